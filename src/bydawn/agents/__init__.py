@@ -1,0 +1,53 @@
+"""The agents a loop can run: one file per agent, one row per file, loaded only when it is asked for."""
+
+import difflib
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+from bydawn.core.errors import UserError
+from bydawn.core.ports import Agent
+
+
+def find(spec: str) -> Agent:
+    """The agent that a person means by `--agent SPEC`; its name is a spec that finds it again from any folder."""
+    kind, colon, rest = spec.partition(":")
+    if kind not in _AGENTS:
+        raise _unknown(spec, kind)
+    _, make = _AGENTS[kind]
+    return make(rest if colon else None)
+
+
+def _demo(script: str | None) -> Agent:
+    from bydawn.agents.demo import DemoAgent
+
+    if script is None:
+        return DemoAgent()
+    if not script:
+        raise UserError("`demo:` names no script", hint="write `demo:SCRIPT.json`, or `demo` for the built-in story")
+    return DemoAgent(script=str(Path(script).absolute()))
+
+
+def _command(line: str | None) -> Agent:
+    from bydawn.agents.command import CommandAgent
+
+    try:
+        argv = shlex.split(line or "")
+    except ValueError as error:
+        raise UserError(f"cannot read the command of `cmd:{line}`", cause=str(error), hint="check its quotes") from None
+    if not argv or not argv[0]:
+        raise UserError("`cmd:` names no program", hint="write `cmd:PROGRAM ARGS`; the prompt comes on its stdin")
+    return CommandAgent(argv=tuple(argv))
+
+
+def _unknown(spec: str, kind: str) -> UserError:
+    near = difflib.get_close_matches(kind, _AGENTS, n=1)
+    question = f"did you mean `{near[0]}`? " if near else ""
+    known = ", ".join(usage for usage, _ in _AGENTS.values())
+    return UserError(f"there is no agent {spec!r}", hint=f"{question}known are {known}")
+
+
+_AGENTS: dict[str, tuple[str, Callable[[str | None], Agent]]] = {
+    "demo": ("`demo`, `demo:SCRIPT.json`", _demo),
+    "cmd": ("`cmd:PROGRAM ARGS`", _command),
+}

@@ -1,0 +1,86 @@
+"""Any program as an agent: the prompt on its stdin, the reply on its stdout, the verdict in its exit code."""
+
+import os
+import shlex
+import shutil
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from bydawn.core.outcome import Exit, Outcome, imposed
+from bydawn.core.ports import Command, Ended, Event, Ladder, Message, Turn
+from bydawn.core.text import headline, plain
+
+REPLY_BYTES = 1 << 20  # of the reply, its end: that is where the promise stands
+
+_BY_CODE: dict[int | None, Outcome] = {
+    os.EX_TEMPFAIL: Outcome.TRANSIENT,
+    126: Outcome.CONFIG,  # what a shell says of a program that it may not execute
+    127: Outcome.CONFIG,  # … and of one that it cannot find
+}
+
+
+class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
+    """A program and its arguments, started as they are, without a shell."""
+
+    argv: tuple[str, ...]
+    ladder: Ladder = Ladder()
+    streams: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"cmd:{shlex.join(self.argv)}"
+
+    def command(self, turn: Turn) -> Command:  # noqa: ARG002 - a program learns all it needs from its prompt
+        return Command(argv=self.argv)
+
+    def reader(self) -> "CommandReader":
+        return CommandReader()
+
+    def missing(self) -> tuple[str, str] | None:
+        program = self.argv[0]
+        if shutil.which(program):
+            return None
+        if "/" in program and Path(program).exists():
+            return f"{program} cannot be executed", f"make it a program: chmod +x {shlex.quote(program)}"
+        where = "here" if "/" in program else "on the PATH"
+        return f"there is no program {program!r} {where}", "install it, or give its whole path: cmd:/path/to/program"
+
+
+class CommandReader:
+    """Takes every line as words of the agent and keeps the last of them."""
+
+    def __init__(self) -> None:
+        self._tail = bytearray()
+
+    def read(self, line: bytes) -> Iterable[Event]:
+        """A carriage return overwrites what stands before it, so a progress bar leaves only its last state."""
+        text = plain(line.rstrip(b"\r").rpartition(b"\r")[2])
+        self._keep(text)
+        return (Message(text),)
+
+    def skipped(self, size: int) -> None:
+        self._keep(f"[a line of {size} bytes is left out here]")
+
+    def end(self, exit_: Exit, stderr_tail: str) -> Ended:
+        outcome, detail = imposed(exit_) or _judged(exit_, stderr_tail)
+        return Ended(outcome=outcome, detail=detail, reply=self._reply() if outcome is Outcome.OK else "")
+
+    def _keep(self, text: str) -> None:
+        self._tail += text.encode() + b"\n"
+        if len(self._tail) > 2 * REPLY_BYTES:  # not at every line: each cut copies what is kept
+            del self._tail[:-REPLY_BYTES]
+
+    def _reply(self) -> str:
+        return self._tail[-REPLY_BYTES:].decode("utf-8", "replace").strip()
+
+
+def _judged(exit_: Exit, stderr_tail: str) -> tuple[Outcome, str]:
+    """The verdict on a program that ended by itself, with its own last words as the reason."""
+    if exit_.signal:
+        return Outcome.CRASHED, f"killed by signal {exit_.signal} ({signal.strsignal(exit_.signal)})"
+    if exit_.code == 0:
+        return Outcome.OK, ""
+    return _BY_CODE.get(exit_.code, Outcome.FAILED), headline(plain(stderr_tail)) or f"exited with {exit_.code}"

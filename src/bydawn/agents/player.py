@@ -1,0 +1,423 @@
+"""The built-in agent itself: reads its prompt from stdin, then plays a script, or the story of `bydawn demo`.
+
+    python -I -S player.py [SCRIPT.json] < PROMPT        BYDAWN_ROUND: the number of the attempt
+                                                         BYDAWN_DEMO_PACE=0: the story without its pauses
+
+It speaks JSON lines: `started`, `message`, `activity`, and as the last one `result`. It never imports bydawn.
+
+A script is one of
+
+    {"rounds": [[STEP, …], …]}       attempt N plays the N-th list; the last list is repeated
+    {"each_task": [STEP, …], "done": [STEP, …], "tasks": "TODO.md"}
+                                     plays the steps for the first open box of `tasks`, with {task} (its text) and
+                                     {n} (its place among all boxes, from 1) replaced; `done` when no box is open
+
+A STEP is an object with one key. Its value is the step's one argument, or an object of arguments by name:
+
+    say TEXT   activity TEXT   stderr TEXT       result {text, outcome, session, usage, wait_until}
+    write {path, text}   append {path, text}     delete PATH   rm PATH (a folder and all in it)
+    tick TASK   untick TASK                      null: the first box that is open, or ticked
+    run ARGV (waits)   commit MESSAGE            sleep SECONDS   spin SECONDS (of CPU)   hang null (for ever)
+    exit CODE   raise SIGNAL ("SEGV")            freeze null (stops itself)   kill_parent null
+    ignore SIGNALS (["TERM", "INT"])             close STREAMS (["stdout", "stderr"])
+    bytes BASE64 (raw to stdout)                 noise null (all that a reader must bear)
+    flood {bytes, lines} (one line, or events of 1 KiB if `lines`; the last one may be cut)
+    double_fork {seconds, setsid, wipe_env, ignore_term, hold_stdout, write_pid: PATH} (leaves a process behind)
+
+A script without `result` ends without one. A script that cannot be played is explained on stderr; exit code 2.
+"""
+
+# Started once per round: what is slow to import is left to the steps that need it, and pathlib is done without.
+# ruff: noqa: PTH100, PTH103, PTH105, PTH107, PTH120, PTH123
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+# The C half of the json package, without the regular expressions whose import would double the time of our start.
+from _json import encode_basestring_ascii, make_encoder, make_scanner
+
+TYPE_CHECKING = False  # as in `typing`, which is slow to import too
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    Step = dict[str, Any]
+
+TASKS = "TODO.md"  # where the boxes are; a script can name another file
+OPEN, TICKED = "[ ]", "[x]"
+CHUNK = 1 << 20
+EVENT = b'{"type":"activity","text":"%s"}\n' % (b"x" * 994)  # 1 KiB, so that a chunk ends with a whole line
+
+
+class Malformed(Exception):
+    """The script cannot be played; the text says why."""
+
+
+class Json:
+    """What a scanner wants to know: nothing special."""
+
+    strict = True
+    object_hook = object_pairs_hook = array_hook = None
+    parse_int, parse_float, parse_constant = int, float, float
+
+
+encode = make_encoder(None, str, encode_basestring_ascii, None, ":", ",", False, False, True)
+
+
+def main(arguments: list[str]) -> None:
+    prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
+    try:
+        steps = steps_of_script(arguments[0]) if arguments else steps_of_story(prompt)
+        emit("started", session=os.environ.get("BYDAWN_SESSION"))
+        for step in steps:
+            play(step)
+    except Malformed as error:
+        stderr(f"cannot play {arguments[0]}: {error}")
+        sys.exit(2)
+
+
+def steps_of_story(prompt: str) -> list[Step]:
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # last: nothing here may hide a standard module
+    import story  # type: ignore[import-not-found] # to a type checker it is bydawn.agents.story
+
+    steps: list[Step] = story.act(prompt, read)
+    hurry = os.environ.get("BYDAWN_DEMO_PACE") == "0"
+    return [step for step in steps if not (hurry and "sleep" in step)]
+
+
+def steps_of_script(path: str) -> list[Step]:
+    global TASKS
+    try:
+        with open(path, encoding="utf-8") as file:
+            script = parse(file.read())
+    except (OSError, ValueError) as error:
+        raise Malformed(str(error)) from error
+    if not isinstance(script, dict):
+        raise Malformed("a script is a JSON object")
+    TASKS = script.get("tasks", TASKS)
+    match script:
+        case {"rounds": [_, *_] as rounds}:
+            number = int(os.environ.get("BYDAWN_ROUND", "1"))
+            return playable(rounds[min(number, len(rounds)) - 1])
+        case {"each_task": template}:
+            return playable(steps_of_task(template, script.get("done", [])))
+        case _:
+            raise Malformed("it has neither `rounds` nor `each_task`")
+
+
+def steps_of_task(template: Any, done: Any) -> Any:
+    boxes = [(box, task) for box, task in map(box_on, read(TASKS).split("\n")) if box]
+    for number, (box, task) in enumerate(boxes, 1):
+        if box == OPEN:
+            return filled(template, {"{task}": task, "{n}": str(number)})
+    return done
+
+
+def filled(part: Any, words: dict[str, str]) -> Any:
+    """A part of a script with the placeholders in all its strings replaced."""
+    match part:
+        case str():
+            for placeholder, word in words.items():
+                part = part.replace(placeholder, word)
+            return part
+        case list():
+            return [filled(each, words) for each in part]
+        case dict():
+            return {key: filled(each, words) for key, each in part.items()}
+        case _:
+            return part
+
+
+def parse(text: str) -> Any:
+    """What `json.loads` makes of it; that one is asked only if its C half has a complaint, which it words better."""
+    text = text.strip()
+    try:
+        value, end = make_scanner(Json)(text, 0)  # type: ignore[arg-type] # any object with these attributes will do
+    except (StopIteration, SystemError, ValueError):
+        value, end = None, -1
+    if end == len(text):
+        return value
+    import json
+
+    return json.loads(text)
+
+
+def playable(steps: Any) -> list[Step]:
+    """The steps, if all of them are steps; better known before the first is played."""
+    if not isinstance(steps, list):
+        raise Malformed(f"steps come as a list, not as {steps!r}")
+    for step in steps:
+        if not isinstance(step, dict) or len(step) != 1:
+            raise Malformed(f"a step is an object with one key, not {step!r}")
+        [name] = step
+        if name not in STEPS:
+            raise Malformed(f"there is no step {name!r}; there are {', '.join(STEPS)}")
+    return steps
+
+
+def play(step: Step) -> None:
+    [(name, value)] = step.items()
+    function = STEPS[name]
+    try:
+        if isinstance(value, dict):
+            function(**value)
+        else:
+            function(value)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise Malformed(f"step {name!r}: {error}") from error
+
+
+def emit(kind: str, **fields: object) -> None:
+    out("".join(encode({"type": kind, **fields}, 0)).encode() + b"\n")
+
+
+def out(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def read(path: str) -> str:
+    """The text of a file, nothing if there is none; every byte of it can be written back."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return ""
+
+
+def say(text: str) -> None:
+    emit("message", text=text)
+
+
+def activity(text: str) -> None:
+    emit("activity", text=text)
+
+
+def stderr(text: str) -> None:
+    os.write(2, f"{text}\n".encode())
+
+
+def result(
+    text: str = "", outcome: str = "ok", session: str | None = None, usage: Any = None, wait_until: str | None = None
+) -> None:
+    emit("result", outcome=outcome, text=text, session=session, usage=usage, wait_until=wait_until)
+
+
+def write(path: str, text: str) -> None:
+    """Whole or not at all: a kill in the middle must not leave half a task list."""
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(f"{path}.new", "wb") as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+    os.replace(f"{path}.new", path)
+
+
+def append(path: str, text: str) -> None:
+    with open(path, "ab") as file:
+        file.write(text.encode())
+
+
+def delete(path: str) -> None:
+    if os.path.lexists(path):
+        os.remove(path)
+
+
+def rm(path: str) -> None:
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def tick(task: str | None) -> None:
+    set_box(task, OPEN, TICKED)
+
+
+def untick(task: str | None) -> None:
+    set_box(task, TICKED, OPEN)
+
+
+def set_box(task: str | None, old: str, new: str) -> None:
+    """No such box is no error: a round that was killed after this step plays it again."""
+    lines = read(TASKS).split("\n")
+    for number, line in enumerate(lines):
+        box, text = box_on(line)
+        if box == old and (not task or task == text):
+            lines[number] = line.replace(old, new, 1)
+            return write(TASKS, "\n".join(lines))
+    return None
+
+
+def box_on(line: str) -> tuple[str, str]:
+    """The box on a line, if there is one, and its task; what stands in fences or comments is left to a real parser."""
+    bullet, box, task = line.strip()[:2], line.strip()[2:5], line.strip()[5:]
+    return (box, task.strip()) if bullet in ("- ", "* ", "+ ") and box in (OPEN, TICKED) else ("", "")
+
+
+def run(argv: list[str]) -> None:
+    activity(f"ran {' '.join(argv)}: exit code {exit_code(argv)}")
+
+
+def exit_code(argv: list[str]) -> int:
+    """Of a program that is run to its end; its output goes to our stderr, because our stdout is for events."""
+    pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)])
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def commit(message: str) -> None:
+    """All there is, in the repository of this very folder and no other. Nothing to commit is no error either."""
+    user = ["-c", "user.name=demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false"]
+    exit_code(["git", "--git-dir=.git", "add", "--all"])
+    exit_code(["git", "--git-dir=.git", *user, "commit", "--quiet", "--no-verify", "--message", message])
+
+
+def spin(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def hang(_: object) -> NoReturn:
+    while True:
+        time.sleep(3600)
+
+
+def raise_(name: str) -> None:
+    import signal
+
+    number = getattr(signal, f"SIG{name}")
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def freeze(_: object) -> None:
+    import signal
+
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def kill_parent(_: object) -> None:
+    import signal
+
+    os.kill(os.getppid(), signal.SIGKILL)
+
+
+def ignore(names: list[str]) -> None:
+    import signal
+
+    for name in names:
+        signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_IGN)
+
+
+def close(streams: list[str]) -> None:
+    """Others see them closed; for us they lead nowhere, lest the next file that is opened takes their place."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, {"stdout": 1, "stderr": 2}[stream])
+
+
+def raw(base64: str) -> None:
+    import binascii
+
+    out(binascii.a2b_base64(base64))
+
+
+def noise(_: object) -> None:
+    deep = b"[" * 200_000
+    lines = (
+        b"words, no JSON",
+        b'{"type":"message","text":"half a li',
+        b'{"type":"message","text":42}',
+        b'{"type":"result"}',
+        b'{"type":"news","text":"an event of a later version"}',
+        b'\xef\xbb\xbf{"type":"message","text":"after a byte order mark"}',
+        b'{"type":"message","text":"\xff\xfe no UTF-8"}',
+        b'{"type":"message","text":"\\ud800 half a pair"}',
+        b"\x00\x1b]0;a title\x07\x1b[31mred\x1b[0m",
+        b"null",
+        b"",
+        deep,
+        b'{"type":"message","text":"deep","more":' + deep + b"]" * len(deep) + b"}",
+    )
+    out(b"\n".join(lines) + b"\n")
+
+
+def flood(bytes: int, lines: bool = False) -> None:  # noqa: A002 - the script's word
+    block = EVENT * (CHUNK // len(EVENT)) if lines else b"x" * CHUNK
+    for start in range(0, bytes, CHUNK):
+        out(block[: bytes - start])
+    out(b"\n")
+
+
+def double_fork(
+    seconds: float = 60,
+    setsid: bool = False,
+    wipe_env: bool = False,
+    ignore_term: bool = False,
+    hold_stdout: bool = False,
+    write_pid: str | None = None,
+) -> None:
+    """Returns when the process that stays behind is really there: its `exec` has closed the last end of a pipe."""
+    ready, closed_by_exec = os.pipe()
+    if child := os.fork():
+        os.close(closed_by_exec)
+        os.waitpid(child, 0)
+        os.read(ready, 1)
+        os.close(ready)
+        return
+    try:
+        if setsid:
+            os.setsid()
+        if grandchild := os.fork():
+            if write_pid:
+                write(write_pid, str(grandchild))
+        else:
+            stay_behind(seconds, wipe_env, ignore_term, hold_stdout)
+    finally:
+        os._exit(0)
+
+
+def stay_behind(seconds: float, wipe_env: bool, ignore_term: bool, hold_stdout: bool) -> None:
+    if ignore_term:
+        ignore(["TERM"])
+    if not hold_stdout:
+        close(["stdout", "stderr"])
+    os.execvpe("sleep", ["sleep", str(seconds)], {} if wipe_env else os.environ)  # noqa: S606 - no shell is the point
+
+
+STEPS: dict[str, Callable[..., None]] = {
+    "say": say,
+    "activity": activity,
+    "stderr": stderr,
+    "result": result,
+    "write": write,
+    "append": append,
+    "delete": delete,
+    "rm": rm,
+    "tick": tick,
+    "untick": untick,
+    "run": run,
+    "commit": commit,
+    "sleep": time.sleep,
+    "spin": spin,
+    "hang": hang,
+    "exit": sys.exit,
+    "raise": raise_,
+    "freeze": freeze,
+    "kill_parent": kill_parent,
+    "ignore": ignore,
+    "close": close,
+    "bytes": raw,
+    "noise": noise,
+    "flood": flood,
+    "double_fork": double_fork,
+}
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.exit(130)

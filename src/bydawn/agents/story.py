@@ -1,0 +1,226 @@
+"""What happens in `bydawn demo`: a small project with four tasks, and an agent that errs the way agents do.
+
+It breaks a test once, claims to be done once too early, and then finishes. Which act comes next follows from the
+files and the prompt, never from the number of the round, so a loop that is killed anywhere still comes to the same end.
+The player, which runs without any package, loads this file by its path: only the standard library, and little of it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as in `typing`, which would take longer to import than the player's whole start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Steps = list[dict[str, Any]]
+
+ADD, ACCENTS, CLI, DOCUMENT = TASKS = ("Add slugify()", "Handle accents", "Write the CLI", "Document it")
+
+# Round 3 gets this right only because the words of the failed check have reached the agent.
+CLUE = "expected 'cafe', got 'caf'"
+
+_PROMISE = "<promise>TASK_COMPLETE</promise>"
+
+_README = """\
+# slugs
+
+Turns titles into names for files and addresses.
+"""
+
+FILES: dict[str, str] = {
+    ".gitignore": "__pycache__/\n",
+    "README.md": _README,
+    "TODO.md": "# To do\n\n" + "".join(f"- [ ] {task}\n" for task in TASKS),
+    "words.py": '''\
+"""What are the words of a title?"""
+
+import re
+
+
+def words(title: str) -> list[str]:
+    return re.findall("[a-z0-9]+", title.lower())
+''',
+    "test_words.py": """\
+import unittest
+
+from words import words
+
+
+class Words(unittest.TestCase):
+    def test_punctuation_is_not_part_of_a_word(self) -> None:
+        self.assertEqual(words("Hello, World!"), ["hello", "world"])
+""",
+}
+
+_SLUGS = '''\
+"""Make a name for a file or an address out of a title."""
+
+from words import words
+
+
+def slugify(title: str) -> str:
+    return "-".join(words(title))
+'''
+
+_SLUGS_WRONG = _SLUGS.replace("words(title)", 'words(title.encode("ascii", "ignore").decode())')
+
+_SLUGS_RIGHT = '''\
+"""Make a name for a file or an address out of a title."""
+
+import unicodedata
+
+from words import words
+
+
+def slugify(title: str) -> str:
+    return "-".join(words(without_accents(title)))
+
+
+def without_accents(text: str) -> str:
+    """Take letters and accents apart, then drop the accents."""
+    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+'''
+
+_TESTS = """\
+import unittest
+
+from slugs import slugify
+
+
+class Slugify(unittest.TestCase):
+    longMessage = False
+
+    def slug(self, title: str, expected: str) -> None:
+        got = slugify(title)
+        self.assertEqual(got, expected, f"expected {expected!r}, got {got!r}")
+
+    def test_words_are_joined_by_hyphens(self) -> None:
+        self.slug("Hello, World!", "hello-world")
+"""
+
+_TESTS_WITH_ACCENTS = f"""{_TESTS}
+    def test_accents_become_plain_letters(self) -> None:
+        self.slug("Café", "cafe")
+"""
+
+_COMMAND = '''\
+"""Print the slug of each title: python cli.py "Hello, World!" """
+
+import sys
+
+from slugs import slugify
+
+
+def main() -> None:
+    for title in sys.argv[1:]:
+        print(slugify(title))
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+_README_WITH_USAGE = f"""{_README}
+    $ python cli.py "Crème brûlée, again"
+    creme-brulee-again
+
+In Python: `from slugs import slugify`. Accents become plain letters; all that is no letter or digit separates words.
+"""
+
+
+def check_command(python: str) -> str:
+    """The check of the demo, run by this interpreter."""
+    import shlex  # it costs the player more than its whole start, and only the other side of the demo asks for this
+
+    return f"{shlex.quote(python)} -m unittest -q"
+
+
+def act(prompt: str, read: Callable[[str], str]) -> Steps:
+    """What the agent does now. `read` gives the text of a file, nothing for one that is not there."""
+    todo = read("TODO.md")
+    task = next((task for task in TASKS if f"- [ ] {task}" in todo), None)
+    if task == ADD:
+        return _add_slugify()
+    if task == ACCENTS:
+        understood = CLUE in prompt or read("slugs.py") == _SLUGS_RIGHT
+        return _handle_accents() if understood else _drop_accents()
+    if task == CLI:
+        return _write_the_cli()
+    if task == DOCUMENT:
+        return _document()
+    return _nothing_left() if f"- [x] {DOCUMENT}" in todo else _lost()
+
+
+def _add_slugify() -> Steps:
+    return [
+        *_look("I begin at the top: slugify()."),
+        *_edit("slugs.py", _SLUGS),
+        *_edit("test_slugs.py", _TESTS),
+        *_close(ADD, "slugify() joins the words of a title with hyphens. There is a test for it."),
+    ]
+
+
+def _drop_accents() -> Steps:
+    """The error: letters with accents disappear. The box stays open, because the check has not spoken yet."""
+    return [
+        *_look("Next are the accents. Leaving out what is not ASCII should do."),
+        *_edit("test_slugs.py", _TESTS_WITH_ACCENTS),
+        *_edit("slugs.py", _SLUGS_WRONG),
+        {"commit": "Leave out accents"},
+        {"result": {"text": "Titles with accents have slugs now. I tick the box when the check agrees."}},
+    ]
+
+
+def _handle_accents() -> Steps:
+    return [
+        *_look("The check says that 'é' must become 'e', not vanish."),
+        *_edit("test_slugs.py", _TESTS_WITH_ACCENTS),
+        *_edit("slugs.py", _SLUGS_RIGHT),
+        *_close(ACCENTS, "Letters and accents are taken apart first, so that 'café' becomes 'cafe'."),
+    ]
+
+
+def _write_the_cli() -> Steps:
+    """The false claim: one task is still open."""
+    return [
+        *_look("Now the command line."),
+        *_edit("cli.py", _COMMAND),
+        *_close(CLI, f"`python cli.py TITLE` prints the slug. All done!\n\n{_PROMISE}"),
+    ]
+
+
+def _document() -> Steps:
+    return [
+        *_look("One task is still open: the documentation."),
+        *_edit("README.md", _README_WITH_USAGE),
+        *_close(DOCUMENT, f"The README shows how to use it. All four tasks are done.\n\n{_PROMISE}"),
+    ]
+
+
+def _nothing_left() -> Steps:
+    return [{"result": {"text": f"All four tasks are done.\n\n{_PROMISE}"}}]
+
+
+def _lost() -> Steps:
+    """Somebody runs the demo agent on a project of their own; a friendly promise would be a lie."""
+    text = "the demo agent knows only the project of `bydawn demo`; for others give it a script: `demo:SCRIPT.json`"
+    return [{"result": {"outcome": "config", "text": text}}]
+
+
+def _look(words: str) -> Steps:
+    return [{"activity": "reading TODO.md"}, {"sleep": 0.3}, {"say": words}, {"sleep": 0.2}]
+
+
+def _edit(path: str, text: str) -> Steps:
+    return [{"activity": f"editing {path}"}, {"sleep": 0.3}, {"write": {"path": path, "text": text}}]
+
+
+def _close(task: str, reply: str) -> Steps:
+    """The box is ticked last of all edits: a round that is killed before has not done its task."""
+    return [
+        {"activity": f"ticking “{task}”"},
+        {"sleep": 0.2},
+        {"tick": task},
+        {"commit": task},
+        {"result": {"text": reply}},
+    ]

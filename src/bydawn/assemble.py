@@ -1,0 +1,188 @@
+"""The only place where real effects meet the engine."""
+
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bydawn import __version__, agents, kernel
+from bydawn.checks import ShellChecks
+from bydawn.core.facts import AnyFact, LedgerRepaired, LoopStopped, RoundStarted, RunStarted
+from bydawn.core.loop import Loop
+from bydawn.core.ports import Event, Follower, Now
+from bydawn.core.requests import Pause, Request
+from bydawn.core.state import LoopState
+from bydawn.engine import Engine, World
+from bydawn.guardian import Tether
+from bydawn.inbox import Inbox
+from bydawn.ledger import LoopLedger
+from bydawn.lock import Lock
+from bydawn.process import Processes, free_bytes
+from bydawn.rounds import Rounds
+from bydawn.signals import Signals
+from bydawn.workspace import GitWorkspace
+
+_LEAST_FREE = 1 << 20
+
+
+def run_loop(
+    loop: Loop,
+    ledger: LoopLedger,
+    lock: Lock,
+    tether: Tether,
+    *,
+    followers: Sequence[Follower] = (),
+    rounds_allowed: int | None = None,
+) -> LoopStopped:
+    """Run a loop whose lock we hold until it stops."""
+    folder, workspace = ledger.folder, Path(loop.workspace)
+    run = secrets.token_hex(6)
+    lock.sign(run)
+    os.chdir(workspace)  # held open by us, inherited by every child
+    kernel.become_subreaper()
+    watch = kernel.Watch()
+    channel = LoopChannel(Signals(run), Inbox(folder / "inbox", run), tether, run, watch)
+    processes = Processes(channel.fds)
+    files = Rounds(folder)
+    world = World(
+        ledger=ledger,
+        agent=agents.find(loop.agent),
+        workspace=GitWorkspace(workspace, folder / "git"),
+        checks=ShellChecks(processes, files, workspace, {"BYDAWN_COOKIE": f"{loop.uid}.check"}, loop.timeouts.check),
+        processes=processes,
+        files=files,
+        channel=channel,
+        clock=SystemClock(ledger.state.elapsed),
+        full_match=full_match,
+        obstacles=lambda: _obstacle(workspace, folder, lock),
+        followers=(StateFile(ledger), Link(workspace, loop.id, folder), *followers),
+    )
+    if ledger.torn:
+        ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
+    started = RunStarted(
+        run=run,
+        pid=os.getpid(),
+        boot=kernel.boot_id(),
+        version=__version__,
+        tree="",
+        rounds_allowed=rounds_allowed,
+    )
+    return Engine(loop, world, started).run()
+
+
+def _obstacle(workspace: Path, folder: Path, lock: Lock) -> tuple[str, str] | None:
+    """What would make a round impossible or unsafe right now."""
+    try:
+        same = os.path.samestat(workspace.stat(), Path.cwd().stat())
+    except OSError:
+        same = False
+    if not same:
+        return "workspace", f"the folder {workspace} is gone or was replaced"
+    if not lock.intact():
+        return "lock", f"the lock {lock.path} was deleted; another worker could start beside this one"
+    if free_bytes(str(folder)) < _LEAST_FREE:
+        return "disk", "the disk is nearly full"
+    return None
+
+
+class SystemClock:
+    """Wall time for people, monotonic time for durations: a clock that jumps changes no limit."""
+
+    def __init__(self, elapsed: float) -> None:
+        self._base = elapsed - time.monotonic()
+        self._gap = _suspended()
+
+    def now(self) -> Now:
+        return Now(datetime.now(UTC), round(self._base + time.monotonic(), 3))
+
+    def slept(self) -> float:
+        """Seconds of suspension since the last call: the boot clock went on, the monotonic one did not."""
+        before, self._gap = self._gap, _suspended()
+        return self._gap - before
+
+
+def _suspended() -> float:
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        return 0.0
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+class LoopChannel:
+    """Signals, the inbox and the tether to the guardian, as one stream of requests."""
+
+    def __init__(self, signals: Signals, inbox: Inbox, tether: Tether, run: str, watch: kernel.Watch) -> None:
+        self._signals = signals
+        self._inbox = inbox
+        self._tether = tether
+        self._run = run
+        self._watch = watch
+        self._alone = False
+        watch.add(str(inbox.folder))
+
+    @property
+    def fds(self) -> list[int]:
+        return [fd for fd in (self._signals.fd, self._watch.fd, self._tether.fd) if fd >= 0]
+
+    def take(self) -> list[Request]:
+        self._watch.drain()
+        requests = [*self._signals.take(), *self._inbox.take()]
+        if not self._alone and self._tether.cut():
+            self._alone = True  # asked for once; a descriptor at its end stays readable
+            requests.append(Pause(id="", run=self._run, by="a signal", now=True, signal="the death of its guardian"))
+        return requests
+
+    def done(self, request: Request) -> None:
+        self._inbox.done(request)
+
+
+class StateFile:
+    """Keeps `state.json`, the snapshot, up to date."""
+
+    def __init__(self, ledger: LoopLedger) -> None:
+        self._ledger = ledger
+
+    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:  # noqa: ARG002
+        self._ledger.snapshot()
+
+    def heard(self, event: Event) -> None:
+        """Nothing that streams by is part of the state."""
+
+
+class Link:
+    """Keeps `.bydawn/loops/<id>` in the workspace, for people to look at; the truth is out of the agent's reach."""
+
+    def __init__(self, workspace: Path, name: str, folder: Path) -> None:
+        self._root = workspace / ".bydawn"
+        self._link = self._root / "loops" / name
+        self._folder = folder
+
+    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:  # noqa: ARG002
+        if isinstance(fact, RunStarted | RoundStarted) and not self._link.is_symlink():
+            with suppress(OSError):  # a read-only workspace has no link; nothing depends on it
+                self._link.parent.mkdir(parents=True, exist_ok=True)
+                (self._root / ".gitignore").write_text("*\n")
+                self._link.symlink_to(self._folder)
+
+    def heard(self, event: Event) -> None:
+        """A link has nothing to hear."""
+
+
+_MATCHER = "import re, sys; sys.exit(not re.fullmatch(sys.argv[1], sys.argv[2]))"
+
+
+def full_match(pattern: str, text: str) -> bool:
+    """A person's pattern may need for ever (29 characters took 28 s), so it runs in a child with a limit."""
+    import subprocess
+
+    try:
+        child = [sys.executable, "-I", "-S", "-c", _MATCHER, pattern, text]
+        return subprocess.run(child, timeout=2, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+Say = Callable[[str], None]

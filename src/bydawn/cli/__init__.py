@@ -1,0 +1,1 @@
+"""The command line: a table of commands, each of which calls one operation and shows the result."""

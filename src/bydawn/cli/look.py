@@ -1,0 +1,331 @@
+"""`status`, `show`, `logs`, `events` and `why`."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bydawn.cli import render
+from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+from bydawn.core import completion
+from bydawn.core.facts import EXIT_CODES, ChecksEnded, End, RoundEnded, RoundStarted
+from bydawn.core.progress import duration
+from bydawn.core.text import plain, shorten
+from bydawn.host.registry import Registry, Standing, standing_of
+from bydawn.operations import look
+
+
+@click.command()
+@loop_argument
+@cd
+@as_json
+@click.option("--exit-code", is_flag=True, help="Exit with the code of the loop's state instead of 0.")
+@state_dir
+def status(
+    loop: str | None = None,
+    cd: Path = Path(),
+    as_json: bool = False,
+    exit_code: bool = False,
+    state_dir: Path | None = None,
+) -> int:
+    """All loops and how they stand; those that need you come first.
+
+    \b
+    Examples
+      bydawn status
+      bydawn status shop-api --json
+    """
+    registry = Registry(state_dir)
+    found = [registry.find(loop, cd.resolve())] if loop else _by_need(registry.everywhere())
+    if as_json:
+        render.emit_json({"loops": [look.summary(each) for each in found]})
+    else:
+        _status_rows(found)
+    codes = [EXIT_CODES[End(each.word)] for each in found if each.word in EXIT_CODES]
+    return max(codes, default=0) if exit_code else 0
+
+
+def _by_need(found: list[Standing]) -> list[Standing]:
+    def rank(each: Standing) -> tuple[int, float]:
+        changed = each.state.updated_at.timestamp() if each.state.updated_at else 0.0
+        return (0 if each.word in render.NEEDS_YOU else 1 if each.alive else 2), -changed
+
+    return sorted(found, key=rank)
+
+
+def _status_rows(found: list[Standing]) -> None:
+    if not found:
+        click.echo("  No loops yet.\n")
+        click.echo(f"  Watch one    {render.me()} demo")
+        click.echo(f'  Start one    {render.me()} run "PROMPT"')
+        return
+    names = min(24, max(len(each.loop.id) for each in found))
+    for each in found:
+        name = shorten(each.loop.id, names)
+        line = f"  {name:<{names}}  {render.state(each.word)}"
+        rest = " · ".join(part for part in (render.counts(each), _liveness(each)) if part)
+        narrow = len(each.loop.id) + len(rest) + 24 > render.width()
+        click.echo(f"{line}\n      {rest}" if narrow else f"{line:<{names + 18}}{rest}")
+        reason = each.trouble or (each.state.stopped.reason if each.state.stopped else "")
+        if reason and each.word in render.NEEDS_YOU:
+            click.echo(f"      {shorten(plain(reason), render.width() - 8)}")
+    needy = next((each for each in found if each.word in render.NEEDS_YOU), None)
+    if needy:
+        render.commands([(f"{render.me()} show {needy.loop.id}", "what happened and what to do")])
+
+
+def _liveness(each: Standing) -> str:
+    age = look.last_output_age(each)
+    if age is not None:
+        return f"alive, last output {duration(age)} ago"
+    return "alive" if each.alive else render.ago(each.state.updated_at)
+
+
+@click.command()
+@loop_argument
+@click.option("--round", "round_", type=click.IntRange(1), help="One round only.")
+@cd
+@as_json
+@state_dir
+def show(loop: str | None, round_: int | None, cd: Path, as_json: bool, state_dir: Path | None) -> None:
+    """One loop: what happened, what is missing, what to do next.
+
+    \b
+    Examples
+      bydawn show
+      bydawn show shop-api --round 3
+    """
+    standing = Registry(state_dir).find(loop, cd.resolve())
+    if as_json:
+        render.emit_json(look.detail(standing, round_))
+        return
+    if round_ is not None:
+        _show_round(standing, look.the_round(standing, round_))
+        return
+    _show_loop(standing)
+    render.commands(render.next_commands(standing))
+
+
+def _show_loop(standing: Standing) -> None:
+    loop, state = standing.loop, standing.state
+    reason = state.stopped.reason if state.stopped else standing.trouble
+    click.echo(f"  {render.state(standing.word)}  {loop.id}{': ' if reason else ''}{shorten(plain(reason), 300)}\n")
+    render.field("Goal", shorten(plain(loop.prompt), 400))
+    render.field("Where", loop.workspace)
+    render.field("So far", f"{render.counts(standing)}, {duration(state.elapsed)} of work, {_liveness(standing)}")
+    for condition in [] if standing.trouble else completion.missing(loop, state):
+        render.field("Missing", completion.describe(condition, loop, state))
+    for verdict in state.verdicts:
+        if not verdict.passed:
+            render.field("Check", f"{verdict.check} → {verdict.detail}")
+    if state.last and state.last.said:
+        render.field("It said", f"“{shorten(state.last.said, 300)}”")
+    if not standing.trouble:
+        click.echo("")
+        for each in look.rounds(standing):
+            click.echo(_round_row(each))
+
+
+def _round_row(each: look.Round) -> str:
+    started = each.started.fact
+    assert isinstance(started, RoundStarted)  # noqa: S101 - as `rounds` made it
+    ended = each.ended.fact if each.ended else None
+    outcome, seconds, changed = "running", "", ""
+    if isinstance(ended, RoundEnded):
+        outcome, seconds = ended.outcome.value, duration(ended.seconds)
+        changed = f"{ended.changes.total} files" if ended.changes.total else "no change"
+    checks = each.checks.fact if each.checks else None
+    check = ("pass" if checks.passed else "FAIL") if isinstance(checks, ChecksEnded) else "—"
+    row = f"  {started.round:>4}  {outcome:<12} {seconds:>8}  {changed:<10} {check:<5}"
+    task = shorten(plain(started.task or ""), max(12, render.width() - 50))
+    return f"{row} {task}".rstrip() if render.width() >= 60 else f"  {started.round:>4} {outcome} {seconds} {check}"
+
+
+def _show_round(standing: Standing, each: look.Round) -> None:
+    row = look.as_row(each)
+    render.field("Round", f"{row['round']} of {standing.loop.id}, {row['outcome'] or 'running'}")
+    if row["task"]:
+        render.field("Task", row["task"])
+    if row["outcome"]:
+        render.field("Took", duration(row["seconds"]))
+        if row["detail"]:
+            render.field("Ended", row["detail"])
+        changes = row["files_changed"]
+        render.field("Files", f"+{changes.added} ~{changes.modified} -{changes.deleted}")
+        for path in changes.paths:
+            render.field("", path)
+        render.field("Said", row["said"] or "nothing")
+        if row["promise"] != "absent":
+            render.field("Promise", row["promise"])
+        for left in row["leftovers"]:
+            render.field("Ended", f"left behind: {left}")
+    for verdict in row["verdicts"]:
+        render.field("Check", f"{verdict.check} → {'pass' if verdict.passed else verdict.detail}")
+    render.field("All of it", str(look.round_folder(standing, row["round"])))
+
+
+@click.command()
+@loop_argument
+@click.option("--round", "round_", type=click.IntRange(1), help="That round; default: the last.")
+@click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the last N lines of output.")
+@click.option("-f", "--follow", is_flag=True, help="Go on as it is written, until the loop stops.")
+@click.option("--raw", is_flag=True, help="The agent's own output, untouched but for escapes.")
+@cd
+@as_json
+@state_dir
+def logs(
+    loop: str | None,
+    round_: int | None,
+    tail: int | None,
+    follow: bool,
+    raw: bool,
+    cd: Path,
+    as_json: bool,
+    state_dir: Path | None,
+) -> None:
+    """What the agent said, readable; the last round unless --round says which.
+
+    \b
+    Examples
+      bydawn logs -f
+      bydawn logs shop-api --round 3 --tail 50
+    """
+    standing = Registry(state_dir).find(loop, cd.resolve())
+    if round_ is not None:
+        look.the_round(standing, round_)
+    number = round_ or standing.state.round
+    lines = _followed(standing, number, tail, round_) if follow else _lines(standing, number, tail)
+    if raw:
+        for line in lines:
+            click.echo(plain(line))
+        return
+    for event in look.events(standing, lines):
+        _echo_event(event, as_json)
+
+
+def _lines(standing: Standing, number: int, tail: int | None) -> Iterator[bytes]:
+    path = look.round_folder(standing, number) / "stdout"
+    if tail is not None:
+        yield from look.last_lines(path, tail)
+    elif path.exists():
+        with path.open("rb") as file:
+            yield from file
+
+
+def _followed(standing: Standing, number: int, tail: int | None, only: int | None) -> Iterator[bytes]:
+    """Round after round, while somebody runs the loop."""
+    while True:
+        path = look.round_folder(standing, number) / "stdout"
+        if path.exists():
+            yield from _growing(path, standing, number, tail)
+        now = standing_of(standing.folder)
+        if only is not None or now is None or not now.alive:
+            return
+        if now.state.round > number:
+            number, tail = number + 1, None
+        else:
+            time.sleep(0.1)
+
+
+def _growing(path: Path, standing: Standing, number: int, tail: int | None) -> Iterator[bytes]:
+    """The lines of one round's output as they come, until that round is over."""
+    from bydawn import kernel
+
+    watch = kernel.Watch()
+    watch.add(str(path))
+    with path.open("rb") as file:
+        if tail is not None:
+            yield from look.last_lines(path, tail)
+            file.seek(0, 2)
+        rest = b""
+        while True:
+            now = standing_of(standing.folder)
+            over = now is None or not now.alive or not now.state.open_round or now.state.open_round.round != number
+            for line in file:
+                rest += line
+                if rest.endswith(b"\n"):
+                    yield rest
+                    rest = b""
+            if over:
+                if rest:
+                    yield rest
+                watch.close()
+                return
+            watch.wait(0.5)
+
+
+def _echo_event(event: Any, as_json: bool) -> None:
+    kind = type(event).__name__.lower()
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode({"schema": 1, "event": kind, **msgspec.to_builtins(event)}).decode())
+    elif kind == "message":
+        click.echo(plain(event.text))
+    elif kind == "activity":
+        click.echo(f"  · {plain(event.text)}")
+
+
+@click.command()
+@loop_argument
+@cd
+@as_json
+@state_dir
+def events(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> None:
+    """The ledger, fact by fact; with --json as JSON Lines.
+
+    \b
+    Examples
+      bydawn events shop-api --json | jq .type
+    """
+    import msgspec
+
+    from bydawn.ledger import records
+
+    standing = Registry(state_dir).find(loop, cd.resolve())
+    for record in records(standing.folder):
+        data = msgspec.to_builtins(record.fact)
+        kind = data.pop("type")
+        if as_json:
+            row = {"schema": 1, "seq": record.seq, "at": record.at, "type": kind, "data": data}
+            click.echo(msgspec.json.encode(row).decode())
+            continue
+        told = " ".join(f"{name}={value}" for name, value in data.items() if value not in (None, "", [], {}))
+        line = f"  {record.seq:>5}  {record.at.astimezone():%H:%M:%S}  {kind:<16} {plain(told)}"
+        click.echo(line.rstrip()[: 4 * render.width()])
+
+
+@click.command()
+@loop_argument
+@cd
+@as_json
+@state_dir
+def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> None:
+    """The rule that decided last, what it read, and whether the facts still say the same.
+
+    \b
+    Examples
+      bydawn why shop-api
+    """
+    import msgspec
+
+    standing = Registry(state_dir).find(loop, cd.resolve())
+    reason = look.why(standing)
+    if as_json:
+        render.emit_json({"loop": standing.loop.id, **msgspec.to_builtins(reason)})
+        return
+    click.echo(f"  {standing.loop.id}  {plain(reason.what)}\n")
+    render.field("Rule", f"{reason.rule}: {reason.meaning}")
+    render.field("When", f"{reason.at.astimezone():%Y-%m-%d %H:%M:%S} (fact {reason.seq})")
+    for name, row in reason.readings.items():
+        if row["reading"] in (None, [], ()) or (row["limit"] is None and name != "missing"):
+            continue
+        value = ", ".join(row["reading"]) if isinstance(row["reading"], list) else row["reading"]
+        limit = f" of {row['limit']}" if row["limit"] is not None and name != "open tasks" else ""
+        render.field("Read", f"{name}: {value}{limit}")
+    for row in reason.evidence:
+        render.field("Proof", row)
+    again = "the same facts give the same answer" if reason.agrees else "THE FACTS NOW GIVE ANOTHER ANSWER: a bug"
+    render.field("Again", again)

@@ -1,0 +1,170 @@
+"""How things are shown: plain text that fits 48 columns, or JSON with a schema number."""
+
+import os
+import shutil
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bydawn.core.progress import duration
+from bydawn.core.text import plain, shorten
+
+if TYPE_CHECKING:
+    from bydawn.host.registry import Standing
+    from bydawn.operations.start import Rehearsal
+
+SIGNS = {
+    "complete": "✓",
+    "unverified": "✓",
+    "blocked": "!",
+    "limit": "◷",
+    "checkpoint": "?",
+    "failed": "✗",
+    "paused": "‖",
+    "stopped": "■",
+    "running": "▶",
+    "waiting": "…",
+    "crashed": "✗",
+    "damaged": "✗",
+}
+_COLOURS = {"complete": "green", "unverified": "green", "running": "cyan", "waiting": "cyan"}
+NEEDS_YOU = ("blocked", "failed", "damaged", "crashed", "checkpoint", "limit")
+
+
+def emit_json(data: dict[str, Any]) -> None:
+    """One JSON document on standard output."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode({"schema": 1, **data}), indent=2).decode())
+
+
+def me() -> str:
+    """How this command was called: `scripts/bydawn` says it, so that what we print can be pasted."""
+    return os.environ.get("BYDAWN_AS") or "bydawn"
+
+
+def as_typed(text: str) -> str:
+    """A text with our own commands in it, as the person has to type them."""
+    return text.replace("`bydawn ", f"`{me()} ")
+
+
+def width() -> int:
+    return max(40, shutil.get_terminal_size((100, 24)).columns)
+
+
+def coloured() -> bool:
+    """Colour only where a person looks and has not said no."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+
+
+def state(word: str) -> str:
+    """Sign, word and colour; never the colour alone."""
+    text = f"{SIGNS.get(word, ' ')} {word}"
+    return click.style(text, fg=_COLOURS.get(word, "yellow")) if coloured() else text
+
+
+def ago(moment: datetime | None) -> str:
+    if moment is None:
+        return ""
+    return f"{duration((datetime.now(UTC) - moment).total_seconds())} ago"
+
+
+def counts(standing: "Standing") -> str:
+    """`2/6 tasks · round 4 of 30`"""
+    tasks = standing.state.tasks
+    parts = [f"{tasks.done}/{tasks.open + tasks.done} tasks"] if tasks else []
+    parts.append(f"{standing.state.round} round{'s' if standing.state.round != 1 else ''}")
+    return " · ".join(parts)
+
+
+def field(label: str, text: str, indent: int = 10) -> None:
+    """A labelled paragraph; text from outside is made harmless first."""
+    room = max(20, width() - indent - 2)
+    rows = [row for line in plain(text).splitlines() or [""] for row in _wrapped(line, room)]
+    for number, row in enumerate(rows):
+        click.echo(f"  {label if number == 0 else '':<{indent - 2}}{row}")
+
+
+def _wrapped(line: str, room: int) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(line, room, subsequent_indent="  ", break_on_hyphens=False) or [""]
+
+
+def commands(rows: list[tuple[str, str]]) -> None:
+    """What to do next, ready to be pasted."""
+    if not rows:
+        return
+    click.echo("")
+    click.echo("  Next")
+    widest = max(len(command) for command, _ in rows)
+    for command, what in rows:
+        if len(command) + len(what) + 8 <= width():
+            click.echo(f"    {command:<{widest}}  {what}")
+        else:
+            click.echo(f"    {command}\n      {what}")
+
+
+def next_commands(standing: "Standing") -> list[tuple[str, str]]:
+    """The commands that make sense for a loop as it stands; only ones that exist."""
+    name, word, last, bydawn = standing.loop.id, standing.word, standing.state.round, me()
+    look = (f"{bydawn} logs {name} --round {last}", "what the agent said last") if last else None
+    table: dict[str, list[tuple[str, str] | None]] = {
+        "running": [
+            (f"{bydawn} logs {name} -f", "watch it"),
+            (f"{bydawn} pause {name}", "stand still after this round"),
+        ],
+        "waiting": [(f"{bydawn} why {name}", "what it waits for"), (f"{bydawn} stop {name}", "give up")],
+        "blocked": [
+            (f'{bydawn} tell {name} "…"', "say what to do differently"),
+            (f"{bydawn} resume {name}", "then go on"),
+            look,
+        ],
+        "failed": [look, (f"{bydawn} resume {name}", "when the agent works again")],
+        "limit": [(f"{bydawn} resume {name} {_raise(standing)}", "raise the limit and go on"), look],
+        "paused": [(f"{bydawn} resume {name}", "go on")],
+        "stopped": [(f"{bydawn} resume {name}", "go on after all")],
+        "crashed": [(f"{bydawn} resume {name}", "go on from the last fact")],
+        "damaged": [(f"{bydawn} doctor --repair {name}", "set the damaged part aside")],
+        "complete": [(f"{bydawn} show {name}", "the rounds"), look],
+        "unverified": [(f"{bydawn} show {name}", "the rounds"), look],
+    }
+    return [row for row in table.get(word, []) if row]
+
+
+def _raise(standing: "Standing") -> str:
+    stopped = standing.state.stopped
+    rule = stopped.decided.rule if stopped else ""
+    return {"rounds": "--rounds +20", "time": "--for +2h", "until": "--until 09:00"}.get(rule, "").strip()
+
+
+def rehearsal(shown: "Rehearsal") -> None:
+    """What `--dry-run` prints."""
+    import shlex
+
+    loop = shown.plan.loop
+    field("Loop", f"{loop.id} ({'goes on' if shown.plan.goes_on else 'new'}) in {loop.workspace}")
+    field("Command", shlex.join(shown.command.argv))
+    for check in loop.checks:
+        field("Check", check.name)
+    limits, times = loop.limits, loop.timeouts
+    field(
+        "Limits",
+        f"{limits.rounds or 'any number of'} rounds · no progress {limits.no_progress} · "
+        f"agent failures {limits.agent_failures}"
+        + (f" · {duration(limits.seconds)}" if limits.seconds else "")
+        + (f" · until {limits.until.astimezone():%Y-%m-%d %H:%M}" if limits.until else ""),
+    )
+    field("Times", f"round {duration(times.round)} · silence {duration(times.silence)} · check {duration(times.check)}")
+    field("Files", str(shown.plan.folder))
+    field("Needs", " and ".join(loop.requires))
+    click.echo("\n  Prompt of the next round\n")
+    click.echo(shown.prompt)
+    click.echo("  Nothing was run and nothing was written.")
+
+
+__all__ = ["field", "shorten"]

@@ -1,0 +1,105 @@
+"""Where lines go: a thread that may block or lose its reader without the loop noticing."""
+
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+
+_ROOM = 2000  # lines waiting for a terminal that does not read; what comes on top is dropped and counted
+_HEARTBEAT = 300.0  # seconds between signs of life where nothing is redrawn
+_REFRESH = 0.5
+
+
+class Screen:
+    """Lines that stay, and below them, on a terminal, a block of at most four lines that is redrawn."""
+
+    def __init__(self, block: Callable[[int], list[str]], *, plain: bool) -> None:
+        self._block = block
+        self._lines: queue.Queue[str | None] = queue.Queue(_ROOM)
+        self._dropped = 0
+        self._live_wanted = not plain and _is_terminal()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="screen")
+        self._thread.start()
+
+    def line(self, text: str) -> None:
+        """Show a line; never waits."""
+        try:
+            self._lines.put_nowait(text)
+        except queue.Full:
+            self._dropped += 1
+
+    def close(self) -> None:
+        """Show what is still waiting, if somebody reads it within two seconds."""
+        if self._dropped:
+            self.line(f"  ({self._dropped} lines were not shown: the terminal did not take them)")
+        try:
+            self._lines.put(None, timeout=0.5)
+        except queue.Full:
+            return
+        self._thread.join(timeout=2.0)
+
+    def _run(self) -> None:
+        try:
+            if self._live_wanted:
+                self._redrawing()
+            else:
+                self._flat()
+        except (OSError, ValueError):
+            self._discard()  # nobody reads any more; the loop goes on
+
+    def _discard(self) -> None:
+        while self._lines.get() is not None:
+            pass
+
+    def _flat(self) -> None:
+        """Rows only, and a heartbeat, so that a log does not look dead."""
+        beat = time.monotonic() + _HEARTBEAT
+        while True:
+            try:
+                text = self._lines.get(timeout=max(0.1, beat - time.monotonic()))
+            except queue.Empty:
+                text = "  … " + " · ".join(line.strip() for line in self._block(100))
+            if text is None:
+                return
+            beat = time.monotonic() + _HEARTBEAT
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+
+    def _redrawing(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(highlight=False, markup=False, emoji=False, no_color=bool(os.environ.get("NO_COLOR")) or None)
+        with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as live:
+            while self._step(console, live):
+                pass
+
+    def _step(self, console: "Console", live: "Live") -> bool:
+        try:
+            text = self._lines.get(timeout=_REFRESH)
+        except queue.Empty:
+            text = ""
+        if text is None:
+            live.update(_text([]), refresh=True)
+            return False
+        if text or self._lines.qsize():
+            console.print(_text([text]), soft_wrap=True)
+        live.update(_text(["", *self._block(console.width)[:3]]), refresh=True)
+        return True
+
+
+def _text(lines: list[str]) -> Any:
+    from rich.text import Text
+
+    return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")

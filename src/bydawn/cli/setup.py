@@ -1,0 +1,55 @@
+"""`doctor` and `version`."""
+
+from pathlib import Path
+
+import click
+
+from bydawn import __version__
+from bydawn.cli import render
+from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+
+
+@click.command()
+@loop_argument
+@click.option("--repair", is_flag=True, help="Set the damaged part of a ledger aside, and say where.")
+@cd
+@as_json
+@state_dir
+def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: Path | None) -> int:
+    """Is everything in order? Looks at this machine and verifies every line of every ledger.
+
+    \b
+    Examples
+      bydawn doctor
+      bydawn doctor --repair shop-api
+    """
+    from bydawn.host.registry import Registry
+    from bydawn.operations import doctor as operation
+
+    registry = Registry(state_dir)
+    loops = [registry.find(loop, cd.resolve())] if loop else registry.everywhere()
+    if repair:
+        findings = [operation.repair(each) for each in loops if loop or each.trouble]
+    else:
+        findings = [*operation.examine(registry, loops)]
+    bad = [finding for finding in findings if not finding.ok]
+    if as_json:
+        render.emit_json({"ok": not bad, "findings": findings})
+        return 1 if bad else 0
+    for finding in findings:
+        click.echo(f"  {'✓' if finding.ok else '✗'} {finding.name}: {finding.detail}")
+        if finding.hint:
+            click.echo(f"    → {render.as_typed(finding.hint)}")
+    if not findings:
+        click.echo("  Nothing to repair.")
+    return 1 if bad else 0
+
+
+@click.command()
+@as_json
+def version(as_json: bool) -> None:
+    """Which bydawn this is."""
+    if as_json:
+        render.emit_json({"version": __version__})
+    else:
+        click.echo(f"bydawn {__version__}")

@@ -1,0 +1,63 @@
+"""`tell`, `pause` and `stop`."""
+
+from pathlib import Path
+
+import click
+
+from bydawn.cli.options import cd, loop_argument, state_dir
+from bydawn.cli.render import me
+from bydawn.host.registry import Registry
+from bydawn.operations import steer
+
+
+@click.command()
+@click.argument("loop")
+@click.argument("text")
+@cd
+@state_dir
+def tell(loop: str, text: str, cd: Path, state_dir: Path | None) -> None:
+    """Leave a note for the next prompt of a loop.
+
+    \b
+    Examples
+      bydawn tell shop-api "round half up; fix the docs"
+    """
+    standing = Registry(state_dir).find(loop, cd.resolve())
+    answer = steer.tell(standing, text)
+    click.echo(f"  Noted by {answer.taken_by}; it stands in the next prompt of {standing.loop.id}.")
+
+
+@click.command()
+@loop_argument
+@click.option("--now", is_flag=True, help="Do not wait for the round to end.")
+@cd
+@state_dir
+def pause(loop: str | None, now: bool, cd: Path, state_dir: Path | None) -> None:
+    """Let a loop stand still after this round; `resume` goes on.
+
+    \b
+    Examples
+      bydawn pause shop-api
+    """
+    standing = Registry(state_dir).find(loop, cd.resolve())
+    answer = steer.pause(standing, now=now)
+    when = "now" if now or answer.state else "after this round"
+    click.echo(f"  {standing.loop.id} stands still {when}. Go on with: {me()} resume {standing.loop.id}")
+
+
+@click.command()
+@loop_argument
+@click.option("--after-round", is_flag=True, help="Let the running round end first.")
+@cd
+@state_dir
+def stop(loop: str | None, after_round: bool, cd: Path, state_dir: Path | None) -> None:
+    """End a loop; what its rounds changed stays in the work tree.
+
+    \b
+    Examples
+      bydawn stop shop-api
+    """
+    standing = Registry(state_dir).find(loop, cd.resolve())
+    answer = steer.stop(standing, now=not after_round)
+    when = "after this round" if after_round and not answer.state else "now"
+    click.echo(f"  {standing.loop.id} ends {when}. If it was a mistake: {me()} resume {standing.loop.id}")

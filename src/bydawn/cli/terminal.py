@@ -1,0 +1,213 @@
+"""What a person sees while a loop runs: rows that stay, a live block below, the summary last."""
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bydawn.cli import render
+from bydawn.cli.rows import Layout, RoundRows
+from bydawn.cli.screen import Screen
+from bydawn.core.breakers import limits_of
+from bydawn.core.facts import (
+    AnyFact,
+    LedgerRepaired,
+    LimitsRaised,
+    LoopStopped,
+    MachineSlept,
+    NoteAdded,
+    Obstructed,
+    PauseRequested,
+    RoundStarted,
+    RunStarted,
+    StopRequested,
+    TaskReading,
+    WaitStarted,
+)
+from bydawn.core.loop import CommandCheck, Loop
+from bydawn.core.ports import Activity, Event, Message
+from bydawn.core.progress import duration, time_left
+from bydawn.core.state import LoopState
+from bydawn.core.text import plain, shorten
+from bydawn.host.registry import Standing
+from bydawn.operations.start import Plan
+
+
+class Terminal:
+    """A follower that writes for people; it can neither slow the loop down nor stop it."""
+
+    def __init__(self, planned: Plan, *, plain: bool, is_demo: bool) -> None:
+        self._plan = planned
+        self._is_demo = is_demo
+        self._layout = Layout(render.width())
+        self._rows = RoundRows(self._layout)
+        self._state: LoopState | None = None
+        self._doing = ""
+        self._round_began = 0.0
+        self._screen = Screen(self._block, plain=plain)
+
+    def warn(self, text: str) -> None:
+        """Something a person should know about the loop's own files."""
+        self._screen.line(f"  ! {text}")
+
+    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
+        self._state = state
+        for line in self._rows.saw(fact, loop, state):
+            self._screen.line(line)
+        match fact:
+            case RunStarted():
+                self._open(loop, fact.tasks)
+            case RoundStarted():
+                self._round_began = time.monotonic()
+                self._doing = "starting"
+            case WaitStarted():
+                self._flush(loop, state)
+                until = f" until {fact.until.astimezone():%H:%M}" if fact.until else f" {duration(fact.seconds)}"
+                self._screen.line(f"         … waiting{until}: {plain(fact.reason)} (costs no round)")
+            case MachineSlept():
+                self._screen.line(f"         ☾ the machine slept {duration(fact.seconds)}; no timer ran meanwhile")
+            case NoteAdded():
+                self._screen.line(f"         ✎ note from {plain(fact.by)} for the next prompt")
+            case PauseRequested() | StopRequested():
+                for line in self._leaving(fact, state):
+                    self._screen.line(line)
+            case Obstructed():
+                self._screen.line(f"  ! {plain(fact.detail)}")
+            case LedgerRepaired():
+                self._screen.line(f"  ! {fact.cut_bytes} bytes of a torn record were cut off; kept in {fact.kept_in}")
+            case LimitsRaised():
+                self._screen.line("  Limits raised.")
+            case LoopStopped():
+                self._flush(loop, state)
+                self._summary(fact, loop, state)
+            case _:
+                pass
+
+    def heard(self, event: Event) -> None:
+        if isinstance(event, Activity | Message) and event.text.strip():
+            self._doing = shorten(plain(event.text), 80)
+
+    def close(self) -> None:
+        self._screen.close()
+
+    def _flush(self, loop: Loop, state: LoopState) -> None:
+        for line in self._rows.flush(loop, state):
+            self._screen.line(line)
+
+    # -- the top ---------------------------------------------------------------------------------------------------
+
+    def _open(self, loop: Loop, tasks: TaskReading | None) -> None:
+        say = self._screen.line
+        if self._is_demo:
+            say("\n  bydawn demo · no account, no network, nothing outside this folder:")
+            say(f"  {_tilde(loop.workspace)}   (kept for you to look at; delete it any time)\n")
+        elif self._plan.goes_on:
+            say(f"  Going on with {loop.id} after round {self._state.round if self._state else 0}.")
+        todo = f"{loop.tasks}, {tasks.open} open" if tasks else "none; the prompt alone"
+        checks = ", ".join(
+            _shown(check.name) if isinstance(check, CommandCheck) else check.name for check in loop.checks
+        )
+        rows = [("Loop", loop.id), ("Agent", loop.agent), ("Tasks", todo), ("Check", checks or "none")]
+        rows += [("Limit", _limits(loop, self._state or LoopState())), ("Stop", "Ctrl-C after this round, twice: now")]
+        for label, text in rows:
+            say(f"  {label:<6} {shorten(text, self._layout.width - 10)}")
+        say("")
+        say(self._layout.header())
+
+    # -- the live block --------------------------------------------------------------------------------------------
+
+    def _block(self, width: int) -> list[str]:
+        """At most three lines: how far, what now, how alive."""
+        state, loop = self._state, self._plan.loop
+        if state is None:
+            return ["  starting"]
+        lines = [self._how_far(state, width)]
+        if state.open_round:
+            spent = duration(time.monotonic() - self._round_began)
+            lines.append(f"  now    round {state.open_round.round}, {spent} · {self._doing}")
+            lines.append(f"  alive  last output {duration(self._output_age(loop, state))} ago")
+        elif state.waiting:
+            lines.append(f"  now    waiting: {plain(state.waiting.reason)}")
+        else:
+            lines.append("  now    checks")
+        return [line[: width - 1] for line in lines]
+
+    def _how_far(self, state: LoopState, width: int) -> str:
+        if not state.tasks:
+            limit = limits_of(self._plan.loop, state).rounds
+            return f"  {state.rounds}{f' of at most {limit}' if limit else ''} rounds done"
+        done, total = state.tasks.done, state.tasks.done + state.tasks.open
+        room = max(8, min(24, width - 50))
+        full = room * done // max(total, 1)
+        left = time_left(state)
+        estimate = f"about {duration(left[0])} – {duration(left[1])} left" if left else "too early to tell how long"
+        return f"  {'█' * full}{'░' * (room - full)}  {done} of {total} tasks   {estimate}"
+
+    def _output_age(self, loop: Loop, state: LoopState) -> float:  # noqa: ARG002
+        open_round = state.open_round
+        if open_round is None:
+            return 0.0
+        folder = self._plan.folder / "rounds" / f"{open_round.round:04}"
+        stamps = [os.stat(folder / name).st_mtime for name in ("stdout", "stderr") if (folder / name).exists()]
+        return max(0.0, datetime.now(UTC).timestamp() - max([open_round.started_at.timestamp(), *stamps]))
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _leaving(self, fact: PauseRequested | StopRequested, state: LoopState) -> list[str]:
+        if fact.now or not state.open_round:
+            return ["  Stopping now; what this round changed stays in the work tree."]
+        spent = duration(time.monotonic() - self._round_began)
+        return [
+            f"  Stopping after round {state.open_round.round} (the agent has {spent} behind it).",
+            "  Ctrl-C again to stop now; the round's changes stay in the work tree.",
+        ]
+
+    def _summary(self, fact: LoopStopped, loop: Loop, state: LoopState) -> None:
+        say = self._screen.line
+        standing = Standing(folder=self._plan.folder, loop=loop, state=state, alive=False)
+        parts = [f"{state.tasks.done} of {state.tasks.done + state.tasks.open} tasks"] if state.tasks else []
+        parts += [f"{state.round} round{'s' if state.round != 1 else ''}", duration(state.elapsed)]
+        sign = render.SIGNS[fact.end.value]
+        say(f"\n  {sign} {fact.end.value.capitalize()}: {', '.join(parts)}.")
+        if fact.end.value == "unverified":
+            say("    No checks were configured, so nothing but the agent's word was proven.")
+        elif fact.end.value != "complete":
+            say(f"    {plain(fact.reason)}")
+        for row in fact.evidence if fact.end.value not in ("paused", "stopped") else ():
+            say(f"    · {shorten(plain(row), self._layout.width - 8)}")
+        say("")
+        for command, what in self._afterwards(standing):
+            say(f"    {command:<40}  {what}" if self._layout.width >= 80 else f"    {command}\n      {what}")
+
+    def _afterwards(self, standing: Standing) -> list[tuple[str, str]]:
+        if not self._is_demo:
+            return render.next_commands(standing)
+        name, folder, bydawn = standing.loop.id, _tilde(standing.loop.workspace), render.me()
+        return [
+            (f"{bydawn} show {name}", "what happened in each round"),
+            (f"{bydawn} logs {name} --round 3", "what the agent said"),
+            (f"{bydawn} why {name}", "why it ended"),
+            (f"git -C {folder} log --stat", "what was changed"),
+            (f"{bydawn} run --help", "for real: in your own folder, with your own agent"),
+        ]
+
+
+def _limits(loop: Loop, state: LoopState) -> str:
+    limits = limits_of(loop, state)
+    parts = [f"{limits.rounds} rounds" if limits.rounds else "any number of rounds"]
+    if limits.seconds:
+        parts.append(duration(limits.seconds))
+    if limits.until:
+        parts.append(f"until {limits.until.astimezone():%H:%M}")
+    return ", ".join(parts)
+
+
+def _shown(command: str) -> str:
+    """A check as people type it: the interpreter's long path is of no interest."""
+    first, space, rest = command.partition(" ")
+    return f"{Path(first.strip(chr(39))).name}{space}{rest}" if first.strip("'").startswith("/") else command
+
+
+def _tilde(path: str) -> str:
+    home = os.environ.get("HOME", "")
+    return f"~{path.removeprefix(home)}" if home and path.startswith(home + "/") else path

@@ -1,0 +1,1 @@
+"""Values and decisions, pure: nothing in here touches a file, a clock or a process."""

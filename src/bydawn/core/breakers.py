@@ -1,0 +1,40 @@
+"""Which limit ends the loop? Breakers are rows of one table."""
+
+import msgspec
+
+from bydawn.core.facts import End
+from bydawn.core.loop import Limits, Loop
+from bydawn.core.ports import Now
+from bydawn.core.state import LoopState
+
+
+class Tripped(msgspec.Struct, frozen=True):
+    """A breaker that says stop, with the reading that made it trip."""
+
+    name: str
+    end: End
+    reading: float
+    limit: float
+
+
+def limits_of(loop: Loop, state: LoopState) -> Limits:
+    """The limits in force: those the loop started with, unless a person raised them."""
+    return state.raised or loop.limits
+
+
+def tripped(loop: Loop, state: LoopState, now: Now) -> Tripped | None:
+    """The first breaker that has tripped, in the order a person would ask."""
+    limits = limits_of(loop, state)
+    until = limits.until.timestamp() if limits.until else 0
+    table: list[tuple[str, End, float, float]] = [
+        ("agent-failures", End.FAILED, state.failures_in_a_row, limits.agent_failures),
+        ("no-progress", End.BLOCKED, state.rounds_without_progress, limits.no_progress),
+        ("rounds", End.LIMIT, state.rounds, limits.rounds),
+        ("rounds-this-run", End.LIMIT, state.rounds_this_run, state.rounds_allowed or 0),
+        ("time", End.LIMIT, now.elapsed, limits.seconds or 0),
+        ("until", End.LIMIT, now.at.timestamp(), until),
+    ]
+    return next(
+        (Tripped(name, end, reading, limit) for name, end, reading, limit in table if 0 < limit <= reading),
+        None,
+    )

@@ -1,0 +1,45 @@
+"""Is the loop done? One rule; decisions and views ask for the same list."""
+
+from bydawn.core.facts import End
+from bydawn.core.loop import Loop
+from bydawn.core.state import LoopState
+
+
+def missing(loop: Loop, state: LoopState) -> list[str]:
+    """The conditions this loop still waits for; none means complete."""
+    met = {
+        "promise": state.promise_given,  # judged once, when the round ended
+        "checks": state.checks_passed and _worked(loop, state),
+        "tasks": state.tasks is not None and state.tasks.open == 0 and not state.tasks.problem,
+    }
+    return [condition for condition in loop.requires if not met[condition]]
+
+
+def _worked(loop: Loop, state: LoopState) -> bool:
+    """Checks that were green before anybody worked prove nothing, unless a task list says that all is done."""
+    return state.ok_rounds > 0 or loop.tasks is not None
+
+
+def unproven(loop: Loop, state: LoopState) -> bool:
+    """Would running the checks now decide whether the loop is complete?"""
+    return missing(loop, state) == ["checks"] and state.verdict_tree != state.tree and _worked(loop, state)
+
+
+def finished(loop: Loop) -> End:
+    """The name of this loop's good end: without checks nothing was proven."""
+    return End.COMPLETE if loop.checks else End.UNVERIFIED
+
+
+def describe(condition: str, loop: Loop, state: LoopState) -> str:
+    """What a missing condition means for this loop, in words."""
+    if condition == "tasks" and state.tasks is not None:
+        if state.tasks.problem:
+            return f"{loop.tasks} {state.tasks.problem}"
+        count = state.tasks.open
+        return f"{count} {'task is' if count == 1 else 'tasks are'} open in {loop.tasks}"
+    if condition == "checks":
+        failed = [verdict.check for verdict in state.verdicts if not verdict.passed]
+        if failed and state.verdict_tree == state.tree:
+            return f"{len(failed)} of {len(state.verdicts)} checks failed: {', '.join(failed)}"
+        return "the checks have not passed on the work tree as it is now"
+    return "the promise has not been given"

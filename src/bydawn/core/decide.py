@@ -1,0 +1,187 @@
+"""Given what the ledger says, what do we do next?"""
+
+import hashlib
+from datetime import datetime
+
+import msgspec
+
+from bydawn.core import breakers, completion
+from bydawn.core.facts import End
+from bydawn.core.loop import Loop
+from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.ports import Now
+from bydawn.core.progress import duration
+from bydawn.core.state import LoopState
+
+RULES: dict[str, str] = {
+    "interrupted-round": "a round was started and never ended, so it is settled before anything else",
+    "asked-to-stop": "a person asked the loop to stop",
+    "asked-to-pause": "a person or a signal asked the loop to pause",
+    "obstructed": "something outside the agent's turn makes going on impossible",
+    "checks-due": "the work tree has changed since the checks last ran, or they failed",
+    "complete": "everything that this loop requires is there",
+    "task-file": "the task file cannot be believed, and an unreadable list is never an empty one",
+    "agent-stop": "the agent cannot work until a person does something; trying again would only burn the night",
+    "agent-failures": "the agent failed too many times in a row",
+    "no-progress": "too many rounds in a row left the work tree as it was, or as it had been before",
+    "rounds": "the limit of rounds is used up",
+    "rounds-this-run": "this run was allowed only so many rounds",
+    "time": "the loop has worked as long as it was allowed to",
+    "until": "the time it was allowed to work until has come",
+    "agent-limit": "the provider's limit has not been reset yet",
+    "back-off": "the agent had trouble just now; waiting a little costs nothing",
+    "next-round": "nothing above applies and there is work left",
+}
+
+
+class _Action(msgspec.Struct, frozen=True, kw_only=True):
+    rule: str
+
+
+class Settle(_Action, frozen=True, kw_only=True):
+    """Record that the round which was open when the worker died is over."""
+
+    round: int
+
+
+class StartRound(_Action, frozen=True, kw_only=True):
+    round: int
+    task: str | None = None
+
+
+class RunChecks(_Action, frozen=True, kw_only=True):
+    round: int
+
+
+class Wait(_Action, frozen=True, kw_only=True):
+    """Sleep; until an instant if the agent named one."""
+
+    seconds: float
+    reason: str
+    until: datetime | None = None
+
+
+class Pause(_Action, frozen=True, kw_only=True):
+    reason: str
+    by: str
+
+
+class Stop(_Action, frozen=True, kw_only=True):
+    end: End
+    reason: str
+    evidence: tuple[str, ...] = ()
+    by: str | None = None
+
+
+Action = Settle | StartRound | RunChecks | Wait | Pause | Stop
+
+
+def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
+    """Order is meaning: a finished loop must not "give up", and a person's word comes first."""
+    if state.open_round:
+        return Settle(rule="interrupted-round", round=state.open_round.round)
+    if state.stop_now:
+        return _asked(state)
+    if state.obstructed:
+        return _obstructed(state)
+    if loop.checks and ((state.awaiting_checks and not state.checks_passed) or completion.unproven(loop, state)):
+        return RunChecks(rule="checks-due", round=state.round)
+    if not completion.missing(loop, state):
+        return _finished(loop, state)
+    if state.stop or state.pause:
+        return _asked(state)
+    return _stuck(loop, state, now) or _wait(loop, state, now) or _next_round(state)
+
+
+def _asked(state: LoopState) -> Action:
+    if state.stop:
+        return Stop(rule="asked-to-stop", end=End.STOPPED, reason=f"asked by {state.stop.by}", by=state.stop.by)
+    assert state.pause  # noqa: S101 - the caller has seen one of the two
+    by = state.pause.signal or state.pause.by
+    return Pause(rule="asked-to-pause", reason=f"paused by {by}", by=by)
+
+
+def _obstructed(state: LoopState) -> Action:
+    assert state.obstructed  # noqa: S101 - the caller has seen it
+    kind, detail = state.obstructed.kind, state.obstructed.detail
+    return Stop(rule="obstructed", end=End.BLOCKED, reason=detail, evidence=(kind,))
+
+
+def _finished(loop: Loop, state: LoopState) -> Action:
+    evidence = []
+    if state.tasks and loop.tasks:
+        evidence.append(f"{loop.tasks}: {state.tasks.done} of {state.tasks.done} tasks done")
+    evidence += [f"{verdict.check}: passed" for verdict in state.verdicts if loop.checks]
+    if state.promise_given:
+        evidence.append(f"the promise was given in round {state.round}")
+    return Stop(
+        rule="complete",
+        end=completion.finished(loop),
+        reason=" and ".join(loop.requires),
+        evidence=tuple(evidence),
+    )
+
+
+def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
+    if state.tasks and state.tasks.problem:
+        return Stop(rule="task-file", end=End.BLOCKED, reason=f"{loop.tasks} {state.tasks.problem}")
+    last = state.last
+    if last and POLICY[last.outcome].stops:
+        return Stop(rule="agent-stop", end=End.FAILED, reason=last.detail, evidence=(last.outcome.value,))
+    if breaker := breakers.tripped(loop, state, now):
+        return Stop(rule=breaker.name, end=breaker.end, reason=_why(breaker, state), evidence=_evidence(loop, state))
+    return None
+
+
+def _why(breaker: breakers.Tripped, state: LoopState) -> str:
+    count = int(breaker.reading)
+    last = state.last.detail if state.last else ""
+    match breaker.name:
+        case "agent-failures":
+            return f"the agent failed {count} times in a row; last: {last}"
+        case "no-progress":
+            return f"{count} rounds in a row changed nothing that had not been seen before"
+        case "rounds":
+            return f"all {int(breaker.limit)} rounds are used up"
+        case "rounds-this-run":
+            return f"this run was allowed {int(breaker.limit)} {'round' if breaker.limit == 1 else 'rounds'}"
+        case "time":
+            return f"the loop has worked for {duration(breaker.limit)}"
+        case _:
+            return "the time it was allowed to work until has come"
+
+
+def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
+    """What is still missing, with the failing checks' own words."""
+    rows = [completion.describe(condition, loop, state) for condition in completion.missing(loop, state)]
+    rows += [f"{verdict.check}: {verdict.detail}" for verdict in state.verdicts if not verdict.passed]
+    return tuple(rows)
+
+
+def _wait(loop: Loop, state: LoopState, now: Now) -> Action | None:
+    last = state.last
+    if last is None or not POLICY[last.outcome].backs_off:
+        return None
+    if last.wait_until:
+        if now.at >= last.wait_until:
+            return None
+        seconds = (last.wait_until - now.at).total_seconds()
+        return Wait(rule="agent-limit", seconds=seconds, until=last.wait_until, reason=last.detail)
+    seconds = last.elapsed + back_off(loop, state, last.outcome) - now.elapsed
+    return Wait(rule="back-off", seconds=seconds, reason=last.detail) if seconds > 0 else None
+
+
+_BACK_OFF = {Outcome.TRANSIENT: (2.0, 300.0), Outcome.LIMITED: (60.0, 1800.0)}  # first, longest
+
+
+def back_off(loop: Loop, state: LoopState, outcome: Outcome) -> float:
+    """Doubles each time; the jitter comes from the loop's own id, so that a replay waits just as long."""
+    first, longest = _BACK_OFF.get(outcome, (1.0, 60.0))
+    times = state.failures_in_a_row if POLICY[outcome].failure else state.blips_in_a_row
+    jitter = hashlib.blake2b(f"{loop.uid}/{state.round}".encode(), digest_size=1).digest()[0] / 255
+    return min(first * 2.0 ** min(times - 1, 20), longest) * (0.75 + jitter / 2)
+
+
+def _next_round(state: LoopState) -> Action:
+    task = state.tasks.next if state.tasks else None
+    return StartRound(rule="next-round", round=state.round + 1, task=task)

@@ -1,0 +1,21 @@
+"""What the person at the keyboard can fix, said in three parts: what, why, do this."""
+
+
+class UserError(Exception):
+    """Something the person at the keyboard can fix; `hint` says how."""
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, cause: str = "", hint: str = "", exit_code: int | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.cause = cause
+        self.hint = hint
+        if exit_code is not None:
+            self.exit_code = exit_code
+
+
+class OwnFailure(UserError):
+    """Not the person's mistake: our own failure, or the machine's (a full disk, a damaged ledger)."""
+
+    exit_code = 1

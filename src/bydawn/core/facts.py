@@ -1,0 +1,265 @@
+"""What a ledger can say. A fact is frozen, says one thing, and is never changed or removed."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from bydawn.core.loop import Limits
+from bydawn.core.outcome import Outcome
+
+
+class End(StrEnum):
+    """The states in which a loop can stand still; their order is no ranking."""
+
+    COMPLETE = "complete"
+    UNVERIFIED = "unverified"
+    BLOCKED = "blocked"
+    LIMIT = "limit"
+    CHECKPOINT = "checkpoint"
+    FAILED = "failed"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+
+
+EXIT_CODES: dict[End, int] = {
+    End.COMPLETE: 0,
+    End.UNVERIFIED: 0,
+    End.BLOCKED: 3,
+    End.LIMIT: 4,
+    End.CHECKPOINT: 5,
+    End.FAILED: 7,
+    End.PAUSED: 130,
+    End.STOPPED: 130,
+}
+FINISHED = {End.COMPLETE, End.UNVERIFIED}
+
+
+class Given(StrEnum):
+    """Was the promise given, only mentioned, or absent?"""
+
+    GIVEN = "given"
+    MENTIONED = "mentioned"
+    ABSENT = "absent"
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a fact."""
+
+
+class Decided(Value, frozen=True, kw_only=True):
+    """The rule that led to an act, and the clock reading it was given; a replay must agree."""
+
+    rule: str
+    at: datetime
+    elapsed: float
+
+
+class TaskReading(Value, frozen=True, kw_only=True):
+    """What the task file said when it was read. `open_ids` names the open tasks by their text."""
+
+    open: int
+    done: int
+    next: str | None = None
+    open_ids: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+class Changes(Value, frozen=True, kw_only=True):
+    """What git says a round did to the work tree."""
+
+    added: int = 0
+    modified: int = 0
+    deleted: int = 0
+    paths: tuple[str, ...] = ()  # the first few, for people
+
+    @property
+    def total(self) -> int:
+        return self.added + self.modified + self.deleted
+
+
+class Usage(Value, frozen=True, kw_only=True):
+    """What a turn cost, as far as the agent says; None is unknown, never zero."""
+
+    tokens_in: int | None = None
+    tokens_cached: int | None = None
+    tokens_out: int | None = None
+    cost_usd: float | None = None
+
+
+class Verdict(Value, frozen=True, kw_only=True):
+    """What one check said."""
+
+    check: str
+    passed: bool
+    detail: str
+    exit_code: int | None = None
+    timed_out: bool = False
+    seconds: float = 0.0
+    output: str | None = None  # the file in the round's folder that holds all it printed
+    excerpt: str = ""  # the last useful part of it
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """Something that happened."""
+
+
+class LoopCreated(Fact, frozen=True, kw_only=True, tag="loop.created"):
+    loop: str
+    uid: str
+    settings: str  # the digest of loop.json: the settings cannot change behind the ledger's back
+
+
+class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
+    """A worker took the loop."""
+
+    run: str
+    pid: int
+    boot: str
+    version: str
+    tree: str
+    tasks: TaskReading | None = None
+    rounds_allowed: int | None = None  # of this run (`--once`)
+    elapsed: float = 0.0
+
+
+class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):
+    """A torn last line was cut off when the ledger was opened, or damage was set aside by `doctor --repair`."""
+
+    cut_bytes: int
+    kept_in: str
+
+
+class TasksRead(Fact, frozen=True, kw_only=True, tag="tasks.read"):
+    """The task file said something new between two rounds: a person, or an interrupted round, changed it."""
+
+    tasks: TaskReading
+
+
+class RoundStarted(Fact, frozen=True, kw_only=True, tag="round.started"):
+    """The intent to run the agent, on disk before the agent exists."""
+
+    round: int
+    agent: str
+    cookie: str
+    tree: str
+    argv: tuple[str, ...]
+    decided: Decided
+    task: str | None = None
+    session: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
+    round: int
+    outcome: Outcome
+    detail: str
+    tree: str  # what git says, not what the agent says
+    progress: bool
+    elapsed: float
+    exit_code: int | None = None
+    signal: int | None = None
+    seconds: float = 0.0
+    said: str = ""  # the beginning of the reply, for people; the whole is in the round's folder
+    promise: Given = Given.ABSENT
+    session: str | None = None
+    changes: Changes = Changes()
+    tasks: TaskReading | None = None
+    closed: tuple[str, ...] = ()
+    usage: Usage | None = None
+    leftovers: tuple[str, ...] = ()
+    wait_until: datetime | None = None  # a limited agent's reset
+
+
+class ChecksEnded(Fact, frozen=True, kw_only=True, tag="checks.ended"):
+    round: int
+    tree: str
+    verdicts: tuple[Verdict, ...]
+    elapsed: float
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return all(verdict.passed for verdict in self.verdicts)
+
+
+class WaitStarted(Fact, frozen=True, kw_only=True, tag="wait.started"):
+    """The loop sleeps until a reset or a back-off is over; costs no round."""
+
+    seconds: float
+    reason: str
+    decided: Decided
+    until: datetime | None = None
+
+
+class MachineSlept(Fact, frozen=True, kw_only=True, tag="machine.slept"):
+    seconds: float
+
+
+class NoteAdded(Fact, frozen=True, kw_only=True, tag="note.added"):
+    """A person's word for the next prompt."""
+
+    note: str
+    text: str
+    by: str
+    request: str = ""
+
+
+class PauseRequested(Fact, frozen=True, kw_only=True, tag="pause.requested"):
+    by: str
+    now: bool = False
+    signal: str | None = None
+    request: str = ""
+
+
+class StopRequested(Fact, frozen=True, kw_only=True, tag="stop.requested"):
+    by: str
+    now: bool = True
+    request: str = ""
+
+
+class LimitsRaised(Fact, frozen=True, kw_only=True, tag="limits.raised"):
+    limits: Limits
+    by: str
+
+
+class Obstructed(Fact, frozen=True, kw_only=True, tag="loop.obstructed"):
+    """Something outside the agent's turn makes going on impossible: a full disk, a workspace that is gone."""
+
+    kind: str
+    detail: str
+
+
+class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
+    end: End
+    reason: str
+    decided: Decided
+    evidence: tuple[str, ...] = ()
+    by: str | None = None
+
+
+AnyFact = (
+    LoopCreated
+    | RunStarted
+    | LedgerRepaired
+    | TasksRead
+    | RoundStarted
+    | RoundEnded
+    | ChecksEnded
+    | WaitStarted
+    | MachineSlept
+    | NoteAdded
+    | PauseRequested
+    | StopRequested
+    | LimitsRaised
+    | Obstructed
+    | LoopStopped
+)
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact with its place in the ledger."""
+
+    seq: int
+    at: datetime
+    fact: AnyFact

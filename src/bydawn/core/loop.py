@@ -1,0 +1,113 @@
+"""What a loop is: one goal in one workspace, with the settings it was started with."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+TASK_COMPLETE = "TASK_COMPLETE"
+DEFAULT_ROUNDS = 30
+
+
+class Mode(StrEnum):
+    """How a promise is written in a reply."""
+
+    TAG = "tag"
+    LINE = "line"
+    REGEX = "regex"
+
+
+class Promise(msgspec.Struct, frozen=True, kw_only=True):
+    """The words that claim completion."""
+
+    text: str = TASK_COMPLETE
+    mode: Mode = Mode.TAG
+
+    @property
+    def token(self) -> str:
+        """The promise as an agent has to write it."""
+        return f"<promise>{self.text}</promise>" if self.mode is Mode.TAG else self.text
+
+
+class CommandCheck(msgspec.Struct, frozen=True, kw_only=True, tag="command"):
+    """A shell command that must exit with 0."""
+
+    command: str
+
+    @property
+    def name(self) -> str:
+        return self.command
+
+
+class PathCheck(msgspec.Struct, frozen=True, kw_only=True, tag="path"):
+    """A path that must exist, relative to the workspace."""
+
+    path: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.path} exists"
+
+
+class TextCheck(msgspec.Struct, frozen=True, kw_only=True, tag="text"):
+    """A text that must stand in a file, relative to the workspace."""
+
+    path: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.path} contains {self.text!r}"
+
+
+Check = CommandCheck | PathCheck | TextCheck
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the breakers trip; 0 or None switches one off."""
+
+    rounds: int = DEFAULT_ROUNDS
+    seconds: float | None = None
+    until: datetime | None = None
+    no_progress: int = 5
+    agent_failures: int = 3
+
+
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
+    """How long, in seconds, and how much, in bytes, a child may take."""
+
+    round: float = 1800.0
+    silence: float = 600.0
+    first_byte: float = 300.0
+    linger: float = 30.0
+    check: float = 300.0
+    output: int = 1 << 30
+
+
+class Loop(msgspec.Struct, frozen=True, kw_only=True):
+    """One goal in one workspace; frozen into `loop.json` when it starts."""
+
+    v: int = 1
+    id: str
+    uid: str
+    workspace: str
+    created_at: datetime
+    prompt: str
+    agent: str
+    tasks: str | None = None
+    checks: tuple[Check, ...] = ()
+    promise: Promise | None = None
+    limits: Limits = Limits()
+    timeouts: Timeouts = Timeouts()
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """What completion needs; never empty (a loop with nothing else needs the promise)."""
+        wanted = {"tasks": self.tasks, "checks": self.checks, "promise": self.promise}
+        return tuple(name for name, given in wanted.items() if given) or ("promise",)
+
+
+def differences(old: Loop, new: Loop) -> list[str]:
+    """The settings, by name, in which two loops differ; who and when do not count."""
+    ignored = {"v", "id", "uid", "created_at", "workspace"}
+    return [name for name in old.__struct_fields__ if name not in ignored and getattr(old, name) != getattr(new, name)]

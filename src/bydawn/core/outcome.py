@@ -1,0 +1,103 @@
+"""How did the agent's turn end, and what follows from that? One table."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Outcome(StrEnum):
+    """The one verdict on an agent's turn."""
+
+    OK = "ok"
+    TRANSIENT = "transient"
+    LIMITED = "limited"
+    CONTEXT_FULL = "context_full"
+    SESSION_LOST = "session_lost"
+    AUTH = "auth"
+    CONFIG = "config"
+    DENIED = "denied"
+    TURN_LIMIT = "turn_limit"
+    INTERRUPTED = "interrupted"
+    HUNG = "hung"
+    CRASHED = "crashed"
+    LOST_OUTPUT = "lost_output"
+    FAILED = "failed"
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """What follows from an outcome."""
+
+    counts: bool = True  # against the limit of rounds
+    failure: bool = False  # against the agent-failures breaker
+    checks: bool = True  # is running the checks of any use?
+    stops: bool = False  # at once: trying again can only burn the night
+    backs_off: bool = False
+
+
+_FREE = Policy(counts=False, checks=False)
+_FAILURE = Policy(failure=True, backs_off=True)
+_STOPS = Policy(counts=False, checks=False, stops=True)
+
+POLICY: dict[Outcome, Policy] = {
+    Outcome.OK: Policy(),
+    # A network blip says nothing about the goal, so it counts against nobody.
+    Outcome.TRANSIENT: Policy(counts=False, checks=False, backs_off=True),
+    Outcome.LIMITED: Policy(counts=False, checks=False, backs_off=True),
+    Outcome.CONTEXT_FULL: Policy(),
+    Outcome.SESSION_LOST: _FREE,
+    Outcome.AUTH: _STOPS,
+    Outcome.CONFIG: _STOPS,
+    Outcome.DENIED: Policy(),
+    Outcome.TURN_LIMIT: Policy(),
+    Outcome.INTERRUPTED: _FREE,
+    Outcome.HUNG: _FAILURE,
+    Outcome.CRASHED: _FAILURE,
+    Outcome.LOST_OUTPUT: _FAILURE,
+    Outcome.FAILED: _FAILURE,
+}
+
+
+class Ending(StrEnum):
+    """Why a child process is no longer running."""
+
+    EXIT = "exit"
+    TOTAL = "total"
+    SILENCE = "silence"
+    FIRST_BYTE = "first-byte"
+    LINGER = "linger"
+    VOLUME = "volume"
+    DISK = "disk"
+    READER = "reader"
+    ASKED = "asked"
+    NOT_STARTED = "not-started"
+    NO_RESOURCES = "no-resources"
+
+
+class Exit(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a child process, as its owner saw it."""
+
+    ending: Ending = Ending.EXIT
+    code: int | None = None
+    signal: int | None = None
+    seconds: float = 0.0
+    output_bytes: int = 0
+    leftovers: tuple[str, ...] = ()
+    detail: str = ""
+
+
+_BY_ENDING: dict[Ending, tuple[Outcome, str]] = {
+    Ending.TOTAL: (Outcome.HUNG, "ran into the round's time limit"),
+    Ending.SILENCE: (Outcome.HUNG, "showed no sign of life"),
+    Ending.FIRST_BYTE: (Outcome.HUNG, "never said a first word"),
+    Ending.VOLUME: (Outcome.FAILED, "wrote more than the output limit allows"),
+    Ending.DISK: (Outcome.INTERRUPTED, "stopped because the disk is nearly full"),
+    Ending.ASKED: (Outcome.INTERRUPTED, "stopped on request"),
+    Ending.NOT_STARTED: (Outcome.CONFIG, ""),
+    Ending.NO_RESOURCES: (Outcome.TRANSIENT, ""),
+}
+
+
+def imposed(exit_: Exit) -> tuple[Outcome, str] | None:
+    """The outcome that our own stopping of the child, or its failure to start, dictates."""
+    outcome, text = _BY_ENDING.get(exit_.ending, (None, ""))
+    return (outcome, text or exit_.detail) if outcome else None

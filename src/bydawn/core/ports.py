@@ -1,0 +1,217 @@
+"""What the engine needs from the world, as small protocols; `assemble` supplies the real things."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from bydawn.core.facts import AnyFact, Changes, Record, Usage, Verdict
+from bydawn.core.loop import Check, Loop
+from bydawn.core.outcome import Exit, Outcome
+from bydawn.core.requests import Request
+from bydawn.core.state import LoopState
+
+
+class Now(msgspec.Struct, frozen=True):
+    """One reading of the clocks: `at` is UTC, `elapsed` the loop's own working time, which no clock jump changes."""
+
+    at: datetime
+    elapsed: float
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent is asked to do once. The prompt is a file that becomes its stdin."""
+
+    round: int
+    workspace: str
+    session: str | None = None
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A program to start; `env` is added to ours."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] = {}
+
+
+class Message(msgspec.Struct, frozen=True):
+    """Words of the agent."""
+
+    text: str
+
+
+class Activity(msgspec.Struct, frozen=True):
+    """Something the agent does, as one short line (`editing src/settings.py`)."""
+
+    text: str
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """The agent's terminal event: it has nothing more to say and ought to exit."""
+
+
+Event = Message | Activity | Finished
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """The one result of a turn."""
+
+    outcome: Outcome
+    reply: str = ""
+    detail: str = ""
+    session: str | None = None
+    usage: Usage | None = None
+    wait_until: datetime | None = None
+
+
+class Reader(Protocol):
+    """Understands an agent's output while it runs; tolerant of anything."""
+
+    def read(self, line: bytes) -> Iterable[Event]: ...
+
+    def skipped(self, size: int) -> None:
+        """A line too long to be parsed went by."""
+
+    def end(self, exit_: Exit, stderr_tail: str) -> Ended:
+        """The verdict, in this order: terminal event, what we did to it (`outcome.imposed`), exit code, signal."""
+
+
+class Ladder(msgspec.Struct, frozen=True, kw_only=True):
+    """How a child is stopped: seconds it gets after INT, then after TERM; then KILL."""
+
+    interrupt: float = 5.0
+    terminate: float = 5.0
+
+
+class Agent(Protocol):
+    """A pure pair around one child: build the command, read the stream."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def ladder(self) -> Ladder: ...
+
+    @property
+    def streams(self) -> bool:
+        """Does it speak while it works? If not, the first-byte limit would be unfair."""
+
+    def command(self, turn: Turn) -> Command: ...
+
+    def reader(self) -> Reader: ...
+
+    def missing(self) -> tuple[str, str] | None:
+        """Cause and hint if this agent cannot be started on this machine."""
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The work tree at one moment. `tree` is the progress fingerprint."""
+
+    tree: str
+    changes: Changes = Changes()  # since the snapshot before
+    left_out: tuple[str, ...] = ()  # files too big to keep
+
+
+class Workspace(Protocol):
+    def snapshot(self) -> Snapshot: ...
+
+    def keep(self, name: str, tree: str) -> None:
+        """Make a tree durable and findable under a name (`round/7/after`)."""
+
+    def read_text(self, path: str) -> str | None:
+        """A file of the workspace, None if it is not there; raises UnicodeError or OSError."""
+
+
+class Checks(Protocol):
+    def run(self, checks: Sequence[Check], round_: int, urgent: Callable[[], bool]) -> tuple[Verdict, ...]: ...
+
+
+class Channel(Protocol):
+    """Where requests from people and signals arrive."""
+
+    def take(self) -> list[Request]:
+        """What has arrived since the last call, oldest first."""
+
+    def done(self, request: Request) -> None:
+        """The request stands in the ledger; forget it."""
+
+
+class ChildLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a child is held to, in seconds and bytes; None switches a limit off."""
+
+    total: float | None = None
+    silence: float | None = None
+    first_byte: float | None = None
+    linger: float | None = None  # after its terminal event
+    output: int | None = None
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A child to run: its command, the files it reads and writes, and its limits."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    stdin: str
+    stdout: str
+    stderr: str
+    limits: ChildLimits
+    ladder: Ladder = Ladder()
+
+
+class Processes(Protocol):
+    """Runs one child at a time and lets nothing of it survive."""
+
+    def run(
+        self,
+        job: Job,
+        on_line: Callable[[bytes], bool],
+        on_skip: Callable[[int], None],
+        urgent: Callable[[], bool],
+    ) -> Exit: ...
+
+    def sleep(self, seconds: float, urgent: Callable[[], bool]) -> None: ...
+
+    def sweep(self, mark: str) -> tuple[str, ...]:
+        """End whatever still carries this mark; the names of what was found."""
+
+
+class RoundFiles(Protocol):
+    """Where the bulk of a loop's rounds lives."""
+
+    def folder(self, round_: int) -> str: ...
+
+    def write(self, round_: int, name: str, text: str) -> str:
+        """Write a file of a round; its path."""
+
+    def tail(self, round_: int, name: str, size: int) -> str:
+        """The end of a file of a round, as text."""
+
+
+class Clock(Protocol):
+    def now(self) -> Now: ...
+
+    def slept(self) -> float:
+        """Seconds the machine was suspended since the last call."""
+
+
+class Ledger(Protocol):
+    """The one writer's hand on the truth."""
+
+    @property
+    def state(self) -> LoopState: ...
+
+    @property
+    def disk_full(self) -> bool: ...
+
+    def append(self, fact: AnyFact) -> Record: ...
+
+    def sync(self) -> None: ...
+
+
+class Follower(Protocol):
+    """A view fed with each fact."""
+
+    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None: ...
+
+    def heard(self, event: Event) -> None: ...

@@ -1,0 +1,38 @@
+"""Did the round get anywhere, how far is the loop, how long will it take?"""
+
+from statistics import quantiles
+
+from bydawn.core.state import LoopState, known_as
+
+ENOUGH_ROUNDS = 3  # before that, an estimate is a guess
+
+
+def made(state: LoopState, tree: str, closed: tuple[str, ...]) -> bool:
+    """A work tree that this loop has not seen before, or a task closed; never what the agent says it changed."""
+    return known_as(tree) not in state.trees or bool(closed)
+
+
+def time_left(state: LoopState) -> tuple[float, float] | None:
+    """A range of seconds from the recent rounds and the tasks they closed; None while it is too early to tell."""
+    recent = state.recent_seconds
+    if state.tasks is None or not state.tasks_closed or len(recent) < ENOUGH_ROUNDS:
+        return None
+    rounds_left = state.tasks.open * max(state.rounds, 1) / state.tasks_closed
+    low, _, high = quantiles(recent, n=4, method="inclusive")
+    return rounds_left * low, rounds_left * high
+
+
+def duration(seconds: float) -> str:
+    """A length of time as people say it.
+
+    >>> [duration(s) for s in (0.42, 9.2, 62, 3700, 90000)]
+    ['0.4 s', '9 s', '1 m 02', '1 h 01', '25 h 00']
+    """
+    if seconds < 1:
+        return f"{max(seconds, 0):.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} m {rest:02}"
+    return f"{minutes // 60} h {minutes % 60:02}"

@@ -1,0 +1,47 @@
+"""What people, other processes and signals may ask of a running loop."""
+
+import msgspec
+
+from bydawn.core.facts import AnyFact, NoteAdded, PauseRequested, StopRequested
+
+
+class Pause(msgspec.Struct, frozen=True, kw_only=True, tag="pause"):
+    """Stand still, to be resumed; after the running round unless `now`."""
+
+    id: str
+    run: str
+    by: str
+    now: bool = False
+    signal: str | None = None
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
+    """End the loop; a person has had enough of it."""
+
+    id: str
+    run: str
+    by: str
+    now: bool = True
+
+
+class Tell(msgspec.Struct, frozen=True, kw_only=True, tag="tell"):
+    """A note for the next prompt."""
+
+    id: str
+    run: str
+    by: str
+    text: str
+
+
+Request = Pause | Stop | Tell
+
+
+def as_fact(request: Request) -> AnyFact:
+    """The fact that acknowledges a request."""
+    match request:
+        case Pause():
+            return PauseRequested(by=request.by, now=request.now, signal=request.signal, request=request.id)
+        case Stop():
+            return StopRequested(by=request.by, now=request.now, request=request.id)
+        case Tell():
+            return NoteAdded(note=request.id, text=request.text, by=request.by, request=request.id)

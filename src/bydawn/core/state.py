@@ -1,0 +1,261 @@
+"""What the ledger amounts to: `replay` folds facts into a state, one `after` at a time."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import assert_never
+
+import msgspec
+from msgspec.structs import replace
+
+from bydawn.core.facts import (
+    ChecksEnded,
+    Given,
+    LedgerRepaired,
+    LimitsRaised,
+    LoopCreated,
+    LoopStopped,
+    MachineSlept,
+    NoteAdded,
+    Obstructed,
+    PauseRequested,
+    Record,
+    RoundEnded,
+    RoundStarted,
+    RunStarted,
+    StopRequested,
+    TaskReading,
+    TasksRead,
+    Verdict,
+    WaitStarted,
+)
+from bydawn.core.loop import Limits
+from bydawn.core.outcome import POLICY, Outcome
+
+RECENT = 10  # rounds that an estimate looks back on
+TREE_DIGITS = 16  # enough of a tree id to know it again
+
+
+class OpenRound(msgspec.Struct, frozen=True, kw_only=True):
+    """A round that has started and not ended."""
+
+    round: int
+    started_at: datetime
+    cookie: str
+    agent: str
+    task: str | None
+
+
+class LastRound(msgspec.Struct, frozen=True, kw_only=True):
+    """What the round that ended last left for the decisions and the next prompt."""
+
+    round: int
+    outcome: Outcome
+    detail: str
+    said: str
+    promise: Given
+    progress: bool
+    elapsed: float
+    wait_until: datetime | None = None
+
+
+class LoopState(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything decisions look at; a view of the ledger, never a second truth."""
+
+    seq: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    run: str = ""
+    runs: int = 0
+    round: int = 0  # the number of the last attempt; never reused
+    rounds: int = 0  # attempts that count against the limit
+    rounds_this_run: int = 0
+    rounds_allowed: int | None = None
+    ok_rounds: int = 0
+    open_round: OpenRound | None = None
+    last: LastRound | None = None
+    tree: str = ""
+    trees: tuple[str, ...] = ()
+    tasks: TaskReading | None = None
+    tasks_closed: int = 0
+    verdicts: tuple[Verdict, ...] = ()
+    verdict_tree: str | None = None
+    awaiting_checks: bool = False
+    failures_in_a_row: int = 0
+    blips_in_a_row: int = 0
+    rounds_without_progress: int = 0
+    elapsed: float = 0.0
+    recent_seconds: tuple[float, ...] = ()
+    notes: tuple[NoteAdded, ...] = ()
+    pause: PauseRequested | None = None
+    stop: StopRequested | None = None
+    waiting: WaitStarted | None = None
+    obstructed: Obstructed | None = None
+    raised: Limits | None = None
+    stopped: LoopStopped | None = None
+
+    @property
+    def promise_given(self) -> bool:
+        return self.last is not None and self.last.promise is Given.GIVEN
+
+    @property
+    def checks_passed(self) -> bool:
+        """Did every check pass on the tree as it is now?"""
+        return self.verdict_tree == self.tree and all(verdict.passed for verdict in self.verdicts)
+
+    @property
+    def stop_now(self) -> bool:
+        """Has somebody asked for an end that does not wait for the running round?"""
+        return bool(self.pause and self.pause.now) or bool(self.stop and self.stop.now)
+
+
+def replay(records: Iterable[Record], state: LoopState | None = None) -> LoopState:
+    """The state that a ledger, or its tail on top of an earlier state, amounts to."""
+    state = state or LoopState()
+    for record in records:
+        state = after(state, record)
+    return state
+
+
+def after(state: LoopState, record: Record) -> LoopState:
+    """The state once this fact stands in the ledger."""
+    state = replace(state, seq=record.seq, updated_at=record.at)
+    match record.fact:
+        case LoopCreated():
+            return replace(state, created_at=record.at)
+        case RunStarted():
+            return _run_started(state, record.fact)
+        case TasksRead() as fact:
+            return replace(state, tasks=fact.tasks)
+        case RoundStarted():
+            return _round_started(state, record.fact, record.at)
+        case RoundEnded():
+            return _round_ended(state, record.fact)
+        case ChecksEnded():
+            return _checks_ended(state, record.fact)
+        case WaitStarted() as fact:
+            return replace(state, waiting=fact)
+        case NoteAdded() as fact:
+            return replace(state, notes=(*state.notes, fact))
+        case PauseRequested() as fact:
+            return replace(state, pause=fact)
+        case StopRequested() as fact:
+            return replace(state, stop=fact)
+        case LimitsRaised() as fact:
+            return replace(state, raised=fact.limits)
+        case Obstructed() as fact:
+            return replace(state, obstructed=fact)
+        case LoopStopped() as fact:
+            return replace(state, stopped=fact, waiting=None, elapsed=fact.decided.elapsed)
+        case LedgerRepaired() | MachineSlept():
+            return state
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
+    # Only a start after a recorded stop is a person's (or the host's) fresh chance; after a crash nothing is forgiven.
+    forgiven = {"failures_in_a_row": 0, "rounds_without_progress": 0, "last": _forgiven(state.last)}
+    return replace(
+        state,
+        **(forgiven if state.stopped else {}),
+        run=fact.run,
+        runs=state.runs + 1,
+        rounds_this_run=0,
+        rounds_allowed=fact.rounds_allowed,
+        tree=fact.tree,
+        trees=_seen(state.trees, fact.tree),
+        tasks=fact.tasks,
+        elapsed=max(state.elapsed, fact.elapsed),
+        pause=None,
+        stop=None,
+        waiting=None,
+        obstructed=None,
+        stopped=None,
+    )
+
+
+def _forgiven(last: LastRound | None) -> LastRound | None:
+    """An outcome that stops at once (not logged in) must not stop the loop again once the person has resumed it."""
+    if last is None or not POLICY[last.outcome].stops:
+        return last
+    return replace(last, outcome=Outcome.INTERRUPTED)
+
+
+def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopState:
+    consumed = set(fact.notes)
+    return replace(
+        state,
+        round=fact.round,
+        open_round=OpenRound(round=fact.round, started_at=at, cookie=fact.cookie, agent=fact.agent, task=fact.task),
+        tree=fact.tree,
+        trees=_seen(state.trees, fact.tree),
+        notes=tuple(note for note in state.notes if note.note not in consumed),
+        waiting=None,
+        elapsed=fact.decided.elapsed,
+    )
+
+
+def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
+    policy = POLICY[fact.outcome]
+    blip = not policy.counts and policy.backs_off
+    return replace(
+        state,
+        open_round=None,
+        last=LastRound(
+            round=fact.round,
+            outcome=fact.outcome,
+            detail=fact.detail,
+            said=fact.said,
+            promise=fact.promise,
+            progress=fact.progress,
+            elapsed=fact.elapsed,
+            wait_until=fact.wait_until,
+        ),
+        rounds=state.rounds + policy.counts,
+        rounds_this_run=state.rounds_this_run + policy.counts,
+        ok_rounds=state.ok_rounds + (fact.outcome is Outcome.OK),
+        tree=fact.tree,
+        trees=_seen(state.trees, fact.tree),
+        tasks=fact.tasks or state.tasks,
+        tasks_closed=state.tasks_closed + len(fact.closed),
+        awaiting_checks=policy.checks or state.awaiting_checks,
+        failures_in_a_row=_streak(state.failures_in_a_row, grows=policy.failure, holds=not policy.counts),
+        blips_in_a_row=_streak(state.blips_in_a_row, grows=blip, holds=fact.outcome is Outcome.INTERRUPTED),
+        rounds_without_progress=_streak(
+            state.rounds_without_progress, grows=not fact.progress, holds=not policy.counts
+        ),
+        elapsed=fact.elapsed,
+        recent_seconds=(*state.recent_seconds, fact.seconds)[-RECENT:] if policy.counts else state.recent_seconds,
+    )
+
+
+def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
+    # A round's checks belong to its length, or the estimate of what is left would be too rosy.
+    recent = [*state.recent_seconds]
+    recent[-1:] = [seconds + fact.seconds for seconds in recent[-1:]]
+    return replace(
+        state,
+        verdicts=fact.verdicts,
+        verdict_tree=fact.tree,
+        awaiting_checks=False,
+        elapsed=fact.elapsed,
+        recent_seconds=tuple(recent),
+    )
+
+
+def _streak(length: int, *, grows: bool, holds: bool) -> int:
+    """A run of like rounds: stays as it is, grows, or is broken."""
+    if holds:
+        return length
+    return length + 1 if grows else 0
+
+
+def _seen(trees: tuple[str, ...], tree: str) -> tuple[str, ...]:
+    short = known_as(tree)
+    return trees if not tree or short in trees else (*trees, short)
+
+
+def known_as(tree: str) -> str:
+    """The short form under which a tree is remembered."""
+    name, plus, nested = tree.partition("+")
+    return name[:TREE_DIGITS] + plus + nested

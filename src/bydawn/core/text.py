@@ -1,0 +1,42 @@
+"""Text from the world, made fit to be shown, stored and put into a prompt."""
+
+import re
+
+# CSI and OSC sequences, other escapes, control characters but for tab and newline, and marks that reorder text.
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)
+_TELLING = re.compile(r"error|assert|fail|expected|exception|panic|denied|not found", re.IGNORECASE)
+
+
+def plain(text: str | bytes) -> str:
+    """Without escapes, control characters and direction marks; bytes that are no text become `�`."""
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    if text.isprintable():
+        return text  # nearly every line is; the pattern below costs ten times as much
+    return _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def last_part(text: str, size: int) -> str:
+    """The end of a text, from the beginning of a line on where that is possible."""
+    if len(text) <= size:
+        return text
+    part = text[-size:]
+    _, newline, whole = part.partition("\n")
+    return "…\n" + (whole if newline and whole else part)
+
+
+def headline(text: str) -> str:
+    """The one line of an output that tells most: the last that names a failure, or else the last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -=_*\t")]
+    telling = [line for line in lines if _TELLING.search(line) and not line.startswith(("FAILED (", "Traceback"))]
+    chosen = (telling or lines or [""])[-1]
+    return shorten(chosen, 120)
+
+
+def shorten(text: str, size: int) -> str:
+    """The beginning of a text on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= size else line[: size - 1] + "…"

@@ -1,0 +1,328 @@
+"""Read, decide, do, record. The engine performs one action at a time and contains no rule about whether."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+import msgspec
+
+from bydawn.core import progress, promise, prompt, tasks
+from bydawn.core.decide import Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
+from bydawn.core.errors import UserError
+from bydawn.core.facts import (
+    AnyFact,
+    ChecksEnded,
+    Decided,
+    End,
+    Given,
+    LoopStopped,
+    MachineSlept,
+    Obstructed,
+    RoundEnded,
+    RoundStarted,
+    RunStarted,
+    TaskReading,
+    TasksRead,
+    WaitStarted,
+)
+from bydawn.core.loop import Loop
+from bydawn.core.outcome import Ending, Exit, Outcome
+from bydawn.core.ports import (
+    Agent,
+    Channel,
+    Checks,
+    ChildLimits,
+    Clock,
+    Command,
+    Ended,
+    Event,
+    Finished,
+    Follower,
+    Job,
+    Ledger,
+    Processes,
+    Reader,
+    RoundFiles,
+    Snapshot,
+    Turn,
+    Workspace,
+)
+from bydawn.core.requests import as_fact
+from bydawn.core.state import LoopState
+from bydawn.core.text import plain, shorten
+
+COOKIE = "BYDAWN_COOKIE"
+_SAID = 400  # characters of a reply that go into the ledger
+_STDERR = 4000  # bytes of an agent's last words on stderr that its reader gets to see
+_SLEPT = 5.0  # seconds of suspension worth a fact
+
+
+class World(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything outside the core that a loop touches."""
+
+    ledger: Ledger
+    agent: Agent
+    workspace: Workspace
+    checks: Checks
+    processes: Processes
+    files: RoundFiles
+    channel: Channel
+    clock: Clock
+    full_match: Callable[[str, str], bool]
+    obstacles: Callable[[], tuple[str, str] | None]
+    followers: Sequence[Follower] = ()
+
+
+class Engine:
+    """One worker's run of one loop."""
+
+    def __init__(self, loop: Loop, world: World, started: RunStarted) -> None:
+        self.loop = loop
+        self.world = world
+        self._started = started
+        self._tasks: tasks.Tasks | None = None
+
+    @property
+    def state(self) -> LoopState:
+        return self.world.ledger.state
+
+    def run(self) -> LoopStopped:
+        """Until something says stop; what it says is the answer."""
+        self._begin()
+        while True:
+            self._hear()
+            now = self.world.clock.now()
+            action = next_action(self.loop, self.state, now)
+            decided = Decided(rule=action.rule, at=now.at, elapsed=now.elapsed)
+            match action:
+                case Settle():
+                    self._settle(action, self.world.workspace.snapshot())
+                case StartRound():
+                    self._round(action, decided)
+                case RunChecks():
+                    self._check(action)
+                case Wait():
+                    self._wait(action, decided)
+                case Pause():
+                    return self._stop(LoopStopped(end=End.PAUSED, reason=action.reason, decided=decided, by=action.by))
+                case Stop():
+                    fact = LoopStopped(
+                        end=action.end, reason=action.reason, decided=decided, evidence=action.evidence, by=action.by
+                    )
+                    return self._stop(fact)
+                case _:
+                    assert_never(action)
+
+    # -- the run ---------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """What an earlier run left alive is ended and what it left open is settled, before anything new."""
+        self.world.processes.sweep(f"{COOKIE}={self.loop.uid}.")
+        snapshot = self.world.workspace.snapshot()
+        action = next_action(self.loop, self.state, self.world.clock.now())
+        if isinstance(action, Settle):
+            self._settle(action, snapshot)
+        self._tasks, reading = self._read_tasks(None)
+        self._record(
+            msgspec.structs.replace(
+                self._started, tree=snapshot.tree, tasks=reading, elapsed=self.world.clock.now().elapsed
+            )
+        )
+
+    def _settle(self, action: Settle, snapshot: Snapshot) -> None:
+        self._record(
+            RoundEnded(
+                round=action.round,
+                outcome=Outcome.INTERRUPTED,
+                detail="the worker died during this round",
+                tree=snapshot.tree,
+                changes=snapshot.changes,
+                progress=False,
+                elapsed=self.world.clock.now().elapsed,
+            )
+        )
+
+    def _stop(self, fact: LoopStopped) -> LoopStopped:
+        self._record(fact)
+        self.world.ledger.sync()
+        return fact
+
+    def _wait(self, action: Wait, decided: Decided) -> None:
+        if self.state.waiting is None:
+            self._record(WaitStarted(seconds=action.seconds, until=action.until, reason=action.reason, decided=decided))
+            self.world.ledger.sync()
+        self.world.processes.sleep(action.seconds, self._asked)
+
+    # -- one round -------------------------------------------------------------------------------------------------
+
+    def _round(self, action: StartRound, decided: Decided) -> None:
+        if self._obstructed() or self._tasks_changed():
+            return
+        before = self.world.workspace.snapshot()
+        text = prompt.compose(self.loop, self.state, action.round, secrets.token_hex(8))
+        stdin = self.world.files.write(action.round, "prompt.md", text)
+        command = self.world.agent.command(Turn(round=action.round, workspace=self.loop.workspace))
+        cookie = f"{self.loop.uid}.{action.round}.{secrets.token_hex(4)}"
+        self._record(
+            RoundStarted(
+                round=action.round,
+                agent=self.world.agent.name,
+                cookie=cookie,
+                tree=before.tree,
+                argv=command.argv,
+                decided=decided,
+                task=action.task,
+                notes=tuple(note.note for note in self.state.notes),
+            )
+        )
+        self.world.ledger.sync()
+        reader = self.world.agent.reader()
+        exit_ = self.world.processes.run(
+            self._job(action.round, command, stdin, cookie), self._listener(reader), reader.skipped, self._urgent
+        )
+        ended = reader.end(exit_, self.world.files.tail(action.round, "stderr", _STDERR))
+        self._end_round(action.round, exit_, ended)
+
+    def _job(self, round_: int, command: Command, stdin: str, cookie: str) -> Job:
+        limits, folder = self.loop.timeouts, self.world.files.folder(round_)
+        return Job(
+            argv=command.argv,
+            env={**command.env, COOKIE: cookie, "BYDAWN_LOOP": self.loop.id, "BYDAWN_ROUND": str(round_)},
+            stdin=stdin,
+            stdout=f"{folder}/stdout",
+            stderr=f"{folder}/stderr",
+            limits=ChildLimits(
+                total=limits.round or None,
+                silence=limits.silence or None,
+                first_byte=limits.first_byte or None if self.world.agent.streams else None,
+                linger=limits.linger or None,
+                output=limits.output or None,
+            ),
+            ladder=self.world.agent.ladder,
+        )
+
+    def _listener(self, reader: Reader) -> Callable[[bytes], bool]:
+        """Feeds lines to the reader and events to the followers; True when the agent has said its last word."""
+
+        def on_line(line: bytes) -> bool:
+            finished = False
+            for event in reader.read(line):
+                finished = finished or isinstance(event, Finished)
+                self._tell(event)
+            return finished
+
+        return on_line
+
+    def _end_round(self, round_: int, exit_: Exit, ended: Ended) -> None:
+        self.world.files.write(round_, "reply.md", ended.reply)
+        after = self.world.workspace.snapshot()
+        if after.changes.total:
+            self.world.workspace.keep(f"round/{round_}", after.tree)
+        before = self._tasks
+        self._tasks, reading = self._read_tasks(self._tasks)
+        closed = tasks.closed(before, self._tasks) if before and self._tasks else ()
+        self._record(
+            RoundEnded(
+                round=round_,
+                outcome=ended.outcome,
+                detail=shorten(plain(ended.detail), _SAID),
+                tree=after.tree,
+                progress=progress.made(self.state, after.tree, closed),
+                elapsed=self.world.clock.now().elapsed,
+                exit_code=exit_.code,
+                signal=exit_.signal,
+                seconds=round(exit_.seconds, 3),
+                said=shorten(plain(ended.reply), _SAID),
+                promise=self._promise(ended),
+                session=ended.session,
+                changes=after.changes,
+                tasks=reading,
+                closed=closed,
+                usage=ended.usage,
+                leftovers=exit_.leftovers,
+                wait_until=ended.wait_until,
+            )
+        )
+        if exit_.ending is Ending.DISK:
+            self._record(Obstructed(kind="disk", detail="the disk is nearly full"))
+        self.world.ledger.sync()
+
+    def _promise(self, ended: Ended) -> Given:
+        """Only the reply of a turn that went well is looked at; raw output never is."""
+        wanted = prompt.promise_of(self.loop)
+        if wanted is None or ended.outcome is not Outcome.OK:
+            return Given.ABSENT
+        return promise.judge(ended.reply, wanted, self.world.full_match)
+
+    def _check(self, action: RunChecks) -> None:
+        started = self.world.clock.now().elapsed
+        verdicts = self.world.checks.run(self.loop.checks, action.round, self._urgent)
+        if self.state.stop_now:
+            return  # a check that was cut short has said nothing
+        now = self.world.clock.now().elapsed
+        self._record(
+            ChecksEnded(
+                round=action.round,
+                tree=self.state.tree,
+                verdicts=verdicts,
+                elapsed=now,
+                seconds=round(now - started, 3),
+            )
+        )
+
+    # -- what is around it -----------------------------------------------------------------------------------------
+
+    def _obstructed(self) -> bool:
+        """Record what makes a round impossible, if anything does."""
+        if obstacle := self.world.obstacles():
+            kind, detail = obstacle
+            self._record(Obstructed(kind=kind, detail=detail))
+        return obstacle is not None
+
+    def _tasks_changed(self) -> bool:
+        """Somebody edited the task file since it was last read: record it and decide again."""
+        self._tasks, reading = self._read_tasks(self._tasks)
+        if reading is None or reading == self.state.tasks:
+            return False
+        self._record(TasksRead(tasks=reading))
+        return True
+
+    def _read_tasks(self, before: tasks.Tasks | None) -> tuple[tasks.Tasks | None, TaskReading | None]:
+        if not self.loop.tasks:
+            return None, None
+        try:
+            text = self.world.workspace.read_text(self.loop.tasks)
+        except UserError as error:
+            return before, TaskReading(open=0, done=0, problem=f"cannot be read: {error.cause or error.what}")
+        if text is None:
+            return before, tasks.missing_file()
+        found = tasks.read(text, before.reading if before else None)
+        return (before if found.reading.problem else found), found.reading
+
+    def _hear(self) -> None:
+        """Take what has been asked, write it down, and only then forget the asking."""
+        for request in self.world.channel.take():
+            self._record(as_fact(request))
+            self.world.ledger.sync()
+            self.world.channel.done(request)
+        if (slept := self.world.clock.slept()) > _SLEPT:
+            self._record(MachineSlept(seconds=round(slept, 1)))
+
+    def _urgent(self) -> bool:
+        self._hear()
+        return self.state.stop_now
+
+    def _asked(self) -> bool:
+        self._hear()
+        return self.state.pause is not None or self.state.stop is not None
+
+    def _record(self, fact: AnyFact) -> None:
+        self.world.ledger.append(fact)
+        if self.world.ledger.disk_full and not self.state.obstructed:
+            self.world.ledger.append(Obstructed(kind="disk", detail="the disk is full"))
+        for follower in self.world.followers:
+            follower.saw(fact, self.loop, self.state)
+
+    def _tell(self, event: Event) -> None:
+        for follower in self.world.followers:
+            follower.heard(event)

@@ -1,0 +1,112 @@
+"""The worker's parent: waits for it and then ends everything that is left, so that nothing outlives a loop.
+
+It is forked off before the heavy imports and stays small. The worker takes the loop's lock and hands a copy of it up
+the tether before it starts anything; both hold it, so a free lock means that nothing of that run is alive.
+"""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+
+from bydawn import kernel
+
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+class Tether:
+    """The worker's end of the line to its guardian; readable means that the guardian is gone."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+
+    @property
+    def fd(self) -> int:
+        return self._line.fileno()
+
+    def share(self, lock_fd: int, loop: str) -> None:
+        """Let the guardian hold the lock too; returns when it does."""
+        socket.send_fds(self._line, [loop.encode()], [lock_fd])
+        self._line.recv(1)
+
+    def cut(self) -> bool:
+        """Is the guardian gone?"""
+        try:
+            return self._line.recv(1, socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+
+def guard(work: Callable[[Tether], int]) -> int:
+    """Run `work` in a child, the worker; when it is gone, so is all it started. Returns the exit code."""
+    ours, theirs = socket.socketpair()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
+    worker = os.fork()
+    if worker == 0:
+        ours.close()
+        _be_the_worker(work, Tether(theirs), blocked)
+    theirs.close()
+    kernel.become_subreaper()
+    _forward_signals(worker)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    loop = _receive_lock(ours)
+    _, status = os.waitpid(worker, 0)
+    kernel.end_children()
+    return _exit_code(os.waitstatus_to_exitcode(status), loop)
+
+
+def _be_the_worker(work: Callable[[Tether], int], tether: Tether, mask: set[int | signal.Signals]) -> None:
+    """Never returns. A group of its own: Ctrl-C reaches the guardian alone, which passes it on exactly once."""
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # a background group may still write to the terminal
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        code = work(tether)
+    except KeyboardInterrupt:
+        code = 130
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # nobody reads any more
+                stream.flush()
+        os._exit(code)
+
+
+def _forward_signals(worker: int) -> None:
+    def forward(number: int, _: FrameType | None) -> None:
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            os.kill(worker, number)
+
+    for number in _FORWARDED:
+        signal.signal(number, forward)
+
+
+def _receive_lock(line: socket.socket) -> str:
+    """Wait until the worker hands over its lock or ends without one. The descriptor stays open until we exit."""
+    message, _, _, _ = socket.recv_fds(line, 1024, 1)
+    if message:
+        with suppress(OSError):  # the worker died in this very moment; the wait that follows sees it
+            line.send(b"k")
+    return message.decode()
+
+
+def _exit_code(code: int, loop: str) -> int:
+    if code >= 0:
+        return code
+    if code in (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP):
+        return 130
+    name = signal.Signals(-code).name
+    go_on = f"run `bydawn resume {loop}`" if loop else "try again"
+    sys.stderr.write(
+        f"error: the worker was ended by {name}\n"
+        "cause: something outside bydawn killed it, perhaps for want of memory\n"
+        f" hint: nothing that was recorded is lost; {go_on} to go on\n"
+    )
+    return 1

@@ -1,0 +1,1 @@
+"""Many loops on this machine."""

@@ -1,0 +1,58 @@
+"""How other processes ask something of a running loop: one file per request, renamed into place."""
+
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from bydawn.core.requests import Request
+
+_DECODER = msgspec.json.Decoder(Request)
+
+
+def post(folder: Path, request: Request) -> Path:
+    """Leave a request; the worker wakes up and takes it."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    name = f"{time.time_ns()}-{request.id}.json"
+    draft = folder / f".{name}"
+    draft.touch(mode=0o600)
+    draft.write_bytes(msgspec.json.encode(request))
+    return draft.rename(folder / name)
+
+
+class Inbox:
+    """The worker's side: what has arrived for this run."""
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self.folder = folder
+        self._run = run
+        self._taken: dict[str, Path] = {}
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+    def take(self) -> list[Request]:
+        """New requests, oldest first. One meant for an earlier run is void."""
+        found: list[Request] = []
+        names = sorted(name for name in os.listdir(self.folder) if name.endswith(".json") and name[0] != ".")
+        for name in names:
+            request = self._open(self.folder / name)
+            if request and request.id not in self._taken:
+                self._taken[request.id] = self.folder / name
+                found.append(request)
+        return found
+
+    def done(self, request: Request) -> None:
+        """The request stands in the ledger; its file has served."""
+        if path := self._taken.pop(request.id, None):
+            path.unlink(missing_ok=True)
+
+    def _open(self, path: Path) -> Request | None:
+        try:
+            request: Request = _DECODER.decode(path.read_bytes())
+        except (msgspec.DecodeError, OSError):
+            path.rename(path.with_suffix(".bad"))
+            return None
+        if request.run != self._run:
+            path.unlink(missing_ok=True)
+            return None
+        return request

@@ -1,0 +1,204 @@
+"""What the operating system offers and Python does not wrap: subreapers, inotify, who is whose child."""
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+LINUX = sys.platform == "linux"
+
+_PR_SET_CHILD_SUBREAPER = 36
+_IN_MODIFY, _IN_MOVED_TO = 0x2, 0x80
+_IN_NONBLOCK, _IN_CLOEXEC = 0o4000, 0o2000000
+_PROC = Path("/proc")
+_STUCK_AFTER = 5.0  # seconds; a process that KILL does not end hangs in the kernel
+
+
+def become_subreaper() -> None:
+    """Orphans among our descendants become our children, so that none can slip away (Linux only)."""
+    if LINUX:
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children() -> list[int]:
+    """Every child of this process, adopted ones included."""
+    try:
+        threads = [*Path("/proc/self/task").iterdir()]
+        return [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
+    except OSError:
+        return [pid for pid, parent in _parents() if parent == os.getpid()]
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    for pid in processes():
+        fields = stat_fields(pid)
+        if fields:
+            yield pid, int(fields[1])
+
+
+def descendants() -> list[int]:
+    """This process's children, and theirs, and so on."""
+    by_parent: dict[int, list[int]] = {}
+    for pid, parent in _parents():
+        by_parent.setdefault(parent, []).append(pid)
+    found, todo = [], [os.getpid()]
+    while todo:
+        young = by_parent.get(todo.pop(), [])
+        found += young
+        todo += young
+    return found
+
+
+def processes() -> Iterator[int]:
+    """The id of every process we can see."""
+    try:
+        names = os.listdir(_PROC)
+    except OSError:
+        return
+    yield from (int(name) for name in names if name.isdigit())
+
+
+def stat_fields(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat after the name: state, parent, …; empty when the process is gone."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return []
+    return text[text.rindex(")") + 2 :].split()
+
+
+def start_time(pid: int) -> str:
+    """When a process started, in clock ticks since boot: tells a reused pid from the process that had it before."""
+    fields = stat_fields(pid)
+    return fields[19] if len(fields) > 19 else ""
+
+
+def activity(pids: list[int]) -> tuple[int, int]:
+    """CPU ticks used and bytes written by these processes: signs of life besides output."""
+    ticks = written = 0
+    for pid in pids:
+        fields = stat_fields(pid)
+        if len(fields) > 14:
+            ticks += sum(int(field) for field in fields[11:15])
+        try:
+            counters = (_PROC / str(pid) / "io").read_text().splitlines()
+        except OSError:
+            continue
+        written += sum(int(row.split()[1]) for row in counters if row.startswith("wchar"))
+    return ticks, written
+
+
+def carrying(mark: bytes) -> list[int]:
+    """The processes, other than this one, whose environment holds the mark."""
+    found = []
+    for pid in processes():
+        try:
+            environment = (_PROC / str(pid) / "environ").read_bytes()
+        except OSError:
+            continue  # gone by now, or another user's
+        if mark in environment and pid != os.getpid():
+            found.append(pid)
+    return found
+
+
+def name_of(pid: int) -> str:
+    """A process as people know it: its command line, shortened."""
+    try:
+        line = (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        line = ""
+    return f"{line[:80] or 'process'} (pid {pid})"
+
+
+def boot_id() -> str:
+    """Tells one boot of this machine from the next."""
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def end_children(grace: float = 0.0) -> list[str]:
+    """End every child, and what they leave behind, until none is left; the names of those that had to be ended."""
+    named: dict[int, str] = {}
+    started = time.monotonic()
+    warned = False
+    while _reap():
+        left = [pid for pid in children() if stat_fields(pid)[:1] != ["Z"]]
+        waited = time.monotonic() - started
+        if waited >= grace:
+            for pid in left:
+                named.setdefault(pid, name_of(pid))
+                _kill(pid)
+        if waited > _STUCK_AFTER and not warned:
+            warned = True
+            names = ", ".join(named.values())
+            sys.stderr.write(f"bydawn: waiting for what the kernel will not end: {names}\n")
+        time.sleep(0.002)
+    return list(named.values())
+
+
+def _reap() -> bool:
+    """Collect the dead; are there children left?"""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def offer_to_oom_killer(pid: int) -> None:
+    """When memory runs out, an agent goes before the worker that can tell what happened to it."""
+    with suppress(OSError):  # gone already, or not Linux
+        (_PROC / str(pid) / "oom_score_adj").write_text("500")
+
+
+class Watch:
+    """Wakes a `poll` when files grow or something is moved into a folder; without inotify it never does."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.fd: int = self._libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC) if LINUX else -1
+
+    @property
+    def works(self) -> bool:
+        return self.fd >= 0
+
+    def add(self, path: str) -> int:
+        """Watch a file or folder; a negative answer means that the caller has to look for itself."""
+        if not self.works:
+            return -1
+        answer: int = self._libc.inotify_add_watch(self.fd, os.fsencode(path), _IN_MODIFY | _IN_MOVED_TO)
+        return answer
+
+    def drain(self) -> None:
+        """Forget what has been reported."""
+        try:
+            while os.read(self.fd, 4096):
+                pass
+        except OSError:
+            pass  # empty, or there is no inotify
+
+    def wait(self, seconds: float) -> None:
+        """Until something changes, or the time is over."""
+        if not self.works:
+            select.select([], [], [], min(seconds, 0.05))
+            return
+        select.select([self.fd], [], [], seconds)
+        self.drain()
+
+    def close(self) -> None:
+        if self.works:
+            os.close(self.fd)
+            self.fd = -1

@@ -1,0 +1,1 @@
+"""What a person can do with loops: one function each."""

@@ -1,0 +1,148 @@
+"""Is everything in order? Looks at this machine and at every line of every ledger; repairs only when asked."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from bydawn import lock
+from bydawn.core.errors import UserError
+from bydawn.core.facts import LedgerRepaired
+from bydawn.core.state import replay
+from bydawn.host.registry import Registry, Standing
+from bydawn.ledger import Damaged, Future, LoopLedger, read, sync_folder, write_private
+from bydawn.operations.start import refuse_inside_a_round, take_lock
+
+_REMOTE = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs"}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+
+
+def examine(registry: Registry, loops: list[Standing]) -> Iterator[Finding]:
+    """The machine first, then the loops."""
+    yield _python()
+    yield _git()
+    yield _state_folder(registry.root)
+    for standing in loops:
+        yield _ledger(standing)
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding(name="python", ok=sys.version_info >= (3, 11), detail=version)
+
+
+def _git() -> Finding:
+    path = shutil.which("git")
+    if not path:
+        return Finding(name="git", ok=False, detail="not found", hint="install git")
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
+    return Finding(name="git", ok=said.returncode == 0, detail=said.stdout.strip() or said.stderr.strip())
+
+
+def _state_folder(root: Path) -> Finding:
+    """Can we write there, and does a lock taken there keep others out?"""
+    there = next(path for path in (root, *root.parents) if path.exists())
+    kind = _filesystem(there)
+    if kind in _REMOTE:
+        return Finding(
+            name="state folder",
+            ok=False,
+            detail=f"{root} is on {kind}, where locks cannot be trusted",
+            hint="choose a local folder with --state-dir",
+        )
+    if not os.access(there, os.W_OK):
+        return Finding(
+            name="state folder", ok=False, detail=f"{there} cannot be written", hint="choose another with --state-dir"
+        )
+    if not root.exists():
+        return Finding(name="state folder", ok=True, detail=f"{root} (not there yet)")
+    probe = lock.Lock.take(root / ".probe")
+    works = lock.is_held(root / ".probe")
+    probe.release()
+    (root / ".probe").unlink(missing_ok=True)
+    detail = str(root) if works else f"{root}: a lock taken there does not keep others out"
+    return Finding(name="state folder", ok=works, detail=detail, hint="" if works else "use --state-dir")
+
+
+def _filesystem(path: Path) -> str:
+    """The type of the file system that holds a path, where the system says so."""
+    try:
+        rows = [row.split() for row in Path("/proc/mounts").read_text().splitlines()]
+    except OSError:
+        return ""
+    fitting = [(len(row[1]), row[2]) for row in rows if path.is_relative_to(row[1])]
+    return max(fitting, default=(0, ""))[1]
+
+
+def _ledger(standing: Standing) -> Finding:
+    """Every line, and whether the snapshot says the same as the whole ledger."""
+    name = f"loop {standing.loop.id}"
+    try:
+        state = replay(record for record, _ in read(standing.folder / "ledger.jsonl"))
+    except (Damaged, Future) as error:
+        return Finding(name=name, ok=False, detail=f"{error.what}: {error.cause}", hint=error.hint)
+    if not standing.alive and state != standing.state:
+        hint = "it is a view; the next start rebuilds it"
+        return Finding(name=name, ok=False, detail="state.json does not say what the ledger says", hint=hint)
+    return Finding(name=name, ok=True, detail=f"{state.seq} facts, all whole; {standing.word}")
+
+
+def repair(standing: Standing) -> Finding:
+    """Set the damaged part of a ledger aside and go on from the last line that can be believed."""
+    refuse_inside_a_round()
+    folder, name = standing.folder, f"loop {standing.loop.id}"
+    held = take_lock(folder, standing.loop.id)
+    try:
+        good, aside = _split(folder / "ledger.jsonl", folder)
+        if aside is None:
+            return Finding(name=name, ok=True, detail="nothing to repair")
+        ledger = LoopLedger(folder, lambda _: None)
+        ledger.append(LedgerRepaired(cut_bytes=aside.stat().st_size, kept_in=aside.name))
+        ledger.sync()
+        ledger.snapshot()
+        ledger.close()
+    finally:
+        held.release()
+    return Finding(
+        name=name,
+        ok=True,
+        detail=f"kept the first {good} facts; what came after is in {aside}",
+        hint=f"look at it, then `bydawn resume {standing.loop.id}`",
+    )
+
+
+def _split(path: Path, folder: Path) -> tuple[int, Path | None]:
+    """Copy what cannot be believed to a file of its own, durably, before cutting it off."""
+    count = end = 0
+    try:
+        for record, end in read(path):  # noqa: B007 - the last values are the answer
+            count = record.seq
+        return count, None
+    except Damaged:
+        pass
+    except Future as future:
+        raise UserError(future.what, cause=future.cause, hint="upgrade bydawn; nothing is damaged") from None
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    aside = folder / f"ledger.{stamp}.quarantine"
+    with path.open("rb") as file:
+        file.seek(end)
+        write_private(aside, file.read())
+    sync_folder(folder)
+    (folder / "state.json").unlink(missing_ok=True)
+    with path.open("r+b") as file:
+        file.truncate(end)
+        os.fsync(file.fileno())
+    return count, aside

@@ -1,0 +1,211 @@
+"""Look at loops: every view is computed from the ledger at the moment of asking."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bydawn import agents
+from bydawn.core import completion
+from bydawn.core.breakers import limits_of
+from bydawn.core.decide import RULES, next_action
+from bydawn.core.errors import UserError
+from bydawn.core.facts import ChecksEnded, Decided, LoopStopped, Record, RoundEnded, RoundStarted, WaitStarted
+from bydawn.core.ports import Event, Now
+from bydawn.core.state import LoopState, after
+from bydawn.host.registry import Standing
+from bydawn.ledger import records
+
+
+def summary(standing: Standing) -> dict[str, Any]:
+    """One loop of `status --json`."""
+    loop, state = standing.loop, standing.state
+    tasks = state.tasks
+    return {
+        "loop": loop.id,
+        "workspace": loop.workspace,
+        "state": standing.word,
+        "reason": state.stopped.reason if state.stopped else standing.trouble or None,
+        "round": state.round,
+        "rounds_limit": limits_of(loop, state).rounds or None,
+        "tasks": {"open": tasks.open, "done": tasks.done} if tasks else None,
+        "agent": loop.agent,
+        "alive": standing.alive,
+        "last_output_age_s": last_output_age(standing),
+        "updated_at": state.updated_at,
+    }
+
+
+def last_output_age(standing: Standing) -> float | None:
+    """Seconds since the agent last wrote something: the proof of life. None when no agent is running."""
+    if not standing.alive or not standing.state.open_round:
+        return None
+    folder = round_folder(standing, standing.state.open_round.round)
+    written = [path.stat().st_mtime for path in (folder / "stdout", folder / "stderr") if path.exists()]
+    started = standing.state.open_round.started_at.timestamp()
+    return round(max(0.0, datetime.now(UTC).timestamp() - max([started, *written])), 1)
+
+
+def round_folder(standing: Standing, round_: int) -> Path:
+    return standing.folder / "rounds" / f"{round_:04}"
+
+
+class Round(msgspec.Struct, kw_only=True):
+    """Everything the ledger says about one round."""
+
+    started: Record
+    ended: Record | None = None
+    checks: Record | None = None
+
+
+def rounds(standing: Standing) -> list[Round]:
+    """The rounds of a loop, in order."""
+    found: list[Round] = []
+    for record in records(standing.folder):
+        match record.fact:
+            case RoundStarted():
+                found.append(Round(started=record))
+            case RoundEnded() if found:
+                found[-1].ended = record
+            case ChecksEnded() if found:
+                found[-1].checks = record
+            case _:
+                pass
+    return found
+
+
+def the_round(standing: Standing, number: int) -> Round:
+    for each in rounds(standing):
+        if isinstance(each.started.fact, RoundStarted) and each.started.fact.round == number:
+            return each
+    raise UserError(
+        f"the loop {standing.loop.id} has no round {number}", hint=f"it has had {standing.state.round} so far"
+    )
+
+
+def detail(standing: Standing, only: int | None = None) -> dict[str, Any]:
+    """`show --json`: the summary, what is missing, and the rounds."""
+    chosen = rounds(standing) if only is None else [the_round(standing, only)]
+    return {
+        **summary(standing),
+        "prompt": standing.loop.prompt,
+        "requires": standing.loop.requires,
+        "missing": completion.missing(standing.loop, standing.state),
+        "rounds": [as_row(each) for each in chosen],
+        "folder": str(standing.folder),
+    }
+
+
+def as_row(each: Round) -> dict[str, Any]:
+    """A round as data; fields of facts under their own names."""
+    started, ended = each.started.fact, each.ended.fact if each.ended else None
+    assert isinstance(started, RoundStarted)  # noqa: S101 - as `rounds` made it
+    row: dict[str, Any] = {
+        "round": started.round,
+        "task": started.task,
+        "agent": started.agent,
+        "session": started.session,
+        "started_at": each.started.at,
+        "ended_at": each.ended.at if each.ended else None,
+        "outcome": None,
+        "verdicts": [],
+    }
+    if isinstance(ended, RoundEnded):
+        row |= {
+            "outcome": ended.outcome,
+            "detail": ended.detail,
+            "exit_code": ended.exit_code,
+            "files_changed": ended.changes,
+            "progress": ended.progress,
+            "closed": ended.closed,
+            "promise": ended.promise,
+            "said": ended.said,
+            "seconds": ended.seconds,
+            "usage": ended.usage,
+            "leftovers": ended.leftovers,
+        }
+    if each.checks and isinstance(each.checks.fact, ChecksEnded):
+        row |= {"verdicts": each.checks.fact.verdicts, "check_seconds": each.checks.fact.seconds}
+    return row
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rule decided, what it read, and whether deciding again gives the same answer."""
+
+    rule: str
+    meaning: str
+    what: str
+    at: datetime
+    seq: int
+    readings: dict[str, Any]
+    agrees: bool
+    evidence: tuple[str, ...] = ()
+
+
+def why(standing: Standing) -> Reason:
+    """The last decision that was written down, taken again from the same facts."""
+    state, found = LoopState(), None
+    for record in records(standing.folder):
+        if isinstance(record.fact, RoundStarted | WaitStarted | LoopStopped):
+            found = (record, state, record.fact.decided)
+        state = after(state, record)
+    if found is None:
+        raise UserError(f"the loop {standing.loop.id} has not decided anything yet")
+    record, before, decided = found
+    fact = record.fact
+    again = next_action(standing.loop, before, Now(decided.at, decided.elapsed))
+    what = {RoundStarted: "started a round", WaitStarted: "is waiting"}.get(type(fact), "stopped")
+    if isinstance(fact, LoopStopped):
+        what = f"{fact.end.value}: {fact.reason}"
+    return Reason(
+        rule=decided.rule,
+        meaning=RULES.get(decided.rule, ""),
+        what=what,
+        at=record.at,
+        seq=record.seq,
+        readings=_readings(standing, before, decided),
+        agrees=again.rule == decided.rule,
+        evidence=fact.evidence if isinstance(fact, LoopStopped) else (),
+    )
+
+
+def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[str, Any]:
+    """What the rules looked at, each next to its limit."""
+    limits = limits_of(standing.loop, state)
+    table: dict[str, tuple[Any, Any]] = {
+        "rounds": (state.rounds, limits.rounds),
+        "rounds this run": (state.rounds_this_run, state.rounds_allowed),
+        "rounds without progress": (state.rounds_without_progress, limits.no_progress),
+        "agent failures in a row": (state.failures_in_a_row, limits.agent_failures),
+        "seconds worked": (round(decided.elapsed, 1), limits.seconds),
+        "until": (decided.at, limits.until),
+        "open tasks": (state.tasks.open if state.tasks else None, 0 if state.tasks else None),
+        "missing": (completion.missing(standing.loop, state), None),
+    }
+    return {name: {"reading": reading, "limit": limit} for name, (reading, limit) in table.items()}
+
+
+def events(standing: Standing, lines: Iterator[bytes]) -> Iterator[Event]:
+    """What the agent said, by its own reader, over the lines of its output."""
+    reader = agents.find(standing.loop.agent).reader()
+    for line in lines:
+        yield from reader.read(line.rstrip(b"\n"))
+
+
+def last_lines(path: Path, count: int) -> list[bytes]:
+    """The end of a file, read from the end: a 1 GB log costs no more than a short one."""
+    block, data = 64 * 1024, b""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return []
+    with file:
+        position = file.seek(0, 2)
+        while position > 0 and data.count(b"\n") <= count and len(data) < 16 << 20:
+            step = min(block, position)
+            position -= step
+            file.seek(position)
+            data = file.read(step) + data
+    return data.splitlines()[-count:] if count else []

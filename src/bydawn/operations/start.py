@@ -1,0 +1,287 @@
+"""Start a loop, or go on with one: everything is checked before anything is written or spent."""
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from bydawn import agents, lock
+from bydawn.assemble import run_loop
+from bydawn.core import prompt, tasks
+from bydawn.core.errors import OwnFailure, UserError
+from bydawn.core.facts import FINISHED, LimitsRaised, LoopCreated, LoopStopped
+from bydawn.core.loop import Check, Limits, Loop, Promise, Timeouts, differences
+from bydawn.core.ports import Command, Follower, Turn
+from bydawn.core.state import LoopState
+from bydawn.engine import COOKIE
+from bydawn.guardian import Tether
+from bydawn.host.registry import Registry, Standing, checked_name, free_name, new_uid, slug
+from bydawn.ledger import LoopLedger, make_private, sync_folder, write_durable
+from bydawn.workspace import read_text
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person asked for."""
+
+    workspace: Path
+    prompt: str
+    agent: str
+    tasks: str | None = None
+    checks: tuple[Check, ...] = ()
+    promise: Promise | None = None
+    limits: Limits = Limits()
+    timeouts: Timeouts = Timeouts()
+    name: str | None = None
+    new: bool = False
+    state_dir: Path | None = None
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A loop that may be started: all checks have passed, nothing has been written."""
+
+    loop: Loop
+    folder: Path
+    standing: Standing | None = None  # None when it is new
+
+    @property
+    def goes_on(self) -> bool:
+        return self.standing is not None
+
+
+class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--dry-run` shows."""
+
+    plan: Plan
+    command: Command
+    prompt: str
+
+
+def plan(wish: Wish) -> Plan:
+    """Which loop this wish means. Raises `UserError`; touches nothing."""
+    refuse_inside_a_round()
+    workspace = checked_workspace(wish.workspace)
+    loop = _loop(wish, workspace)
+    registry = Registry(wish.state_dir)
+    there = registry.in_workspace(workspace)
+    if standing := _meant(wish, loop, there):
+        return Plan(loop=standing.loop, folder=standing.folder, standing=standing)
+    name = free_name(loop.id, [each.loop.id for each in there])
+    return Plan(loop=msgspec.structs.replace(loop, id=name), folder=registry.home(workspace) / name)
+
+
+def plan_resume(standing: Standing) -> Plan:
+    """Go on with a loop that stands still."""
+    refuse_inside_a_round()
+    if standing.trouble:
+        load_again = f"bydawn doctor --repair {standing.loop.id}"
+        raise OwnFailure(f"the ledger of {standing.loop.id} is damaged", cause=standing.trouble, hint=load_again)
+    if standing.finished:
+        raise UserError(
+            f"the loop {standing.loop.id} is {standing.word}; there is nothing to go on with",
+            hint='start another with `bydawn run --new "PROMPT"`',
+        )
+    checked_workspace(Path(standing.loop.workspace))
+    _checked_agent(standing.loop.agent)
+    return Plan(loop=standing.loop, folder=standing.folder, standing=standing)
+
+
+def rehearse(planned: Plan) -> Rehearsal:
+    """What a round would be given, without running it."""
+    state = planned.standing.state if planned.standing else LoopState()
+    if planned.loop.tasks:
+        text = read_text(Path(planned.loop.workspace), planned.loop.tasks) or ""
+        state = msgspec.structs.replace(state, tasks=tasks.read(text).reading)
+    agent = agents.find(planned.loop.agent)
+    turn = Turn(round=state.round + 1, workspace=planned.loop.workspace)
+    return Rehearsal(
+        plan=planned,
+        command=agent.command(turn),
+        prompt=prompt.compose(planned.loop, state, state.round + 1, "0" * 16),
+    )
+
+
+def perform(
+    planned: Plan,
+    tether: Tether,
+    *,
+    followers: Sequence[Follower] = (),
+    raised: Callable[[Limits], Limits] | None = None,
+    once: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> LoopStopped:
+    """Take the loop's lock, hand it to the guardian as well, and run until the loop stops."""
+    loop, folder = planned.loop, planned.folder
+    make_private(folder)
+    held = take_lock(folder, loop.id)
+    tether.share(held.fd, loop.id)
+    ledger = LoopLedger(folder, say)
+    try:
+        if ledger.state.seq == 0:
+            _give_birth(loop, ledger)
+        else:
+            loop = _settings(folder, ledger)
+        if raised:
+            now = ledger.state.raised or loop.limits
+            if (limits := raised(now)) != now:
+                ledger.append(LimitsRaised(limits=limits, by=user()))
+        return run_loop(loop, ledger, held, tether, followers=followers, rounds_allowed=1 if once else None)
+    finally:
+        ledger.close()
+
+
+def take_lock(folder: Path, name: str) -> lock.Lock:
+    """The loop's lock, or an error that names its owner."""
+    try:
+        return lock.Lock.take(folder / "lock")
+    except lock.Owned as owned:
+        raise UserError(
+            f"another worker owns the loop {name}",
+            cause=f"it is {owned}",
+            hint=f"watch it with `bydawn logs -f {name}`, or end it with `bydawn stop {name}`",
+            exit_code=8,
+        ) from None
+
+
+def refuse_inside_a_round() -> None:
+    """An agent may look and leave notes; it may not start, resume or repair loops."""
+    if os.environ.get(COOKIE):
+        raise UserError(
+            "this cannot be done from inside a round",
+            cause=f"{COOKIE} is set: an agent of a loop is asking",
+            hint="a person has to do it, in a terminal of their own",
+        )
+
+
+def checked_workspace(path: Path) -> Path:
+    """The real path of a folder that is there."""
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise UserError(
+            f"there is no folder {path}", cause=_reason(error), hint="give an existing one with -C"
+        ) from None
+    if not real.is_dir():
+        raise UserError(f"{path} is not a folder", hint="give a folder with -C")
+    return real
+
+
+def user() -> str:
+    """Who is at the keyboard, for the record."""
+    return os.environ.get("USER") or os.environ.get("LOGNAME") or "somebody"
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _loop(wish: Wish, workspace: Path) -> Loop:
+    if not wish.prompt.strip() and not wish.tasks:
+        raise UserError(
+            "there is nothing to do",
+            cause="the prompt is empty and no task file is given",
+            hint='say what to do: bydawn run "fix the failing tests" -k "pytest -q"',
+        )
+    agent = _checked_agent(wish.agent)
+    if wish.tasks:
+        _checked_tasks(workspace, wish.tasks)
+    name = checked_name(wish.name) if wish.name is not None else slug(workspace.name) or "loop"
+    return Loop(
+        id=name,
+        uid=new_uid(),
+        workspace=str(workspace),
+        created_at=datetime.now(UTC),
+        prompt=wish.prompt,
+        agent=agent,
+        tasks=wish.tasks,
+        checks=wish.checks,
+        promise=wish.promise,
+        limits=wish.limits,
+        timeouts=wish.timeouts,
+    )
+
+
+def _checked_agent(spec: str) -> str:
+    """The agent's name in its normal form, which means the same from every folder."""
+    agent = agents.find(spec)
+    if trouble := agent.missing():
+        cause, hint = trouble
+        raise UserError(f"the agent {agent.name} cannot be started", cause=cause, hint=hint, exit_code=7)
+    return agent.name
+
+
+def _checked_tasks(workspace: Path, path: str) -> None:
+    text = read_text(workspace, path)
+    if text is None:
+        raise UserError(
+            f"there is no task file {path}",
+            cause=f"looked in {workspace}",
+            hint="give a Markdown file with `- [ ]` boxes",
+        )
+    if not tasks.read(text).items:
+        raise UserError(
+            f"{path} has no tasks",
+            cause="no line of it is a Markdown task such as `- [ ] write the tests`",
+            hint="add boxes, or leave -t away and say in the prompt what to do",
+        )
+
+
+def _meant(wish: Wish, loop: Loop, there: list[Standing]) -> Standing | None:
+    """The unfinished loop that this wish goes on with; None for a new one; an error if it is not clear."""
+    if wish.new:
+        return None
+    if wish.name is not None:
+        named = [each for each in there if each.loop.id.casefold() == loop.id.casefold()]
+        return _go_on(loop, named[0]) if named else None
+    unfinished = [each for each in there if not each.finished]
+    for each in unfinished:
+        if not differences(each.loop, loop):
+            return each
+    return _go_on(loop, unfinished[-1]) if unfinished else None
+
+
+def _go_on(loop: Loop, standing: Standing) -> Standing:
+    name = standing.loop.id
+    if standing.finished:
+        raise UserError(f"the loop {name} is {standing.word}", hint="start another one beside it with --new")
+    if standing.trouble:
+        return plan_resume(standing).standing or standing
+    changed = differences(standing.loop, loop)
+    if changed:
+        what = ", ".join("limits (rounds, --for, --until …)" if field == "limits" else field for field in changed)
+        raise UserError(
+            f"the loop {name} is {standing.word}, and this is another {changed[0]}",
+            cause=f"differs in: {what}",
+            hint=f"go on with `bydawn resume {name}` (limits can be raised there), or start another with --new",
+        )
+    return standing
+
+
+def _give_birth(loop: Loop, ledger: LoopLedger) -> None:
+    """The settings are on the disk before the ledger's first fact, which carries their digest."""
+    data = msgspec.json.format(msgspec.json.encode(loop), indent=2)
+    write_durable(ledger.folder / "loop.json", data)
+    sync_folder(ledger.folder.parent)
+    ledger.append(LoopCreated(loop=loop.id, uid=loop.uid, settings=hashlib.sha256(data).hexdigest()))
+    ledger.sync()
+
+
+def _settings(folder: Path, ledger: LoopLedger) -> Loop:
+    """The settings a loop was started with; changed behind the ledger's back they are refused."""
+    from bydawn.ledger import records
+
+    data = (folder / "loop.json").read_bytes()
+    first = next(records(folder)).fact
+    if not isinstance(first, LoopCreated) or first.settings != hashlib.sha256(data).hexdigest():
+        raise OwnFailure(
+            f"{folder / 'loop.json'} is not what the loop was started with",
+            cause="its digest differs from the one in the ledger's first line",
+            hint="put it back as it was, or start another loop with --new",
+        )
+    del ledger
+    return msgspec.json.decode(data, type=Loop)
+
+
+__all__ = ["FINISHED", "Plan", "Wish", "perform", "plan", "plan_resume", "rehearse"]

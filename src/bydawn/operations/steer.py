@@ -1,0 +1,137 @@
+"""Pause, stop and tell: a running loop is asked, one that stands still has it recorded by us."""
+
+import secrets
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from bydawn import inbox, kernel, lock
+from bydawn.core.decide import Pause as PauseAction
+from bydawn.core.decide import Settle, next_action
+from bydawn.core.decide import Stop as StopAction
+from bydawn.core.errors import UserError
+from bydawn.core.facts import AnyFact, Decided, End, LoopStopped, RoundEnded
+from bydawn.core.outcome import Outcome
+from bydawn.core.ports import Now
+from bydawn.core.requests import Pause, Request, Stop, Tell, as_fact
+from bydawn.host.registry import Standing
+from bydawn.ledger import LoopLedger, load, read
+from bydawn.operations.start import take_lock, user
+
+_PATIENCE = 10.0  # seconds that a worker gets to take a request
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a request."""
+
+    taken_by: str  # "the worker", or "the ledger" when no worker was there
+    state: str = ""
+
+
+def pause(standing: Standing, *, now: bool) -> Answer:
+    """Stand still after this round, or at once; `resume` goes on."""
+    _refuse_finished(standing)
+    return _ask(standing, Pause(id=_new_id(), run="", by=user(), now=now))
+
+
+def stop(standing: Standing, *, now: bool) -> Answer:
+    """End the loop at once, or after this round."""
+    _refuse_finished(standing)
+    return _ask(standing, Stop(id=_new_id(), run="", by=user(), now=now))
+
+
+def tell(standing: Standing, text: str) -> Answer:
+    """A note that stands in the next prompt."""
+    if not text.strip():
+        raise UserError("there is nothing to tell", cause="the note is empty", hint='bydawn tell LOOP "round half up"')
+    _refuse_finished(standing)
+    return _ask(standing, Tell(id=_new_id(), run="", by=user(), text=text))
+
+
+def _new_id() -> str:
+    return secrets.token_hex(6)
+
+
+def _refuse_finished(standing: Standing) -> None:
+    if standing.finished:
+        raise UserError(f"the loop {standing.loop.id} is {standing.word} already")
+
+
+def _ask(standing: Standing, request: Request) -> Answer:
+    folder = standing.folder
+    if standing.alive and (run := lock.signature(folder / "lock").get("run")):
+        request = msgspec.structs.replace(request, run=run)
+        state, offset = load(folder)
+        posted = inbox.post(folder / "inbox", request)
+        if _acknowledged(folder, request, offset, state.seq):
+            return Answer(taken_by="the worker")
+        posted.unlink(missing_ok=True)
+        if lock.is_held(folder / "lock"):
+            raise UserError(
+                f"the worker of {standing.loop.id} did not answer",
+                cause=f"it has not taken the request within {_PATIENCE:.0f} s; it is {lock.owner(folder / 'lock')}",
+                hint="it may be stopped (Ctrl-Z) or hang in the kernel; nothing was changed",
+                exit_code=1,
+            )
+    return _record(standing, request)
+
+
+def _acknowledged(folder: Path, request: Request, offset: int, seq: int) -> bool:
+    """Wait for the fact that says so; in vain if the worker dies."""
+    path, watch = folder / "ledger.jsonl", kernel.Watch()
+    watch.add(str(path))
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        for record, end in read(path, offset, seq):
+            offset, seq = end, record.seq
+            if getattr(record.fact, "request", None) == request.id:
+                return True
+        if not lock.is_held(folder / "lock"):
+            return False
+        watch.wait(0.2)
+    return False
+
+
+def _record(standing: Standing, request: Request) -> Answer:
+    """Nobody runs the loop: take the lock and write it down ourselves, settled and all."""
+    held = take_lock(standing.folder, standing.loop.id)
+    ledger = LoopLedger(standing.folder, lambda _: None)
+    try:
+        if isinstance(request, Tell):
+            ledger.append(as_fact(request))
+        elif ledger.state.stopped is None or isinstance(request, Stop):
+            _stand_still(standing, ledger, as_fact(request))
+        ledger.sync()
+        ledger.snapshot()
+        end = ledger.state.stopped
+        return Answer(taken_by="the ledger", state=end.end.value if end else "")
+    finally:
+        ledger.close()
+        held.release()
+
+
+def _stand_still(standing: Standing, ledger: LoopLedger, fact: AnyFact) -> None:
+    ledger.append(fact)
+    now = Now(datetime.now(UTC), ledger.state.elapsed)
+    if isinstance(action := next_action(standing.loop, ledger.state, now), Settle):
+        ledger.append(
+            RoundEnded(
+                round=action.round,
+                outcome=Outcome.INTERRUPTED,
+                detail="the worker died during this round",
+                tree=ledger.state.tree,
+                progress=False,
+                elapsed=now.elapsed,
+            )
+        )
+        action = next_action(standing.loop, ledger.state, now)
+    decided = Decided(rule=action.rule, at=now.at, elapsed=now.elapsed)
+    match action:
+        case StopAction():
+            ledger.append(LoopStopped(end=action.end, reason=action.reason, decided=decided, by=action.by))
+        case PauseAction():
+            ledger.append(LoopStopped(end=End.PAUSED, reason=action.reason, decided=decided, by=action.by))
+        case _:
+            pass  # checks are still due; the next run does them before anything else

@@ -1,0 +1,41 @@
+"""Where the bulk of a loop's rounds lives: one folder per round, named by facts, never in the ledger."""
+
+import os
+from pathlib import Path
+
+from bydawn.core.text import plain
+
+
+class Rounds:
+    """`rounds/0001/{prompt.md,stdout,stderr,reply.md,checks/}`"""
+
+    def __init__(self, loop_folder: Path) -> None:
+        self._root = loop_folder / "rounds"
+
+    def folder(self, round_: int) -> str:
+        """The round's folder, made when it is first asked for."""
+        path = self._path(round_)
+        if not path.is_dir():
+            self._root.mkdir(mode=0o700, exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True)
+        return str(path)
+
+    def write(self, round_: int, name: str, text: str) -> str:
+        """Write a file of a round; its path."""
+        path = os.path.join(self.folder(round_), name)  # noqa: PTH118 - on the path of every round
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with open(fd, "w", encoding="utf-8", errors="replace", newline="") as file:  # noqa: PTH123
+            file.write(text)
+        return path
+
+    def tail(self, round_: int, name: str, size: int) -> str:
+        """The end of a file of a round, as plain text."""
+        try:
+            with (self._path(round_) / name).open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+                return plain(file.read(size))
+        except FileNotFoundError:
+            return ""
+
+    def _path(self, round_: int) -> Path:
+        return self._root / f"{round_:04}"

@@ -1,0 +1,514 @@
+"""The work tree, kept through a private git directory so that nothing of the user's own git is ever touched.
+
+The private index always equals the last snapshot. One `git ls-files` therefore says what changed since then, and
+an unchanged tree costs no other call.
+"""
+
+import codecs
+import hashlib
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+from collections.abc import Iterable
+from contextlib import suppress
+from enum import Enum, auto
+from pathlib import Path
+
+import msgspec
+
+from bydawn.core.errors import OwnFailure, UserError
+from bydawn.core.facts import Changes
+from bydawn.core.ports import Snapshot
+
+KEPT_AT_MOST = 50 * 1024 * 1024
+READ_AT_MOST = 20 * 1024 * 1024
+PATHS_SHOWN = 20
+STORED_PER_CALL = 20_000  # so that the time limit means "git hangs" and never "this is a big tree"
+PACKED_FROM = 1_000
+ATTEMPTS = 3
+
+# The private `info/attributes` has the last word: bytes stay as they are and no filter runs. The encoding is
+# reset with `!` because git dies of `-working-tree-encoding`.
+ATTRIBUTES = b"* -text -crlf -eol -ident -filter !working-tree-encoding\n"
+
+# A killed git leaves these behind. Whoever holds the loop's lock is alone here, so they can only be stale.
+LEFTOVERS = ("*.lock", "objects/tmp_*", "objects/pack/tmp_*", "objects/pack/.tmp-*")
+
+# Given at command scope, which is stronger than any repository's own configuration.
+HARDENED = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",  # `ls-files` cannot use one
+    "core.splitIndex": "false",
+    "core.autocrlf": "false",
+    "core.safecrlf": "false",
+    "core.quotePath": "false",
+    "core.protectNTFS": "false",  # or git leaves out, with a mere remark, names that only Windows minds
+    "core.protectHFS": "false",
+    "core.logAllRefUpdates": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "protocol.allow": "never",
+    "safe.directory": "*",  # other people's repositories are only read, with nothing left on that runs a program
+    # strace of a round that changed three files: one fsync for all blobs (update-index), one for all trees
+    # (write-tree), one for the ref (update-ref). Without `batch` each object has its own. The index is not
+    # synced, which would be two more: a damaged one is noticed and made again.
+    "core.fsync": "objects,pack-metadata,reference",
+    "core.fsyncMethod": "batch",
+}
+QUIET = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "none"}
+NO_USER_CONFIG = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
+
+# The submodules of a nested repository are not looked into: that would start a git there on their terms.
+NESTED_STATUS = ("--no-ahead-behind", "--untracked-files=all", "--ignore-submodules=dirty", "--no-renames")
+FIELDS_BEFORE_PATH = {b"1 ": 8, b"u ": 10, b"? ": 1}
+
+
+class WorkspaceGone(UserError):
+    """The loop's folder is not there any more; only a person can bring it back."""
+
+    exit_code = 3
+
+
+class GitFailed(OwnFailure):
+    """git ran and said no."""
+
+
+class Git(msgspec.Struct, frozen=True, kw_only=True):
+    """The git command in one folder: hardened, in its own session, with a time limit."""
+
+    folder: Path
+    seconds: float
+    config: dict[str, str] = {}
+    places: dict[str, str] = {}  # where the repository is, if git should not look for it
+    deaf: bool = True  # to the configuration of the user and the machine
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        """What git printed."""
+        return self.run_and_listen(*arguments, stdin=stdin)[0]
+
+    def run_and_listen(self, *arguments: str, stdin: bytes = b"") -> tuple[bytes, bytes]:
+        """What git printed, and what it complained about although it went on."""
+        process = self._start(arguments, subprocess.PIPE if stdin else subprocess.DEVNULL)
+        output, complaint = self._finish(process, arguments[0], stdin)
+        if process.returncode:
+            _check_there(self.folder)
+            cause = _shown(complaint.strip()) or f"it ended with {process.returncode}"
+            hint = "look at free disk space and permissions, then go on with `bydawn resume`"
+            raise GitFailed(f"git {arguments[0]} failed in {self.folder}", cause=cause, hint=hint)
+        return output, complaint
+
+    def answer(self, *arguments: str) -> str | None:
+        """What git printed, None when its answer is no."""
+        try:
+            return os.fsdecode(self.run(*arguments))
+        except GitFailed:
+            return None
+
+    def _start(self, arguments: tuple[str, ...], stdin: int) -> "subprocess.Popen[bytes]":
+        try:
+            return subprocess.Popen(
+                ["git", *arguments],
+                cwd=self.folder,
+                env=self._environment(),
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            _check_there(self.folder)
+            hint = "install git 2.36 or newer and see that `git --version` works"
+            raise OwnFailure("git cannot be started", cause=str(error), hint=hint) from error
+
+    def _finish(self, process: "subprocess.Popen[bytes]", command: str, stdin: bytes) -> tuple[bytes, bytes]:
+        with process:
+            try:
+                return process.communicate(stdin or None, timeout=self.seconds)
+            except subprocess.TimeoutExpired:
+                raise OwnFailure(
+                    f"git {command} did not end within {self.seconds:g} seconds in {self.folder}",
+                    cause="the disk does not answer, or there is a pipe where git expects a file",
+                    hint="run `git status` there by hand; when that ends soon, go on with `bydawn resume`",
+                ) from None
+            finally:
+                if process.returncode is None:  # after Ctrl-C, too, no git may go on
+                    os.killpg(process.pid, signal.SIGKILL)
+
+    def _environment(self) -> dict[str, str]:
+        """Ours without any GIT_*, which may point to another repository or switch tracing on."""
+        config = HARDENED | self.config
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        variables |= QUIET | self.places | (NO_USER_CONFIG if self.deaf else {})
+        variables |= {f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(config)}
+        variables |= {f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(config.values())}
+        return variables | {"GIT_CONFIG_COUNT": str(len(config))}
+
+
+class Repository(msgspec.Struct, frozen=True, kw_only=True):
+    """The user's repository around the workspace; `top` is the workspace itself where there is none."""
+
+    top: Path
+    prefix: str = ""  # from the top to the workspace: "" or "a/b/"
+    common: Path | None = None
+    packs: Path | None = None  # if they have the format of ours
+
+    @classmethod
+    def around(cls, root: Path, git: Git) -> "Repository":
+        questions = ("--show-toplevel", "--git-common-dir", "--show-object-format")
+        found = (git.answer("rev-parse", "--path-format=absolute", *questions) or "").split("\n")[:-1]
+        if len(found) != len(questions) or not root.is_relative_to(found[0]):
+            return cls(top=root)
+        top, common, format_ = Path(found[0]), Path(found[1]), found[2]
+        # A folder that its repository ignores is no part of it; by its rules nothing would ever be kept.
+        if root != top and git.answer("check-ignore", "-q", "--", str(root)) is not None:
+            return cls(top=root)
+        prefix = "" if root == top else f"{root.relative_to(top)}/"
+        packs = common / "objects" / "pack" if format_ == "sha1" else None
+        return cls(top=top, prefix=prefix, common=common, packs=packs)
+
+
+class Fate(Enum):
+    """What a snapshot does about a path."""
+
+    KEPT = auto()
+    LEFT_OUT = auto()
+    GONE = auto()
+    STRANGE = auto()  # something stands there that git could not store: a pipe, a socket, a device
+
+
+class Listing(msgspec.Struct):
+    """What differs from the last snapshot, as bytes, which is what file names are."""
+
+    added: list[bytes] = []
+    modified: list[bytes] = []
+    deleted: list[bytes] = []
+    dropped: set[bytes] = set()  # these leave the index although something is still there
+    left_out: list[bytes] = []
+    nested: list[bytes] = []
+
+    @property
+    def stored(self) -> list[bytes]:
+        """What `update-index` has to look at; the deleted come first, as new ones may stand in their place."""
+        paths = (*self.deleted, *self.modified, *self.added)
+        return [path for path in paths if path not in self.dropped]
+
+    @property
+    def changes(self) -> Changes:
+        paths = sorted((*self.added, *self.modified, *self.deleted))
+        counts = {"added": len(self.added), "modified": len(self.modified), "deleted": len(self.deleted)}
+        return Changes(**counts, paths=tuple(_shown(path) for path in paths[:PATHS_SHOWN]))
+
+    def sort_new(self, path: bytes, fate: Fate) -> None:
+        if fate is Fate.KEPT:
+            self.added.append(path)
+        elif fate is Fate.LEFT_OUT:
+            self.left_out.append(path)
+
+    def sort_known(self, path: bytes, fate: Fate) -> None:
+        (self.modified if fate in (Fate.KEPT, Fate.LEFT_OUT) else self.deleted).append(path)
+        if fate is Fate.LEFT_OUT:
+            self.left_out.append(path)
+        if fate in (Fate.LEFT_OUT, Fate.STRANGE):
+            self.dropped.add(path)
+
+
+class GitWorkspace:
+    """A loop's folder and the private git directory that remembers it; the caller holds the loop's lock."""
+
+    _repository: Repository
+    _git: Git
+    _tree: str | None
+    _packing: bool
+
+    def __init__(self, root: Path, private: Path, seconds: float = 120.0) -> None:
+        self._root, self._private, self._seconds = root, private, seconds
+        self._prepare()
+
+    def snapshot(self) -> Snapshot:
+        """Store the work tree as it is now."""
+        if self._repository.top != self._root and os.path.lexists(self._root / ".git"):
+            self._prepare()  # the folder has become a repository of its own
+        listing = self._store_differences()
+        if self._tree is None:
+            self._tree = self._write_tree()
+        suffix = self._nested_fingerprint(listing.nested)
+        left_out = tuple(_shown(path) for path in sorted(listing.left_out))
+        return Snapshot(tree=self._tree + suffix, changes=listing.changes, left_out=left_out)
+
+    def keep(self, name: str, tree: str) -> None:
+        """Make a tree durable and findable under a name (`round/7/after`)."""
+        ref = f"refs/bydawn/{name}"
+        # A stale lock is looked for here and not at the start: a long loop would have thousands of refs to walk.
+        (self._private / f"{ref}.lock").unlink(missing_ok=True)
+        self._git.run("update-ref", ref, tree.partition("+")[0])
+
+    def read_text(self, path: str) -> str | None:
+        """A file of the workspace, None if there is no such file."""
+        return read_text(self._root, path)
+
+    # -- setting up: every step can be repeated, and the note that says "done" is written last ---------------------
+
+    def _prepare(self) -> None:
+        self._tree = None
+        self._packing = True
+        self._private.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for pattern in LEFTOVERS:
+            for leftover in self._private.glob(pattern):
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        user = Git(folder=self._root, seconds=self._seconds, config=self._ignore_file())
+        self._repository = Repository.around(self._root, user)
+        # The work tree is the repository's top even when the workspace is a folder below it: then git itself
+        # honours the ignore rules of the folders in between.
+        places = {"GIT_DIR": str(self._private), "GIT_WORK_TREE": str(self._repository.top)}
+        self._git = msgspec.structs.replace(user, places=places)
+        note = self._private / "bydawn-ready"
+        done = os.fsencode(f"prefix {self._repository.prefix}\n")
+        if not note.is_file() or note.read_bytes() != done or not _is_sound(self._private / "index"):
+            note.unlink(missing_ok=True)
+            self._set_up(user)
+            _write_synced(note, done)
+
+    def _ignore_file(self) -> dict[str, str]:
+        """The one setting of the user that matters here; all others are switched off."""
+        git = Git(folder=self._root, seconds=self._seconds, deaf=False)
+        file = git.answer("config", "-z", "--type=path", "--get", "core.excludesFile")
+        return {} if file is None else {"core.excludesFile": file.rstrip("\0")}
+
+    def _set_up(self, user: Git) -> None:
+        (self._private / "index").unlink(missing_ok=True)
+        user.run("init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(self._private))
+        (self._private / "info").mkdir(exist_ok=True)
+        _write_synced(self._private / "info" / "attributes", ATTRIBUTES)
+        for name in ("HEAD", "config"):  # written by git, which does not sync them
+            _sync(self._private / name)
+        if self._repository.common:
+            # What the user tracks in spite of an ignore rule would never be listed as new.
+            tracked = user.run("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
+            self._store(self._sorted(b"C " + path for path in _split(tracked)))
+        self._packing = not self._link_packs()
+
+    def _link_packs(self) -> bool:
+        """Share the user's packs, so that the first snapshot of a big repository need not compress it all again.
+
+        Hard links, because alternates break when the user's gc runs. Where they are impossible (another file
+        system, files of another user) the first snapshot takes longer, and that is all.
+        """
+        ours = self._private / "objects" / "pack"
+        for pack in self._repository.packs.glob("*.pack") if self._repository.packs else ():
+            with suppress(OSError):
+                for part in (pack, pack.with_suffix(".idx")):
+                    if not (ours / part.name).exists():
+                        (ours / part.name).hardlink_to(part)
+        return any(ours.glob("*.idx"))
+
+    # -- listing and storing ---------------------------------------------------------------------------------------
+
+    def _store_differences(self) -> Listing:
+        """List and store; a file that changes in between can make git fail, so then look again."""
+        for _ in range(ATTEMPTS - 1):
+            with suppress(GitFailed):
+                return self._store(self._list())
+        return self._store(self._list())
+
+    def _list(self) -> Listing:
+        options = ["-z", "-t", "-m", "-d", "-o", "--exclude-standard"]
+        exclude = self._repository.common and self._repository.common / "info" / "exclude"
+        if exclude and exclude.is_file():
+            options += ["-X", str(exclude)]
+        listed, complaints = self._git.run_and_listen("ls-files", *options)
+        listing = self._sorted(_split(listed))
+        closed = re.findall(rb"could not open directory '(.*)': ", complaints)
+        prefix = os.fsencode(self._repository.prefix)
+        listing.left_out += [folder.removeprefix(prefix) for folder in closed]
+        return listing
+
+    def _sorted(self, entries: Iterable[bytes]) -> Listing:
+        listing = Listing()
+        known = set()  # a deleted file is listed twice, as removed and as changed
+        for entry in entries:
+            tag, path = entry[:1], entry[2:]
+            if path.partition(b"/")[0] == b".bydawn":
+                continue
+            if path.endswith(b"/"):
+                listing.nested.append(path)
+            elif tag == b"?":
+                listing.sort_new(path, self._fate(path))
+            else:
+                known.add(path)
+        for path in known:
+            listing.sort_known(path, Fate.STRANGE if self._is_behind_link(path) else self._fate(path))
+        return listing
+
+    def _fate(self, path: bytes) -> Fate:
+        full = self._full(path)
+        try:
+            found = os.lstat(full)
+        except (FileNotFoundError, NotADirectoryError):
+            return Fate.GONE
+        except OSError:
+            return Fate.LEFT_OUT
+        if _is_refused(path, found.st_mode):
+            return Fate.LEFT_OUT
+        if stat.S_ISREG(found.st_mode):
+            return Fate.KEPT if found.st_size <= KEPT_AT_MOST and os.access(full, os.R_OK) else Fate.LEFT_OUT
+        if stat.S_ISDIR(found.st_mode):
+            return Fate.GONE
+        return Fate.KEPT if stat.S_ISLNK(found.st_mode) else Fate.STRANGE
+
+    def _is_behind_link(self, path: bytes) -> bool:
+        """Did a folder become a link? `ls-files` looks through it, `update-index` refuses to."""
+        parent = self._full(path).rpartition(b"/")[0]
+        return os.path.realpath(parent) != parent
+
+    def _full(self, path: bytes) -> bytes:
+        return os.fsencode(self._root) + b"/" + path
+
+    def _store(self, listing: Listing) -> Listing:
+        paths = listing.stored
+        if paths or listing.dropped:
+            self._tree = None  # first, as from here on a failure leaves the index ahead of the tree we know
+        if listing.dropped:
+            self._git.run("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(listing.dropped))
+        for start in range(0, len(paths), STORED_PER_CALL):
+            self._update_index(paths[start : start + STORED_PER_CALL])
+        return listing
+
+    def _update_index(self, paths: list[bytes]) -> None:
+        git = self._git
+        if self._packing and len(paths) >= PACKED_FROM:
+            # Blobs above this size go straight into one pack: with 100,000 small files, 24 s instead of 80 s and
+            # 18 MB instead of 413 MB. Not where the user's packs already hold most of them: it compresses first.
+            git = msgspec.structs.replace(git, config=git.config | {"core.bigFileThreshold": "1"})
+        # --refresh: a file that was only touched would be read again by every later `ls-files`.
+        options = ("-q", "--refresh", "-z", "--add", "--remove", "--replace", "--stdin")
+        git.run("update-index", *options, stdin=_joined(paths))
+
+    def _write_tree(self) -> str:
+        prefix = self._repository.prefix
+        try:
+            tree = self._git.run("write-tree", f"--prefix={prefix}")
+        except GitFailed:
+            if not prefix or self._git.run("ls-files", "-z"):
+                raise
+            tree = self._git.run("mktree")  # nothing is left below the prefix, and git has no name for nothing
+        self._packing = True
+        return tree.decode().strip()
+
+    # -- nested repositories ---------------------------------------------------------------------------------------
+
+    def _nested_fingerprint(self, nested: list[bytes]) -> str:
+        """Their HEAD, their status and what they changed, in short; their files are not ours to keep."""
+        if not nested:
+            return ""
+        digest = hashlib.sha256()
+        for path in sorted(nested):
+            folder = Path(os.fsdecode(self._full(path)))
+            for record in (path, *self._nested_status(folder)):
+                digest.update(record + b"\0" + _changed_content(folder, record))
+        return f"+{digest.hexdigest()[:12]}"
+
+    def _nested_status(self, folder: Path) -> list[bytes]:
+        places = {"GIT_DIR": str(folder / ".git"), "GIT_WORK_TREE": str(folder)}
+        git = msgspec.structs.replace(self._git, folder=folder, places=places)
+        # Its filters are programs that it names itself. No switch turns them all off, so each is emptied by name.
+        filters = git.answer("config", "-z", "--name-only", "--get-regexp", r"^filter\.") or ""
+        silenced = dict.fromkeys(filters.split("\0")[:-1], "")
+        git = msgspec.structs.replace(git, config=git.config | silenced)
+        status = git.answer("status", "--porcelain=v2", "-z", "--branch", *NESTED_STATUS)
+        return [b"unreadable"] if status is None else _split(os.fsencode(status))
+
+
+def read_text(root: Path, path: str) -> str | None:
+    """A file of a workspace with its newlines as they are, None if there is no such file."""
+    data = _read_inside(root, path)
+    if data is None:
+        return None
+    text = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        offset = len(data) - len(text) + error.start
+        cause = f"the byte at offset {offset} is {data[offset]:#04x}, which cannot stand there"
+        raise UserError(f"{path} is not UTF-8 text", cause=cause, hint="save it as UTF-8") from error
+
+
+def _read_inside(root: Path, path: str) -> bytes | None:
+    real = Path(os.path.realpath(root / path))
+    if not real.is_relative_to(root):
+        raise UserError(f"{path} is not in the workspace", cause=f"it leads to {real}", hint="name a file inside of it")
+    if real.is_dir():
+        raise UserError(f"{path} is a folder", cause="a file is wanted here", hint="name a file inside of it")
+    try:
+        data = _read_file(real, READ_AT_MOST + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        _check_there(root)
+        return None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read", cause=str(error), hint="look at its permissions") from error
+    if data is not None and len(data) > READ_AT_MOST:
+        cause = f"a text of more than {READ_AT_MOST // 1024**2} MB is hardly meant for people"
+        raise UserError(f"{path} is too big", cause=cause, hint="is it the right file?")
+    return data
+
+
+def _read_file(path: Path, at_most: int) -> bytes | None:
+    """The first bytes of a regular file, None for anything else; never waits for a pipe."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(at_most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+
+
+def _changed_content(folder: Path, record: bytes) -> bytes:
+    """A digest of the file that a line of `git status` names: the line is the same after a second edit."""
+    fields = FIELDS_BEFORE_PATH.get(record[:2])
+    if fields is None:
+        return b""
+    path = folder / os.fsdecode(record.split(b" ", fields)[fields])
+    with suppress(OSError):
+        content = os.fsencode(path.readlink()) if path.is_symlink() else _read_file(path, KEPT_AT_MOST)
+        return hashlib.sha256(content or b"").digest()
+    return b""
+
+
+def _check_there(folder: Path) -> None:
+    if not folder.is_dir():
+        cause, hint = "it was removed, moved or unmounted", "bring it back, then go on with `bydawn resume`"
+        raise WorkspaceGone(f"the folder {folder} is gone", cause=cause, hint=hint)
+
+
+def _is_refused(path: bytes, mode: int) -> bool:
+    """Names that git passes over with a mere remark, as they could take over a checkout."""
+    parts = path.lower().split(b"/")
+    return b".git" in parts or (stat.S_ISLNK(mode) and parts[-1] == b".gitmodules")
+
+
+def _is_sound(index: Path) -> bool:
+    """Does the index end with its own digest? After a power cut it may not, and git does not look."""
+    data = index.read_bytes() if index.is_file() else b""
+    return hashlib.sha1(data[:-20], usedforsecurity=False).digest() == data[-20:]
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    _sync(path)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _split(output: bytes) -> list[bytes]:
+    return [part for part in output.split(b"\0") if part]
+
+
+def _joined(paths: Iterable[bytes]) -> bytes:
+    return b"".join(path + b"\0" for path in paths)
+
+
+def _shown(path: bytes) -> str:
+    return path.decode("utf-8", "replace")

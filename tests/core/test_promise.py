@@ -1,0 +1,399 @@
+"""W-052, R-001, R-014, R-015, X-04: a promise is believed when it is given, and never when it is mentioned."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bydawn.core import promise as promise_module
+from bydawn.core.facts import Given
+from bydawn.core.loop import Mode, Promise
+from bydawn.core.promise import judge
+
+T = "<promise>TASK_COMPLETE</promise>"
+TAG = Promise()
+LINE = Promise(text="ALL DONE", mode=Mode.LINE)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """The real one runs in a child with a time limit; the rule is the same."""
+    return re.fullmatch(pattern, text) is not None
+
+
+def never_asked(pattern: str, text: str) -> bool:
+    raise AssertionError(f"asked for {pattern!r} on {text!r}")
+
+
+# ---------------------------------------------------------------- given
+
+GIVEN = [
+    T,
+    f"\n\n  {T}  \n\n",
+    f"All done.\n{T}",
+    f"All done.\r\n\r\n{T}\r\n",
+    f"All done.\r{T}\r",  # old Mac line ends
+    f"Done. {T}",
+    f"Done.{T}",
+    f"All done {T}",  # as Gemini and opencode were recorded
+    f"**{T}**",
+    f"***{T}***",
+    f"_{T}_",
+    f"**Done: {T}**",
+    f"**{T}.**",
+    f"{T}.",
+    f"{T}!",
+    f"{T}!!",
+    f"# {T}",
+    f"- {T}",
+    f"1. All tests pass\n2. {T}",
+    f"✅ All tasks complete! {T}",
+    f"Everything is finished — {T}",
+    f"Completion promise: {T}",
+    f"Output: {T}",
+    f"I hereby print {T}",
+    f"Here it is: {T}",
+    f"Here is {T}",
+    f"{T}\n\nAnd again for the loop: {T}",  # part C: two tags
+    f"{T} {T}",
+    f"You told me not to print {T} too early. Now everything is green.\n\n{T}",  # a mention, then the deed
+    # a "no" that is not about the promise
+    f"All tests pass, nothing is left to do. {T}",
+    f"No tests fail. {T}",
+    f"No tests fail, no task is open: {T}",
+    f"I could not find anything else to fix. {T}",
+    f"The server does not retry when the token is expired.\n\n{T}",
+    f"**The cache is not used any more.** {T}",
+    f"42 passed, 3 skipped, 0 pending\n{T}",
+    f"Every box in TODO.md is ticked: {T}",
+    f"Migrated to Next.js 15: {T}",
+    f"Everything behaves as expected: {T}",
+    f"All green in `pytest`: {T}",
+    f'I ran "make test": {T}',
+    # lead-in lines that lead to the deed
+    f"Summary:\n- parser\n- tests\n\n{T}",
+    f"Result:\n{T}",
+    f"All criteria are met. Outputting the completion promise:\n\n{T}",
+    f"I will now output the completion promise:\n\n{T}",
+    f"I’ll now give the promise:\n\n{T}",
+    f"I could not find more bugs. Final answer:\n\n{T}",  # only the last sentence leads in
+    f"Once the tests passed I looked again:\n\n```\nall green\n```\n\n{T}",  # it leads in to the code
+    f"```python\nif done:\n```\n{T}",  # a colon in code leads in to nothing
+    # Markdown takes the last line for a part of the last item; nobody reads it so
+    f"- added a retry if the server says 503\n- do not log secrets\n{T}",
+    f"1. one\n   - wait when idle\n{T}",
+    # code and quotes that have ended
+    f"```\n$ pytest\n42 passed\n```\n{T}",
+    f"~~~\nx\n~~~\n\n{T}",
+    f"> do not stop\n\n{T}",
+    f"<!-- note -->\n\n{T}",
+    f"    indented code\n\n{T}",
+    f"Wrapped\n    {T}",  # four spaces inside a paragraph are no code
+    # other languages
+    f"Alles erledigt, es ist nichts mehr offen: {T}",
+    f"任务全部完成。{T}",
+    f"Les tests ne passaient pas. Maintenant oui : {T}",
+]
+
+
+@pytest.mark.parametrize("reply", GIVEN)
+def test_a_promise_at_the_end_is_given(reply: str) -> None:
+    assert judge(reply, TAG, never_asked) is Given.GIVEN
+
+
+# ---------------------------------------------------------------- mentioned
+
+NOT_AT_THE_END = [
+    f"{T}\n\nI also cleaned up a little.",  # part C: promise, then more text
+    f"{T} is what I would print.",
+    f"I cannot output {T} because tasks remain",  # R-001, the bug of the original
+    f"Is it {T}?",
+    f"{T}?",
+    f"{T}...",
+    f"{T}…",
+    f"{T} ✅",
+    f"{T} (not yet)",
+    f"{T}\n\n---",
+    f"{T}\n===",
+    f"{T}\n[a]: https://example.org",  # a link definition is invisible, and still the last line
+    f"{T}<!-- not really -->",
+]
+IN_CODE_OR_QUOTES = [
+    f"`{T}`",  # R-001: backticks
+    f"Done: `{T}`",
+    f"``{T}``.",
+    f"```\n{T}\n```",
+    f"```\n{T}",  # the fence was never closed
+    f"~~~~\n~~~\n{T}",  # too short to close it
+    f"```\n```python\n{T}",  # a fence with a language closes nothing
+    f"- item\n\n  ```\n  {T}",
+    f"Text\n\n    {T}",
+    f"Text\n\n\t{T}",
+    f"- item\n\n      {T}",  # indented code inside an item
+    f"> {T}",
+    f"> quoted\n{T}",  # Markdown reads this line as part of the quote
+    f"> - {T}",
+    f"- > {T}",
+    f"<!--\n{T}",
+    f"<!-- {T}",
+    f"Done <!-- {T}",
+    f"<pre>\n\n{T}",
+    f"<blockquote>\n{T}",
+    f"<details>\n<summary>Log</summary>\n{T}",
+    f"~~{T}~~",
+    f"~{T}~",
+    f"~~Done. {T}~~",
+    f"~~ {T}",  # forgot to close it
+    f'"{T}"',
+    f"“{T}”.",
+    f"'{T}'",
+    f'He said "{T}',
+    f"({T})",
+    f"[{T}](https://example.org)",
+    f"[^1]: {T}",
+    f"- [ ] {T}",
+    f"| state | {T} |",
+    f"state | {T}",
+    f"<b>{T}</b>",
+    f"<del>Done {T}",
+    f"<promise>OTHER</promise> {T}",  # a choice is no promise
+]
+NEGATED = [
+    f"I cannot say {T}",  # R-015: cannot, can't, won't, will not, do not, don't
+    f"I can't give {T}",
+    f"I can’t give {T}",
+    f"I canʼt give {T}",
+    f"I won't give {T}",
+    f"I will not give {T}",
+    f"I do not give {T}",
+    f"I don't give {T}.",
+    f"I dont give {T}",
+    f"I CANNOT give **{T}**",
+    f"I do **not** give {T}",
+    f"I do _not_ give {T}",
+    f"I can**not** give {T}",
+    f"Never {T}",
+    f"Unable to finish: {T}",
+    f"There is no {T}",
+    f"No {T}",
+    f"Ending without {T}",
+    f"I am withholding {T}",
+    f"I stop here instead of {T}",
+    f"Incomplete: {T}",
+    f"❌ {T}",
+    f"I ran the tests. I cannot confirm {T}",
+    f"I cannot give\nthe completion promise\n{T}",  # one sentence, wrapped
+    f"- I cannot give the promise\n  {T}",
+    f"I cannot... {T}",  # trailing off does not end the sentence
+    f"I can\u200bnot give {T}",  # zero width
+    f"I can\u00adnot give {T}",  # soft hyphen
+    f"\u202eI do n\u2060ot give\u202c {T}",  # bidi override, word joiner
+    f"I can\ufe0fnot give {T}",  # variation selector
+    f"I do\u00a0not give {T}",
+    f"I cannot give {' ' * 9_000}{T}",  # far away on the screen, near in the sentence
+    f"I cannot give {chr(0x200B) * 9_000}{T}",
+    f"Ich kann noch nicht sagen: {T}",
+    f"Je ne peux pas dire {T}",
+    f"No puedo escribir {T}",
+    f"我不能输出 {T}",
+]
+POSTPONED_OR_CONDITIONED = [
+    f"Not yet: {T}",
+    f"Once tests pass I will print: {T}",
+    f"When the build is green, then {T}",
+    f"If all is well: {T}",
+    f"After review, {T}",
+    f"Until then: {T}",
+    f"Before I say {T}",
+    f"I would say {T}",
+    f"I'd say {T}",
+    f"I should later say {T}",
+    f"I will say {T}",
+    f"I'll say {T}",
+    f"I am going to say {T}",
+    f"Tomorrow: {T}",
+    f"Waiting for review: {T}",
+    f"Unless you object, {T}",
+    f"Sobald alles grün ist: {T}",
+    f"Wenn die Tests laufen, {T}",
+]
+SPOKEN_OF = [
+    f"The token is {T}",
+    f"The last line has to be {T}",
+    f"You asked me to finish with {T}",
+    f"To finish, print {T}",
+    f"Please print {T}",
+    f"Print {T}",
+    f"Signal completion by printing {T}",
+    f"Remember: {T}",
+    f"Either go on or {T}",
+    f"There are ways to say so, e.g. {T}",  # the dots of "e.g." end no sentence
+    f"TODO: {T}",
+]
+LED_IN = [
+    f"Once tests pass I will print:\n\n{T}",
+    f"Once tests pass I will print:\n{T}",
+    f"**Once tests pass I will print:**\n\n{T}",
+    f"Once tests pass I will print:\u200b\n\n{T}",
+    f"Once tests pass I will print:\n\n\u200b\n\n{T}",  # an invisible paragraph in between
+    f"Once tests pass I will print:\n\n---\n\n{T}",
+    f"Once tests pass I will print：\n\n{T}",  # full-width colon
+    f"Once tests pass I will print 👇\n\n{T}",
+    f"Once the tests pass on every platform I\nprint:\n\n{T}",  # a lead-in that is wrapped
+    f"# I cannot say this yet:\n\n{T}",
+    f"I can’t print this:\n\n{T}",
+    f"- I cannot print:\n{T}",
+    f"When done, print exactly:\n\n{T}",  # an echoed prompt
+    f"Output exactly this line:\n\n{T}",
+    f"The completion token is:\n\n{T}",
+    f"Next steps:\n\n1. Fix the tests\n2. {T}",  # the lead-in of a whole list
+    f"Remaining:\n- fix the tests\n- {T}",
+    f"To do:\n- {T}",
+    f"If green:\n- run it\n  - {T}",
+]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [*NOT_AT_THE_END, *IN_CODE_OR_QUOTES, *NEGATED, *POSTPONED_OR_CONDITIONED, *SPOKEN_OF, *LED_IN],
+)
+def test_a_promise_that_is_not_meant_is_only_mentioned(reply: str) -> None:
+    assert judge(reply, TAG, never_asked) is Given.MENTIONED
+
+
+# ---------------------------------------------------------------- absent
+
+ABSENT = [
+    "",
+    "\n \r\n\t",
+    "TASK_COMPLETE",  # part C: the bare word
+    "Done.",
+    "<promise>task_complete</promise>",  # case matters
+    "<promise>TASK_COMPLETE </promise>",
+    "<promise>TASK\u200b_COMPLETE</promise>",  # an invisible character inside
+    "<promise>ТASK_COMPLETE</promise>",  # the first letter is Cyrillic
+    "＜promise＞TASK_COMPLETE＜/promise＞",
+    "&lt;promise&gt;TASK_COMPLETE&lt;/promise&gt;",
+    "<promise>\nTASK_COMPLETE\n</promise>",
+    "<promise>TASK_COMPLETE",
+    "<promise>OTHER</promise>",
+]
+
+
+@pytest.mark.parametrize("reply", ABSENT)
+def test_what_only_resembles_the_promise_is_absent(reply: str) -> None:
+    assert judge(reply, TAG, never_asked) is Given.ABSENT
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_promise_without_text_is_never_given(mode: Mode) -> None:
+    assert judge("anything\n<promise></promise>", Promise(text=" ", mode=mode), never_asked) is Given.ABSENT
+
+
+# ---------------------------------------------------------------- other texts and modes
+
+PRINTABLE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=30).filter(
+    str.strip
+)
+
+
+@settings(deadline=None)
+@given(PRINTABLE)
+def test_the_text_is_taken_literally_whatever_it_contains(text: str) -> None:
+    chosen = Promise(text=text)
+    assert judge(f"All done.\n\n{chosen.token}", chosen, never_asked) is Given.GIVEN
+    assert judge(f"I cannot say {chosen.token}", chosen, never_asked) is Given.MENTIONED
+    assert judge(f"{chosen.token} is missing", chosen, never_asked) is Given.MENTIONED
+    assert judge("<promise>.*</promise>", Promise(text=f"{text}+"), never_asked) is Given.ABSENT
+
+
+def test_a_text_that_sounds_like_a_refusal_does_not_negate_itself() -> None:
+    chosen = Promise(text="WILL NOT CONTINUE. If you wait: no")
+    assert judge(f"Done. {chosen.token}", chosen, never_asked) is Given.GIVEN
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("ALL DONE", Given.GIVEN),
+        ("Fine.\r\n  ALL DONE \r\n", Given.GIVEN),
+        ("- tests pass\nALL DONE", Given.GIVEN),
+        ("ALL DONE.", Given.MENTIONED),  # the line equals the text, nothing less
+        ("**ALL DONE**", Given.MENTIONED),
+        ("We are ALL DONE", Given.MENTIONED),
+        ("ALL DONE\nbye", Given.MENTIONED),
+        ("```\nALL DONE", Given.MENTIONED),
+        ("Code:\n\n    ALL DONE", Given.MENTIONED),
+        ("> a\nALL DONE", Given.MENTIONED),
+        ("I cannot say\nALL DONE", Given.MENTIONED),
+        ("Once it is green I will print:\n\nALL DONE", Given.MENTIONED),
+        ("ALL DONENESS", Given.ABSENT),  # part of another word
+        ("all done", Given.ABSENT),
+    ],
+)
+def test_in_line_mode_the_last_line_equals_the_text(reply: str, expected: Given) -> None:
+    assert judge(reply, LINE, never_asked) is expected
+
+
+@pytest.mark.parametrize("text", ["<done/>", "<!-- DONE -->", "# DONE", "=== done ==="])
+def test_a_line_may_look_like_markup_if_its_owner_wants_so(text: str) -> None:
+    chosen = Promise(text=text, mode=Mode.LINE)
+    assert judge(f"Fine.\n\n{text}", chosen, never_asked) is Given.GIVEN
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reply", "expected"),
+    [
+        (r"DONE \d+", "Fine.\nDONE 12", Given.GIVEN),
+        (r"DONE \d+", "**DONE 12**.", Given.GIVEN),
+        (r"DONE", "DONE and more", Given.ABSENT),
+        (r"DONE", "DONE\nmore", Given.ABSENT),  # the lines above are not tried
+        (r"DONE", "```\nDONE", Given.MENTIONED),
+        (r"DONE", "If it is green I print:\nDONE", Given.MENTIONED),
+        (r".*DONE", "All work DONE", Given.GIVEN),
+        (r".*DONE", "I am not DONE", Given.MENTIONED),
+        (r"I will not go on: DONE", "I will not go on: DONE", Given.GIVEN),  # the pattern itself says so
+    ],
+)
+def test_in_regex_mode_the_whole_last_line_matches(pattern: str, reply: str, expected: Given) -> None:
+    assert judge(reply, Promise(text=pattern, mode=Mode.REGEX), matches) is expected
+
+
+def test_a_pattern_is_tried_at_most_twice_and_only_on_the_last_line() -> None:
+    asked: list[str] = []
+
+    def record(_pattern: str, text: str) -> bool:
+        asked.append(text)
+        return False
+
+    judge("DONE\n" * 1000 + "**DONE.**", Promise(text="x", mode=Mode.REGEX), record)
+    assert asked == ["**DONE.**", "DONE"]
+
+
+# ---------------------------------------------------------------- long replies
+
+LONG = "- a line of a long list\n" * 40_000
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (f"{LONG}\n{T}", Given.GIVEN),
+        (f"```\n{LONG}\n{T}", Given.MENTIONED),  # a fence opened long before still counts
+        (f"```\n{LONG}\n```\n{T}", Given.GIVEN),
+        (f"- ```\n  x\n  ```\n{LONG}\n{T}", Given.GIVEN),
+        (f"<!--\n{LONG}\n{T}", Given.MENTIONED),
+        (f"<!--\n```\n-->\n{LONG}\n{T}", Given.GIVEN),  # the fence was part of a comment
+        (f"{LONG}\n{'word ' * 100_000}{T}", Given.GIVEN),
+        (f"{LONG}\nI cannot give {T}", Given.MENTIONED),
+        ("> " * 5_000 + T, Given.MENTIONED),  # deeper than the parser goes
+        ("- " * 5_000 + T, Given.MENTIONED),
+    ],
+    ids=range(10),
+)
+def test_a_reply_of_a_megabyte_is_judged_like_a_short_one(reply: str, expected: Given) -> None:
+    assert judge(reply, TAG, never_asked) is expected
+
+
+def test_the_markdown_parser_is_not_loaded_with_the_module() -> None:
+    assert "MarkdownIt" not in vars(promise_module)

@@ -1,0 +1,308 @@
+"""R-014, R-016, R-017, W-052: what counts as an open task, and what must never be taken for "nothing left"."""
+
+import pytest
+
+from bydawn.core import tasks as tasks_module
+from bydawn.core.facts import TaskReading
+from bydawn.core.tasks import Tasks, closed, missing_file, read
+
+
+def boxes(text: str) -> str:
+    """The boxes of a file in one word: `o` is open, `x` is done."""
+    return "".join("x" if task.done else "o" for task in read(text).items)
+
+
+# ---------------------------------------------------------------- what is a task
+
+FILES = [
+    ("- [ ] a", "o"),
+    ("- [x] a", "x"),
+    ("- [X] a", "x"),
+    ("* [ ] a\n* [x] b", "ox"),
+    ("+ [ ] a", "o"),
+    ("1. [ ] a\n2. [x] b", "ox"),
+    ("2) [ ] a", "o"),
+    ("123456789. [ ] a", "o"),
+    ("1234567890. [ ] a", ""),  # ten digits are no list
+    ("- [ ] a\r\n- [x] b\r\n", "ox"),
+    ("- [ ] a\r- [x] b\r", "ox"),
+    ("\ufeff- [ ] a", "o"),
+    ("-   [ ] a", "o"),
+    ("-\t[ ] a", "o"),
+    ("- [ ]\ta", "o"),
+    ("   - [ ] a", "o"),
+    # nested, R-017
+    ("- a\n  - [ ] b\n    - [x] c", "ox"),
+    ("- [ ] a\n\t- [ ] b\n\t\t- [x] c", "oox"),
+    ("1. [ ] a\n   - [ ] b", "oo"),
+    ("- - [ ] a", "o"),
+    ("- 1. [x] a", "x"),
+    ("".join(f"{'  ' * depth}- [ ] {depth}\n" for depth in range(40)), "o" * 40),  # the parser's default stops at 10
+    # among other things
+    ("# Plan\n\nWords.\n- [ ] a\n\nMore words.\n\n* [x] b\n", "ox"),
+    ("Words.\n1. [ ] a", "o"),
+    ("- [ ] a\n\n- [ ] b\n\n\n- [x] c", "oox"),
+    ("> - [ ] a\n> - [x] b", "ox"),
+    ("> > 1. [ ] a", "o"),
+    ("- > - [ ] a", "o"),
+    ("- [ ] **a** `b` ~~c~~", "o"),
+    ("- [ ] # a", "o"),
+    ("- [ ] a\n  ---\n", "o"),  # an underline makes a heading of it, and no less of a task
+    ("- [ ] a\n---\n- [x] b", "ox"),
+    ("| a |\n|---|\n| - [ ] b |\n\n- [ ] c", "o"),
+    ("[a]: https://example.org\n2. [ ] b", "o"),
+    ("Words <!-- a comment\n- [ ] a\n-->", "o"),  # an item ends the paragraph, so the comment never began
+    # not tasks, part C
+    ("```\n- [ ] a\n```", ""),
+    ("~~~text\n- [ ] a\n~~~\n- [ ] b", "o"),
+    ("````\n```\n- [ ] a\n```\n````\n- [x] b", "x"),
+    ("```\n- [ ] never closed", ""),
+    ("- a\n\n  ```\n  - [ ] b\n  ```", ""),
+    ("    - [ ] a", ""),
+    ("\t- [ ] a", ""),
+    ("-     [ ] a", ""),  # five spaces: code inside the item
+    ("`- [ ] a`", ""),
+    ("- `[ ] a`", ""),
+    ("- `[ ]` a", ""),
+    ("<!-- - [ ] a -->", ""),
+    ("<!--\n- [ ] a\n\n- [ ] b\n-->\n- [x] c", "x"),
+    ("- <!-- [ ] a -->", ""),
+    ("[ ] a", ""),
+    ("-[ ] a", ""),
+    ("- \\[ ] a", ""),
+    ("- a [ ] b", ""),
+    ("- # [ ] a", ""),
+    ("- a\n\n  [ ] b", ""),
+    ("- [x](https://example.org) a", ""),
+    ("- [x][1] a", ""),
+    ("- [x]: https://example.org", ""),
+    ("- [1] Knuth, TAOCP", ""),
+    ("- [TODO] a", ""),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), FILES)
+def test_boxes_are_read_as_github_reads_them(text: str, expected: str) -> None:
+    assert boxes(text) == expected
+
+
+# ---------------------------------------------------------------- what is warned about
+
+STRANGE_BOXES = [
+    "- [-] a",
+    "- [~] a",
+    "- [] a",
+    "- [\u00a0] a",
+    "- [\t] a",
+    "- [  ] a",
+    "- [x ] a",
+    "- [ x ] a",
+    "- [>] a",
+    "- [✓] a",
+    "- [х] a",  # a Cyrillic letter
+    "- [ ]a",  # no space behind the box
+    "- [x]a",
+    "- [ ]\u00a0a",
+    "- [ ]",  # nothing to do
+    "- [ ] <!-- nothing to see -->",
+]
+HIDDEN_BOXES = [
+    "Words.\n2. [ ] a",  # only `1.` may follow a paragraph without an empty line
+    "Words.\n    - [ ] a",
+    "<details>\n- [ ] a\n</details>",
+]
+
+
+@pytest.mark.parametrize("text", STRANGE_BOXES)
+def test_a_strange_box_is_neither_open_nor_done_and_warned_about(text: str) -> None:
+    tasks = read(f"- [ ] fine\n{text}\n")
+    assert [task.text for task in tasks.items] == ["fine"]
+    assert [warning.partition(":")[0] for warning in tasks.warnings] == ["line 2"]
+
+
+@pytest.mark.parametrize("text", HIDDEN_BOXES)
+def test_a_box_that_markdown_does_not_see_is_warned_about(text: str) -> None:
+    tasks = read(text)
+    assert not tasks.items
+    assert [warning.partition(":")[0] for warning in tasks.warnings] == ["line 2"]
+
+
+@pytest.mark.parametrize("text", [text for text, _ in FILES])
+def test_a_clear_file_raises_no_warning(text: str) -> None:
+    assert read(text).warnings == ()
+
+
+# ---------------------------------------------------------------- text, line, identity
+
+
+def test_a_task_knows_its_text_and_its_line() -> None:
+    text = "\ufeff# Plan\r\n\r\n- [x] one\r\n- [ ] two,\r\n  wrapped <!-- id: 7 -->\r\n\r\n  with a remark\r\n"
+    assert [(task.line, task.text) for task in read(text).items] == [(3, "one"), (4, "two, wrapped")]
+
+
+def ids(text: str) -> list[str]:
+    return [task.id for task in read(text).items]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- [x] Fix the parser",
+        "9) [ ] Fix the parser",
+        "# moved\n\n> - [x] Fix the   parser",
+        "- [x] Fix the\n  parser",
+        "- [x] ~~Fix the parser~~",
+        "- [x] **Fix** the _parser_. ✅",
+        "- [x] fix the parser",
+        "- [x] Fix the `parser` <!-- done in a1b2 -->",
+    ],
+)
+def test_a_task_stays_itself_when_it_is_ticked_moved_or_marked_up(text: str) -> None:
+    assert ids(text) == ids("- [ ] Fix the parser")
+
+
+def test_other_texts_are_other_tasks() -> None:
+    assert len(set(ids("- [ ] a\n- [ ] b\n- [ ] a b\n- [ ] ab\n- [ ] 🎉\n- [ ] 🚀"))) == 6
+
+
+def test_equal_texts_are_two_tasks() -> None:
+    first, second = ids("- [ ] Run the tests\n\n# Later\n\n- [ ] Run the tests")
+    assert first != second
+    assert ids("- [x] Run the tests\n- [ ] Run the tests") == [first, second]
+
+
+def test_ids_are_short_and_lasting() -> None:
+    assert ids("- [ ] Fix the parser") == ["82e8c53a2e-1"]  # ledgers hold these: they must not change
+
+
+# ---------------------------------------------------------------- the fact
+
+
+def test_the_reading_counts_and_names_what_comes_next() -> None:
+    tasks = read("- [x] one\n- [ ] two\n- [ ] three")
+    two, three = tasks.items[1:]
+    expected = TaskReading(open=2, done=1, next="two", open_ids=(two.id, three.id))
+    assert tasks.reading == expected
+
+
+def test_when_all_is_ticked_nothing_comes_next() -> None:
+    assert read("- [x] one").reading == TaskReading(open=0, done=1)
+
+
+# ---------------------------------------------------------------- what must never pass for "done"
+
+PLAN = "- [x] one\n- [ ] two\n- [ ] three\n"
+
+
+@pytest.mark.parametrize("text", ["", "\ufeff", "# Plan\n", "```\n- [ ] a\n```", "- [-] a", "- [ ]"])
+def test_a_file_without_boxes_is_a_problem_not_the_end(text: str) -> None:
+    assert read(text).reading == TaskReading(open=0, done=0, problem="has no tasks")
+
+
+def test_a_file_that_is_gone_is_a_problem() -> None:
+    assert missing_file() == TaskReading(open=0, done=0, problem="is gone")
+
+
+@pytest.mark.parametrize("plan", [PLAN, "- [x] one", "- [ ] one"])
+def test_a_file_that_was_emptied_is_a_problem_even_when_nothing_was_open(plan: str) -> None:
+    assert read("", read(plan).reading).problem == "has no tasks any more"
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("- [x] one\n- [ ] two", "1 open task"),
+        ("- [x] one", "2 open tasks"),
+        ("- [x] one\n- [x] two\n- [x] something else", "1 open task"),  # rewritten
+        ("- [x] one\n- [x] two\n- [-] three", "1 open task"),
+        ("- [x] one\n- [x] two\n```\n- [ ] three\n```", "1 open task"),  # hidden in code
+        ("- [x] one\n- [x] two\n<!--\n- [ ] three\n-->", "1 open task"),
+        ("- [x] two three\n- [x] three", "1 open task"),  # as many done as before and one more, but which?
+    ],
+)
+def test_open_tasks_that_vanish_are_a_problem(text: str, lost: str) -> None:
+    before = read(PLAN).reading
+    assert read(text, before).problem == f"lost {lost}: vanished without being ticked"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAN,
+        "- [x] one\n- [x] two\n- [x] three",
+        "- [ ] three\n- [x] two\n- [x] one",
+        "- [ ] one\n- [ ] two\n- [ ] three",  # unticked: more to do, nothing lost
+        "- [ ] two\n- [ ] three",  # a done one may be cleared away
+        "- [x] one\n- [ ] two\n- [ ] three\n- [ ] four",
+        "- [x] one\n- [x] two (in a1b2c3)\n- [ ] three",  # ticked with a note
+        "- [x] one\n- [x] two\n  by hand\n- [x] three: see the log",
+        "- [x] one\n- [ ] two (hard)\n- [ ] three",
+    ],
+)
+def test_honest_changes_are_no_problem(text: str) -> None:
+    assert read(text, read(PLAN).reading).problem is None
+
+
+def test_a_deleted_task_of_several_equal_ones_is_missed() -> None:
+    before = read("- [ ] test\n- [ ] test\n- [ ] test").reading
+    assert read("- [x] test\n- [ ] test", before).problem == "lost 1 open task: vanished without being ticked"
+
+
+def test_equal_tasks_may_all_be_ticked_with_notes() -> None:
+    before = read("- [ ] test\n- [ ] test\n- [ ] test")
+    after = read("- [x] test (4 passed)\n- [x] test (5 passed)\n- [ ] test", before.reading)
+    assert after.problem is None
+    assert closed(before, after) == ("test", "test")
+
+
+def test_a_task_that_was_done_before_does_not_stand_in_for_one_that_vanished() -> None:
+    before = read("- [x] Write docs for the API\n- [ ] Write docs").reading
+    assert read("- [x] Write docs for the API", before).problem == "lost 1 open task: vanished without being ticked"
+
+
+@pytest.mark.parametrize("text", ["> " * 200 + "- [ ] a\n\n- [x] b", "- " * 200 + "[ ] a\n- [x] b"])
+def test_a_file_too_deep_for_the_parser_is_a_problem(text: str) -> None:
+    assert read(text).problem == "is nested too deeply to be read"
+
+
+# ---------------------------------------------------------------- closed
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        (PLAN, ()),
+        ("- [x] one\n- [x] two\n- [ ] three", ("two",)),
+        ("- [x] three\n- [x] two\n- [x] one", ("two", "three")),
+        ("- [x] one\n- [x] new", ()),  # vanished is not closed, and new was never open
+        ("- [x] one\n- [x] two (in a1b2c3)\n- [ ] three", ("two",)),
+        ("", ()),
+    ],
+)
+def test_closed_names_the_tasks_that_were_open_and_are_done(after: str, expected: tuple[str, ...]) -> None:
+    before = read(PLAN)
+    assert closed(before, read(after, before.reading)) == expected
+
+
+def test_nothing_is_closed_in_an_empty_file() -> None:
+    assert closed(Tasks(), Tasks()) == ()
+
+
+# ---------------------------------------------------------------- size
+
+
+def test_thousands_of_tasks_are_read_and_recognised() -> None:
+    before = read("".join(f"- [ ] task {number}\n" for number in range(5_000)))
+    after = read("".join(f"- [x] task {number} (done)\n" for number in range(5_000)), before.reading)
+    assert before.reading.open == 5_000
+    assert len(closed(before, after)) == 5_000
+
+
+def test_a_file_of_two_megabytes_is_read() -> None:
+    words = "Some words about the plan, as people write them down.\n\n" * 35_000
+    assert boxes(f"- [ ] first\n\n{words}- [x] last") == "ox"
+
+
+def test_the_markdown_parser_is_not_loaded_with_the_module() -> None:
+    assert "MarkdownIt" not in vars(tasks_module)
