@@ -1,1 +1,235 @@
-X=1
+"""What a story about the installed command is told with: a home of its own, the command, and what it leaves behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+COMMAND = Path(sys.executable).with_name("bydawn")
+FOREIGN = ("BYDAWN_", "GIT_", "XDG_", "PYTHON", "NO_COLOR", "COLUMNS", "LINES")
+ME = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
+
+Step = dict[str, Any]
+Fact = dict[str, Any]
+T = TypeVar("T")
+
+OK: Step = {"result": {"text": "did it"}}
+DONE: Step = {"result": {"text": "All of it is there.\n<promise>TASK_COMPLETE</promise>"}}
+HANG: Step = {"hang": None}
+
+
+class Said(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Home:
+    """A person's home with one git repository in it; nothing of the caller's settings reaches it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.repo = root / "repo"
+        self.states = root / "home/.local/state/bydawn"
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        self.env |= {
+            "HOME": str(root / "home"),
+            "XDG_STATE_HOME": str(root / "home/.local/state"),
+            "XDG_CACHE_HOME": str(root / "home/.cache"),
+            "XDG_CONFIG_HOME": str(root / "home/.config"),
+            "PATH": f"{COMMAND.parent}:{os.environ['PATH']}",
+            "TERM": "dumb",
+        }
+        self._started: list[subprocess.Popen[str]] = []
+        (root / "home").mkdir(parents=True)
+        a_repository(self.repo, "# a throw-away repository\n")
+
+    # -- setting the scene -----------------------------------------------------------------------------------------
+
+    def tasks(self, count: int) -> str:
+        """Give the repository a TODO.md with so many open boxes; its name."""
+        (self.repo / "TODO.md").write_text("".join(f"- [ ] task {number}\n" for number in range(1, count + 1)))
+        return "TODO.md"
+
+    def rounds(self, *rounds: list[Step]) -> str:
+        """An agent that plays these steps in its first, second, … round; the last ones for ever."""
+        return self._script({"rounds": rounds})
+
+    def each_task(self, *steps: Step, done: list[Step] | None = None) -> str:
+        """An agent that does one task a round: these steps, then it ticks the box."""
+        return self._script({"each_task": [*steps, {"tick": "{task}"}, OK], "done": done or [OK]})
+
+    def gate(self, name: str = "gate") -> tuple[Step, Path]:
+        """A step that waits, and the file that lets it go on."""
+        path = self.root / name
+        return {"run": ["sh", "-c", f"until test -e {path}; do sleep 0.02; done"]}, path
+
+    def _script(self, script: dict[str, Any]) -> str:
+        path = self.root / f"script-{len(list(self.root.glob('script-*')))}.json"
+        path.write_text(json.dumps(script))
+        return f"demo:{path}"
+
+    # -- the command -----------------------------------------------------------------------------------------------
+
+    def bydawn(self, *arguments: str, seconds: float = 60, before: Iterable[str] = (), **env: str) -> Said:
+        """Run the installed command in the repository to its end."""
+        process = self.start(*arguments, before=before, **env)
+        return said(process, seconds)
+
+    def start(self, *arguments: str, before: Iterable[str] = (), **options: Any) -> subprocess.Popen[str]:
+        """Start the installed command, as the leader of a process group; `before` stands in front of it."""
+        env = {name: options.pop(name) for name in [*options] if name.isupper()}
+        settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        command = [*before, str(COMMAND), *arguments]
+        process = subprocess.Popen(
+            command, cwd=self.repo, env=self.env | env, text=True, start_new_session=True, **settings
+        )
+        self._started.append(process)
+        return process
+
+    def run(self, agent: str, *arguments: str, **options: Any) -> Said:
+        """`bydawn run` with a prompt, an agent and what else is asked for."""
+        return self.bydawn("run", "do it", "-a", agent, "--plain", *arguments, **options)
+
+    def start_run(self, agent: str, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        return self.start("run", "do it", "-a", agent, "--plain", *arguments, **options)
+
+    # -- what it leaves behind -------------------------------------------------------------------------------------
+
+    def folder(self, name: str = "repo") -> Path:
+        """The folder that holds the truth about a loop of the repository."""
+        [found] = self.states.glob(f"loops/repo-*/{name}")
+        return found
+
+    def has_loop(self, name: str = "repo") -> bool:
+        return any(self.states.glob(f"loops/repo-*/{name}/ledger.jsonl"))
+
+    def facts(self, kind: str = "", name: str = "repo") -> list[Fact]:
+        """The ledger as it stands in its file: all facts, or those of one kind."""
+        return [fact for fact in ledger_of(self.folder(name)) if kind in ("", fact["type"])]
+
+    def rounds_ended(self, name: str = "repo") -> list[Fact]:
+        return [fact["data"] for fact in self.facts("round.ended", name)]
+
+    def outcomes(self, name: str = "repo") -> list[str]:
+        return [ended["outcome"] for ended in self.rounds_ended(name)]
+
+    def status(self, name: str = "repo") -> dict[str, Any]:
+        """A loop as `status --json` shows it."""
+        [loop] = json.loads(self.bydawn("status", name, "--json").out)["loops"]
+        return dict(loop)
+
+    def show(self, name: str = "repo") -> dict[str, Any]:
+        return dict(json.loads(self.bydawn("show", name, "--json").out))
+
+    def await_round(self, number: int, name: str = "repo") -> int:
+        """Wait until a round's agent has said its first word; its process id."""
+        said_something = wait_for(lambda: [*self.states.glob(f"loops/repo-*/{name}/rounds/{number:04}/stdout")])
+        wait_for(lambda: said_something[0].stat().st_size)
+        cookie = [fact["data"]["cookie"] for fact in self.facts("round.started", name)][-1]
+        return min(wait_for(lambda: alive_with(f"BYDAWN_COOKIE={cookie}")))
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def alive(self) -> list[int]:
+        """Every process that was started from this home and is still there."""
+        return alive_with(f"HOME={self.root}/home\0")
+
+    def leave(self) -> list[str]:
+        """End whatever is still there; the names of what should not have been."""
+        running = {process.pid for process in self._started if process.poll() is None}
+        left = [f"{pid}: {name_of(pid)}" for pid in self.alive()]
+        for pid in running:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+        while still := self.alive():
+            for pid in still:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+        for process in self._started:
+            process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+        return left
+
+
+def said(process: subprocess.Popen[str], seconds: float = 60) -> Said:
+    """Wait for the end of a command and collect what it said."""
+    out, err = process.communicate(timeout=seconds)
+    return Said(process.returncode, out or "", err or "")
+
+
+def a_repository(folder: Path, readme: str) -> None:
+    folder.mkdir(parents=True)
+    (folder / "README.md").write_text(readme)
+    for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
+        subprocess.run(["git", *ME, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def tree_of(folder: Path) -> dict[str, bytes]:
+    """Every file of a work tree; git's own and the link to our state are no part of it."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not {".git", ".bydawn"} & set(path.parts))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def ledger_of(folder: Path) -> list[Fact]:
+    """The records of a ledger, as raw as they are; half a last line is none."""
+    data = (folder / "ledger.jsonl").read_bytes()
+    return [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+
+
+def wait_for(look: Callable[[], T], seconds: float = 20) -> T:
+    """Look again and again until there is something to see."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)
+    return found
+
+
+def processes() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def alive_with(mark: str) -> list[int]:
+    """The processes, other than this one, whose environment holds a mark; the dead do not count."""
+    found = []
+    for pid in processes():
+        with suppress(OSError):
+            if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes() and pid != os.getpid():
+                found.append(pid)
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    with suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    return False
+
+
+def name_of(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    return ""
+
+
+def worker_of(guardian: subprocess.Popen[str]) -> int:
+    """The worker under a command that was started; waits until there is one."""
+    children = Path(f"/proc/{guardian.pid}/task/{guardian.pid}/children")
+    return int(wait_for(lambda: children.read_text().split())[0])
+
+
+def is_error(text: str) -> bool:
+    """Is this a message in three parts (the hint may be missing), and nothing like a traceback?"""
+    labels = [line.partition(":")[0].strip() for line in text.splitlines()]
+    return "error" in labels and "cause" in labels and "Traceback" not in text

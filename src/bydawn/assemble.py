@@ -1,7 +1,6 @@
 """The only place where real effects meet the engine."""
 
 import os
-import secrets
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -40,7 +39,7 @@ def run_loop(
 ) -> LoopStopped:
     """Run a loop whose lock we hold until it stops."""
     folder, workspace = ledger.folder, Path(loop.workspace)
-    run = secrets.token_hex(6)
+    run = os.urandom(6).hex()
     lock.sign(run)
     os.chdir(workspace)  # held open by us, inherited by every child
     kernel.become_subreaper()

@@ -1,6 +1,6 @@
 """Read, decide, do, record. The engine performs one action at a time and contains no rule about whether."""
 
-import secrets
+import os
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
@@ -96,7 +96,7 @@ class Engine:
             decided = Decided(rule=action.rule, at=now.at, elapsed=now.elapsed)
             match action:
                 case Settle():
-                    self._settle(action, self.world.workspace.snapshot())
+                    self._settle(action, self._snapshot())
                 case StartRound():
                     self._round(action, decided)
                 case RunChecks():
@@ -119,6 +119,8 @@ class Engine:
         """What an earlier run left alive is ended and what it left open is settled, before anything new."""
         self.world.processes.sweep(f"{COOKIE}={self.loop.uid}.")
         snapshot = self.world.workspace.snapshot()
+        if snapshot.changes.total:
+            self.world.workspace.keep(f"after/{self.state.round}", snapshot.tree)
         action = next_action(self.loop, self.state, self.world.clock.now())
         if isinstance(action, Settle):
             self._settle(action, snapshot)
@@ -158,11 +160,13 @@ class Engine:
     def _round(self, action: StartRound, decided: Decided) -> None:
         if self._obstructed() or self._tasks_changed():
             return
-        before = self.world.workspace.snapshot()
-        text = prompt.compose(self.loop, self.state, action.round, secrets.token_hex(8))
+        before = self._snapshot(keep_as=f"before/{action.round}")
+        if self.state.obstructed:
+            return
+        text = prompt.compose(self.loop, self.state, action.round, os.urandom(8).hex())
         stdin = self.world.files.write(action.round, "prompt.md", text)
         command = self.world.agent.command(Turn(round=action.round, workspace=self.loop.workspace))
-        cookie = f"{self.loop.uid}.{action.round}.{secrets.token_hex(4)}"
+        cookie = f"{self.loop.uid}.{action.round}.{os.urandom(4).hex()}"
         self._record(
             RoundStarted(
                 round=action.round,
@@ -215,9 +219,7 @@ class Engine:
 
     def _end_round(self, round_: int, exit_: Exit, ended: Ended) -> None:
         self.world.files.write(round_, "reply.md", ended.reply)
-        after = self.world.workspace.snapshot()
-        if after.changes.total:
-            self.world.workspace.keep(f"round/{round_}", after.tree)
+        after = self._snapshot(keep_as=f"after/{round_}")
         before = self._tasks
         self._tasks, reading = self._read_tasks(self._tasks)
         closed = tasks.closed(before, self._tasks) if before and self._tasks else ()
@@ -271,6 +273,17 @@ class Engine:
         )
 
     # -- what is around it -----------------------------------------------------------------------------------------
+
+    def _snapshot(self, keep_as: str = "") -> Snapshot:
+        """The work tree now; one that cannot be kept is no reason to die without a word."""
+        try:
+            snapshot = self.world.workspace.snapshot()
+            if keep_as and snapshot.changes.total:
+                self.world.workspace.keep(keep_as, snapshot.tree)
+        except UserError as error:
+            self._record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}"))
+            return Snapshot(tree=self.state.tree)
+        return snapshot
 
     def _obstructed(self) -> bool:
         """Record what makes a round impossible, if anything does."""

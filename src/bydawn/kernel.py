@@ -1,6 +1,5 @@
 """What the operating system offers and Python does not wrap: subreapers, inotify, who is whose child."""
 
-import ctypes
 import os
 import select
 import signal
@@ -8,7 +7,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 LINUX = sys.platform == "linux"
 
@@ -19,10 +20,17 @@ _PROC = Path("/proc")
 _STUCK_AFTER = 5.0  # seconds; a process that KILL does not end hangs in the kernel
 
 
+@cache
+def _libc() -> Any:
+    import ctypes  # not for those who only look
+
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def become_subreaper() -> None:
     """Orphans among our descendants become our children, so that none can slip away (Linux only)."""
     if LINUX:
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def children() -> list[int]:
@@ -168,8 +176,7 @@ class Watch:
     """Wakes a `poll` when files grow or something is moved into a folder; without inotify it never does."""
 
     def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self.fd: int = self._libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC) if LINUX else -1
+        self.fd: int = _libc().inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC) if LINUX else -1
 
     @property
     def works(self) -> bool:
@@ -179,7 +186,7 @@ class Watch:
         """Watch a file or folder; a negative answer means that the caller has to look for itself."""
         if not self.works:
             return -1
-        answer: int = self._libc.inotify_add_watch(self.fd, os.fsencode(path), _IN_MODIFY | _IN_MOVED_TO)
+        answer: int = _libc().inotify_add_watch(self.fd, os.fsencode(path), _IN_MODIFY | _IN_MOVED_TO)
         return answer
 
     def drain(self) -> None:

@@ -32,7 +32,6 @@ GIVEN = [
     f"\n\n  {T}  \n\n",
     f"All done.\n{T}",
     f"All done.\r\n\r\n{T}\r\n",
-    f"All done.\r{T}\r",  # old Mac line ends
     f"Done. {T}",
     f"Done.{T}",
     f"All done {T}",  # as Gemini and opencode were recorded
@@ -91,7 +90,7 @@ GIVEN = [
     f"Wrapped\n    {T}",  # four spaces inside a paragraph are no code
     # other languages
     f"Alles erledigt, es ist nichts mehr offen: {T}",
-    f"任务全部完成。{T}",
+    f"以前还没通过。现在全部完成。{T}",
     f"Les tests ne passaient pas. Maintenant oui : {T}",
 ]
 
@@ -149,8 +148,11 @@ IN_CODE_OR_QUOTES = [
     f"'{T}'",
     f'He said "{T}',
     f"({T})",
+    f"Done ({T}",
+    f"« {T}",
     f"[{T}](https://example.org)",
     f"[^1]: {T}",
+    f"Done.\n\n[a]: {T}",  # a link definition is invisible
     f"- [ ] {T}",
     f"| state | {T} |",
     f"state | {T}",
@@ -317,6 +319,7 @@ def test_a_text_that_sounds_like_a_refusal_does_not_negate_itself() -> None:
     [
         ("ALL DONE", Given.GIVEN),
         ("Fine.\r\n  ALL DONE \r\n", Given.GIVEN),
+        ("Fine.\rALL DONE\r", Given.GIVEN),  # old Mac line ends
         ("- tests pass\nALL DONE", Given.GIVEN),
         ("ALL DONE.", Given.MENTIONED),  # the line equals the text, nothing less
         ("**ALL DONE**", Given.MENTIONED),
@@ -387,7 +390,7 @@ LONG = "- a line of a long list\n" * 40_000
         (f"{LONG}\n{'word ' * 100_000}{T}", Given.GIVEN),
         (f"{LONG}\nI cannot give {T}", Given.MENTIONED),
         ("> " * 5_000 + T, Given.MENTIONED),  # deeper than the parser goes
-        ("- " * 5_000 + T, Given.MENTIONED),
+        (f"{T}\n\n{'- ' * 5_000}{T}", Given.MENTIONED),  # what the parser leaves out must not uncover another
     ],
     ids=range(10),
 )

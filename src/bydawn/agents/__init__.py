@@ -1,7 +1,5 @@
 """The agents a loop can run: one file per agent, one row per file, loaded only when it is asked for."""
 
-import difflib
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +10,8 @@ from bydawn.core.ports import Agent
 def find(spec: str) -> Agent:
     """The agent that a person means by `--agent SPEC`; its name is a spec that finds it again from any folder."""
     kind, colon, rest = spec.partition(":")
+    if not spec:
+        raise UserError("no agent is given", hint=f"choose one with -a: {_usages()}")
     if kind not in _AGENTS:
         raise _unknown(spec, kind)
     _, make = _AGENTS[kind]
@@ -29,6 +29,8 @@ def _demo(script: str | None) -> Agent:
 
 
 def _command(line: str | None) -> Agent:
+    import shlex
+
     from bydawn.agents.command import CommandAgent
 
     try:
@@ -41,10 +43,15 @@ def _command(line: str | None) -> Agent:
 
 
 def _unknown(spec: str, kind: str) -> UserError:
+    import difflib
+
     near = difflib.get_close_matches(kind, _AGENTS, n=1)
     question = f"did you mean `{near[0]}`? " if near else ""
-    known = ", ".join(usage for usage, _ in _AGENTS.values())
-    return UserError(f"there is no agent {spec!r}", hint=f"{question}known are {known}")
+    return UserError(f"there is no agent {spec!r}", hint=f"{question}known are {_usages()}")
+
+
+def _usages() -> str:
+    return ", ".join(usage for usage, _ in _AGENTS.values())
 
 
 _AGENTS: dict[str, tuple[str, Callable[[str | None], Agent]]] = {

@@ -64,10 +64,10 @@ def _status_rows(found: list[Standing]) -> None:
     names = min(24, max(len(each.loop.id) for each in found))
     for each in found:
         name = shorten(each.loop.id, names)
-        line = f"  {name:<{names}}  {render.state(each.word)}"
+        line = f"  {name:<{names}}  {render.state(each.word, 13)}"
         rest = " · ".join(part for part in (render.counts(each), _liveness(each)) if part)
         narrow = len(each.loop.id) + len(rest) + 24 > render.width()
-        click.echo(f"{line}\n      {rest}" if narrow else f"{line:<{names + 18}}{rest}")
+        click.echo(f"{line}\n      {rest}" if narrow else f"{line} {rest}")
         reason = each.trouble or (each.state.stopped.reason if each.state.stopped else "")
         if reason and each.word in render.NEEDS_YOU:
             click.echo(f"      {shorten(plain(reason), render.width() - 8)}")

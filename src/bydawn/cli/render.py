@@ -1,7 +1,6 @@
 """How things are shown: plain text that fits 48 columns, or JSON with a schema number."""
 
 import os
-import shutil
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -51,7 +50,13 @@ def as_typed(text: str) -> str:
 
 
 def width() -> int:
-    return max(40, shutil.get_terminal_size((100, 24)).columns)
+    """Columns to write in: the terminal's, COLUMNS, or 100 where nobody says."""
+    given = os.environ.get("COLUMNS", "")
+    try:
+        columns = int(given) if given.isdigit() else os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        columns = 100
+    return max(40, columns or 100)
 
 
 def coloured() -> bool:
@@ -61,9 +66,9 @@ def coloured() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
-def state(word: str) -> str:
+def state(word: str, pad: int = 0) -> str:
     """Sign, word and colour; never the colour alone."""
-    text = f"{SIGNS.get(word, ' ')} {word}"
+    text = f"{SIGNS.get(word, ' ')} {word}".ljust(pad)
     return click.style(text, fg=_COLOURS.get(word, "yellow")) if coloured() else text
 
 

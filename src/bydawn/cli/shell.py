@@ -1,6 +1,5 @@
 """From words on a command line to an exit code; errors end here, in three parts."""
 
-import difflib
 import importlib
 import os
 import sys
@@ -51,9 +50,8 @@ MODULES = {name: module for _, rows in TABLE for name, module, _ in rows}
 EPILOG = """\b
 Examples
   bydawn demo
-  bydawn run "fix the failing tests" -k "pytest -q"
-  bydawn run -t TODO.md -k "make test" --until 07:00
-  bydawn run @goal.md -a "cmd:my-agent --print" -n 10
+  bydawn run "fix the tests" -a "cmd:my-agent --print" -k "pytest -q"
+  bydawn run @goal.md -a cmd:./agent.sh -t TODO.md --until 07:00
 
 \b
 Exit codes
@@ -84,6 +82,8 @@ class Commands(click.Group):
             return super().resolve_command(ctx, args)
         if " " in word.strip():
             return super().resolve_command(ctx, ["run", *args])
+        import difflib
+
         close = difflib.get_close_matches(word, MODULES, n=1)
         hint = f"did you mean `bydawn {close[0]}`?" if close else "`bydawn --help` lists the commands"
         raise UserError(f"there is no command {word!r}", cause="nothing was started", hint=hint)

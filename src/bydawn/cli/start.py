@@ -69,9 +69,9 @@ def run(prompt: str | None, dry_run: bool, once: bool, plain: bool, **options: A
 
     \b
     Examples
-      bydawn run "fix the failing tests" -k "pytest -q"
-      bydawn run -t TODO.md -k "make test" --until 07:00
-      bydawn run - -a "cmd:my-agent --print" < goal.md
+      bydawn run "fix the tests" -a "cmd:my-agent --print" -k "pytest -q"
+      bydawn run -t TODO.md -a cmd:./agent.sh -k "make test" --until 07:00
+      bydawn run - -a cmd:./agent.sh < goal.md
     """
     text = _prompt(prompt)
     _refuse_contradictions(options)

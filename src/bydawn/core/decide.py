@@ -1,6 +1,6 @@
 """Given what the ledger says, what do we do next?"""
 
-import hashlib
+import zlib
 from datetime import datetime
 
 import msgspec
@@ -178,7 +178,7 @@ def back_off(loop: Loop, state: LoopState, outcome: Outcome) -> float:
     """Doubles each time; the jitter comes from the loop's own id, so that a replay waits just as long."""
     first, longest = _BACK_OFF.get(outcome, (1.0, 60.0))
     times = state.failures_in_a_row if POLICY[outcome].failure else state.blips_in_a_row
-    jitter = hashlib.blake2b(f"{loop.uid}/{state.round}".encode(), digest_size=1).digest()[0] / 255
+    jitter = zlib.crc32(f"{loop.uid}/{state.round}".encode()) / 0xFFFFFFFF
     return min(first * 2.0 ** min(times - 1, 20), longest) * (0.75 + jitter / 2)
 
 

@@ -1,7 +1,5 @@
 """Did the round get anywhere, how far is the loop, how long will it take?"""
 
-from statistics import quantiles
-
 from bydawn.core.state import LoopState, known_as
 
 ENOUGH_ROUNDS = 3  # before that, an estimate is a guess
@@ -18,8 +16,9 @@ def time_left(state: LoopState) -> tuple[float, float] | None:
     if state.tasks is None or not state.tasks_closed or len(recent) < ENOUGH_ROUNDS:
         return None
     rounds_left = state.tasks.open * max(state.rounds, 1) / state.tasks_closed
-    low, _, high = quantiles(recent, n=4, method="inclusive")
-    return rounds_left * low, rounds_left * high
+    ordered = sorted(recent)
+    quarter = (len(ordered) - 1) / 4
+    return rounds_left * ordered[int(quarter)], rounds_left * ordered[-1 - int(quarter)]
 
 
 def duration(seconds: float) -> str:

@@ -171,7 +171,7 @@ def _plain(text: str) -> str:
 
 @cache
 def _parser() -> "MarkdownIt":
-    """Markdown's blocks only, without the two rules that make lines disappear into something else."""
+    """A parser for Markdown's blocks only."""
     from markdown_it import MarkdownIt  # slow to import, and most commands never need it
 
-    return MarkdownIt("commonmark").disable(["inline", "text_join", "lheading", "reference"])
+    return MarkdownIt("commonmark").disable(["inline", "text_join"])

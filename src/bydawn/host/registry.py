@@ -1,9 +1,7 @@
 """Which loops are there, where do they live, and how do they stand?"""
 
-import hashlib
 import os
 import re
-import secrets
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -59,6 +57,8 @@ class Registry:
 
     def home(self, workspace: Path) -> Path:
         """The folder that holds the loops of a workspace."""
+        import hashlib
+
         digest = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:10]
         return self.root / "loops" / f"{slug(workspace.name) or 'root'}-{digest}"
 
@@ -186,7 +186,7 @@ def free_name(wanted: str, taken: list[str]) -> str:
 
 def new_uid() -> str:
     """What marks the processes of a loop; nobody else has it."""
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 def _same(one: str, other: str) -> bool:

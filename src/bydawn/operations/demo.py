@@ -1,7 +1,6 @@
 """A whole loop anyone can watch: a throw-away repository, the built-in agent, a real test suite."""
 
 import os
-import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ from bydawn.operations.start import Wish, refuse_inside_a_round
 def prepare() -> Wish:
     """Lay out the demo's repository and say what its loop is to do."""
     refuse_inside_a_round()
-    folder = _cache() / f"demo-{secrets.token_hex(2)}"
+    folder = _cache() / f"demo-{os.urandom(2).hex()}"
     folder.mkdir(parents=True)
     for name, text in story.FILES.items():
         path = folder / name

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from bydawn import agents
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.decide import RULES, next_action
@@ -189,6 +188,8 @@ def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[st
 
 def events(standing: Standing, lines: Iterator[bytes]) -> Iterator[Event]:
     """What the agent said, by its own reader, over the lines of its output."""
+    from bydawn import agents
+
     reader = agents.find(standing.loop.agent).reader()
     for line in lines:
         yield from reader.read(line.rstrip(b"\n"))

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from bydawn.assemble import run_loop
 from bydawn.core import prompt, tasks
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import FINISHED, LimitsRaised, LoopCreated, LoopStopped
-from bydawn.core.loop import Check, Limits, Loop, Promise, Timeouts, differences
+from bydawn.core.loop import Check, Limits, Loop, Mode, Promise, Timeouts, differences
 from bydawn.core.ports import Command, Follower, Turn
 from bydawn.core.state import LoopState
 from bydawn.engine import COOKIE
@@ -182,11 +183,13 @@ def _loop(wish: Wish, workspace: Path) -> Loop:
         raise UserError(
             "there is nothing to do",
             cause="the prompt is empty and no task file is given",
-            hint='say what to do: bydawn run "fix the failing tests" -k "pytest -q"',
+            hint='say what to do, for example "fix the failing tests", or give a checklist with -t TODO.md',
         )
     agent = _checked_agent(wish.agent)
     if wish.tasks:
         _checked_tasks(workspace, wish.tasks)
+    if wish.promise and wish.promise.mode is Mode.REGEX:
+        _checked_pattern(wish.promise.text)
     name = checked_name(wish.name) if wish.name is not None else slug(workspace.name) or "loop"
     return Loop(
         id=name,
@@ -210,6 +213,14 @@ def _checked_agent(spec: str) -> str:
         cause, hint = trouble
         raise UserError(f"the agent {agent.name} cannot be started", cause=cause, hint=hint, exit_code=7)
     return agent.name
+
+
+def _checked_pattern(pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        what = f"--done-when {pattern!r} is not a regular expression"
+        raise UserError(what, cause=str(error), hint="mend it, or leave --done-mode regex away") from None
 
 
 def _checked_tasks(workspace: Path, path: str) -> None:

@@ -1,6 +1,6 @@
 """Pause, stop and tell: a running loop is asked, one that stands still has it recorded by us."""
 
-import secrets
+import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,7 +51,7 @@ def tell(standing: Standing, text: str) -> Answer:
 
 
 def _new_id() -> str:
-    return secrets.token_hex(6)
+    return os.urandom(6).hex()
 
 
 def _refuse_finished(standing: Standing) -> None:

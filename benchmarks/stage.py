@@ -1,0 +1,149 @@
+"""The place where everything is measured: a folder that vanishes, an environment of its own, and clocks."""
+
+import os
+import secrets
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bydawn import kernel
+from bydawn.agents import story
+
+BIN = Path(sys.prefix) / "bin"
+PYTHON = str(BIN / "python")
+BYDAWN = str(BIN / "bydawn")
+
+_MARK = "BYDAWN_BENCH"
+_PATIENCE = 120.0  # seconds; whatever needs longer hangs
+_DISK = 4 << 30  # bytes that the largest benchmark may need for a moment
+
+
+class Broken(Exception):
+    """Something could not be measured; the text says why."""
+
+
+class Stage:
+    """A folder with a home of its own. Everything started from here carries its mark and is ended with it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mark = f"{_MARK}={secrets.token_hex(8)}"
+        self.env = _environment(folder, self.mark)
+
+    def place(self, name: str) -> Path:
+        """A new folder."""
+        path = self.folder / f"{name}-{secrets.token_hex(3)}"
+        path.mkdir()
+        return path
+
+    def repository(self, name: str) -> Path:
+        """A repository like the one of `bydawn demo`."""
+        folder = self.place(name)
+        for path, text in story.FILES.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+        git = ("git", "-C", str(folder), "-c", "user.name=bench", "-c", "user.email=bench@localhost")
+        for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "all")):
+            subprocess.run([*git, *arguments], env=self.env, check=True)
+        return folder
+
+    def spawn(self, *argv: str, stdout: str = os.devnull) -> int:
+        """Start a program in a session of its own; its pid."""
+        write = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        files: list[tuple[int, int, str, int, int]] = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, stdout, write, 0o600),
+            (os.POSIX_SPAWN_OPEN, 2, str(self.folder / "stderr"), write, 0o600),
+        ]
+        return os.posix_spawn(argv[0], argv, self.env, file_actions=files, setsid=True)
+
+    def seconds(self, *argv: str, stdout: str = os.devnull, code: int = 0) -> float:
+        """How long a program takes from before its start until it has been reaped."""
+        started = time.perf_counter()
+        found = wait(self.spawn(*argv, stdout=stdout))
+        taken = time.perf_counter() - started
+        if found != code:
+            said = (self.folder / "stderr").read_text(errors="replace").strip()
+            raise Broken(f"{' '.join(argv)[:200]} ended with {found} instead of {code}: {said[-500:]}")
+        return taken
+
+    def output(self, *argv: str) -> bytes:
+        """What a program prints."""
+        printed = self.folder / "stdout"
+        self.seconds(*argv, stdout=str(printed))
+        return printed.read_bytes()
+
+    def sweep(self) -> list[str]:
+        """End what was left running, which would be a fault of its own; the names of what was found."""
+        left = {pid: kernel.name_of(pid) for pid in kernel.carrying(self.mark.encode())}
+        for pid in left:
+            _kill(pid, signal.SIGKILL)
+        return list(left.values())
+
+
+@contextmanager
+def stage() -> Iterator[Stage]:
+    """On a disk, as a sync in memory costs nothing; /tmp is memory on many machines and /var/tmp on none."""
+    with tempfile.TemporaryDirectory(prefix="bydawn-bench-", dir=os.environ.get("TMPDIR", "/var/tmp")) as name:  # noqa: S108
+        disk = os.statvfs(name)
+        if disk.f_bavail * disk.f_frsize < _DISK:
+            raise Broken(f"{name} has too little room: {_DISK >> 30} GB are needed for a moment; set TMPDIR")
+        there = Stage(Path(name))
+        try:
+            yield there
+        finally:
+            for left in there.sweep():
+                print(f"bench: had to end {left}", file=sys.stderr)
+
+
+def _environment(folder: Path, mark: str) -> dict[str, str]:
+    """Ours without what would change the figures: nobody's configuration, and Python as it comes."""
+    foreign = ("PYTHON", "GIT_", "BYDAWN_", "XDG_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    name, _, value = mark.partition("=")
+    homes = {"HOME": str(folder), "XDG_STATE_HOME": f"{folder}/state", "XDG_CACHE_HOME": f"{folder}/cache"}
+    return {**kept, **homes, name: value}
+
+
+def wait(pid: int, patience: float = _PATIENCE) -> int:
+    """The exit code of a child, negative for a signal. One that does not end is ended, and that is an error."""
+    fd = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        if not poll.poll(patience * 1000):
+            _kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise Broken(f"{kernel.name_of(pid)} did not end within {patience:.0f} s")
+    finally:
+        os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def until[T](look: Callable[[], T | None], what: str, patience: float = 20.0) -> T:
+    """Look again and again, every half millisecond, until there is something."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if (found := look()) is not None:
+            return found
+        time.sleep(0.0005)
+    raise Broken(f"waited {patience:.0f} s in vain for {what}")
+
+
+def fastest(contestants: Sequence[Callable[[], float]], rounds: int) -> list[float]:
+    """The shortest time of each. They take turns, so that a noisy minute hits all of them alike."""
+    turns = [[contestant() for contestant in contestants] for _ in range(rounds)]
+    return [min(times) for times in zip(*turns, strict=True)]
+
+
+def _kill(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
