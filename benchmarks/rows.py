@@ -1,29 +1,16 @@
 """What is measured, how much of it is allowed, and how that is shown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-WORSE_WHEN_LOWER = {"times as fast"}
+from benchmarks.stage import Stage
 
-
-class Budget(msgspec.Struct, frozen=True):
-    """A figure and its limit. Units that begin with × are ratios of two figures of the same run."""
-
-    name: str
-    limit: float
-    unit: str
-
-    def row(self, value: float) -> "Row":
-        ok = value >= self.limit if self.unit in WORSE_WHEN_LOWER else value <= self.limit
-        return Row(name=self.name, value=round(value, 3), budget=self.limit, unit=self.unit, ok=ok)
-
-    def asked_for(self, words: Sequence[str]) -> bool:
-        return not words or any(word in self.name for word in words)
+HEADER = f"  {'':<48} {'value':>8}   {'budget':>6}"
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A budget with the figure that was measured."""
+    """One row of `--json`."""
 
     name: str
     value: float
@@ -32,15 +19,31 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     ok: bool
 
 
-HEADER = f"{'':<46} {'value':>8}    {'budget':>6}  unit"
+class Budget(msgspec.Struct, frozen=True):
+    """A figure and its limit; the unit × marks a ratio of two figures of the same run."""
+
+    name: str
+    limit: float
+    unit: str
+    at_least: bool = False  # most figures may not be higher than their limit, a few not lower
+
+    def kept_by(self, value: float) -> bool:
+        return value >= self.limit if self.at_least else value <= self.limit
+
+    def asked_for(self, words: Sequence[str]) -> bool:
+        return not words or any(word in self.name for word in words)
+
+    def row(self, value: float) -> Row:
+        return Row(name=self.name, value=round(value, 3), budget=self.limit, unit=self.unit, ok=self.kept_by(value))
+
+    def line(self, value: float) -> str:
+        """One line of the table; a figure over budget is marked."""
+        sign, mark = "≥" if self.at_least else "≤", "" if self.kept_by(value) else "  ← over budget"
+        return f"  {self.name:<48} {value:>8.2f} {sign} {self.limit:>6g} {self.unit:<6}{mark}".rstrip()
 
 
-def line(row: Row) -> str:
-    """One row of the table; what is over budget ends with a mark."""
-    sign = "≥" if row.unit in WORSE_WHEN_LOWER else "≤"
-    shown = f"{row.name:<46} {row.value:>8.2f}  {sign} {row.budget:>6g}  {row.unit}"
-    return shown if row.ok else f"{shown:<84} ← over budget"
+class Bench(msgspec.Struct, frozen=True):
+    """Figures that are measured together, in the order of their budgets."""
 
-
-def as_json(rows: Iterable[Row]) -> str:
-    return msgspec.json.encode({"rows": list(rows)}).decode()
+    budgets: tuple[Budget, ...]
+    measure: Callable[[Stage], Iterable[float]]

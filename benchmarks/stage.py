@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from bydawn import kernel
 from bydawn.agents import story
@@ -18,6 +19,8 @@ from bydawn.agents import story
 BIN = Path(sys.prefix) / "bin"
 PYTHON = str(BIN / "python")
 BYDAWN = str(BIN / "bydawn")
+
+T = TypeVar("T")
 
 _MARK = "BYDAWN_BENCH"
 _PATIENCE = 120.0  # seconds; whatever needs longer hangs
@@ -126,7 +129,7 @@ def wait(pid: int, patience: float = _PATIENCE) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def until[T](look: Callable[[], T | None], what: str, patience: float = 20.0) -> T:
+def until(look: Callable[[], T | None], what: str, patience: float = 20.0) -> T:
     """Look again and again, every half millisecond, until there is something."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:

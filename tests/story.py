@@ -144,12 +144,10 @@ class Home:
         return alive_with(f"HOME={self.root}/home\0")
 
     def leave(self) -> list[str]:
-        """End whatever is still there; the names of what should not have been."""
-        running = {process.pid for process in self._started if process.poll() is None}
+        """End whatever is still there one second after the story; the names of what should not have been."""
+        with suppress(AssertionError):
+            wait_for(lambda: not self.alive(), seconds=1)
         left = [f"{pid}: {name_of(pid)}" for pid in self.alive()]
-        for pid in running:
-            with suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
         while still := self.alive():
             for pid in still:
                 with suppress(ProcessLookupError):

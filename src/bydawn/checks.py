@@ -8,7 +8,7 @@ from bydawn.core.loop import Check, CommandCheck, PathCheck, TextCheck
 from bydawn.core.outcome import Ending, Exit
 from bydawn.core.ports import ChildLimits, Job, Ladder, Processes, RoundFiles
 from bydawn.core.progress import duration
-from bydawn.core.text import headline, last_part
+from bydawn.core.text import last_part
 
 _OUTPUT_CAP = 256 << 20
 _EXCERPT = 3000  # characters of a failing check that the next prompt gets to see
@@ -63,7 +63,7 @@ class ShellChecks:
         return Verdict(
             check=check.name,
             passed=passed,
-            detail=_detail(exit_, excerpt, self._timeout),
+            detail=_detail(exit_, self._timeout),
             exit_code=exit_.code,
             timed_out=exit_.ending is Ending.TOTAL,
             seconds=round(exit_.seconds, 3),
@@ -83,12 +83,10 @@ def _static(check: PathCheck | TextCheck, passed: bool, detail: str) -> Verdict:
     return Verdict(check=check.name, passed=passed, detail=detail, excerpt="" if passed else detail)
 
 
-def _detail(exit_: Exit, excerpt: str, timeout: float) -> str:
-    """How it ended, and the line of its output that tells most."""
+def _detail(exit_: Exit, timeout: float) -> str:
+    """How it ended, in our own words."""
     if exit_.ending is Ending.TOTAL:
-        how = f"timed out after {duration(timeout)}"
-    elif exit_.ending is not Ending.EXIT:
-        how = f"stopped ({exit_.ending})"
-    else:
-        how = f"exit {exit_.code}" if exit_.signal is None else f"ended by signal {exit_.signal}"
-    return f"{how}: {said}" if (said := headline(excerpt)) else how
+        return f"timed out after {duration(timeout)}"
+    if exit_.ending is not Ending.EXIT:
+        return f"stopped ({exit_.ending})"
+    return f"exit {exit_.code}" if exit_.signal is None else f"ended by signal {exit_.signal}"

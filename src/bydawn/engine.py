@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import assert_never
 
 import msgspec
@@ -26,7 +27,7 @@ from bydawn.core.facts import (
     WaitStarted,
 )
 from bydawn.core.loop import Loop
-from bydawn.core.outcome import Ending, Exit, Outcome
+from bydawn.core.outcome import Ending, Exit, Outcome, believed
 from bydawn.core.ports import (
     Agent,
     Channel,
@@ -96,7 +97,7 @@ class Engine:
             decided = Decided(rule=action.rule, at=now.at, elapsed=now.elapsed)
             match action:
                 case Settle():
-                    self._settle(action, self._snapshot())
+                    self._settle(action.round, self._snapshot(), "the worker died during this round")
                 case StartRound():
                     self._round(action, decided)
                 case RunChecks():
@@ -119,24 +120,25 @@ class Engine:
         """What an earlier run left alive is ended and what it left open is settled, before anything new."""
         self.world.processes.sweep(f"{COOKIE}={self.loop.uid}.")
         snapshot = self.world.workspace.snapshot()
-        if snapshot.changes.total:
+        if snapshot.tree != self.state.tree:
             self.world.workspace.keep(f"after/{self.state.round}", snapshot.tree)
         action = next_action(self.loop, self.state, self.world.clock.now())
         if isinstance(action, Settle):
-            self._settle(action, snapshot)
-        self._tasks, reading = self._read_tasks(None)
+            self._settle(action.round, snapshot, "the worker died during this round")
+        # After a recorded stop somebody has looked at the task file; after a crash nobody has.
+        reading = self._read_tasks(None if self.state.stopped else self.state.tasks)
         self._record(
             msgspec.structs.replace(
                 self._started, tree=snapshot.tree, tasks=reading, elapsed=self.world.clock.now().elapsed
             )
         )
 
-    def _settle(self, action: Settle, snapshot: Snapshot) -> None:
+    def _settle(self, round_: int, snapshot: Snapshot, detail: str) -> None:
         self._record(
             RoundEnded(
-                round=action.round,
+                round=round_,
                 outcome=Outcome.INTERRUPTED,
-                detail="the worker died during this round",
+                detail=detail,
                 tree=snapshot.tree,
                 changes=snapshot.changes,
                 progress=False,
@@ -153,18 +155,21 @@ class Engine:
         if self.state.waiting is None:
             self._record(WaitStarted(seconds=action.seconds, until=action.until, reason=action.reason, decided=decided))
             self.world.ledger.sync()
-        self.world.processes.sleep(action.seconds, self._asked)
+        # A reset is a moment of the wall clock: a machine that slept through it need not wait any longer.
+        self.world.processes.sleep(action.seconds, lambda: self._asked() or self._is_past(action.until))
 
     # -- one round -------------------------------------------------------------------------------------------------
 
     def _round(self, action: StartRound, decided: Decided) -> None:
-        if self._obstructed() or self._tasks_changed():
+        if self._obstructed():
             return
         before = self._snapshot(keep_as=f"before/{action.round}")
-        if self.state.obstructed:
+        if self.state.obstructed or self._tasks_changed(before.tree):
             return
         text = prompt.compose(self.loop, self.state, action.round, os.urandom(8).hex())
-        stdin = self.world.files.write(action.round, "prompt.md", text)
+        stdin = self._write(action.round, "prompt.md", text)
+        if stdin is None:
+            return
         command = self.world.agent.command(Turn(round=action.round, workspace=self.loop.workspace))
         cookie = f"{self.loop.uid}.{action.round}.{os.urandom(4).hex()}"
         self._record(
@@ -180,6 +185,9 @@ class Engine:
             )
         )
         self.world.ledger.sync()
+        if self.state.obstructed:  # the disk filled up with this very fact
+            self._settle(action.round, before, "not started: the disk is full")
+            return
         reader = self.world.agent.reader()
         exit_ = self.world.processes.run(
             self._job(action.round, command, stdin, cookie), self._listener(reader), reader.skipped, self._urgent
@@ -218,15 +226,15 @@ class Engine:
         return on_line
 
     def _end_round(self, round_: int, exit_: Exit, ended: Ended) -> None:
-        self.world.files.write(round_, "reply.md", ended.reply)
+        self._write(round_, "reply.md", ended.reply)
         after = self._snapshot(keep_as=f"after/{round_}")
         before = self._tasks
-        self._tasks, reading = self._read_tasks(self._tasks)
+        reading = self._read_tasks(self.state.tasks)
         closed = tasks.closed(before, self._tasks) if before and self._tasks else ()
         self._record(
             RoundEnded(
                 round=round_,
-                outcome=ended.outcome,
+                outcome=believed(ended.outcome, exit_),
                 detail=shorten(plain(ended.detail), _SAID),
                 tree=after.tree,
                 progress=progress.made(self.state, after.tree, closed),
@@ -278,7 +286,7 @@ class Engine:
         """The work tree now; one that cannot be kept is no reason to die without a word."""
         try:
             snapshot = self.world.workspace.snapshot()
-            if keep_as and snapshot.changes.total:
+            if keep_as and snapshot.tree != self.state.tree:
                 self.world.workspace.keep(keep_as, snapshot.tree)
         except UserError as error:
             self._record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}"))
@@ -292,25 +300,36 @@ class Engine:
             self._record(Obstructed(kind=kind, detail=detail))
         return obstacle is not None
 
-    def _tasks_changed(self) -> bool:
+    def _tasks_changed(self, tree: str) -> bool:
         """Somebody edited the task file since it was last read: record it and decide again."""
-        self._tasks, reading = self._read_tasks(self._tasks)
+        reading = self._read_tasks(self.state.tasks)
         if reading is None or reading == self.state.tasks:
             return False
-        self._record(TasksRead(tasks=reading))
+        self._record(TasksRead(tasks=reading, tree=tree))
         return True
 
-    def _read_tasks(self, before: tasks.Tasks | None) -> tuple[tasks.Tasks | None, TaskReading | None]:
+    def _read_tasks(self, before: TaskReading | None) -> TaskReading | None:
+        """What the task file says now. While it cannot be believed, what was open before is not forgotten."""
         if not self.loop.tasks:
-            return None, None
+            return None
         try:
             text = self.world.workspace.read_text(self.loop.tasks)
         except UserError as error:
-            return before, TaskReading(open=0, done=0, problem=f"cannot be read: {error.cause or error.what}")
-        if text is None:
-            return before, tasks.missing_file()
-        found = tasks.read(text, before.reading if before else None)
-        return (before if found.reading.problem else found), found.reading
+            reading = TaskReading(open=0, done=0, problem=f"cannot be read: {error.cause or error.what}")
+        else:
+            found = tasks.read(text, before) if text is not None else None
+            reading = found.reading if found else tasks.missing_file()
+            if not reading.problem:
+                self._tasks = found
+        return msgspec.structs.replace(reading, open_ids=before.open_ids) if reading.problem and before else reading
+
+    def _write(self, round_: int, name: str, text: str) -> str | None:
+        """Write a file of the round; where that is impossible the loop cannot go on, and says so."""
+        try:
+            return self.world.files.write(round_, name, text)
+        except OSError as error:
+            self._record(Obstructed(kind="disk", detail=f"{name} could not be written: {error.strerror}"))
+            return None
 
     def _hear(self) -> None:
         """Take what has been asked, write it down, and only then forget the asking."""
@@ -329,12 +348,15 @@ class Engine:
         self._hear()
         return self.state.pause is not None or self.state.stop is not None
 
+    def _is_past(self, moment: datetime | None) -> bool:
+        return moment is not None and self.world.clock.now().at >= moment
+
     def _record(self, fact: AnyFact) -> None:
         self.world.ledger.append(fact)
-        if self.world.ledger.disk_full and not self.state.obstructed:
-            self.world.ledger.append(Obstructed(kind="disk", detail="the disk is full"))
         for follower in self.world.followers:
             follower.saw(fact, self.loop, self.state)
+        if self.world.ledger.disk_full and not (self.state.obstructed or self.state.stopped):
+            self._record(Obstructed(kind="disk", detail="the disk is full"))
 
     def _tell(self, event: Event) -> None:
         for follower in self.world.followers:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -49,8 +50,11 @@ class Inbox:
     def _open(self, path: Path) -> Request | None:
         try:
             request: Request = _DECODER.decode(path.read_bytes())
+        except FileNotFoundError:
+            return None  # whoever asked has lost patience and taken it back
         except (msgspec.DecodeError, OSError):
-            path.rename(path.with_suffix(".bad"))
+            with suppress(OSError):
+                path.rename(path.with_suffix(".bad"))
             return None
         if request.run != self._run:
             path.unlink(missing_ok=True)

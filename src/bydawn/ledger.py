@@ -12,9 +12,10 @@ from typing import Any, get_args
 
 import msgspec
 
+from bydawn import __version__
 from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import AnyFact, Record
-from bydawn.core.state import LoopState, after, replay
+from bydawn.core.state import LoopState, after
 
 VERSION = 1
 _RESERVE_BYTES = 64 * 1024
@@ -61,10 +62,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """`state.json`: the state after the first `offset` bytes; `start` is where the last of those lines begins."""
 
     v: int
+    writer: str  # another version may fold the same facts into another state
     start: int
     offset: int
-    crc: str
-    state: LoopState
+    crc: str  # of that last line
+    sum: int  # of the state below
+    state: msgspec.Raw
 
 
 @cache
@@ -148,23 +151,25 @@ def records(folder: Path) -> Iterator[Record]:
 def load(folder: Path, say: Callable[[str], None] = lambda _: None) -> tuple[LoopState, int]:
     """The state and the end of what it covers: from the snapshot and the tail, or from the whole ledger."""
     path = folder / "ledger.jsonl"
-    snapshot = _believable(folder / "state.json", path, say)
-    state, offset = (snapshot.state, snapshot.offset) if snapshot else (LoopState(), 0)
+    state, offset = _believable(folder / "state.json", path, say) or (LoopState(), 0)
     for record, end in read(path, offset, state.seq):
         state, offset = after(state, record), end
     return state, offset
 
 
-def _believable(path: Path, ledger: Path, say: Callable[[str], None]) -> Snapshot | None:
-    """The snapshot, if it is whole and the ledger's line at its offset is the one it was made after."""
+def _believable(path: Path, ledger: Path, say: Callable[[str], None]) -> tuple[LoopState, int] | None:
+    """What the snapshot says, if it is whole and the ledger's line at its offset is the one it was made after."""
     try:
         snapshot = msgspec.json.decode(path.read_bytes(), type=Snapshot)
         with ledger.open("rb") as file:
             file.seek(snapshot.start)
             line = file.read(snapshot.offset - snapshot.start)
-        if snapshot.v == VERSION and line.endswith(b'"crc":"%s"}\n' % snapshot.crc.encode()):
-            decode(line, snapshot.state.seq)
-            return snapshot
+        if (snapshot.v, snapshot.writer) != (VERSION, __version__):
+            return None
+        if zlib.crc32(snapshot.state) == snapshot.sum and line.endswith(b'"crc":"%s"}\n' % snapshot.crc.encode()):
+            state = msgspec.json.decode(snapshot.state, type=LoopState)
+            decode(line, state.seq)
+            return state, snapshot.offset
     except FileNotFoundError:
         return None
     except (msgspec.DecodeError, OSError, ValueError, _Bad, _Newer):
@@ -223,7 +228,16 @@ class LoopLedger:
         """Replace `state.json`; it is a view, so a disk that is full may refuse it."""
         if not self._crc:
             return
-        value = Snapshot(v=VERSION, start=self._start, offset=self._end, crc=self._crc, state=self.state)
+        state = msgspec.json.encode(self.state)
+        value = Snapshot(
+            v=VERSION,
+            writer=__version__,
+            start=self._start,
+            offset=self._end,
+            crc=self._crc,
+            sum=zlib.crc32(state),
+            state=msgspec.Raw(state),
+        )
         draft = self.folder / "state.json.tmp"
         try:
             write_private(draft, msgspec.json.encode(value))
@@ -338,6 +352,3 @@ def full_sync(fd: int) -> None:
     import fcntl
 
     fcntl.fcntl(fd, getattr(fcntl, "F_FULLFSYNC", 51))
-
-
-__all__ = ["Damaged", "Future", "LoopLedger", "Unwritable", "load", "read", "records", "replay"]

@@ -4,14 +4,11 @@ The private index always equals the last snapshot. One `git ls-files` therefore 
 an unchanged tree costs no other call.
 """
 
-import codecs
 import hashlib
 import os
 import re
 import shutil
-import signal
 import stat
-import subprocess
 from collections.abc import Iterable
 from contextlib import suppress
 from enum import Enum, auto
@@ -19,12 +16,13 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.errors import OwnFailure, UserError
+from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import Changes
 from bydawn.core.ports import Snapshot
+from bydawn.files import read_regular, read_text
+from bydawn.git import Git, GitFailed
 
 KEPT_AT_MOST = 50 * 1024 * 1024
-READ_AT_MOST = 20 * 1024 * 1024
 PATHS_SHOWN = 20
 STORED_PER_CALL = 20_000  # so that the time limit means "git hangs" and never "this is a big tree"
 PACKED_FROM = 1_000
@@ -37,115 +35,9 @@ ATTRIBUTES = b"* -text -crlf -eol -ident -filter !working-tree-encoding\n"
 # A killed git leaves these behind. Whoever holds the loop's lock is alone here, so they can only be stale.
 LEFTOVERS = ("*.lock", "objects/tmp_*", "objects/pack/tmp_*", "objects/pack/.tmp-*")
 
-# Given at command scope, which is stronger than any repository's own configuration.
-HARDENED = {
-    "core.hooksPath": "/dev/null",
-    "core.fsmonitor": "false",
-    "core.untrackedCache": "false",  # `ls-files` cannot use one
-    "core.splitIndex": "false",
-    "core.autocrlf": "false",
-    "core.safecrlf": "false",
-    "core.quotePath": "false",
-    "core.protectNTFS": "false",  # or git leaves out, with a mere remark, names that only Windows minds
-    "core.protectHFS": "false",
-    "core.logAllRefUpdates": "false",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-    "protocol.allow": "never",
-    "safe.directory": "*",  # other people's repositories are only read, with nothing left on that runs a program
-    # strace of a round that changed three files: one fsync for all blobs (update-index), one for all trees
-    # (write-tree), one for the ref (update-ref). Without `batch` each object has its own. The index is not
-    # synced, which would be two more: a damaged one is noticed and made again.
-    "core.fsync": "objects,pack-metadata,reference",
-    "core.fsyncMethod": "batch",
-}
-QUIET = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "none"}
-NO_USER_CONFIG = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
-
 # The submodules of a nested repository are not looked into: that would start a git there on their terms.
 NESTED_STATUS = ("--no-ahead-behind", "--untracked-files=all", "--ignore-submodules=dirty", "--no-renames")
 FIELDS_BEFORE_PATH = {b"1 ": 8, b"u ": 10, b"? ": 1}
-
-
-class WorkspaceGone(UserError):
-    """The loop's folder is not there any more; only a person can bring it back."""
-
-    exit_code = 3
-
-
-class GitFailed(OwnFailure):
-    """git ran and said no."""
-
-
-class Git(msgspec.Struct, frozen=True, kw_only=True):
-    """The git command in one folder: hardened, in its own session, with a time limit."""
-
-    folder: Path
-    seconds: float
-    config: dict[str, str] = {}
-    places: dict[str, str] = {}  # where the repository is, if git should not look for it
-    deaf: bool = True  # to the configuration of the user and the machine
-
-    def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        """What git printed."""
-        return self.run_and_listen(*arguments, stdin=stdin)[0]
-
-    def run_and_listen(self, *arguments: str, stdin: bytes = b"") -> tuple[bytes, bytes]:
-        """What git printed, and what it complained about although it went on."""
-        process = self._start(arguments, subprocess.PIPE if stdin else subprocess.DEVNULL)
-        output, complaint = self._finish(process, arguments[0], stdin)
-        if process.returncode:
-            _check_there(self.folder)
-            cause = _shown(complaint.strip()) or f"it ended with {process.returncode}"
-            hint = "look at free disk space and permissions, then go on with `bydawn resume`"
-            raise GitFailed(f"git {arguments[0]} failed in {self.folder}", cause=cause, hint=hint)
-        return output, complaint
-
-    def answer(self, *arguments: str) -> str | None:
-        """What git printed, None when its answer is no."""
-        try:
-            return os.fsdecode(self.run(*arguments))
-        except GitFailed:
-            return None
-
-    def _start(self, arguments: tuple[str, ...], stdin: int) -> "subprocess.Popen[bytes]":
-        try:
-            return subprocess.Popen(
-                ["git", *arguments],
-                cwd=self.folder,
-                env=self._environment(),
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            _check_there(self.folder)
-            hint = "install git 2.36 or newer and see that `git --version` works"
-            raise OwnFailure("git cannot be started", cause=str(error), hint=hint) from error
-
-    def _finish(self, process: "subprocess.Popen[bytes]", command: str, stdin: bytes) -> tuple[bytes, bytes]:
-        with process:
-            try:
-                return process.communicate(stdin or None, timeout=self.seconds)
-            except subprocess.TimeoutExpired:
-                raise OwnFailure(
-                    f"git {command} did not end within {self.seconds:g} seconds in {self.folder}",
-                    cause="the disk does not answer, or there is a pipe where git expects a file",
-                    hint="run `git status` there by hand; when that ends soon, go on with `bydawn resume`",
-                ) from None
-            finally:
-                if process.returncode is None:  # after Ctrl-C, too, no git may go on
-                    os.killpg(process.pid, signal.SIGKILL)
-
-    def _environment(self) -> dict[str, str]:
-        """Ours without any GIT_*, which may point to another repository or switch tracing on."""
-        config = HARDENED | self.config
-        variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        variables |= QUIET | self.places | (NO_USER_CONFIG if self.deaf else {})
-        variables |= {f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(config)}
-        variables |= {f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(config.values())}
-        return variables | {"GIT_CONFIG_COUNT": str(len(config))}
 
 
 class Repository(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +50,7 @@ class Repository(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def around(cls, root: Path, git: Git) -> "Repository":
+        """Ask git where we are; a repository that it cannot make sense of is none."""
         questions = ("--show-toplevel", "--git-common-dir", "--show-object-format")
         found = (git.answer("rev-parse", "--path-format=absolute", *questions) or "").split("\n")[:-1]
         if len(found) != len(questions) or not root.is_relative_to(found[0]):
@@ -222,7 +115,7 @@ class GitWorkspace:
     _repository: Repository
     _git: Git
     _tree: str | None
-    _packing: bool
+    _packing: bool  # are many new files packed at once?
 
     def __init__(self, root: Path, private: Path, seconds: float = 120.0) -> None:
         self._root, self._private, self._seconds = root, private, seconds
@@ -243,7 +136,8 @@ class GitWorkspace:
         """Make a tree durable and findable under a name (`round/7/after`)."""
         ref = f"refs/bydawn/{name}"
         # A stale lock is looked for here and not at the start: a long loop would have thousands of refs to walk.
-        (self._private / f"{ref}.lock").unlink(missing_ok=True)
+        with suppress(OSError):
+            (self._private / f"{ref}.lock").unlink()
         self._git.run("update-ref", ref, tree.partition("+")[0])
 
     def read_text(self, path: str) -> str | None:
@@ -360,7 +254,7 @@ class GitWorkspace:
             found = os.lstat(full)
         except (FileNotFoundError, NotADirectoryError):
             return Fate.GONE
-        except OSError:
+        except OSError:  # a folder on the way is closed to us
             return Fate.LEFT_OUT
         if _is_refused(path, found.st_mode):
             return Fate.LEFT_OUT
@@ -417,60 +311,21 @@ class GitWorkspace:
             return ""
         digest = hashlib.sha256()
         for path in sorted(nested):
+            digest.update(path + b"\0")
             folder = Path(os.fsdecode(self._full(path)))
-            for record in (path, *self._nested_status(folder)):
+            for record in self._nested_status(folder):
                 digest.update(record + b"\0" + _changed_content(folder, record))
         return f"+{digest.hexdigest()[:12]}"
 
     def _nested_status(self, folder: Path) -> list[bytes]:
         places = {"GIT_DIR": str(folder / ".git"), "GIT_WORK_TREE": str(folder)}
-        git = msgspec.structs.replace(self._git, folder=folder, places=places)
+        git = msgspec.structs.replace(self._git, places=places)
         # Its filters are programs that it names itself. No switch turns them all off, so each is emptied by name.
         filters = git.answer("config", "-z", "--name-only", "--get-regexp", r"^filter\.") or ""
         silenced = dict.fromkeys(filters.split("\0")[:-1], "")
         git = msgspec.structs.replace(git, config=git.config | silenced)
         status = git.answer("status", "--porcelain=v2", "-z", "--branch", *NESTED_STATUS)
         return [b"unreadable"] if status is None else _split(os.fsencode(status))
-
-
-def read_text(root: Path, path: str) -> str | None:
-    """A file of a workspace with its newlines as they are, None if there is no such file."""
-    data = _read_inside(root, path)
-    if data is None:
-        return None
-    text = data.removeprefix(codecs.BOM_UTF8)
-    try:
-        return text.decode()
-    except UnicodeDecodeError as error:
-        offset = len(data) - len(text) + error.start
-        cause = f"the byte at offset {offset} is {data[offset]:#04x}, which cannot stand there"
-        raise UserError(f"{path} is not UTF-8 text", cause=cause, hint="save it as UTF-8") from error
-
-
-def _read_inside(root: Path, path: str) -> bytes | None:
-    real = Path(os.path.realpath(root / path))
-    if not real.is_relative_to(os.path.realpath(root)):
-        raise UserError(f"{path} is not in the workspace", cause=f"it leads to {real}", hint="name a file inside of it")
-    if real.is_dir():
-        raise UserError(f"{path} is a folder", cause="a file is wanted here", hint="name a file inside of it")
-    try:
-        data = _read_file(real, READ_AT_MOST + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        _check_there(root)
-        return None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read", cause=str(error), hint="look at its permissions") from error
-    if data is not None and len(data) > READ_AT_MOST:
-        cause = f"a text of more than {READ_AT_MOST // 1024**2} MB is hardly meant for people"
-        raise UserError(f"{path} is too big", cause=cause, hint="is it the right file?")
-    return data
-
-
-def _read_file(path: Path, at_most: int) -> bytes | None:
-    """The first bytes of a regular file, None for anything else; never waits for a pipe."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(at_most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
 def _changed_content(folder: Path, record: bytes) -> bytes:
@@ -480,15 +335,9 @@ def _changed_content(folder: Path, record: bytes) -> bytes:
         return b""
     path = folder / os.fsdecode(record.split(b" ", fields)[fields])
     with suppress(OSError):
-        content = os.fsencode(path.readlink()) if path.is_symlink() else _read_file(path, KEPT_AT_MOST)
+        content = os.fsencode(path.readlink()) if path.is_symlink() else read_regular(path, KEPT_AT_MOST)
         return hashlib.sha256(content or b"").digest()
     return b""
-
-
-def _check_there(folder: Path) -> None:
-    if not folder.is_dir():
-        cause, hint = "it was removed, moved or unmounted", "bring it back, then go on with `bydawn resume`"
-        raise WorkspaceGone(f"the folder {folder} is gone", cause=cause, hint=hint)
 
 
 def _is_refused(path: bytes, mode: int) -> bool:

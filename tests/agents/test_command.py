@@ -163,7 +163,7 @@ def test_the_name_of_an_agent_finds_it_again_from_any_folder(spec: str, monkeypa
     ("spec", "what", "hint"),
     [
         ("codex", "there is no agent 'codex'", "known are"),
-        ("", "there is no agent ''", "known are"),
+        ("", "no agent is given", "choose one"),
         ("dmeo", "there is no agent 'dmeo'", "did you mean `demo`? known are"),
         ("cmnd:llm", "there is no agent 'cmnd:llm'", "did you mean `cmd`? known are"),
         ("llm --fast", "there is no agent 'llm --fast'", "known are"),

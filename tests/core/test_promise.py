@@ -116,6 +116,7 @@ NOT_AT_THE_END = [
     f"{T}\n===",
     f"{T}\n[a]: https://example.org",  # a link definition is invisible, and still the last line
     f"{T}<!-- not really -->",
+    f"Done{T}bye",
 ]
 IN_CODE_OR_QUOTES = [
     f"`{T}`",  # backticks
@@ -214,6 +215,7 @@ POSTPONED_OR_CONDITIONED = [
     f"I'll say {T}",
     f"I am going to say {T}",
     f"Tomorrow: {T}",
+    f"Almost there: {T}",
     f"Waiting for review: {T}",
     f"Unless you object, {T}",
     f"Sobald alles grün ist: {T}",
@@ -231,6 +233,7 @@ SPOKEN_OF = [
     f"Either go on or {T}",
     f"There are ways to say so, e.g. {T}",  # the dots of "e.g." end no sentence
     f"TODO: {T}",
+    f"For reference: {T}",
 ]
 LED_IN = [
     f"Once tests pass I will print:\n\n{T}",
@@ -338,7 +341,7 @@ def test_in_line_mode_the_last_line_equals_the_text(reply: str, expected: Given)
     assert judge(reply, LINE, never_asked) is expected
 
 
-@pytest.mark.parametrize("text", ["<done/>", "<!-- DONE -->", "# DONE", "=== done ==="])
+@pytest.mark.parametrize("text", ["<done/>", "<!-- DONE -->", "# DONE", "=== done ===", "[done]: yes"])
 def test_a_line_may_look_like_markup_if_its_owner_wants_so(text: str) -> None:
     chosen = Promise(text=text, mode=Mode.LINE)
     assert judge(f"Fine.\n\n{text}", chosen, never_asked) is Given.GIVEN
@@ -386,13 +389,14 @@ LONG = "- a line of a long list\n" * 40_000
         (f"```\n{LONG}\n```\n{T}", Given.GIVEN),
         (f"- ```\n  x\n  ```\n{LONG}\n{T}", Given.GIVEN),
         (f"<!--\n{LONG}\n{T}", Given.MENTIONED),
+        (f"<pre>\nlog</pre>\n{LONG}\n{T}", Given.GIVEN),
         (f"<!--\n```\n-->\n{LONG}\n{T}", Given.GIVEN),  # the fence was part of a comment
         (f"{LONG}\n{'word ' * 100_000}{T}", Given.GIVEN),
         (f"{LONG}\nI cannot give {T}", Given.MENTIONED),
         ("> " * 5_000 + T, Given.MENTIONED),  # deeper than the parser goes
         (f"{T}\n\n{'- ' * 5_000}{T}", Given.MENTIONED),  # what the parser leaves out must not uncover another
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_a_reply_of_a_megabyte_is_judged_like_a_short_one(reply: str, expected: Given) -> None:
     assert judge(reply, TAG, never_asked) is expected

@@ -164,6 +164,14 @@ def test_a_task_stays_itself_when_it_is_ticked_moved_or_marked_up(text: str) -> 
     assert ids(text) == ids("- [ ] Fix the parser")
 
 
+def test_a_letter_may_be_written_in_two_ways() -> None:
+    assert ids("- [x] Pru\u0308fen") == ids("- [ ] Pr\u00fcfen")
+
+
+def test_a_warning_shows_what_cannot_be_seen() -> None:
+    assert read("- [\u00a0] a").warnings[0].startswith(r"line 1: `[\xa0]` is neither open nor done")
+
+
 def test_other_texts_are_other_tasks() -> None:
     assert len(set(ids("- [ ] a\n- [ ] b\n- [ ] a b\n- [ ] ab\n- [ ] 🎉\n- [ ] 🚀"))) == 6
 

@@ -18,12 +18,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import bydawn
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.ports import Snapshot, Workspace
-from bydawn.workspace import KEPT_AT_MOST, PACKED_FROM, READ_AT_MOST, GitWorkspace, WorkspaceGone, read_text
+from bydawn.files import READ_AT_MOST, read_text
+from bydawn.git import WorkspaceGone
+from bydawn.workspace import KEPT_AT_MOST, PACKED_FROM, GitWorkspace
 
-SOURCES = Path(bydawn.__file__).parents[1]
 ME = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
 SUBMODULES = ("-c", "protocol.file.allow=always")
 
@@ -110,7 +110,7 @@ def a_canary(folder: Path, name: str = "canary") -> tuple[Path, Path]:
 def run_python(code: str, *arguments: str, wrapper: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
     prelude = "import os, sys\nfrom pathlib import Path\nfrom bydawn.workspace import GitWorkspace\n"
     command = [*wrapper, sys.executable, "-c", prelude + code, *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
@@ -392,12 +392,12 @@ def test_pipes_and_sockets_are_left_out_even_in_place_of_a_file(root: Path, priv
 
 
 def test_what_cannot_be_read_is_left_out_and_said(root: Path, private: Path) -> None:
-    for name in ("open", "was-open"):
+    (root / "folder").mkdir()
+    for name in ("open", "was-open", "folder/inside"):
         (root / name).write_text(name)
     GitWorkspace(root, private).snapshot()
     (root / "was-open").write_text("now closed")
     (root / "closed").write_text("c")
-    (root / "folder").mkdir()
     for name in ("was-open", "closed", "folder"):
         (root / name).chmod(0)
     # For root nothing is closed, so the two capabilities that make it so are dropped.
@@ -405,8 +405,8 @@ def test_what_cannot_be_read_is_left_out_and_said(root: Path, private: Path) -> 
     code = "print(GitWorkspace(Path(sys.argv[1]), Path(sys.argv[2])).snapshot())"
     done = run_python(code, str(root), str(private), wrapper=dropped)
     (root / "folder").chmod(0o700)
-    assert "left_out=('closed', 'folder/', 'was-open')" in done.stdout, done.stderr
-    assert "paths=('was-open',)" in done.stdout
+    assert "left_out=('closed', 'folder/', 'folder/inside', 'was-open')" in done.stdout, done.stderr
+    assert "paths=('folder/inside', 'was-open')" in done.stdout
 
 
 def test_ignored_files_are_left_out(root: Path, private: Path, tmp_path: Path) -> None:
@@ -591,6 +591,20 @@ def test_no_filter_hook_or_monitor_of_the_user_runs(root: Path, private: Path, t
     assert song.exists()  # so the canary could have sung
 
 
+@pytest.mark.parametrize("entry", ["{root}/.venv/bin", ".venv/bin", "{root}-link/.venv/bin"])
+def test_a_git_that_the_agent_put_into_the_workspace_is_not_run(
+    entry: str, root: Path, private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / ".venv" / "bin").mkdir(parents=True)
+    Path(f"{root}-link").symlink_to(root)
+    program, song = a_canary(root.parent)
+    shutil.copy(program, root / ".venv" / "bin" / "git")
+    a_repository(root / "nested")
+    monkeypatch.setenv("PATH", f"{entry.format(root=root)}::{os.environ['PATH']}")
+    assert "+" in GitWorkspace(root, private).snapshot().tree
+    assert not song.exists()
+
+
 def test_nothing_of_the_users_repository_is_touched(
     root: Path, private: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -665,7 +679,7 @@ def test_many_new_files_go_into_one_pack(root: Path, private: Path) -> None:
 
 def test_a_nested_repository_counts_by_its_head_and_its_status(root: Path, private: Path) -> None:
     a_repository(root)
-    nested = a_repository(root / "nested", inside="i\n")
+    nested = a_repository(root / "1 nested", inside="i\n")
     workspace = GitWorkspace(root, private)
     first = workspace.snapshot()
     assert re.fullmatch(r"[0-9a-f]{40}\+[0-9a-f]{12}", first.tree)

@@ -119,7 +119,7 @@ def _show_loop(standing: Standing) -> None:
         render.field("Missing", completion.describe(condition, loop, state))
     for verdict in state.verdicts:
         if not verdict.passed:
-            render.field("Check", f"{verdict.check} → {verdict.detail}")
+            render.field("Check", f"{verdict.check} → {verdict.told}")
     if state.last and state.last.said:
         render.field("It said", f"“{shorten(state.last.said, 300)}”")
     if not standing.trouble:
@@ -162,7 +162,7 @@ def _show_round(standing: Standing, each: look.Round) -> None:
         for left in row["leftovers"]:
             render.field("Ended", f"left behind: {left}")
     for verdict in row["verdicts"]:
-        render.field("Check", f"{verdict.check} → {'pass' if verdict.passed else verdict.detail}")
+        render.field("Check", f"{verdict.check} → {'pass' if verdict.passed else verdict.told}")
     render.field("All of it", str(look.round_folder(standing, row["round"])))
 
 
@@ -221,10 +221,12 @@ def _followed(standing: Standing, number: int, tail: int | None, only: int | Non
         if path.exists():
             yield from _growing(path, standing, number, tail)
         now = standing_of(standing.folder)
-        if only is not None or now is None or not now.alive:
+        if only is not None or now is None:
             return
         if now.state.round > number:
             number, tail = number + 1, None
+        elif not now.alive:
+            return
         else:
             time.sleep(0.1)
 

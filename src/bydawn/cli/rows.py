@@ -125,11 +125,11 @@ def _notes(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Loo
         yield plain(ended.detail)
     for verdict in checks.verdicts if checks else ():
         if not verdict.passed:
-            yield f"{plain(verdict.detail)} → sent to the agent in round {ended.round + 1}"
+            yield f"{plain(verdict.told)} → sent to the agent in round {ended.round + 1}"
     missing = [completion.describe(name, loop, state) for name in completion.missing(loop, state)]
     if ended.promise is Given.GIVEN and missing:
-        yield f"the agent said it is done, but {missing[0]} → not accepted"
+        yield f"the agent's “done” was not accepted: {missing[0]}"
     if ended.promise is Given.MENTIONED:
-        yield "the agent mentioned the promise without giving it → not accepted"
+        yield "the agent mentioned the promise without giving it: not accepted"
     for left in ended.leftovers:
         yield f"left behind and ended: {plain(left)}"

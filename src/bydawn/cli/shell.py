@@ -15,19 +15,19 @@ TABLE: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "Start",
         (
-            ("run", "start", "start a loop in this folder, or go on with one"),
-            ("resume", "start", "go on with a loop that stands still; limits can be raised"),
-            ("demo", "start", "watch a whole loop with the built-in agent; no account needed"),
+            ("run", "start", "start a loop here, or go on with one"),
+            ("resume", "start", "go on with a loop that stands still"),
+            ("demo", "start", "watch a whole loop, no account needed"),
         ),
     ),
     (
         "Look",
         (
             ("status", "look", "all loops and how they stand"),
-            ("show", "look", "one loop: its rounds, what is missing, what to do"),
+            ("show", "look", "one loop: rounds, what is missing"),
             ("logs", "look", "what the agent said"),
             ("events", "look", "the ledger, fact by fact"),
-            ("why", "look", "the rule that decided, and what it read"),
+            ("why", "look", "which rule decided, and on what"),
         ),
     ),
     (
@@ -41,7 +41,7 @@ TABLE: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "Set up",
         (
-            ("doctor", "setup", "is everything in order? --repair mends a damaged ledger"),
+            ("doctor", "setup", "is everything in order? can mend"),
             ("version", "setup", "which bydawn this is"),
         ),
     ),
@@ -50,13 +50,16 @@ MODULES = {name: module for _, rows in TABLE for name, module, _ in rows}
 EPILOG = """\b
 Examples
   bydawn demo
-  bydawn run "fix the tests" -a "cmd:my-agent --print" -k "pytest -q"
-  bydawn run @goal.md -a cmd:./agent.sh -t TODO.md --until 07:00
+  bydawn run "fix it" -a cmd:agent -k "make"
+  bydawn run -t TODO.md -a cmd:agent --for 8h
 
 \b
 Exit codes
-  0 complete   1 our failure   2 wrong usage   3 blocked   4 limit
-  5 checkpoint   7 agent   8 owned by another worker   130 paused or stopped
+  0 complete      1 our own failure
+  2 wrong usage   3 blocked: needs a person
+  4 limit         5 checkpoint
+  7 the agent     8 owned by another worker
+  130 paused or stopped; resume goes on
 """
 
 
@@ -115,7 +118,14 @@ def bydawn(ctx: click.Context) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run the command line; the exit code."""
+    if unreadable := [word for word in arguments if not word.isascii() and _is_broken(word)]:
+        return _say("an argument is not UTF-8 text", ascii(unreadable[0]), "write it in UTF-8", 2)
     return shielded(lambda: bydawn.main(arguments, prog_name="bydawn", standalone_mode=False))
+
+
+def _is_broken(word: str) -> bool:
+    """Bytes that are no UTF-8 arrive as lone surrogates, which no file of ours can hold."""
+    return any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def shielded(work: Callable[[], object]) -> int:

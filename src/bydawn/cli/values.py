@@ -8,6 +8,7 @@ import click
 
 _PARTS = re.compile(r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 _SECONDS = (86400.0, 3600.0, 60.0, 1.0)
+_LONGEST = 10 * 365 * 86400.0
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30}
 
 
@@ -20,14 +21,20 @@ def span(text: str) -> float:
     match = _PARTS.fullmatch(text.strip().replace(" ", ""))
     if match is None or not any(match.groups()):
         raise click.BadParameter(f"{text!r} is not a length of time; write 30s, 5m, 8h or 1h30m")
-    return sum(float(part or 0) * size for part, size in zip(match.groups(), _SECONDS, strict=True))
+    seconds = sum(float(part or 0) * size for part, size in zip(match.groups(), _SECONDS, strict=True))
+    if seconds > _LONGEST:
+        raise click.BadParameter(f"{text[:20]!r} is longer than ten years")
+    return seconds
 
 
 def moment(text: str) -> datetime:
     """A moment to come: `07:00` (the next one, local time) or `2026-11-16T07:00`."""
-    found = next_moment(text, datetime.now(UTC).astimezone())
+    now = datetime.now(UTC)
+    found = next_moment(text, now.astimezone())
     if found is None:
         raise click.BadParameter(f"{text!r} is not a moment; write 07:00 or 2026-11-16T07:00")
+    if found <= now:
+        raise click.BadParameter(f"{text!r} has passed already")
     return found
 
 
@@ -38,7 +45,7 @@ def next_moment(text: str, now: datetime) -> datetime | None:
             return datetime.fromisoformat(text).astimezone(UTC)
         hour, minute = map(int, text.split(":"))
         today = now.replace(tzinfo=None, hour=hour, minute=minute, second=0, microsecond=0)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     # By the calendar, not by adding 24 hours: a change of the clocks in the night does no harm.
     days = (today + timedelta(days=day) for day in range(2))

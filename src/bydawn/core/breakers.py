@@ -1,5 +1,7 @@
 """Which limit ends the loop? Breakers are rows of one table."""
 
+from math import inf
+
 import msgspec
 
 from bydawn.core.facts import End
@@ -38,3 +40,11 @@ def tripped(loop: Loop, state: LoopState, now: Now) -> Tripped | None:
         (Tripped(name, end, reading, limit) for name, end, reading, limit in table if 0 < limit <= reading),
         None,
     )
+
+
+def time_left(loop: Loop, state: LoopState, now: Now) -> float:
+    """Seconds until the first of the limits that are about time."""
+    limits = limits_of(loop, state)
+    ends = [limits.seconds - now.elapsed] if limits.seconds else []
+    ends += [(limits.until - now.at).total_seconds()] if limits.until else []
+    return max(0.0, min(ends, default=inf))

@@ -126,7 +126,7 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if state.tasks and state.tasks.problem:
         return Stop(rule="task-file", end=End.BLOCKED, reason=f"{loop.tasks} {state.tasks.problem}")
     last = state.last
-    if last and POLICY[last.outcome].stops:
+    if last and (POLICY[last.outcome].stops or (POLICY[last.outcome].stops_idle and not last.progress)):
         return Stop(rule="agent-stop", end=End.FAILED, reason=last.detail, evidence=(last.outcome.value,))
     if breaker := breakers.tripped(loop, state, now):
         return Stop(rule=breaker.name, end=breaker.end, reason=_why(breaker, state), evidence=_evidence(loop, state))
@@ -154,21 +154,23 @@ def _why(breaker: breakers.Tripped, state: LoopState) -> str:
 def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
     """What is still missing, with the failing checks' own words."""
     rows = [completion.describe(condition, loop, state) for condition in completion.missing(loop, state)]
-    rows += [f"{verdict.check}: {verdict.detail}" for verdict in state.verdicts if not verdict.passed]
+    rows += [f"{verdict.check}: {verdict.told}" for verdict in state.verdicts if not verdict.passed]
     return tuple(rows)
 
 
 def _wait(loop: Loop, state: LoopState, now: Now) -> Action | None:
+    """A wait never outlasts the loop's own limits: a reset at nine is of no use to a loop that ends at seven."""
     last = state.last
     if last is None or not POLICY[last.outcome].backs_off:
         return None
-    if last.wait_until:
-        if now.at >= last.wait_until:
-            return None
-        seconds = (last.wait_until - now.at).total_seconds()
+    at_most = breakers.time_left(loop, state, now)
+    if last.wait_until and now.at < last.wait_until:
+        seconds = min((last.wait_until - now.at).total_seconds(), at_most)
         return Wait(rule="agent-limit", seconds=seconds, until=last.wait_until, reason=last.detail)
+    if last.wait_until and state.blips_in_a_row < 2:
+        return None  # the reset has come; if it had not, the next time backs off like any other trouble
     seconds = last.elapsed + back_off(loop, state, last.outcome) - now.elapsed
-    return Wait(rule="back-off", seconds=seconds, reason=last.detail) if seconds > 0 else None
+    return Wait(rule="back-off", seconds=min(seconds, at_most), reason=last.detail) if seconds > 0 else None
 
 
 _BACK_OFF = {Outcome.TRANSIENT: (2.0, 300.0), Outcome.LIMITED: (60.0, 1800.0)}  # first, longest

@@ -2,11 +2,15 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
 from bydawn.core.loop import Limits
 from bydawn.core.outcome import Outcome
+from bydawn.core.text import headline
+
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class End(StrEnum):
@@ -51,7 +55,7 @@ class Decided(Value, frozen=True, kw_only=True):
     """The rule that led to an act, and the clock reading it was given; a replay must agree."""
 
     rule: str
-    at: datetime
+    at: Moment
     elapsed: float
 
 
@@ -99,6 +103,12 @@ class Verdict(Value, frozen=True, kw_only=True):
     output: str | None = None  # the file in the round's folder that holds all it printed
     excerpt: str = ""  # the last useful part of it
 
+    @property
+    def told(self) -> str:
+        """How it ended, and the line of its output that says most; for people, as the line is only data."""
+        said = headline(self.excerpt)
+        return f"{self.detail}: {said}" if said and said != self.detail else self.detail
+
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     """Something that happened."""
@@ -131,9 +141,10 @@ class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):
 
 
 class TasksRead(Fact, frozen=True, kw_only=True, tag="tasks.read"):
-    """The task file said something new between two rounds: a person, or an interrupted round, changed it."""
+    """The task file said something new between two rounds: a person changed it, and perhaps more than it."""
 
     tasks: TaskReading
+    tree: str
 
 
 class RoundStarted(Fact, frozen=True, kw_only=True, tag="round.started"):
@@ -168,7 +179,7 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     closed: tuple[str, ...] = ()
     usage: Usage | None = None
     leftovers: tuple[str, ...] = ()
-    wait_until: datetime | None = None  # a limited agent's reset
+    wait_until: Moment | None = None  # a limited agent's reset
 
 
 class ChecksEnded(Fact, frozen=True, kw_only=True, tag="checks.ended"):
@@ -189,7 +200,7 @@ class WaitStarted(Fact, frozen=True, kw_only=True, tag="wait.started"):
     seconds: float
     reason: str
     decided: Decided
-    until: datetime | None = None
+    until: Moment | None = None
 
 
 class MachineSlept(Fact, frozen=True, kw_only=True, tag="machine.slept"):

@@ -31,10 +31,10 @@ class Policy(msgspec.Struct, frozen=True):
     failure: bool = False  # against the agent-failures breaker
     checks: bool = True  # is running the checks of any use?
     stops: bool = False  # at once: trying again can only burn the night
+    stops_idle: bool = False  # the same, if the round made no progress
     backs_off: bool = False
 
 
-_FREE = Policy(counts=False, checks=False)
 _FAILURE = Policy(failure=True, backs_off=True)
 _STOPS = Policy(counts=False, checks=False, stops=True)
 
@@ -44,12 +44,12 @@ POLICY: dict[Outcome, Policy] = {
     Outcome.TRANSIENT: Policy(counts=False, checks=False, backs_off=True),
     Outcome.LIMITED: Policy(counts=False, checks=False, backs_off=True),
     Outcome.CONTEXT_FULL: Policy(),
-    Outcome.SESSION_LOST: _FREE,
+    Outcome.SESSION_LOST: Policy(counts=False, checks=False, backs_off=True),
     Outcome.AUTH: _STOPS,
     Outcome.CONFIG: _STOPS,
-    Outcome.DENIED: Policy(),
+    Outcome.DENIED: Policy(stops_idle=True),
     Outcome.TURN_LIMIT: Policy(),
-    Outcome.INTERRUPTED: _FREE,
+    Outcome.INTERRUPTED: Policy(counts=False, checks=False),
     Outcome.HUNG: _FAILURE,
     Outcome.CRASHED: _FAILURE,
     Outcome.LOST_OUTPUT: _FAILURE,
@@ -101,3 +101,9 @@ def imposed(exit_: Exit) -> tuple[Outcome, str] | None:
     """The outcome that our own stopping of the child, or its failure to start, dictates."""
     outcome, text = _BY_ENDING.get(exit_.ending, (None, ""))
     return (outcome, text or exit_.detail) if outcome else None
+
+
+def believed(claimed: Outcome, exit_: Exit) -> Outcome:
+    """An interruption costs nothing, so it is believed only when it came from us; else it would be a free ride."""
+    ours = exit_.ending in (Ending.ASKED, Ending.DISK)
+    return Outcome.FAILED if claimed is Outcome.INTERRUPTED and not ours else claimed

@@ -1,7 +1,7 @@
 """What the engine needs from the world, as small protocols; `assemble` supplies the real things."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
 import msgspec
@@ -64,6 +64,11 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     wait_until: datetime | None = None
 
+    def __post_init__(self) -> None:
+        # A moment without a zone could be compared with nothing, at every start from then on.
+        if self.wait_until and self.wait_until.tzinfo is None:
+            msgspec.structs.force_setattr(self, "wait_until", self.wait_until.replace(tzinfo=UTC))
+
 
 class Reader(Protocol):
     """Understands an agent's output while it runs; tolerant of anything."""
@@ -120,7 +125,7 @@ class Workspace(Protocol):
         """Make a tree durable and findable under a name (`round/7/after`)."""
 
     def read_text(self, path: str) -> str | None:
-        """A file of the workspace, None if it is not there; raises UnicodeError or OSError."""
+        """A file of the workspace, None if it is not there; raises `UserError`."""
 
 
 class Checks(Protocol):

@@ -1,21 +1,21 @@
 """Did the round get anywhere, how far is the loop, how long will it take?"""
 
-from bydawn.core.state import LoopState, known_as
+from bydawn.core.state import LoopState, known_as, task_mark
 
 ENOUGH_ROUNDS = 3  # before that, an estimate is a guess
 
 
 def made(state: LoopState, tree: str, closed: tuple[str, ...]) -> bool:
-    """A work tree that this loop has not seen before, or a task closed; never what the agent says it changed."""
-    return known_as(tree) not in state.trees or bool(closed)
+    """A work tree not seen before, or a task closed for the first time; never what the agent says it changed."""
+    return known_as(tree) not in state.trees or any(task_mark(task) not in state.closed for task in closed)
 
 
 def time_left(state: LoopState) -> tuple[float, float] | None:
     """A range of seconds from the recent rounds and the tasks they closed; None while it is too early to tell."""
     recent = state.recent_seconds
-    if state.tasks is None or not state.tasks_closed or len(recent) < ENOUGH_ROUNDS:
+    if state.tasks is None or not state.closed or len(recent) < ENOUGH_ROUNDS:
         return None
-    rounds_left = state.tasks.open * max(state.rounds, 1) / state.tasks_closed
+    rounds_left = state.tasks.open * max(state.rounds, 1) / len(state.closed)
     ordered = sorted(recent)
     quarter = (len(ordered) - 1) / 4
     return rounds_left * ordered[int(quarter)], rounds_left * ordered[-1 - int(quarter)]
@@ -29,9 +29,9 @@ def duration(seconds: float) -> str:
     """
     if seconds < 1:
         return f"{max(seconds, 0):.1f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
     if minutes < 60:
         return f"{minutes} m {rest:02}"
     return f"{minutes // 60} h {minutes % 60:02}"

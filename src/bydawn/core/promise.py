@@ -24,11 +24,12 @@ _WORDS = (
     r"instead of|rather than|incomplete|unfinished|partial|partially|blocked",
     # postponed
     r"yet|later|next(?!\.)|soon|eventually|tomorrow|until|till|before|after\w*|once|when|whenever|then|for now",
-    r"a?wait(?:ing)?|(?<!0 )pending|going to|will(?! now)|\w+'ll(?! now)",
+    r"almost|nearly|a?wait(?:ing)?|(?<!0 )pending|going to|will(?! now)|\w+'ll(?! now)",
     # conditioned
     r"if|unless|would|could|should|might|may|only|assuming|provided|otherwise|in case|\w+'d",
     # spoken of
-    r"must|needs? to|ha(?:ve|s) to|wants?|supposed|remember\w*|says?|for (?:example|instance)|by [a-z]+ing",
+    r"must|needs? to|ha(?:ve|s) to|wants?|supposed|remember\w*|says?|quot(?:e|ed|ing)|by [a-z]+ing",
+    r"for (?:example|instance|reference)",
     # the same in German, French and Spanish
     r"nicht|noch|kein\w*|niemals|erst|sobald|wenn|falls|bevor|solange|später|würde|sollte|könnte|werden?|wird",
     r"pas|jamais|quand|lorsque|avant|après|si|nunca|cuando|hasta|todavía|aún|antes|después|no pued\w+",
@@ -50,13 +51,14 @@ _BEHIND = re.compile(r"[*_\s]*(?:\.|!+)?[*_\s]*")  # what may follow the token o
 _SENTENCE_END = re.compile(r"(?<!\.)[.!](?=[\s\"')\]]|$)|。")  # not "...": who trails off has not finished
 _LEADS_IN = re.compile(r"[:→↓⬇👇]\W*$")
 _ABBREVIATION = re.compile(r"\b(?:e\. ?g|i\. ?e|z\. ?B)\.", re.IGNORECASE)
-_LONGEST_SENTENCE = 5_000
+_LONGEST_SENTENCE = 5_000  # characters; an endless one is not worth the time
 _MARKS = str.maketrans({"*": None, "_": " ", **dict.fromkeys("’‘ʼ´′", "'")})
 _INVISIBLE = {"Cc", "Cf", "Me", "Mn"}  # Unicode's control, format and combining characters
 
 # Parsing is slow by the line. Far above the last one, only what opens or closes code and comments can matter.
 _NEAR = 500
-_FAR = re.compile(r" {0,3}(?:[-*+] +)?(?:```|~~~|<!--|</?(?:pre|script|style|textarea)\b)|.*-->", re.IGNORECASE)
+_RAW = "pre|script|style|textarea"
+_FAR = re.compile(rf" {{0,3}}(?:[-*+] +)?(?:```|~~~|<!--|<(?:{_RAW})\b)|.*(?:-->|</(?:{_RAW})>)", re.IGNORECASE)
 
 
 def judge(reply: str, promise: Promise, full_match: FullMatch) -> Given:
@@ -86,8 +88,10 @@ def _ends_with_token(line: str, promise: Promise, full_match: FullMatch) -> bool
 
 def _occurs(promise: Promise, reply: str) -> bool:
     """Whether the token stands somewhere; a pattern is not tried on every line, each try is a child process."""
-    token = re.escape(promise.token.strip())
-    return promise.mode is not Mode.REGEX and re.search(rf"(?<!\w){token}(?!\w)", reply) is not None
+    if promise.mode is Mode.REGEX:
+        return False
+    whole = rf"(?:\b|(?=\W)){re.escape(promise.token.strip())}(?:\b|(?<=\W))"  # "DONE" is not in "ABANDONED"
+    return re.search(whole, reply) is not None
 
 
 class _Ending(NamedTuple):
@@ -171,7 +175,7 @@ def _plain(text: str) -> str:
 
 @cache
 def _parser() -> "MarkdownIt":
-    """A parser for Markdown's blocks only."""
+    """A parser for Markdown's blocks only; link definitions stay, or the last line could disappear."""
     from markdown_it import MarkdownIt  # slow to import, and most commands never need it
 
-    return MarkdownIt("commonmark").disable(["inline", "text_join"])
+    return MarkdownIt("commonmark").disable(["inline", "text_join", "reference"])

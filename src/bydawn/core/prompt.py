@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from bydawn.core import completion
+from bydawn.core.breakers import limits_of
 from bydawn.core.facts import Given, Verdict
 from bydawn.core.loop import Loop, Mode, Promise
 from bydawn.core.outcome import Outcome
@@ -22,10 +23,11 @@ def compose(loop: Loop, state: LoopState, round_: int, fence: str) -> str:
 
 
 def _header(loop: Loop, state: LoopState, round_: int) -> str:
-    limits = state.raised or loop.limits
-    of = f" of at most {limits.rounds}" if limits.rounds else ""
+    limits = limits_of(loop, state)
+    left = limits.rounds - state.rounds - 1
+    more = f", and {left} more may follow" if limits.rounds and left >= 0 else ""
     return (
-        f"You are working unattended in {loop.workspace}. This is round {round_}{of} of the loop “{loop.id}”; "
+        f"You are working unattended in {loop.workspace}. This is round {round_} of the loop “{loop.id}”{more}; "
         "each round starts with a fresh conversation, and what you leave in the work tree is all that is remembered."
     )
 
@@ -68,9 +70,7 @@ def _news(loop: Loop, state: LoopState, fence: str) -> Iterator[str]:
     """What has happened since the agent last looked."""
     for note in state.notes:
         yield f"## A note from {note.by}\n\n{note.text}"
-    if state.last is None:
-        return
-    if state.last.outcome is Outcome.INTERRUPTED:
+    if state.last and state.last.outcome is Outcome.INTERRUPTED:
         yield "## The round before was interrupted\n\nWhat it had changed by then is still in the work tree."
     yield _not_believed(loop, state)
     failed = [verdict for verdict in state.verdicts if not verdict.passed]

@@ -1,5 +1,6 @@
 """What the ledger amounts to: `replay` folds facts into a state, one `after` at a time."""
 
+import zlib
 from collections.abc import Iterable
 from datetime import datetime
 from typing import assert_never
@@ -43,6 +44,7 @@ class OpenRound(msgspec.Struct, frozen=True, kw_only=True):
     cookie: str
     agent: str
     task: str | None
+    notes: tuple[NoteAdded, ...] = ()
 
 
 class LastRound(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +78,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     tree: str = ""
     trees: tuple[str, ...] = ()
     tasks: TaskReading | None = None
-    tasks_closed: int = 0
+    closed: tuple[str, ...] = ()  # the tasks that were ever closed, in short
     verdicts: tuple[Verdict, ...] = ()
     verdict_tree: str | None = None
     awaiting_checks: bool = False
@@ -100,7 +102,9 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def checks_passed(self) -> bool:
         """Did every check pass on the tree as it is now?"""
-        return self.verdict_tree == self.tree and all(verdict.passed for verdict in self.verdicts)
+        return (
+            bool(self.verdicts) and self.verdict_tree == self.tree and all(verdict.passed for verdict in self.verdicts)
+        )
 
     @property
     def stop_now(self) -> bool:
@@ -125,7 +129,7 @@ def after(state: LoopState, record: Record) -> LoopState:
         case RunStarted():
             return _run_started(state, record.fact)
         case TasksRead() as fact:
-            return replace(state, tasks=fact.tasks)
+            return replace(state, tasks=fact.tasks, tree=fact.tree, trees=_seen(state.trees, fact.tree))
         case RoundStarted():
             return _round_started(state, record.fact, record.at)
         case RoundEnded():
@@ -186,7 +190,14 @@ def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopSt
     return replace(
         state,
         round=fact.round,
-        open_round=OpenRound(round=fact.round, started_at=at, cookie=fact.cookie, agent=fact.agent, task=fact.task),
+        open_round=OpenRound(
+            round=fact.round,
+            started_at=at,
+            cookie=fact.cookie,
+            agent=fact.agent,
+            task=fact.task,
+            notes=tuple(note for note in state.notes if note.note in consumed),
+        ),
         tree=fact.tree,
         trees=_seen(state.trees, fact.tree),
         notes=tuple(note for note in state.notes if note.note not in consumed),
@@ -198,6 +209,8 @@ def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopSt
 def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
     policy = POLICY[fact.outcome]
     blip = not policy.counts and policy.backs_off
+    # A note that an agent had no chance to heed is not lost: the next prompt has it again.
+    unheeded = state.open_round.notes if state.open_round and not policy.counts else ()
     return replace(
         state,
         open_round=None,
@@ -217,7 +230,8 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         tree=fact.tree,
         trees=_seen(state.trees, fact.tree),
         tasks=fact.tasks or state.tasks,
-        tasks_closed=state.tasks_closed + len(fact.closed),
+        closed=tuple(dict.fromkeys((*state.closed, *map(task_mark, fact.closed)))),
+        notes=(*unheeded, *state.notes),
         awaiting_checks=policy.checks or state.awaiting_checks,
         failures_in_a_row=_streak(state.failures_in_a_row, grows=policy.failure, holds=not policy.counts),
         blips_in_a_row=_streak(state.blips_in_a_row, grows=blip, holds=fact.outcome is Outcome.INTERRUPTED),
@@ -253,6 +267,11 @@ def _streak(length: int, *, grows: bool, holds: bool) -> int:
 def _seen(trees: tuple[str, ...], tree: str) -> tuple[str, ...]:
     short = known_as(tree)
     return trees if not tree or short in trees else (*trees, short)
+
+
+def task_mark(text: str) -> str:
+    """The short form under which a closed task is remembered."""
+    return f"{zlib.crc32(text.encode()):08x}"
 
 
 def known_as(tree: str) -> str:

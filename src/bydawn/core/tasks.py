@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections import Counter, defaultdict
+import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
@@ -102,7 +103,8 @@ def _box(item: str, line: int) -> Iterator[Task | str]:
     if mark in _MARKS and box["gap"] and text:
         yield Task(id=_digest(text), text=text, line=line, done=_MARKS[mark])
     elif len(mark.strip()) < 2 and not mark.strip().isdigit():  # `[TODO]` and `[1]` are just text
-        yield f"line {line}: `[{mark}]` is neither open nor done; write `[ ]` or `[x]`, a space and what to do"
+        shown = mark if mark.isprintable() else ascii(mark)[1:-1]  # a no-break space looks like a space
+        yield f"line {line}: `[{shown}]` is neither open nor done; write `[ ]` or `[x]`, a space and what to do"
 
 
 def _lookalikes(content: str, line: int) -> Iterator[str]:
@@ -113,7 +115,7 @@ def _lookalikes(content: str, line: int) -> Iterator[str]:
 
 def _digest(text: str) -> str:
     """A name for a text; markup, case and punctuation do not change it."""
-    words = re.sub(r"[\W_]+", " ", text.casefold()).strip() or text
+    words = re.sub(r"[\W_]+", " ", unicodedata.normalize("NFC", text).casefold()).strip() or text
     return hashlib.sha256(words.encode()).hexdigest()[:10]
 
 
@@ -130,25 +132,28 @@ def _numbered(tasks: list[Task]) -> list[Task]:
 def _with_former_names(tasks: list[Task], before: TaskReading) -> list[Task]:
     """Let a task keep its id when a note was added to it, as agents like to: `[x] Fix it (see a1b2)`."""
     present, known = {task.id for task in tasks}, set(before.open_ids)
-    missing = defaultdict(list)
+    missing: dict[str, list[str]] = {}
     for id_ in before.open_ids:
         if id_ not in present:
-            missing[id_.partition("-")[0]].append(id_)
+            missing.setdefault(id_.partition("-")[0], []).append(id_)
     newly_done = sum(task.done for task in tasks) - before.done
     named = []
     for task in tasks:
         # What was done before cannot stand in for what vanished.
         new = bool(missing) and task.id not in known and (newly_done > 0 or not task.done)
-        former = next((ids.pop() for start in _beginnings(task) if (ids := missing.get(start))), None) if new else None
+        former = _former_name(task, missing) if new else None
         newly_done -= task.done and former is not None
         named.append(replace(task, id=former or task.id))
     return named
 
 
-def _beginnings(task: Task) -> Iterator[str]:
-    """The digests of a task's text without its last words, the longest first."""
+def _former_name(task: Task, missing: dict[str, list[str]]) -> str | None:
+    """Take the missing id whose text this task's text begins with; the longest such text wins."""
     words = task.text.split()[:_WORDS_COMPARED]
-    return (_digest(" ".join(words[:count])) for count in range(len(words) - 1, 0, -1))
+    for count in range(len(words) - 1, 0, -1):
+        if ids := missing.get(_digest(" ".join(words[:count]))):
+            return ids.pop()
+    return None
 
 
 def _problem(tasks: list[Task], before: TaskReading | None) -> str | None:

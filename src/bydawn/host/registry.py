@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -112,11 +113,14 @@ class Registry:
 
 def standing_of(folder: Path, held: Held | None = None) -> Standing | None:
     """How a loop stands; None when it was never born (its first fact is not there)."""
+    lock = folder / "lock"
     try:
         loop = _loops().decode((folder / "loop.json").read_bytes())
-    except (OSError, msgspec.DecodeError):
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    lock = folder / "lock"
+    except (OSError, msgspec.DecodeError) as error:
+        trouble = f"loop.json cannot be read: {error}"
+        return Standing(folder=folder, loop=_nameless(folder), state=LoopState(), alive=is_held(lock), trouble=trouble)
     try:
         state, _ = load(folder)
     except OwnFailure as failure:
@@ -129,6 +133,11 @@ def standing_of(folder: Path, held: Held | None = None) -> Standing | None:
         if not alive:
             state, _ = load(folder)  # it may have stopped properly between our two looks
     return Standing(folder=folder, loop=loop, state=state, alive=alive)
+
+
+def _nameless(folder: Path) -> Loop:
+    """Stands for the settings of a loop whose own cannot be read."""
+    return Loop(id=folder.name, uid="", workspace="?", created_at=datetime.fromtimestamp(0, UTC), prompt="?", agent="?")
 
 
 def _folders(path: Path) -> Iterator[Path]:

@@ -18,10 +18,10 @@ from bydawn.core.loop import Check, Limits, Loop, Mode, Promise, Timeouts, diffe
 from bydawn.core.ports import Command, Follower, Turn
 from bydawn.core.state import LoopState
 from bydawn.engine import COOKIE
+from bydawn.files import read_text
 from bydawn.guardian import Tether
 from bydawn.host.registry import Registry, Standing, checked_name, free_name, new_uid, slug
 from bydawn.ledger import LoopLedger, make_private, sync_folder, write_durable
-from bydawn.workspace import read_text
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +66,12 @@ def plan(wish: Wish) -> Plan:
     workspace = checked_workspace(wish.workspace)
     loop = _loop(wish, workspace)
     registry = Registry(wish.state_dir)
+    if registry.root.resolve().is_relative_to(workspace):
+        raise UserError(
+            f"the state folder {registry.root} is inside of the workspace",
+            cause="the agent could reach the truth there, and every round would look like progress",
+            hint="give --state-dir a folder outside of it",
+        )
     there = registry.in_workspace(workspace)
     if standing := _meant(wish, loop, there):
         return Plan(loop=standing.loop, folder=standing.folder, standing=standing)
@@ -166,6 +172,10 @@ def checked_workspace(path: Path) -> Path:
         ) from None
     if not real.is_dir():
         raise UserError(f"{path} is not a folder", hint="give a folder with -C")
+    try:
+        str(real).encode()
+    except UnicodeEncodeError:
+        raise UserError("the folder's name is not UTF-8", cause=ascii(str(real)), hint="rename it") from None
     return real
 
 

@@ -95,7 +95,9 @@ def _acknowledged(folder: Path, request: Request, offset: int, seq: int) -> bool
 
 
 def _record(standing: Standing, request: Request) -> Answer:
-    """Nobody runs the loop: take the lock and write it down ourselves, settled and all."""
+    """Nobody runs the loop: take the lock and write it down ourselves, settled and all; nothing is waited for."""
+    if not isinstance(request, Tell):
+        request = msgspec.structs.replace(request, now=True)
     held = take_lock(standing.folder, standing.loop.id)
     ledger = LoopLedger(standing.folder, lambda _: None)
     try:
@@ -134,4 +136,4 @@ def _stand_still(standing: Standing, ledger: LoopLedger, fact: AnyFact) -> None:
         case PauseAction():
             ledger.append(LoopStopped(end=End.PAUSED, reason=action.reason, decided=decided, by=action.by))
         case _:
-            pass  # checks are still due; the next run does them before anything else
+            raise AssertionError(action)  # a request that holds now leads to nothing else

@@ -1,0 +1,96 @@
+"""What does a round cost on top of the programs that it has to start anyway?
+
+Per round (a changed file, one check, a snapshot before and one after) there are
+
+    git calls   ls-files      did anything change since the last snapshot? (before the round)
+                ls-files      … and after it
+                update-index  store what changed
+                write-tree    give the tree its name
+                update-ref    keep it
+    syncs       1 fdatasync of the ledger before the agent starts: `round.started`, and what the checks before it said
+                1 fdatasync of the ledger when the round is over: `round.ended`
+                2 for the blobs (sync_file_range, then one fsync for all of them), by update-index
+                2 for the trees, by write-tree
+                1 fsync for the ref, by update-ref
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean, quantiles
+
+from benchmarks.reference import Reference
+from benchmarks.rows import Bench, Budget
+from benchmarks.stage import Broken, Stage, fastest
+from benchmarks.strace import Round, one_round, run_command
+from bydawn.core.facts import RoundStarted
+from bydawn.ledger import records
+
+_SHORT, _LONG, _LONGEST = 3, 203, 1_000
+_TURNS = 3
+_BLOCK = 10  # rounds that are averaged, so that what happens only now and then is not lost
+
+# The cheapest round that still does everything: it changes a file, says so, and leaves all tasks open.
+_SCRIPT = {"rounds": [[{"append": {"path": "work.txt", "text": "x\n"}}, {"say": "a step"}, {"result": {"text": "on"}}]]}
+
+
+def count(stage: Stage) -> Iterator[float]:
+    seen, _ = _seen(stage)
+    yield from (seen.syncs, seen.git_calls)
+
+
+def cost(stage: Stage) -> Iterator[float]:
+    """The slope between a short and a long loop, so that starting and ending do not count."""
+    script = _script(stage)
+    seen, workspace = _seen(stage)
+    reference = Reference(stage, seen, workspace)
+
+    def ours(rounds: int) -> float:
+        return stage.seconds(*run_command(stage.repository("rounds"), script, rounds), code=4)
+
+    contestants = [partial(run, rounds) for run in (ours, reference.seconds) for rounds in (_SHORT, _LONG)]
+    short, long, bare_short, bare_long = fastest(contestants, _TURNS)
+    yield (long - short) / (bare_long - bare_short)
+
+
+def growth(stage: Stage) -> Iterator[float]:
+    """One long loop by the times in its ledger: do its last rounds take as long as its first?
+
+    Of each part the lower quartile, which a noisy minute does not change.
+    """
+    workspace = stage.repository("long")
+    stage.seconds(*run_command(workspace, _script(stage), _LONGEST), code=4)
+    [folder] = (workspace / ".bydawn" / "loops").iterdir()
+    began = [record.at for record in records(folder) if isinstance(record.fact, RoundStarted)]
+    yield _typical(began[_LONG - 3 :]) / _typical(began[_SHORT:_LONG])
+
+
+def _typical(began: list[datetime]) -> float:
+    times = [(after - before).total_seconds() for before, after in pairwise(began)]
+    blocks = [fmean(times[start : start + _BLOCK]) for start in range(0, len(times) - _BLOCK + 1, _BLOCK)]
+    return quantiles(blocks, n=4)[0]
+
+
+def _seen(stage: Stage) -> tuple[Round, Path]:
+    strace = shutil.which("strace")
+    if strace is None:
+        raise Broken("strace was not found: apt-get install strace")
+    workspace = stage.repository("seen")
+    return one_round(stage, strace, workspace, _script(stage)), workspace
+
+
+def _script(stage: Stage) -> Path:
+    path = stage.folder / "script.json"
+    path.write_text(json.dumps(_SCRIPT))
+    return path
+
+
+BENCHES = (
+    Bench((Budget("round: syncs", 8, ""), Budget("round: git calls", 6, "")), count),
+    Bench((Budget("round: cost against the bare children", 2, "×"),), cost),
+    Bench((Budget("round: the 200th to 1,000th against the first 200", 1.1, "×"),), growth),
+)

@@ -1,0 +1,51 @@
+"""Read a file of a workspace, and nothing that lies outside of it."""
+
+import codecs
+import os
+import stat
+from pathlib import Path
+
+from bydawn.core.errors import UserError
+from bydawn.git import check_there
+
+READ_AT_MOST = 20 * 1024 * 1024
+
+
+def read_text(root: Path, path: str) -> str | None:
+    """A file of a workspace with its newlines as they are, None if there is no such file."""
+    data = _read_inside(root, path)
+    if data is None:
+        return None
+    text = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        offset = len(data) - len(text) + error.start
+        cause = f"the byte at offset {offset} is {data[offset]:#04x}, which cannot stand there"
+        raise UserError(f"{path} is not UTF-8 text", cause=cause, hint="save it as UTF-8") from error
+
+
+def _read_inside(root: Path, path: str) -> bytes | None:
+    real = Path(os.path.realpath(root / path))
+    if not real.is_relative_to(os.path.realpath(root)):
+        raise UserError(f"{path} is not in the workspace", cause=f"it leads to {real}", hint="name a file inside of it")
+    if real.is_dir():
+        raise UserError(f"{path} is a folder", cause="a file is wanted here", hint="name a file inside of it")
+    try:
+        data = read_regular(real, READ_AT_MOST + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        check_there(root)
+        return None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read", cause=str(error), hint="look at its permissions") from error
+    if data is not None and len(data) > READ_AT_MOST:
+        cause = f"a text of more than {READ_AT_MOST // 1024**2} MB is hardly meant for people"
+        raise UserError(f"{path} is too big", cause=cause, hint="is it the right file?")
+    return data
+
+
+def read_regular(path: Path, at_most: int) -> bytes | None:
+    """The first bytes of a regular file, None for anything else; never waits for a pipe."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(at_most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None

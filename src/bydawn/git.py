@@ -1,0 +1,131 @@
+"""The git command, hardened: no hooks, no filters, no prompts, nobody's configuration, a time limit."""
+
+import os
+import signal
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from bydawn.core.errors import OwnFailure, UserError
+
+# Given at command scope, which is stronger than any repository's own configuration.
+HARDENED = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",  # `ls-files` cannot use one
+    "core.splitIndex": "false",
+    "core.autocrlf": "false",
+    "core.safecrlf": "false",
+    "core.quotePath": "false",
+    "core.protectNTFS": "false",  # or git leaves out, with a mere remark, names that only Windows minds
+    "core.protectHFS": "false",
+    "core.logAllRefUpdates": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "protocol.allow": "never",
+    "safe.directory": "*",  # other people's repositories are only read, with nothing left on that runs a program
+    # strace of a round that changed three files: one fsync for all blobs (update-index), one for all trees
+    # (write-tree), one for the ref (update-ref). Without `batch` each object has its own. The index is not
+    # synced, which would be two more: a damaged one is noticed and made again.
+    "core.fsync": "objects,pack-metadata,reference",
+    "core.fsyncMethod": "batch",
+}
+QUIET = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "none"}
+NO_USER_CONFIG = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
+
+
+class WorkspaceGone(UserError):
+    """The loop's folder is not there any more; only a person can bring it back."""
+
+    exit_code = 3
+
+
+class GitFailed(OwnFailure):
+    """git ran and said no."""
+
+
+class Git(msgspec.Struct, frozen=True, kw_only=True):
+    """The git command in a workspace: hardened, in its own session, with a time limit."""
+
+    folder: Path
+    seconds: float
+    config: dict[str, str] = {}
+    places: dict[str, str] = {}  # where the repository is, if git should not look for it
+    deaf: bool = True  # to the configuration of the user and the machine
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        """What git printed."""
+        return self.run_and_listen(*arguments, stdin=stdin)[0]
+
+    def run_and_listen(self, *arguments: str, stdin: bytes = b"") -> tuple[bytes, bytes]:
+        """What git printed, and what it complained about although it went on."""
+        process = self._start(arguments, subprocess.PIPE if stdin else subprocess.DEVNULL)
+        output, complaint = self._finish(process, arguments[0], stdin)
+        if process.returncode:
+            check_there(self.folder)
+            cause = complaint.strip().decode("utf-8", "replace") or f"it ended with {process.returncode}"
+            hint = "look at free disk space and permissions, then go on with `bydawn resume`"
+            raise GitFailed(f"git {arguments[0]} failed in {self.folder}", cause=cause, hint=hint)
+        return output, complaint
+
+    def answer(self, *arguments: str) -> str | None:
+        """What git printed, None when its answer is no."""
+        try:
+            return os.fsdecode(self.run(*arguments))
+        except GitFailed:
+            return None
+
+    def _start(self, arguments: tuple[str, ...], stdin: int) -> "subprocess.Popen[bytes]":
+        try:
+            return subprocess.Popen(
+                ["git", *arguments],
+                cwd=self.folder,
+                env=self._environment(),
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            check_there(self.folder)
+            hint = "install git 2.36 or newer and see that `git --version` works"
+            raise OwnFailure("git cannot be started", cause=str(error), hint=hint) from error
+
+    def _finish(self, process: "subprocess.Popen[bytes]", command: str, stdin: bytes) -> tuple[bytes, bytes]:
+        with process:
+            try:
+                return process.communicate(stdin or None, timeout=self.seconds)
+            except subprocess.TimeoutExpired:
+                raise OwnFailure(
+                    f"git {command} did not end within {self.seconds:g} seconds in {self.folder}",
+                    cause="the disk does not answer, or there is a pipe where git expects a file",
+                    hint="run `git status` there by hand; when that ends soon, go on with `bydawn resume`",
+                ) from None
+            finally:
+                if process.returncode is None:  # after Ctrl-C, too, no git may go on
+                    os.killpg(process.pid, signal.SIGKILL)
+
+    def _environment(self) -> dict[str, str]:
+        """Ours without any GIT_*, which may point to another repository or switch tracing on."""
+        config = HARDENED | self.config
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        variables |= QUIET | self.places | (NO_USER_CONFIG if self.deaf else {})
+        variables["PATH"] = _path_outside(self.folder, variables.get("PATH", os.defpath))
+        variables |= {f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(config)}
+        variables |= {f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(config.values())}
+        return variables | {"GIT_CONFIG_COUNT": str(len(config))}
+
+
+@cache
+def _path_outside(folder: Path, path: str) -> str:
+    """The PATH without what lies in the workspace (`.venv/bin`, `.`): a `git` there would be the agent's."""
+    outside = [entry for entry in path.split(":") if entry.startswith("/")]
+    return ":".join(entry for entry in outside if not Path(os.path.realpath(entry)).is_relative_to(folder))
+
+
+def check_there(folder: Path) -> None:
+    if not folder.is_dir():
+        cause, hint = "it was removed, moved or unmounted", "bring it back, then go on with `bydawn resume`"
+        raise WorkspaceGone(f"the folder {folder} is gone", cause=cause, hint=hint)

@@ -1,0 +1,141 @@
+"""Facts as short words, so that a history reads like a story."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from bydawn.core.facts import (
+    AnyFact,
+    ChecksEnded,
+    Decided,
+    End,
+    Fact,
+    Given,
+    LimitsRaised,
+    LoopCreated,
+    LoopStopped,
+    NoteAdded,
+    PauseRequested,
+    Record,
+    RoundEnded,
+    RoundStarted,
+    RunStarted,
+    StopRequested,
+    TaskReading,
+    Verdict,
+)
+from bydawn.core.loop import CommandCheck, Limits, Loop, Promise
+from bydawn.core.outcome import Outcome
+from bydawn.core.ports import Now
+from bydawn.core.state import LoopState, replay
+
+NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
+MAKE_TEST = CommandCheck(command="make test")
+BORN = LoopCreated(loop="night", uid="u-1", settings="5e77")
+
+
+def a_loop(**settings: Any) -> Loop:
+    """A loop with nothing but a goal, unless something is added."""
+    given = {"id": "night", "uid": "u-1", "workspace": "/w", "created_at": NOON, "prompt": "fix it", "agent": "demo"}
+    return Loop(**{**given, **settings})
+
+
+PROMISED = a_loop()  # with nothing else to go by, the promise decides
+CHECKED = a_loop(checks=(MAKE_TEST,))
+LISTED = a_loop(tasks="TODO.md")
+PROVABLE = a_loop(tasks="TODO.md", checks=(MAKE_TEST,))
+STRICT = a_loop(tasks="TODO.md", checks=(MAKE_TEST,), promise=Promise())
+
+
+def limited(loop: Loop = PROMISED, **limits: Any) -> Loop:
+    """The same loop with other limits."""
+    return a_loop(tasks=loop.tasks, checks=loop.checks, promise=loop.promise, limits=Limits(**limits))
+
+
+def at(elapsed: float = 0.0, *, hours: float = 0.0) -> Now:
+    """So many working seconds into the loop, so many hours after noon on the wall."""
+    return Now(NOON + timedelta(hours=hours), elapsed)
+
+
+def decided(rule: str = "next-round", elapsed: float = 0.0) -> Decided:
+    return Decided(rule=rule, at=NOON, elapsed=elapsed)
+
+
+def todo(open_: int, done: int = 0, problem: str | None = None) -> TaskReading:
+    """A task list with so many boxes open and so many ticked."""
+    ids = tuple(f"task-{number}" for number in range(done + 1, done + open_ + 1))
+    return TaskReading(open=open_, done=done, next=ids[0] if ids else None, open_ids=ids, problem=problem)
+
+
+def run_started(tree: str = "tree-0", **more: Any) -> RunStarted:
+    return RunStarted(run="run-1", pid=4711, boot="b", version="0", tree=tree, **more)
+
+
+def started(number: int, tree: str = "tree-0", **more: Any) -> RoundStarted:
+    more = {"decided": decided(), **more}
+    return RoundStarted(round=number, agent="demo", cookie=f"u-1.{number}.c0", tree=tree, argv=("demo",), **more)
+
+
+def ended(number: int, outcome: Outcome = Outcome.OK, **more: Any) -> RoundEnded:
+    more = {"detail": "", "tree": f"tree-{number}", "progress": True, "elapsed": 60.0 * number, **more}
+    return RoundEnded(round=number, outcome=outcome, **more)
+
+
+def a_round(number: int, outcome: Outcome = Outcome.OK, **more: Any) -> list[AnyFact]:
+    """A whole turn of the agent; unless told otherwise it went well and changed the tree."""
+    return [started(number), ended(number, outcome, **more)]
+
+
+def idle_round(number: int, tree: str = "tree-0", **more: Any) -> list[AnyFact]:
+    """A turn that changed nothing."""
+    return a_round(number, tree=tree, progress=False, **more)
+
+
+def checked(number: int, *, passed: bool = True, tree: str | None = None, seconds: float = 0.0) -> ChecksEnded:
+    verdict = Verdict(
+        check=MAKE_TEST.name,
+        passed=passed,
+        detail="exit 0" if passed else "exit 2",
+        exit_code=0 if passed else 2,
+        excerpt="" if passed else "FAIL: test_rounding",
+    )
+    tree = f"tree-{number}" if tree is None else tree
+    return ChecksEnded(round=number, tree=tree, verdicts=(verdict,), elapsed=60.0 * number, seconds=seconds)
+
+
+def stopped(end: End, elapsed: float = 0.0) -> LoopStopped:
+    return LoopStopped(end=end, reason="why not", decided=decided("complete", elapsed))
+
+
+def a_note(name: str, text: str = "round half up") -> NoteAdded:
+    return NoteAdded(note=name, text=text, by="ada")
+
+
+def pause(*, now: bool = False, signal: str | None = None) -> PauseRequested:
+    return PauseRequested(by="ada", now=now, signal=signal)
+
+
+def stop(*, now: bool = True) -> StopRequested:
+    return StopRequested(by="ada", now=now)
+
+
+def raised(**limits: Any) -> LimitsRaised:
+    return LimitsRaised(limits=Limits(**limits), by="ada")
+
+
+PROMISE: dict[str, Any] = {"promise": Given.GIVEN, "said": "all done"}
+CRASH_AND_RESTART = run_started  # a run that starts where no stop was recorded: the one before it died
+
+
+def numbered(facts: Iterable[Fact]) -> list[Record]:
+    """Facts with their places in a ledger, a second apart."""
+    return [
+        Record(seq=place, at=NOON + timedelta(seconds=place), fact=cast("AnyFact", fact))
+        for place, fact in enumerate(facts, start=1)
+    ]
+
+
+def after_all(*facts: Fact | Sequence[Fact]) -> LoopState:
+    """The state after a history; a round may stand in it as the list that `a_round` makes."""
+    flat = [each for fact in facts for each in ([fact] if isinstance(fact, Fact) else fact)]
+    return replay(numbered([BORN, *flat]))

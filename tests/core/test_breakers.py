@@ -1,0 +1,112 @@
+"""Which limit ends the loop? Each trips exactly at its limit, in the order a person would ask."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from bydawn.core.breakers import Tripped, limits_of, tripped
+from bydawn.core.facts import End, Fact
+from bydawn.core.loop import Limits, Loop
+from bydawn.core.outcome import Outcome
+from bydawn.core.ports import Now
+from core.facts_made import NOON, PROMISED, a_round, after_all, at, idle_round, limited, raised, run_started
+
+OFF = {"rounds": 0, "no_progress": 0, "agent_failures": 0}
+
+
+def only(**limit: Any) -> Loop:
+    return limited(**{**OFF, **limit})
+
+
+def rounds(count: int, outcome: Outcome = Outcome.OK) -> Sequence[Fact]:
+    return [run_started(), *(fact for number in range(1, count + 1) for fact in a_round(number, outcome))]
+
+
+def idle(count: int) -> Sequence[Fact]:
+    return [run_started(), *(fact for number in range(1, count + 1) for fact in idle_round(number))]
+
+
+# name, the end it leads to, the loop, a history and clock just before the limit, and at it
+TABLE: list[tuple[str, End, Loop, tuple[Sequence[Fact], Now], tuple[Sequence[Fact], Now]]] = [
+    (
+        "agent-failures",
+        End.FAILED,
+        only(agent_failures=3),
+        (rounds(2, Outcome.CRASHED), at()),
+        (rounds(3, Outcome.CRASHED), at()),
+    ),
+    ("no-progress", End.BLOCKED, only(no_progress=5), (idle(4), at()), (idle(5), at())),
+    ("rounds", End.LIMIT, only(rounds=30), (rounds(29), at()), (rounds(30), at())),
+    ("time", End.LIMIT, only(seconds=3600.0), (rounds(1), at(3599.999)), (rounds(1), at(3600.0))),
+    (
+        "until",
+        End.LIMIT,
+        only(until=NOON + timedelta(hours=8)),
+        (rounds(1), at(hours=7.999)),
+        (rounds(1), at(hours=8)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "end", "loop", "before", "reached"), TABLE, ids=[row[0] for row in TABLE])
+def test_a_breaker_trips_at_its_limit_and_not_before(
+    name: str, end: End, loop: Loop, before: tuple[Sequence[Fact], Now], reached: tuple[Sequence[Fact], Now]
+) -> None:
+    assert tripped(loop, after_all(*before[0]), before[1]) is None
+    found = tripped(loop, after_all(*reached[0]), reached[1])
+    assert found is not None
+    assert (found.name, found.end) == (name, end)
+    assert found.reading == found.limit
+
+
+def test_a_breaker_that_is_passed_stays_tripped() -> None:
+    assert tripped(only(rounds=3), after_all(*rounds(7)), at()) == Tripped("rounds", End.LIMIT, 7, 3)
+
+
+def test_zero_and_none_switch_a_breaker_off() -> None:
+    assert tripped(only(), after_all(*rounds(99, Outcome.CRASHED)), at(1e9, hours=1e5)) is None
+    assert tripped(only(seconds=0.0), after_all(*rounds(1)), at(1e9)) is None
+
+
+def test_the_limits_that_nobody_set_are_the_documented_ones() -> None:
+    assert Limits() == Limits(rounds=30, seconds=None, until=None, no_progress=5, agent_failures=3)
+
+
+def test_of_several_that_trip_the_most_telling_is_named() -> None:
+    everything = limited(rounds=1, no_progress=1, agent_failures=1, seconds=1.0, until=NOON)
+    failed = after_all(run_started(rounds_allowed=1), idle_round(1, outcome=Outcome.CRASHED))
+    idle_ = after_all(run_started(rounds_allowed=1), idle_round(1))
+    busy = after_all(run_started(rounds_allowed=1), a_round(1))
+    named = [tripped(everything, state, at(60)) for state in (failed, idle_, busy)]
+    assert [each.name for each in named if each] == ["agent-failures", "no-progress", "rounds"]
+
+
+def test_what_one_run_is_allowed_trips_apart_from_what_the_loop_is() -> None:
+    once = [*rounds(4), run_started(rounds_allowed=1)]
+    assert tripped(PROMISED, after_all(*once), at()) is None
+    assert tripped(PROMISED, after_all(*once, a_round(5)), at()) == Tripped("rounds-this-run", End.LIMIT, 1, 1)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.TRANSIENT, Outcome.LIMITED, Outcome.INTERRUPTED, Outcome.SESSION_LOST])
+def test_what_counts_for_nothing_trips_nothing(outcome: Outcome) -> None:
+    strictest = limited(rounds=1, no_progress=1, agent_failures=1)
+    history = [run_started(rounds_allowed=1), *(fact for n in range(1, 50) for fact in idle_round(n, outcome=outcome))]
+    assert tripped(strictest, after_all(*history), at()) is None
+
+
+@pytest.mark.parametrize("hours", [-8, 8])
+def test_a_wall_clock_that_jumps_changes_no_limit_but_the_one_on_the_wall(hours: int) -> None:
+    loop = limited(rounds=5, seconds=3600.0)
+    assert tripped(loop, after_all(*rounds(4)), at(3599.0, hours=hours)) is None
+    assert tripped(limited(until=NOON + timedelta(hours=1)), after_all(*rounds(1)), at(hours=8)) is not None
+    assert tripped(limited(until=NOON), after_all(*rounds(1)), at(hours=-8)) is None
+
+
+def test_raised_limits_take_the_place_of_the_first_ones() -> None:
+    used_up = rounds(3)
+    assert tripped(limited(rounds=3), after_all(*used_up), at()) is not None
+    assert tripped(limited(rounds=3), after_all(*used_up, raised(rounds=4)), at()) is None
+    assert limits_of(limited(rounds=3), after_all(*used_up, raised(rounds=4), raised(rounds=9))) == Limits(rounds=9)
+    assert limits_of(limited(rounds=3), after_all(*used_up)) == Limits(rounds=3)

@@ -1,0 +1,278 @@
+"""Given what the ledger says, what do we do next? Order is meaning."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from bydawn.core.decide import RULES, Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
+from bydawn.core.facts import End, Fact, Obstructed, TasksRead
+from bydawn.core.loop import Loop
+from bydawn.core.outcome import Outcome
+from bydawn.core.ports import Now
+from core.facts_made import (
+    CHECKED,
+    CRASH_AND_RESTART,
+    LISTED,
+    NOON,
+    PROMISE,
+    PROMISED,
+    PROVABLE,
+    STRICT,
+    a_round,
+    after_all,
+    at,
+    checked,
+    idle_round,
+    limited,
+    pause,
+    raised,
+    run_started,
+    started,
+    stop,
+    stopped,
+    todo,
+)
+
+FULL_DISK = Obstructed(kind="disk", detail="the disk is full")
+RESET = NOON + timedelta(hours=5)
+
+
+def decide(loop: Loop, *facts: Fact | Sequence[Fact], now: Now | None = None) -> Action:
+    """After this history; a minute after noon per round, unless `now` says otherwise."""
+    state = after_all(*facts)
+    return next_action(loop, state, now or at(state.elapsed))
+
+
+# For each rule the shortest story that leads to it: the loop, what happened, what the clocks say.
+STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
+    "interrupted-round": (PROMISED, [run_started(), started(1)], at()),
+    "asked-to-stop": (PROMISED, [run_started(), stop()], at()),
+    "asked-to-pause": (PROMISED, [run_started(), pause()], at()),
+    "obstructed": (PROMISED, [run_started(), FULL_DISK], at()),
+    "checks-due": (CHECKED, [run_started(), *a_round(1)], at(60)),
+    "complete": (CHECKED, [run_started(), *a_round(1), checked(1)], at(60)),
+    "task-file": (LISTED, [run_started(tasks=todo(0, problem="is gone"))], at()),
+    "agent-stop": (PROMISED, [run_started(), *a_round(1, Outcome.AUTH)], at(60)),
+    "agent-failures": (limited(agent_failures=1), [run_started(), *a_round(1, Outcome.CRASHED)], at(60)),
+    "no-progress": (limited(no_progress=1), [run_started(), *idle_round(1)], at(60)),
+    "rounds": (limited(rounds=1), [run_started(), *a_round(1)], at(60)),
+    "rounds-this-run": (PROMISED, [run_started(rounds_allowed=1), *a_round(1)], at(60)),
+    "time": (limited(seconds=60), [run_started(), *a_round(1)], at(60)),
+    "until": (limited(until=NOON), [run_started()], at()),
+    "agent-limit": (PROMISED, [run_started(), *a_round(1, Outcome.LIMITED, wait_until=RESET)], at(60)),
+    "back-off": (PROMISED, [run_started(), *a_round(1, Outcome.TRANSIENT)], at(60)),
+    "next-round": (PROMISED, [run_started()], at()),
+}
+
+
+def test_every_rule_has_a_story_and_every_story_a_rule() -> None:
+    assert set(STORIES) == set(RULES)
+
+
+@pytest.mark.parametrize("rule", STORIES)
+def test_a_story_leads_to_its_rule(rule: str) -> None:
+    loop, facts, now = STORIES[rule]
+    assert next_action(loop, after_all(*facts), now).rule == rule
+
+
+# -- the order of the rules ----------------------------------------------------------------------------------------
+
+
+def test_a_round_that_was_left_open_is_settled_before_anything_else() -> None:
+    assert decide(PROMISED, run_started(), started(3), stop(), FULL_DISK) == Settle(rule="interrupted-round", round=3)
+
+
+def test_stop_now_is_stronger_than_everything_that_could_still_be_done() -> None:
+    finished = [run_started(), *a_round(1), checked(1)]
+    assert decide(CHECKED, *finished, stop()).rule == "asked-to-stop"
+    assert decide(CHECKED, run_started(), a_round(1), pause(now=True)).rule == "asked-to-pause"  # checks are due
+    assert decide(PROMISED, run_started(), FULL_DISK, stop()).rule == "asked-to-stop"
+
+
+def test_a_wish_that_can_wait_lets_the_checks_run_and_the_loop_finish() -> None:
+    for wish in (pause(), stop(now=False)):
+        assert decide(CHECKED, run_started(), a_round(1), wish).rule == "checks-due"
+        assert decide(CHECKED, run_started(), a_round(1), wish, checked(1)).rule == "complete"
+        assert isinstance(decide(CHECKED, run_started(), a_round(1), wish, checked(1, passed=False)), Stop | Pause)
+
+
+def test_a_wish_is_stronger_than_a_breaker_a_wait_and_the_next_round() -> None:
+    broke = [run_started(), *idle_round(1)]
+    waits = [run_started(), *a_round(1, Outcome.TRANSIENT)]
+    for wish, rule in ((pause(), "asked-to-pause"), (stop(now=False), "asked-to-stop")):
+        assert decide(limited(no_progress=1), *broke, wish).rule == rule
+        assert decide(PROMISED, *waits, wish).rule == rule
+        assert decide(PROMISED, run_started(), wish).rule == rule
+
+
+def test_who_asks_for_both_gets_the_stop() -> None:
+    for wishes in ([pause(), stop(now=False)], [stop(now=False), pause(now=True)], [pause(now=True), stop()]):
+        assert decide(PROMISED, run_started(), *wishes).rule == "asked-to-stop"
+
+
+def test_the_answer_names_who_asked() -> None:
+    assert decide(PROMISED, run_started(), stop()) == Stop(
+        rule="asked-to-stop", end=End.STOPPED, reason="asked by ada", by="ada"
+    )
+    assert decide(PROMISED, run_started(), pause(signal="SIGINT")) == Pause(
+        rule="asked-to-pause", reason="paused by SIGINT", by="SIGINT"
+    )
+
+
+def test_an_obstacle_is_a_reason_not_to_run_checks_either() -> None:
+    action = decide(CHECKED, run_started(), a_round(1), FULL_DISK)
+    assert action == Stop(rule="obstructed", end=End.BLOCKED, reason="the disk is full", evidence=("disk",))
+
+
+LAST_ROUND = {
+    "rounds": limited(CHECKED, rounds=1),
+    "no-progress": limited(CHECKED, no_progress=1),
+    "agent-failures": limited(CHECKED, agent_failures=1),
+    "time": limited(CHECKED, seconds=1.0),
+    "until": limited(CHECKED, until=NOON),
+}
+
+
+@pytest.mark.parametrize("breaker", LAST_ROUND)
+def test_a_loop_that_finishes_on_its_last_breath_is_complete(breaker: str) -> None:
+    # One round went well long ago; the last one crashes, changes nothing, and all the same the checks are green now.
+    history = [run_started(), *a_round(1), checked(1, passed=False)]
+    history += [*idle_round(2, tree="tree-1", outcome=Outcome.CRASHED)]
+    loop = LAST_ROUND[breaker]
+    assert decide(loop, *history).rule == "checks-due"
+    assert decide(loop, *history, checked(2, tree="tree-1")).rule == "complete"
+    assert decide(loop, *history, checked(2, tree="tree-1", passed=False)).rule != "complete"
+
+
+# -- completion ----------------------------------------------------------------------------------------------------
+
+
+def test_a_promise_without_passing_checks_is_not_believed() -> None:
+    action = decide(STRICT, run_started(), a_round(1, tasks=todo(0, 1), **PROMISE), checked(1, passed=False))
+    assert action == StartRound(rule="next-round", round=2)
+
+
+def test_a_finished_loop_says_what_proves_it() -> None:
+    action = decide(STRICT, run_started(), a_round(1, tasks=todo(0, 3), **PROMISE), checked(1))
+    assert action == Stop(
+        rule="complete",
+        end=End.COMPLETE,
+        reason="tasks and checks and promise",
+        evidence=("TODO.md: 3 of 3 tasks done", "make test: passed", "the promise was given in round 1"),
+    )
+
+
+def test_without_checks_the_good_end_is_called_unverified() -> None:
+    action = decide(PROMISED, run_started(), a_round(1, **PROMISE))
+    assert isinstance(action, Stop)
+    assert action.end is End.UNVERIFIED
+
+
+def test_a_proven_tree_is_not_proven_again() -> None:
+    history = [run_started(tasks=todo(1)), *a_round(1), checked(1), *idle_round(2, tree="tree-1")]
+    assert decide(STRICT, *history).rule == "next-round"
+    assert decide(STRICT, *history, a_round(3)).rule == "checks-due"
+
+
+def test_a_check_that_failed_is_asked_again_after_each_round_even_on_the_same_tree() -> None:
+    history = [run_started(), *a_round(1), checked(1, passed=False)]
+    assert decide(CHECKED, *history).rule == "next-round"  # but not twice after one round
+    assert decide(CHECKED, *history, idle_round(2, tree="tree-1")).rule == "checks-due"
+    assert decide(CHECKED, *history, idle_round(2, tree="tree-1"), checked(2, tree="tree-1")).rule == "complete"
+
+
+def test_a_tree_that_a_person_repaired_is_checked_before_the_agent_is_asked_again() -> None:
+    red = [run_started(), *a_round(1, **PROMISE), checked(1, passed=False), stopped(End.LIMIT)]
+    assert decide(CHECKED, *red, run_started("repaired")) == RunChecks(rule="checks-due", round=1)
+    assert decide(CHECKED, *red, run_started("repaired"), checked(1, tree="repaired")).rule == "complete"
+
+
+def test_a_loop_whose_list_is_done_at_the_start_runs_its_checks_and_no_round() -> None:
+    all_done = run_started(tasks=todo(0, done=3))
+    assert decide(PROVABLE, all_done) == RunChecks(rule="checks-due", round=0)
+    assert decide(PROVABLE, all_done, checked(0)).rule == "complete"
+    assert decide(PROVABLE, all_done, checked(0, passed=False)) == StartRound(rule="next-round", round=1)
+    assert decide(LISTED, all_done).rule == "complete"
+    assert decide(STRICT, all_done).rule == "next-round"  # nobody has given the promise yet
+
+
+def test_checks_that_are_green_before_anybody_worked_prove_nothing() -> None:
+    assert decide(CHECKED, run_started()) == StartRound(rule="next-round", round=1)
+    crashed = [run_started(), *a_round(1, Outcome.CRASHED), checked(1)]
+    assert decide(CHECKED, *crashed, now=at(999)).rule == "next-round"
+
+
+def test_a_box_that_a_person_ticks_between_two_rounds_can_end_the_loop() -> None:
+    history = [run_started(tasks=todo(2)), *a_round(1, tasks=todo(1, 1)), TasksRead(tasks=todo(0, 2), tree="edited")]
+    assert decide(LISTED, *history).rule == "complete"
+    assert decide(PROVABLE, *history).rule == "checks-due"
+
+
+@pytest.mark.parametrize("problem", ["is gone", "lost 1 open task: vanished without being ticked"])
+def test_a_list_with_a_problem_is_never_an_empty_list(problem: str) -> None:
+    action = decide(LISTED, run_started(tasks=todo(1)), a_round(1, tasks=todo(0, 1, problem)))
+    assert action == Stop(rule="task-file", end=End.BLOCKED, reason=f"TODO.md {problem}")
+
+
+def test_the_next_round_takes_the_next_number_and_the_next_task() -> None:
+    history = [run_started(tasks=todo(2)), *a_round(1, Outcome.INTERRUPTED), CRASH_AND_RESTART(tasks=todo(2))]
+    assert decide(LISTED, *history) == StartRound(rule="next-round", round=2, task="task-1")
+
+
+# -- a run after each end ------------------------------------------------------------------------------------------
+
+GOES_ON = [End.BLOCKED, End.CHECKPOINT, End.FAILED, End.PAUSED, End.STOPPED, End.LIMIT]
+
+
+@pytest.mark.parametrize("end", GOES_ON)
+def test_a_loop_that_stood_still_goes_on_with_the_next_round(end: End) -> None:
+    troubled = [run_started(), *idle_round(1, outcome=Outcome.CRASHED), stop(), stopped(end, elapsed=99.0)]
+    assert decide(limited(agent_failures=1, no_progress=1), *troubled, run_started()) == StartRound(
+        rule="next-round", round=2
+    )
+
+
+@pytest.mark.parametrize("outcome", [*Outcome])
+def test_whatever_an_outcome_ended_a_person_can_resume(outcome: Outcome) -> None:
+    strictest = limited(agent_failures=1, no_progress=1)
+    resumed = [run_started(), *idle_round(1, outcome=outcome), stopped(End.FAILED, elapsed=9999.0), run_started()]
+    assert decide(strictest, *resumed).rule == "next-round"
+
+
+def test_a_complete_loop_that_is_run_again_is_complete_again_for_nothing() -> None:
+    complete = [run_started(), *a_round(1), checked(1), stopped(End.COMPLETE)]
+    assert decide(CHECKED, *complete, run_started("tree-1")).rule == "complete"
+    assert decide(CHECKED, *complete, run_started("edited")).rule == "checks-due"
+
+
+def test_a_used_up_budget_stays_used_up_until_it_is_raised() -> None:
+    used_up = [run_started(), *a_round(1), stopped(End.LIMIT)]
+    assert decide(limited(rounds=1), *used_up, run_started()).rule == "rounds"
+    assert decide(limited(rounds=1), *used_up, raised(rounds=2), run_started()).rule == "next-round"
+
+
+def test_a_crash_is_no_way_around_a_breaker() -> None:
+    tripped = [run_started(), *idle_round(1), CRASH_AND_RESTART()]
+    assert decide(limited(no_progress=1), *tripped).rule == "no-progress"
+    assert decide(PROMISED, run_started(), a_round(1, Outcome.AUTH), CRASH_AND_RESTART()).rule == "agent-stop"
+
+
+def test_auth_and_config_stop_at_once_and_say_why() -> None:
+    for outcome in (Outcome.AUTH, Outcome.CONFIG):
+        action = decide(PROMISED, run_started(), a_round(1, outcome, detail="run `codex login`"))
+        assert action == Stop(rule="agent-stop", end=End.FAILED, reason="run `codex login`", evidence=(outcome.value,))
+
+
+def test_a_refusal_stops_the_loop_only_where_it_kept_the_round_from_getting_anywhere() -> None:
+    assert decide(PROMISED, run_started(), a_round(1, Outcome.DENIED)).rule == "next-round"
+    action = decide(PROMISED, run_started(), idle_round(1, outcome=Outcome.DENIED, detail="may not write"))
+    assert action == Stop(rule="agent-stop", end=End.FAILED, reason="may not write", evidence=("denied",))
+
+
+def test_one_more_run_of_one_round_ends_after_one_that_counts() -> None:
+    once = [run_started(rounds_allowed=1), *a_round(1, Outcome.TRANSIENT)]
+    assert isinstance(decide(PROMISED, *once), Wait)
+    action = decide(PROMISED, *once, a_round(2))
+    assert isinstance(action, Stop)
+    assert (action.rule, action.end, action.reason) == ("rounds-this-run", End.LIMIT, "this run was allowed 1 round")

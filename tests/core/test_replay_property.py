@@ -1,0 +1,108 @@
+"""For any list of facts, in any order and however odd: there is one next action, and it is always the same."""
+
+from typing import get_args
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bydawn.core import completion
+from bydawn.core.decide import RULES, Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
+from bydawn.core.facts import FINISHED, AnyFact, LoopStopped, PauseRequested, RunStarted, StopRequested
+from bydawn.core.loop import Loop
+from bydawn.core.ports import Now
+from bydawn.core.prompt import compose
+from bydawn.core.state import LoopState, after, replay
+from core.facts_any import CLOCKS, FACTS, HISTORIES, LOOPS
+from core.facts_made import numbered
+
+MANY = settings(max_examples=400, deadline=None)
+
+
+@MANY
+@given(LOOPS, HISTORIES, CLOCKS)
+def test_there_is_always_a_next_action_and_it_names_a_rule_that_exists(
+    loop: Loop, facts: list[AnyFact], now: Now
+) -> None:
+    action = next_action(loop, replay(numbered(facts)), now)
+    assert isinstance(action, get_args(Action))
+    assert action.rule in RULES
+
+
+@MANY
+@given(LOOPS, HISTORIES, CLOCKS)
+def test_the_same_facts_and_the_same_clock_lead_to_the_same_action(loop: Loop, facts: list[AnyFact], now: Now) -> None:
+    once = next_action(loop, replay(numbered(facts)), now)
+    assert next_action(loop, replay(numbered(facts)), now) == once
+
+
+@MANY
+@given(HISTORIES, st.integers(0, 12))
+def test_a_beginning_and_then_the_rest_is_the_same_as_all_of_it(facts: list[AnyFact], cut: int) -> None:
+    records = numbered(facts)
+    assert replay(records[cut:], replay(records[:cut])) == replay(records)
+
+
+@MANY
+@given(LOOPS, HISTORIES, CLOCKS)
+def test_no_action_contradicts_what_it_was_decided_from(loop: Loop, facts: list[AnyFact], now: Now) -> None:
+    state = replay(numbered(facts))
+    missing = completion.missing(loop, state)
+    match next_action(loop, state, now):
+        case Settle(round=number):
+            assert state.open_round is not None
+            assert number == state.open_round.round
+        case Stop(end=end):
+            assert end not in FINISHED or not missing
+        case Pause():
+            assert state.pause
+        case RunChecks():
+            assert loop.checks
+            assert not state.checks_passed
+        case Wait(seconds=seconds):
+            assert seconds > 0  # or the loop would turn on the spot
+            assert missing
+        case StartRound(round=number):
+            assert number == state.round + 1
+            assert missing
+            assert not (state.stop or state.pause or state.obstructed or state.open_round)
+
+
+@MANY
+@given(LOOPS, HISTORIES, FACTS, CLOCKS)
+def test_once_somebody_has_asked_no_round_starts_and_nothing_waits_before_the_next_run(
+    loop: Loop, facts: list[AnyFact], wish: AnyFact, now: Now
+) -> None:
+    if not isinstance(wish, StopRequested | PauseRequested):
+        wish = StopRequested(by="ada", now=False)
+    later = [fact for fact in facts if not isinstance(fact, RunStarted)]
+    action = next_action(loop, replay(numbered([*facts, wish, *later])), now)
+    assert not isinstance(action, StartRound | Wait)
+
+
+@MANY
+@given(HISTORIES)
+def test_what_only_grows_never_shrinks(facts: list[AnyFact]) -> None:
+    state = LoopState()
+    for record in numbered(facts):
+        later = after(state, record)
+        for name in ("seq", "runs", "rounds", "ok_rounds"):
+            assert getattr(later, name) >= getattr(state, name), name
+        assert later.trees[: len(state.trees)] == state.trees
+        assert min(later.failures_in_a_row, later.blips_in_a_row, later.rounds_without_progress) >= 0
+        state = later
+
+
+@MANY
+@given(LOOPS, HISTORIES)
+def test_every_history_has_a_prompt_that_can_be_written_down(loop: Loop, facts: list[AnyFact]) -> None:
+    state = replay(numbered(facts))
+    assert compose(loop, state, state.round + 1, "f3nc3").encode()
+
+
+@MANY
+@given(HISTORIES)
+def test_a_loop_stands_still_exactly_until_its_next_run(facts: list[AnyFact]) -> None:
+    standing = False
+    for fact in facts:
+        standing = isinstance(fact, LoopStopped) or (standing and not isinstance(fact, RunStarted))
+    assert (replay(numbered(facts)).stopped is not None) == standing

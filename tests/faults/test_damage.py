@@ -1,0 +1,296 @@
+"""Files that were cut, garbled, edited or deleted: refused or mended as said, never guessed (FAULTS 3, 27-33)."""
+
+import json
+import shutil
+import zlib
+from collections.abc import Callable
+
+import pytest
+
+from bydawn.ledger import Damaged, Future, LoopLedger, read
+from story import HANG, OK, Home, is_error, said, tree_of
+
+GOAL = ("-t", "TODO.md", "-k", "test -e 1.txt")
+Mutation = Callable[[list[bytes], int], list[bytes]]
+
+
+@pytest.fixture
+def loop(home: Home) -> Home:
+    """One of three tasks is done; the loop stands still. Its ledger has six lines."""
+    home.tasks(3)
+    assert home.run(the_agent(home), *GOAL, "--once").code == 4
+    assert len(home.facts()) == 6
+    return home
+
+
+def the_agent(home: Home) -> str:
+    return home.each_task({"write": {"path": "{n}.txt", "text": "{task}\n"}})
+
+
+# -- a torn last line: FAULTS 28 ---------------------------------------------------------------------------------------
+
+
+def test_a_last_line_that_was_cut_at_any_byte_is_set_aside_and_all_others_are_believed(loop: Home) -> None:
+    path, whole = loop.folder() / "ledger.jsonl", lines_of(loop)
+    for cut in range(1, len(whole[-1])):
+        path.write_bytes(b"".join(whole)[:-cut])
+        warnings: list[str] = []
+        ledger = LoopLedger(loop.folder(), warnings.append)
+        ledger.close()
+        assert ledger.state.seq == 5
+        assert path.read_bytes() == b"".join(whole[:-1])
+        assert (loop.folder() / "ledger.6.torn").read_bytes() == whole[-1][:-cut]
+        assert "ledger.6.torn" in warnings[-1]
+
+
+@pytest.mark.parametrize("cut", [1, 100, 250])
+def test_the_command_says_that_a_record_was_torn_and_goes_on(loop: Home, cut: int) -> None:
+    data = b"".join(lines_of(loop))
+    (loop.folder() / "ledger.jsonl").write_bytes(data[:-cut])
+    ended = loop.bydawn("resume", "--plain")
+    assert ended.code == 0
+    assert "half a record" in ended.out
+    assert "ledger.6.torn" in ended.out
+    assert loop.facts("ledger.repaired")[0]["data"]["kept_in"] == "ledger.6.torn"
+    assert b"".join(lines_of(loop)).startswith(data[: data[:-cut].rfind(b"\n") + 1])
+
+
+# -- damage in the middle: FAULTS 29, 30 -------------------------------------------------------------------------------
+
+
+def garbage(lines: list[bytes], at: int) -> list[bytes]:
+    return [*lines[:at], b"no record at all\n", *lines[at + 1 :]]
+
+
+def zeros(lines: list[bytes], at: int) -> list[bytes]:
+    return [*lines[:at], bytes(len(lines[at]) - 1) + b"\n", *lines[at + 1 :]]
+
+
+def a_line_twice(lines: list[bytes], at: int) -> list[bytes]:
+    return [*lines[:at], lines[at - 1], *lines[at:]]
+
+
+def a_line_missing(lines: list[bytes], at: int) -> list[bytes]:
+    return [*lines[:at], *lines[at + 1 :]]
+
+
+def a_flipped_bit(lines: list[bytes], at: int) -> list[bytes]:
+    middle = len(lines[at]) // 2
+    return [
+        *lines[:at],
+        lines[at][:middle] + bytes([lines[at][middle] ^ 1]) + lines[at][middle + 1 :],
+        *lines[at + 1 :],
+    ]
+
+
+@pytest.mark.parametrize("damage", [garbage, zeros, a_line_twice, a_line_missing, a_flipped_bit])
+def test_a_damaged_ledger_is_refused_mended_on_demand_and_then_goes_on(loop: Home, damage: Mutation) -> None:
+    good = lines_of(loop)
+    bad = damage(good, 3)
+    put(loop, bad)
+    for command in (("resume", "--plain"), ("run", "do it", "-a", the_agent_of(loop), *GOAL, "--plain")):
+        refused(loop, *command, line=4)
+    assert loop.status()["state"] == "damaged"
+    assert f"damaged at line {4}" in loop.bydawn("doctor").out
+
+    mended = loop.bydawn("doctor", "--repair", "repo")
+    [quarantine] = loop.folder().glob("*.quarantine")
+    assert mended.code == 0
+    assert str(quarantine) in mended.out
+    assert quarantine.read_bytes() == b"".join(bad[3:])
+    assert lines_of(loop)[:3] == good[:3]
+    assert loop.bydawn("doctor").code == 0
+    goes_on(loop)
+
+
+@pytest.mark.parametrize("line", range(1, 7))
+def test_a_ledger_can_be_mended_whichever_line_is_damaged(loop: Home, line: int) -> None:
+    put(loop, garbage(lines_of(loop), line - 1))
+    refused(loop, "resume", "--plain", line=line)
+    assert loop.bydawn("doctor", "--repair", "repo").code == 0
+    goes_on(loop)
+
+
+def test_a_round_after_a_repair_does_not_take_an_old_reply_for_its_own(home: Home) -> None:
+    """What was quarantined may have been the record of a round whose folder is still there."""
+    home.tasks(2)
+    agent = home.rounds([{"write": {"path": "1.txt", "text": "x"}}, {"result": {"text": "the old reply"}}], [OK])
+    assert home.run(agent, *GOAL, "--once").code == 4
+    put(home, garbage(lines_of(home), 2))
+    assert home.bydawn("doctor", "--repair", "repo").code == 0
+    home.bydawn("resume", "--once", "--plain")
+    assert [ended["said"] for ended in home.rounds_ended()] != ["the old reply"]
+    assert [ended["round"] for ended in home.rounds_ended()] == [2], "the number of a round is never used again"
+
+
+def test_doctor_reads_every_line_even_those_that_the_snapshot_covers(loop: Home) -> None:
+    (loop.folder() / "ledger.jsonl").write_bytes(b"".join(garbage(lines_of(loop), 3)))
+    found = loop.bydawn("doctor")
+    assert found.code == 1
+    assert "damaged at line 4" in found.out
+
+
+def test_no_flipped_bit_anywhere_makes_another_fact_of_a_fact(loop: Home) -> None:
+    path, data = loop.folder() / "ledger.jsonl", b"".join(lines_of(loop))
+    facts = [record for record, _ in read(path)]
+    for place in range(len(data)):
+        flipped = data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :]
+        path.write_bytes(flipped)
+        believed = []
+        try:
+            believed += [record for record, _ in read(path)]
+        except (Damaged, Future):
+            continue
+        assert believed == facts[:-1]
+        assert place == len(data) - 1, "only the last newline can be missed: it makes a torn line"
+
+
+# -- a ledger of the future: FAULTS 33 ---------------------------------------------------------------------------------
+
+
+def test_a_ledger_of_a_newer_bydawn_can_be_seen_but_neither_run_nor_mended(loop: Home) -> None:
+    def newer(line: bytes) -> bytes:
+        body = line.replace(b'"v":1', b'"v":2', 1)[: -len(b',"crc":"00000000"}\n')]
+        return body + b',"crc":"%08x"}\n' % zlib.crc32(body)
+
+    lines = lines_of(loop)
+    put(loop, [*lines[:4], newer(lines[4]), *lines[5:]])
+    before = tree_of(loop.states)
+    for command in (("resume", "--plain"), ("doctor", "--repair", "repo")):
+        ended = loop.bydawn(*command)
+        assert ended.code in (1, 2)
+        assert is_error(ended.err)
+        assert "newer" in ended.err
+        assert "line 5" in ended.err
+        assert "upgrade" in ended.err
+    assert loop.bydawn("status").code == 0
+    assert tree_of(loop.states) == before
+
+
+# -- the snapshot: FAULTS 3, 31, 32 ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("left", [0, 1, 100, -1, "garbage", "another loop's", "ahead"])
+def test_a_snapshot_that_is_no_good_is_rebuilt_from_the_ledger(loop: Home, left: int | str) -> None:
+    path = loop.folder() / "state.json"
+    whole = path.read_bytes()
+    match left:
+        case int():
+            path.write_bytes(whole[:left])
+        case "garbage":
+            path.write_bytes(b"\0" * len(whole))
+        case "another loop's":
+            path.write_bytes(whole.replace(b'"start":', b'"start":1'))
+        case _:  # the ledger was restored from an older backup
+            (loop.folder() / "ledger.jsonl").write_bytes(b"".join(lines_of(loop)[:-2]))
+    (loop.folder() / "state.json.tmp").write_bytes(b"half a snap")
+    ended = loop.bydawn("resume", "--plain")
+    assert ended.code == 0
+    assert "state.json did not match the ledger and is rebuilt" in ended.out
+    assert loop.status()["tasks"] == {"open": 0, "done": 3}
+    assert not (loop.folder() / "state.json.tmp").exists()
+
+
+def test_a_snapshot_that_is_missing_is_made_again_without_a_word(loop: Home) -> None:
+    (loop.folder() / "state.json").unlink()
+    assert loop.status()["round"] == 1
+    goes_on(loop)
+    assert (loop.folder() / "state.json").exists()
+
+
+# -- the lock, the settings, and a birth that was cut short: FAULTS 27, 9 ----------------------------------------------
+
+
+def test_a_lock_that_is_deleted_while_it_is_held_ends_the_loop(home: Home) -> None:
+    wait, gate = home.gate()
+    running = home.start_run(home.rounds([wait, OK], [HANG]))
+    home.await_round(1)
+    (home.folder() / "lock").unlink()
+    gate.touch()
+    ended = said(running)
+    assert ended.code == 3
+    assert "another worker could start" in ended.out
+    assert home.status()["state"] == "blocked"
+    assert home.outcomes() == ["ok"]
+
+
+def test_settings_that_were_changed_behind_the_ledgers_back_are_refused(loop: Home) -> None:
+    path = loop.folder() / "loop.json"
+    path.write_text(path.read_text().replace("do it", "do something else"))
+    before = tree_of(loop.states)
+    ended = loop.bydawn("resume", "--plain")
+    assert ended.code == 1
+    assert is_error(ended.err)
+    assert str(path) in ended.err
+    assert tree_of(loop.states) == before
+
+
+def test_settings_that_cannot_be_read_hide_no_loop(loop: Home) -> None:
+    path = loop.folder() / "loop.json"
+    path.write_text(path.read_text()[:-20])
+    found = loop.bydawn("doctor")
+    assert found.code == 1
+    assert str(path) in found.out + found.err
+    ended = loop.bydawn("run", "do it", "-a", the_agent_of(loop), *GOAL, "--plain")
+    assert ended.code == 1
+    assert is_error(ended.err)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {},
+        {"lock": b""},
+        {"lock": b"", "ledger.jsonl": b"", "reserve": b"\0"},
+        {"lock": b"", "ledger.jsonl": b"", "loop.json.tmp": b"{"},
+        {"lock": b"", "ledger.jsonl": b"", "loop.json": b"as it was"},
+        {"lock": b"", "ledger.jsonl": b'{"v":1,"seq":1,"at', "loop.json": b"as it was"},
+    ],
+    ids=["empty", "lock", "empty ledger", "half settings", "settings", "half a fact"],
+)
+def test_a_loop_that_was_killed_at_its_birth_was_never_there(loop: Home, left: dict[str, bytes]) -> None:
+    folder, agent = loop.folder(), the_agent_of(loop)
+    settings = (folder / "loop.json").read_bytes()
+    shutil.rmtree(folder)
+    folder.mkdir()
+    for name, data in left.items():
+        (folder / name).write_bytes(data if data != b"as it was" else settings)
+
+    assert "No loops yet" in loop.bydawn("status").out
+    assert loop.bydawn("resume", "--plain").code == 2
+    assert loop.run(agent, *GOAL).code == 0
+    assert loop.status()["state"] == "complete"
+
+
+# -- the tools ---------------------------------------------------------------------------------------------------------
+
+
+def lines_of(home: Home) -> list[bytes]:
+    return (home.folder() / "ledger.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def put(home: Home, lines: list[bytes]) -> None:
+    """Another ledger, and no snapshot that would save reading it."""
+    (home.folder() / "ledger.jsonl").write_bytes(b"".join(lines))
+    (home.folder() / "state.json").unlink()
+
+
+def the_agent_of(home: Home) -> str:
+    return str(json.loads((home.folder() / "loop.json").read_text())["agent"])
+
+
+def refused(home: Home, *command: str, line: int) -> None:
+    """File, line and the repair command are named, and nothing is changed."""
+    before = tree_of(home.states)
+    ended = home.bydawn(*command)
+    assert ended.code == 1, ended
+    assert is_error(ended.err)
+    assert str(home.folder() / "ledger.jsonl") in ended.err
+    assert f"line {line}" in ended.err
+    assert "bydawn doctor --repair repo" in ended.err
+    assert tree_of(home.states) == before
+
+
+def goes_on(home: Home) -> None:
+    assert home.bydawn("resume", "--plain").code == 0
+    assert home.status()["tasks"] == {"open": 0, "done": 3}

@@ -1,0 +1,129 @@
+"""Bad input: one message in three parts, the right exit code, nothing on the disk, nothing spent."""
+
+from pathlib import Path
+
+import pytest
+from story import OK, Home
+
+LONG = "a" * 300
+
+
+def everything(home: Home) -> set[str]:
+    return {str(path) for path in home.root.rglob("*") if ".git/" not in str(path)}
+
+
+# arguments · exit code · a word of what · a word of the rest
+TABLE: list[tuple[list[str], int, str, str]] = [
+    (["run", ""], 2, "nothing to do", "empty"),
+    (["run", "   "], 2, "nothing to do", "empty"),
+    (["run"], 2, "nothing to do", "-t TODO.md"),
+    (["run", "x"], 2, "no agent is given", "`demo`"),
+    (["run", "x", "-a", "nope"], 2, "no agent 'nope'", "known are"),
+    (["run", "x", "-a", "dmo"], 2, "no agent 'dmo'", "did you mean `demo`"),
+    (["run", "x", "-a", "cmd:"], 2, "names no program", "cmd:PROGRAM"),
+    (["run", "x", "-a", "cmd:'oops"], 2, "cannot read the command", "quotes"),
+    (["run", "x", "-a", "cmd:no-such-program"], 7, "cannot be started", "on the PATH"),
+    (["run", "x", "-a", "demo:nowhere.json"], 7, "cannot be started", "no script"),
+    (["run", "x", "-a", "demo", "-t", "MISSING.md"], 2, "no task file MISSING.md", "looked in"),
+    (["run", "x", "-a", "demo", "-t", "README.md"], 2, "has no tasks", "- [ ]"),
+    (["run", "x", "-a", "demo", "-t", "."], 2, "is a folder", ""),
+    (["run", "x", "-a", "demo", "-t", "/etc/passwd"], 2, "not in the workspace", ""),
+    (["run", "x", "-a", "demo", "-t", "latin1.md"], 2, "not UTF-8", "offset 2"),
+    (["run", "x", "-a", "demo", "-C", "/no/such/folder"], 2, "no folder", "-C"),
+    (["run", "x", "-a", "demo", "-C", "README.md"], 2, "not a folder", "-C"),
+    (["run", "x", "-a", "demo", "--name", "../x"], 2, "cannot be the name", "--name x"),
+    (["run", "x", "-a", "demo", "--name", ""], 2, "cannot be the name", "--name"),
+    (["run", "x", "-a", "demo", "--name", LONG], 2, "cannot be the name", "63"),
+    (["run", "x", "-a", "demo", "--name", "a..b"], 2, "cannot be the name", ""),
+    (["run", "x", "-a", "demo", "--name", "x.lock"], 2, "cannot be the name", ""),
+    (["run", "x", "-a", "demo", "--name", "a\nb"], 2, "cannot be the name", ""),
+    (["run", "x", "-a", "demo", "-k", " "], 2, "check is empty", "-k"),
+    (["run", "x", "-a", "demo", "--require-text", "README.md"], 2, "names no text", "::"),
+    (["run", "x", "-a", "demo", "--done-when", " "], 2, "promise is empty", ""),
+    (["run", "x", "-a", "demo", "--done-mode", "line"], 2, "needs a text", "--done-when"),
+    (["run", "x", "-a", "demo", "--done-mode", "regex", "--done-when", "("], 2, "not a regular expression", ""),
+    (["run", "x", "-a", "demo", "--for", "soon"], 2, "not a length of time", "--help"),
+    (["run", "x", "-a", "demo", "--for", "0"], 2, "no time to work", ""),
+    (["run", "x", "-a", "demo", "--until", "25:99"], 2, "not a moment", "--help"),
+    (["run", "x", "-a", "demo", "--until", "2001-01-01T00:00"], 2, "has passed already", "--help"),
+    (["run", "x", "-a", "demo", "-n", "-1"], 2, "-1", "--help"),
+    (["run", "x", "-a", "demo", "-n", "many"], 2, "many", "--help"),
+    (["run", "x", "-a", "demo", "--output-limit", "big"], 2, "not a size", "--help"),
+    (["run", "x", "-a", "demo", "--no-such-flag"], 2, "--no-such-flag", "--help"),
+    (["run", "@nowhere.md", "-a", "demo"], 2, "cannot be read", "No such file"),
+    (["run", "x", "y", "-a", "demo"], 2, "unexpected extra argument", "--help"),
+    (["statsu"], 2, "no command 'statsu'", "`bydawn status`"),
+    (["frobnicate"], 2, "no command 'frobnicate'", "--help"),
+    (["show"], 2, "no loop in", "bydawn run"),
+    (["show", "nobody"], 2, "no loop called 'nobody'", "bydawn status"),
+    (["logs", "nobody"], 2, "no loop called", ""),
+    (["why", "nobody"], 2, "no loop called", ""),
+    (["events", "nobody"], 2, "no loop called", ""),
+    (["tell", "nobody", "hello"], 2, "no loop called", ""),
+    (["tell", "nobody"], 2, "TEXT", "--help"),
+    (["pause"], 2, "no loop in", ""),
+    (["stop", "nobody"], 2, "no loop called", ""),
+    (["resume"], 2, "no loop in", ""),
+    (["resume", "--rounds", "few"], 2, "few", "--help"),
+    (["doctor", "--repair", "nobody"], 2, "no loop called", ""),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "what", "rest"), TABLE, ids=lambda value: str(value)[:60])
+def test_bad_input_changes_nothing_and_says_what_to_do(
+    home: Home, arguments: list[str], code: int, what: str, rest: str
+) -> None:
+    (home.repo / "latin1.md").write_bytes(b"- \xe9\n")
+    before = everything(home)
+    said = home.bydawn(*arguments)
+    assert said.code == code
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert what in said.err.splitlines()[0]
+    assert rest in said.err
+    assert "Traceback" not in said.err
+    assert everything(home) == before
+
+
+def test_another_prompt_for_an_unfinished_loop_is_refused_and_the_way_out_is_named(home: Home) -> None:
+    agent = home.rounds([OK])
+    assert home.run(agent, "--once").code == 4
+    ledger = (home.folder() / "ledger.jsonl").read_bytes()
+    said = home.bydawn("run", "something else", "-a", agent)
+    assert said.code == 2
+    assert "another prompt" in said.err
+    assert "bydawn resume repo" in said.err
+    assert "--new" in said.err
+    assert (home.folder() / "ledger.jsonl").read_bytes() == ledger
+
+
+def test_other_settings_for_an_unfinished_loop_are_refused_by_name(home: Home) -> None:
+    agent = home.rounds([OK])
+    home.run(agent, "--once")
+    said = home.run(agent, "-k", "true", "-n", "7")
+    assert said.code == 2
+    assert "checks, limits" in said.err
+
+
+def test_names_that_differ_only_in_case_are_one_name(home: Home) -> None:
+    agent = home.rounds([OK])
+    assert home.run(agent, "--name", "Night", "--once").code == 4
+    assert home.run(agent, "--name", "night", "--once").code == 4
+    assert len(home.facts("run.started", "Night")) == 2
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_and_no_traceback(home: Home) -> None:
+    (home.root / "file").write_text("in the way")
+    said = home.run(home.rounds([OK]), "--state-dir", str(home.root / "file" / "below"))
+    assert said.code == 1
+    assert said.err.startswith("error: ")
+    assert "Traceback" not in said.err
+
+
+def test_without_any_home_it_asks_for_a_state_folder(home: Home, tmp_path: Path) -> None:
+    del home.env["HOME"], home.env["XDG_STATE_HOME"]
+    said = home.run(home.rounds([OK]))
+    assert said.code == 2
+    assert "--state-dir" in said.err
+    assert home.run(home.rounds([OK]), "--once", "--state-dir", str(tmp_path / "states")).code == 4
+    assert [*(tmp_path / "states/loops").glob("*/repo/ledger.jsonl")]

@@ -1,0 +1,185 @@
+"""Looking at loops: the same words for people and for programs, computed from the ledger at the moment of asking."""
+
+import json
+from typing import Any
+
+import pytest
+from story import DONE, HANG, OK, Home, said, wait_for
+
+STATUS_KEYS = {
+    "loop", "workspace", "state", "reason", "round", "rounds_limit", "tasks", "agent", "alive", "last_output_age_s",
+    "updated_at",
+}  # fmt: skip
+
+
+def data(home: Home, *arguments: str) -> dict[str, Any]:
+    return dict(json.loads(home.bydawn(*arguments, "--json").out))
+
+
+def test_bydawn_alone_shows_the_loops_and_starts_nothing(home: Home) -> None:
+    assert "No loops yet" in home.bydawn().out
+    assert not home.states.exists()
+    home.run(home.rounds([DONE]))
+    assert "unverified" in home.bydawn().out
+    assert len(home.facts("run.started")) == 1
+
+
+def test_every_read_command_has_json_with_a_schema_number(home: Home) -> None:
+    home.run(home.rounds([DONE]))
+    for command in (["status"], ["show"], ["why"], ["doctor"], ["version"]):
+        assert data(home, *command)["schema"] == 1
+    for command in (["events"], ["logs"]):
+        rows = [json.loads(line) for line in home.bydawn(*command, "--json").out.splitlines()]
+        assert rows == [] or {row["schema"] for row in rows} == {1}
+
+
+def test_status_has_the_promised_fields(home: Home) -> None:
+    home.tasks(2)
+    home.run(home.each_task(), "-t", "TODO.md", "-k", "true", "--once")
+    loop = home.status()
+    assert set(loop) == STATUS_KEYS
+    assert loop["tasks"] == {"open": 1, "done": 1}
+    assert (loop["state"], loop["round"], loop["rounds_limit"], loop["alive"]) == ("limit", 1, 30, False)
+
+
+def test_show_names_what_is_missing_and_every_round(home: Home) -> None:
+    home.tasks(2)
+    home.run(home.each_task({"write": {"path": "f{n}", "text": "x"}}), "-t", "TODO.md", "-k", "false", "--once")
+    shown = home.show()
+    assert shown["missing"] == ["tasks", "checks"]
+    [row] = shown["rounds"]
+    assert row["outcome"] == "ok"
+    assert row["files_changed"] == {"added": 1, "modified": 1, "deleted": 0, "paths": ["TODO.md", "f1"]}
+    assert row["closed"] == ["task 1"]
+    assert row["verdicts"][0]["passed"] is False
+    assert row["seconds"] > 0
+    assert row["usage"] is None
+    text = home.bydawn("show").out
+    assert "1 task is open in TODO.md" in text
+    assert "Next" in text
+    assert "task 1" in home.bydawn("show", "--round", "1").out
+    assert "has no round 9" in home.bydawn("show", "--round", "9").err
+
+
+def test_a_running_loop_is_alive_and_its_last_output_has_an_age(home: Home) -> None:
+    process = home.start_run(home.rounds([{"say": "hello"}, HANG]))
+    home.await_round(1)
+    loop = home.status()
+    assert (loop["state"], loop["alive"]) == ("running", True)
+    assert 0 <= loop["last_output_age_s"] < 30
+    assert "alive, last output" in home.bydawn().out
+    assert home.bydawn("stop").code == 0
+    assert said(process).code == 130
+
+
+def test_a_loop_whose_worker_was_killed_reads_crashed_never_running(home: Home) -> None:
+    process = home.start_run(home.rounds([HANG]))
+    wait_for(lambda: home.has_loop() and home.facts("round.started"))
+    process.kill()
+    wait_for(lambda: home.status()["alive"] is False)
+    # the worker noticed the death of its guardian and paused; it never claims to be running
+    assert home.status()["state"] in ("paused", "crashed")
+
+
+def test_logs_are_readable_and_can_be_cut_to_their_end(home: Home) -> None:
+    steps = [{"say": f"line {number}"} for number in range(1, 6)]
+    home.run(home.rounds([{"activity": "editing a.py"}, *steps, DONE]))
+    assert home.bydawn("logs").out.splitlines() == ["  · editing a.py", *(f"line {n}" for n in range(1, 6))]
+    assert "line 5" in home.bydawn("logs", "--tail", "3").out
+    assert "line 1" not in home.bydawn("logs", "--tail", "3").out
+
+
+def test_logs_follow_a_loop_through_its_rounds_until_it_stops(home: Home) -> None:
+    gate, opened = home.gate()
+    agent = home.rounds([{"say": "first"}, gate, OK], [{"say": "second"}, DONE])
+    process = home.start_run(agent)
+    home.await_round(1)
+    follower = home.start("logs", "-f")
+    assert follower.stdout is not None
+    assert follower.stdout.readline() == "first\n"
+    opened.touch()
+    assert said(process).code == 0
+    assert said(follower).out.splitlines()[-1] == "second"
+
+
+def test_escapes_in_what_an_agent_says_reach_no_terminal(home: Home) -> None:
+    home.run(home.rounds([{"say": "\x1b]0;owned\x07\x1b[31mred\x1b[0m \u202eback"}, DONE]))
+    out = home.bydawn("logs").out
+    assert "\x1b" not in out
+    assert "red back" in out
+
+
+def test_events_are_the_ledger_in_order(home: Home) -> None:
+    home.run(home.rounds([DONE]))
+    rows = [json.loads(line) for line in home.bydawn("events", "--json").out.splitlines()]
+    assert [row["type"] for row in rows] == [fact["type"] for fact in home.facts()]
+    assert [row["seq"] for row in rows] == [*range(1, len(rows) + 1)]
+
+
+@pytest.mark.parametrize(
+    ("options", "rounds", "rule"),
+    [
+        ([], [[DONE]], "complete"),
+        (["-n", "2", "--max-no-change", "0"], [[OK]], "rounds"),
+        (["--once"], [[OK]], "rounds-this-run"),
+        (["--max-no-change", "2"], [[OK]], "no-progress"),
+        (["--max-failures", "1"], [[{"exit": 3}]], "agent-failures"),
+        (["--for", "0.01s"], [[OK]], "time"),
+        ([], [[{"result": {"outcome": "auth", "text": "log in first"}}]], "agent-stop"),
+        (["-t", "TODO.md"], [[{"delete": "TODO.md"}, OK]], "task-file"),
+    ],
+)
+def test_why_names_the_very_rule_that_the_engine_used(
+    home: Home, options: list[str], rounds: list[list[dict[str, Any]]], rule: str
+) -> None:
+    home.tasks(2)
+    home.run(home.rounds(*rounds), *options)
+    [stopped] = home.facts("loop.stopped")
+    reason = data(home, "why")
+    assert reason["rule"] == stopped["data"]["decided"]["rule"] == rule
+    assert reason["agrees"] is True
+    assert reason["meaning"]
+    assert rule in home.bydawn("why").out
+
+
+def test_doctor_verifies_every_line_and_exits_with_what_it_found(home: Home) -> None:
+    home.run(home.rounds([DONE]))
+    assert home.bydawn("doctor").code == 0
+    ledger = home.folder() / "ledger.jsonl"
+    ledger.write_bytes(ledger.read_bytes().replace(b'"round":1', b'"round":7', 1))
+    said = home.bydawn("doctor")
+    assert said.code == 1
+    assert "doctor --repair repo" in said.out
+    (home.folder() / "state.json").unlink()  # a look goes by the snapshot and the tail; without it, by every line
+    assert home.status()["state"] == "damaged"
+
+
+def test_exit_code_of_status_is_the_states_only_when_asked(home: Home) -> None:
+    home.run(home.rounds([OK]), "--max-no-change", "1")
+    assert home.bydawn("status").code == 0
+    assert home.bydawn("status", "--exit-code").code == 3
+
+
+def test_a_loop_is_found_by_name_from_anywhere_and_by_folder_when_names_clash(home: Home) -> None:
+    other = home.root / "other"
+    other.mkdir()
+    agent = home.rounds([DONE])
+    home.run(agent, "--name", "night")
+    assert home.bydawn("show", "night", "-C", str(other)).code == 0
+    home.bydawn("run", "x", "-a", agent, "--name", "night", "-C", str(other), "--plain")
+    third = home.root / "third"
+    third.mkdir()
+    said = home.bydawn("show", "night", "-C", str(third))
+    assert said.code == 2
+    assert "night@repo" in said.err
+    assert home.bydawn("show", "night@other", "-C", str(third)).code == 0
+
+
+def test_rows_fit_into_48_columns_and_carry_no_colour_when_asked(home: Home) -> None:
+    home.tasks(3)
+    agent = home.each_task({"write": {"path": "f{n}", "text": "x"}})
+    run = home.bydawn("run", "do it", "-a", agent, "-t", "TODO.md", "-k", "true", COLUMNS="48", NO_COLOR="1")
+    looks = [home.bydawn(*each, COLUMNS="48", NO_COLOR="1") for each in (["status"], ["show"], ["why"], ["--help"])]
+    rows = [line for said in (run, *looks) for line in said.out.splitlines() if str(home.root) not in line]
+    assert "\x1b" not in "".join(rows)
+    assert [line for line in rows if len(line) > 48 and "└" not in line] == []

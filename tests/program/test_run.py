@@ -1,0 +1,185 @@
+"""The installed command, from a prompt to an end."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+from story import DONE, OK, Home
+
+GIVEN = "<promise>TASK_COMPLETE</promise>"
+
+
+def test_with_nothing_else_the_promise_is_required_and_the_end_is_unverified(home: Home) -> None:
+    said = home.run(home.rounds([OK], [DONE]))
+    assert said.code == 0
+    assert home.status()["state"] == "unverified"
+    assert home.outcomes() == ["ok", "ok"]
+    assert "nothing but the agent's word was proven" in said.out
+
+
+def test_with_checks_the_promise_is_required_only_if_asked_for(home: Home) -> None:
+    agent = home.rounds([{"write": {"path": "made", "text": "x"}}, OK])
+    assert home.run(agent, "-k", "test -e made").code == 0
+    assert home.status()["state"] == "complete"
+    asked = home.rounds([{"write": {"path": "again", "text": "x"}}, OK], [DONE])
+    assert home.run(asked, "-k", "test -e again", "--done-when", "TASK_COMPLETE").code == 0
+    assert home.outcomes("repo-2") == ["ok", "ok"]
+
+
+def test_a_promise_is_not_believed_while_a_check_fails_and_the_next_prompt_says_so(home: Home) -> None:
+    agent = home.rounds([DONE], [{"write": {"path": "made", "text": "x"}}, DONE])
+    said = home.run(agent, "-k", "test -e made || { echo made is missing >&2; false; }", "--done-when", "TASK_COMPLETE")
+    assert said.code == 0
+    prompt = (home.folder() / "rounds/0002/prompt.md").read_text()
+    assert "was not accepted" in prompt
+    assert "made is missing" in prompt
+    assert "not accepted" in said.out
+
+
+def test_required_paths_and_texts_are_checks_like_any_other(home: Home) -> None:
+    steps = [{"write": {"path": "docs/a.md", "text": "Quick start"}}, OK]
+    agent = home.rounds([OK], steps)
+    assert home.run(agent, "--require-path", "docs/a.md", "--require-text", "docs/a.md::Quick").code == 0
+    verdicts = [fact["data"]["verdicts"] for fact in home.facts("checks.ended")]
+    assert [[verdict["passed"] for verdict in each] for each in verdicts] == [[False, False], [True, True]]
+
+
+def test_a_check_that_hangs_is_ended_and_counts_as_failed(home: Home) -> None:
+    said = home.run(home.rounds([OK]), "-k", "sleep 60", "--check-timeout", "0.3s", "--once")
+    assert said.code == 4
+    [verdict] = home.facts("checks.ended")[0]["data"]["verdicts"]
+    assert verdict["timed_out"] and not verdict["passed"]
+
+
+def test_run_with_the_same_prompt_goes_on_and_says_so(home: Home) -> None:
+    agent = home.rounds([OK], [DONE])
+    assert home.run(agent, "--once").code == 4
+    said = home.run(agent)
+    assert said.code == 0
+    assert "Going on with repo after round 1" in said.out
+    assert [fact["data"]["round"] for fact in home.facts("round.started")] == [1, 2]
+
+
+def test_after_a_finished_loop_the_next_one_gets_a_number(home: Home) -> None:
+    agent = home.rounds([DONE])
+    assert home.run(agent).code == home.run(agent).code == 0
+    assert home.has_loop("repo") and home.has_loop("repo-2")
+
+
+def test_new_starts_another_loop_beside_an_unfinished_one(home: Home) -> None:
+    agent = home.rounds([OK])
+    home.run(agent, "--once")
+    home.run(agent, "--once", "--new")
+    assert home.has_loop("repo-2")
+
+
+def test_the_limit_of_rounds_ends_the_loop_and_resume_raises_it(home: Home) -> None:
+    write = {"append": {"path": "log", "text": "x"}}
+    agent = home.rounds([write, OK], [write, OK], [write, DONE])
+    said = home.run(agent, "-n", "2")
+    assert said.code == 4
+    assert home.status()["reason"] == "all 2 rounds are used up"
+    assert "resume repo --rounds +20" in said.out
+    assert home.bydawn("resume", "--plain").code == 4  # not raised: the limit still holds
+    assert home.bydawn("resume", "--plain", "--rounds", "+1").code == 0
+    assert home.status()["rounds_limit"] == 3
+
+
+def test_no_progress_blocks_and_a_persons_resume_gives_a_fresh_chance(home: Home) -> None:
+    said = home.run(home.rounds([OK]), "--max-no-change", "3")
+    assert said.code == 3
+    assert home.status()["reason"].startswith("3 rounds in a row changed nothing")
+    assert home.bydawn("resume", "--plain").code == 3
+    assert len(home.rounds_ended()) == 6
+
+
+def test_time_limits_let_the_round_finish(home: Home) -> None:
+    agent = home.rounds([{"sleep": 0.3}, {"append": {"path": "log", "text": "x"}}, OK])
+    assert home.run(agent, "--for", "0.2s").code == 4
+    assert home.outcomes() == ["ok"]
+    soon = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
+    assert home.run(agent, "--until", soon, "--new").code == 4
+    assert home.facts("loop.stopped", "repo-2")[0]["data"]["decided"]["rule"] == "until"
+    assert json.loads(home.bydawn("why", "repo-2", "--json").out)["agrees"] is True
+
+
+def test_a_prompt_may_come_from_a_file_or_from_standard_input(home: Home) -> None:
+    agent = home.rounds([DONE])
+    (home.root / "goal.md").write_text("the goal in a file")
+    assert home.bydawn("run", f"@{home.root}/goal.md", "-a", agent, "--name", "filed").code == 0
+    with (home.root / "goal.md").open() as goal:
+        process = home.start("run", "-", "-a", agent, "--name", "piped", stdin=goal)
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+    for name in ("filed", "piped"):
+        assert "the goal in a file" in (home.folder(name) / "rounds/0001/prompt.md").read_text()
+
+
+def test_words_with_a_space_are_a_prompt_and_a_single_word_never_is(home: Home) -> None:
+    assert home.bydawn("do it now", "-a", home.rounds([DONE])).code == 0
+    assert home.show()["prompt"] == "do it now"
+
+
+def test_a_dry_run_shows_everything_and_writes_nothing(home: Home) -> None:
+    home.tasks(2)
+    said = home.run(home.rounds([DONE]), "-t", "TODO.md", "-k", "make test", "--dry-run")
+    assert said.code == 0
+    shown = "".join(said.out.split())  # long paths are folded
+    for word in ("player.py", "make test", "task 1", "30 rounds", "2 open", str(home.states)):
+        assert word.replace(" ", "") in shown
+    assert not home.states.exists()
+    assert not (home.repo / ".bydawn").exists()
+
+
+def test_any_program_can_be_the_agent_and_its_exit_code_decides(home: Home) -> None:
+    script = home.root / "agent.sh"
+    script.write_text(f'#!/bin/sh\ngrep -q "do it" || exit 9\necho working\necho "{GIVEN}"\n')
+    script.chmod(0o755)
+    assert home.run(f"cmd:{script}").code == 0
+    assert home.rounds_ended()[0]["promise"] == "given"
+
+
+def test_an_agent_that_fails_three_times_in_a_row_ends_the_loop_as_failed(home: Home) -> None:
+    said = home.run("cmd:sh -c 'echo no such model >&2; exit 3'")
+    assert said.code == 7
+    assert home.outcomes() == ["failed"] * 3
+    assert "no such model" in said.out
+    assert [fact["data"]["decided"]["rule"] for fact in home.facts("wait.started")] == ["back-off"] * 2
+
+
+def test_the_truth_is_private_and_linked_from_the_workspace(home: Home) -> None:
+    home.run(home.rounds([DONE]))
+    for path in [home.states, *home.states.rglob("*")]:
+        if "/git/" not in str(path) and not path.is_symlink():
+            assert path.stat().st_mode & 0o077 == 0, path
+    assert (home.repo / ".bydawn/loops/repo").resolve() == home.folder()
+    assert (home.repo / ".bydawn/.gitignore").read_text() == "*\n"
+
+
+def test_it_works_outside_git_and_leaves_the_users_git_alone(home: Home) -> None:
+    plain = home.root / "plain"
+    plain.mkdir()
+    agent = home.rounds([{"write": {"path": "a", "text": "x"}}, DONE])
+    assert home.bydawn("run", "x", "-a", agent, "-C", str(plain), "--plain").code == 0
+    index = (home.repo / ".git/index").read_bytes()
+    home.run(agent)
+    assert (home.repo / ".git/index").read_bytes() == index
+
+
+def test_the_demo_shows_a_refused_claim_and_a_failure_fed_back(home: Home) -> None:
+    said = home.bydawn("demo", BYDAWN_DEMO_PACE="0")
+    assert said.code == 0
+    assert "expected 'cafe', got 'caf' → sent to the agent in round 3" in said.out
+    assert "“done” was not accepted: 1 task is open in TODO.md" in said.out
+    assert "✓ Complete: 4 of 4 tasks, 5 rounds" in said.out
+    [loop] = json.loads(home.bydawn("status", "--json").out)["loops"]
+    assert (loop["state"], loop["tasks"]) == ("complete", {"open": 0, "done": 4})
+
+
+def test_what_the_demo_prints_can_be_pasted(home: Home) -> None:
+    said = home.bydawn("demo", BYDAWN_DEMO_PACE="0", BYDAWN_AS="bydawn")
+    pasted = [
+        line.split("  ")[0] for line in (row.strip() for row in said.out.splitlines()) if line.startswith("bydawn ")
+    ]
+    assert len(pasted) >= 4
+    for line in pasted[1:] if pasted[0].startswith("bydawn demo ·") else pasted:
+        assert home.bydawn(*line.split()[1:]).code == 0, line

@@ -1,0 +1,106 @@
+"""Steering: a running loop is asked and answers; one that stands still has it recorded."""
+
+import os
+import signal
+
+from story import DONE, HANG, OK, Home, said, wait_for
+
+
+def test_a_note_reaches_the_next_prompt_of_a_running_loop_exactly_once(home: Home) -> None:
+    gate, opened = home.gate()
+    process = home.start_run(home.rounds([gate, OK], [OK], [DONE]))
+    home.await_round(1)
+    answer = home.bydawn("tell", "repo", "round half up")
+    assert answer.code == 0
+    assert "Noted by the worker" in answer.out
+    opened.touch()
+    assert said(process).code == 0
+    prompts = [(home.folder() / f"rounds/000{n}/prompt.md").read_text() for n in (1, 2, 3)]
+    assert ["round half up" in prompt for prompt in prompts] == [False, True, False]
+    note = home.facts("note.added")[0]["data"]["note"]
+    assert [fact["data"]["notes"] for fact in home.facts("round.started")] == [[], [note], []]
+
+
+def test_a_note_for_a_loop_that_stands_still_waits_for_its_next_round(home: Home) -> None:
+    agent = home.rounds([OK], [DONE])
+    home.run(agent, "--once")
+    assert "Noted by the ledger" in home.bydawn("tell", "repo", "try the other way").out
+    home.bydawn("resume", "--plain")
+    assert "try the other way" in (home.folder() / "rounds/0002/prompt.md").read_text()
+
+
+def test_pause_waits_for_the_round_and_resume_goes_on(home: Home) -> None:
+    gate, opened = home.gate()
+    process = home.start_run(home.rounds([gate, OK], [DONE]))
+    home.await_round(1)
+    assert "after this round" in home.bydawn("pause").out
+    opened.touch()
+    assert said(process).code == 130
+    assert home.status()["state"] == "paused"
+    assert home.outcomes() == ["ok"]
+    assert home.bydawn("resume", "--plain").code == 0
+
+
+def test_pause_now_ends_the_round_and_the_next_prompt_says_so(home: Home) -> None:
+    process = home.start_run(home.rounds([{"say": "hi"}, HANG], [DONE]))
+    home.await_round(1)
+    home.bydawn("pause", "--now")
+    assert said(process).code == 130
+    assert home.outcomes() == ["interrupted"]
+    home.bydawn("resume", "--plain")
+    assert "was interrupted" in (home.folder() / "rounds/0002/prompt.md").read_text()
+
+
+def test_stop_ends_a_running_loop_from_another_terminal(home: Home) -> None:
+    process = home.start_run(home.rounds([{"say": "hi"}, HANG]))
+    home.await_round(1)
+    assert home.bydawn("stop").code == 0
+    assert said(process).code == 130
+    assert home.status()["state"] == "stopped"
+    assert home.facts("loop.stopped")[0]["data"]["decided"]["rule"] == "asked-to-stop"
+
+
+def test_a_crashed_loop_can_be_stopped_and_reads_stopped(home: Home) -> None:
+    process = home.start_run(home.rounds([{"say": "hi"}, HANG]))
+    home.await_round(1)
+    worker = int(home.facts("run.started")[0]["data"]["pid"])
+    os.kill(worker, signal.SIGKILL)
+    assert said(process).code == 1
+    assert home.status()["state"] == "crashed"
+    assert home.bydawn("stop").code == 0
+    assert home.status()["state"] == "stopped"
+    assert home.outcomes() == ["interrupted"]
+
+
+def test_a_waiting_loop_can_be_paused_at_once(home: Home) -> None:
+    limited = {"result": {"outcome": "limited", "text": "come back later", "wait_until": "2099-01-01T00:00:00Z"}}
+    process = home.start_run(home.rounds([limited]))
+    wait_for(lambda: home.has_loop() and home.facts("wait.started"))
+    assert home.status()["state"] == "waiting"
+    home.bydawn("pause")
+    assert said(process).code == 130
+    assert home.status()["state"] == "paused"
+
+
+def test_a_finished_loop_cannot_be_steered(home: Home) -> None:
+    home.run(home.rounds([DONE]))
+    for command in (["stop"], ["pause"], ["tell", "repo", "x"], ["resume"]):
+        assert home.bydawn(*command).code == 2
+    assert home.status()["state"] == "unverified"
+
+
+def test_a_request_meant_for_an_earlier_run_is_void(home: Home) -> None:
+    agent = home.rounds([OK], [DONE])
+    home.run(agent, "--once")
+    old = '{"type":"stop","id":"aa","run":"000000000000","by":"yesterday","now":true}'
+    (home.folder() / "inbox/1-aa.json").write_text(old)
+    assert home.bydawn("resume", "--plain").code == 0
+    assert not [*(home.folder() / "inbox").iterdir()]
+
+
+def test_a_broken_request_is_set_aside_and_harms_nothing(home: Home) -> None:
+    agent = home.rounds([OK], [DONE])
+    home.run(agent, "--once")
+    (home.folder() / "inbox/1-bb.json").write_text("{not json")
+    assert home.bydawn("resume", "--plain").code == 0
+    assert (home.folder() / "inbox/1-bb.bad").exists()
