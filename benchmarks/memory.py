@@ -1,6 +1,10 @@
-"""How much memory does a running loop take: its guardian and its worker, without the agent?"""
+"""How much memory does a running loop take: its guardian and its worker, without the agent?
+
+PSS: what several processes share counts in parts. The interpreter's own pages are shared with us and with the agents.
+"""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks.rows import Bench, Budget
@@ -12,32 +16,32 @@ _MB = 1_000_000
 
 
 def alone(stage: Stage) -> Iterator[float]:
-    """As if no other Python ran on this machine: what files have in common with those (and with us) counts in full.
-
-    The guardian is a fork of the worker's start, so the files it has in memory are among the worker's.
-    """
-    with several(stage, 1) as [loop]:
-        _settled(loop)
-        anonymous = sum(_kilobytes(pid, "smaps_rollup", "Pss_Anon") for pid in (loop.guardian, loop.worker))
-        yield (anonymous + _kilobytes(loop.worker, "status", "RssFile")) * 1024 / _MB
+    yield _each_of(1, stage)
 
 
 def many(stage: Stage) -> Iterator[float]:
-    with several(stage, _MANY) as loops:
+    yield _each_of(_MANY, stage)
+
+
+def _each_of(count: int, stage: Stage) -> float:
+    with several(stage, count) as loops:
         for loop in loops:
-            _settled(loop)
-        pids = [pid for loop in loops for pid in (loop.guardian, loop.worker)]
-        yield sum(_kilobytes(pid, "smaps_rollup", "Pss") for pid in pids) * 1024 / _MB / _MANY
+            until(partial(_size, loop.agent_output), "the agent's first word")
+        return sum(map(_pss, loops)) / count / _MB
 
 
-def _settled(loop: Running) -> None:
-    """The agent has said something and its worker waits for more."""
-    until(lambda: loop.agent_output.stat().st_size or None, "the agent's first word")
+def _size(path: Path) -> int | None:
+    return path.stat().st_size or None
 
 
-def _kilobytes(pid: int, file: str, field: str) -> int:
-    rows = Path(f"/proc/{pid}/{file}").read_text().splitlines()
-    return next(int(row.split()[1]) for row in rows if row.startswith(f"{field}:"))
+def _pss(loop: Running) -> int:
+    rows = [
+        row
+        for pid in (loop.guardian, loop.worker)
+        for row in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        if row.startswith("Pss:")
+    ]
+    return sum(int(row.split()[1]) for row in rows) * 1024
 
 
 BENCHES = (

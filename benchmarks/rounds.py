@@ -90,7 +90,7 @@ def _script(stage: Stage) -> Path:
 
 
 BENCHES = (
-    Bench((Budget("round: syncs", 8, ""), Budget("round: git calls", 6, "")), count),
+    Bench((Budget("round: syncs", 8, "each"), Budget("round: git calls", 6, "each")), count),
     Bench((Budget("round: cost against the bare children", 2, "×"),), cost),
     Bench((Budget("round: the 200th to 1,000th against the first 200", 1.1, "×"),), growth),
 )

@@ -1,8 +1,9 @@
 """Does the worker keep up with what an agent writes, in time and in memory?"""
 
-import os
+import json
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -10,9 +11,12 @@ import msgspec
 
 from benchmarks.owner import Report
 from benchmarks.rows import Bench, Budget
-from benchmarks.stage import PYTHON, Broken, Stage, fastest
+from benchmarks.stage import BYDAWN, PYTHON, Broken, Stage, fastest
+from bydawn.agents.demo import DemoAgent
+from bydawn.core.ports import Turn
 
-_SIZE = 100_000_000
+_SIZE = 100 << 20
+_ONE_LINE = 500_000_000
 _TURNS = 4
 _MB = 1_000_000
 
@@ -20,7 +24,7 @@ _MB = 1_000_000
 _TEXTS = (
     ("message", "I will look at the failing test first, then at the function it calls."),
     ("activity", "editing src/settings.py"),
-    ("message", 'The test says: AssertionError: "naïve café" != "naive-cafe"\n\nSo accents have to go.' * 3),
+    ("message", 'The test says: AssertionError: "naïve café" != "naive-cafe"\n\nSo accents have to go. ' * 3),
     ("activity", "ran python -m pytest -q tests/test_slug.py: exit code 1"),
     ("message", "def slugify(text: str) -> str:\n    return '-'.join(text.split())\n" * 24),
 )
@@ -34,34 +38,40 @@ for _ in range(150):
 """
 
 
-def speed(stage: Stage) -> Iterator[float]:
-    """`tee` keeps and `jq` parses the same stream of the same writer."""
-    jq = shutil.which("jq")
-    if jq is None:
-        raise Broken("jq was not found: apt-get install jq")
-    lines, kept = _lines(stage), stage.folder / "kept"
-    pipeline = f"cat {lines} | tee {kept} | {jq} -c .type >/dev/null"
+def owner(stage: Stage) -> Iterator[float]:
+    """The process owner and the reader alone, on lines of all lengths."""
+    lines, kept = str(_lines(stage)), stage.folder / "kept"
 
     def ours() -> float:
-        kept.unlink(missing_ok=True)
-        return _own(stage, kept, "cat", str(lines)).seconds
+        return _own(stage, kept, "cat", lines).seconds
 
-    def theirs() -> float:
-        kept.unlink(missing_ok=True)
-        return stage.seconds("/bin/sh", "-c", pipeline)
-
-    our_time, their_time = fastest([ours, theirs], _TURNS)
+    our_time, their_time = fastest([ours, partial(_tee_and_jq, stage, f"cat {lines}")], _TURNS)
     yield their_time / our_time
+
+
+def command(stage: Stage) -> Iterator[float]:
+    """The whole command in the foreground, on the demo agent's flood: what it takes longer than with a few lines."""
+    workspace = stage.repository("flood")
+    flood, few = (_script(stage, size) for size in (_SIZE, 1 << 10))
+
+    def ours(script: Path) -> float:
+        options = ("--new", "--once", "-a", f"demo:{script}", "-t", "TODO.md", "--plain")
+        taken = stage.seconds(BYDAWN, "run", "go on", "-C", str(workspace), *options, code=4)
+        shutil.rmtree(stage.folder / "state")
+        return taken
+
+    agent = DemoAgent(script=str(flood)).command(Turn(round=1, workspace=str(workspace)))
+    theirs = partial(_tee_and_jq, stage, " ".join(agent.argv))
+    long, short, their_time = fastest([partial(ours, flood), partial(ours, few), theirs], _TURNS)
+    yield their_time / (long - short)
 
 
 def memory(stage: Stage) -> Iterator[float]:
     lines, kept = str(_lines(stage)), stage.folder / "kept"
-    flood = _own(stage, kept, "cat", *[lines] * 10)
-    kept.unlink()
-    yield flood.grown / _MB
-    line = _own(stage, kept, "head", "-c", "500000000", "/dev/zero")
-    if line.skipped != 500_000_000:
-        raise Broken(f"of one line of 500 MB {line.skipped} bytes were passed over")
+    yield _own(stage, kept, "cat", *[lines] * 10).grown / _MB
+    line = _own(stage, kept, "head", "-c", str(_ONE_LINE), "/dev/zero")
+    if line.skipped != _ONE_LINE:
+        raise Broken(f"of one line of {_ONE_LINE} bytes {line.skipped} were passed over")
     yield line.grown / _MB
 
 
@@ -70,24 +80,40 @@ def delay(stage: Stage) -> Iterator[float]:
 
 
 def _own(stage: Stage, kept: Path, *argv: str) -> Report:
-    return msgspec.json.decode(stage.output(PYTHON, "-m", "benchmarks.owner", str(kept), *argv), type=Report)
+    said = stage.output(PYTHON, "-m", "benchmarks.owner", str(kept), *argv)
+    kept.unlink()
+    return msgspec.json.decode(said, type=Report)
+
+
+def _tee_and_jq(stage: Stage, writer: str) -> float:
+    """The same stream of the same writer, kept by one program and parsed by another."""
+    jq = shutil.which("jq")
+    if jq is None:
+        raise Broken("jq was not found: apt-get install jq")
+    kept = stage.folder / "kept"
+    taken = stage.seconds("/bin/sh", "-c", f"{writer} | tee {kept} | {jq} -c .type >/dev/null")
+    kept.unlink()
+    return taken
 
 
 def _lines(stage: Stage) -> Path:
     path = stage.folder / "lines"
-    if not path.exists():
-        block = b"".join(msgspec.json.encode({"type": kind, "text": text}) + b"\n" for kind, text in _TEXTS)
-        with path.open("wb") as file:
-            for _ in range(_SIZE // len(block)):
-                file.write(block)
-        os.sync()  # or the first to be measured would wait for it
+    block = b"".join(msgspec.json.encode({"type": kind, "text": text}) + b"\n" for kind, text in _TEXTS)
+    with path.open("wb") as file:
+        for _ in range(_SIZE // len(block)):
+            file.write(block)
+    return path
+
+
+def _script(stage: Stage, size: int) -> Path:
+    path = stage.folder / f"flood-{size}.json"
+    path.write_text(json.dumps({"rounds": [[{"flood": {"bytes": size, "lines": True}}, {"result": {"text": "on"}}]]}))
     return path
 
 
 BENCHES = (
-    Bench((Budget("stream: speed against tee | jq", 2.5, "×", at_least=True),), speed),
-    Bench(
-        (Budget("stream: growth on 1 GB", 20, "MB"), Budget("stream: growth on one line of 500 MB", 20, "MB")), memory
-    ),
+    Bench((Budget("stream: owner and reader against tee | jq", 2.5, "×", at_least=True),), owner),
+    Bench((Budget("stream: the whole command against tee | jq", 2.5, "×", at_least=True),), command),
+    Bench((Budget("stream: growth on 1 GB", 20, "MB"), Budget("stream: growth on a line of 500 MB", 20, "MB")), memory),
     Bench((Budget("stream: from agent to reader, p50", 5, "ms"),), delay),
 )

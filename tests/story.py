@@ -79,19 +79,20 @@ class Home:
 
     # -- the command -----------------------------------------------------------------------------------------------
 
-    def bydawn(self, *arguments: str, seconds: float = 60, before: Iterable[str] = (), **env: str) -> Said:
+    def bydawn(self, *arguments: str, seconds: float = 60, **options: Any) -> Said:
         """Run the installed command in the repository to its end."""
-        process = self.start(*arguments, before=before, **env)
-        return said(process, seconds)
+        return said(self.start(*arguments, **options), seconds)
 
     def start(self, *arguments: str, before: Iterable[str] = (), **options: Any) -> subprocess.Popen[str]:
-        """Start the installed command, as the leader of a process group; `before` stands in front of it."""
+        """Start the installed command in a process group of its own.
+
+        `before` stands in front of it; options in capitals are added to its environment, others are those of Popen.
+        """
         env = {name: options.pop(name) for name in [*options] if name.isupper()}
-        settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        settings = {"stdin": nothing, "stdout": pipe, "stderr": pipe, "start_new_session": True, **options}
         command = [*before, str(COMMAND), *arguments]
-        process = subprocess.Popen(
-            command, cwd=self.repo, env=self.env | env, text=True, start_new_session=True, **settings
-        )
+        process = subprocess.Popen(command, cwd=self.repo, env=self.env | env, text=True, **settings)
         self._started.append(process)
         return process
 
@@ -122,9 +123,9 @@ class Home:
     def outcomes(self, name: str = "repo") -> list[str]:
         return [ended["outcome"] for ended in self.rounds_ended(name)]
 
-    def status(self, name: str = "repo") -> dict[str, Any]:
+    def status(self, name: str = "repo", **options: Any) -> dict[str, Any]:
         """A loop as `status --json` shows it."""
-        [loop] = json.loads(self.bydawn("status", name, "--json").out)["loops"]
+        [loop] = json.loads(self.bydawn("status", name, "--json", **options).out)["loops"]
         return dict(loop)
 
     def show(self, name: str = "repo") -> dict[str, Any]:

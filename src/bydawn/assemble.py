@@ -10,9 +10,9 @@ from pathlib import Path
 
 from bydawn import __version__, agents, kernel
 from bydawn.checks import ShellChecks
-from bydawn.core.facts import AnyFact, LedgerRepaired, LoopStopped, RoundStarted, RunStarted
+from bydawn.core.facts import AnyFact, LedgerRepaired, LoopStopped, Now, RoundStarted, RunStarted
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Event, Follower, Now
+from bydawn.core.ports import Event, Follower
 from bydawn.core.requests import Pause, Request
 from bydawn.core.state import LoopState
 from bydawn.engine import Engine, World

@@ -82,6 +82,7 @@ class Engine:
         self.world = world
         self._started = started
         self._tasks: tasks.Tasks | None = None
+        self._fresh: Snapshot | None = None  # the one of the start, while nothing has happened since
 
     @property
     def state(self) -> LoopState:
@@ -119,7 +120,7 @@ class Engine:
     def _begin(self) -> None:
         """What an earlier run left alive is ended and what it left open is settled, before anything new."""
         self.world.processes.sweep(f"{COOKIE}={self.loop.uid}.")
-        snapshot = self.world.workspace.snapshot()
+        self._fresh = snapshot = self.world.workspace.snapshot()
         if snapshot.tree != self.state.tree:
             self.world.workspace.keep(f"after/{self.state.round}", snapshot.tree)
         action = next_action(self.loop, self.state, self.world.clock.now())
@@ -163,7 +164,8 @@ class Engine:
     def _round(self, action: StartRound, decided: Decided) -> None:
         if self._obstructed():
             return
-        before = self._snapshot(keep_as=f"before/{action.round}")
+        before = self._fresh or self._snapshot(keep_as=f"before/{action.round}")
+        self._fresh = None
         if self.state.obstructed or self._tasks_changed(before.tree):
             return
         text = prompt.compose(self.loop, self.state, action.round, os.urandom(8).hex())
@@ -265,6 +267,7 @@ class Engine:
         return promise.judge(ended.reply, wanted, self.world.full_match)
 
     def _check(self, action: RunChecks) -> None:
+        self._fresh = None
         started = self.world.clock.now().elapsed
         verdicts = self.world.checks.run(self.loop.checks, action.round, self._urgent)
         if self.state.stop_now:

@@ -3,8 +3,9 @@
 import os
 import signal
 import subprocess
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
+from shutil import which
 
 import msgspec
 
@@ -46,7 +47,7 @@ class GitFailed(OwnFailure):
     """git ran and said no."""
 
 
-class Git(msgspec.Struct, frozen=True, kw_only=True):
+class Git(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The git command in a workspace: hardened, in its own session, with a time limit."""
 
     folder: Path
@@ -80,9 +81,9 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
     def _start(self, arguments: tuple[str, ...], stdin: int) -> "subprocess.Popen[bytes]":
         try:
             return subprocess.Popen(
-                ["git", *arguments],
+                [self._program, *arguments],
                 cwd=self.folder,
-                env=self._environment(),
+                env=self._environment,
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -92,6 +93,11 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
             check_there(self.folder)
             hint = "install git 2.36 or newer and see that `git --version` works"
             raise OwnFailure("git cannot be started", cause=str(error), hint=hint) from error
+
+    @cached_property
+    def _program(self) -> str:
+        """Found once; otherwise every call would try every folder of the PATH."""
+        return which("git", path=self._environment["PATH"]) or "git"
 
     def _finish(self, process: "subprocess.Popen[bytes]", command: str, stdin: bytes) -> tuple[bytes, bytes]:
         with process:
@@ -107,6 +113,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
                 if process.returncode is None:  # after Ctrl-C, too, no git may go on
                     os.killpg(process.pid, signal.SIGKILL)
 
+    @cached_property
     def _environment(self) -> dict[str, str]:
         """Ours without any GIT_*, which may point to another repository or switch tracing on."""
         config = HARDENED | self.config

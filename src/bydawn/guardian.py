@@ -4,6 +4,7 @@ It is forked off before the heavy imports and stays small. The worker takes the 
 the tether before it starts anything; both hold it, so a free lock means that nothing of that run is alive.
 """
 
+import gc
 import os
 import signal
 import socket
@@ -28,7 +29,11 @@ class Tether:
         return self._line.fileno()
 
     def share(self, lock_fd: int, loop: str) -> None:
-        """Let the guardian hold the lock too; returns when it does."""
+        """Let the guardian hold the lock too; returns when it does.
+
+        From here on the worker is a group of its own: Ctrl-C reaches the guardian alone, which passes it on once.
+        """
+        os.setpgid(0, 0)
         socket.send_fds(self._line, [loop.encode()], [lock_fd])
         self._line.recv(1)
 
@@ -63,12 +68,12 @@ def guard(work: Callable[[Tether], int]) -> int:
 
 
 def _be_the_worker(work: Callable[[Tether], int], tether: Tether, mask: set[int | signal.Signals]) -> None:
-    """Never returns. A group of its own: Ctrl-C reaches the guardian alone, which passes it on exactly once."""
+    """Never returns."""
     code = 1
     try:
-        os.setpgid(0, 0)
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # a background group may still write to the terminal
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        gc.enable()
         code = work(tether)
     except KeyboardInterrupt:
         code = 130

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 
@@ -76,8 +76,14 @@ def _lines() -> msgspec.json.Decoder[_Line]:
 
 
 @cache
-def _facts() -> dict[str, msgspec.json.Decoder[Any]]:
-    return {kind.__struct_config__.tag: msgspec.json.Decoder(kind) for kind in get_args(AnyFact)}
+def _facts() -> dict[str, type[AnyFact]]:
+    return {kind.__struct_config__.tag: kind for kind in get_args(AnyFact)}
+
+
+@cache
+def _decoder(kind: str) -> msgspec.json.Decoder[AnyFact] | None:
+    """Made when a fact of its kind is first met: who only looks meets few."""
+    return msgspec.json.Decoder(_facts()[kind]) if kind in _facts() else None
 
 
 def encode(record: Record) -> bytes:
@@ -101,7 +107,18 @@ class _Newer(Exception):
 
 def decode(line: bytes, seq: int) -> Record:
     """The record that a whole line holds; raises `_Bad` or `_Newer`."""
-    line = line.rstrip(b"\n")
+    parsed = _envelope(line.rstrip(b"\n"), seq)
+    decoder = _decoder(parsed.type)
+    if decoder is None:
+        raise _Bad(f"unknown kind of fact {parsed.type!r}")
+    try:
+        return Record(seq=seq, at=parsed.at, fact=decoder.decode(parsed.data))
+    except msgspec.DecodeError as error:
+        raise _Bad(f"not a {parsed.type}: {error}") from None
+
+
+def _envelope(line: bytes, seq: int) -> _Line:
+    """The line taken apart and verified, all but the fact itself."""
     try:
         parsed = _lines().decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -112,13 +129,7 @@ def decode(line: bytes, seq: int) -> Record:
         raise _Bad("its checksum does not match")
     if parsed.seq != seq:
         raise _Bad(f"expected record {seq}, found {parsed.seq}")
-    decoder = _facts().get(parsed.type)
-    if decoder is None:
-        raise _Bad(f"unknown kind of fact {parsed.type!r}")
-    try:
-        return Record(seq=seq, at=parsed.at, fact=decoder.decode(parsed.data))
-    except msgspec.DecodeError as error:
-        raise _Bad(f"not a {parsed.type}: {error}") from None
+    return parsed
 
 
 def read(path: Path, offset: int = 0, seq: int = 0) -> Iterator[tuple[Record, int]]:
@@ -168,7 +179,7 @@ def _believable(path: Path, ledger: Path, say: Callable[[str], None]) -> tuple[L
             return None
         if zlib.crc32(snapshot.state) == snapshot.sum and line.endswith(b'"crc":"%s"}\n' % snapshot.crc.encode()):
             state = msgspec.json.decode(snapshot.state, type=LoopState)
-            decode(line, state.seq)
+            _envelope(line.rstrip(b"\n"), state.seq)
             return state, snapshot.offset
     except FileNotFoundError:
         return None

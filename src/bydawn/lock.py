@@ -6,8 +6,6 @@ import os
 import time
 from pathlib import Path
 
-from bydawn import kernel
-
 _PATIENCE = 1.0  # seconds; somebody may only be looking whether the lock is held
 
 
@@ -48,6 +46,8 @@ class Lock:
 
     def sign(self, run: str) -> None:
         """Say who we are, for people."""
+        from bydawn import kernel
+
         pid = os.getpid()
         text = f"pid {pid} start {kernel.start_time(pid)} boot {kernel.boot_id()} run {run}\n"
         os.pwrite(self.fd, text.encode().ljust(200), 0)
@@ -66,6 +66,8 @@ class Lock:
 
 def owner(path: Path) -> str:
     """The holder as people can find it: `pid 4711`, if it is still the process that signed."""
+    from bydawn import kernel  # who only looks whether a lock is held needs nothing of it
+
     said = signature(path)
     pid = said.get("pid", "")
     same = pid.isdigit() and kernel.start_time(int(pid)) == said.get("start") and kernel.boot_id() == said.get("boot")
@@ -81,21 +83,6 @@ def signature(path: Path) -> dict[str, str]:
     return dict(zip(words[::2], words[1::2], strict=False))
 
 
-class Held:
-    """Which locks are held right now, from one look at /proc/locks."""
-
-    def __init__(self) -> None:
-        self._known = _flocks()
-
-    def __contains__(self, path: Path) -> bool:
-        """Cheap; may miss a lock whose taker has just died while its guardian still holds it (see `is_held`)."""
-        try:
-            there = os.stat(path, follow_symlinks=False)
-        except OSError:
-            return False
-        return (there.st_dev, there.st_ino) in self._known if kernel.LINUX else is_held(path)
-
-
 def is_held(path: Path) -> bool:
     """Ask by trying. Whoever wants the lock at this very moment has the patience to try again."""
     try:
@@ -109,18 +96,3 @@ def is_held(path: Path) -> bool:
     finally:
         os.close(fd)
     return False
-
-
-def _flocks() -> set[tuple[int, int]]:
-    """Device and inode of every flock the kernel lists."""
-    try:
-        rows = Path("/proc/locks").read_text().splitlines()
-    except OSError:
-        return set()
-    found = set()
-    for row in rows:
-        fields = row.split()
-        if "FLOCK" in fields:
-            major, minor, inode = next(field for field in fields if field.count(":") == 2).split(":")
-            found.add((os.makedev(int(major, 16), int(minor, 16)), int(inode)))
-    return found

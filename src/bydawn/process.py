@@ -27,6 +27,7 @@ class Processes:
 
     def __init__(self, wakes: Sequence[int]) -> None:
         self._wakes = wakes
+        self._watch = kernel.Watch()
 
     def run(
         self,
@@ -42,7 +43,7 @@ class Processes:
         except OSError as error:
             ending = Ending.NO_RESOURCES if error.errno in _RESOURCES else Ending.NOT_STARTED
             return Exit(ending=ending, detail=f"{job.argv[0]}: {error.strerror}")
-        child = _Child(pid, job, Tail(Path(job.stdout), on_line, on_skip), started)
+        child = _Child(pid, job, Tail(Path(job.stdout), on_line, on_skip), self._watch, started)
         try:
             self._follow(child, urgent)
             status = child.reap()
@@ -104,7 +105,7 @@ class Processes:
 class _Child:
     """One running child and what we know about it."""
 
-    def __init__(self, pid: int, job: Job, tail: Tail, started: float) -> None:
+    def __init__(self, pid: int, job: Job, tail: Tail, watch: kernel.Watch, started: float) -> None:
         self.pid = pid
         self.job = job
         self.tail = tail
@@ -117,9 +118,8 @@ class _Child:
         self._killed_at: float | None = None
         self._pidfd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
         self._status: int | None = None
-        self._watch = kernel.Watch()
-        answers = [self._watch.add(path) for path in {job.stdout, job.stderr}]
-        self._watched = min(answers) >= 0
+        self._watch = watch
+        self._watching = [watch.add(path) for path in {job.stdout, job.stderr}]
         kernel.offer_to_oom_killer(pid)
 
     @property
@@ -132,7 +132,7 @@ class _Child:
             return 0
         limits = self.job.limits
         short = [limit / 4 for limit in (limits.total, limits.silence, limits.first_byte, limits.linger) if limit]
-        longest = _TICK if self._watched and self._pidfd >= 0 else _POLL
+        longest = _TICK if min(self._watching) >= 0 and self._pidfd >= 0 else _POLL
         due = [self._ladder[0][0] - time.monotonic()] if self._ladder else []
         return max(0.001, min([longest, *short, *due]))
 
@@ -234,7 +234,8 @@ class _Child:
         )
 
     def close(self) -> None:
-        self._watch.close()
+        for watched in self._watching:
+            self._watch.remove(watched)
         self.tail.close()
         if self._pidfd >= 0:
             os.close(self._pidfd)
@@ -242,7 +243,8 @@ class _Child:
 
 def _spawn(job: Job) -> int:
     """A session of its own, no terminal, nothing inherited but three files and the current folder."""
-    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    # Truncated: whatever an earlier attempt may have left there, it is not this child's word.
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC
     files: list[tuple[int, int, str, int, int]] = [
         (os.POSIX_SPAWN_OPEN, 0, job.stdin, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, job.stdout, append, 0o600),

@@ -37,5 +37,10 @@ class Rounds:
         except FileNotFoundError:
             return ""
 
+    def last(self) -> int:
+        """The highest number that has a folder."""
+        names = os.listdir(self._root) if self._root.is_dir() else []
+        return max((int(name) for name in names if name.isdigit()), default=0)
+
     def _path(self, round_: int) -> Path:
         return self._root / f"{round_:04}"

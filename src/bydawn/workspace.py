@@ -176,6 +176,7 @@ class GitWorkspace:
             note.unlink(missing_ok=True)
             self._set_up(user)
             _write_synced(note, done)
+        self._tree = self._recalled()
 
     def _ignore_file(self) -> dict[str, str]:
         """The one setting of the user that matters here; all others are switched off."""
@@ -301,7 +302,17 @@ class GitWorkspace:
                 raise
             tree = self._git.run("mktree")  # nothing is left below the prefix, and git has no name for nothing
         self._packing = True
+        self._remember(tree.decode().strip())
         return tree.decode().strip()
+
+    def _remember(self, tree: str) -> None:
+        """Note which tree the index stands for, so that the next start need not ask git."""
+        (self._private / "bydawn-tree").write_text(f"{_digest_of(self._private / 'index')} {tree}")
+
+    def _recalled(self) -> str | None:
+        note = self._private / "bydawn-tree"
+        digest, _, tree = note.read_text().partition(" ") if note.is_file() else ("", "", "")
+        return tree if digest and digest == _digest_of(self._private / "index") else None
 
     # -- nested repositories ---------------------------------------------------------------------------------------
 
@@ -350,6 +361,15 @@ def _is_sound(index: Path) -> bool:
     """Does the index end with its own digest? After a power cut it may not, and git does not look."""
     data = index.read_bytes() if index.is_file() else b""
     return hashlib.sha1(data[:-20], usedforsecurity=False).digest() == data[-20:]
+
+
+def _digest_of(index: Path) -> str:
+    """The digest that an index ends with."""
+    if not index.is_file():
+        return ""
+    with index.open("rb") as file:
+        file.seek(-20, os.SEEK_END)
+        return file.read().hex()
 
 
 def _write_synced(path: Path, data: bytes) -> None:

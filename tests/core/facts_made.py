@@ -15,6 +15,7 @@ from bydawn.core.facts import (
     LoopCreated,
     LoopStopped,
     NoteAdded,
+    Now,
     PauseRequested,
     Record,
     RoundEnded,
@@ -26,7 +27,6 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import CommandCheck, Limits, Loop, Promise
 from bydawn.core.outcome import Outcome
-from bydawn.core.ports import Now
 from bydawn.core.state import LoopState, replay
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)

@@ -6,10 +6,9 @@ from datetime import timedelta
 import pytest
 
 from bydawn.core.decide import RULES, Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
-from bydawn.core.facts import End, Fact, Obstructed, TasksRead
+from bydawn.core.facts import End, Fact, Now, Obstructed, TasksRead
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
-from bydawn.core.ports import Now
 from core.facts_made import (
     CHECKED,
     CRASH_AND_RESTART,

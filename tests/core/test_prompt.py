@@ -1,5 +1,7 @@
 """What the agent is told: each section is there exactly when it has something to say."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from bydawn.core.facts import ChecksEnded, End, Fact, Given, TasksRead, Verdict
@@ -30,10 +32,10 @@ from core.facts_made import (
 )
 
 FENCE = "f3nc3"
-TOKEN = "<promise>TASK_COMPLETE</promise>"
+TOKEN = Promise().token
 
 
-def prompt(loop: Loop, *facts: Fact | list[Fact]) -> str:
+def prompt(loop: Loop, *facts: Fact | Sequence[Fact]) -> str:
     """The prompt of the round that follows this history."""
     state = after_all(*facts)
     return compose(loop, state, state.round + 1, FENCE)

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from bydawn.core.decide import Action, StartRound, Stop, Wait, back_off, next_action
-from bydawn.core.facts import End, Fact, WaitStarted
+from bydawn.core.facts import End, Fact, Now, WaitStarted
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
-from bydawn.core.ports import Now
 from bydawn.core.state import LoopState
 from core.facts_made import (
     CRASH_AND_RESTART,

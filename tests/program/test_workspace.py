@@ -794,7 +794,7 @@ def test_a_round_costs_five_git_calls_and_three_syncs(root: Path, private: Path,
     trace = log.read_text()
     before = trace.partition("marks/before")[2].partition("marks/agent")[0]
     after = trace.partition("marks/after")[2].partition("marks/end")[0]
-    started = re.compile(r'execve\("[^"]*", \["git", "([\w-]+)".*= 0$', re.M)
+    started = re.compile(r'execve\("[^"]*", \["[^"]*/git", "([\w-]+)".*= 0$', re.M)
     synced = re.compile(r"\b(?:fsync|fdatasync|syncfs|sync)\(")
     assert started.findall(before) == ["ls-files"]
     assert synced.findall(before) == []
@@ -874,17 +874,18 @@ def test_files_that_change_while_we_look_do_not_make_it_fail(root: Path, private
 
 
 def test_after_a_failure_the_next_snapshot_is_not_an_old_one(root: Path, private: Path, bin_: Path) -> None:
+    a_git_that(bin_, f'test -e {bin_}/full -a "$1" = write-tree && echo "No space left on device" >&2 && exit 128')
     (root / "a").write_text("one")
     workspace = GitWorkspace(root, private)
     first = workspace.snapshot()
     (root / "a").write_text("two")
-    a_git_that(bin_, 'test "$1" = write-tree && echo "No space left on device" >&2 && exit 128')
+    (bin_ / "full").touch()
     with pytest.raises(OwnFailure) as failure:
         workspace.snapshot()
     assert failure.value.what == f"git write-tree failed in {root}"
     assert failure.value.cause == "No space left on device"
     assert failure.value.hint
-    (bin_ / "git").unlink()
+    (bin_ / "full").unlink()
     assert workspace.snapshot().tree != first.tree
 
 

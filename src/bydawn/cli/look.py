@@ -1,4 +1,4 @@
-"""`status`, `show`, `logs`, `events` and `why`."""
+"""`show`, `logs`, `events` and `why`."""
 
 import time
 from collections.abc import Iterator
@@ -9,78 +9,13 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+from bydawn.cli.status import liveness
 from bydawn.core import completion
-from bydawn.core.facts import EXIT_CODES, ChecksEnded, End, RoundEnded, RoundStarted
+from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted
 from bydawn.core.progress import duration
 from bydawn.core.text import plain, shorten
 from bydawn.host.registry import Registry, Standing, standing_of
 from bydawn.operations import look
-
-
-@click.command()
-@loop_argument
-@cd
-@as_json
-@click.option("--exit-code", is_flag=True, help="Exit with the code of the loop's state instead of 0.")
-@state_dir
-def status(
-    loop: str | None = None,
-    cd: Path = Path(),
-    as_json: bool = False,
-    exit_code: bool = False,
-    state_dir: Path | None = None,
-) -> int:
-    """All loops and how they stand; those that need you come first.
-
-    \b
-    Examples
-      bydawn status
-      bydawn status shop-api --json
-    """
-    registry = Registry(state_dir)
-    found = [registry.find(loop, cd.resolve())] if loop else _by_need(registry.everywhere())
-    if as_json:
-        render.emit_json({"loops": [look.summary(each) for each in found]})
-    else:
-        _status_rows(found)
-    codes = [EXIT_CODES[End(each.word)] for each in found if each.word in EXIT_CODES]
-    return max(codes, default=0) if exit_code else 0
-
-
-def _by_need(found: list[Standing]) -> list[Standing]:
-    def rank(each: Standing) -> tuple[int, float]:
-        changed = each.state.updated_at.timestamp() if each.state.updated_at else 0.0
-        return (0 if each.word in render.NEEDS_YOU else 1 if each.alive else 2), -changed
-
-    return sorted(found, key=rank)
-
-
-def _status_rows(found: list[Standing]) -> None:
-    if not found:
-        click.echo("  No loops yet.\n")
-        click.echo(f"  Watch one    {render.me()} demo")
-        click.echo(f'  Start one    {render.me()} run "PROMPT"')
-        return
-    names = min(24, max(len(each.loop.id) for each in found))
-    for each in found:
-        name = shorten(each.loop.id, names)
-        line = f"  {name:<{names}}  {render.state(each.word, 13)}"
-        rest = " · ".join(part for part in (render.counts(each), _liveness(each)) if part)
-        narrow = len(each.loop.id) + len(rest) + 24 > render.width()
-        click.echo(f"{line}\n      {rest}" if narrow else f"{line} {rest}")
-        reason = each.trouble or (each.state.stopped.reason if each.state.stopped else "")
-        if reason and each.word in render.NEEDS_YOU:
-            click.echo(f"      {shorten(plain(reason), render.width() - 8)}")
-    needy = next((each for each in found if each.word in render.NEEDS_YOU), None)
-    if needy:
-        render.commands([(f"{render.me()} show {needy.loop.id}", "what happened and what to do")])
-
-
-def _liveness(each: Standing) -> str:
-    age = look.last_output_age(each)
-    if age is not None:
-        return f"alive, last output {duration(age)} ago"
-    return "alive" if each.alive else render.ago(each.state.updated_at)
 
 
 @click.command()
@@ -110,11 +45,11 @@ def show(loop: str | None, round_: int | None, cd: Path, as_json: bool, state_di
 
 def _show_loop(standing: Standing) -> None:
     loop, state = standing.loop, standing.state
-    reason = state.stopped.reason if state.stopped else standing.trouble
+    reason = standing.trouble.what if standing.trouble else state.stopped.reason if state.stopped else ""
     click.echo(f"  {render.state(standing.word)}  {loop.id}{': ' if reason else ''}{shorten(plain(reason), 300)}\n")
     render.field("Goal", shorten(plain(loop.prompt), 400))
     render.field("Where", loop.workspace)
-    render.field("So far", f"{render.counts(standing)}, {duration(state.elapsed)} of work, {_liveness(standing)}")
+    render.field("So far", f"{render.counts(standing)}, {duration(state.elapsed)} of work, {liveness(standing)}")
     for condition in [] if standing.trouble else completion.missing(loop, state):
         render.field("Missing", completion.describe(condition, loop, state))
     for verdict in state.verdicts:

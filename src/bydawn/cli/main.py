@@ -1,15 +1,34 @@
-"""The `bydawn` command: a table of commands that are loaded only when they are called."""
+"""The `bydawn` command: answers at once what needs nothing, and puts what starts a loop under a guardian."""
 
+import gc
 import sys
 
 from bydawn import __version__
 
+STARTERS = ("run", "resume", "demo")
+
 
 def main() -> int:
-    """The installed command. Answers that need nothing are given before anything is imported."""
-    if sys.argv[1:] in (["--version"], ["version"]):
+    """The installed command."""
+    arguments = sys.argv[1:]
+    if arguments in (["--version"], ["version"]):
         print(f"bydawn {__version__}")
         return 0
+    gc.disable()  # a look is over before there is any garbage; a worker switches it on again
+    if starts_a_loop(arguments):
+        # Forked here, while next to nothing is loaded: the guardian stays small for the whole night.
+        from bydawn.guardian import guard
+
+        return guard(lambda tether: _run(arguments, tether))
+    return _run(arguments, None)
+
+
+def starts_a_loop(arguments: list[str]) -> bool:
+    """A word with a space in it can only be a prompt; a single unknown word is a typo and must start nothing."""
+    return bool(arguments) and (arguments[0] in STARTERS or " " in arguments[0].strip())
+
+
+def _run(arguments: list[str], tether: object) -> int:
     from bydawn.cli.shell import run
 
-    return run(sys.argv[1:])
+    return run(arguments, tether)

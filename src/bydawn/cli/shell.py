@@ -8,6 +8,7 @@ from collections.abc import Callable
 import click
 
 from bydawn import __version__
+from bydawn.cli.main import starts_a_loop
 from bydawn.core.errors import UserError
 
 # (heading, ((command, module, what it does), …)): help and dispatch read the same table.
@@ -23,7 +24,7 @@ TABLE: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "Look",
         (
-            ("status", "look", "all loops and how they stand"),
+            ("status", "status", "all loops and how they stand"),
             ("show", "look", "one loop: rounds, what is missing"),
             ("logs", "look", "what the agent said"),
             ("events", "look", "the ledger, fact by fact"),
@@ -79,11 +80,11 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """A word with a space in it can only be a prompt; a single unknown word is a typo and must start nothing."""
+        """The command that a word means, or what it may have meant."""
         word = args[0]
         if word in MODULES:
             return super().resolve_command(ctx, args)
-        if " " in word.strip():
+        if starts_a_loop(args):
             return super().resolve_command(ctx, ["run", *args])
         import difflib
 
@@ -111,16 +112,16 @@ def bydawn(ctx: click.Context) -> None:
     Alone, it shows how all loops stand; it never starts anything.
     """
     if ctx.invoked_subcommand is None:
-        from bydawn.cli.look import status
+        from bydawn.cli.status import status
 
         ctx.invoke(status)
 
 
-def run(arguments: list[str]) -> int:
-    """Run the command line; the exit code."""
+def run(arguments: list[str], tether: object = None) -> int:
+    """Run the command line, in a worker if there is a tether to a guardian; the exit code."""
     if unreadable := [word for word in arguments if not word.isascii() and _is_broken(word)]:
         return _say("an argument is not UTF-8 text", ascii(unreadable[0]), "write it in UTF-8", 2)
-    return shielded(lambda: bydawn.main(arguments, prog_name="bydawn", standalone_mode=False))
+    return shielded(lambda: bydawn.main(arguments, prog_name="bydawn", standalone_mode=False, obj=tether))
 
 
 def _is_broken(word: str) -> bool:
@@ -149,6 +150,12 @@ def shielded(work: Callable[[], object]) -> int:
         where = f" ({error.filename})" if error.filename else ""
         return _say(
             f"the system refused{where}", error.strerror or str(error), "look at the disk and its permissions", 1
+        )
+    except Exception as error:  # the last net: a bug must not look like silence, nor like a traceback
+        if os.environ.get("BYDAWN_DEBUG"):
+            raise
+        return _say(
+            "bydawn made a mistake", f"{type(error).__name__}: {error}", "BYDAWN_DEBUG=1 shows where; report it", 1
         )
     return code if isinstance(code, int) else 0
 

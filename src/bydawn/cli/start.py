@@ -1,4 +1,4 @@
-"""`run`, `resume` and `demo`: the commands that start a worker, each under its guardian."""
+"""`run`, `resume` and `demo`: what a worker does, under its guardian."""
 
 import sys
 from collections.abc import Callable
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bydawn.cli.options import cd, loop_argument, state_dir
-from bydawn.cli.shell import shielded
 from bydawn.cli.values import count, moment, more, over, size, span
 from bydawn.core.errors import UserError
-from bydawn.guardian import Tether, guard
+from bydawn.guardian import Tether
 
-if TYPE_CHECKING:  # everything heavy is imported by the worker, after the fork, so that the guardian stays small
+if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
     from bydawn.core.loop import Limits
     from bydawn.operations.start import Plan, Wish
 
@@ -61,7 +60,8 @@ if TYPE_CHECKING:  # everything heavy is imported by the worker, after the fork,
 @click.option("--max-failures", type=click.IntRange(0), default=3, show_default=True, help="Agent failures in a row.")
 @click.option("--plain", is_flag=True, help="Flat lines, no colour, nothing redrawn.")
 @state_dir
-def run(prompt: str | None, dry_run: bool, once: bool, plain: bool, **options: Any) -> int:
+@click.pass_obj
+def run(tether: Tether, /, prompt: str | None, dry_run: bool, once: bool, plain: bool, **options: Any) -> int:
     """Start a loop in this folder, or go on with the one that has the same goal.
 
     PROMPT is what to do; `-` reads it from standard input, `@FILE` from a file. With neither
@@ -76,18 +76,15 @@ def run(prompt: str | None, dry_run: bool, once: bool, plain: bool, **options: A
     text = _prompt(prompt)
     _refuse_contradictions(options)
 
-    def plan() -> "Plan":
-        from bydawn.operations import start
+    from bydawn.operations import start
 
-        return start.plan(_wish(text, options))
-
+    planned = start.plan(_wish(text, options))
     if dry_run:
         from bydawn.cli.render import rehearsal
-        from bydawn.operations.start import rehearse
 
-        rehearsal(rehearse(plan()))
+        rehearsal(start.rehearse(planned))
         return 0
-    return _under_guardian(plan, once=once, plain=plain)
+    return _work(tether, planned, once=once, plain=plain)
 
 
 @click.command()
@@ -101,7 +98,10 @@ def run(prompt: str | None, dry_run: bool, once: bool, plain: bool, **options: A
 @click.option("--once", is_flag=True, help="One round only, then stand still.")
 @click.option("--plain", is_flag=True, help="Flat lines, no colour, nothing redrawn.")
 @state_dir
-def resume(loop: str | None, cd: Path, state_dir: Path | None, once: bool, plain: bool, **limits: Any) -> int:
+@click.pass_obj
+def resume(
+    tether: Tether, /, loop: str | None, cd: Path, state_dir: Path | None, once: bool, plain: bool, **limits: Any
+) -> int:
     """Go on with a loop that stands still, with the settings it was started with.
 
     \b
@@ -109,65 +109,56 @@ def resume(loop: str | None, cd: Path, state_dir: Path | None, once: bool, plain
       bydawn resume
       bydawn resume shop-api --rounds +20 --for +2h
     """
+    from bydawn.host.registry import Registry
+    from bydawn.operations.start import plan_resume
 
-    def plan() -> "Plan":
-        from bydawn.host.registry import Registry
-        from bydawn.operations.start import plan_resume
-
-        return plan_resume(Registry(state_dir).find(loop, cd.resolve()))
-
-    return _under_guardian(plan, once=once, plain=plain, raising=lambda current: _raised(current, limits))
+    planned = plan_resume(Registry(state_dir).find(loop, cd.resolve()))
+    return _work(tether, planned, once=once, plain=plain, raising=lambda current: _raised(current, limits))
 
 
 @click.command()
 @click.option("--plain", is_flag=True, help="Flat lines, no colour, nothing redrawn.")
 @state_dir
-def demo(plain: bool, state_dir: Path | None) -> int:
+@click.pass_obj
+def demo(tether: Tether, /, plain: bool, state_dir: Path | None) -> int:
     """Watch a whole loop: a throw-away repository, the built-in agent, a real test suite.
 
     No account, no network. One round fails its check and is told so; once the agent says
     "all done" too early and is not believed.
     """
+    import msgspec
 
-    def plan() -> "Plan":
-        import msgspec
+    from bydawn.operations import start
+    from bydawn.operations.demo import prepare
 
-        from bydawn.operations import start
-        from bydawn.operations.demo import prepare
-
-        return start.plan(msgspec.structs.replace(prepare(), state_dir=state_dir))
-
-    return _under_guardian(plan, plain=plain, is_demo=True)
+    planned = start.plan(msgspec.structs.replace(prepare(), state_dir=state_dir))
+    return _work(tether, planned, plain=plain, is_demo=True)
 
 
-def _under_guardian(
-    plan: Callable[[], "Plan"],
+def _work(
+    tether: Tether,
+    planned: "Plan",
     *,
     once: bool = False,
     plain: bool = False,
     is_demo: bool = False,
     raising: Callable[["Limits"], "Limits"] | None = None,
 ) -> int:
-    """Fork here, while little is loaded: the child plans and runs, the parent outlives it."""
+    """Run the loop to its end, here in the worker, in front of a person."""
+    from bydawn.cli.terminal import Terminal
+    from bydawn.core.facts import EXIT_CODES
+    from bydawn.operations.start import perform
 
-    def work(tether: Tether) -> int:
-        from bydawn.cli.terminal import Terminal
-        from bydawn.core.facts import EXIT_CODES
-        from bydawn.operations.start import perform
-
-        planned = plan()
-        terminal = Terminal(planned, plain=plain, is_demo=is_demo)
-        try:
-            stopped = perform(planned, tether, followers=(terminal,), once=once, raised=raising, say=terminal.warn)
-            return EXIT_CODES[stopped.end]
-        finally:
-            terminal.close()
-
-    return guard(lambda tether: shielded(lambda: work(tether)))
+    terminal = Terminal(planned, plain=plain, is_demo=is_demo)
+    try:
+        stopped = perform(planned, tether, followers=(terminal,), once=once, raised=raising, say=terminal.warn)
+        return EXIT_CODES[stopped.end]
+    finally:
+        terminal.close()
 
 
 def _prompt(given: str | None) -> str:
-    """Read before the fork: the worker is no foreground process and may not read the terminal."""
+    """Read while we are still in the terminal's foreground group."""
     if given == "-":
         return sys.stdin.read()
     if given and given.startswith("@"):

@@ -84,8 +84,8 @@ class Terminal:
                 pass
 
     def heard(self, event: Event) -> None:
-        if isinstance(event, Activity | Message) and event.text.strip():
-            self._doing = shorten(plain(event.text), 80)
+        if isinstance(event, Activity | Message):
+            self._doing = event.text  # made fit to be shown only when it is: floods come by here
 
     def close(self) -> None:
         self._screen.close()
@@ -124,7 +124,7 @@ class Terminal:
         lines = [self._how_far(state, width)]
         if state.open_round:
             spent = duration(time.monotonic() - self._round_began)
-            lines.append(f"  now    round {state.open_round.round}, {spent} · {self._doing}")
+            lines.append(f"  now    round {state.open_round.round}, {spent} · {shorten(plain(self._doing), 80)}")
             lines.append(f"  alive  last output {duration(self._output_age(loop, state))} ago")
         elif state.waiting:
             lines.append(f"  now    waiting: {plain(state.waiting.reason)}")

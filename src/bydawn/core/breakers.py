@@ -4,9 +4,8 @@ from math import inf
 
 import msgspec
 
-from bydawn.core.facts import End
+from bydawn.core.facts import End, Now
 from bydawn.core.loop import Limits, Loop
-from bydawn.core.ports import Now
 from bydawn.core.state import LoopState
 
 
@@ -45,6 +44,7 @@ def tripped(loop: Loop, state: LoopState, now: Now) -> Tripped | None:
 def time_left(loop: Loop, state: LoopState, now: Now) -> float:
     """Seconds until the first of the limits that are about time."""
     limits = limits_of(loop, state)
-    ends = [limits.seconds - now.elapsed] if limits.seconds else []
-    ends += [(limits.until - now.at).total_seconds()] if limits.until else []
+    until = limits.until.timestamp() if limits.until else 0
+    pairs = [(limits.seconds or 0, now.elapsed), (until, now.at.timestamp())]
+    ends = [limit - reading for limit, reading in pairs if limit > 0]
     return max(0.0, min(ends, default=inf))

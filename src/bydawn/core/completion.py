@@ -32,7 +32,9 @@ def finished(loop: Loop) -> End:
 
 def describe(condition: str, loop: Loop, state: LoopState) -> str:
     """What a missing condition means for this loop, in words."""
-    if condition == "tasks" and state.tasks is not None:
+    if condition == "tasks":
+        if state.tasks is None:
+            return f"{loop.tasks} has not been read yet"
         if state.tasks.problem:
             return f"{loop.tasks} {state.tasks.problem}"
         count = state.tasks.open

@@ -6,10 +6,9 @@ from datetime import datetime
 import msgspec
 
 from bydawn.core import breakers, completion
-from bydawn.core.facts import End
+from bydawn.core.facts import End, Now
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.ports import Now
 from bydawn.core.progress import duration
 from bydawn.core.state import LoopState
 

@@ -2,15 +2,12 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
 
 import msgspec
 
-from bydawn.core.loop import Limits
+from bydawn.core.loop import Limits, Moment
 from bydawn.core.outcome import Outcome
 from bydawn.core.text import headline
-
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class End(StrEnum):
@@ -49,6 +46,13 @@ class Given(StrEnum):
 
 class Value(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a fact."""
+
+
+class Now(msgspec.Struct, frozen=True):
+    """One reading of the clocks: `at` is UTC, `elapsed` the loop's own working time, which no clock jump changes."""
+
+    at: Moment
+    elapsed: float
 
 
 class Decided(Value, frozen=True, kw_only=True):
@@ -138,6 +142,7 @@ class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):
 
     cut_bytes: int
     kept_in: str
+    last_round: int = 0  # no number that was ever used is used again, even if its record is gone
 
 
 class TasksRead(Fact, frozen=True, kw_only=True, tag="tasks.read"):

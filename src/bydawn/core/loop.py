@@ -2,8 +2,11 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 TASK_COMPLETE = "TASK_COMPLETE"
 DEFAULT_ROUNDS = 30
@@ -68,7 +71,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     rounds: int = DEFAULT_ROUNDS
     seconds: float | None = None
-    until: datetime | None = None
+    until: Moment | None = None
     no_progress: int = 5
     agent_failures: int = 3
 

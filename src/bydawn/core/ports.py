@@ -6,18 +6,11 @@ from typing import Protocol
 
 import msgspec
 
-from bydawn.core.facts import AnyFact, Changes, Record, Usage, Verdict
+from bydawn.core.facts import AnyFact, Changes, Now, Record, Usage, Verdict
 from bydawn.core.loop import Check, Loop
 from bydawn.core.outcome import Exit, Outcome
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
-
-
-class Now(msgspec.Struct, frozen=True):
-    """One reading of the clocks: `at` is UTC, `elapsed` the loop's own working time, which no clock jump changes."""
-
-    at: datetime
-    elapsed: float
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):

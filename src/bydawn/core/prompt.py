@@ -69,7 +69,7 @@ def _promise_rule(promise: Promise) -> str:
 def _news(loop: Loop, state: LoopState, fence: str) -> Iterator[str]:
     """What has happened since the agent last looked."""
     for note in state.notes:
-        yield f"## A note from {note.by}\n\n{note.text}"
+        yield f"## A note from {note.by}\n\n{note.text.strip()}"
     if state.last and state.last.outcome is Outcome.INTERRUPTED:
         yield "## The round before was interrupted\n\nWhat it had changed by then is still in the work tree."
     yield _not_believed(loop, state)

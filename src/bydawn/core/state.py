@@ -150,7 +150,9 @@ def after(state: LoopState, record: Record) -> LoopState:
             return replace(state, obstructed=fact)
         case LoopStopped() as fact:
             return replace(state, stopped=fact, waiting=None, elapsed=fact.decided.elapsed)
-        case LedgerRepaired() | MachineSlept():
+        case LedgerRepaired() as fact:
+            return replace(state, round=max(state.round, fact.last_round))
+        case MachineSlept():
             return state
         case _ as unreachable:
             assert_never(unreachable)
@@ -180,7 +182,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
 
 def _forgiven(last: LastRound | None) -> LastRound | None:
     """An outcome that stops at once (not logged in) must not stop the loop again once the person has resumed it."""
-    if last is None or not POLICY[last.outcome].stops:
+    if last is None or not (POLICY[last.outcome].stops or POLICY[last.outcome].stops_idle):
         return last
     return replace(last, outcome=Outcome.INTERRUPTED)
 

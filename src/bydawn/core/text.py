@@ -3,11 +3,11 @@
 import re
 
 # CSI and OSC sequences, other escapes, control characters but for tab and newline, and marks that reorder text.
-_ESCAPES = re.compile(
+_ESCAPES = (
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
-_TELLING = re.compile(r"error|assert|fail|expected|exception|panic|denied|not found", re.IGNORECASE)
+_TELLING = r"(?i)error|assert|fail|expected|exception|panic|denied|not found"
 
 
 def plain(text: str | bytes) -> str:
@@ -16,7 +16,7 @@ def plain(text: str | bytes) -> str:
         text = text.decode(errors="replace")
     if text.isprintable():
         return text  # nearly every line is; the pattern below costs ten times as much
-    return _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return re.sub(_ESCAPES, "", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def last_part(text: str, size: int) -> str:
@@ -31,7 +31,7 @@ def last_part(text: str, size: int) -> str:
 def headline(text: str) -> str:
     """The one line of an output that tells most: the last that names a failure, or else the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip(" -=_*\t")]
-    telling = [line for line in lines if _TELLING.search(line) and not line.startswith(("FAILED (", "Traceback"))]
+    telling = [line for line in lines if re.search(_TELLING, line) and not line.startswith(("FAILED (", "Traceback"))]
     chosen = (telling or lines or [""])[-1]
     return shorten(chosen, 120)
 

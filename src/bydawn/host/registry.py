@@ -15,7 +15,7 @@ from bydawn.core.facts import FINISHED
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.ledger import load
-from bydawn.lock import Held, is_held
+from bydawn.lock import is_held
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -32,7 +32,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     loop: Loop
     state: LoopState
     alive: bool
-    trouble: str = ""  # why its ledger cannot be read, if it cannot
+    trouble: OwnFailure | None = None  # why it cannot be read, if it cannot
 
     @property
     def word(self) -> str:
@@ -105,13 +105,10 @@ class Registry:
         raise UserError("there are several loops here", cause=names, hint="name the one you mean")
 
     def _standings(self, folders: Iterator[Path]) -> Iterator[Standing]:
-        held = Held()
-        for folder in folders:
-            if standing := standing_of(folder, held):
-                yield standing
+        return (standing for folder in folders if (standing := standing_of(folder)))
 
 
-def standing_of(folder: Path, held: Held | None = None) -> Standing | None:
+def standing_of(folder: Path) -> Standing | None:
     """How a loop stands; None when it was never born (its first fact is not there)."""
     lock = folder / "lock"
     try:
@@ -119,19 +116,21 @@ def standing_of(folder: Path, held: Held | None = None) -> Standing | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, msgspec.DecodeError) as error:
-        trouble = f"loop.json cannot be read: {error}"
+        trouble = OwnFailure(
+            f"the settings {folder / 'loop.json'} cannot be read",
+            cause=str(error),
+            hint="put the file back from a backup; without it the loop cannot go on",
+        )
         return Standing(folder=folder, loop=_nameless(folder), state=LoopState(), alive=is_held(lock), trouble=trouble)
     try:
         state, _ = load(folder)
     except OwnFailure as failure:
-        return Standing(folder=folder, loop=loop, state=LoopState(), alive=is_held(lock), trouble=failure.cause)
+        return Standing(folder=folder, loop=loop, state=LoopState(), alive=is_held(lock), trouble=failure)
     if state.seq == 0:
         return None
-    alive = lock in (held or Held())
+    alive = is_held(lock)
     if not alive and not state.stopped:
-        alive = is_held(lock)  # "running, but dead" is a grave word: make sure
-        if not alive:
-            state, _ = load(folder)  # it may have stopped properly between our two looks
+        state, _ = load(folder)  # "crashed" is a grave word: it may have stopped properly between our two looks
     return Standing(folder=folder, loop=loop, state=state, alive=alive)
 
 

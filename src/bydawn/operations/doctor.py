@@ -11,12 +11,13 @@ from pathlib import Path
 import msgspec
 
 from bydawn import lock
-from bydawn.core.errors import UserError
+from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import LedgerRepaired
 from bydawn.core.state import replay
 from bydawn.host.registry import Registry, Standing
 from bydawn.ledger import Damaged, Future, LoopLedger, read, sync_folder, write_private
-from bydawn.operations.start import refuse_inside_a_round, take_lock
+from bydawn.operations.start import birth, refuse_inside_a_round, take_lock
+from bydawn.rounds import Rounds
 
 _REMOTE = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs"}
 
@@ -90,14 +91,20 @@ def _filesystem(path: Path) -> str:
 def _ledger(standing: Standing) -> Finding:
     """Every line, and whether the snapshot says the same as the whole ledger."""
     name = f"loop {standing.loop.id}"
+    if standing.trouble:
+        return _bad(name, standing.trouble)
     try:
         state = replay(record for record, _ in read(standing.folder / "ledger.jsonl"))
     except (Damaged, Future) as error:
-        return Finding(name=name, ok=False, detail=f"{error.what}: {error.cause}", hint=error.hint)
+        return _bad(name, error)
     if not standing.alive and state != standing.state:
         hint = "it is a view; the next start rebuilds it"
         return Finding(name=name, ok=False, detail="state.json does not say what the ledger says", hint=hint)
     return Finding(name=name, ok=True, detail=f"{state.seq} facts, all whole; {standing.word}")
+
+
+def _bad(name: str, failure: OwnFailure) -> Finding:
+    return Finding(name=name, ok=False, detail=f"{failure.what}: {failure.cause}", hint=failure.hint)
 
 
 def repair(standing: Standing) -> Finding:
@@ -110,7 +117,10 @@ def repair(standing: Standing) -> Finding:
         if aside is None:
             return Finding(name=name, ok=True, detail="nothing to repair")
         ledger = LoopLedger(folder, lambda _: None)
-        ledger.append(LedgerRepaired(cut_bytes=aside.stat().st_size, kept_in=aside.name))
+        if not good:
+            ledger.append(birth(standing.loop, (folder / "loop.json").read_bytes()))
+        size, last_round = aside.stat().st_size, Rounds(folder).last()
+        ledger.append(LedgerRepaired(cut_bytes=size, kept_in=aside.name, last_round=last_round))
         ledger.sync()
         ledger.snapshot()
         ledger.close()

@@ -3,19 +3,20 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
-from bydawn.core.decide import RULES, next_action
 from bydawn.core.errors import UserError
-from bydawn.core.facts import ChecksEnded, Decided, LoopStopped, Record, RoundEnded, RoundStarted, WaitStarted
-from bydawn.core.ports import Event, Now
+from bydawn.core.facts import ChecksEnded, Decided, LoopStopped, Now, Record, RoundEnded, RoundStarted, WaitStarted
 from bydawn.core.state import LoopState, after
 from bydawn.host.registry import Standing
 from bydawn.ledger import records
+
+if TYPE_CHECKING:  # `status` has to be quick and never meets one
+    from bydawn.core.ports import Event
 
 
 def summary(standing: Standing) -> dict[str, Any]:
@@ -26,7 +27,7 @@ def summary(standing: Standing) -> dict[str, Any]:
         "loop": loop.id,
         "workspace": loop.workspace,
         "state": standing.word,
-        "reason": state.stopped.reason if state.stopped else standing.trouble or None,
+        "reason": state.stopped.reason if state.stopped else standing.trouble.what if standing.trouble else None,
         "round": state.round,
         "rounds_limit": limits_of(loop, state).rounds or None,
         "tasks": {"open": tasks.open, "done": tasks.done} if tasks else None,
@@ -145,6 +146,8 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
 def why(standing: Standing) -> Reason:
     """The last decision that was written down, taken again from the same facts."""
+    from bydawn.core.decide import RULES, next_action
+
     state, found = LoopState(), None
     for record in records(standing.folder):
         if isinstance(record.fact, RoundStarted | WaitStarted | LoopStopped):
@@ -186,7 +189,7 @@ def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[st
     return {name: {"reading": reading, "limit": limit} for name, (reading, limit) in table.items()}
 
 
-def events(standing: Standing, lines: Iterator[bytes]) -> Iterator[Event]:
+def events(standing: Standing, lines: Iterator[bytes]) -> "Iterator[Event]":
     """What the agent said, by its own reader, over the lines of its output."""
     from bydawn import agents
 

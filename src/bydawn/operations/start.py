@@ -83,8 +83,7 @@ def plan_resume(standing: Standing) -> Plan:
     """Go on with a loop that stands still."""
     refuse_inside_a_round()
     if standing.trouble:
-        load_again = f"bydawn doctor --repair {standing.loop.id}"
-        raise OwnFailure(f"the ledger of {standing.loop.id} is damaged", cause=standing.trouble, hint=load_again)
+        raise standing.trouble
     if standing.finished:
         raise UserError(
             f"the loop {standing.loop.id} is {standing.word}; there is nothing to go on with",
@@ -268,7 +267,7 @@ def _go_on(loop: Loop, standing: Standing) -> Standing:
     if standing.finished:
         raise UserError(f"the loop {name} is {standing.word}", hint="start another one beside it with --new")
     if standing.trouble:
-        return plan_resume(standing).standing or standing
+        raise standing.trouble
     changed = differences(standing.loop, loop)
     if changed:
         what = ", ".join("limits (rounds, --for, --until …)" if field == "limits" else field for field in changed)
@@ -285,8 +284,13 @@ def _give_birth(loop: Loop, ledger: LoopLedger) -> None:
     data = msgspec.json.format(msgspec.json.encode(loop), indent=2)
     write_durable(ledger.folder / "loop.json", data)
     sync_folder(ledger.folder.parent)
-    ledger.append(LoopCreated(loop=loop.id, uid=loop.uid, settings=hashlib.sha256(data).hexdigest()))
+    ledger.append(birth(loop, data))
     ledger.sync()
+
+
+def birth(loop: Loop, settings: bytes) -> LoopCreated:
+    """The first fact of a ledger."""
+    return LoopCreated(loop=loop.id, uid=loop.uid, settings=hashlib.sha256(settings).hexdigest())
 
 
 def _settings(folder: Path, ledger: LoopLedger) -> Loop:

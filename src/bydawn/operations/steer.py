@@ -12,9 +12,8 @@ from bydawn.core.decide import Pause as PauseAction
 from bydawn.core.decide import Settle, next_action
 from bydawn.core.decide import Stop as StopAction
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, Decided, End, LoopStopped, RoundEnded
+from bydawn.core.facts import AnyFact, Decided, End, LoopStopped, Now, RoundEnded
 from bydawn.core.outcome import Outcome
-from bydawn.core.ports import Now
 from bydawn.core.requests import Pause, Request, Stop, Tell, as_fact
 from bydawn.host.registry import Standing
 from bydawn.ledger import LoopLedger, load, read

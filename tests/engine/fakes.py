@@ -1,0 +1,172 @@
+"""The world in memory: clocks, a ledger, a work tree, the files of the rounds, a channel, a witness."""
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from bydawn.core.errors import UserError
+from bydawn.core.facts import AnyFact, Changes, LoopCreated, Now, Record
+from bydawn.core.loop import Loop
+from bydawn.core.ports import Event, Snapshot
+from bydawn.core.requests import Request
+from bydawn.core.state import LoopState, after, replay
+
+NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
+Files = dict[str, str | None]
+
+
+class PowerCut(Exception):
+    """The worker is gone between one fact and the next."""
+
+
+class FakeClock:
+    """A wall clock that can jump, and working time that cannot."""
+
+    def __init__(self) -> None:
+        self.wall = NOON
+        self.elapsed = 0.0
+        self._slept = 0.0
+        self._alarms: list[tuple[float, Callable[[], None]]] = []
+
+    def now(self) -> Now:
+        return Now(self.wall, self.elapsed)
+
+    def slept(self) -> float:
+        slept, self._slept = self._slept, 0.0
+        return slept
+
+    def pass_by(self, seconds: float) -> None:
+        """Time goes by; what was to happen then happens."""
+        self.elapsed += seconds
+        self.wall += timedelta(seconds=seconds)
+        for alarm in [alarm for alarm in self._alarms if alarm[0] <= self.elapsed]:
+            self._alarms.remove(alarm)
+            alarm[1]()
+
+    def jump(self, hours: float) -> None:
+        """Somebody sets the wall clock."""
+        self.wall += timedelta(hours=hours)
+
+    def suspend(self, hours: float) -> None:
+        """The lid is closed: the wall clock goes on, working time does not."""
+        self.jump(hours)
+        self._slept += hours * 3600
+
+    def at(self, elapsed: float, event: Callable[[], None]) -> None:
+        self._alarms.append((elapsed, event))
+
+
+class MemoryLedger:
+    """Facts in a list. Power can be cut after any of them; what was not synced is lost then."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.state = LoopState()
+        self.disk_full = False
+        self.synced = 0
+        self.cut_after: int | None = None  # so many more facts, then the power goes
+        self.forgets = False  # does a power cut lose what was not synced?
+        self.append(LoopCreated(loop="night", uid="u-1", settings=""))
+        self.sync()
+
+    def append(self, fact: AnyFact) -> Record:
+        record = Record(seq=len(self.records) + 1, at=NOON, fact=fact)
+        self.records.append(record)
+        self.state = after(self.state, record)
+        if self.cut_after is not None:
+            self.cut_after -= 1
+            if self.cut_after <= 0:
+                self.cut()
+        return record
+
+    def sync(self) -> None:
+        self.synced = len(self.records)
+
+    def cut(self) -> None:
+        """The power goes now."""
+        self.cut_after = None
+        if self.forgets:
+            del self.records[self.synced :]
+        self.state = replay(self.records)
+        raise PowerCut
+
+
+class FakeWorkspace:
+    """A work tree as a table of files."""
+
+    def __init__(self, files: Files) -> None:
+        self.files: Files = files
+        self.kept: dict[str, str] = {}
+        self.gone = False
+        self._last: Files = {}
+
+    def edit(self, changes: Files) -> None:
+        self.files = {path: text for path, text in {**self.files, **changes}.items() if text is not None}
+
+    def snapshot(self) -> Snapshot:
+        if self.gone:
+            raise UserError("the folder /w is gone", cause="somebody deleted it")
+        before, self._last = self._last, dict(self.files)
+        changed = [path for path in {**before, **self.files} if before.get(path) != self.files.get(path)]
+        return Snapshot(tree=self.tree, changes=Changes(modified=len(changed), paths=tuple(sorted(changed))))
+
+    @property
+    def tree(self) -> str:
+        return hashlib.sha1(repr(sorted(self.files.items())).encode(), usedforsecurity=False).hexdigest()
+
+    def keep(self, name: str, tree: str) -> None:
+        self.kept[name] = tree
+
+    def read_text(self, path: str) -> str | None:
+        return self.files.get(path)
+
+
+class MemoryFiles:
+    """The bulk of the rounds, by round and name."""
+
+    def __init__(self) -> None:
+        self.texts: dict[tuple[int, str], str] = {}
+        self.full = ""  # the name of a file for which there is no room
+
+    def folder(self, round_: int) -> str:
+        return f"/rounds/{round_:04}"
+
+    def write(self, round_: int, name: str, text: str) -> str:
+        if name == self.full:
+            raise OSError(28, "No space left on device")
+        self.texts[round_, name] = text
+        return f"{self.folder(round_)}/{name}"
+
+    def tail(self, round_: int, name: str, size: int) -> str:
+        return self.texts.get((round_, name), "")[-size:]
+
+
+class FakeChannel:
+    """Requests lie here until they stand in the ledger."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Request] = []
+        self.done_with: list[Request] = []
+        self.when_done: Callable[[Request], None] = lambda _: None
+
+    def take(self) -> list[Request]:
+        taken, self.waiting = self.waiting, []
+        return taken
+
+    def done(self, request: Request) -> None:
+        self.done_with.append(request)
+        self.when_done(request)
+
+
+class Witness:
+    """A follower that remembers."""
+
+    def __init__(self) -> None:
+        self.facts: list[AnyFact] = []
+        self.events: list[Event] = []
+
+    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:  # noqa: ARG002
+        self.facts.append(fact)
+
+    def heard(self, event: Event) -> None:
+        self.events.append(event)

@@ -1,0 +1,231 @@
+"""A whole night on one stage: a scripted agent, its checks, and the engine between them and a world in memory."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from bydawn.core.facts import Fact, LoopStopped, RunStarted, Verdict
+from bydawn.core.loop import Check, CommandCheck, Loop
+from bydawn.core.outcome import Ending, Exit, Outcome, imposed
+from bydawn.core.ports import Command, Ended, Event, Job, Ladder, Message, Turn
+from bydawn.core.requests import Request
+from bydawn.core.state import LoopState
+from bydawn.engine import Engine, World
+from engine.fakes import (
+    NOON,
+    FakeChannel,
+    FakeClock,
+    FakeWorkspace,
+    Files,
+    MemoryFiles,
+    MemoryLedger,
+    PowerCut,
+    Witness,
+)
+
+DONE = "All of it is there.\n<promise>TASK_COMPLETE</promise>"
+TODO = "TODO.md"
+MAKE_TEST = CommandCheck(command="make test")
+
+
+class Play(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent does in one turn."""
+
+    says: str = "working on it"
+    outcome: Outcome = Outcome.OK
+    detail: str = ""
+    writes: Files = {}  # path and text; None deletes
+    seconds: float = 60.0
+    wait_until: datetime | None = None
+    exit: Exit | None = None
+    meanwhile: Callable[[], None] = lambda: None  # in the middle of the turn
+
+
+class ScriptedAgent:
+    """Plays one play per turn; its own child, so to speak."""
+
+    name = "demo"
+    ladder = Ladder()
+    streams = True
+
+    def __init__(self, plays: Iterable[Play | str]) -> None:
+        self._plays = iter(plays)
+        self.turns = 0
+
+    def command(self, turn: Turn) -> Command:
+        return Command(argv=("demo", str(turn.round)))
+
+    def reader(self) -> "PlayReader":
+        play = next(self._plays)
+        self.turns += 1
+        self.playing = play if isinstance(play, Play) else Play(says=play)
+        return PlayReader(self.playing)
+
+    def missing(self) -> tuple[str, str] | None:
+        return None
+
+
+class PlayReader:
+    def __init__(self, play: Play) -> None:
+        self._play = play
+
+    def read(self, line: bytes) -> Iterable[Event]:
+        return (Message(line.decode()),)
+
+    def skipped(self, size: int) -> None:
+        raise AssertionError(size)
+
+    def end(self, exit_: Exit, stderr_tail: str) -> Ended:  # noqa: ARG002
+        outcome, detail = imposed(exit_) or (self._play.outcome, self._play.detail)
+        reply = self._play.says if outcome is Outcome.OK else ""
+        return Ended(outcome=outcome, detail=detail, reply=reply, wait_until=self._play.wait_until)
+
+
+class FakeProcesses:
+    """Runs plays instead of children, and sleeps by turning the clock."""
+
+    def __init__(self, night: "Night") -> None:
+        self._night = night
+        self.jobs: list[Job] = []
+        self.sleeps: list[float] = []
+        self.swept: list[str] = []
+
+    def run(
+        self, job: Job, on_line: Callable[[bytes], bool], on_skip: Callable[[int], None], urgent: Callable[[], bool]
+    ) -> Exit:
+        del on_skip
+        night, play = self._night, self._night.agent.playing
+        self.jobs.append(job)
+        on_line(play.says.encode())
+        night.workspace.edit(play.writes)
+        night.clock.pass_by(play.seconds / 2)
+        play.meanwhile()
+        if urgent():
+            return Exit(ending=Ending.ASKED, seconds=play.seconds / 2)
+        night.clock.pass_by(play.seconds / 2)
+        return play.exit or Exit(code=0, seconds=play.seconds)
+
+    def sleep(self, seconds: float, urgent: Callable[[], bool]) -> None:
+        """As the real one: looks up every now and then, and wakes when something is urgent."""
+        self.sleeps.append(seconds)
+        left = seconds
+        while left > 0:
+            step = min(left, 60.0)
+            left -= step
+            self._night.clock.pass_by(step)
+            if urgent():
+                return
+
+    def sweep(self, mark: str) -> tuple[str, ...]:
+        self.swept.append(mark)
+        return ()
+
+
+class FakeChecks:
+    """Each check is green or red as a rule about the files says; `meanwhile` happens while they run."""
+
+    def __init__(self, night: "Night", rule: Callable[[Files], bool]) -> None:
+        self._night = night
+        self.rule = rule
+        self.runs = 0
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def run(self, checks: Sequence[Check], round_: int, urgent: Callable[[], bool]) -> tuple[Verdict, ...]:  # noqa: ARG002
+        self.runs += 1
+        self._night.clock.pass_by(5.0)
+        passed = self.rule(self._night.workspace.files)
+        self.meanwhile()
+        urgent()
+        detail, excerpt = ("exit 0", "") if passed else ("exit 2", f"FAIL number {self.runs}")
+        return tuple(Verdict(check=check.name, passed=passed, detail=detail, excerpt=excerpt) for check in checks)
+
+
+class Night:
+    """One loop with everything around it. `run` is one worker's run; the next one finds what it left."""
+
+    def __init__(
+        self,
+        plays: Iterable[Play | str] = (),
+        *,
+        files: Files | None = None,
+        check: Callable[[Files], bool] | None = None,
+        **settings: Any,
+    ) -> None:
+        settings = {"checks": (MAKE_TEST,) if check else (), **settings}
+        given = {"id": "night", "uid": "u-1", "workspace": "/w", "created_at": NOON, "prompt": "fix it"}
+        self.loop = Loop(**{**given, "agent": "demo", **settings})
+        self.clock = FakeClock()
+        self.ledger = MemoryLedger()
+        self.workspace = FakeWorkspace(dict(files or {"README.md": "hello"}))
+        self.agent = ScriptedAgent(plays)
+        self.processes = FakeProcesses(self)
+        self.checks = FakeChecks(self, check or (lambda _: True))
+        self.files = MemoryFiles()
+        self.channel = FakeChannel()
+        self.witness = Witness()
+        self.obstacle: tuple[str, str] | None = None
+
+    def run(self, *, once: bool = False) -> LoopStopped:
+        self.clock.elapsed = self.ledger.state.elapsed  # as a new process counts on from the ledger
+        world = World(
+            ledger=self.ledger,
+            agent=self.agent,
+            workspace=self.workspace,
+            checks=self.checks,
+            processes=self.processes,
+            files=self.files,
+            channel=self.channel,
+            clock=self.clock,
+            full_match=lambda pattern, text: pattern == text,
+            obstacles=lambda: self.obstacle,
+            followers=(self.witness,),
+        )
+        run, allowed = f"run-{self.ledger.state.runs + 1}", 1 if once else None
+        started = RunStarted(run=run, pid=1, boot="b", version="0", tree="", rounds_allowed=allowed)
+        return Engine(self.loop, world, started).run()
+
+    def run_until_crash(self) -> None:
+        """A run that ends without a word."""
+        try:
+            stopped = self.run()
+        except PowerCut:
+            self.channel.waiting.clear()  # what was asked of that run is void
+        else:
+            raise AssertionError(f"the power was not cut: {stopped}")
+
+    def crash(self) -> None:
+        self.ledger.cut()
+
+    def ask(self, request: Request) -> None:
+        self.channel.waiting.append(request)
+
+    # -- what is left in the morning -------------------------------------------------------------------------------
+
+    def facts(self, *kinds: type[Fact]) -> list[Any]:
+        """All facts, or those of some kinds."""
+        return [record.fact for record in self.ledger.records if isinstance(record.fact, kinds or (Fact,))]
+
+    def prompt(self, round_: int) -> str:
+        return self.files.texts[round_, "prompt.md"]
+
+    @property
+    def state(self) -> LoopState:
+        return self.ledger.state
+
+
+def todo(*boxes: str) -> str:
+    """A task list: `todo("x one", "two")` has one box ticked and one open."""
+    return "".join(f"- [{'x' if box.startswith('x ') else ' '}] {box.removeprefix('x ')}\n" for box in boxes)
+
+
+def blip(detail: str = "502") -> Play:
+    """A turn that the network ended."""
+    return Play(outcome=Outcome.TRANSIENT, detail=detail, seconds=1.0)
+
+
+def busy(says: str = "going on") -> Iterator[Play]:
+    """An agent that changes something in every turn, and never ends."""
+    return (Play(says=says, writes={"work.txt": f"turn {turn}"}) for turn in count(1))

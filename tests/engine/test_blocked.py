@@ -1,0 +1,144 @@
+"""What only a person can mend: a list that vanished, a folder that is gone, a disk that is full."""
+
+from itertools import repeat
+
+import pytest
+
+from bydawn.core.facts import End, LoopStopped, Obstructed, RoundEnded, RoundStarted
+from bydawn.core.outcome import Ending, Exit, Outcome
+from engine.fakes import Files
+from engine.night import DONE, TODO, Night, Play, blip, busy, todo
+
+# What an agent, or anybody, can do to a task list that must not look like "all done".
+DAMAGE: dict[str, Files] = {
+    "is gone": {TODO: None},
+    "has no tasks any more": {TODO: ""},
+    "lost 1 open task": {TODO: todo("x one", "three")},
+    "lost 2 open tasks": {TODO: todo("x one")},
+}
+
+
+@pytest.mark.parametrize("problem", DAMAGE)
+def test_a_list_that_an_agent_damaged_blocks(problem: str) -> None:
+    night = Night([Play(says=DONE, writes=DAMAGE[problem])], files={TODO: todo("one", "two", "three")}, tasks=TODO)
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "task-file")
+    assert stopped.reason.startswith(f"TODO.md {problem}")
+
+
+@pytest.mark.parametrize("problem", DAMAGE)
+def test_a_list_that_anybody_damaged_between_two_rounds_blocks(problem: str) -> None:
+    night = Night([blip(), DONE], files={TODO: todo("one", "two", "three")}, tasks=TODO)
+    night.clock.at(1.5, lambda: night.workspace.edit(DAMAGE[problem]))
+    assert night.run().decided.rule == "task-file"
+    assert night.agent.turns == 1
+
+
+@pytest.mark.parametrize("problem", DAMAGE)
+@pytest.mark.parametrize("seconds", [30.0, 60.0], ids=["in the round", "right after it"])
+def test_a_crash_is_no_way_to_lose_tasks_unseen(problem: str, seconds: float) -> None:
+    night = Night([Play(writes=DAMAGE[problem]), DONE], files={TODO: todo("one", "two", "three")}, tasks=TODO)
+    night.clock.at(seconds, night.crash)
+    night.run_until_crash()
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "task-file")
+
+
+@pytest.mark.parametrize("facts", range(1, 4))
+@pytest.mark.parametrize("problem", DAMAGE)
+def test_neither_is_a_crash_after_any_fact_of_that_round(problem: str, facts: int) -> None:
+    night = Night([Play(writes=DAMAGE[problem]), DONE], files={TODO: todo("one", "two", "three")}, tasks=TODO)
+    night.ledger.cut_after = facts
+    night.run_until_crash()
+    assert night.run().decided.rule == "task-file"
+
+
+def test_who_resumes_has_looked_at_the_list_as_it_is() -> None:
+    plays = [Play(writes={TODO: todo("x one", "three")}), Play(writes={TODO: todo("x one", "x three")})]
+    night = Night(plays, files={TODO: todo("one", "two", "three")}, tasks=TODO)
+    assert night.run().end is End.BLOCKED
+    assert night.run().end is End.UNVERIFIED
+
+
+def test_a_list_that_comes_back_is_believed_again() -> None:
+    night = Night(
+        [Play(writes={TODO: None}), Play(writes={TODO: todo("x one")})], files={TODO: todo("one")}, tasks=TODO
+    )
+    assert night.run().reason == "TODO.md is gone"
+    night.workspace.edit({TODO: todo("one")})
+    assert night.run().end is End.UNVERIFIED
+
+
+def test_a_list_that_is_ticked_and_unticked_for_ever_is_no_progress() -> None:
+    night = Night(
+        [Play(writes={TODO: todo("one", two)}) for two in ["x two", "two"] * 20],
+        files={TODO: todo("one", "two")},
+        tasks=TODO,
+    )
+    assert night.run().decided.rule == "no-progress"
+    assert night.agent.turns == 6  # one that closed something, five that did not
+
+
+# -- around the agent ----------------------------------------------------------------------------------------------
+
+
+def test_an_obstacle_is_seen_before_a_round_is_spent() -> None:
+    night = Night([DONE])
+    night.obstacle = ("workspace", "the folder /w is gone or was replaced")
+    stopped = night.run()
+    assert (stopped.end, stopped.reason) == (End.BLOCKED, "the folder /w is gone or was replaced")
+    assert (night.agent.turns, stopped.evidence) == (0, ("workspace",))
+    night.obstacle = None
+    assert night.run().end is End.UNVERIFIED
+
+
+def test_an_agent_that_deletes_the_workspace_ends_its_round_and_blocks_the_loop() -> None:
+    night = Night([Play(meanwhile=lambda: setattr(night.workspace, "gone", True))], check=lambda _: True)
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "obstructed")
+    assert "the folder /w is gone" in stopped.reason
+    assert len(night.facts(RoundEnded)) == 1
+    assert night.checks.runs == 0
+
+
+def test_a_workspace_that_is_gone_before_a_round_costs_no_round() -> None:
+    night = Night([blip(), DONE])
+    night.clock.at(1.5, lambda: setattr(night.workspace, "gone", True))
+    assert night.run().end is End.BLOCKED
+    assert night.agent.turns == 1
+
+
+def test_a_full_disk_blocks_after_the_round_that_filled_it() -> None:
+    night = Night([Play(meanwhile=lambda: setattr(night.ledger, "disk_full", True)), DONE])
+    stopped = night.run()
+    assert (stopped.end, stopped.evidence) == (End.BLOCKED, ("disk",))
+    assert len(night.facts(Obstructed)) == 1
+    assert night.witness.facts == night.facts()[1:]  # the followers know why
+
+
+def test_no_agent_is_started_on_a_disk_that_has_no_room_for_its_prompt() -> None:
+    night = Night([DONE])
+    night.files.full = "prompt.md"
+    assert night.run().end is End.BLOCKED
+    assert night.agent.turns == 0
+    assert night.facts(RoundStarted) == []
+
+
+def test_a_reply_that_finds_no_room_blocks_and_the_round_is_on_record() -> None:
+    night = Night([Play(writes={"a": "1"}), DONE])
+    night.files.full = "reply.md"
+    assert night.run().end is End.BLOCKED
+    assert [fact.outcome for fact in night.facts(RoundEnded)] == [Outcome.OK]
+
+
+def test_a_round_that_was_stopped_for_the_disks_sake_counts_for_nothing() -> None:
+    night = Night([Play(exit=Exit(ending=Ending.DISK)), DONE])
+    assert night.run().evidence == ("disk",)
+    assert night.state.rounds == 0
+
+
+def test_every_stop_is_on_the_disk_before_it_is_told() -> None:
+    for night in (Night([DONE]), Night(repeat("hm", 9)), Night(busy(), files={}), Night([Play(outcome=Outcome.AUTH)])):
+        stopped = night.run()
+        assert night.ledger.synced == len(night.ledger.records)
+        assert night.facts(LoopStopped) == [stopped]

@@ -1,0 +1,242 @@
+"""Ordinary nights: what is done, what is believed, and what the agent is told."""
+
+import pytest
+
+from bydawn.core.facts import ChecksEnded, End, Given, RoundEnded, RoundStarted, TasksRead
+from bydawn.core.loop import Limits, Mode, Promise
+from bydawn.core.outcome import Outcome
+from bydawn.core.ports import Message
+from bydawn.core.requests import Tell
+from engine.fakes import Files
+from engine.night import DONE, TODO, Night, Play, blip, busy, todo
+
+
+def says_ok(files: Files) -> bool:
+    return files.get("app.py") == "right"
+
+
+def test_a_promise_without_passing_checks_is_not_believed() -> None:
+    plays = [Play(says=DONE, writes={"app.py": "wrong"}), Play(says=DONE, writes={"app.py": "right"})]
+    night = Night(plays, check=says_ok, promise=Promise())
+    assert night.run().end is End.COMPLETE
+    assert [fact.promise for fact in night.facts(RoundEnded)] == [Given.GIVEN, Given.GIVEN]
+    assert [fact.passed for fact in night.facts(ChecksEnded)] == [False, True]
+    assert "Your claim to be done was not accepted" in night.prompt(2)
+
+
+def test_passing_checks_without_the_promise_that_was_asked_for_are_not_enough() -> None:
+    plays = [Play(writes={"app.py": "right"}), Play(says=DONE)]
+    night = Night(plays, check=says_ok, promise=Promise())
+    assert night.run().end is End.COMPLETE
+    assert night.state.round == 2
+
+
+def test_the_words_of_a_turn_that_failed_are_no_promise() -> None:
+    night = Night([Play(says=DONE, outcome=Outcome.CRASHED, writes={"a": "1"}), Play(says=DONE)])
+    night.run()
+    assert [fact.promise for fact in night.facts(RoundEnded)] == [Given.ABSENT, Given.GIVEN]
+
+
+def test_without_checks_the_loop_ends_unverified() -> None:
+    night = Night(["half way", DONE])
+    assert night.run().end is End.UNVERIFIED
+    assert night.checks.runs == 0
+
+
+def test_a_promise_in_another_form_is_judged_in_that_form() -> None:
+    night = Night(["done? no", "finished"], promise=Promise(text="finished", mode=Mode.REGEX))
+    assert night.run().end is End.UNVERIFIED
+    assert night.state.round == 2
+
+
+def test_a_loop_of_checks_alone_needs_a_round_that_went_well() -> None:
+    crashed = Play(outcome=Outcome.CRASHED, writes={"app.py": "wrong"})
+    night = Night([crashed, "looked at it, all is well"], check=lambda _: True)
+    assert night.run().end is End.COMPLETE
+    assert night.state.round == 2
+
+
+def test_a_list_that_is_done_at_the_start_costs_no_round() -> None:
+    night = Night(files={TODO: todo("x one", "x two")}, check=lambda _: True, tasks=TODO)
+    assert night.run().end is End.COMPLETE
+    assert (night.agent.turns, night.checks.runs, night.state.round) == (0, 1, 0)
+
+
+def test_a_list_that_is_done_and_red_gets_a_round_that_knows_why() -> None:
+    night = Night([Play(writes={"app.py": "right"})], files={TODO: todo("x one")}, check=says_ok, tasks=TODO)
+    assert night.run().end is End.COMPLETE
+    assert "FAIL number 1" in night.prompt(1)
+
+
+def test_tasks_are_worked_off_one_by_one_and_their_closing_is_recorded() -> None:
+    plays = [
+        Play(writes={TODO: todo("x one", "two"), "one.py": "1"}),
+        Play(writes={TODO: todo("x one", "x two (see a1b2)"), "two.py": "2"}),
+    ]
+    night = Night(plays, files={TODO: todo("one", "two")}, check=lambda _: True, tasks=TODO)
+    assert night.run().end is End.COMPLETE
+    assert [fact.closed for fact in night.facts(RoundEnded)] == [("one",), ("two",)]
+    assert [fact.task for fact in night.facts(RoundStarted)] == ["one", "two"]
+
+
+def test_a_failing_check_stands_fenced_in_the_next_prompt_and_the_fence_is_new_each_time() -> None:
+    plays = [Play(writes={"app.py": "wrong"}), Play(writes={"app.py": "wronger"}), Play(writes={"app.py": "right"})]
+    night = Night(plays, check=says_ok)
+    night.run()
+    fences = []
+    for round_ in (2, 3):
+        text = night.prompt(round_)
+        fence = text.partition("<<")[2].partition("\n")[0]
+        assert f"<<{fence}\nFAIL number {round_ - 1}\n{fence}>>" in text
+        fences.append(fence)
+    assert len(set(fences)) == 2
+    assert all(len(fence) >= 16 for fence in fences)
+
+
+def test_a_tree_that_is_proven_is_not_proven_again() -> None:
+    plays: list[Play | str] = [Play(writes={"app.py": "right"}), "nothing to do", "still nothing", DONE]
+    night = Night(plays, check=says_ok, promise=Promise())
+    assert night.run().end is End.COMPLETE
+    assert night.checks.runs == 1
+
+
+def test_a_red_tree_is_asked_again_because_checks_can_be_flaky() -> None:
+    plays = [Play(says="looked at it"), Play(says="looked again")]
+    night = Night(plays, check=lambda _: night.checks.runs == 2)
+    assert night.run().end is End.COMPLETE
+    assert [fact.passed for fact in night.facts(ChecksEnded)] == [False, True]
+    assert len({fact.tree for fact in night.facts(ChecksEnded)}) == 1
+
+
+def test_a_network_blip_costs_nothing_and_the_loop_goes_on() -> None:
+    night = Night(["half way", blip(), blip("504"), DONE], limits=Limits(rounds=2, agent_failures=1))
+    assert night.run().end is End.UNVERIFIED
+    assert (night.state.round, night.state.rounds, night.state.failures_in_a_row) == (4, 2, 0)
+
+
+def test_no_check_is_run_after_a_blip() -> None:
+    night = Night([blip(), Play(writes={"app.py": "right"})], check=says_ok)
+    night.run()
+    assert night.checks.runs == 1
+
+
+def test_a_loop_that_finishes_in_its_last_round_is_complete() -> None:
+    plays = [Play(writes={"app.py": "wrong"}), Play(writes={"app.py": "right"})]
+    night = Night(plays, check=says_ok, limits=Limits(rounds=2))
+    assert night.run().end is End.COMPLETE
+
+
+def test_and_one_that_does_not_says_what_is_missing() -> None:
+    night = Night(busy(), check=says_ok, limits=Limits(rounds=2))
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule) == (End.LIMIT, "rounds")
+    assert stopped.evidence == ("1 of 1 checks failed: make test", "make test: exit 2: FAIL number 2")
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_once_means_one_round_each_time(times: int) -> None:
+    night = Night(busy())
+    for _ in range(times):
+        assert night.run(once=True).decided.rule == "rounds-this-run"
+    assert night.agent.turns == times
+
+
+def test_once_does_not_count_a_blip() -> None:
+    night = Night([blip(), "one round"])
+    assert night.run(once=True).decided.rule == "rounds-this-run"
+    assert night.agent.turns == 2
+
+
+# -- notes ---------------------------------------------------------------------------------------------------------
+
+
+def a_note(text: str) -> Tell:
+    return Tell(id=f"n-{text}", run="run-1", by="ada", text=text)
+
+
+def test_a_note_is_in_one_prompt_and_confirmed_there() -> None:
+    night = Night(["one", "two", DONE])
+    night.ask(a_note("use tabs"))
+    night.run()
+    assert ["use tabs" in night.prompt(round_) for round_ in (1, 2, 3)] == [True, False, False]
+    assert [fact.notes for fact in night.facts(RoundStarted)] == [("n-use tabs",), (), ()]
+    assert night.channel.done_with == [a_note("use tabs")]
+
+
+def test_a_note_that_comes_during_a_round_is_in_the_next_prompt() -> None:
+    night = Night([Play(meanwhile=lambda: night.ask(a_note("use tabs"))), "two", DONE])
+    night.run()
+    assert ["use tabs" in night.prompt(round_) for round_ in (1, 2, 3)] == [False, True, False]
+
+
+def test_a_note_that_a_blip_swallowed_is_told_again() -> None:
+    night = Night([blip(), "heard it", DONE])
+    night.ask(a_note("use tabs"))
+    night.run()
+    assert ["use tabs" in night.prompt(round_) for round_ in (1, 2, 3)] == [True, True, False]
+
+
+# -- people edit too -----------------------------------------------------------------------------------------------
+
+
+def test_a_list_that_a_person_edits_between_two_rounds_is_noticed_before_the_next() -> None:
+    night = Night([blip(), Play(writes={TODO: todo("x one", "x three")})], files={TODO: todo("one")}, tasks=TODO)
+    night.clock.at(1.5, lambda: night.workspace.edit({TODO: todo("one", "three")}))
+    assert night.run().end is End.UNVERIFIED
+    assert [fact.tasks.open for fact in night.facts(TasksRead)] == [2]
+    assert "2 open" in night.prompt(2)
+
+
+def test_a_person_who_ticks_the_last_box_and_breaks_the_code_is_not_believed_either() -> None:
+    night = Night(
+        [Play(writes={"app.py": "right"}), blip(), Play(writes={"app.py": "right"})],
+        files={TODO: todo("one")},
+        check=says_ok,
+        tasks=TODO,
+    )
+    night.clock.at(66.5, lambda: night.workspace.edit({TODO: todo("x one"), "app.py": "broken"}))
+    assert night.run().end is End.COMPLETE
+    assert night.workspace.files["app.py"] == "right"
+    assert [fact.passed for fact in night.facts(ChecksEnded)] == [True, False, True]
+
+
+# -- what is kept and who is told ----------------------------------------------------------------------------------
+
+
+def test_every_fact_and_every_word_of_the_agent_reaches_the_followers() -> None:
+    night = Night(["half way", DONE])
+    night.run()
+    assert night.witness.facts == night.facts()[1:]  # all but the birth, which was before the engine
+    assert night.witness.events == [Message("half way"), Message(DONE)]
+
+
+def test_prompt_and_reply_are_kept_whole_and_the_ledger_has_the_beginning() -> None:
+    night = Night(["long " * 500 + "words", DONE])
+    night.run()
+    assert night.files.texts[1, "reply.md"] == "long " * 500 + "words"
+    assert 300 < len(night.facts(RoundEnded)[0].said) <= 400
+
+
+def test_nothing_that_controls_a_terminal_gets_into_the_ledger() -> None:
+    night = Night([Play(says="\x1b[31mred\x1b[0m\x07", detail="\x1b]0;x\x07"), DONE])
+    night.run()
+    assert night.facts(RoundEnded)[0].said == "red"
+
+
+def test_the_tree_after_a_round_that_changed_something_can_be_found_again() -> None:
+    night = Night([Play(writes={"a": "1"}), "nothing", DONE])
+    night.run()
+    ended = night.facts(RoundEnded)
+    assert night.workspace.kept["after/1"] == ended[0].tree
+    assert ended[0].changes.paths == ("a",)
+    assert [fact.progress for fact in ended] == [True, False, False]
+
+
+def test_an_agent_knows_its_loop_and_round_and_carries_the_mark_that_ends_it() -> None:
+    night = Night(["one", DONE])
+    night.run()
+    environments = [job.env for job in night.processes.jobs]
+    assert [env["BYDAWN_ROUND"] for env in environments] == ["1", "2"]
+    assert [env["BYDAWN_COOKIE"] for env in environments] == [fact.cookie for fact in night.facts(RoundStarted)]
+    assert all(env["BYDAWN_COOKIE"].startswith("u-1.") for env in environments)
+    assert night.processes.swept == ["BYDAWN_COOKIE=u-1."]

@@ -1,0 +1,168 @@
+"""Nights with trouble in them: blips, limits, clocks that jump, a lid that is closed."""
+
+from datetime import timedelta
+from itertools import repeat
+
+import pytest
+
+from bydawn.core.facts import End, MachineSlept, RoundEnded, RoundStarted, WaitStarted
+from bydawn.core.loop import Limits
+from bydawn.core.outcome import Outcome
+from engine.fakes import NOON
+from engine.night import DONE, Night, Play, blip, busy
+
+RESET = NOON + timedelta(hours=5)
+LIMITED = Play(outcome=Outcome.LIMITED, detail="5-hour limit reached", wait_until=RESET, seconds=1.0)
+
+
+def gaps(night: Night) -> list[float]:
+    """Seconds of working time from the end of each round to the start of the next."""
+    ends = [fact.elapsed for fact in night.facts(RoundEnded)]
+    starts = [fact.decided.elapsed for fact in night.facts(RoundStarted)]
+    return [start - end for end, start in zip(ends, starts[1:], strict=False)]
+
+
+def test_back_off_grows_and_is_waited_out() -> None:
+    night = Night([*repeat(blip(), 10), DONE])
+    assert night.run().end is End.UNVERIFIED
+    waited = gaps(night)
+    for seconds, wanted in zip(waited, [2, 4, 8, 16, 32, 64, 128, 256, 300, 300], strict=True):
+        assert 0.75 * wanted <= seconds <= 1.25 * wanted
+    assert [fact.seconds for fact in night.facts(WaitStarted)] == pytest.approx(waited)
+
+
+def test_a_wait_is_written_down_and_synced_before_it_begins() -> None:
+    night = Night([blip(), DONE])
+    night.clock.at(2.0, lambda: seen.append(night.ledger.synced == len(night.ledger.records)))
+    seen: list[bool] = []
+    night.run()
+    assert seen == [True]
+    assert night.facts(WaitStarted)[0].decided.rule == "back-off"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.HUNG, Outcome.CRASHED, Outcome.LOST_OUTPUT, Outcome.FAILED])
+def test_an_agent_that_fails_three_times_in_a_row_has_failed(outcome: Outcome) -> None:
+    plays = [Play(outcome=outcome, detail="boom", writes={"a": str(turn)}) for turn in range(9)]
+    night = Night(plays)
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule) == (End.FAILED, "agent-failures")
+    assert stopped.reason == "the agent failed 3 times in a row; last: boom"
+    assert night.agent.turns == 3
+    assert all(gap > 0 for gap in gaps(night))  # never hammered
+
+
+def test_failures_that_are_not_in_a_row_do_not_add_up() -> None:
+    crash = Play(outcome=Outcome.CRASHED, writes={"a": "1"})
+    night = Night([crash, crash, "fine", crash, blip(), crash, DONE])
+    assert night.run().end is End.UNVERIFIED
+
+
+@pytest.mark.parametrize("outcome", [Outcome.AUTH, Outcome.CONFIG])
+def test_what_only_a_person_can_mend_stops_at_once(outcome: Outcome) -> None:
+    night = Night([Play(outcome=outcome, detail="run `codex login`"), DONE])
+    stopped = night.run()
+    assert (stopped.end, stopped.reason, night.agent.turns) == (End.FAILED, "run `codex login`", 1)
+    assert night.processes.sleeps == []
+    assert night.run().end is End.UNVERIFIED  # once it is mended, `resume` goes on
+
+
+def test_an_agent_that_says_interrupted_although_nobody_asked_has_failed() -> None:
+    night = Night(repeat(Play(outcome=Outcome.INTERRUPTED), 50))
+    assert night.run().end is End.FAILED
+
+
+def test_five_rounds_that_change_nothing_block_and_a_person_can_give_them_another_five() -> None:
+    night = Night(repeat("hm", 50))
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule, night.agent.turns) == (End.BLOCKED, "no-progress", 5)
+    assert night.run().end is End.BLOCKED
+    assert night.agent.turns == 10
+
+
+def test_going_round_in_circles_is_no_progress() -> None:
+    night = Night([Play(writes={"a": str(turn % 3)}) for turn in range(50)])
+    assert night.run().decided.rule == "no-progress"
+    assert night.agent.turns == 3 + 5
+
+
+# -- a provider's limit --------------------------------------------------------------------------------------------
+
+
+def test_a_limited_agent_is_asked_again_at_its_reset_and_no_round_is_spent() -> None:
+    night = Night([LIMITED, DONE], limits=Limits(rounds=1))
+    assert night.run().end is End.UNVERIFIED
+    assert night.clock.wall - timedelta(seconds=60) == RESET
+    [wait] = night.facts(WaitStarted)
+    assert (wait.until, wait.reason, wait.decided.rule) == (RESET, "5-hour limit reached", "agent-limit")
+
+
+def test_a_machine_that_slept_through_the_reset_goes_on_when_it_wakes() -> None:
+    night = Night([LIMITED, DONE])
+    night.clock.at(600.0, lambda: night.clock.suspend(hours=6))
+    night.run()
+    assert night.clock.elapsed < 1200  # not five hours more after six hours of sleep
+    assert [fact.seconds for fact in night.facts(MachineSlept)] == [6 * 3600.0]
+
+
+def test_a_wait_ends_with_the_time_the_loop_has() -> None:
+    for limits in (Limits(seconds=3600.0), Limits(until=NOON + timedelta(hours=1))):
+        night = Night([LIMITED, DONE], limits=limits)
+        assert night.run().end is End.LIMIT
+        assert night.clock.wall <= NOON + timedelta(hours=1, minutes=2)
+
+
+def test_a_wait_survives_a_crash_and_begins_again_with_what_is_left_of_it() -> None:
+    night = Night([LIMITED, DONE])
+    night.clock.at(3600.0, night.crash)
+    night.run_until_crash()
+    night.run()
+    assert night.clock.wall - timedelta(seconds=60) == RESET
+    assert night.agent.turns == 2
+
+
+# -- clocks --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hours", [-8, 8])
+def test_a_wall_clock_that_jumps_ends_no_loop_and_lengthens_none(hours: int) -> None:
+    night = Night(busy(), limits=Limits(rounds=0, seconds=3600.0))
+    night.clock.at(1800.0, lambda: night.clock.jump(hours))
+    assert night.run().decided.rule == "time"
+    assert night.clock.elapsed == pytest.approx(3600.0, abs=60.0)
+
+
+@pytest.mark.parametrize("hours", [-8, 8])
+def test_a_back_off_is_as_long_as_ever_when_the_wall_clock_jumps(hours: int) -> None:
+    night = Night([blip(), DONE])
+    night.clock.at(2.0, lambda: night.clock.jump(hours))
+    night.run()
+    assert gaps(night)[0] <= 2.5
+
+
+def test_until_is_a_moment_on_the_wall() -> None:
+    night = Night(busy(), limits=Limits(rounds=0, until=NOON + timedelta(hours=2)))
+    night.clock.at(1800.0, lambda: night.clock.jump(1))
+    assert night.run().decided.rule == "until"
+    assert night.clock.elapsed == pytest.approx(3600.0, abs=60.0)
+
+
+def test_time_asleep_is_not_working_time() -> None:
+    night = Night(busy(), limits=Limits(rounds=0, seconds=3600.0))
+    night.clock.at(1800.0, lambda: night.clock.suspend(hours=8))
+    night.run()
+    assert night.clock.elapsed == pytest.approx(3600.0, abs=60.0)
+    assert [fact.seconds for fact in night.facts(MachineSlept)] == [8 * 3600.0]
+
+
+def test_a_nap_is_not_worth_a_word() -> None:
+    night = Night([Play(meanwhile=lambda: night.clock.suspend(hours=3 / 3600)), DONE])
+    night.run()
+    assert night.facts(MachineSlept) == []
+
+
+def test_working_time_goes_on_where_the_run_before_left_it() -> None:
+    night = Night(busy(), limits=Limits(rounds=0, seconds=600.0))
+    for _ in range(3):
+        night.run(once=True)
+    assert night.run().decided.rule == "time"
+    assert night.agent.turns == 10

@@ -1,0 +1,168 @@
+"""Several workers and loops at once, readers who go away, and hosts that freeze (FAULTS 13, 14, 25, 36, 50, 76)."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from story import DONE, OK, Home, is_error, said, tree_of, wait_for, worker_of
+
+GOAL = ("-t", "TODO.md", "-k", "test -e 1.txt", "-n", "0")
+
+
+def an_agent(home: Home) -> str:
+    return home.each_task({"write": {"path": "{n}.txt", "text": "{task}\n"}})
+
+
+# -- one loop, several workers: FAULTS 25 ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("race", range(4))
+def test_of_four_workers_that_want_one_loop_one_gets_it_and_the_others_are_told_who(home: Home, race: int) -> None:
+    wait, gate = home.gate()
+    agent = home.rounds([OK], [wait, DONE])
+    if race:  # the first race is for a loop that does not exist yet; then it is round 1 that waits
+        assert home.run(agent, "--once").code == 4
+    else:
+        agent = home.rounds([wait, DONE])
+    commands = [("resume", "--plain") if race > 1 else ("run", "do it", "-a", agent, "--plain") for _ in range(4)]
+    contenders = [home.start(*command) for command in commands]
+    winner, losers = the_one_that_goes_on(contenders)
+    for loser in losers:
+        told = said(loser)
+        assert told.code == 8
+        assert is_error(told.err)
+        assert f"pid {worker_of(winner)}" in told.err
+    gate.touch()
+    assert said(winner).code == 0
+    assert len(home.facts("run.started")) == (2 if race else 1)
+    assert len(home.facts("round.started")) == (2 if race else 1)
+
+
+def the_one_that_goes_on(
+    contenders: list["subprocess.Popen[str]"],
+) -> tuple["subprocess.Popen[str]", list["subprocess.Popen[str]"]]:
+    wait_for(lambda: sum(each.poll() is not None for each in contenders) >= len(contenders) - 1)
+    [winner] = [each for each in contenders if each.poll() is None]
+    return winner, [each for each in contenders if each is not winner]
+
+
+def test_of_two_goals_started_at_the_same_moment_neither_is_taken_for_the_other(home: Home) -> None:
+    agents = [home.rounds([{"write": {"path": name, "text": name}}, DONE]) for name in ("one", "two")]
+    running = [home.start("run", agent, "-a", agent, "--plain") for agent in agents]
+    ended = [said(each) for each in running]
+    assert [each.code for each in ended if each.code] in ([], [8], [2]), ended
+    for each, name in zip(ended, ("one", "two"), strict=True):
+        assert each.code != 0 or name in tree_of(home.repo), "a goal that is said to be reached was worked on"
+
+
+def test_two_loops_in_one_folder_do_not_disturb_each_other(home: Home) -> None:
+    home.tasks(3)
+    (home.repo / "MORE.md").write_text("- [ ] red\n- [ ] green\n- [ ] blue\n")
+    steps = [
+        {"write": {"path": "more-{n}.txt", "text": "{task}\n"}},
+        {"run": ["sh", "-c", "sed -i 's/\\[ \\] {task}/[x] {task}/' MORE.md"]},
+        OK,
+    ]
+    more = home._script({"each_task": steps, "done": [OK], "tasks": "MORE.md"})
+    first = home.start_run(an_agent(home), "-t", "TODO.md", "-k", "test -e 3.txt", "--name", "first")
+    second = home.start(
+        "run", "more", "-a", more, "-t", "MORE.md", "-k", "test -e more-3.txt", "--name", "second", "--plain"
+    )
+    assert [said(first).code, said(second).code] == [0, 0]
+    for name in ("first", "second"):
+        assert home.status(name)["tasks"] == {"open": 0, "done": 3}
+        assert {fact["data"]["loop"] for fact in home.facts("loop.created", name)} == {name}
+        assert home.outcomes(name) == ["ok"] * 3
+    assert home.bydawn("doctor").code == 0
+
+
+# -- readers who go away or never come: FAULTS 13, 14 ------------------------------------------------------------------
+
+
+def test_a_reader_who_has_seen_enough_does_not_end_the_loop(home: Home) -> None:
+    home.tasks(3)
+    running = home.start_run(an_agent(home), *GOAL)
+    assert running.stdout
+    running.stdout.readline()
+    running.stdout.close()
+    running.stdout = None
+    ended = said(running)
+    assert ended.code == 0
+    assert "Traceback" not in ended.err
+    assert home.status()["state"] == "complete"
+
+
+@pytest.mark.parametrize("output", ["", "> /dev/full 2>&1", ">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_loop_needs_nobody_to_speak_to(home: Home, output: str) -> None:
+    home.tasks(2)
+    ended = home.run(an_agent(home), *GOAL, before=["sh", "-c", f'exec "$@" {output}', "sh"])
+    assert ended.code == 0, ended
+    assert home.status()["state"] == "complete"
+
+
+def test_a_pipe_that_nobody_reads_does_not_hold_up_the_loop(home: Home) -> None:
+    home.tasks(2)
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writing, bytes(4096))
+    running = home.start_run(an_agent(home), *GOAL, stdout=writing)
+    assert running.wait(20) == 0
+    assert home.status()["state"] == "complete"
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.mark.parametrize("look", ["--plain", "--name=repo"])
+def test_a_terminal_that_was_told_to_wait_does_not_hold_up_the_loop(home: Home, look: str) -> None:
+    home.tasks(2)
+    keyboard, screen = os.openpty()
+    os.write(keyboard, b"\x13")  # Ctrl-S
+    running = home.start("run", "do it", "-a", an_agent(home), *GOAL, look, stdout=screen, stderr=screen, TERM="xterm")
+    assert running.wait(20) == 0
+    assert home.status()["state"] == "complete"
+    os.close(screen)
+    os.close(keyboard)
+
+
+# -- hosts that freeze: FAULTS 76 and R: no wrong outcome --------------------------------------------------------------
+
+
+TALKS = [*({"say": f"{number}"} if number % 2 else {"sleep": 0.1} for number in range(20))]
+
+
+def test_a_worker_that_was_stopped_for_a_while_blames_nobody(home: Home) -> None:
+    running = home.start_run(home.rounds([*TALKS, DONE]), "--silence-timeout", "1s", "--max-failures", "1")
+    home.await_round(1)
+    freeze([worker_of(running)], seconds=2)
+    assert said(running).code == 0
+    assert home.outcomes() == ["ok"]
+
+
+def test_an_agent_that_ended_in_time_is_not_late_because_its_worker_was_stopped(home: Home) -> None:
+    running = home.start_run(home.rounds([{"sleep": 0.3}, DONE]), "--round-timeout", "1s", "--max-failures", "1")
+    home.await_round(1)
+    freeze([worker_of(running)], seconds=2)
+    assert said(running).code == 0
+    assert home.outcomes() == ["ok"]
+
+
+def test_a_host_that_freezes_as_a_whole_makes_no_silence(home: Home) -> None:
+    agent = home.rounds([{"say": "hello"}, {"sleep": 1.2}, {"say": "here I am"}, DONE])
+    running = home.start_run(agent, "--silence-timeout", "1.5s", "--max-failures", "1")
+    home.await_round(1)
+    time.sleep(0.5)
+    freeze(home.alive(), seconds=2.5)
+    assert said(running).code == 0
+    assert home.outcomes() == ["ok"]
+
+
+def freeze(pids: list[int], seconds: float) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)

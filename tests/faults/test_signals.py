@@ -1,0 +1,236 @@
+"""What signals do, whoever gets them, and what happens when guardian or worker are killed (FAULTS 4-6, 11, 12)."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from signal import SIGHUP, SIGINT, SIGTERM, Signals
+
+import pytest
+
+from story import DONE, HANG, OK, Home, Step, alive_with, is_alive, said, wait_for, worker_of
+
+To = Callable[["subprocess.Popen[str]", Signals], None]
+
+
+def to_the_command(process: "subprocess.Popen[str]", number: Signals) -> None:
+    os.kill(process.pid, number)
+
+
+def to_its_group(process: "subprocess.Popen[str]", number: Signals) -> None:
+    os.killpg(process.pid, number)
+
+
+def to_the_worker(process: "subprocess.Popen[str]", number: Signals) -> None:
+    os.kill(worker_of(process), number)
+
+
+EVERYBODY = pytest.mark.parametrize("to", [to_the_command, to_its_group, to_the_worker])
+
+
+# -- asked nicely, asked firmly ----------------------------------------------------------------------------------------
+
+
+@EVERYBODY
+def test_the_first_interrupt_lets_the_round_finish(home: Home, to: To) -> None:
+    wait, gate = home.gate()
+    running = home.start_run(home.rounds([wait, OK], [DONE]))
+    home.await_round(1)
+    to(running, SIGINT)
+    wait_for(lambda: home.facts("pause.requested"))
+    assert running.poll() is None
+    gate.touch()
+    assert said(running).code == 130
+    assert home.outcomes() == ["ok"]
+    is_paused_by(home, "SIGINT")
+    goes_on(home)
+
+
+@EVERYBODY
+def test_the_second_interrupt_stops_now(home: Home, to: To) -> None:
+    running = home.start_run(home.rounds([HANG], [DONE]))
+    home.await_round(1)
+    for times in (1, 2):
+        to(running, SIGINT)
+        wait_for(lambda count=times: len(home.facts("pause.requested")) == count)  # type: ignore[misc]
+    assert said(running, seconds=5).code == 130
+    assert home.outcomes() == ["interrupted"]
+    is_paused_by(home, "SIGINT")
+    goes_on(home)
+
+
+def test_the_third_interrupt_changes_nothing(home: Home) -> None:
+    running = home.start_run(home.rounds([{"ignore": ["INT"]}, {"say": "never mind"}, HANG], [DONE]))
+    home.await_round(1)
+    for _ in range(6):
+        running.send_signal(SIGINT)
+        time.sleep(0.05)
+    assert running.poll() is None, "the agent still has its time to obey"
+    assert said(running).code == 130
+    assert home.outcomes() == ["interrupted"]
+    goes_on(home)
+
+
+@EVERYBODY
+@pytest.mark.parametrize("number", [SIGTERM, SIGHUP])
+def test_a_firm_signal_stops_now(home: Home, to: To, number: Signals) -> None:
+    running = home.start_run(home.rounds([{"double_fork": {"setsid": True}}, HANG], [DONE]))
+    home.await_round(1)
+    to(running, number)
+    assert said(running, seconds=5).code == 130
+    assert home.alive() == []
+    assert home.outcomes() == ["interrupted"]
+    is_paused_by(home, number.name)
+    goes_on(home)
+
+
+def test_an_interrupt_ends_a_wait_at_once(home: Home) -> None:
+    running = home.start_run(home.rounds([{"result": {"outcome": "limited", "text": "come back later"}}], [DONE]))
+    wait_for(lambda: home.has_loop() and home.facts("wait.started"))
+    running.send_signal(SIGINT)
+    assert said(running, seconds=2).code == 130
+    is_paused_by(home, "SIGINT")
+
+
+def test_a_firm_signal_during_a_check_leaves_no_verdict_and_the_check_is_run_again(home: Home) -> None:
+    check = f"test -e {home.root}/green || {{ touch {home.root}/checking; sleep 60; }}"
+    running = home.start_run(home.rounds([OK]), "-k", check)
+    wait_for((home.root / "checking").exists)
+    running.send_signal(SIGTERM)
+    assert said(running, seconds=5).code == 130
+    assert home.facts("checks.ended") == []
+    (home.root / "green").touch()
+    goes_on(home)
+    assert len(home.facts("round.started")) == 1, "the check alone was missing"
+
+
+@pytest.mark.parametrize("number", [SIGINT, SIGTERM])
+@pytest.mark.parametrize("milliseconds", [0, 20, 50, 80, 110, 140, 180, 250])
+def test_a_signal_at_any_moment_of_the_start_harms_nothing(home: Home, number: Signals, milliseconds: int) -> None:
+    agent = home.rounds([DONE])
+    running = home.start_run(agent)
+    worker_of(running)
+    time.sleep(milliseconds / 1000)
+    running.send_signal(number)
+    ended = said(running, seconds=10)
+    assert ended.code in (0, 130), ended
+    assert "Traceback" not in ended.err
+    assert ended.code == 0 or home.run(agent).code == 0
+
+
+# -- a real terminal ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def terminal() -> "Terminal":
+    return Terminal()
+
+
+class Terminal:
+    """A pseudo-terminal: `type` is the keyboard, `close` the window."""
+
+    def __init__(self) -> None:
+        self.keyboard, self.screen = os.openpty()
+
+    def start(self, home: Home, *arguments: str) -> "subprocess.Popen[str]":
+        ends = {"stdin": self.screen, "stdout": self.screen, "stderr": self.screen, "start_new_session": False}
+        process = home.start(*arguments, before=["setsid", "--ctty"], TERM="xterm-256color", **ends)
+        os.close(self.screen)
+        os.set_blocking(self.keyboard, False)
+        return process
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.keyboard, keys)
+
+    def read(self, process: "subprocess.Popen[str]") -> str:
+        """All that is shown until the command ends."""
+        shown, deadline = b"", time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                shown += os.read(self.keyboard, 4096)
+            except BlockingIOError:
+                time.sleep(0.01)
+            except OSError:
+                break  # everybody who held the other end is gone
+        process.wait(10)
+        return shown.decode(errors="replace")
+
+    def close(self) -> None:
+        os.close(self.keyboard)
+
+
+def test_ctrl_c_typed_twice_in_a_terminal(home: Home, terminal: Terminal) -> None:
+    running = terminal.start(home, "run", "do it", "-a", home.rounds([HANG], [DONE]))
+    home.await_round(1)
+    terminal.type(b"\x03")
+    wait_for(lambda: home.facts("pause.requested"))
+    terminal.type(b"\x03")
+    shown = terminal.read(running)
+    assert running.returncode == 130
+    assert "Ctrl-C again to stop now" in shown
+    assert "Paused" in shown
+    assert home.outcomes() == ["interrupted"]
+    terminal.close()
+    goes_on(home)
+
+
+def test_a_terminal_that_is_closed_pauses_the_loop(home: Home, terminal: Terminal) -> None:
+    running = terminal.start(home, "run", "do it", "-a", home.rounds([HANG], [DONE]))
+    home.await_round(1)
+    terminal.close()
+    assert running.wait(10) == 130
+    assert home.alive() == []
+    is_paused_by(home, "SIGHUP")
+    goes_on(home)
+
+
+# -- killed ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_whose_guardian_was_killed_stops_by_itself(home: Home) -> None:
+    running = home.start_run(home.rounds([{"double_fork": {"setsid": True}}, HANG], [DONE]))
+    home.await_round(1)
+    running.kill()
+    wait_for(lambda: not home.alive(), seconds=5)
+    assert home.outcomes() == ["interrupted"]
+    is_paused_by(home, "the death of its guardian")
+    goes_on(home)
+
+
+def test_what_is_left_when_guardian_and_worker_are_killed_at_once_is_swept_at_the_next_start(home: Home) -> None:
+    steps: list[Step] = [{"double_fork": {"seconds": 3600, "setsid": True, "ignore_term": True}}, HANG]
+    running = home.start_run(home.rounds(steps, [DONE]))
+    agent, worker = home.await_round(1), worker_of(running)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that neither sees the other die
+        os.kill(running.pid, number)
+        os.kill(worker, number)
+    wait_for(lambda: not is_alive(worker))
+    cookie = f"BYDAWN_COOKIE={home.facts('round.started')[0]['data']['cookie']}"
+    assert agent in alive_with(cookie)
+    assert len(alive_with(cookie)) == 2
+    assert home.status()["state"] == "crashed"
+    goes_on(home)
+    assert alive_with(cookie) == []
+    assert home.outcomes() == ["interrupted", "ok"]
+
+
+def test_a_worker_killed_at_its_work_takes_its_agent_along(home: Home) -> None:
+    running = home.start_run(home.rounds([HANG], [DONE]))
+    agent = home.await_round(1)
+    os.kill(worker_of(running), signal.SIGKILL)
+    assert said(running).code == 1
+    assert not is_alive(agent)
+    goes_on(home)
+    assert home.outcomes() == ["interrupted", "ok"]
+
+
+def is_paused_by(home: Home, who: str) -> None:
+    assert home.status()["state"] == "paused"
+    assert home.status()["reason"] == f"paused by {who}"
+
+
+def goes_on(home: Home) -> None:
+    assert home.bydawn("resume", "--plain").code == 0
+    numbers = [fact["data"]["round"] for fact in home.facts("round.started")]
+    assert numbers == sorted(set(numbers))
