@@ -21,7 +21,7 @@ from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from statistics import fmean, quantiles
+from statistics import fmean
 
 from benchmarks.reference import Reference
 from benchmarks.rows import Bench, Budget
@@ -32,7 +32,7 @@ from bydawn.ledger import records
 
 _SHORT, _LONG, _LONGEST = 3, 203, 1_000
 _TURNS = 3
-_BLOCK = 10  # rounds that are averaged, so that what happens only now and then is not lost
+_PART, _BLOCK = 200, 20  # of a long loop, and of that part the rounds that are averaged
 
 # The cheapest round that still does everything: it changes a file, says so, and leaves all tasks open.
 _SCRIPT = {"rounds": [[{"append": {"path": "work.txt", "text": "x\n"}}, {"say": "a step"}, {"result": {"text": "on"}}]]}
@@ -58,21 +58,19 @@ def cost(stage: Stage) -> Iterator[float]:
 
 
 def growth(stage: Stage) -> Iterator[float]:
-    """One long loop by the times in its ledger: do its last rounds take as long as its first?
-
-    Of each part the lower quartile, which a noisy minute does not change.
-    """
+    """One long loop, by the times in its ledger: what its later rounds take, next to the first 200."""
     workspace = stage.repository("long")
     stage.seconds(*run_command(workspace, _script(stage), _LONGEST), code=4)
     [folder] = (workspace / ".bydawn" / "loops").iterdir()
     began = [record.at for record in records(folder) if isinstance(record.fact, RoundStarted)]
-    yield _typical(began[_LONG - 3 :]) / _typical(began[_SHORT:_LONG])
+    first, *later = (_shortest(began[start : start + _PART]) for start in range(_SHORT, _LONGEST - _PART, _PART))
+    yield fmean(later) / first
 
 
-def _typical(began: list[datetime]) -> float:
+def _shortest(began: list[datetime]) -> float:
+    """The mean of those rounds in a row that took least, as the others may have been disturbed."""
     times = [(after - before).total_seconds() for before, after in pairwise(began)]
-    blocks = [fmean(times[start : start + _BLOCK]) for start in range(0, len(times) - _BLOCK + 1, _BLOCK)]
-    return quantiles(blocks, n=4)[0]
+    return min(fmean(times[start : start + _BLOCK]) for start in range(0, len(times) - _BLOCK, _BLOCK))
 
 
 def _seen(stage: Stage) -> tuple[Round, Path]:

@@ -44,7 +44,7 @@ class Running:
     def wait(self) -> int:
         """The exit code of the guardian, and so of the command."""
         if self._code is None:
-            self._code = wait(self.guardian)
+            self._code, _ = wait(self.guardian)
         return self._code
 
     def end(self) -> None:
@@ -57,7 +57,8 @@ class Running:
 def start(stage: Stage) -> Running:
     """A new loop, in a workspace of its own."""
     script = stage.folder / "hang.json"
-    script.write_text(_HANG)
+    if not script.exists():  # another loop's agent may be reading it
+        script.write_text(_HANG)
     settings = ("-a", f"demo:{script}", "-t", "TODO.md", "-k", "true")
     return Running(stage, stage.repository("loop"), "run", "go on", *settings)
 

@@ -35,7 +35,7 @@ class Child(msgspec.Struct, frozen=True):
 
     @property
     def is_git(self) -> bool:
-        return self.argv[0] == b"git"
+        return self.argv[0].rpartition(b"/")[2] == b"git"
 
 
 class Sync(msgspec.Struct, frozen=True):

@@ -63,9 +63,9 @@ class Home:
         """An agent that plays these steps in its first, second, … round; the last ones for ever."""
         return self._script({"rounds": rounds})
 
-    def each_task(self, *steps: Step, done: list[Step] | None = None) -> str:
+    def each_task(self, *steps: Step, tasks: str = "TODO.md") -> str:
         """An agent that does one task a round: these steps, then it ticks the box."""
-        return self._script({"each_task": [*steps, {"tick": "{task}"}, OK], "done": done or [OK]})
+        return self._script({"each_task": [*steps, {"tick": "{task}"}, OK], "done": [OK], "tasks": tasks})
 
     def gate(self, name: str = "gate") -> tuple[Step, Path]:
         """A step that waits, and the file that lets it go on."""

@@ -162,6 +162,8 @@ def records(folder: Path) -> Iterator[Record]:
 def load(folder: Path, say: Callable[[str], None] = lambda _: None) -> tuple[LoopState, int]:
     """The state and the end of what it covers: from the snapshot and the tail, or from the whole ledger."""
     path = folder / "ledger.jsonl"
+    if not path.exists() and (folder / "state.json").exists():
+        raise Damaged(path, 1, "the whole file is gone, but state.json is there")
     state, offset = _believable(folder / "state.json", path, say) or (LoopState(), 0)
     for record, end in read(path, offset, state.seq):
         state, offset = after(state, record), end
@@ -198,6 +200,8 @@ class LoopLedger:
         self.torn: tuple[int, str] | None = None
         self._path = folder / "ledger.jsonl"
         new = not self._path.exists()
+        if new:
+            load(folder)  # a ledger that is gone is not a new one
         self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         if new:
             sync_folder(folder)
@@ -226,6 +230,8 @@ class LoopLedger:
         """Everything appended so far is on the disk when this returns."""
         if self._synced:
             return
+        if os.fstat(self._fd).st_nlink == 0:
+            self._broken = "somebody deleted it while the loop was running"
         self._refuse_if_broken()
         try:
             os.fdatasync(self._fd) if hasattr(os, "fdatasync") else full_sync(self._fd)

@@ -183,3 +183,13 @@ def test_without_a_home_it_says_what_to_do(home: Home, command: tuple[str, ...])
     assert ended.code == 2
     assert is_error(ended.err)
     assert "--state-dir" in ended.err
+
+
+@pytest.mark.parametrize("files", [6, 8, 10, 12, 14, 16, 18])
+def test_too_few_open_files_are_told_and_survived(home: Home, files: int) -> None:
+    home.tasks(2)
+    agent = an_agent(home)
+    ended = home.run(agent, *GOAL, before=["prlimit", f"--nofile={files}"])
+    assert ended.code in (0, 1, 3), ended
+    assert ended.code != 1 or is_error(ended.err), ended
+    assert ended.code == 0 or home.run(agent, *GOAL).code == 0

@@ -29,11 +29,18 @@ def test_a_loop_of_20_rounds_killed_100_times_ends_like_an_undisturbed_one(tmp_p
 
 def test_what_an_agent_left_behind_dies_with_a_killed_worker(home: Home) -> None:
     escape = {"setsid": True, "wipe_env": True, "ignore_term": True, "write_pid": f"{home.root}/pids/{{n}}"}
-    agent = a_diligent_agent(home, 4, {"double_fork": {"seconds": LONGER_THAN_ANY_TEST, **escape}}, {"sleep": 0.1})
-    kill_again_and_again(home, agent, tasks=4, kills=20)
+    agent = a_diligent_agent(home, 8, {"double_fork": {"seconds": LONGER_THAN_ANY_TEST, **escape}}, {"sleep": 0.1})
+    kill_again_and_again(home, agent, tasks=8, kills=20)
     assert home.bydawn("resume", "--plain").code == 0
     assert [*home.root.glob("pids/*")]
     assert orphans(home) == []
+
+
+def test_a_guardian_killed_again_and_again_does_no_harm_either(home: Home) -> None:
+    agent = a_diligent_agent(home, 8, {"sleep": 0.1})
+    kill_again_and_again(home, agent, tasks=8, kills=20, victim="guardian")
+    assert home.bydawn("resume", "--plain").code == 0
+    assert is_without_gap_or_repetition([fact["data"]["round"] for fact in home.facts("round.started")])
 
 
 def a_diligent_agent(home: Home, tasks: int, *more: Step) -> str:
@@ -42,26 +49,30 @@ def a_diligent_agent(home: Home, tasks: int, *more: Step) -> str:
     return home.each_task({"write": {"path": "{n}.txt", "text": "{task}\n"}}, *more)
 
 
-def kill_again_and_again(home: Home, agent: str, *, tasks: int, kills: int) -> None:
+def kill_again_and_again(home: Home, agent: str, *, tasks: int, kills: int, victim: str = "worker") -> None:
     seed = int(os.environ.get("SEED", random.SystemRandom().randrange(1 << 32)))
     print(f"SEED={seed}")
     dice = random.Random(seed)  # noqa: S311 - to be had again, which is the point
     for kill in range(kills):
         process = home.start_run(agent, *GOAL) if kill < 5 or kill % 2 else home.start("resume", "--plain")
-        let_it_work(home, worker_of(process), dice, ahead=done(home) * kills > kill * tasks)
+        worker = worker_of(process)
+        let_it_work(home, dice, ahead=done(home) > min(kill * tasks / kills, tasks - 4))
+        os.kill(worker if victim == "worker" else process.pid, signal.SIGKILL)
         told = said(process)
-        assert told.code == 1, told
-        assert "the worker was ended by SIGKILL" in told.err
+        assert victim == "guardian" or (told.code == 1 and "the worker was ended by SIGKILL" in told.err), told
+        assert "Traceback" not in told.err
         wait_for(lambda: not home.alive() and not orphans(home), seconds=1)
 
 
-def let_it_work(home: Home, worker: int, dice: random.Random, *, ahead: bool) -> None:
-    """Where the loop is ahead of the kills the worker dies while it starts, else in one of its first rounds."""
+def let_it_work(home: Home, dice: random.Random, *, ahead: bool) -> None:
+    """Where the loop is ahead of the kills they come while the worker starts, else in one of its first rounds.
+
+    So it is not over before the last kill.
+    """
     before = runs(home)
     if not ahead:
         wait_for(lambda: runs(home) > before)
-    time.sleep(dice.uniform(0, 0.2 if ahead else dice.choice([0.1, 0.25, 0.5])))
-    os.kill(worker, signal.SIGKILL)
+    time.sleep(dice.uniform(0, 0.12 if ahead else dice.choice([0.1, 0.25, 0.5])))
 
 
 def runs(home: Home) -> int:

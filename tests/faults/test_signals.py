@@ -54,7 +54,7 @@ def test_the_second_interrupt_stops_now(home: Home, to: To) -> None:
     for times in (1, 2):
         to(running, SIGINT)
         wait_for(lambda count=times: len(home.facts("pause.requested")) == count)  # type: ignore[misc]
-    assert said(running, seconds=5).code == 130
+    assert said(running).code == 130
     assert home.outcomes() == ["interrupted"]
     is_paused_by(home, "SIGINT")
     goes_on(home)
@@ -78,7 +78,7 @@ def test_a_firm_signal_stops_now(home: Home, to: To, number: Signals) -> None:
     running = home.start_run(home.rounds([{"double_fork": {"setsid": True}}, HANG], [DONE]))
     home.await_round(1)
     to(running, number)
-    assert said(running, seconds=5).code == 130
+    assert said(running).code == 130
     assert home.alive() == []
     assert home.outcomes() == ["interrupted"]
     is_paused_by(home, number.name)
@@ -89,7 +89,7 @@ def test_an_interrupt_ends_a_wait_at_once(home: Home) -> None:
     running = home.start_run(home.rounds([{"result": {"outcome": "limited", "text": "come back later"}}], [DONE]))
     wait_for(lambda: home.has_loop() and home.facts("wait.started"))
     running.send_signal(SIGINT)
-    assert said(running, seconds=2).code == 130
+    assert said(running).code == 130
     is_paused_by(home, "SIGINT")
 
 
@@ -98,7 +98,7 @@ def test_a_firm_signal_during_a_check_leaves_no_verdict_and_the_check_is_run_aga
     running = home.start_run(home.rounds([OK]), "-k", check)
     wait_for((home.root / "checking").exists)
     running.send_signal(SIGTERM)
-    assert said(running, seconds=5).code == 130
+    assert said(running).code == 130
     assert home.facts("checks.ended") == []
     (home.root / "green").touch()
     goes_on(home)
@@ -113,7 +113,7 @@ def test_a_signal_at_any_moment_of_the_start_harms_nothing(home: Home, number: S
     worker_of(running)
     time.sleep(milliseconds / 1000)
     running.send_signal(number)
-    ended = said(running, seconds=10)
+    ended = said(running)
     assert ended.code in (0, 130), ended
     assert "Traceback" not in ended.err
     assert ended.code == 0 or home.run(agent).code == 0

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from story import OK, Home
 
 LONG = "a" * 300

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+
 from story import DONE, HANG, OK, Home, said, wait_for
 
 STATUS_KEYS = {

@@ -1,6 +1,7 @@
 """The `bydawn` command: answers at once what needs nothing, and puts what starts a loop under a guardian."""
 
 import gc
+import os
 import sys
 
 from bydawn import __version__
@@ -11,6 +12,7 @@ STARTERS = ("run", "resume", "demo")
 def main() -> int:
     """The installed command."""
     arguments = sys.argv[1:]
+    _open_what_is_closed()
     if arguments in (["--version"], ["version"]):
         print(f"bydawn {__version__}")
         return 0
@@ -21,6 +23,17 @@ def main() -> int:
 
         return guard(lambda tether: _run(arguments, tether))
     return _run(arguments, None)
+
+
+def _open_what_is_closed() -> None:
+    """Without standard streams (`>&-`) the next file to be opened, perhaps the ledger, would become one of them."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass
+        os.close(descriptor)
+        sys.stdin = sys.stdin or os.fdopen(0)
+        sys.stdout = sys.stdout or os.fdopen(1, "w")
+        sys.stderr = sys.stderr or os.fdopen(2, "w")
 
 
 def starts_a_loop(arguments: list[str]) -> bool:

@@ -25,6 +25,8 @@ class Screen:
         self._lines: queue.Queue[str | None] = queue.Queue(_ROOM)
         self._dropped = 0
         self._live_wanted = not plain and _is_terminal()
+        # A stream of our own: whatever blocks in it, the interpreter's own is empty when the worker has to leave.
+        self._out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
         self._thread = threading.Thread(target=self._run, daemon=True, name="screen")
         self._thread.start()
 
@@ -69,14 +71,20 @@ class Screen:
             if text is None:
                 return
             beat = time.monotonic() + _HEARTBEAT
-            sys.stdout.write(text + "\n")
-            sys.stdout.flush()
+            self._out.write(text + "\n")
+            self._out.flush()
 
     def _redrawing(self) -> None:
         from rich.console import Console
         from rich.live import Live
 
-        console = Console(highlight=False, markup=False, emoji=False, no_color=bool(os.environ.get("NO_COLOR")) or None)
+        console = Console(
+            file=self._out,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            no_color=bool(os.environ.get("NO_COLOR")) or None,
+        )
         with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as live:
             while self._step(console, live):
                 pass

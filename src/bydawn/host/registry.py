@@ -87,8 +87,12 @@ class Registry:
             return found[0]
         if not found:
             raise UserError(f"there is no loop called {name!r}", hint="`bydawn status` lists the ones there are")
-        names = ", ".join(f"{each.loop.id}@{Path(each.loop.workspace).name}" for each in found)
-        raise UserError(f"several loops are called {name!r}", cause=names, hint="say which, as NAME@FOLDER")
+        names = {f"{each.loop.id}@{Path(each.loop.workspace).name}" for each in found}
+        if len(names) == len(found):
+            cause, hint = ", ".join(sorted(names)), "say which, as NAME@FOLDER"
+        else:
+            cause, hint = ", ".join(f"{each.loop.id} in {each.loop.workspace}" for each in found), "say -C FOLDER"
+        raise UserError(f"several loops are called {name!r}", cause=cause, hint=hint)
 
     def _only_one(self, workspace: Path) -> Standing:
         here = self.in_workspace(workspace)
@@ -130,7 +134,9 @@ def standing_of(folder: Path) -> Standing | None:
         return None
     alive = is_held(lock)
     if not alive and not state.stopped:
-        state, _ = load(folder)  # "crashed" is a grave word: it may have stopped properly between our two looks
+        # "Crashed" is a grave word: it may have stopped properly, or started anew, between our two looks.
+        state, _ = load(folder)
+        alive = is_held(lock)
     return Standing(folder=folder, loop=loop, state=state, alive=alive)
 
 
@@ -179,10 +185,13 @@ def checked_name(name: str) -> str:
 def slug(text: str) -> str:
     """A text as a name.
 
-    >>> slug("My Shop (API)"), slug("../x"), slug("…")
-    ('my-shop-api', 'x', '')
+    >>> slug("My Shop (API)"), slug("../x"), slug("a..b"), slug("…")
+    ('my-shop-api', 'x', 'a-b', '')
     """
-    return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-._")[:40].rstrip("-._")
+    name = re.sub(r"[^a-z0-9._]+|\.{2,}", "-", text.lower()).strip("-._")[:40]
+    while name != (name := name.rstrip("-._").removesuffix(".lock")):
+        pass
+    return name
 
 
 def free_name(wanted: str, taken: list[str]) -> str:

@@ -137,6 +137,8 @@ def repair(standing: Standing) -> Finding:
 def _split(path: Path, folder: Path) -> tuple[int, Path | None]:
     """Copy what cannot be believed to a file of its own, durably, before cutting it off."""
     count = end = 0
+    if not path.exists():
+        write_private(path, b"\0\n")  # so that there is something to set aside
     try:
         for record, end in read(path):  # noqa: B007 - the last values are the answer
             count = record.seq

@@ -17,11 +17,12 @@ from bydawn.core.facts import FINISHED, LimitsRaised, LoopCreated, LoopStopped
 from bydawn.core.loop import Check, Limits, Loop, Mode, Promise, Timeouts, differences
 from bydawn.core.ports import Command, Follower, Turn
 from bydawn.core.state import LoopState
+from bydawn.core.text import plain
 from bydawn.engine import COOKIE
 from bydawn.files import read_text
 from bydawn.guardian import Tether
 from bydawn.host.registry import Registry, Standing, checked_name, free_name, new_uid, slug
-from bydawn.ledger import LoopLedger, make_private, sync_folder, write_durable
+from bydawn.ledger import LoopLedger, make_private, records, sync_folder, write_durable
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,10 +126,11 @@ def perform(
     tether.share(held.fd, loop.id)
     ledger = LoopLedger(folder, say)
     try:
+        _refuse_if_overtaken(planned, ledger.state)
         if ledger.state.seq == 0:
             _give_birth(loop, ledger)
         else:
-            loop = _settings(folder, ledger)
+            loop = _settings(folder)
         if raised:
             now = ledger.state.raised or loop.limits
             if (limits := raised(now)) != now:
@@ -136,6 +138,19 @@ def perform(
         return run_loop(loop, ledger, held, tether, followers=followers, rounds_allowed=1 if once else None)
     finally:
         ledger.close()
+
+
+def _refuse_if_overtaken(planned: Plan, state: LoopState) -> None:
+    """Between the plan and the lock somebody else may have been here; their goal must not be taken for ours."""
+    born = planned.standing is None and state.seq > 0
+    done = planned.standing is not None and state.stopped is not None and state.stopped.end in FINISHED
+    if born or done:
+        raise UserError(
+            f"another worker was faster with the loop {planned.loop.id}",
+            cause="it was started here at the same moment" if born else "it has finished in the meantime",
+            hint="run the same command again",
+            exit_code=8,
+        )
 
 
 def take_lock(folder: Path, name: str) -> lock.Lock:
@@ -180,7 +195,7 @@ def checked_workspace(path: Path) -> Path:
 
 def user() -> str:
     """Who is at the keyboard, for the record."""
-    return os.environ.get("USER") or os.environ.get("LOGNAME") or "somebody"
+    return plain(os.environ.get("USER") or os.environ.get("LOGNAME") or "somebody")
 
 
 def _reason(error: Exception) -> str:
@@ -293,10 +308,8 @@ def birth(loop: Loop, settings: bytes) -> LoopCreated:
     return LoopCreated(loop=loop.id, uid=loop.uid, settings=hashlib.sha256(settings).hexdigest())
 
 
-def _settings(folder: Path, ledger: LoopLedger) -> Loop:
+def _settings(folder: Path) -> Loop:
     """The settings a loop was started with; changed behind the ledger's back they are refused."""
-    from bydawn.ledger import records
-
     data = (folder / "loop.json").read_bytes()
     first = next(records(folder)).fact
     if not isinstance(first, LoopCreated) or first.settings != hashlib.sha256(data).hexdigest():
@@ -305,8 +318,4 @@ def _settings(folder: Path, ledger: LoopLedger) -> Loop:
             cause="its digest differs from the one in the ledger's first line",
             hint="put it back as it was, or start another loop with --new",
         )
-    del ledger
     return msgspec.json.decode(data, type=Loop)
-
-
-__all__ = ["FINISHED", "Plan", "Wish", "perform", "plan", "plan_resume", "rehearse"]

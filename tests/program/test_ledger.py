@@ -1,0 +1,297 @@
+"""The append-only truth: whole or cut, never guessed, never silently emptied (FAULTS 1-3, 17-20, 27-35)."""
+
+import json
+import os
+import stat
+import zlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bydawn.core.errors import OwnFailure
+from bydawn.core.facts import AnyFact, NoteAdded, Record
+from bydawn.core.state import LoopState, replay
+from bydawn.ledger import Damaged, Future, LoopLedger, Unwritable, decode, encode, load, records
+from core.facts_any import HISTORIES, RECORDS
+from core.facts_made import BORN, a_note, a_round, checked, numbered, run_started, stop
+
+STORY: list[AnyFact] = [BORN, run_started(), *a_round(1), checked(1), a_note("n-1", "grüße\n"), *a_round(2)]
+SHORT: list[AnyFact] = [BORN, run_started(), a_note("n-1", "grüße\n"), stop(), a_note("n-2")]
+QUICK = settings(max_examples=60, deadline=None)
+
+
+def silent(text: str) -> None:
+    raise AssertionError(f"nothing should have been said, but: {text}")
+
+
+def written(folder: Path, facts: list[AnyFact], snapshot_after: int | None = None) -> Path:
+    """A ledger with these facts in its file; its snapshot covers so many of them."""
+    ledger = LoopLedger(folder, silent)
+    for place, fact in enumerate(facts, 1):
+        ledger.append(fact)
+        if place == snapshot_after:
+            ledger.snapshot()
+    ledger.sync()
+    ledger.close()
+    return folder / "ledger.jsonl"
+
+
+def facts_in(folder: Path) -> list[AnyFact]:
+    return [record.fact for record in records(folder)]
+
+
+def opened(folder: Path) -> tuple[LoopState, list[str]]:
+    """What the one writer finds, and what it said about it."""
+    said: list[str] = []
+    ledger = LoopLedger(folder, said.append)
+    ledger.close()
+    return ledger.state, said
+
+
+# -- lines ---------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=300, deadline=None)
+@given(RECORDS)
+def test_every_fact_there_can_be_survives_being_written_and_read(record: Record) -> None:
+    line = encode(record)
+    assert line.count(b"\n") == 1
+    assert decode(line, record.seq) == record
+
+
+def test_a_line_is_what_the_documents_say() -> None:
+    at = datetime(2026, 1, 6, 12, 0, 0, 5, tzinfo=UTC)
+    line = encode(Record(seq=17, at=at, fact=NoteAdded(note="n-1", text="use tabs", by="ada")))
+    parsed = json.loads(line)
+    assert list(parsed) == ["v", "seq", "at", "type", "data", "crc"]
+    assert (parsed["v"], parsed["seq"], parsed["at"]) == (1, 17, "2026-01-06T12:00:00.000005Z")
+    assert (parsed["type"], parsed["data"]["text"]) == ("note.added", "use tabs")
+    assert parsed["crc"] == f"{zlib.crc32(line[: line.rindex(b',')]):08x}"
+
+
+def test_what_is_appended_is_read_back_in_order_and_nobody_else_can_read_it(tmp_path: Path) -> None:
+    path = written(tmp_path, STORY)
+    assert facts_in(tmp_path) == STORY
+    assert [record.seq for record in records(tmp_path)] == list(range(1, len(STORY) + 1))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    state, said = opened(tmp_path)
+    assert state == replay(records(tmp_path))
+    assert said == []
+
+
+def test_a_ledger_goes_on_where_it_was_left(tmp_path: Path) -> None:
+    written(tmp_path, STORY[:4], snapshot_after=4)
+    written(tmp_path, STORY[4:])
+    assert facts_in(tmp_path) == STORY
+
+
+# -- snapshots -----------------------------------------------------------------------------------------------------
+
+
+@QUICK
+@given(HISTORIES, st.integers(1, 10))
+def test_a_snapshot_at_any_place_changes_nothing(facts: list[AnyFact], place: int) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        path = written(folder, [BORN, *facts], snapshot_after=place)
+        state, end = load(folder, silent)
+        assert state == replay(records(folder))
+        assert end == path.stat().st_size
+        assert replay(numbered([BORN, *facts])).rounds == state.rounds
+
+
+def test_what_a_snapshot_covers_is_not_read_again(tmp_path: Path) -> None:
+    """Or a ledger of 1 GB would take minutes to open."""
+    path = written(tmp_path, STORY, snapshot_after=len(STORY))
+    state, _ = load(tmp_path, silent)
+    data = bytearray(path.read_bytes())
+    data[40] ^= 1  # in the first line, which only `doctor` looks at
+    path.write_bytes(data)
+    assert load(tmp_path, silent)[0] == state
+
+
+def test_a_snapshot_with_any_byte_changed_or_cut_off_is_never_a_second_truth(tmp_path: Path) -> None:
+    written(tmp_path, SHORT, snapshot_after=3)
+    path, truth = tmp_path / "state.json", replay(records(tmp_path))
+    good = path.read_bytes()
+    for place in range(len(good)):
+        for bad in (good[:place], good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :]):
+            path.write_bytes(bad)
+            assert load(tmp_path)[0] == truth, bad
+
+
+@pytest.mark.parametrize("lines", range(1, 5))
+def test_a_snapshot_that_is_ahead_of_its_ledger_is_rebuilt_loudly(tmp_path: Path, lines: int) -> None:
+    path = written(tmp_path, STORY, snapshot_after=5)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]))
+    state, said = opened(tmp_path)
+    assert (state.seq, state) == (lines, replay(records(tmp_path)))
+    assert any("state.json" in line for line in said)
+
+
+def test_a_snapshot_of_another_ledger_is_not_believed(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    written(tmp_path / "one", STORY, snapshot_after=5)
+    written(tmp_path / "other", [BORN, *[a_note(f"n-{number}") for number in range(9)]])
+    os.replace(tmp_path / "one/state.json", tmp_path / "other/state.json")
+    assert load(tmp_path / "other")[0] == replay(records(tmp_path / "other"))
+
+
+def test_a_draft_that_a_dying_worker_left_is_removed(tmp_path: Path) -> None:
+    written(tmp_path, STORY)
+    (tmp_path / "state.json.tmp").write_text("half")
+    opened(tmp_path)
+    assert not (tmp_path / "state.json.tmp").exists()
+
+
+def test_a_ledger_that_vanished_is_not_begun_anew(tmp_path: Path) -> None:
+    written(tmp_path, STORY, snapshot_after=5).unlink()
+    with pytest.raises(OwnFailure):
+        LoopLedger(tmp_path, lambda _: None)
+
+
+# -- torn ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_cut_at_any_byte_opens_to_a_beginning_of_itself(tmp_path: Path) -> None:
+    path = written(tmp_path, SHORT)
+    whole = path.read_bytes()
+    ends = [place + 1 for place, byte in enumerate(whole) if byte == ord("\n")]
+    for size in range(1, len(whole)):
+        path.write_bytes(whole[:size])
+        state, said = opened(tmp_path)
+        kept = [end for end in ends if end <= size]
+        assert facts_in(tmp_path) == SHORT[: len(kept)]
+        assert state == replay(records(tmp_path))
+        torn = size - (kept[-1] if kept else 0)
+        assert bool(said) == bool(torn)
+        assert [aside.stat().st_size for aside in tmp_path.glob("*.torn")] == ([torn] if torn else [])
+        for aside in tmp_path.glob("*.torn"):
+            aside.unlink()
+
+
+def test_what_was_cut_off_is_kept_aside_and_the_next_fact_takes_its_place(tmp_path: Path) -> None:
+    path = written(tmp_path, STORY)
+    with path.open("ab") as file:
+        file.write(b'{"v":1,"seq":9,"at":"20')
+    ledger = LoopLedger(tmp_path, lambda _: None)
+    assert ledger.torn is not None
+    size, name = ledger.torn
+    assert (size, (tmp_path / name).read_bytes()) == (23, b'{"v":1,"seq":9,"at":"20')
+    ledger.append(a_note("n-2"))
+    ledger.close()
+    assert facts_in(tmp_path) == [*STORY, a_note("n-2")]
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 4096, b"\xff\xfe", b"{", b" "])
+def test_whatever_stands_behind_the_last_newline_is_no_fact(tmp_path: Path, tail: bytes) -> None:
+    path = written(tmp_path, STORY)
+    with path.open("ab") as file:
+        file.write(tail)
+    assert facts_in(tmp_path) == STORY  # a reader does not touch it
+    assert path.read_bytes().endswith(tail)
+    opened(tmp_path)
+    assert path.read_bytes().endswith(b"}\n")
+
+
+# -- damaged -------------------------------------------------------------------------------------------------------
+
+
+def test_a_changed_byte_anywhere_but_in_the_last_line_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, SHORT)
+    whole = path.read_bytes()
+    last = whole.rindex(b"\n", 0, -1) + 1
+    for place in range(last):
+        bit = (0x01, 0x20, 0x80)[place % 3]
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+        with pytest.raises((Damaged, Future)) as caught:
+            LoopLedger(tmp_path, lambda _: None)
+        if isinstance(caught.value, Damaged):
+            assert caught.value.line == whole.count(b"\n", 0, place) + 1
+            assert "doctor --repair" in caught.value.hint
+    path.write_bytes(whole)
+    assert opened(tmp_path)[1] == []
+
+
+# What a person with an editor can do to a file; each is named by the line where it shows.
+EDITS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], int]] = {
+    "a line is missing": (lambda lines: [*lines[:2], *lines[3:]], 3),
+    "a line is there twice": (lambda lines: [*lines[:2], lines[1], *lines[2:]], 3),
+    "two lines are swapped": (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], 2),
+    "an empty line": (lambda lines: [*lines[:2], b"\n", *lines[2:]], 3),
+    "a line of NULs": (lambda lines: [*lines[:2], b"\0" * 80 + b"\n", *lines[2:]], 3),
+    "words": (lambda lines: [*lines[:2], b"hello\n", *lines[2:]], 3),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_ledger_is_refused_with_the_number_of_the_line(tmp_path: Path, edit: str) -> None:
+    path = written(tmp_path, STORY)
+    change, line = EDITS[edit]
+    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+    before = path.read_bytes()
+    with pytest.raises(Damaged) as caught:
+        LoopLedger(tmp_path, lambda _: None)
+    assert caught.value.line == line
+    assert path.read_bytes() == before  # refused, and nothing changed
+
+
+def forged(seq: int, body: str) -> bytes:
+    """A line with a checksum that is right and a content that is not."""
+    text = f'{{"v":1,"seq":{seq},"at":"2026-01-06T12:00:00Z",{body}'.encode()
+    return text + b',"crc":"%08x"}\n' % zlib.crc32(text)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '"type":"moon.risen","data":{}',  # nobody knows such a fact
+        '"type":"note.added","data":{"note":"n"}',  # half of one
+        '"type":"note.added","data":{"note":1,"text":"","by":""}',
+        '"type":"round.ended","data":[]',
+    ],
+)
+def test_a_line_that_is_no_fact_is_refused_although_its_checksum_is_right(tmp_path: Path, body: str) -> None:
+    path = written(tmp_path, STORY)
+    with path.open("ab") as file:
+        file.write(forged(len(STORY) + 1, body))
+    with pytest.raises(Damaged):
+        LoopLedger(tmp_path, lambda _: None)
+
+
+def test_a_ledger_of_a_newer_version_is_refused_and_not_called_damaged(tmp_path: Path) -> None:
+    path = written(tmp_path, STORY)
+    path.write_bytes(path.read_bytes().replace(b'{"v":1', b'{"v":2'))
+    with pytest.raises(Future, match="newer bydawn"):
+        LoopLedger(tmp_path, lambda _: None)
+
+
+# -- trouble with the disk -----------------------------------------------------------------------------------------
+
+
+def test_after_an_error_nothing_more_is_believed_or_written(tmp_path: Path) -> None:
+    ledger = LoopLedger(tmp_path, silent)
+    ledger.append(BORN)
+    os.close(ledger._fd)  # as good an error as any: the descriptor has gone bad
+    for act in (ledger.sync, ledger.sync, lambda: ledger.append(run_started())):
+        with pytest.raises(Unwritable, match="can no longer be written"):
+            act()
+    assert facts_in(tmp_path) == [BORN]
+
+
+def test_a_ledger_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("")
+    (tmp_path / "ledger.jsonl").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic"):
+        LoopLedger(tmp_path, silent)
+
+
+def test_there_is_a_reserve_for_the_last_words(tmp_path: Path) -> None:
+    written(tmp_path, STORY)
+    assert (tmp_path / "reserve").stat().st_blocks > 0  # real blocks, not a hole

@@ -1,0 +1,163 @@
+"""Who owns a loop? The kernel says (FAULTS 9, 25-27)."""
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from bydawn import kernel
+from bydawn.lock import Lock, Owned, is_held, owner, signature
+
+HOLDER = "import sys; print('ready', flush=True); sys.stdin.read()"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lock"
+
+
+def python(code: str, *arguments: str, keeps: tuple[int, ...] = ()) -> subprocess.Popen[str]:
+    """Another process; it ends when its stdin is closed."""
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=keeps)
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_a_lock_can_be_taken_once(path: Path) -> None:
+    lock = Lock.take(path, patience=0)
+    with pytest.raises(Owned):
+        Lock.take(path, patience=0)
+    lock.release()
+    Lock.take(path, patience=0).release()
+
+
+def test_the_file_stays_when_the_lock_is_let_go_and_only_its_owner_can_read_it(path: Path) -> None:
+    Lock.take(path).release()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_whoever_is_turned_away_hears_who_was_first(path: Path) -> None:
+    lock = Lock.take(path)
+    lock.sign("run-1")
+    with pytest.raises(Owned, match=f"pid {os.getpid()}"):
+        Lock.take(path, patience=0)
+    assert signature(path)["run"] == "run-1"
+    lock.release()
+
+
+def test_an_owner_who_has_not_signed_yet_is_unknown_and_still_the_owner(path: Path) -> None:
+    lock = Lock.take(path)
+    with pytest.raises(Owned, match="an unknown process"):
+        Lock.take(path, patience=0)
+    lock.release()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "pid",
+        "pid x start y",
+        f"pid {os.getpid()} start 1 boot {kernel.boot_id()} run r",  # the number was given to another process
+        f"pid {os.getpid()} start {kernel.start_time(os.getpid())} boot 0-0 run r",  # … before the machine rebooted
+        "\xff\0",
+    ],
+)
+def test_a_signature_that_fits_no_living_process_names_nobody(path: Path, text: str) -> None:
+    path.write_text(text)
+    assert owner(path) == ""
+
+
+def test_a_shorter_signature_leaves_nothing_of_the_longer_one(path: Path) -> None:
+    lock = Lock.take(path)
+    lock.sign("a-very-long-name-of-a-run")
+    lock.sign("r")
+    assert signature(path)["run"] == "r"
+    lock.release()
+
+
+def test_a_signature_that_is_not_there_says_nothing(tmp_path: Path) -> None:
+    assert signature(tmp_path / "nothing") == {}
+    assert owner(tmp_path / "nothing") == ""
+
+
+def test_a_starter_has_patience_with_somebody_who_only_looks(path: Path) -> None:
+    lock = Lock.take(path)
+    threading.Timer(0.2, lock.release).start()
+    began = time.monotonic()
+    Lock.take(path, patience=5).release()
+    assert 0.1 < time.monotonic() - began < 2
+
+
+def test_looking_takes_nothing_away_from_anybody(path: Path) -> None:
+    lock = Lock.take(path)
+    assert is_held(path)
+    lock.release()
+    assert not is_held(path)
+    Lock.take(path, patience=0).release()
+
+
+def test_a_lock_that_was_never_taken_is_free(tmp_path: Path) -> None:
+    assert not is_held(tmp_path / "nothing")
+    assert not (tmp_path / "nothing").exists()  # looking makes no file
+
+
+def test_a_lock_shared_with_another_process_is_held_until_both_are_gone(path: Path) -> None:
+    """As guardian and worker do: a free lock means that nothing of that run is alive."""
+    lock = Lock.take(path)
+    guardian = python(HOLDER, keeps=(lock.fd,))
+    assert first_line(guardian) == "ready"
+    lock.release()
+    assert is_held(path)
+    guardian.kill()
+    guardian.communicate()
+    assert not is_held(path)
+
+
+def test_no_child_gets_the_lock_by_accident(path: Path) -> None:
+    lock = Lock.take(path)
+    subprocess.run(["true"], check=True, close_fds=False)
+    assert not os.get_inheritable(lock.fd)
+    lock.release()
+
+
+def test_a_lock_that_somebody_deletes_is_noticed(path: Path) -> None:
+    lock = Lock.take(path)
+    assert lock.intact()
+    path.unlink()
+    assert not lock.intact()
+    path.touch()  # a file of that name is not the same file
+    assert not lock.intact()
+    lock.release()
+
+
+def test_a_link_in_its_place_is_not_followed(path: Path, tmp_path: Path) -> None:
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic"):
+        Lock.take(path, patience=0)
+    assert not (tmp_path / "elsewhere").exists()
+    assert not is_held(path)
+
+
+RACER = """
+import sys; from pathlib import Path; from bydawn.lock import Lock, Owned
+try: Lock.take(Path(sys.argv[1]), patience=0); print("mine", flush=True); sys.stdin.read()
+except Owned: print("not mine", flush=True)
+"""
+
+
+def test_of_many_who_race_exactly_one_wins(path: Path) -> None:
+    racers = [python(RACER, str(path)) for _ in range(8)]
+    answers = [first_line(racer) for racer in racers]
+    for racer in racers:
+        racer.communicate()
+    assert sorted(answers) == ["mine"] + ["not mine"] * 7

@@ -1,0 +1,233 @@
+"""Which loops are there, where do they live, and how do they stand? (FAULTS 37, DESIGN §10)"""
+
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bydawn.core.errors import UserError
+from bydawn.core.facts import AnyFact, End, WaitStarted
+from bydawn.host.registry import Registry, checked_name, free_name, slug, standing_of, state_folder
+from bydawn.ledger import LoopLedger
+from bydawn.lock import Lock
+from core.facts_made import BORN, NOON, a_loop, a_round, decided, run_started, stopped
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    return Registry(tmp_path / "state")
+
+
+def born(registry: Registry, workspace: Path, name: str, *facts: AnyFact, age: int = 0) -> Path:
+    """A loop with this history on the disk."""
+    folder = registry.home(workspace) / name
+    folder.mkdir(parents=True)
+    loop = a_loop(id=name, workspace=str(workspace), created_at=NOON - timedelta(days=age))
+    (folder / "loop.json").write_bytes(msgspec.json.encode(loop))
+    ledger = LoopLedger(folder, print)
+    for fact in (BORN, *facts):
+        ledger.append(fact)
+    ledger.close()
+    return folder
+
+
+# -- the one word for it -------------------------------------------------------------------------------------------
+
+WAIT = WaitStarted(seconds=60, reason="429", decided=decided("agent-limit"))
+# what the ledger says, is the lock held, the word
+WORDS: list[tuple[list[AnyFact], bool, str]] = [
+    ([run_started()], True, "running"),
+    ([run_started(), *a_round(1), WAIT], True, "waiting"),
+    ([run_started()], False, "crashed"),  # a stored word never says running
+    ([run_started(), *a_round(1), WAIT], False, "crashed"),
+    ([], False, "crashed"),  # born, and dead before its first run
+    ([run_started(), stopped(End.PAUSED), run_started()], True, "running"),
+    ([run_started(), stopped(End.PAUSED), run_started()], False, "crashed"),
+]
+WORDS += [([run_started(), stopped(end)], False, end.value) for end in End]
+
+
+@pytest.mark.parametrize(("facts", "alive", "word"), WORDS)
+def test_a_loop_is_called_what_it_is(
+    registry: Registry, tmp_path: Path, facts: list[AnyFact], alive: bool, word: str
+) -> None:
+    folder = born(registry, tmp_path, "night", *facts)
+    lock = Lock.take(folder / "lock") if alive else None
+    standing = standing_of(folder)
+    assert standing is not None
+    assert (standing.word, standing.alive) == (word, alive)
+    assert standing.finished == (word in {"complete", "unverified"})
+    if lock:
+        lock.release()
+
+
+def test_looking_at_loops_changes_nothing(registry: Registry, tmp_path: Path) -> None:
+    folder = born(registry, tmp_path, "night", run_started())
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    registry.everywhere()
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_loop_without_its_first_fact_was_never_born(registry: Registry, tmp_path: Path) -> None:
+    folder = born(registry, tmp_path, "night")
+    (folder / "ledger.jsonl").write_bytes(b"")
+    assert standing_of(folder) is None
+    (folder / "loop.json").unlink()
+    assert standing_of(folder) is None
+    assert registry.everywhere() == []
+
+
+@pytest.mark.parametrize("file", ["loop.json", "ledger.jsonl"])
+@pytest.mark.parametrize("text", [b"{", b"\xff\xfe\n", b'{"v":1}\n'])
+def test_a_damaged_loop_does_not_disappear_and_hides_no_other(
+    registry: Registry, tmp_path: Path, file: str, text: bytes
+) -> None:
+    born(registry, tmp_path, "good", run_started())
+    folder = born(registry, tmp_path, "night", run_started())
+    (folder / file).write_bytes(text + b"\n")
+    words = {standing.loop.id: standing.word for standing in registry.everywhere()}
+    assert words == {"good": "crashed", "night": "damaged"}
+    standing = standing_of(folder)
+    assert standing is not None
+    assert standing.trouble is not None
+    assert standing.trouble.hint
+
+
+def test_what_is_no_loop_is_passed_over(registry: Registry, tmp_path: Path) -> None:
+    born(registry, tmp_path, "night")
+    (registry.root / "loops" / "a-file").write_text("hello")
+    (registry.home(tmp_path) / "another-file").write_text("hello")
+    (registry.home(tmp_path) / "empty").mkdir()
+    assert len(registry.everywhere()) == 1
+
+
+# -- finding the one that is meant ---------------------------------------------------------------------------------
+
+
+def test_loops_of_one_folder_are_listed_from_the_oldest_on(registry: Registry, tmp_path: Path) -> None:
+    for age, name in ((1, "young"), (9, "old"), (5, "middle")):
+        born(registry, tmp_path, name, age=age)
+    assert [standing.loop.id for standing in registry.in_workspace(tmp_path)] == ["old", "middle", "young"]
+
+
+def test_folders_of_one_name_have_different_homes(registry: Registry) -> None:
+    homes = {registry.home(Path(path)) for path in ("/a/shop", "/b/shop", "/a/Shop", "/", "/…")}
+    assert len(homes) == 5
+    assert all(home.parent == registry.root / "loops" for home in homes)
+
+
+@pytest.fixture
+def shops(registry: Registry, tmp_path: Path) -> Registry:
+    """Two folders with a loop `night` each; one of them has a second loop."""
+    for folder, loops in (("shop", ["night", "docs"]), ("blog", ["night"])):
+        (tmp_path / folder).mkdir()
+        for name in loops:
+            born(registry, tmp_path / folder, name, run_started())
+    return registry
+
+
+# what is said, where, and the loop and folder that are meant
+MEANT = [
+    ("night", "shop", "shop"),  # the one that is here
+    ("night", "blog", "blog"),
+    ("NIGHT", "blog", "blog"),  # without regard to case
+    ("docs", "blog", "shop"),  # only one loop has that name
+    ("night@shop", "blog", "shop"),
+    ("night@blog", "elsewhere", "blog"),
+    (None, "blog", "blog"),  # the only one here
+]
+
+
+@pytest.mark.parametrize(("name", "where", "folder"), MEANT)
+def test_a_loop_is_found_by_what_people_say(
+    shops: Registry, tmp_path: Path, name: str | None, where: str, folder: str
+) -> None:
+    found = shops.find(name, tmp_path / where)
+    assert Path(found.loop.workspace).name == folder
+
+
+UNCLEAR = [
+    ("night", "elsewhere", "several loops are called 'night'"),
+    ("nihgt", "shop", "there is no loop called 'nihgt'"),
+    ("night@shpo", "shop", "there is no loop called 'night@shpo'"),
+    ("docs@blog", "shop", "there is no loop called 'docs@blog'"),
+    ("", "shop", "there is no loop called ''"),
+    (None, "shop", "there are several loops here"),
+    (None, "elsewhere", "there is no loop in"),
+]
+
+
+@pytest.mark.parametrize(("name", "where", "what"), UNCLEAR)
+def test_what_is_not_clear_is_never_guessed(
+    shops: Registry, tmp_path: Path, name: str | None, where: str, what: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        shops.find(name, tmp_path / where)
+    assert caught.value.what.startswith(what)
+    assert caught.value.hint
+
+
+def test_of_several_here_the_one_that_is_unfinished_is_meant(registry: Registry, tmp_path: Path) -> None:
+    born(registry, tmp_path, "old", run_started(), stopped(End.COMPLETE))
+    born(registry, tmp_path, "new", run_started(), stopped(End.BLOCKED))
+    assert registry.find(None, tmp_path).loop.id == "new"
+
+
+def test_two_folders_of_one_name_are_told_apart_in_the_answer(registry: Registry, tmp_path: Path) -> None:
+    for parent in ("a", "b"):
+        (tmp_path / parent / "shop").mkdir(parents=True)
+        born(registry, tmp_path / parent / "shop", "night")
+    with pytest.raises(UserError) as caught:
+        registry.find("night@shop", tmp_path)
+    assert str(tmp_path / "a" / "shop") in caught.value.cause
+    assert str(tmp_path / "b" / "shop") in caught.value.cause
+
+
+# -- names ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a", "night", "Night-2", "v1.2_x", "0", "a" * 63])
+def test_a_safe_name_is_taken_as_it_is(name: str) -> None:
+    assert checked_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "../x", "a/b", "a..b", "-n", ".hidden", "a.", "a.lock", "a b", "é", "a\n", "a\0b", "a@b", "a" * 64],
+)
+def test_a_name_that_is_not_safe_as_a_file_and_a_ref_is_refused_with_a_better_one(name: str) -> None:
+    with pytest.raises(UserError) as caught:
+        checked_name(name)
+    suggested = caught.value.hint.rpartition("--name ")[2]
+    assert checked_name(suggested) == suggested
+
+
+@pytest.mark.parametrize("text", ["My Shop (API)", "../x", "…", "x" * 300, "a.lock", "-.-", "Ünï cödé", "a..b"])
+def test_any_folder_name_becomes_a_safe_name_or_none(text: str) -> None:
+    name = slug(text)
+    assert name == "" or checked_name(name) == name
+
+
+def test_a_name_that_is_taken_gets_a_number_without_regard_to_case() -> None:
+    assert free_name("night", []) == "night"
+    assert free_name("night", ["NIGHT"]) == "night-2"
+    assert free_name("night", ["night", "Night-2", "other"]) == "night-3"
+
+
+# -- where the truth lives -----------------------------------------------------------------------------------------
+
+
+def test_the_state_folder_is_the_users_and_can_be_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("XDG_STATE_HOME", "/elsewhere")
+    assert state_folder() == Path("/elsewhere/bydawn")
+    monkeypatch.delenv("XDG_STATE_HOME")
+    assert state_folder().is_relative_to("/home/ada")
+
+
+def test_without_a_home_it_has_to_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.delenv("HOME")
+    with pytest.raises(UserError, match="no place"):
+        state_folder()

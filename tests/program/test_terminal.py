@@ -1,0 +1,120 @@
+"""What a person sees on a real terminal: rows that stay, a live block below them, the summary last (UX §2.2)."""
+
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from story import DONE, OK, Home, wait_for
+
+
+class Pane:
+    """A terminal of a given size in a tmux server of its own."""
+
+    def __init__(self, home: Home, columns: int) -> None:
+        self._server = f"bydawn-{home.root.name}-{id(self)}"
+        settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in home.env.items() if name != "TERM")
+        size = ["-x", str(columns), "-y", "40"]
+        self._tmux("-f", "/dev/null", "new-session", "-d", *size, "-c", str(home.repo), f"env -i TERM=screen {settings} sh")
+
+    def _tmux(self, *arguments: str) -> str:
+        command = ["tmux", "-L", self._server, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
+
+    def type(self, *keys: str) -> None:
+        self._tmux("send-keys", *keys)
+
+    def lines(self) -> list[str]:
+        return [line for line in self._tmux("capture-pane", "-p").splitlines() if line.strip()]
+
+    def sees(self, *words: str) -> bool:
+        screen = "\n".join(self.lines())
+        return all(word in screen for word in words)
+
+    def close(self) -> None:
+        self._tmux("kill-server")
+
+
+@pytest.fixture
+def open_pane(home: Home) -> Iterator[Callable[[int], Pane]]:
+    opened: list[Pane] = []
+
+    def open_one(columns: int) -> Pane:
+        opened.append(Pane(home, columns))
+        return opened[-1]
+
+    yield open_one
+    for pane in opened:
+        pane.close()
+
+
+def a_slow_loop(home: Home) -> tuple[str, Callable[[], None]]:
+    """A command line whose second round waits until it is let go."""
+    home.tasks(3)
+    gate, opened = home.gate()
+    only_second = {"run": ["sh", "-c", f"test ! -e f1 || {gate['run'][2]}"]}
+    write = {"write": {"path": "f{n}", "text": "x"}}
+    agent = home.each_task({"activity": "editing f{n}"}, only_second, write)
+    return f"clear; bydawn run 'do it' -a {agent} -t TODO.md -k true", opened.touch
+
+
+def test_rows_stay_and_the_live_block_goes(home: Home, open_pane: Callable[[int], Pane]) -> None:
+    pane = open_pane(100)
+    command, let_go = a_slow_loop(home)
+    pane.type(command, "Enter")
+    wait_for(lambda: pane.sees("1 of 3 tasks", "now    round 2", "editing f2", "last output", "too early to tell"))
+    block = pane.lines()[-3:]
+    assert "1 of 3 tasks" in block[0]  # the block is the last thing on the screen, at most four lines
+    let_go()
+    wait_for(lambda: pane.sees("✓ Complete: 3 of 3 tasks, 3 rounds", "bydawn show repo"))
+    lines = pane.lines()
+    assert not [line for line in lines if "last output" in line]
+    rows = [line.split() for line in lines if line.split()[0] in ("1", "2", "3")]
+    assert [(row[0], row[-1]) for row in rows] == [("1", "1/3"), ("2", "2/3"), ("3", "3/3")]
+
+
+def test_everything_fits_into_48_columns(home: Home, open_pane: Callable[[int], Pane]) -> None:
+    pane = open_pane(48)
+    command, let_go = a_slow_loop(home)
+    pane.type(command, "Enter")
+    wait_for(lambda: pane.sees("1 of 3 tasks", "last output"))
+    let_go()
+    wait_for(lambda: pane.sees("Complete: 3 of 3 tasks"))
+    rows = [line for line in pane.lines() if line.split()[0] in ("1", "2", "3")]
+    assert [row.split()[-1] for row in rows] == ["1/3", "2/3", "3/3"]  # no row was folded
+
+
+def test_ctrl_c_lets_the_round_finish_and_says_so(home: Home, open_pane: Callable[[int], Pane]) -> None:
+    pane = open_pane(100)
+    command, let_go = a_slow_loop(home)
+    pane.type(command, "Enter")
+    wait_for(lambda: pane.sees("now    round 2"))
+    pane.type("C-c")
+    wait_for(lambda: pane.sees("Stopping after round 2", "Ctrl-C again to stop now"))
+    let_go()
+    wait_for(lambda: pane.sees("‖ Paused: 2 of 3 tasks", "bydawn resume repo"))
+    assert home.outcomes() == ["ok", "ok"]
+
+
+def test_ctrl_c_twice_stops_now(home: Home, open_pane: Callable[[int], Pane]) -> None:
+    pane = open_pane(100)
+    command, _ = a_slow_loop(home)
+    pane.type(command, "Enter")
+    wait_for(lambda: pane.sees("now    round 2"))
+    pane.type("C-c")
+    wait_for(lambda: pane.sees("Stopping after round 2"))
+    pane.type("C-c")
+    wait_for(lambda: pane.sees("‖ Paused: 1 of 3 tasks", "paused by SIGINT"))
+    assert home.outcomes() == ["ok", "interrupted"]
+
+
+def test_plain_draws_nothing_twice(home: Home, open_pane: Callable[[int], Pane]) -> None:
+    pane = open_pane(100)
+    agent = home.rounds([OK], [DONE])
+    pane.type(f"clear; bydawn run x -a {agent} --plain | cat -v", "Enter")
+    wait_for(lambda: pane.sees("Unverified"))
+    assert not pane.sees("^[")
+    pane.type(f"clear; bydawn run x -a {agent} --plain --new", "Enter")
+    wait_for(lambda: pane.sees("Unverified"))
+    assert not pane.sees("last output")
