@@ -1,6 +1,5 @@
 """Does looking at loops stay as fast when there are many, when they are long, and when they have said much?"""
 
-import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -53,10 +52,10 @@ def _loops(stage: Stage, count: int) -> Path:
 def _write_log(folder: Path, size: int) -> None:
     folder.mkdir(parents=True)
     line = b'{"type":"message","text":"one of many lines that an agent wrote in a long night"}\n'
+    lines = line * (_TAIL // len(line))
     with (folder / "stdout").open("wb") as file:
-        file.seek(size - _TAIL)
-        file.write(line * (_TAIL // len(line)))
-    os.truncate(folder / "stdout", size - _TAIL + _TAIL // len(line) * len(line))
+        file.seek(size - len(lines))
+        file.write(lines)
 
 
 BENCHES = (

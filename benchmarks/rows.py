@@ -39,7 +39,7 @@ class Budget(msgspec.Struct, frozen=True):
     def line(self, value: float) -> str:
         """One line of the table; a figure over budget is marked."""
         sign, mark = "≥" if self.at_least else "≤", "" if self.kept_by(value) else "  ← over budget"
-        return f"  {self.name:<48} {value:>8.2f} {sign} {self.limit:>6g} {self.unit:<6}{mark}".rstrip()
+        return f"  {self.name:<48} {value:>8.2f} {sign} {self.limit:>6g} {self.unit:<9}{mark}".rstrip()
 
 
 class Bench(msgspec.Struct, frozen=True):

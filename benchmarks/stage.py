@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,10 +20,10 @@ BIN = Path(sys.prefix) / "bin"
 PYTHON = str(BIN / "python")
 BYDAWN = str(BIN / "bydawn")
 
-T = TypeVar("T")
+Found = TypeVar("Found")
 
 _MARK = "BYDAWN_BENCH"
-_PATIENCE = 120.0  # seconds; whatever needs longer hangs
+_PATIENCE = 240.0  # seconds; whatever needs longer hangs
 _DISK = 4 << 30  # bytes that the largest benchmark may need for a moment
 
 
@@ -73,8 +73,10 @@ class Stage:
         return time.perf_counter() - started
 
     def work(self, *argv: str) -> float:
-        """Seconds of processor time. For a program that waits for nothing this is the time that it takes on an idle
-        machine, and unlike that it hardly changes on a busy one."""
+        """Seconds of processor time, for programs that wait for nothing.
+
+        On an idle machine that is the time they take; on a busy one it changes little, and the clock much.
+        """
         return self._run(argv, os.devnull, 0)
 
     def _run(self, argv: tuple[str, ...], stdout: str, code: int) -> float:
@@ -94,7 +96,7 @@ class Stage:
         """End what was left running, which would be a fault of its own; the names of what was found."""
         left = {pid: kernel.name_of(pid) for pid in kernel.carrying(self.mark.encode())}
         for pid in left:
-            _kill(pid, signal.SIGKILL)
+            _kill(pid)
         return list(left.values())
 
 
@@ -133,14 +135,14 @@ def wait(pid: int, patience: float = _PATIENCE) -> tuple[int, float]:
     ended = poll.poll(patience * 1000)
     os.close(fd)
     if not ended:
-        _kill(pid, signal.SIGKILL)
+        _kill(pid)
     _, status, used = os.wait4(pid, 0)
     if not ended:
         raise Broken(f"process {pid} did not end within {patience:.0f} s")
     return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
 
 
-def until(look: Callable[[], T | None], what: str, patience: float = 20.0) -> T:
+def until(look: Callable[[], Found | None], what: str, patience: float = 20.0) -> Found:
     """Look again and again, every half millisecond, until there is something."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
@@ -150,14 +152,12 @@ def until(look: Callable[[], T | None], what: str, patience: float = 20.0) -> T:
     raise Broken(f"waited {patience:.0f} s in vain for {what}")
 
 
-def fastest(contestants: Sequence[Callable[[], float]], rounds: int) -> list[float]:
+def fastest(contestants: Sequence[Callable[[], float]], turns: int) -> list[float]:
     """The shortest time of each. They take turns, so that a noisy minute hits all of them alike."""
-    turns = [[contestant() for contestant in contestants] for _ in range(rounds)]
-    return [min(times) for times in zip(*turns, strict=True)]
+    times = [[contestant() for contestant in contestants] for _ in range(turns)]
+    return [min(each) for each in zip(*times, strict=True)]
 
 
-def _kill(pid: int, number: signal.Signals) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):  # it has just ended by itself
+        os.kill(pid, signal.SIGKILL)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from benchmarks.rows import Bench, Budget
-from benchmarks.running import Running, start
+from benchmarks.running import Running, several, start
 from benchmarks.stage import PYTHON, Broken, Stage, until
 from bydawn import kernel
 from bydawn.core.facts import End, LoopStopped, PauseRequested
@@ -23,43 +23,48 @@ def stop(stage: Stage) -> Iterator[float]:
 
 def _stopped(stage: Stage) -> float:
     """Seconds from the end of the agent, which obeys at once, until guardian and worker have exited."""
-    loop = start(stage)
-    agent = os.pidfd_open(loop.agent)
-    os.kill(loop.guardian, signal.SIGINT)
-    until(lambda: any(isinstance(fact, PauseRequested) for fact in loop.facts()) or None, "the first Ctrl-C")
-    os.kill(loop.guardian, signal.SIGINT)
-    select.select([agent], [], [], 10)
-    obeyed = time.perf_counter()
-    code = loop.wait()
-    taken = time.perf_counter() - obeyed
-    os.close(agent)
+    with several(stage, 1) as [loop]:
+        agent = os.pidfd_open(loop.agent)
+        os.kill(loop.guardian, signal.SIGINT)
+        until(lambda: _paused(loop), "the first Ctrl-C to be taken")
+        os.kill(loop.guardian, signal.SIGINT)
+        obeyed, _, _ = select.select([agent], [], [], 10)
+        started = time.perf_counter()
+        code = loop.wait()
+        taken = time.perf_counter() - started
+        os.close(agent)
     last = loop.facts()[-1]
-    if code != 130 or not isinstance(last, LoopStopped) or last.end is not End.PAUSED:
+    if not obeyed or code != 130 or not isinstance(last, LoopStopped) or last.end is not End.PAUSED:
         raise Broken(f"after Ctrl-C twice the command ended with {code} and the ledger with {last}")
     if left := kernel.carrying(stage.mark.encode()):
         raise Broken(f"after Ctrl-C twice there was still {kernel.name_of(left[0])}")
     return taken
 
 
+def _paused(loop: Running) -> bool | None:
+    return any(isinstance(fact, PauseRequested) for fact in loop.facts()) or None
+
+
 def resume(stage: Stage) -> Iterator[float]:
     """From the command until the next agent's process exists, less one snapshot, in bare start-ups."""
-    times, bare = [], []
+    times: list[tuple[float, float, float]] = []
     loop = start(stage)
     try:
-        snapshot = min(_snapshot(loop) for _ in range(_TURNS))
         for round_ in range(2, _TURNS + 2):
             os.kill(loop.worker, signal.SIGKILL)
             loop.wait()
-            bare.append(stage.seconds(PYTHON, "-c", "pass"))
+            before = (_snapshot(loop), stage.seconds(PYTHON, "-c", "pass"))
             started = time.perf_counter()
             loop = Running(stage, loop.workspace, "resume", round_=round_)
-            times.append(loop.began - started)
+            times.append((*before, loop.began - started))
     finally:
         loop.end()
-    yield (min(times) - snapshot) / min(bare)
+    snapshot, bare, resumed = map(min, zip(*times, strict=True))
+    yield (resumed - snapshot) / bare
 
 
 def _snapshot(loop: Running) -> float:
+    """Nobody holds the loop now, so its private git directory is ours."""
     workspace = GitWorkspace(loop.workspace, loop.folder / "git")
     started = time.perf_counter()
     workspace.snapshot()

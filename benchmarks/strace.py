@@ -8,8 +8,9 @@ import msgspec
 
 from benchmarks.stage import BYDAWN, Broken, Stage
 
-_SYNCS = "fsync,fdatasync,sync_file_range,sync,syncfs"
-_CALLS = f"execve,clone,clone3,fork,vfork,read,{_SYNCS}"
+_SYNCS = ("fsync", "fdatasync", "sync_file_range", "sync", "syncfs")
+_FORKS = ("clone", "clone3", "fork", "vfork")
+_CALLS = ",".join(("execve", "read", *_FORKS, *_SYNCS))
 _LINE = re.compile(rb"(?P<at>[\d.]+) (?P<call>\w+)\((?P<arguments>.*)\) += (?P<result>\d+)", re.DOTALL)
 _LIST = re.compile(rb'\[((?:"(?:[^"\\]|\\.)*"(?:, )?)*)\]')
 _STRING = re.compile(rb'"((?:[^"\\]|\\.)*)"')
@@ -86,18 +87,16 @@ def _round(calls: list[Call]) -> Round:
     if len(agents) != _ROUNDS:
         raise Broken(f"strace saw {len(agents)} agents in {_ROUNDS} rounds")
     first, after = agents[_SEEN - 1 : _SEEN + 1]
-    worker = next(call.pid for call in calls if call.name in ("clone", "clone3", "vfork") and call.result == first.pid)
-    children = {
-        call.result for call in calls if call.pid == worker and call.name in ("clone", "clone3", "vfork", "fork")
-    }
+    worker = next(call.pid for call in calls if call.name in _FORKS and call.result == first.pid)
+    children = {call.result for call in calls if call.name in _FORKS and call.pid == worker}
     within = [call for call in calls if first.at <= call.at < after.at]
     steps: list[Child | Sync] = []
     for call in within:
         if call.name == "execve" and call.pid in children:
             steps.append(_child(call, calls))
-        elif call.name in _SYNCS.split(",") and call.pid == worker:
+        elif call.name in _SYNCS and call.pid == worker:
             steps.append(Sync())
-    return Round(_SEEN, steps, sum(call.name in _SYNCS.split(",") for call in within))
+    return Round(_SEEN, steps, sum(call.name in _SYNCS for call in within))
 
 
 def _child(call: Call, calls: list[Call]) -> Child:

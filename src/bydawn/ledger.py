@@ -230,10 +230,10 @@ class LoopLedger:
         """Everything appended so far is on the disk when this returns."""
         if self._synced:
             return
-        if os.fstat(self._fd).st_nlink == 0:
-            self._broken = "somebody deleted it while the loop was running"
         self._refuse_if_broken()
         try:
+            if os.fstat(self._fd).st_nlink == 0:
+                raise FileNotFoundError(errno.ENOENT, "somebody deleted it while the loop was running")
             os.fdatasync(self._fd) if hasattr(os, "fdatasync") else full_sync(self._fd)
         except OSError as error:
             # After a failed sync the kernel may have dropped the pages: this descriptor is never believed again.

@@ -14,6 +14,7 @@ from bydawn.tail import Tail
 
 _TICK = 1.0  # seconds between looks at what no event announces: disk, volume, clocks
 _POLL = 0.05  # the same, where there is no inotify
+_FROZEN = 1.0  # seconds by which a wake-up may be late before we believe that the whole machine stood still
 _DRAIN = 0.2  # what an agent leaves behind may still finish a write in this time
 _AFTER_KILL = 5.0  # a child that KILL has not ended by then hangs in the kernel
 _LEAST_FREE = 1 << 20  # bytes of disk below which a round is stopped
@@ -88,7 +89,9 @@ class Processes:
             poll.register(fd, select.POLLIN)
         looked = time.monotonic()
         while True:
-            ready = {fd for fd, _ in poll.poll(child.patience() * 1000)}
+            asked, patience = time.monotonic(), child.patience()
+            ready = {fd for fd, _ in poll.poll(patience * 1000)}
+            child.thaw(time.monotonic() - asked - patience)
             more = child.listen()
             if child.exited(ready):
                 return
@@ -135,6 +138,17 @@ class _Child:
         longest = _TICK if min(self._watching) >= 0 and self._pidfd >= 0 else _POLL
         due = [self._ladder[0][0] - time.monotonic()] if self._ladder else []
         return max(0.001, min([longest, *short, *due]))
+
+    def thaw(self, late: float) -> None:
+        """If we did not run for a while (a paused machine), neither did the child: that time does not count."""
+        if late < _FROZEN:
+            return
+        self._started += late
+        self._alive_at += late
+        self._sampled_at += late
+        if self._said_last_word_at is not None:
+            self._said_last_word_at += late
+        self._ladder = [(due + late, number) for due, number in self._ladder]
 
     def listen(self) -> bool:
         """Read what has been written; True when there is more."""

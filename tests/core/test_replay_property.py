@@ -14,7 +14,7 @@ from bydawn.core.state import LoopState, after, replay
 from core.facts_any import CLOCKS, FACTS, HISTORIES, LOOPS
 from core.facts_made import numbered
 
-MANY = settings(max_examples=250, deadline=None)
+MANY = settings(max_examples=120, deadline=None)
 
 
 @MANY

@@ -123,6 +123,12 @@ def test_a_new_run_starts_without_the_wishes_and_the_hindrances_of_the_one_befor
     assert (state.runs, state.rounds_allowed, state.rounds_this_run) == (2, 1, 0)
 
 
+def test_a_run_that_died_while_it_waited_leaves_no_wait_behind() -> None:
+    wait = WaitStarted(seconds=60, reason="502", decided=decided("back-off"))
+    assert after_all(run_started(), a_round(1, Outcome.TRANSIENT), wait, CRASH_AND_RESTART()).waiting is None
+    assert after_all(run_started(), a_round(1, Outcome.TRANSIENT), wait, started(2)).waiting is None
+
+
 def test_what_a_run_was_allowed_ends_with_it() -> None:
     assert after_all(run_started(rounds_allowed=1), a_round(1), run_started()).rounds_allowed is None
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, Changes, LoopCreated, Now, Record
+from bydawn.core.facts import AnyFact, Changes, Fact, LoopCreated, Now, Record
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event, Snapshot
 from bydawn.core.requests import Request
@@ -63,6 +63,7 @@ class MemoryLedger:
         self.records: list[Record] = []
         self.state = LoopState()
         self.disk_full = False
+        self.fills_up_with: type[Fact] | None = None  # the fact that takes the last room on the disk
         self.synced = 0
         self.cut_after: int | None = None  # so many more facts, then the power goes
         self.forgets = False  # does a power cut lose what was not synced?
@@ -73,6 +74,7 @@ class MemoryLedger:
         record = Record(seq=len(self.records) + 1, at=NOON, fact=fact)
         self.records.append(record)
         self.state = after(self.state, record)
+        self.disk_full = self.disk_full or isinstance(fact, self.fills_up_with or ())
         if self.cut_after is not None:
             self.cut_after -= 1
             if self.cut_after <= 0:

@@ -80,8 +80,7 @@ class PlayReader:
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:  # noqa: ARG002
         outcome, detail = imposed(exit_) or (self._play.outcome, self._play.detail)
-        reply = self._play.says if outcome is Outcome.OK else ""
-        return Ended(outcome=outcome, detail=detail, reply=reply, wait_until=self._play.wait_until)
+        return Ended(outcome=outcome, detail=detail, reply=self._play.says, wait_until=self._play.wait_until)
 
 
 class FakeProcesses:

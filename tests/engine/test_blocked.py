@@ -4,7 +4,7 @@ from itertools import repeat
 
 import pytest
 
-from bydawn.core.facts import End, LoopStopped, Obstructed, RoundEnded, RoundStarted
+from bydawn.core.facts import ChecksEnded, End, Fact, LoopStopped, Obstructed, RoundEnded, RoundStarted, RunStarted
 from bydawn.core.outcome import Ending, Exit, Outcome
 from engine.fakes import Files
 from engine.night import DONE, TODO, Night, Play, blip, busy, todo
@@ -114,6 +114,24 @@ def test_a_full_disk_blocks_after_the_round_that_filled_it() -> None:
     assert (stopped.end, stopped.evidence) == (End.BLOCKED, ("disk",))
     assert len(night.facts(Obstructed)) == 1
     assert night.witness.facts == night.facts()[1:]  # the followers know why
+
+
+def test_no_agent_is_started_when_its_own_start_took_the_last_room() -> None:
+    night = Night([DONE])
+    night.ledger.fills_up_with = RoundStarted
+    assert night.run().evidence == ("disk",)
+    assert (night.agent.turns, night.state.rounds, night.state.open_round) == (0, 0, None)
+
+
+@pytest.mark.parametrize("kind", [RunStarted, RoundEnded, ChecksEnded, LoopStopped])
+def test_whatever_fact_takes_the_last_room_the_loop_stops_and_can_go_on_later(kind: type[Fact]) -> None:
+    night = Night([Play(writes={"a": "1"})], check=lambda _: True)
+    night.ledger.fills_up_with = kind
+    end = night.run().end
+    assert end is (End.COMPLETE if kind is LoopStopped else End.BLOCKED)
+    night.ledger.fills_up_with, night.ledger.disk_full = None, False
+    assert night.run().end is End.COMPLETE
+    assert night.agent.turns == 1
 
 
 def test_no_agent_is_started_on_a_disk_that_has_no_room_for_its_prompt() -> None:

@@ -75,7 +75,7 @@ LOOPS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 )
 # For each run: allowed one round only? the power goes after so many facts, with or without what was not synced
 RUNS = st.lists(st.tuples(st.booleans(), st.none() | st.integers(1, 12), st.booleans()), min_size=1, max_size=5)
-NIGHTS = settings(max_examples=150, deadline=None)
+NIGHTS = settings(max_examples=60, deadline=None)
 
 
 @st.composite

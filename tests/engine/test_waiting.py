@@ -120,6 +120,18 @@ def test_a_wait_survives_a_crash_and_begins_again_with_what_is_left_of_it() -> N
     assert night.agent.turns == 2
 
 
+def test_what_a_person_edits_while_the_loop_waits_is_not_the_agents_progress() -> None:
+    night = Night([LIMITED, "nothing to do", DONE])
+    night.clock.at(60.0, night.crash)
+    night.run_until_crash()
+    night.clock.at(3600.0, lambda: night.workspace.edit({"by-hand": "1"}))
+    night.run()
+    edited = night.workspace.tree
+    assert [fact.tree for fact in night.facts(RoundStarted)][1:] == [edited, edited]
+    assert [fact.progress for fact in night.facts(RoundEnded)][1:] == [False, False]
+    assert edited in night.workspace.kept.values()  # and it can be had back
+
+
 # -- clocks --------------------------------------------------------------------------------------------------------
 
 

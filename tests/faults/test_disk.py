@@ -61,9 +61,6 @@ class SmallDisk:
     def mount(self, *arguments: str) -> None:
         subprocess.run([*self.inside, "mount", *arguments], check=True, env=self.home.env)
 
-    def remount(self, mode: str) -> None:
-        self.mount("-o", f"remount,{mode}", str(self._mount))
-
     def cover_with_a_read_only_mount(self, folder: Path) -> None:
         """Files that are open stay writable; no other can be opened for writing."""
         path = self._as_seen_inside(folder)
@@ -148,14 +145,14 @@ def test_a_disk_that_fills_up_during_a_round_blocks_the_loop_with_the_reserve_fo
 
 def test_a_read_only_state_folder_is_told_and_can_still_be_looked_at(disk: SmallDisk) -> None:
     assert disk.run(an_agent(disk.home), "--once").code == 4
-    disk.remount("ro")
+    disk.cover_with_a_read_only_mount(disk.home.folder())
     ended = disk.resume()
     assert ended.code == 1
     assert is_error(ended.err)
     assert "Read-only file system" in ended.err
     assert disk.state()[0] == "limit"
 
-    disk.remount("rw")
+    disk.uncover(disk.home.folder())
     assert disk.resume().code == 0
 
 

@@ -22,7 +22,7 @@ from core.facts_made import BORN, a_note, a_round, checked, numbered, run_starte
 
 STORY: list[AnyFact] = [BORN, run_started(), *a_round(1), checked(1), a_note("n-1", "grüße\n"), *a_round(2)]
 SHORT: list[AnyFact] = [BORN, run_started(), a_note("n-1", "grüße\n"), stop(), a_note("n-2")]
-QUICK = settings(max_examples=60, deadline=None)
+QUICK = settings(max_examples=40, deadline=None)
 
 
 def silent(text: str) -> None:
@@ -56,7 +56,7 @@ def opened(folder: Path) -> tuple[LoopState, list[str]]:
 # -- lines ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(RECORDS)
 def test_every_fact_there_can_be_survives_being_written_and_read(record: Record) -> None:
     line = encode(record)
