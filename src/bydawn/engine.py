@@ -122,7 +122,9 @@ class Engine:
         self.world.processes.sweep(f"{COOKIE}={self.loop.uid}.")
         self._fresh = snapshot = self.world.workspace.snapshot()
         if snapshot.tree != self.state.tree:
-            self.world.workspace.keep(f"after/{self.state.round}", snapshot.tree)
+            last = self.state.round
+            name = f"after/{last}" if self.state.open_round else f"before/{last + 1}"
+            self.world.workspace.keep(name, snapshot.tree)
         action = next_action(self.loop, self.state, self.world.clock.now())
         if isinstance(action, Settle):
             self._settle(action.round, snapshot, "the worker died during this round")
@@ -153,6 +155,7 @@ class Engine:
         return fact
 
     def _wait(self, action: Wait, decided: Decided) -> None:
+        self._fresh = None
         if self.state.waiting is None:
             self._record(WaitStarted(seconds=action.seconds, until=action.until, reason=action.reason, decided=decided))
             self.world.ledger.sync()
@@ -324,7 +327,7 @@ class Engine:
             reading = found.reading if found else tasks.missing_file()
             if not reading.problem:
                 self._tasks = found
-        return msgspec.structs.replace(reading, open_ids=before.open_ids) if reading.problem and before else reading
+        return msgspec.structs.replace(before, problem=reading.problem) if reading.problem and before else reading
 
     def _write(self, round_: int, name: str, text: str) -> str | None:
         """Write a file of the round; where that is impossible the loop cannot go on, and says so."""

@@ -201,6 +201,11 @@ class Night:
     def ask(self, request: Request) -> None:
         self.channel.waiting.append(request)
 
+    def __repr__(self) -> str:
+        """The whole story, for a test that failed."""
+        facts = "".join(f"\n  {record.seq}: {record.fact}" for record in self.ledger.records)
+        return f"{self.loop}{facts}\n"
+
     # -- what is left in the morning -------------------------------------------------------------------------------
 
     def facts(self, *kinds: type[Fact]) -> list[Any]:

@@ -127,8 +127,9 @@ def test_no_agent_is_started_when_its_own_start_took_the_last_room() -> None:
 def test_whatever_fact_takes_the_last_room_the_loop_stops_and_can_go_on_later(kind: type[Fact]) -> None:
     night = Night([Play(writes={"a": "1"})], check=lambda _: True)
     night.ledger.fills_up_with = kind
-    end = night.run().end
-    assert end is (End.COMPLETE if kind is LoopStopped else End.BLOCKED)
+    stopped = night.run()
+    assert stopped.end is (End.COMPLETE if kind is LoopStopped else End.BLOCKED)
+    assert night.facts()[-1] == stopped  # the last word is the last
     night.ledger.fills_up_with, night.ledger.disk_full = None, False
     assert night.run().end is End.COMPLETE
     assert night.agent.turns == 1

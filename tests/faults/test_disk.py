@@ -13,6 +13,7 @@ from story import HANG, OK, Home, Said, is_error, said
 
 GOAL = ("-t", "TODO.md", "-k", "test -e 1.txt", "-n", "0")
 MEGABYTE = 1 << 20
+PAGE = 4096
 
 
 class SmallDisk:
@@ -46,11 +47,23 @@ class SmallDisk:
         loop = self.home.status(before=self.inside)
         return loop["state"], loop["reason"]
 
+    def bring_the_ledger_close_to_the_end_of_a_page(self) -> None:
+        """By notes that a person leaves: the next record begins on this page and ends on one that has to be found."""
+        ledger = self.home.folder() / "ledger.jsonl"
+        empty = ledger.stat().st_size
+        self._tell("x")
+        length = ledger.stat().st_size - empty - 1
+        self._tell("x" * (2 * PAGE - 50 - ledger.stat().st_size % PAGE - length))
+        assert ledger.stat().st_size % PAGE > PAGE - 100
+
+    def _tell(self, note: str) -> None:
+        assert self.home.bydawn("tell", "repo", note, before=self.inside).code == 0
+
     def fill(self, *, leaving: int = 0) -> None:
         """Until so many bytes are left."""
         with (self.home.states / "ballast").open("wb", buffering=0) as ballast:
             try:
-                while ballast.write(bytes(4096)):
+                while ballast.write(bytes(PAGE)):
                     pass
             except OSError:
                 ballast.truncate(max(0, ballast.tell() - leaving))
@@ -141,6 +154,21 @@ def test_a_disk_that_fills_up_during_a_round_blocks_the_loop_with_the_reserve_fo
     gate.touch()
     assert disk.resume().code == 0
     assert [fact["seq"] for fact in disk.home.facts()] == list(range(1, len(disk.home.facts()) + 1))
+
+
+def test_a_record_that_fits_only_in_part_is_taken_back_and_written_from_the_reserve(disk: SmallDisk) -> None:
+    assert disk.run(an_agent(disk.home), "--once").code == 4
+    disk.bring_the_ledger_close_to_the_end_of_a_page()
+    before = (disk.home.folder() / "ledger.jsonl").read_bytes()
+    disk.fill()
+    assert disk.resume().code == 3
+    assert disk.state()[0] == "blocked"
+    assert (disk.home.folder() / "ledger.jsonl").read_bytes().startswith(before)
+    assert [fact["seq"] for fact in disk.home.facts()] == list(range(1, len(disk.home.facts()) + 1))
+    assert not (disk.home.folder() / "reserve").exists()
+
+    disk.free()
+    assert disk.resume().code == 0
 
 
 def test_a_read_only_state_folder_is_told_and_can_still_be_looked_at(disk: SmallDisk) -> None:

@@ -1,4 +1,4 @@
-"""The append-only truth: whole or cut, never guessed, never silently emptied (FAULTS 1-3, 17-20, 27-35)."""
+"""The append-only truth: whole or cut, never guessed, never silently emptied (FAULTS 1, 17-20, 28-30, 33)."""
 
 import json
 import os
@@ -7,51 +7,17 @@ import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bydawn.core.errors import OwnFailure
-from bydawn.core.facts import AnyFact, NoteAdded, Record
-from bydawn.core.state import LoopState, replay
-from bydawn.ledger import Damaged, Future, LoopLedger, Unwritable, decode, encode, load, records
-from core.facts_any import HISTORIES, RECORDS
-from core.facts_made import BORN, a_note, a_round, checked, numbered, run_started, stop
-
-STORY: list[AnyFact] = [BORN, run_started(), *a_round(1), checked(1), a_note("n-1", "grüße\n"), *a_round(2)]
-SHORT: list[AnyFact] = [BORN, run_started(), a_note("n-1", "grüße\n"), stop(), a_note("n-2")]
-QUICK = settings(max_examples=40, deadline=None)
-
-
-def silent(text: str) -> None:
-    raise AssertionError(f"nothing should have been said, but: {text}")
-
-
-def written(folder: Path, facts: list[AnyFact], snapshot_after: int | None = None) -> Path:
-    """A ledger with these facts in its file; its snapshot covers so many of them."""
-    ledger = LoopLedger(folder, silent)
-    for place, fact in enumerate(facts, 1):
-        ledger.append(fact)
-        if place == snapshot_after:
-            ledger.snapshot()
-    ledger.sync()
-    ledger.close()
-    return folder / "ledger.jsonl"
-
-
-def facts_in(folder: Path) -> list[AnyFact]:
-    return [record.fact for record in records(folder)]
-
-
-def opened(folder: Path) -> tuple[LoopState, list[str]]:
-    """What the one writer finds, and what it said about it."""
-    said: list[str] = []
-    ledger = LoopLedger(folder, said.append)
-    ledger.close()
-    return ledger.state, said
-
+from bydawn.core.facts import NoteAdded, Record
+from bydawn.core.state import replay
+from bydawn.ledger import Damaged, Future, LoopLedger, Unwritable, decode, encode, records
+from core.facts_any import RECORDS
+from core.facts_made import BORN, a_note, run_started
+from program.ledgers import SHORT, STORY, facts_in, opened, silent, written
 
 # -- lines ---------------------------------------------------------------------------------------------------------
 
@@ -88,72 +54,6 @@ def test_a_ledger_goes_on_where_it_was_left(tmp_path: Path) -> None:
     written(tmp_path, STORY[:4], snapshot_after=4)
     written(tmp_path, STORY[4:])
     assert facts_in(tmp_path) == STORY
-
-
-# -- snapshots -----------------------------------------------------------------------------------------------------
-
-
-@QUICK
-@given(HISTORIES, st.integers(1, 10))
-def test_a_snapshot_at_any_place_changes_nothing(facts: list[AnyFact], place: int) -> None:
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        path = written(folder, [BORN, *facts], snapshot_after=place)
-        state, end = load(folder, silent)
-        assert state == replay(records(folder))
-        assert end == path.stat().st_size
-        assert replay(numbered([BORN, *facts])).rounds == state.rounds
-
-
-def test_what_a_snapshot_covers_is_not_read_again(tmp_path: Path) -> None:
-    """Or a ledger of 1 GB would take minutes to open."""
-    path = written(tmp_path, STORY, snapshot_after=len(STORY))
-    state, _ = load(tmp_path, silent)
-    data = bytearray(path.read_bytes())
-    data[40] ^= 1  # in the first line, which only `doctor` looks at
-    path.write_bytes(data)
-    assert load(tmp_path, silent)[0] == state
-
-
-def test_a_snapshot_with_any_byte_changed_or_cut_off_is_never_a_second_truth(tmp_path: Path) -> None:
-    written(tmp_path, SHORT, snapshot_after=3)
-    path, truth = tmp_path / "state.json", replay(records(tmp_path))
-    good = path.read_bytes()
-    for place in range(len(good)):
-        for bad in (good[:place], good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :]):
-            path.write_bytes(bad)
-            assert load(tmp_path)[0] == truth, bad
-
-
-@pytest.mark.parametrize("lines", range(1, 5))
-def test_a_snapshot_that_is_ahead_of_its_ledger_is_rebuilt_loudly(tmp_path: Path, lines: int) -> None:
-    path = written(tmp_path, STORY, snapshot_after=5)
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]))
-    state, said = opened(tmp_path)
-    assert (state.seq, state) == (lines, replay(records(tmp_path)))
-    assert any("state.json" in line for line in said)
-
-
-def test_a_snapshot_of_another_ledger_is_not_believed(tmp_path: Path) -> None:
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-    written(tmp_path / "one", STORY, snapshot_after=5)
-    written(tmp_path / "other", [BORN, *[a_note(f"n-{number}") for number in range(9)]])
-    os.replace(tmp_path / "one/state.json", tmp_path / "other/state.json")
-    assert load(tmp_path / "other")[0] == replay(records(tmp_path / "other"))
-
-
-def test_a_draft_that_a_dying_worker_left_is_removed(tmp_path: Path) -> None:
-    written(tmp_path, STORY)
-    (tmp_path / "state.json.tmp").write_text("half")
-    opened(tmp_path)
-    assert not (tmp_path / "state.json.tmp").exists()
-
-
-def test_a_ledger_that_vanished_is_not_begun_anew(tmp_path: Path) -> None:
-    written(tmp_path, STORY, snapshot_after=5).unlink()
-    with pytest.raises(OwnFailure):
-        LoopLedger(tmp_path, lambda _: None)
 
 
 # -- torn ----------------------------------------------------------------------------------------------------------
@@ -198,6 +98,12 @@ def test_whatever_stands_behind_the_last_newline_is_no_fact(tmp_path: Path, tail
     assert path.read_bytes().endswith(tail)
     opened(tmp_path)
     assert path.read_bytes().endswith(b"}\n")
+
+
+def test_a_ledger_that_vanished_is_not_begun_anew(tmp_path: Path) -> None:
+    written(tmp_path, STORY, snapshot_after=5).unlink()
+    with pytest.raises(OwnFailure):
+        LoopLedger(tmp_path, lambda _: None)
 
 
 # -- damaged -------------------------------------------------------------------------------------------------------

@@ -234,7 +234,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         tasks=fact.tasks or state.tasks,
         closed=tuple(dict.fromkeys((*state.closed, *map(task_mark, fact.closed)))),
         notes=(*unheeded, *state.notes),
-        awaiting_checks=policy.checks or state.awaiting_checks,
+        awaiting_checks=policy.checks,
         failures_in_a_row=_streak(state.failures_in_a_row, grows=policy.failure, holds=not policy.counts),
         blips_in_a_row=_streak(state.blips_in_a_row, grows=blip, holds=fact.outcome is Outcome.INTERRUPTED),
         rounds_without_progress=_streak(
