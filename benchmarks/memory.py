@@ -26,12 +26,12 @@ def many(stage: Stage) -> Iterator[float]:
 def _each_of(count: int, stage: Stage) -> float:
     with several(stage, count) as loops:
         for loop in loops:
-            until(partial(_size, loop.agent_output), "the agent's first word")
+            until(partial(_has_spoken, loop), "the agent's first word")
         return sum(map(_pss, loops)) / count / _MB
 
 
-def _size(path: Path) -> int | None:
-    return path.stat().st_size or None
+def _has_spoken(loop: Running) -> bool:
+    return loop.agent_output.stat().st_size > 0
 
 
 def _pss(loop: Running) -> int:

@@ -15,24 +15,23 @@ Per round (a changed file, one check, a snapshot before and one after) there are
 """
 
 import json
+import os
 import shutil
+import signal
 from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
 
 from benchmarks.reference import Reference
 from benchmarks.rows import Bench, Budget
-from benchmarks.stage import Broken, Stage, fastest
+from benchmarks.stage import Broken, Stage, fastest, until, wait
 from benchmarks.strace import Round, one_round, run_command
 from bydawn.core.facts import RoundStarted
 from bydawn.ledger import records
 
-_SHORT, _LONG, _LONGEST = 3, 203, 1_003
+_SHORT, _LONG, _OLD = 3, 203, 800
 _TURNS = 3
-_PART, _BLOCK = 200, 20  # of a long loop, and of that part the rounds that are averaged
 
 # The cheapest round that still does everything: it changes a file, says so, and leaves all tasks open.
 _SCRIPT = {"rounds": [[{"append": {"path": "work.txt", "text": "x\n"}}, {"say": "a step"}, {"result": {"text": "on"}}]]}
@@ -58,19 +57,32 @@ def cost(stage: Stage) -> Iterator[float]:
 
 
 def growth(stage: Stage) -> Iterator[float]:
-    """One long loop, by the times in its ledger: what its later rounds take, next to the first 200."""
-    workspace = stage.repository("long")
-    stage.seconds(*run_command(workspace, _script(stage), _LONGEST), code=4)
-    [folder] = (workspace / ".bydawn" / "loops").iterdir()
-    began = [record.at for record in records(folder) if isinstance(record.fact, RoundStarted)]
-    first, *later = (_shortest(began[start : start + _PART]) for start in range(_SHORT, _LONGEST, _PART))
-    yield fmean(later) / first
+    """An old loop and a young one at the same time, so that whatever disturbs one disturbs the other as well."""
+    script, patience = _script(stage), _OLD * 0.25
+    places = [stage.repository(name) for name in ("old", "young")]
+    old = stage.spawn(*run_command(places[0], script, _OLD + _LONG))
+    until((_folder(places[0]) / "rounds" / f"{_OLD:04}").exists, f"round {_OLD}", patience)
+    stage.seconds(*run_command(places[1], script, _LONG), code=4)
+    os.kill(old, signal.SIGTERM)
+    wait(old)
+    began = [_began(place) for place in places]
+    together = max(times[_SHORT] for times in (began[0][_OLD:], began[1])), min(times[-1] for times in began)
+    old_pace, young_pace = (_pace(times, *together) for times in began)
+    yield old_pace / young_pace
 
 
-def _shortest(began: list[datetime]) -> float:
-    """The mean of those rounds in a row that took least, as the others may have been disturbed."""
-    times = [(after - before).total_seconds() for before, after in pairwise(began)]
-    return min(fmean(times[start : start + _BLOCK]) for start in range(0, len(times), _BLOCK))
+def _folder(workspace: Path) -> Path:
+    return workspace / ".bydawn" / "loops" / workspace.name
+
+
+def _began(workspace: Path) -> list[datetime]:
+    return [record.at for record in records(_folder(workspace)) if isinstance(record.fact, RoundStarted)]
+
+
+def _pace(began: list[datetime], start: datetime, end: datetime) -> float:
+    """Seconds per round between two moments."""
+    within = [at for at in began if start <= at <= end]
+    return (within[-1] - within[0]).total_seconds() / (len(within) - 1)
 
 
 def _seen(stage: Stage) -> tuple[Round, Path]:
@@ -90,5 +102,5 @@ def _script(stage: Stage) -> Path:
 BENCHES = (
     Bench((Budget("round: syncs", 8, "per round"), Budget("round: git calls", 6, "per round")), count),
     Bench((Budget("round: cost against the bare children", 2, "×"),), cost),
-    Bench((Budget("round: 200 to 1,000 against 3 to 203", 1.1, "×"),), growth),
+    Bench((Budget("round: 800 to 1,000 against 3 to 203", 1.1, "×"),), growth),
 )

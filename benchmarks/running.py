@@ -26,7 +26,7 @@ class Running:
         try:
             # The agent's output exists from the moment when its process does.
             self.agent_output = self.folder / "rounds" / f"{round_:04}" / "stdout"
-            until(lambda: self.agent_output.exists() or None, f"the agent of round {round_}")
+            until(self.agent_output.exists, f"the agent of round {round_}")
             self.began = time.perf_counter()
             [self.worker] = _children(self.guardian)
         except (Broken, ValueError):

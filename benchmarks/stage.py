@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
 
 from bydawn import kernel
 from bydawn.agents import story
@@ -19,8 +18,6 @@ from bydawn.agents import story
 BIN = Path(sys.prefix) / "bin"
 PYTHON = str(BIN / "python")
 BYDAWN = str(BIN / "bydawn")
-
-Found = TypeVar("Found")
 
 _MARK = "BYDAWN_BENCH"
 _PATIENCE = 240.0  # seconds; whatever needs longer hangs
@@ -142,14 +139,13 @@ def wait(pid: int, patience: float = _PATIENCE) -> tuple[int, float]:
     return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
 
 
-def until(look: Callable[[], Found | None], what: str, patience: float = 20.0) -> Found:
-    """Look again and again, every half millisecond, until there is something."""
+def until(look: Callable[[], object], what: str, patience: float = 20.0) -> None:
+    """Look again and again, every half millisecond, until it is so."""
     deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if (found := look()) is not None:
-            return found
+    while not look():
+        if time.monotonic() > deadline:
+            raise Broken(f"waited {patience:.0f} s in vain for {what}")
         time.sleep(0.0005)
-    raise Broken(f"waited {patience:.0f} s in vain for {what}")
 
 
 def fastest(contestants: Sequence[Callable[[], float]], turns: int) -> list[float]:

@@ -41,8 +41,8 @@ def _stopped(stage: Stage) -> float:
     return taken
 
 
-def _paused(loop: Running) -> bool | None:
-    return any(isinstance(fact, PauseRequested) for fact in loop.facts()) or None
+def _paused(loop: Running) -> bool:
+    return any(isinstance(fact, PauseRequested) for fact in loop.facts())
 
 
 def resume(stage: Stage) -> Iterator[float]:

@@ -16,7 +16,9 @@ class Pane:
         self._server = f"bydawn-{home.root.name}-{id(self)}"
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in home.env.items() if name != "TERM")
         size = ["-x", str(columns), "-y", "40"]
-        self._tmux("-f", "/dev/null", "new-session", "-d", *size, "-c", str(home.repo), f"env -i TERM=screen {settings} sh")
+        self._tmux(
+            "-f", "/dev/null", "new-session", "-d", *size, "-c", str(home.repo), f"env -i TERM=screen {settings} sh"
+        )
 
     def _tmux(self, *arguments: str) -> str:
         command = ["tmux", "-L", self._server, *arguments]

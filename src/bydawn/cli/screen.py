@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ _REFRESH = 0.5
 class Screen:
     """Lines that stay, and below them, on a terminal, a block of at most four lines that is redrawn."""
 
-    def __init__(self, block: Callable[[int], list[str]], *, plain: bool) -> None:
+    def __init__(self, block: Callable[[int], list[str]], *, plain: bool, heartbeat: float = _HEARTBEAT) -> None:
         self._block = block
+        self._heartbeat = heartbeat
         self._lines: queue.Queue[str | None] = queue.Queue(_ROOM)
         self._dropped = 0
         self._live_wanted = not plain and _is_terminal()
@@ -55,6 +57,9 @@ class Screen:
                 self._flat()
         except (OSError, ValueError):
             self._discard()  # nobody reads any more; the loop goes on
+        finally:
+            with suppress(OSError):
+                self._out.close()
 
     def _discard(self) -> None:
         while self._lines.get() is not None:
@@ -62,15 +67,15 @@ class Screen:
 
     def _flat(self) -> None:
         """Rows only, and a heartbeat, so that a log does not look dead."""
-        beat = time.monotonic() + _HEARTBEAT
+        beat = time.monotonic() + self._heartbeat
         while True:
             try:
-                text = self._lines.get(timeout=max(0.1, beat - time.monotonic()))
+                text = self._lines.get(timeout=max(0.01, beat - time.monotonic()))
             except queue.Empty:
                 text = "  … " + " · ".join(line.strip() for line in self._block(100))
             if text is None:
                 return
-            beat = time.monotonic() + _HEARTBEAT
+            beat = time.monotonic() + self._heartbeat
             self._out.write(text + "\n")
             self._out.flush()
 
