@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import BinaryIO, get_args
 
 import msgspec
 
@@ -140,18 +140,22 @@ def read(path: Path, offset: int = 0, seq: int = 0) -> Iterator[tuple[Record, in
         return
     with file:
         file.seek(offset)
-        for line in file:
-            if not line.endswith(b"\n"):
-                return
-            seq += 1
-            try:
-                record = decode(line, seq)
-            except _Bad as bad:
-                raise Damaged(path, seq, str(bad)) from None
-            except _Newer as newer:
-                raise Future(path, seq, newer.version) from None
-            offset += len(line)
-            yield record, offset
+        yield from _read_on(file, path, offset, seq)
+
+
+def _read_on(file: BinaryIO, path: Path, offset: int, seq: int) -> Iterator[tuple[Record, int]]:
+    for line in file:
+        if not line.endswith(b"\n"):
+            return
+        seq += 1
+        try:
+            record = decode(line, seq)
+        except _Bad as bad:
+            raise Damaged(path, seq, str(bad)) from None
+        except _Newer as newer:
+            raise Future(path, seq, newer.version) from None
+        offset += len(line)
+        yield record, offset
 
 
 def records(folder: Path) -> Iterator[Record]:
@@ -162,32 +166,45 @@ def records(folder: Path) -> Iterator[Record]:
 def load(folder: Path, say: Callable[[str], None] = lambda _: None) -> tuple[LoopState, int]:
     """The state and the end of what it covers: from the snapshot and the tail, or from the whole ledger."""
     path = folder / "ledger.jsonl"
-    if not path.exists() and (folder / "state.json").exists():
-        raise Damaged(path, 1, "the whole file is gone, but state.json is there")
-    state, offset = _believable(folder / "state.json", path, say) or (LoopState(), 0)
-    for record, end in read(path, offset, state.seq):
-        state, offset = after(state, record), end
+    data = _snapshot_of(folder)
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        if data is not None:
+            raise Damaged(path, 1, "the whole file is gone, but state.json is there") from None
+        return LoopState(), 0
+    with file:
+        state, offset = _believable(data, file, say) or (LoopState(), 0)
+        file.seek(offset)
+        for record, end in _read_on(file, path, offset, state.seq):
+            state, offset = after(state, record), end
     return state, offset
 
 
-def _believable(path: Path, ledger: Path, say: Callable[[str], None]) -> tuple[LoopState, int] | None:
-    """What the snapshot says, if it is whole and the ledger's line at its offset is the one it was made after."""
+def _snapshot_of(folder: Path) -> bytes | None:
     try:
-        snapshot = msgspec.json.decode(path.read_bytes(), type=Snapshot)
-        with ledger.open("rb") as file:
-            file.seek(snapshot.start)
-            line = file.read(snapshot.offset - snapshot.start)
+        return (folder / "state.json").read_bytes()
+    except OSError:
+        return None
+
+
+def _believable(data: bytes | None, ledger: BinaryIO, say: Callable[[str], None]) -> tuple[LoopState, int] | None:
+    """What the snapshot says, if it is whole and the ledger's line at its offset is the one it was made after."""
+    if data is None:
+        return None
+    try:
+        snapshot = msgspec.json.decode(data, type=Snapshot)
         if (snapshot.v, snapshot.writer) != (VERSION, __version__):
             return None
+        ledger.seek(snapshot.start)
+        line = ledger.read(snapshot.offset - snapshot.start)
         if zlib.crc32(snapshot.state) == snapshot.sum and line.endswith(b'"crc":"%s"}\n' % snapshot.crc.encode()):
             state = msgspec.json.decode(snapshot.state, type=LoopState)
             _envelope(line.rstrip(b"\n"), state.seq)
             return state, snapshot.offset
-    except FileNotFoundError:
-        return None
     except (msgspec.DecodeError, OSError, ValueError, _Bad, _Newer):
         pass
-    say(f"{path} did not match the ledger and is rebuilt from it")
+    say(f"{Path(ledger.name).with_name('state.json')} did not match the ledger and is rebuilt from it")
     return None
 
 

@@ -83,6 +83,24 @@ def test_a_worker_that_dies_while_it_mends_a_torn_ledger_loses_nothing(tmp_path:
     return None
 
 
+def test_every_fact_is_on_the_disk_before_anything_is_done_about_it(home: Home) -> None:
+    home.tasks(2)
+    log = home.root / "strace.log"  # `-y` names the file behind each descriptor
+    watch = ["strace", "-f", "-qq", "-y", "-s", "200", "-o", str(log), "-e", "trace=write,fdatasync,execve"]
+    assert home.run(home.each_task({"write": {"path": "{n}.txt", "text": "x"}}), *GOAL[:2], before=watch).code == 0
+    unsynced, agents = 0, 0
+    for line in log.read_text().splitlines():
+        if "write(" in line and "/ledger.jsonl>" in line:
+            unsynced += 1
+        elif "fdatasync(" in line and "/ledger.jsonl>" in line:
+            unsynced = 0
+        elif "execve(" in line and "player.py" in line:
+            agents += 1
+            assert unsynced == 0, "power may go now: the agent would have worked, and nobody would know"
+    assert agents == 2
+    assert unsynced == 0, "the end is on the disk, too"
+
+
 def trials(root: Path, first: int, step: int, at_most: int = 100) -> Iterator["Trial"]:
     for number in range(first, first + step * at_most, step):
         trial = Trial(root / str(number), number)

@@ -58,15 +58,16 @@ def _status_rows(found: list[Standing]) -> None:
         click.echo(f'  Start one    {render.me()} run "PROMPT"')
         return
     names = min(24, max(len(each.loop.id) for each in found))
+    width = render.width()
     for each in found:
         name = shorten(each.loop.id, names)
         line = f"  {name:<{names}}  {render.state(each.word, 13)}"
         rest = " · ".join(part for part in (render.counts(each), liveness(each)) if part)
-        narrow = len(each.loop.id) + len(rest) + 24 > render.width()
+        narrow = len(each.loop.id) + len(rest) + 24 > width
         click.echo(f"{line}\n      {rest}" if narrow else f"{line} {rest}")
         reason = each.trouble.what if each.trouble else each.state.stopped.reason if each.state.stopped else ""
         if reason and each.word in render.NEEDS_YOU:
-            click.echo(f"      {shorten(plain(reason), render.width() - 8)}")
+            click.echo(f"      {shorten(plain(reason), width - 8)}")
     needy = next((each for each in found if each.word in render.NEEDS_YOU), None)
     if needy:
         render.commands([(f"{render.me()} show {needy.loop.id}", "what happened and what to do")])
