@@ -8,13 +8,12 @@ from typing import assert_never
 import msgspec
 
 from bydawn.core import progress, promise, prompt, tasks
-from bydawn.core.decide import Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
+from bydawn.core.decide import Pause, RunChecks, Settle, StartRound, Stop, Wait, last_word, next_action, settled
 from bydawn.core.errors import UserError
 from bydawn.core.facts import (
     AnyFact,
     ChecksEnded,
     Decided,
-    End,
     Given,
     LoopStopped,
     MachineSlept,
@@ -98,20 +97,15 @@ class Engine:
             decided = Decided(rule=action.rule, at=now.at, elapsed=now.elapsed)
             match action:
                 case Settle():
-                    self._settle(action.round, self._snapshot(), "the worker died during this round")
+                    self._settle(action, self._snapshot())
                 case StartRound():
                     self._round(action, decided)
                 case RunChecks():
                     self._check(action)
                 case Wait():
                     self._wait(action, decided)
-                case Pause():
-                    return self._stop(LoopStopped(end=End.PAUSED, reason=action.reason, decided=decided, by=action.by))
-                case Stop():
-                    fact = LoopStopped(
-                        end=action.end, reason=action.reason, decided=decided, evidence=action.evidence, by=action.by
-                    )
-                    return self._stop(fact)
+                case Pause() | Stop():
+                    return self._stop(last_word(action, now))
                 case _:
                     assert_never(action)
 
@@ -127,7 +121,7 @@ class Engine:
             self.world.workspace.keep(name, snapshot.tree)
         action = next_action(self.loop, self.state, self.world.clock.now())
         if isinstance(action, Settle):
-            self._settle(action.round, snapshot, "the worker died during this round")
+            self._settle(action, snapshot)
         # After a recorded stop somebody has looked at the task file; after a crash nobody has.
         reading = self._read_tasks(None if self.state.stopped else self.state.tasks)
         self._record(
@@ -136,18 +130,8 @@ class Engine:
             )
         )
 
-    def _settle(self, round_: int, snapshot: Snapshot, detail: str) -> None:
-        self._record(
-            RoundEnded(
-                round=round_,
-                outcome=Outcome.INTERRUPTED,
-                detail=detail,
-                tree=snapshot.tree,
-                changes=snapshot.changes,
-                progress=False,
-                elapsed=self.world.clock.now().elapsed,
-            )
-        )
+    def _settle(self, action: Settle, snapshot: Snapshot) -> None:
+        self._record(settled(action, snapshot.tree, self.world.clock.now(), snapshot.changes))
 
     def _stop(self, fact: LoopStopped) -> LoopStopped:
         self._record(fact)
@@ -191,7 +175,8 @@ class Engine:
         )
         self.world.ledger.sync()
         if self.state.obstructed:  # the disk filled up with this very fact
-            self._settle(action.round, before, "not started: the disk is full")
+            reason = "not started: the disk is full"
+            self._settle(Settle(rule="interrupted-round", round=action.round, reason=reason), before)
             return
         reader = self.world.agent.reader()
         exit_ = self.world.processes.run(

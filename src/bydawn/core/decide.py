@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from bydawn.core import breakers, completion
-from bydawn.core.facts import End, Now
+from bydawn.core.facts import Changes, Decided, End, LoopStopped, Now, RoundEnded
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import duration
@@ -38,9 +38,10 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settle(_Action, frozen=True, kw_only=True):
-    """Record that the round which was open when the worker died is over."""
+    """Record that a round is over which was begun and has no end."""
 
     round: int
+    reason: str = "the worker died during this round"
 
 
 class StartRound(_Action, frozen=True, kw_only=True):
@@ -73,6 +74,30 @@ class Stop(_Action, frozen=True, kw_only=True):
 
 
 Action = Settle | StartRound | RunChecks | Wait | Pause | Stop
+
+
+def last_word(action: Pause | Stop, now: Now) -> LoopStopped:
+    """The fact with which a run ends."""
+    return LoopStopped(
+        end=action.end if isinstance(action, Stop) else End.PAUSED,
+        reason=action.reason,
+        decided=Decided(rule=action.rule, at=now.at, elapsed=now.elapsed),
+        evidence=action.evidence if isinstance(action, Stop) else (),
+        by=action.by,
+    )
+
+
+def settled(action: Settle, tree: str, now: Now, changes: Changes | None = None) -> RoundEnded:
+    """The fact that ends a round which nobody saw the end of; what it changed stays."""
+    return RoundEnded(
+        round=action.round,
+        outcome=Outcome.INTERRUPTED,
+        detail=action.reason,
+        tree=tree,
+        changes=changes or Changes(),
+        progress=False,
+        elapsed=now.elapsed,
+    )
 
 
 def next_action(loop: Loop, state: LoopState, now: Now) -> Action:

@@ -9,11 +9,10 @@ import msgspec
 
 from bydawn import inbox, kernel, lock
 from bydawn.core.decide import Pause as PauseAction
-from bydawn.core.decide import Settle, next_action
+from bydawn.core.decide import Settle, last_word, next_action, settled
 from bydawn.core.decide import Stop as StopAction
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, Decided, End, LoopStopped, Now, RoundEnded
-from bydawn.core.outcome import Outcome
+from bydawn.core.facts import AnyFact, Now
 from bydawn.core.requests import Pause, Request, Stop, Tell, as_fact
 from bydawn.host.registry import Standing
 from bydawn.ledger import LoopLedger, load, read
@@ -117,22 +116,7 @@ def _stand_still(standing: Standing, ledger: LoopLedger, fact: AnyFact) -> None:
     ledger.append(fact)
     now = Now(datetime.now(UTC), ledger.state.elapsed)
     if isinstance(action := next_action(standing.loop, ledger.state, now), Settle):
-        ledger.append(
-            RoundEnded(
-                round=action.round,
-                outcome=Outcome.INTERRUPTED,
-                detail="the worker died during this round",
-                tree=ledger.state.tree,
-                progress=False,
-                elapsed=now.elapsed,
-            )
-        )
+        ledger.append(settled(action, ledger.state.tree, now))
         action = next_action(standing.loop, ledger.state, now)
-    decided = Decided(rule=action.rule, at=now.at, elapsed=now.elapsed)
-    match action:
-        case StopAction():
-            ledger.append(LoopStopped(end=action.end, reason=action.reason, decided=decided, by=action.by))
-        case PauseAction():
-            ledger.append(LoopStopped(end=End.PAUSED, reason=action.reason, decided=decided, by=action.by))
-        case _:
-            raise AssertionError(action)  # a request that holds now leads to nothing else
+    assert isinstance(action, PauseAction | StopAction)  # noqa: S101 - a request that holds now leads to nothing else
+    ledger.append(last_word(action, now))
