@@ -138,6 +138,16 @@ def test_any_program_can_be_the_agent_and_its_exit_code_decides(home: Home) -> N
     assert home.rounds_ended()[0]["promise"] == "given"
 
 
+def test_an_agent_is_found_where_the_person_is_and_not_where_the_loop_works(home: Home) -> None:
+    other = home.root / "other"
+    other.mkdir()
+    script = home.repo / "agent.sh"
+    script.write_text(f'#!/bin/sh\ncat > prompt\necho "{GIVEN}"\n')
+    script.chmod(0o755)
+    assert home.bydawn("run", "x", "-a", "cmd:./agent.sh", "-C", str(other), "--plain").code == 0
+    assert (other / "prompt").exists()
+
+
 def test_an_agent_that_fails_three_times_in_a_row_ends_the_loop_as_failed(home: Home) -> None:
     said = home.run("cmd:sh -c 'echo no such model >&2; exit 3'")
     assert said.code == 7

@@ -39,6 +39,8 @@ def _command(line: str | None) -> Agent:
         raise UserError(f"cannot read the command of `cmd:{line}`", cause=str(error), hint="check its quotes") from None
     if not argv or not argv[0]:
         raise UserError("`cmd:` names no program", hint="write `cmd:PROGRAM ARGS`; the prompt comes on its stdin")
+    if "/" in argv[0]:
+        argv[0] = str(Path(argv[0]).absolute())  # as the person sees it, who may have said -C
     return CommandAgent(argv=tuple(argv))
 
 

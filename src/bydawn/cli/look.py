@@ -47,7 +47,7 @@ def _show_loop(standing: Standing) -> None:
     loop, state = standing.loop, standing.state
     reason = standing.trouble.what if standing.trouble else state.stopped.reason if state.stopped else ""
     click.echo(f"  {render.state(standing.word)}  {loop.id}{': ' if reason else ''}{shorten(plain(reason), 300)}\n")
-    render.field("Goal", shorten(plain(loop.prompt), 400))
+    render.field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     render.field("Where", loop.workspace)
     render.field("So far", f"{render.counts(standing)}, {duration(state.elapsed)} of work, {liveness(standing)}")
     for condition in [] if standing.trouble else completion.missing(loop, state):
@@ -70,7 +70,8 @@ def _round_row(each: look.Round) -> str:
     outcome, seconds, changed = "running", "", ""
     if isinstance(ended, RoundEnded):
         outcome, seconds = ended.outcome.value, duration(ended.seconds)
-        changed = f"{ended.changes.total} files" if ended.changes.total else "no change"
+        count = ended.changes.total
+        changed = f"{count} file{'s' if count != 1 else ''}" if count else "no change"
     checks = each.checks.fact if each.checks else None
     check = ("pass" if checks.passed else "FAIL") if isinstance(checks, ChecksEnded) else "—"
     row = f"  {started.round:>4}  {outcome:<12} {seconds:>8}  {changed:<10} {check:<5}"

@@ -106,13 +106,13 @@ def _check(checks: ChecksEnded | None) -> str:
 def _verdict(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> str:
     if ended.outcome is not Outcome.OK:
         return ended.outcome.value.replace("_", " ")
+    if not ended.progress:
+        limit = limits_of(loop, state).no_progress
+        return f"no change {state.rounds_without_progress}/{limit}" if limit else "no change"
     if checks and not checks.passed:
         return "not yet"
     if ended.closed:
         return "task done" if len(ended.closed) == 1 else f"{len(ended.closed)} tasks done"
-    if not ended.progress:
-        limit = limits_of(loop, state).no_progress
-        return f"no change {state.rounds_without_progress}/{limit}" if limit else "no change"
     return "progress"
 
 

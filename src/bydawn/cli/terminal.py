@@ -175,6 +175,8 @@ class Terminal:
             say(f"    {plain(fact.reason)}")
         for row in fact.evidence if fact.end.value not in ("paused", "stopped") else ():
             say(f"    · {shorten(plain(row), self._layout.width - 8)}")
+        if state.last and state.last.said and fact.end.value in render.NEEDS_YOU:
+            say(f"    The agent's last words: “{shorten(state.last.said, 2 * self._layout.width)}”")
         say("")
         for command, what in self._afterwards(standing):
             say(f"    {command:<40}  {what}" if self._layout.width >= 80 else f"    {command}\n      {what}")
