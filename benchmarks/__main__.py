@@ -1,6 +1,7 @@
 """`scripts/bench [--json] [WORD…]`: measure all rows, or those whose name contains a word, against their budgets."""
 
 import argparse
+import signal
 import sys
 
 import msgspec
@@ -15,6 +16,7 @@ BENCHES = (*startup.BENCHES, *rounds.BENCHES, *stream.BENCHES, *memory.BENCHES, 
 def main() -> int:
     """0 whatever the figures are; 1 when one could not be taken."""
     arguments = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of all that has to be ended and removed
     rows: list[Row] = []
     broken = False
     if not arguments.json:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from story import Home
+from driving import Home
 
 
 @pytest.fixture

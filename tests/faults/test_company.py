@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from story import DONE, OK, Home, Step, is_error, said, tree_of, wait_for, worker_of
+from driving import DONE, OK, Home, Step, is_error, said, tree_of, wait_for, worker_of
 
 ONE_FAILURE = ("--max-failures", "1")
 GOAL = ("-t", "TODO.md", "-k", "test -e 1.txt", "-n", "0")

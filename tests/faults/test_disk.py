@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from story import HANG, OK, Home, Said, is_error, said
+from driving import HANG, OK, Home, Said, is_error, said
 
 GOAL = ("-t", "TODO.md", "-k", "test -e 1.txt", "-n", "0")
 MEGABYTE = 1 << 20

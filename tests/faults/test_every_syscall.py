@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bydawn.host.registry import Registry
-from story import Home, Said, is_error, tree_of
+from driving import Home, Said, is_error, tree_of
 
 NAMES = ("ledger.jsonl", "state.json", "state.json.tmp", "lock", "loop.json", "loop.json.tmp", "reserve", "inbox")
 GOAL = ("-t", "TODO.md", "-k", "test -e 1.txt", "-n", "0")
@@ -52,6 +52,7 @@ def test_a_worker_that_dies_at_a_call_loses_nothing(tmp_path: Path, call: str, f
     for trial in trials(tmp_path, first, step):
         ended = trial.run(call, "signal=KILL")
         if ended.code == 0:
+            assert trial.number > first, f"there is no {call} any more"
             return trial.is_over()
         assert "the worker was ended by SIGKILL" in ended.err
         trial.goes_on()
@@ -69,6 +70,7 @@ def test_a_disk_that_fails_at_a_call_is_told_and_survived(
         assert "Traceback" not in ended.out + ended.err
         trial.goes_on() if ended.code else trial.is_over()
         if not trial.met_the_fault:
+            assert trial.number > first, f"there is no {call} any more"
             return
 
 
@@ -77,6 +79,7 @@ def test_a_worker_that_dies_while_it_mends_a_torn_ledger_loses_nothing(tmp_path:
     for trial in trials(tmp_path, first=1, step=2 if call == "openat" else 1, at_most=4):
         trial.is_torn()
         if trial.run(call, "signal=KILL").code == 0:
+            assert trial.number > 1, f"there is no {call} any more"
             return trial.is_over()
         trial.goes_on()
         assert not (trial.home.folder() / "state.json.tmp").exists()
@@ -115,7 +118,7 @@ class Trial:
         self.home = Home(root)
         self.home.tasks(2)
         self.agent = self.home.each_task({"write": {"path": "{n}.txt", "text": "{task}\n"}})
-        self._number = number
+        self.number = number
         self._log = root / "strace.log"
 
     def is_torn(self) -> None:
@@ -129,7 +132,7 @@ class Trial:
         loops = Registry(self.home.states).home(self.home.repo)
         paths = [loops, loops / "repo", *(loops / "repo" / name for name in (*NAMES, "ledger.7.torn"))]
         options = ["-f", "-qq", "-o", str(self._log), "-e", f"trace={call}"]
-        options += ["-e", f"inject={call}:{fault}:when={self._number}"]
+        options += ["-e", f"inject={call}:{fault}:when={self.number}"]
         options += ["--seccomp-bpf"] if fault.startswith("error") else []  # faster, but unable to send signals
         options += [word for path in paths for word in ("-P", str(path))]
         return self.home.run(self.agent, *GOAL, before=["strace", *options])

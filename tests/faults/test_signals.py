@@ -9,7 +9,7 @@ from signal import SIGHUP, SIGINT, SIGTERM, Signals
 
 import pytest
 
-from story import DONE, HANG, OK, Home, Step, alive_with, is_alive, said, wait_for, worker_of
+from driving import DONE, HANG, OK, Home, Step, alive_with, is_alive, said, wait_for, worker_of
 
 To = Callable[["subprocess.Popen[str]", Signals], None]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from story import OK, Home
+from driving import OK, Home
 
 LONG = "a" * 300
 

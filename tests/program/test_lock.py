@@ -71,6 +71,7 @@ def test_an_owner_who_has_not_signed_yet_is_unknown_and_still_the_owner(path: Pa
         f"pid {os.getpid()} start {kernel.start_time(os.getpid())} boot 0-0 run r",  # … before the machine rebooted
         "\xff\0",
     ],
+    ids=["empty", "no number", "no numbers", "reused", "rebooted", "no text"],  # the texts differ from run to run
 )
 def test_a_signature_that_fits_no_living_process_names_nobody(path: Path, text: str) -> None:
     path.write_text(text)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from story import DONE, HANG, OK, Home, said, wait_for
+from driving import DONE, HANG, OK, Home, said, wait_for
 
 STATUS_KEYS = {
     "loop", "workspace", "state", "reason", "round", "rounds_limit", "tasks", "agent", "alive", "last_output_age_s",

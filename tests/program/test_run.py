@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from story import DONE, OK, Home
+from driving import DONE, OK, Home
 
 GIVEN = "<promise>TASK_COMPLETE</promise>"
 

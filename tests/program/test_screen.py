@@ -6,7 +6,7 @@ import time
 import pytest
 
 from bydawn.cli.screen import Screen
-from story import wait_for
+from driving import wait_for
 
 
 def nothing(width: int) -> list[str]:  # noqa: ARG001

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from story import DONE, HANG, OK, Home, said, wait_for
+from driving import DONE, HANG, OK, Home, said, wait_for
 
 
 def test_a_note_reaches_the_next_prompt_of_a_running_loop_exactly_once(home: Home) -> None:

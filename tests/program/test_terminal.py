@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from story import DONE, OK, Home, wait_for
+from driving import DONE, OK, Home, wait_for
 
 
 class Pane:
