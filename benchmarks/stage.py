@@ -9,11 +9,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from bydawn import kernel
 from bydawn.agents import story
+from bydawn.process import Processes
 
 BIN = Path(sys.prefix) / "bin"
 PYTHON = str(BIN / "python")
@@ -89,13 +89,6 @@ class Stage:
         self.seconds(*argv, stdout=str(printed))
         return printed.read_bytes()
 
-    def sweep(self) -> list[str]:
-        """End what was left running, which would be a fault of its own; the names of what was found."""
-        left = {pid: kernel.name_of(pid) for pid in kernel.carrying(self.mark.encode())}
-        for pid in left:
-            _kill(pid)
-        return list(left.values())
-
 
 @contextmanager
 def stage() -> Iterator[Stage]:
@@ -108,7 +101,7 @@ def stage() -> Iterator[Stage]:
         try:
             yield there
         finally:
-            for left in there.sweep():
+            for left in Processes(wakes=()).sweep(there.mark):  # a fault of its own, unless we were interrupted
                 print(f"bench: had to end {left}", file=sys.stderr)
 
 
@@ -132,7 +125,7 @@ def wait(pid: int, patience: float = _PATIENCE) -> tuple[int, float]:
     ended = poll.poll(patience * 1000)
     os.close(fd)
     if not ended:
-        _kill(pid)
+        os.kill(pid, signal.SIGKILL)  # cannot be gone, as nobody else reaps it
     _, status, used = os.wait4(pid, 0)
     if not ended:
         raise Broken(f"process {pid} did not end within {patience:.0f} s")
@@ -158,8 +151,3 @@ def fastest(contestants: Sequence[Callable[[], float]], turns: int, seconds: flo
     while len(times) < turns and time.monotonic() < deadline:
         times.append([contestant() for contestant in contestants])
     return [min(each) for each in zip(*times, strict=True)]
-
-
-def _kill(pid: int) -> None:
-    with suppress(ProcessLookupError):  # it has just ended by itself
-        os.kill(pid, signal.SIGKILL)
