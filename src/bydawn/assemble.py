@@ -2,7 +2,6 @@
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -11,7 +10,6 @@ from pathlib import Path
 
 from bydawn import __version__, agents, kernel
 from bydawn.checks import ShellChecks
-from bydawn.core import tasks
 from bydawn.core.facts import AnyFact, LedgerRepaired, LoopStopped, Now, RoundStarted, RunStarted
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event, Follower
@@ -45,9 +43,6 @@ def run_loop(
     lock.sign(run)
     os.chdir(workspace)  # held open by us, inherited by every child
     kernel.become_subreaper()
-    if loop.tasks:
-        # Slow to import; meanwhile the workspace waits for git.
-        threading.Thread(target=tasks.warm_up, daemon=True).start()
     watch = kernel.Watch()
     channel = LoopChannel(Signals(run), Inbox(folder / "inbox", run), tether, run, watch)
     processes = Processes(channel.fds)

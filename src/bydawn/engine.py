@@ -1,6 +1,7 @@
 """Read, decide, do, record. The engine performs one action at a time and contains no rule about whether."""
 
 import os
+import zlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import assert_never
@@ -80,7 +81,7 @@ class Engine:
         self.loop = loop
         self.world = world
         self._started = started
-        self._tasks: tasks.Tasks | None = None
+        self._task_text: str | None = None  # the task file as it was last believed
         self._fresh: Snapshot | None = None  # the one of the start, while nothing has happened since
 
     @property
@@ -218,9 +219,9 @@ class Engine:
     def _end_round(self, round_: int, exit_: Exit, ended: Ended) -> None:
         self._write(round_, "reply.md", ended.reply)
         after = self._snapshot(keep_as=f"after/{round_}")
-        before = self._tasks
-        reading = self._read_tasks(self.state.tasks)
-        closed = tasks.closed(before, self._tasks) if before and self._tasks else ()
+        former, known = self._task_text, self.state.tasks
+        reading = self._read_tasks(known)
+        closed = self._closed(former, known)
         self._record(
             RoundEnded(
                 round=round_,
@@ -246,6 +247,12 @@ class Engine:
         if exit_.ending is Ending.DISK:
             self._record(Obstructed(kind="disk", detail="the disk is nearly full"))
         self.world.ledger.sync()
+
+    def _closed(self, former: str | None, known: TaskReading | None) -> tuple[str, ...]:
+        """The tasks that were open in the former text and are done in the one that was read last."""
+        if former is None or self._task_text is None or former == self._task_text:
+            return ()
+        return tasks.closed(tasks.read(former), tasks.read(self._task_text, known))
 
     def _promise(self, ended: Ended) -> Given:
         """Only the reply of a turn that went well is looked at; raw output never is."""
@@ -308,11 +315,20 @@ class Engine:
         except UserError as error:
             reading = TaskReading(open=0, done=0, problem=f"cannot be read: {error.cause or error.what}")
         else:
-            found = tasks.read(text, before) if text is not None else None
-            reading = found.reading if found else tasks.missing_file()
-            if not reading.problem:
-                self._tasks = found
+            if before and text is not None and before.text == _digest(text):
+                self._task_text = text
+                return msgspec.structs.replace(before, problem=None)  # it may have been away in between
+            reading = self._parsed(text, before)
         return msgspec.structs.replace(before, problem=reading.problem) if reading.problem and before else reading
+
+    def _parsed(self, text: str | None, before: TaskReading | None) -> TaskReading:
+        if text is None:
+            return tasks.missing_file()
+        reading = tasks.read(text, before).reading
+        if reading.problem:
+            return reading
+        self._task_text = text
+        return msgspec.structs.replace(reading, text=_digest(text))
 
     def _write(self, round_: int, name: str, text: str) -> str | None:
         """Write a file of the round; where that is impossible the loop cannot go on, and says so."""
@@ -352,3 +368,8 @@ class Engine:
     def _tell(self, event: Event) -> None:
         for follower in self.world.followers:
             follower.heard(event)
+
+
+def _digest(text: str) -> str:
+    """Tells one text from another."""
+    return f"{len(text)}-{zlib.crc32(text.encode(errors='replace')):08x}"

@@ -69,6 +69,17 @@ def test_a_list_that_comes_back_is_believed_again() -> None:
     assert night.run().end is End.UNVERIFIED
 
 
+def test_a_list_that_was_put_back_while_nobody_ran_the_loop_is_believed_again() -> None:
+    plays = [Play(writes={TODO: None}), Play(writes={TODO: todo("x one")})]
+    night = Night(plays, files={TODO: todo("one")}, tasks=TODO)
+    night.ledger.cut_after = 4  # its end is on record, with the problem, but not the stop that follows from it
+    night.run_until_crash()
+    assert night.state.tasks is not None
+    assert night.state.tasks.problem == "is gone"
+    night.workspace.edit({TODO: todo("one")})
+    assert night.run().end is End.UNVERIFIED
+
+
 def test_a_list_that_is_ticked_and_unticked_for_ever_is_no_progress() -> None:
     night = Night(
         [Play(writes={TODO: todo("one", two)}) for two in ["x two", "two"] * 20],

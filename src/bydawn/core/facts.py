@@ -71,6 +71,7 @@ class TaskReading(Value, frozen=True, kw_only=True):
     next: str | None = None
     open_ids: tuple[str, ...] = ()
     problem: str | None = None
+    text: str = ""  # the digest of the file, to know it again without reading Markdown
 
 
 class Changes(Value, frozen=True, kw_only=True):

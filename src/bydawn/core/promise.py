@@ -45,7 +45,6 @@ _DOUBTS = (
     # an opened quote or bracket, another tag or a comment, a table, an open box or a link definition, a "no" in signs
     r"(?:^|\s)[\"'`~]+$|[“«„(\[{]$|<[!/a-z]|\||^\[(?: \]|[^\]]*\]:)|[❌🚫⛔🛑⏳✗✘]|不能|无法|尚未|还没|如果",
 )
-_DOUBT = re.compile("|".join(_DOUBTS), re.IGNORECASE)
 
 _BEHIND = re.compile(r"[*_\s]*(?:\.|!+)?[*_\s]*")  # what may follow the token on its line
 _SENTENCE_END = re.compile(r"(?<!\.)[.!](?=[\s\"')\]]|$)|。")  # not "...": who trails off has not finished
@@ -59,6 +58,12 @@ _INVISIBLE = {"Cc", "Cf", "Me", "Mn"}  # Unicode's control, format and combining
 _NEAR = 500
 _RAW = "pre|script|style|textarea"
 _FAR = re.compile(rf" {{0,3}}(?:[-*+] +)?(?:```|~~~|<!--|<(?:{_RAW})\b)|.*(?:-->|</(?:{_RAW})>)", re.IGNORECASE)
+
+
+@cache
+def _doubt() -> re.Pattern[str]:
+    """Compiled when a promise is first looked at; most commands never do."""
+    return re.compile("|".join(_DOUBTS), re.IGNORECASE)
 
 
 def judge(reply: str, promise: Promise, full_match: FullMatch) -> Given:
@@ -144,7 +149,7 @@ def _doubted(ending: _Ending, promise: Promise) -> bool:
     """Whether the promise's own sentence, or a line that leads in to it, takes it back."""
     lead_ins = [text for text in map(_plain, ending.above) if _LEADS_IN.search(text)]
     sentences = [_plain(_before_token(ending.passage, promise)), *lead_ins]
-    return any(_DOUBT.search(_last_sentence(text)) for text in sentences)
+    return any(_doubt().search(_last_sentence(text)) for text in sentences)
 
 
 def _before_token(passage: str, promise: Promise) -> str:

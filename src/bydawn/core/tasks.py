@@ -167,11 +167,6 @@ def _problem(tasks: list[Task], before: TaskReading | None) -> str | None:
     return None
 
 
-def warm_up() -> None:
-    """Load the parser now, while there is something else to wait for."""
-    _parser()
-
-
 @cache
 def _parser() -> "MarkdownIt":
     """Markdown's blocks only; headings by underline would swallow the task above the line."""
