@@ -72,10 +72,10 @@ def test_a_list_that_comes_back_is_believed_again() -> None:
 def test_a_list_that_was_put_back_while_nobody_ran_the_loop_is_believed_again() -> None:
     plays = [Play(writes={TODO: None}), Play(writes={TODO: todo("x one")})]
     night = Night(plays, files={TODO: todo("one")}, tasks=TODO)
-    night.ledger.cut_after = 4  # its end is on record, with the problem, but not the stop that follows from it
+    night.ledger.cut_after = 3  # its end is on record, with the problem, but not the stop that follows from it
     night.run_until_crash()
     assert night.state.tasks is not None
-    assert night.state.tasks.problem == "is gone"
+    assert (night.state.tasks.problem, night.state.stopped) == ("is gone", None)
     night.workspace.edit({TODO: todo("one")})
     assert night.run().end is End.UNVERIFIED
 
