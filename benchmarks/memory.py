@@ -1,6 +1,8 @@
 """How much memory does a running loop take: its guardian and its worker, without the agent?
 
-PSS: what several processes share counts in parts. The interpreter's own pages are shared with us and with the agents.
+PSS: what several processes share counts in parts. The interpreter's own pages are shared with every other Python on the
+machine, so one loop alone looks some MB smaller on a busy machine; with 20 loops this no longer matters. The loops run
+with --plain; on a terminal the worker loads rich as well.
 """
 
 from collections.abc import Iterator

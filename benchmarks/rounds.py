@@ -58,7 +58,7 @@ def cost(stage: Stage) -> Iterator[float]:
 
 def growth(stage: Stage) -> Iterator[float]:
     """An old loop and a young one at the same time, so that whatever disturbs one disturbs the other as well."""
-    script, patience = _script(stage), _OLD * 0.25
+    script, patience = _script(stage), _OLD * 0.25  # seconds: five times what a round takes on an idle machine
     places = [stage.repository(name) for name in ("old", "young")]
     old = stage.spawn(*run_command(places[0], script, _OLD + _LONG))
     until((_folder(places[0]) / "rounds" / f"{_OLD:04}").exists, f"round {_OLD}", patience)
