@@ -13,8 +13,13 @@ def test_a_note_reaches_the_next_prompt_of_a_running_loop_exactly_once(home: Hom
     answer = home.bydawn("tell", "repo", "round half up")
     assert answer.code == 0
     assert "Noted by the worker" in answer.out
+    assert home.show()["notes_waiting"] == ["round half up"]
+    assert "“round half up” waits for the next prompt" in home.bydawn("show").out
     opened.touch()
-    assert said(process).code == 0
+    ended = said(process)
+    assert ended.code == 0
+    assert "✎ your note went into the prompt of round 2" in ended.out
+    assert home.show()["notes_waiting"] == []
     prompts = [(home.folder() / f"rounds/000{n}/prompt.md").read_text() for n in (1, 2, 3)]
     assert ["round half up" in prompt for prompt in prompts] == [False, True, False]
     note = home.facts("note.added")[0]["data"]["note"]

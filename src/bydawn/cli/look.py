@@ -55,6 +55,8 @@ def _show_loop(standing: Standing) -> None:
     for verdict in state.verdicts:
         if not verdict.passed:
             render.field("Check", f"{verdict.check} → {verdict.told}")
+    for note in state.notes:
+        render.field("Note", f"“{shorten(plain(note.text), 200)}” waits for the next prompt")
     if state.last and state.last.said:
         render.field("It said", f"“{shorten(state.last.said, 300)}”")
     if not standing.trouble:

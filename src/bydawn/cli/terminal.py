@@ -60,6 +60,9 @@ class Terminal:
             case RoundStarted():
                 self._round_began = time.monotonic()
                 self._doing = "starting"
+                if fact.notes:
+                    many = f"{len(fact.notes)} notes" if len(fact.notes) > 1 else "your note"
+                    self._screen.line(f"         ✎ {many} went into the prompt of round {fact.round}")
             case WaitStarted():
                 self._flush(loop, state)
                 until = f" until {fact.until.astimezone():%H:%M}" if fact.until else f" {duration(fact.seconds)}"

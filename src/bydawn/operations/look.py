@@ -93,6 +93,7 @@ def detail(standing: Standing, only: int | None = None) -> dict[str, Any]:
         "prompt": standing.loop.prompt,
         "requires": standing.loop.requires,
         "missing": completion.missing(standing.loop, standing.state),
+        "notes_waiting": [note.text for note in standing.state.notes],
         "rounds": [as_row(each) for each in chosen],
         "folder": str(standing.folder),
     }
@@ -105,6 +106,7 @@ def as_row(each: Round) -> dict[str, Any]:
     row: dict[str, Any] = {
         "round": started.round,
         "task": started.task,
+        "notes": started.notes,
         "agent": started.agent,
         "session": started.session,
         "started_at": each.started.at,
