@@ -130,6 +130,13 @@ def test_a_dry_run_shows_everything_and_writes_nothing(home: Home) -> None:
     assert not (home.repo / ".bydawn").exists()
 
 
+def test_a_line_that_only_looks_like_a_task_is_warned_about(home: Home) -> None:
+    (home.repo / "TODO.md").write_text("- [ ] real\n- [~] half done\n")
+    said = home.run(home.each_task(), "-t", "TODO.md")
+    assert "! TODO.md, line 2: `[~]` is neither open nor done" in said.out
+    assert home.status()["tasks"] == {"open": 0, "done": 1}
+
+
 def test_any_program_can_be_the_agent_and_its_exit_code_decides(home: Home) -> None:
     script = home.root / "agent.sh"
     script.write_text(f'#!/bin/sh\ngrep -q "do it" || exit 9\necho working\necho "{GIVEN}"\n')

@@ -151,6 +151,8 @@ def _work(
 
     terminal = Terminal(planned, plain=plain, is_demo=is_demo)
     try:
+        for warning in planned.warnings:
+            terminal.warn(warning)
         stopped = perform(planned, tether, followers=(terminal,), once=once, raised=raising, say=terminal.warn)
         return EXIT_CODES[stopped.end]
     finally:

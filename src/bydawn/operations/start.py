@@ -47,6 +47,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     loop: Loop
     folder: Path
     standing: Standing | None = None  # None when it is new
+    warnings: tuple[str, ...] = ()
 
     @property
     def goes_on(self) -> bool:
@@ -77,7 +78,8 @@ def plan(wish: Wish) -> Plan:
     if standing := _meant(wish, loop, there):
         return Plan(loop=standing.loop, folder=standing.folder, standing=standing)
     name = free_name(loop.id, [each.loop.id for each in there])
-    return Plan(loop=msgspec.structs.replace(loop, id=name), folder=registry.home(workspace) / name)
+    warnings = _doubtful_tasks(workspace, loop.tasks) if loop.tasks else ()
+    return Plan(loop=msgspec.structs.replace(loop, id=name), folder=registry.home(workspace) / name, warnings=warnings)
 
 
 def plan_resume(standing: Standing) -> Plan:
@@ -261,6 +263,11 @@ def _checked_tasks(workspace: Path, path: str) -> None:
             cause="no line of it is a Markdown task such as `- [ ] write the tests`",
             hint="add boxes, or leave -t away and say in the prompt what to do",
         )
+
+
+def _doubtful_tasks(workspace: Path, path: str) -> tuple[str, ...]:
+    """Lines that a person may take for a task and Markdown does not."""
+    return tuple(f"{path}, {warning}" for warning in tasks.read(read_text(workspace, path) or "").warnings)
 
 
 def _meant(wish: Wish, loop: Loop, there: list[Standing]) -> Standing | None:
