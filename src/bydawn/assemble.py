@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -182,6 +182,3 @@ def full_match(pattern: str, text: str) -> bool:
         return subprocess.run(child, timeout=2, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
     except subprocess.TimeoutExpired:
         return False
-
-
-Say = Callable[[str], None]

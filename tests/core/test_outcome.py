@@ -16,7 +16,7 @@ IMPOSED = [
     (Ending.NO_RESOURCES, Outcome.TRANSIENT, "codex: no such file"),  # too many processes: may pass by itself
 ]
 # It has said its last word, or left by itself: the agent's own reader knows.
-JUDGED_BY_THE_READER = {Ending.EXIT, Ending.LINGER, Ending.READER}
+JUDGED_BY_THE_READER = {Ending.EXIT, Ending.LINGER}
 
 
 @pytest.mark.parametrize(("ending", "outcome", "says"), IMPOSED)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bydawn.core.progress import duration
-from bydawn.core.text import plain, shorten
+from bydawn.core.text import plain
 
 if TYPE_CHECKING:
     from bydawn.host.registry import Standing
@@ -170,6 +170,3 @@ def rehearsal(shown: "Rehearsal") -> None:
     click.echo("\n  Prompt of the next round\n")
     click.echo(shown.prompt)
     click.echo("  Nothing was run and nothing was written.")
-
-
-__all__ = ["field", "shorten"]

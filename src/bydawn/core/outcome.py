@@ -67,7 +67,6 @@ class Ending(StrEnum):
     LINGER = "linger"
     VOLUME = "volume"
     DISK = "disk"
-    READER = "reader"
     ASKED = "asked"
     NOT_STARTED = "not-started"
     NO_RESOURCES = "no-resources"
