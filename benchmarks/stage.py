@@ -101,7 +101,9 @@ def stage() -> Iterator[Stage]:
         try:
             yield there
         finally:
-            for left in Processes(wakes=()).sweep(there.mark):  # a fault of its own, unless we were interrupted
+            for left in Processes(wakes=(), env=os.environ).sweep(
+                there.mark
+            ):  # a fault of its own, unless we were interrupted
                 print(f"bench: had to end {left}", file=sys.stderr)
 
 

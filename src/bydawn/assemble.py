@@ -13,7 +13,9 @@ from bydawn.checks import ShellChecks
 from bydawn.core.facts import AnyFact, LedgerRepaired, LoopStopped, Now, RoundStarted, RunStarted
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event, Follower
+from bydawn.core.redact import Secrets, for_children
 from bydawn.core.requests import Pause, Request
+from bydawn.core.settings import TABLE
 from bydawn.core.state import LoopState
 from bydawn.engine import Engine, World
 from bydawn.guardian import Tether
@@ -34,6 +36,7 @@ def run_loop(
     lock: Lock,
     tether: Tether,
     *,
+    secrets: Secrets,
     followers: Sequence[Follower] = (),
     rounds_allowed: int | None = None,
 ) -> LoopStopped:
@@ -45,18 +48,21 @@ def run_loop(
     kernel.become_subreaper()
     watch = kernel.Watch()
     channel = LoopChannel(Signals(run), Inbox(folder / "inbox", run), tether, run, watch)
-    processes = Processes(channel.fds)
-    files = Rounds(folder)
+    processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
+    files = Rounds(folder, secrets)
+    cookie = {"BYDAWN_COOKIE": f"{loop.uid}.check"}
     world = World(
         ledger=ledger,
-        agent=agents.find(loop.agent),
+        agent=agents.find(secrets.reveal(loop.agent)),
         workspace=GitWorkspace(workspace, folder / "git"),
-        checks=ShellChecks(processes, files, workspace, {"BYDAWN_COOKIE": f"{loop.uid}.check"}, loop.timeouts.check),
+        checks=ShellChecks(processes, files, workspace, cookie, loop.timeouts.check, secrets.reveal),
         processes=processes,
         files=files,
         channel=channel,
         clock=SystemClock(ledger.state.elapsed),
         full_match=full_match,
+        hide=secrets.hide,
+        reveal=secrets.reveal,
         obstacles=lambda: _obstacle(workspace, folder, lock),
         followers=(StateFile(ledger), Link(workspace, loop.id, folder), *followers),
     )

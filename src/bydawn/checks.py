@@ -19,13 +19,20 @@ class ShellChecks:
     """Runs checks in the workspace through the same owner of children as the agent."""
 
     def __init__(
-        self, processes: Processes, files: RoundFiles, workspace: Path, env: dict[str, str], timeout: float
+        self,
+        processes: Processes,
+        files: RoundFiles,
+        workspace: Path,
+        env: dict[str, str],
+        timeout: float,
+        reveal: Callable[[str], str],
     ) -> None:
         self._processes = processes
         self._files = files
         self._workspace = workspace
         self._env = env
         self._timeout = timeout
+        self._reveal = reveal
 
     def run(self, checks: Sequence[Check], round_: int, urgent: Callable[[], bool]) -> tuple[Verdict, ...]:
         """All of them, in order; one that fails does not hide the others."""
@@ -46,7 +53,7 @@ class ShellChecks:
         output = self._files.write(round_, name, "")
         exit_ = self._processes.run(
             Job(
-                argv=("/bin/sh", "-c", check.command),
+                argv=("/bin/sh", "-c", self._reveal(check.command)),
                 env=self._env,
                 stdin="/dev/null",
                 stdout=output,
@@ -58,6 +65,7 @@ class ShellChecks:
             lambda _: None,
             urgent,
         )
+        self._files.mask(round_, name)
         passed = exit_.ending is Ending.EXIT and exit_.code == 0
         excerpt = "" if passed else last_part(self._files.tail(round_, name, _EXCERPT * 4), _EXCERPT)
         return Verdict(
@@ -73,7 +81,7 @@ class ShellChecks:
 
     def _text(self, check: TextCheck) -> Verdict:
         try:
-            there = check.text in (self._workspace / check.path).read_text(errors="replace")
+            there = self._reveal(check.text) in (self._workspace / check.path).read_text(errors="replace")
         except OSError as error:
             return _static(check, False, f"{check.path}: {error.strerror}")
         return _static(check, there, "it stands there" if there else f"{check.path} does not contain {check.text!r}")

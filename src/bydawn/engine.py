@@ -70,6 +70,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     channel: Channel
     clock: Clock
     full_match: Callable[[str, str], bool]
+    hide: Callable[[str], str]  # what is secret in a text
+    reveal: Callable[[str], str]  # what a setting only refers to
     obstacles: Callable[[], tuple[str, str] | None]
     followers: Sequence[Follower] = ()
 
@@ -132,6 +134,7 @@ class Engine:
         )
 
     def _settle(self, action: Settle, snapshot: Snapshot) -> None:
+        self._mask(action.round)
         self._record(settled(action, snapshot.tree, self.world.clock.now(), snapshot.changes))
 
     def _stop(self, fact: LoopStopped) -> LoopStopped:
@@ -156,7 +159,7 @@ class Engine:
         self._fresh = None
         if self.state.obstructed or self._tasks_changed(before.tree):
             return
-        text = prompt.compose(self.loop, self.state, action.round, os.urandom(8).hex())
+        text = self.world.reveal(prompt.compose(self.loop, self.state, action.round, os.urandom(8).hex()))
         stdin = self._write(action.round, "prompt.md", text)
         if stdin is None:
             return
@@ -217,7 +220,8 @@ class Engine:
         return on_line
 
     def _end_round(self, round_: int, exit_: Exit, ended: Ended) -> None:
-        self._write(round_, "reply.md", ended.reply)
+        self._mask(round_, "prompt.md", "stdout", "stderr")
+        self._write(round_, "reply.md", self.world.hide(ended.reply))
         after = self._snapshot(keep_as=f"after/{round_}")
         former, known = self._task_text, self.state.tasks
         reading = self._read_tasks(known)
@@ -338,6 +342,14 @@ class Engine:
             self._record(Obstructed(kind="disk", detail=f"{name} could not be written: {error.strerror}"))
             return None
 
+    def _mask(self, round_: int, *names: str) -> None:
+        """What the agent wrote was its own until now; nothing secret in it outlives the round."""
+        try:
+            self.world.files.mask(round_, *names)
+        except OSError as error:
+            detail = f"secrets in the files of round {round_} could not be masked: {error.strerror}"
+            self._record(Obstructed(kind="disk", detail=detail))
+
     def _hear(self) -> None:
         """Take what has been asked, write it down, and only then forget the asking."""
         for request in self.world.channel.take():
@@ -359,7 +371,7 @@ class Engine:
         return moment is not None and self.world.clock.now().at >= moment
 
     def _record(self, fact: AnyFact) -> None:
-        self.world.ledger.append(fact)
+        fact = self.world.ledger.append(fact).fact  # as it was written: without secrets
         for follower in self.world.followers:
             follower.saw(fact, self.loop, self.state)
         if self.world.ledger.disk_full and not (self.state.obstructed or self.state.stopped):

@@ -26,6 +26,7 @@ HARDENED = {
     "gc.auto": "0",
     "maintenance.auto": "false",
     "protocol.allow": "never",
+    "safe.bareRepository": "explicit",  # a folder that only looks like a repository brings no configuration
     "safe.directory": "*",  # other people's repositories are only read, with nothing left on that runs a program
     # strace of a round that changed three files: one fsync for all blobs (update-index), one for all trees
     # (write-tree), one for the ref (update-ref). Without `batch` each object has its own. The index is not

@@ -16,6 +16,7 @@ from bydawn import __version__
 from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import AnyFact, Record
 from bydawn.core.state import LoopState, after
+from bydawn.disk import full_sync, sync_folder, write_private
 
 VERSION = 1
 _RESERVE_BYTES = 64 * 1024
@@ -211,8 +212,9 @@ def _believable(data: bytes | None, ledger: BinaryIO, say: Callable[[str], None]
 class LoopLedger:
     """The one writer's hand on the ledger; whoever holds the loop's lock may open it."""
 
-    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, say: Callable[[str], None], hide: Callable[[str], str]) -> None:
         self.folder = folder
+        self._hide = hide
         self.disk_full = False
         self.torn: tuple[int, str] | None = None
         self._path = folder / "ledger.jsonl"
@@ -233,9 +235,14 @@ class LoopLedger:
         self._keep_reserve()
 
     def append(self, fact: AnyFact) -> Record:
-        """Write one fact down. It is durable, and may be acted upon, only after `sync`."""
+        """Write one fact down, without the secrets in it. It is durable, and may be acted upon, only after `sync`."""
         record = Record(seq=self.state.seq + 1, at=datetime.now(UTC), fact=fact)
         line = encode(record)
+        if self._hide(text := line.decode()) != text:
+            from bydawn.core.redact import rewritten  # whoever only looks needs nothing of it
+
+            record = msgspec.structs.replace(record, fact=rewritten(fact, self._hide))
+            line = encode(record)
         self._write(line)
         self._start, self._end = self._end, self._end + len(line)
         self._crc = line[-11:-3].decode()
@@ -339,50 +346,3 @@ class LoopLedger:
         if not path.exists():
             with suppress(OSError):
                 write_private(path, b"\0" * _RESERVE_BYTES)
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for their owner only."""
-    if not folder.is_dir():
-        make_private(folder.parent)
-        folder.mkdir(mode=0o700, exist_ok=True)
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner can read, whatever the umask."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
-    finally:
-        os.close(fd)
-
-
-def write_durable(path: Path, data: bytes) -> None:
-    """Replace a file so that after a power cut there is either the old one or the new one."""
-    draft = path.with_name(path.name + ".tmp")
-    write_private(draft, data)
-    fd = os.open(draft, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    draft.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a new name in a folder survive a power cut."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def full_sync(fd: int) -> None:
-    """On macOS only F_FULLFSYNC reaches the disk."""
-    import fcntl
-
-    fcntl.fcntl(fd, getattr(fcntl, "F_FULLFSYNC", 51))

@@ -4,7 +4,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bydawn import kernel
@@ -26,8 +26,9 @@ _RESET = [signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.S
 class Processes:
     """Runs one child at a time. `wakes` are descriptors that, when readable, make us ask `urgent`."""
 
-    def __init__(self, wakes: Sequence[int]) -> None:
+    def __init__(self, wakes: Sequence[int], env: Mapping[str, str]) -> None:
         self._wakes = wakes
+        self._env = env  # what every child inherits
         self._watch = kernel.Watch()
 
     def run(
@@ -40,7 +41,7 @@ class Processes:
         """Run a job to its end. `on_line` answers True when the child has said its last word."""
         started = time.monotonic()
         try:
-            pid = _spawn(job)
+            pid = _spawn(job, self._env)
         except OSError as error:
             ending = Ending.NO_RESOURCES if error.errno in _RESOURCES else Ending.NOT_STARTED
             return Exit(ending=ending, detail=f"{job.argv[0]}: {error.strerror}")
@@ -255,7 +256,7 @@ class _Child:
             os.close(self._pidfd)
 
 
-def _spawn(job: Job) -> int:
+def _spawn(job: Job, env: Mapping[str, str]) -> int:
     """A session of its own, no terminal, nothing inherited but three files and the current folder."""
     # Truncated: whatever an earlier attempt may have left there, it is not this child's word.
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC
@@ -267,7 +268,7 @@ def _spawn(job: Job) -> int:
     return os.posix_spawnp(
         job.argv[0],
         job.argv,
-        {**os.environ, **job.env},
+        {**env, **job.env},
         file_actions=files,
         setsid=True,
         setsigmask=[],

@@ -3,14 +3,19 @@
 import os
 from pathlib import Path
 
+from bydawn.core.redact import Secrets
 from bydawn.core.text import plain
+
+_CHUNK = 1 << 20
+_CONTEXT = 16  # bytes: is this the beginning of a word?
 
 
 class Rounds:
     """`rounds/0001/{prompt.md,stdout,stderr,reply.md,checks/}`"""
 
-    def __init__(self, loop_folder: Path) -> None:
+    def __init__(self, loop_folder: Path, secrets: Secrets) -> None:
         self._root = loop_folder / "rounds"
+        self._secrets = secrets
 
     def folder(self, round_: int) -> str:
         """The round's folder, made when it is first asked for."""
@@ -36,6 +41,27 @@ class Rounds:
                 return plain(file.read(size))
         except FileNotFoundError:
             return ""
+
+    def mask(self, round_: int, *names: str) -> None:
+        """Overwrite the secrets in these files of a round, or in all of them, where they stand; lengths are kept."""
+        folder = self._path(round_)
+        for name in names or (os.listdir(folder) if folder.is_dir() else ()):
+            try:
+                fd = os.open(folder / name, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except FileNotFoundError:
+                continue
+            try:
+                self._mask(fd)
+            finally:
+                os.close(fd)
+
+    def _mask(self, fd: int) -> None:
+        """Chunk by chunk, each with what stands before it and as much of what follows as a secret can be long."""
+        for position in range(0, os.fstat(fd).st_size, _CHUNK):
+            start = max(0, position - _CONTEXT)
+            chunk = bytearray(os.pread(fd, _CONTEXT + _CHUNK + self._secrets.longest, start))
+            for begin, end in self._secrets.mask(chunk):
+                os.pwrite(fd, chunk[begin:end], start + begin)
 
     def last(self) -> int:
         """The highest number that has a folder."""

@@ -129,6 +129,7 @@ class MemoryFiles:
 
     def __init__(self) -> None:
         self.texts: dict[tuple[int, str], str] = {}
+        self.masked: list[tuple[int | str, ...]] = []
         self.full = ""  # the name of a file for which there is no room
 
     def folder(self, round_: int) -> str:
@@ -142,6 +143,9 @@ class MemoryFiles:
 
     def tail(self, round_: int, name: str, size: int) -> str:
         return self.texts.get((round_, name), "")[-size:]
+
+    def mask(self, round_: int, *names: str) -> None:
+        self.masked.append((round_, *names))
 
 
 class FakeChannel:

@@ -179,6 +179,8 @@ class Night:
             channel=self.channel,
             clock=self.clock,
             full_match=lambda pattern, text: pattern == text,
+            hide=str,
+            reveal=str,
             obstacles=lambda: self.obstacle,
             followers=(self.witness,),
         )

@@ -37,7 +37,7 @@ def test_a_last_line_that_was_cut_at_any_byte_is_set_aside_and_all_others_are_be
     for cut in range(1, len(whole[-1])):
         path.write_bytes(b"".join(whole)[:-cut])
         warnings: list[str] = []
-        ledger = LoopLedger(loop.folder(), warnings.append)
+        ledger = LoopLedger(loop.folder(), warnings.append, str)
         ledger.close()
         assert ledger.state.seq == 5
         assert path.read_bytes() == b"".join(whole[:-1])

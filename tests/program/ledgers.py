@@ -17,7 +17,7 @@ def silent(text: str) -> None:
 
 def written(folder: Path, facts: list[AnyFact], snapshot_after: int | None = None) -> Path:
     """A ledger with these facts in its file; its snapshot covers so many of them."""
-    ledger = LoopLedger(folder, silent)
+    ledger = LoopLedger(folder, silent, str)
     for place, fact in enumerate(facts, 1):
         ledger.append(fact)
         if place == snapshot_after:
@@ -34,6 +34,6 @@ def facts_in(folder: Path) -> list[AnyFact]:
 def opened(folder: Path) -> tuple[LoopState, list[str]]:
     """What the one writer finds, and what it said about it."""
     said: list[str] = []
-    ledger = LoopLedger(folder, said.append)
+    ledger = LoopLedger(folder, said.append, str)
     ledger.close()
     return ledger.state, said

@@ -7,12 +7,17 @@ from bydawn.cli.reference import reference
 from bydawn.cli.shell import MODULES
 from bydawn.core.decide import RULES
 from bydawn.core.facts import End
+from bydawn.core.schema import page
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_command_reference_is_what_the_parser_says() -> None:
     assert (ROOT / "docs/commands.md").read_text() == reference(), "run scripts/docs"
+
+
+def test_the_page_of_settings_is_what_their_table_says() -> None:
+    assert (ROOT / "docs/settings.md").read_text() == page(), "run scripts/docs"
 
 
 def test_every_command_named_in_the_documentation_exists() -> None:

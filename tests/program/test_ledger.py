@@ -80,7 +80,7 @@ def test_what_was_cut_off_is_kept_aside_and_the_next_fact_takes_its_place(tmp_pa
     path = written(tmp_path, STORY)
     with path.open("ab") as file:
         file.write(b'{"v":1,"seq":9,"at":"20')
-    ledger = LoopLedger(tmp_path, lambda _: None)
+    ledger = LoopLedger(tmp_path, lambda _: None, str)
     assert ledger.torn is not None
     size, name = ledger.torn
     assert (size, (tmp_path / name).read_bytes()) == (23, b'{"v":1,"seq":9,"at":"20')
@@ -103,7 +103,7 @@ def test_whatever_stands_behind_the_last_newline_is_no_fact(tmp_path: Path, tail
 def test_a_ledger_that_vanished_is_not_begun_anew(tmp_path: Path) -> None:
     written(tmp_path, STORY, snapshot_after=5).unlink()
     with pytest.raises(OwnFailure):
-        LoopLedger(tmp_path, lambda _: None)
+        LoopLedger(tmp_path, lambda _: None, str)
 
 
 # -- damaged -------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_a_changed_byte_anywhere_but_in_the_last_line_is_refused(tmp_path: Path)
         bit = (0x01, 0x20, 0x80)[place % 3]
         path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
         with pytest.raises((Damaged, Future)) as caught:
-            LoopLedger(tmp_path, lambda _: None)
+            LoopLedger(tmp_path, lambda _: None, str)
         if isinstance(caught.value, Damaged):
             assert caught.value.line == whole.count(b"\n", 0, place) + 1
             assert "doctor --repair" in caught.value.hint
@@ -143,7 +143,7 @@ def test_an_edited_ledger_is_refused_with_the_number_of_the_line(tmp_path: Path,
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
     before = path.read_bytes()
     with pytest.raises(Damaged) as caught:
-        LoopLedger(tmp_path, lambda _: None)
+        LoopLedger(tmp_path, lambda _: None, str)
     assert caught.value.line == line
     assert path.read_bytes() == before  # refused, and nothing changed
 
@@ -168,21 +168,21 @@ def test_a_line_that_is_no_fact_is_refused_although_its_checksum_is_right(tmp_pa
     with path.open("ab") as file:
         file.write(forged(len(STORY) + 1, body))
     with pytest.raises(Damaged):
-        LoopLedger(tmp_path, lambda _: None)
+        LoopLedger(tmp_path, lambda _: None, str)
 
 
 def test_a_ledger_of_a_newer_version_is_refused_and_not_called_damaged(tmp_path: Path) -> None:
     path = written(tmp_path, STORY)
     path.write_bytes(path.read_bytes().replace(b'{"v":1', b'{"v":2'))
     with pytest.raises(Future, match="newer bydawn"):
-        LoopLedger(tmp_path, lambda _: None)
+        LoopLedger(tmp_path, lambda _: None, str)
 
 
 # -- trouble with the disk -----------------------------------------------------------------------------------------
 
 
 def test_after_an_error_nothing_more_is_believed_or_written(tmp_path: Path) -> None:
-    ledger = LoopLedger(tmp_path, silent)
+    ledger = LoopLedger(tmp_path, silent, str)
     ledger.append(BORN)
     os.close(ledger._fd)  # as good an error as any: the descriptor has gone bad
     for act in (ledger.sync, ledger.sync, lambda: ledger.append(run_started())):
@@ -195,7 +195,7 @@ def test_a_ledger_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("")
     (tmp_path / "ledger.jsonl").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic"):
-        LoopLedger(tmp_path, silent)
+        LoopLedger(tmp_path, silent, str)
 
 
 def test_there_is_a_reserve_for_the_last_words(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def born(registry: Registry, workspace: Path, name: str, *facts: AnyFact, age: i
     folder.mkdir(parents=True)
     loop = a_loop(id=name, workspace=str(workspace), created_at=NOON - timedelta(days=age))
     (folder / "loop.json").write_bytes(msgspec.json.encode(loop))
-    ledger = LoopLedger(folder, print)
+    ledger = LoopLedger(folder, print, str)
     for fact in (BORN, *facts):
         ledger.append(fact)
     ledger.close()

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bydawn.cli.values import Raise, count, moment, more, next_moment, over, size, span
+from bydawn.cli.values import Raise, count, moment, more, over, span
+from bydawn.core.kinds import next_moment, size
 
 SPANS = [
     ("90", 90.0),  # seconds, if nothing else is said
@@ -101,7 +102,7 @@ def test_a_size_is_read_as_people_write_it(text: str, number: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "B", "1.5GB", "-1", "1TB", "many"])
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(click.BadParameter):
+    with pytest.raises(ValueError, match="is not a size"):
         size(text)
 
 

@@ -7,28 +7,31 @@ from bydawn.core.errors import UserError
 from bydawn.core.ports import Agent
 
 
-def find(spec: str) -> Agent:
-    """The agent that a person means by `--agent SPEC`; its name is a spec that finds it again from any folder."""
+def find(spec: str, folder: Path | None = None) -> Agent:
+    """The agent that a person means by `--agent SPEC`; its name is a spec that finds it again from any folder.
+
+    A relative path in it starts from `folder`, or from where we are.
+    """
     kind, colon, rest = spec.partition(":")
     if not spec:
         raise UserError("no agent is given", hint=f"choose one with -a: {_usages()}")
     if kind not in _AGENTS:
         raise _unknown(spec, kind)
     _, make = _AGENTS[kind]
-    return make(rest if colon else None)
+    return make(rest if colon else None, folder or Path())
 
 
-def _demo(script: str | None) -> Agent:
+def _demo(script: str | None, folder: Path) -> Agent:
     from bydawn.agents.demo import DemoAgent
 
     if script is None:
         return DemoAgent()
     if not script:
         raise UserError("`demo:` names no script", hint="write `demo:SCRIPT.json`, or `demo` for the built-in story")
-    return DemoAgent(script=str(Path(script).absolute()))
+    return DemoAgent(script=str((folder / script).absolute()))
 
 
-def _command(line: str | None) -> Agent:
+def _command(line: str | None, folder: Path) -> Agent:
     import shlex
 
     from bydawn.agents.command import CommandAgent
@@ -40,7 +43,7 @@ def _command(line: str | None) -> Agent:
     if not argv or not argv[0]:
         raise UserError("`cmd:` names no program", hint="write `cmd:PROGRAM ARGS`; the prompt comes on its stdin")
     if "/" in argv[0]:
-        argv[0] = str(Path(argv[0]).absolute())  # as the person sees it, who may have said -C
+        argv[0] = str((folder / argv[0]).absolute())  # as the person sees it, who may have said -C
     return CommandAgent(argv=tuple(argv))
 
 
@@ -56,7 +59,7 @@ def _usages() -> str:
     return ", ".join(usage for usage, _ in _AGENTS.values())
 
 
-_AGENTS: dict[str, tuple[str, Callable[[str | None], Agent]]] = {
+_AGENTS: dict[str, tuple[str, Callable[[str | None, Path], Agent]]] = {
     "demo": ("`demo`, `demo:SCRIPT.json`", _demo),
     "cmd": ("`cmd:PROGRAM ARGS`", _command),
 }

@@ -13,9 +13,11 @@ from bydawn.cli.status import liveness
 from bydawn.core import completion
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted
 from bydawn.core.progress import duration
+from bydawn.core.redact import rewritten
 from bydawn.core.text import plain, shorten
 from bydawn.host.registry import Registry, Standing, standing_of
 from bydawn.operations import look
+from bydawn.operations.settings import secrets
 
 
 @click.command()
@@ -135,12 +137,13 @@ def logs(
         look.the_round(standing, round_)
     number = round_ or standing.state.round
     lines = _followed(standing, number, tail, round_) if follow else _lines(standing, number, tail)
+    hide = secrets().hide  # a round that still runs has its secrets in its files
     if raw:
         for line in lines:
-            click.echo(plain(line))
+            click.echo(hide(plain(line)))
         return
     for event in look.events(standing, lines):
-        _echo_event(event, as_json)
+        _echo_event(rewritten(event, hide), as_json)
 
 
 def _lines(standing: Standing, number: int, tail: int | None) -> Iterator[bytes]:

@@ -1,17 +1,98 @@
-"""Options that many commands share."""
+"""Options that many commands share, and those that are settings, made from their table."""
 
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:  # read commands have to be quick and need no table
+    from bydawn.core.layers import Given
+    from bydawn.core.settings import Setting
+
+
+def _state_dir(_: click.Context, __: click.Parameter, given: Path | None) -> Path | None:
+    """The flag, the variable, or what the user's file says."""
+    if given is None and (said := os.environ.get("BYDAWN_STATE_DIR")):
+        return Path(said)
+    if given is None and _has_user_file():
+        from bydawn.operations.settings import gather
+
+        said = gather(None).text("state_dir")
+        return Path(said) if said else None
+    return given
+
+
+def _has_user_file() -> bool:
+    """Looked up without importing what reads it: nearly nobody has one when `status` has to be quick."""
+    home = os.environ.get("XDG_CONFIG_HOME") or f"{os.environ.get('HOME', '')}/.config"
+    return os.path.exists(f"{home}/bydawn/config.toml") or os.path.exists(  # noqa: PTH110
+        f"{os.environ.get('HOME', '')}/Library/Application Support/bydawn/config.toml"
+    )
+
 
 cd = click.option(
     "-C", "--cd", default=".", type=click.Path(path_type=Path), help="The folder to work in.", show_default=True
 )
 state_dir = click.option(
     "--state-dir",
-    envvar="BYDAWN_STATE_DIR",
+    callback=_state_dir,
     type=click.Path(path_type=Path),
     help="Where the truth is kept, instead of the user's state folder.",
 )
 loop_argument = click.argument("loop", required=False, metavar="[LOOP]")
 as_json = click.option("--json", "as_json", is_flag=True, help='Data for programs, with "schema": 1.')
+
+
+def _word(setting: "Setting") -> Callable[[str], str]:
+    """A word of the command line, as it is; what is wrong with it is said in the words of the setting's kind."""
+
+    def word(text: str) -> str:
+        try:
+            setting.kind.read(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+        return text
+
+    return word
+
+
+def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Every setting that has a flag, as an option that says nothing unless it is given."""
+    from bydawn.core.settings import TABLE
+
+    for setting in reversed([row for row in TABLE if row.flags and row.flags[0].startswith("-")]):
+        if setting.key == "state_dir":
+            command = state_dir(command)
+            continue
+        default = f"  [default: {setting.shown(setting.default)}]" if setting.default not in (None, False) else ""
+        if setting.kind.literal == (bool,):
+            command = click.option(*setting.flags, setting.key, is_flag=True, default=None, help=setting.what)(command)
+            continue
+        command = click.option(
+            *setting.flags,
+            setting.key,
+            type=_word(setting),
+            multiple=setting.kind.many,
+            metavar=setting.metavar or "N",
+            help=setting.what + default,
+        )(command)
+    return command
+
+
+def given_by_flags(options: dict[str, Any]) -> "Iterable[Given]":
+    """What the command line says of the settings."""
+    from bydawn.core.layers import Given
+    from bydawn.core.settings import TABLE, Layer
+
+    for setting in TABLE:
+        said = options.get(setting.key)
+        if said is None or said == ():
+            continue
+        words = [*said] if isinstance(said, tuple) else ["true" if said is True else str(said)]
+        try:
+            value = setting.kind.from_words(words)
+        except ValueError as error:
+            raise click.UsageError(f"{setting.flags[-1]}: {error}") from None
+        yield Given(key=setting.key, value=value, layer=Layer.FLAG, where=setting.flags[-1])

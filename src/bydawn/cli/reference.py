@@ -1,11 +1,13 @@
-"""The command reference, generated from the parser, so that it cannot say what is not so."""
+"""The pages that are generated, from the parser and the table of settings: they cannot say what is not so."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from bydawn.cli.shell import TABLE, bydawn
+from bydawn.core.schema import page
 
 
 def reference() -> str:
@@ -14,11 +16,18 @@ def reference() -> str:
     parts = ["# Commands\n\nGenerated from the parser by `scripts/docs`; do not edit.\n", _block(bydawn.get_help(root))]
     for _, rows in TABLE:
         for name, _, _ in rows:
-            command = bydawn.get_command(root, name)
-            assert command is not None  # noqa: S101 - the table names commands
-            context = click.Context(command, parent=root, info_name=name, max_content_width=100, terminal_width=100)
-            parts.append(f"## bydawn {name}\n\n{_block(command.get_help(context))}")
+            parts += _command(bydawn, name, root)
     return "\n".join(parts)
+
+
+def _command(group: click.Group, name: str, parent: click.Context) -> Iterator[str]:
+    command = group.get_command(parent, name)
+    assert command is not None  # noqa: S101 - the table names commands
+    context = click.Context(command, parent=parent, info_name=name, max_content_width=100, terminal_width=100)
+    yield f"## {context.command_path}\n\n{_block(command.get_help(context))}"
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            yield from _command(command, each, context)
 
 
 def _block(text: str) -> str:
@@ -26,4 +35,5 @@ def _block(text: str) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(reference(), encoding="utf-8")
+    for name, text in [("commands.md", reference()), ("settings.md", page())]:
+        (Path(sys.argv[1]) / name).write_text(text, encoding="utf-8")

@@ -25,13 +25,14 @@ def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: P
     """
     from bydawn.host.registry import Registry
     from bydawn.operations import doctor as operation
+    from bydawn.operations.start import checked_workspace
 
     registry = Registry(state_dir)
     loops = [registry.find(loop, cd.resolve())] if loop else registry.everywhere()
     if repair:
         findings = [operation.repair(each) for each in loops if loop or each.trouble]
     else:
-        findings = [*operation.examine(registry, loops)]
+        findings = [*operation.examine(registry, loops, checked_workspace(cd))]
     bad = [finding for finding in findings if not finding.ok]
     if as_json:
         render.emit_json({"ok": not bad, "findings": findings})

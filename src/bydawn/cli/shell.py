@@ -42,6 +42,9 @@ TABLE: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "Set up",
         (
+            ("config", "config", "settings, and where each came from"),
+            ("trust", "trust", "agree to what a repository runs"),
+            ("edit", "edit", "open tasks, notes or settings"),
             ("doctor", "setup", "is everything in order? can mend"),
             ("version", "setup", "which bydawn this is"),
         ),
@@ -162,8 +165,22 @@ def shielded(work: Callable[[], object]) -> int:
 
 def _say(what: str, cause: str, hint: str, code: int) -> int:
     from bydawn.cli.render import as_typed
+    from bydawn.core.text import plain
 
+    hide = _hiding()
     for label, text in [("error", what), ("cause", cause), (" hint", as_typed(hint))]:
         if text:
-            click.echo(f"{label}: {text}", err=True)
+            click.echo(f"{label}: {hide(plain(text))}", err=True)
     return code
+
+
+def _hiding() -> Callable[[str], str]:
+    """An error may quote anything; if the settings cannot even be looked at, the environment still can."""
+    try:
+        from bydawn.operations.settings import secrets
+
+        return secrets().hide
+    except (UserError, OSError):
+        from bydawn.core.redact import Secrets
+
+        return Secrets(os.environ).hide

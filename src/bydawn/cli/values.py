@@ -1,74 +1,40 @@
-"""How values are written on a command line: lengths of time, moments, sizes, raised limits."""
+"""How limits are raised on a command line: lengths of time, moments, numbers."""
 
-import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from typing import TypeVar
 
 import click
 
-_PARTS = re.compile(r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
-_SECONDS = (86400.0, 3600.0, 60.0, 1.0)
-_LONGEST = 10 * 365 * 86400.0
-_UNITS = {"": 0, "k": 10, "m": 20, "g": 30}
+from bydawn.core import kinds
+
+T = TypeVar("T")
 
 
 def span(text: str) -> float:
-    """A length of time, in seconds.
+    """A length of time, in seconds."""
+    return _read(kinds.span, text)
 
-    >>> [span(t) for t in ("90", "5m", "1h30m", "0.5s", "2d")]
-    [90.0, 300.0, 5400.0, 0.5, 172800.0]
-    """
-    match = _PARTS.fullmatch(text.strip().replace(" ", ""))
-    if match is None or not any(match.groups()):
-        raise click.BadParameter(f"{text!r} is not a length of time; write 30s, 5m, 8h or 1h30m")
-    seconds = sum(float(part or 0) * size for part, size in zip(match.groups(), _SECONDS, strict=True))
-    if seconds > _LONGEST:
-        raise click.BadParameter(f"{text[:20]!r} is longer than ten years")
-    return seconds
+
+def count(text: str) -> float:
+    """A whole number, not negative."""
+    return _read(kinds.count, text)
 
 
 def moment(text: str) -> datetime:
     """A moment to come: `07:00` (the next one, local time) or `2026-11-16T07:00`."""
     now = datetime.now(UTC)
-    found = next_moment(text, now.astimezone())
-    if found is None:
-        raise click.BadParameter(f"{text!r} is not a moment; write 07:00 or 2026-11-16T07:00")
-    if found <= now:
+    found = kinds.next_moment(_read(kinds.moment, text), now.astimezone())
+    if found is None or found <= now:
         raise click.BadParameter(f"{text!r} has passed already")
     return found
 
 
-def next_moment(text: str, now: datetime) -> datetime | None:
-    """The instant, in UTC, that a local time of day or a date means after `now`; None if it is neither."""
+def _read(kind: Callable[[str], T], text: str) -> T:
     try:
-        if not re.fullmatch(r"\d{1,2}:\d{2}", text):
-            return datetime.fromisoformat(text).astimezone(UTC)
-        hour, minute = map(int, text.split(":"))
-        today = now.replace(tzinfo=None, hour=hour, minute=minute, second=0, microsecond=0)
-    except (ValueError, OverflowError):
-        return None
-    # By the calendar, not by adding 24 hours: a change of the clocks in the night does no harm.
-    days = (today + timedelta(days=day) for day in range(2))
-    return next(day.astimezone(UTC) for day in days if day.astimezone(UTC) > now)
-
-
-def size(text: str) -> int:
-    """A number of bytes.
-
-    >>> [size(t) for t in ("500", "64kB", "1 GB")]
-    [500, 65536, 1073741824]
-    """
-    match = re.fullmatch(r"(\d+)\s*([kmg]?)b?", text.strip().lower())
-    if match is None:
-        raise click.BadParameter(f"{text!r} is not a size; write 500MB or 1GB")
-    return int(match[1]) << _UNITS[match[2]]
-
-
-def count(text: str) -> float:
-    """A whole number, not negative."""
-    if not text.isdigit():
-        raise click.BadParameter(f"{text!r} is not a number of rounds")
-    return float(text)
+        return kind(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 class Raise:

@@ -98,6 +98,8 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     agent: str
     tasks: str | None = None
+    progress: str | None = None
+    opinions: str | None = None
     checks: tuple[Check, ...] = ()
     promise: Promise | None = None
     limits: Limits = Limits()

@@ -16,6 +16,7 @@ def compose(loop: Loop, state: LoopState, round_: int, fence: str) -> str:
         _header(loop, state, round_),
         f"## Goal\n\n{loop.prompt.strip()}" if loop.prompt.strip() else "",
         _tasks(loop, state),
+        _documents(loop),
         _rules(loop),
         *_news(loop, state, fence),
     ]
@@ -41,6 +42,17 @@ def _tasks(loop: Loop, state: LoopState) -> str:
         f"## Tasks\n\n{loop.tasks}: {counts}.{following}\n\nDo one open task, from top to bottom. When it is really "
         "done, tick its box (`- [x]`) and change nothing else about the list."
     )
+
+
+def _documents(loop: Loop) -> str:
+    rows = []
+    if loop.progress:
+        rows.append(
+            f"- {loop.progress}: what earlier rounds learned. Read it first; add what the next one should know."
+        )
+    if loop.opinions:
+        rows.append(f"- {loop.opinions}: how the people here want things done. Follow it, and do not change it.")
+    return "\n".join(["## Documents", "", *rows]) if rows else ""
 
 
 def _rules(loop: Loop) -> str:

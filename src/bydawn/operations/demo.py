@@ -7,6 +7,7 @@ from pathlib import Path
 from bydawn.agents import story
 from bydawn.core.loop import CommandCheck, Limits, Promise
 from bydawn.git import Git
+from bydawn.operations.settings import secrets
 from bydawn.operations.start import Wish, refuse_inside_a_round
 
 
@@ -31,6 +32,7 @@ def prepare() -> Wish:
         checks=(CommandCheck(command=story.check_command(sys.executable)),),
         promise=Promise(),
         limits=Limits(rounds=10, seconds=300.0),
+        secrets=secrets(),
     )
 
 

@@ -14,8 +14,10 @@ from bydawn import lock
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import LedgerRepaired
 from bydawn.core.state import replay
+from bydawn.disk import sync_folder, write_private
 from bydawn.host.registry import Registry, Standing
-from bydawn.ledger import Damaged, Future, LoopLedger, read, sync_folder, write_private
+from bydawn.ledger import Damaged, Future, LoopLedger, read
+from bydawn.operations.settings import gather, secrets
 from bydawn.operations.start import birth, refuse_inside_a_round, take_lock
 from bydawn.rounds import Rounds
 
@@ -31,11 +33,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
-def examine(registry: Registry, loops: list[Standing]) -> Iterator[Finding]:
-    """The machine first, then the loops."""
+def examine(registry: Registry, loops: list[Standing], folder: Path) -> Iterator[Finding]:
+    """The machine first, then the settings that hold in a folder, then the loops."""
     yield _python()
     yield _git()
     yield _state_folder(registry.root)
+    yield from _settings(folder)
     for standing in loops:
         yield _ledger(standing)
 
@@ -78,6 +81,15 @@ def _state_folder(root: Path) -> Finding:
     return Finding(name="state folder", ok=works, detail=detail, hint="" if works else "use --state-dir")
 
 
+def _settings(folder: Path) -> Iterator[Finding]:
+    problems = gather(folder).problems
+    for problem in problems:
+        detail = f"{problem.where}: {problem.what}: {problem.cause}"
+        yield Finding(name="settings", ok=False, detail=detail, hint=problem.hint)
+    if not problems:
+        yield Finding(name="settings", ok=True, detail="all are understood")
+
+
 def _filesystem(path: Path) -> str:
     """The type of the file system that holds a path, where the system says so."""
     try:
@@ -116,10 +128,11 @@ def repair(standing: Standing) -> Finding:
         good, aside = _split(folder / "ledger.jsonl", folder)
         if aside is None:
             return Finding(name=name, ok=True, detail="nothing to repair")
-        ledger = LoopLedger(folder, lambda _: None)
+        hidden = secrets()
+        ledger = LoopLedger(folder, lambda _: None, hidden.hide)
         if not good:
             ledger.append(birth(standing.loop, (folder / "loop.json").read_bytes()))
-        size, last_round = aside.stat().st_size, Rounds(folder).last()
+        size, last_round = aside.stat().st_size, Rounds(folder, hidden).last()
         ledger.append(LedgerRepaired(cut_bytes=size, kept_in=aside.name, last_round=last_round))
         ledger.sync()
         ledger.snapshot()

@@ -16,13 +16,15 @@ from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import FINISHED, LimitsRaised, LoopCreated, LoopStopped
 from bydawn.core.loop import Check, Limits, Loop, Mode, Promise, Timeouts, differences
 from bydawn.core.ports import Command, Follower, Turn
+from bydawn.core.redact import Secrets, Unnamed, rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
+from bydawn.disk import make_private, others_can_write, sync_folder, write_durable
 from bydawn.engine import COOKIE
 from bydawn.files import read_text
 from bydawn.guardian import Tether
 from bydawn.host.registry import Registry, Standing, checked_name, free_name, new_uid, slug
-from bydawn.ledger import LoopLedger, make_private, records, sync_folder, write_durable
+from bydawn.ledger import LoopLedger, records
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +33,10 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     workspace: Path
     prompt: str
     agent: str
+    agent_from: Path | None = None  # the folder that a relative path in `agent` starts from
     tasks: str | None = None
+    progress: str | None = None
+    opinions: str | None = None
     checks: tuple[Check, ...] = ()
     promise: Promise | None = None
     limits: Limits = Limits()
@@ -39,6 +44,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     new: bool = False
     state_dir: Path | None = None
+    secrets: Secrets
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     loop: Loop
     folder: Path
+    secrets: Secrets
     standing: Standing | None = None  # None when it is new
     warnings: tuple[str, ...] = ()
 
@@ -68,21 +75,43 @@ def plan(wish: Wish) -> Plan:
     workspace = checked_workspace(wish.workspace)
     loop = _loop(wish, workspace)
     registry = Registry(wish.state_dir)
-    if registry.root.resolve().is_relative_to(workspace):
+    _refuse_unsafe(registry.root, workspace)
+    there = registry.in_workspace(workspace)
+    if standing := _meant(wish, loop, there):
+        return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=wish.secrets)
+    name = free_name(loop.id, [each.loop.id for each in there])
+    warnings = _doubtful_tasks(workspace, loop.tasks) if loop.tasks else ()
+    return Plan(
+        loop=msgspec.structs.replace(loop, id=name),
+        folder=registry.home(workspace) / name,
+        secrets=wish.secrets,
+        warnings=warnings,
+    )
+
+
+def _refuse_unsafe(root: Path, workspace: Path) -> None:
+    """The truth, and what a person has trusted, must be out of everybody else's reach."""
+    if root.resolve().is_relative_to(workspace):
         raise UserError(
-            f"the state folder {registry.root} is inside of the workspace",
+            f"the state folder {root} is inside of the workspace",
             cause="the agent could reach the truth there, and every round would look like progress",
             hint="give --state-dir a folder outside of it",
         )
-    there = registry.in_workspace(workspace)
-    if standing := _meant(wish, loop, there):
-        return Plan(loop=standing.loop, folder=standing.folder, standing=standing)
-    name = free_name(loop.id, [each.loop.id for each in there])
-    warnings = _doubtful_tasks(workspace, loop.tasks) if loop.tasks else ()
-    return Plan(loop=msgspec.structs.replace(loop, id=name), folder=registry.home(workspace) / name, warnings=warnings)
+    if root.exists() and others_can_write(root.stat()):
+        raise UserError(
+            f"others can write to the state folder {root}",
+            cause="they could forge what has happened and what you trust",
+            hint=f"chmod go-w {root}",
+        )
+    if root.exists() and os.getuid() not in (0, root.stat().st_uid):
+        raise UserError(
+            f"the state folder {root} belongs to somebody else",
+            cause=f"its owner is user {root.stat().st_uid}",
+            hint="give --state-dir a folder of your own",
+        )
 
 
-def plan_resume(standing: Standing) -> Plan:
+def plan_resume(standing: Standing, secrets: Secrets) -> Plan:
     """Go on with a loop that stands still."""
     refuse_inside_a_round()
     if standing.trouble:
@@ -94,7 +123,8 @@ def plan_resume(standing: Standing) -> Plan:
         )
     checked_workspace(Path(standing.loop.workspace))
     _checked_agent(standing.loop.agent)
-    return Plan(loop=standing.loop, folder=standing.folder, standing=standing)
+    _refuse_if_secrets_are_missing(standing.loop, secrets)
+    return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=secrets)
 
 
 def rehearse(planned: Plan) -> Rehearsal:
@@ -107,8 +137,8 @@ def rehearse(planned: Plan) -> Rehearsal:
     turn = Turn(round=state.round + 1, workspace=planned.loop.workspace)
     return Rehearsal(
         plan=planned,
-        command=agent.command(turn),
-        prompt=prompt.compose(planned.loop, state, state.round + 1, "0" * 16),
+        command=rewritten(agent.command(turn), planned.secrets.hide),
+        prompt=planned.secrets.hide(prompt.compose(planned.loop, state, state.round + 1, "0" * 16)),
     )
 
 
@@ -126,7 +156,7 @@ def perform(
     make_private(folder)
     held = take_lock(folder, loop.id)
     tether.share(held.fd, loop.id)
-    ledger = LoopLedger(folder, say)
+    ledger = LoopLedger(folder, say, planned.secrets.hide)
     try:
         _refuse_if_overtaken(planned, ledger.state)
         if ledger.state.seq == 0:
@@ -137,7 +167,10 @@ def perform(
             now = ledger.state.raised or loop.limits
             if (limits := raised(now)) != now:
                 ledger.append(LimitsRaised(limits=limits, by=user()))
-        return run_loop(loop, ledger, held, tether, followers=followers, rounds_allowed=1 if once else None)
+        allowed = 1 if once else None
+        return run_loop(
+            loop, ledger, held, tether, secrets=planned.secrets, followers=followers, rounds_allowed=allowed
+        )
     finally:
         ledger.close()
 
@@ -211,13 +244,14 @@ def _loop(wish: Wish, workspace: Path) -> Loop:
             cause="the prompt is empty and no task file is given",
             hint='say what to do, for example "fix the failing tests", or give a checklist with -t TODO.md',
         )
-    agent = _checked_agent(wish.agent)
+    agent = _checked_agent(wish.agent, wish.agent_from)
     if wish.tasks:
         _checked_tasks(workspace, wish.tasks)
+    _checked_documents(workspace, wish)
     if wish.promise and wish.promise.mode is Mode.REGEX:
         _checked_pattern(wish.promise.text)
     name = checked_name(wish.name) if wish.name is not None else slug(workspace.name) or "loop"
-    return Loop(
+    loop = Loop(
         id=name,
         uid=new_uid(),
         workspace=str(workspace),
@@ -225,16 +259,45 @@ def _loop(wish: Wish, workspace: Path) -> Loop:
         prompt=wish.prompt,
         agent=agent,
         tasks=wish.tasks,
+        progress=wish.progress,
+        opinions=wish.opinions,
         checks=wish.checks,
         promise=wish.promise,
         limits=wish.limits,
         timeouts=wish.timeouts,
     )
+    return _without_secrets(loop, wish.secrets)
 
 
-def _checked_agent(spec: str) -> str:
+def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
+    """The loop as it may be written down: where the value of a variable stands in it, a reference to that variable."""
+    changed = {}
+    for name in ("prompt", "agent", "tasks", "progress", "opinions", "checks", "promise"):
+        try:
+            changed[name] = rewritten(getattr(loop, name), secrets.refer)
+        except Unnamed:
+            raise UserError(
+                f"a secret stands in the {name}",
+                cause="it would be kept on the disk with the loop, and a command line can be read by everybody here",
+                hint="put it into a variable (export MY_TOKEN=…) and say it again: then only the name is kept\n"
+                "       if it only looks like one: `bydawn config set --user not_secret TEXT`",
+            ) from None
+    return msgspec.structs.replace(loop, **changed)
+
+
+def _refuse_if_secrets_are_missing(loop: Loop, secrets: Secrets) -> None:
+    names = secrets.missing(" ".join([loop.prompt, loop.agent, *(check.name for check in loop.checks)]))
+    if names:
+        raise UserError(
+            f"the loop {loop.id} needs the variable {names[0]}",
+            cause="a secret in its settings was kept by name only, and the environment does not have it",
+            hint=f"export {names[0]}=…, then `bydawn resume {loop.id}`",
+        )
+
+
+def _checked_agent(spec: str, folder: Path | None = None) -> str:
     """The agent's name in its normal form, which means the same from every folder."""
-    agent = agents.find(spec)
+    agent = agents.find(spec, folder)
     if trouble := agent.missing():
         cause, hint = trouble
         raise UserError(f"the agent {agent.name} cannot be started", cause=cause, hint=hint, exit_code=7)
@@ -262,6 +325,15 @@ def _checked_tasks(workspace: Path, path: str) -> None:
             f"{path} has no tasks",
             cause="no line of it is a Markdown task such as `- [ ] write the tests`",
             hint="add boxes, or leave -t away and say in the prompt what to do",
+        )
+
+
+def _checked_documents(workspace: Path, wish: Wish) -> None:
+    if wish.progress:
+        read_text(workspace, wish.progress)  # the agent will write it; it only has to be in the workspace
+    if wish.opinions and read_text(workspace, wish.opinions) is None:
+        raise UserError(
+            f"there is no file {wish.opinions}", cause=f"looked in {workspace}", hint="`bydawn edit opinions` writes it"
         )
 
 

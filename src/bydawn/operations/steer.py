@@ -13,10 +13,13 @@ from bydawn.core.decide import Settle, last_word, next_action, settled
 from bydawn.core.decide import Stop as StopAction
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, Now
+from bydawn.core.redact import rewritten
 from bydawn.core.requests import Pause, Request, Stop, Tell, as_fact
 from bydawn.host.registry import Standing
 from bydawn.ledger import LoopLedger, load, read
+from bydawn.operations.settings import secrets
 from bydawn.operations.start import take_lock, user
+from bydawn.rounds import Rounds
 
 _PATIENCE = 10.0  # seconds that a worker gets to take a request
 
@@ -62,7 +65,7 @@ def _ask(standing: Standing, request: Request) -> Answer:
     if standing.alive and (run := lock.signature(folder / "lock").get("run")):
         request = msgspec.structs.replace(request, run=run)
         state, offset = load(folder)
-        posted = inbox.post(folder / "inbox", request)
+        posted = inbox.post(folder / "inbox", rewritten(request, secrets().hide))
         if _acknowledged(folder, request, offset, state.seq):
             return Answer(taken_by="the worker")
         posted.unlink(missing_ok=True)
@@ -97,11 +100,13 @@ def _record(standing: Standing, request: Request) -> Answer:
     if not isinstance(request, Tell):
         request = msgspec.structs.replace(request, now=True)
     held = take_lock(standing.folder, standing.loop.id)
-    ledger = LoopLedger(standing.folder, lambda _: None)
+    hidden = secrets()
+    ledger = LoopLedger(standing.folder, lambda _: None, hidden.hide)
     try:
         if isinstance(request, Tell):
             ledger.append(as_fact(request))
         elif ledger.state.stopped is None or isinstance(request, Stop):
+            Rounds(standing.folder, hidden).mask(ledger.state.round)
             _stand_still(standing, ledger, as_fact(request))
         ledger.sync()
         ledger.snapshot()

@@ -1,0 +1,218 @@
+"""`config`: every setting, what it is and where it came from."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bydawn.cli import render
+from bydawn.cli.options import as_json, cd, state_dir
+from bydawn.core.text import plain, shorten
+
+if TYPE_CHECKING:
+    from bydawn.core.layers import Given, Settings
+
+origin = click.option("--origin", is_flag=True, help="Say where each value came from.")
+user = click.option("--user", is_flag=True, help="In your own file instead of the project's.")
+
+
+@click.group()
+def config() -> None:
+    """Settings, and where each came from.
+
+    Flag, environment (BYDAWN_*), the project's bydawn.toml, your own file, default: the first that speaks wins.
+
+    \b
+    Examples
+      bydawn config show --origin
+      bydawn config set check "pytest -q" "ruff check"
+      bydawn config set --user rounds 20
+    """
+
+
+@config.command()
+@origin
+@cd
+@as_json
+@state_dir
+def show(origin: bool, cd: Path, as_json: bool, state_dir: Path | None) -> None:
+    """Every setting and its value here."""
+    folder, gathered = _gathered(cd)
+    inert = _inert(gathered, folder, state_dir)
+    if as_json:
+        rows = {key: _as_data(gathered[key], key in inert) for key in gathered.given}
+        render.emit_json({"settings": rows, "problems": gathered.problems})
+        return
+    for key in gathered.given:
+        given = gathered[key]
+        room = max(16, render.width() - (52 if origin else 26))
+        value = shorten(_hidden(given.shown.replace("\n", " ¦ ")), room) if given.value is not None else "—"
+        where = f"  {given.where}" if origin else ""
+        mark = "  (inert: not trusted)" if key in inert else ""
+        click.echo(f"  {key:<19} {plain(value):<{room if where or mark else 0}}{where}{mark}".rstrip())
+
+
+@config.command()
+@click.argument("key")
+@origin
+@cd
+@as_json
+def get(key: str, origin: bool, cd: Path, as_json: bool) -> None:
+    """One setting; with --origin every place that speaks of it, the strongest first."""
+    from bydawn.operations import settings
+
+    settings.known(key)
+    _, gathered = _gathered(cd)
+    rows = gathered.given[key] if origin else gathered.given[key][:1]
+    if as_json:
+        render.emit_json({"key": key, "values": [_as_data(given, False) for given in rows]})
+        return
+    for number, given in enumerate(rows):
+        text = plain(_hidden(given.shown))
+        if origin:
+            click.echo(f"  {'→' if number == 0 else ' '} {given.where}: {text.replace(chr(10), ' ¦ ') or '—'}")
+        else:
+            click.echo(text)
+
+
+@config.command(name="set", context_settings={"ignore_unknown_options": True})
+@click.argument("key")
+@click.argument("value", nargs=-1, required=True)
+@user
+@cd
+@state_dir
+def set_(key: str, value: tuple[str, ...], user: bool, cd: Path, state_dir: Path | None) -> None:
+    """Write a setting into the project's file or your own; comments and unknown keys stay.
+
+    Several values make a list. What you set this way is trusted by that act.
+    """
+    _change(key, value, user, cd, state_dir)
+
+
+@config.command()
+@click.argument("key")
+@user
+@cd
+@state_dir
+def unset(key: str, user: bool, cd: Path, state_dir: Path | None) -> None:
+    """Take a setting out of the project's file or your own."""
+    _change(key, (), user, cd, state_dir)
+
+
+@config.command()
+@cd
+@as_json
+@state_dir
+def check(cd: Path, as_json: bool, state_dir: Path | None) -> int:
+    """Is everything that is set understood? Exit code 2 if not."""
+    import os
+
+    from bydawn.config import strange_variables
+
+    folder, gathered = _gathered(cd)
+    strange = strange_variables(os.environ)
+    inert = _inert(gathered, folder, state_dir)
+    if as_json:
+        render.emit_json({"ok": not gathered.problems, "problems": gathered.problems, "warnings": strange})
+        return 2 if gathered.problems else 0
+    for problem in gathered.problems:
+        click.echo(f"  ✗ {problem.where}: {plain(_hidden(problem.what))}")
+        click.echo(f"    {plain(_hidden(problem.cause))}")
+        click.echo(f"    → {render.as_typed(problem.hint)}")
+    for warning in strange:
+        click.echo(f"  ! {warning}")
+    if inert:
+        click.echo(f"  ! inert until you trust the project's file: {', '.join(inert)}")
+        click.echo(f"    → {render.me()} trust {folder}")
+    if not gathered.problems:
+        click.echo("  ✓ Every setting is understood.")
+    return 2 if gathered.problems else 0
+
+
+@config.command()
+def schema() -> None:
+    """The settings as JSON Schema, for editors."""
+    import msgspec
+
+    from bydawn.core.schema import schema as table
+
+    click.echo(msgspec.json.format(msgspec.json.encode(table()), indent=2).decode())
+
+
+@config.command()
+@cd
+@as_json
+def path(cd: Path, as_json: bool) -> None:
+    """The files that settings are read from."""
+    from bydawn.config import project_file, user_file
+    from bydawn.operations.start import checked_workspace
+
+    files = {"project": project_file(checked_workspace(cd)).path, "user": user_file().path}
+    if as_json:
+        render.emit_json({name: {"path": str(file), "exists": file.exists()} for name, file in files.items()})
+        return
+    for name, file in files.items():
+        click.echo(f"  {name:<8} {file}{'' if file.exists() else '   (not there)'}")
+
+
+def _gathered(cd: Path) -> "tuple[Path, Settings]":
+    from bydawn.operations import settings
+    from bydawn.operations.start import checked_workspace
+
+    folder = checked_workspace(cd)
+    gathered = settings.gather(folder)
+    if gathered.problems:
+        _warn(gathered)
+    return folder, gathered
+
+
+def _warn(gathered: "Settings") -> None:
+    """On the side: what can be shown is shown all the same."""
+    if click.get_current_context().info_name == "check":
+        return
+    for problem in gathered.problems:
+        click.echo(f"warning: {problem.where}: {plain(_hidden(problem.what))}", err=True)
+
+
+def _inert(gathered: "Settings", folder: Path, state_dir: Path | None) -> list[str]:
+    """The settings of the project's file that wait for trust."""
+    from bydawn.host.registry import Registry
+    from bydawn.operations.trust import question
+    from bydawn.trust import Trusts
+
+    asking = question(gathered, folder, Trusts(Registry(state_dir).root))
+    rows = (*asking.powers.commands, *asking.powers.loosened) if asking else ()
+    return [given.key for given in rows if gathered[given.key] is given]
+
+
+def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: Path | None) -> None:
+    from bydawn.config import project_file, user_file
+    from bydawn.host.registry import Registry
+    from bydawn.operations import settings
+    from bydawn.operations.edit import keeping_trust
+    from bydawn.operations.start import checked_workspace
+    from bydawn.trust import Trusts
+
+    folder = checked_workspace(cd)
+    file = user_file() if user else project_file(folder)
+    trusted = keeping_trust(folder, Trusts(Registry(state_dir).root), lambda: settings.change(file, key, words))
+    click.echo(f"  {'Set' if words else 'Took out'} {key} in {file.path}")
+    if not trusted:
+        click.echo(f"  The file holds other commands that you have not agreed to yet: {render.me()} trust {folder}")
+
+
+def _as_data(given: "Given", inert: bool) -> dict[str, Any]:
+    value = given.value
+    if given.setting.secret and value is not None:
+        value = given.shown
+    elif isinstance(value, str):
+        value = _hidden(value)
+    elif isinstance(value, tuple):
+        value = tuple(_hidden(item) for item in value)
+    return {"value": value, "layer": given.layer, "where": given.where, "inert": inert}
+
+
+def _hidden(text: str) -> str:
+    from bydawn.operations.settings import secrets
+
+    return secrets().hide(text)

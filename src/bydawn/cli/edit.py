@@ -1,0 +1,44 @@
+"""`edit`: open tasks, notes or settings in your editor."""
+
+from pathlib import Path
+
+import click
+
+from bydawn.cli import render
+from bydawn.cli.options import cd, state_dir
+
+
+@click.command()
+@click.argument("what", type=click.Choice(["todo", "tasks", "progress", "opinions", "prompt", "config"]))
+@click.option("--user", is_flag=True, help="Your own settings instead of the project's.")
+@cd
+@state_dir
+def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
+    """Open a file of this folder in $EDITOR (or vi).
+
+    todo and tasks are the task file, progress the agent's notes, opinions your rules for it, prompt the
+    goal, config the settings. Which file each one is, the settings say.
+
+    \b
+    Examples
+      bydawn edit tasks
+      bydawn edit config --user
+    """
+    from bydawn.host.registry import Registry
+    from bydawn.operations import edit as operation
+    from bydawn.operations.start import checked_workspace
+    from bydawn.trust import Trusts
+
+    folder = checked_workspace(cd)
+    if what == "config":
+        path, trusted = operation.edit_config(folder, Trusts(Registry(state_dir).root), user=user)
+        if not trusted:
+            click.echo(f"  {path} holds commands that you have not agreed to: {render.me()} trust {folder}")
+        return
+    if user:
+        raise click.UsageError("--user goes with config only")
+    path, key = operation.document(what, folder)
+    operation.open_editor(path)
+    if key and path.exists():
+        value = f"@{path.name}" if key == "prompt" else path.name
+        click.echo(f"  So that loops here use it: {render.me()} config set {key} {value}")

@@ -1,0 +1,126 @@
+"""`trust`: agree to what a repository's own settings run."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bydawn.cli import render
+from bydawn.cli.options import as_json, state_dir
+from bydawn.core.errors import UserError
+from bydawn.core.text import plain
+
+if TYPE_CHECKING:
+    from bydawn.operations.trust import Question
+    from bydawn.trust import Trusts
+
+
+@click.command()
+@click.argument("path", default=".", type=click.Path(path_type=Path))
+@click.option("--list", "listing", is_flag=True, help="All that you have agreed to.")
+@click.option("--revoke", is_flag=True, help="Take it back.")
+@click.option("--once", metavar="HASH", help="For the next start only, if the settings have this hash.")
+@as_json
+@state_dir
+def trust(
+    path: Path, listing: bool, revoke: bool, once: str | None, as_json: bool, state_dir: Path | None
+) -> int | None:
+    """Agree to what the settings of a folder would run: agent, checks, prompts.
+
+    They are shown, and you are asked. As long as they stay the same you are not asked again; changing a number does not
+    matter, changing a command does.
+
+    \b
+    Examples
+      bydawn trust
+      bydawn trust --list
+      bydawn trust --once 3f8a… .      (where there is no terminal)
+    """
+    from bydawn.host.registry import Registry
+    from bydawn.trust import Trusts
+
+    trusts = Trusts(Registry(state_dir).root)
+    if sum([listing, revoke, once is not None]) > 1:
+        raise UserError("--list, --revoke and --once do not go together", hint="give one of them")
+    if listing:
+        _list(trusts, as_json)
+        return None
+    from bydawn.operations.start import checked_workspace, refuse_inside_a_round
+
+    refuse_inside_a_round()
+    if revoke:
+        # A folder that is gone can still be forgotten.
+        done = trusts.revoke(path.resolve())
+        click.echo(f"  {'Not trusted any more' if done else 'It was not trusted'}: {path.resolve()}")
+        return None
+    return _give(checked_workspace(path), once, trusts)
+
+
+def _give(folder: Path, once: str | None, trusts: "Trusts") -> int:
+    from bydawn.operations import settings
+    from bydawn.operations import trust as operation
+
+    gathered = settings.gather(folder)
+    gathered.refuse_problems()
+    if once is not None:
+        operation.agree_once(once, gathered, folder, trusts)
+        click.echo(f"  Trusted for the next start: {folder}")
+        return 0
+    question = operation.review(gathered, folder, trusts)
+    if question is None:
+        click.echo(f"  Nothing in {folder} needs your trust.")
+    elif trusts.covers(folder, question.powers):
+        _show(question)
+        click.echo("  You have agreed to this already.")
+    elif not sys.stdin.isatty():
+        raise question.refusal()
+    elif not asked(question):
+        click.echo("  Not trusted; nothing was changed.")
+        return 2
+    else:
+        operation.agree(question.powers, folder, trusts)
+        click.echo(f"  Trusted: {folder}")
+    return 0
+
+
+def asked(question: "Question") -> bool:
+    """Show it and ask; only a yes is a yes."""
+    _show(question)
+    return click.confirm("  Do you trust this? It runs with your rights", default=False, err=True)
+
+
+def _show(question: "Question") -> None:
+    from bydawn.operations.trust import git_runs
+
+    if question.changes:
+        click.echo(f"  {question.file} has changed since you trusted it:\n", err=True)
+        for line in question.changes:
+            click.echo(f"    {plain(line)}", err=True)
+        click.echo("\n  All that it would run, steer or loosen now:\n", err=True)
+    else:
+        click.echo(f"  {question.file} would run, steer or loosen:\n", err=True)
+    for key, value, where in question.rows:
+        click.echo(f"    {key:<14} {plain(value)}{f'   ({where})' if where else ''}", err=True)
+    if rows := git_runs(question.folder):
+        click.echo(
+            "\n  Besides, git would run this for an agent that calls it here (bydawn's own calls do not):", err=True
+        )
+        for row in rows:
+            click.echo(f"    {plain(row)}", err=True)
+    click.echo("", err=True)
+
+
+def _list(trusts: "Trusts", as_json: bool) -> None:
+    found = trusts.all()
+    if as_json:
+        render.emit_json({"trusted": found})
+        return
+    for each in found:
+        when = f"{each.at.astimezone():%Y-%m-%d %H:%M}"
+        click.echo(f"  {plain(each.folder)}   {'once, ' if each.once else ''}{when} by {plain(each.by)}")
+        for key, lines in each.shown.items():
+            for line in lines:
+                click.echo(f"    {key:<14} {plain(line)}")
+    if not found:
+        click.echo("  Nothing is trusted.")

@@ -1,0 +1,229 @@
+"""How the value of a setting is written, in a flag, a variable or a file, and what is wrong with it if it is."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+import msgspec
+
+Value = str | int | float | bool | tuple[str, ...]
+
+_PARTS = re.compile(r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
+_SECONDS = (86400.0, 3600.0, 60.0, 1.0)
+_LONGEST = 10 * 365 * 86400.0
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30}
+_YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to write a value. `read` raises a ValueError that says how it is written."""
+
+    wanted: str  # "a whole number", in the words of an error
+    example: str
+    read: Callable[[str], Value]
+    write: Callable[[Any], str] = str
+    literal: tuple[type, ...] = ()  # what may stand in a file, if it is not a text
+    schema: tuple[tuple[str, Any], ...] = (("type", "string"),)
+    many: bool = False  # a list of such values
+
+    def from_text(self, text: str) -> Value:
+        """The value that a variable holds; several stand one to a line."""
+        return self.from_words([line for line in text.splitlines() if line.strip()] if self.many else [text])
+
+    def from_words(self, words: Iterable[str]) -> Value:
+        """The value that was typed, as one word or, where there may be many, as several."""
+        values = tuple(self.read(word) for word in words)
+        return tuple(str(value) for value in values) if self.many else values[0]
+
+    def from_file(self, found: object) -> Value:
+        """The value that a TOML file holds."""
+        items = found if self.many and isinstance(found, list) else [found]
+        return self.from_words([self._as_text(item) for item in items])
+
+    def _as_text(self, found: object) -> str:
+        if isinstance(found, bool) != (bool in self.literal) or not isinstance(found, self.literal or str):
+            raise ValueError(f"{_told(found)} is not {self.wanted}")
+        if isinstance(found, bool):
+            return yes_or_no(found)
+        if isinstance(found, datetime):
+            return found.isoformat()
+        return f"{found:%H:%M}" if isinstance(found, time) else str(found)
+
+    def for_file(self, words: Sequence[str]) -> Any:
+        """What to write into a TOML file for what was typed; already known to be right."""
+        if self.many:
+            return list(words)
+        return words[0] if str in (self.literal or (str,)) else self.read(words[0])
+
+
+def _told(found: object) -> str:
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "a table"}
+    word = kinds.get(type(found), "a date or time")
+    shown = str(found).lower() if isinstance(found, bool) else f'"{found}"' if isinstance(found, str) else str(found)
+    return f"{shown[:40]} ({word})"
+
+
+# -- lengths of time ---------------------------------------------------------------------------------------------------
+
+
+def span(text: str) -> float:
+    """A length of time, in seconds.
+
+    >>> [span(t) for t in ("90", "5m", "1h30m", "0.5s", "2d")]
+    [90.0, 300.0, 5400.0, 0.5, 172800.0]
+    """
+    match = _PARTS.fullmatch(text.strip().replace(" ", ""))
+    if match is None or not any(match.groups()):
+        raise ValueError(f"{text!r} is not a length of time; write 30s, 5m, 8h or 1h30m")
+    seconds = sum(float(part or 0) * size for part, size in zip(match.groups(), _SECONDS, strict=True))
+    if seconds > _LONGEST:
+        raise ValueError(f"{text[:20]!r} is longer than ten years")
+    return seconds
+
+
+def span_text(seconds: float) -> str:
+    """A length of time as `span` reads it.
+
+    >>> [span_text(s) for s in (90.0, 1800.0, 5400.0, 0.5, 0.0)]
+    ['1m30s', '30m', '1h30m', '0.5s', '0s']
+    """
+    parts, left = [], seconds
+    for unit, size in zip("dhm", _SECONDS, strict=False):
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count:g}{unit}")
+    if left or not parts:
+        parts.append(f"{left:g}s")
+    return "".join(parts)
+
+
+# -- moments -----------------------------------------------------------------------------------------------------------
+
+
+def moment(text: str) -> str:
+    """A moment, kept as it is written: which one `07:00` means is known only when a loop starts."""
+    if next_moment(text, datetime(2000, 1, 1, tzinfo=UTC)) is None:
+        raise ValueError(f"{text!r} is not a moment; write 07:00 or 2026-11-16T07:00")
+    return text
+
+
+def next_moment(text: str, now: datetime) -> datetime | None:
+    """The instant, in UTC, that a local time of day or a date means after `now`; None if it is neither."""
+    try:
+        if not re.fullmatch(r"\d{1,2}:\d{2}", text):
+            return datetime.fromisoformat(text).astimezone(UTC)
+        hour, minute = map(int, text.split(":"))
+        today = now.replace(tzinfo=None, hour=hour, minute=minute, second=0, microsecond=0)
+    except (ValueError, OverflowError):
+        return None
+    # By the calendar, not by adding 24 hours: a change of the clocks in the night does no harm.
+    days = (today + timedelta(days=day) for day in range(2))
+    return next(day.astimezone(UTC) for day in days if day.astimezone(UTC) > now)
+
+
+# -- sizes, numbers, switches, texts -----------------------------------------------------------------------------------
+
+
+def size(text: str) -> int:
+    """A number of bytes.
+
+    >>> [size(t) for t in ("500", "64kB", "1 GB")]
+    [500, 65536, 1073741824]
+    """
+    match = re.fullmatch(r"(\d{1,15})\s*([kmg]?)b?", text.strip().lower())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size; write 500MB or 1GB")
+    return int(match[1]) << _UNITS[match[2]]
+
+
+def size_text(count: int) -> str:
+    """A number of bytes as `size` reads it.
+
+    >>> [size_text(n) for n in (500, 65536, 1 << 30, 0)]
+    ['500', '64kB', '1GB', '0']
+    """
+    for unit in ("g", "m", "k"):
+        if count and not count % (1 << _UNITS[unit]):
+            return f"{count >> _UNITS[unit]}{'k' if unit == 'k' else unit.upper()}B"
+    return str(count)
+
+
+def count(text: str) -> int:
+    """A whole number, not negative."""
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def switch(text: str) -> bool:
+    if text.lower() not in (*_YES, *_NO):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text.lower() in _YES
+
+
+def words(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty")
+    if "\0" in text:
+        raise ValueError("it has a zero byte in it")
+    return text
+
+
+def pair(text: str) -> str:
+    path, separator, wanted = words(text).partition("::")
+    if not (path and separator and wanted):
+        raise ValueError(f"{text!r} names no text; write FILE::TEXT")
+    return text
+
+
+def choice(*options: str) -> Kind:
+    """One of a few words."""
+
+    def read(text: str) -> str:
+        if text not in options:
+            raise ValueError(f"{text!r} is not one of {', '.join(options)}")
+        return text
+
+    wanted = f"one of {', '.join(options)}"
+    return Kind(wanted=wanted, example=options[0], read=read, schema=(("enum", options),))
+
+
+def yes_or_no(value: bool) -> str:
+    return "true" if value else "false"
+
+
+TEXT = Kind(wanted="a text", example="text", read=words)
+COUNT = Kind(
+    wanted="a whole number", example="30", read=count, literal=(int,), schema=(("type", "integer"), ("minimum", 0))
+)
+SPAN = Kind(
+    wanted="a length of time",
+    example="30m",
+    read=span,
+    write=span_text,
+    literal=(str, int, float),
+    schema=(("type", ("string", "number")), ("minimum", 0)),
+)
+MOMENT = Kind(wanted="a moment", example="07:00", read=moment, literal=(str, datetime, time))
+SIZE = Kind(
+    wanted="a size",
+    example="1GB",
+    read=size,
+    write=size_text,
+    literal=(str, int),
+    schema=(("type", ("string", "integer")), ("minimum", 0)),
+)
+SWITCH = Kind(
+    wanted="true or false",
+    example="true",
+    read=switch,
+    write=yes_or_no,
+    literal=(bool,),
+    schema=(("type", "boolean"),),
+)
+_LIST = (("type", ("array", "string")), ("items", {"type": "string"}))
+TEXTS = Kind(wanted="a list of texts", example="text", read=words, write="\n".join, schema=_LIST, many=True)
+PAIRS = Kind(
+    wanted="a list of FILE::TEXT", example="README.md::Usage", read=pair, write="\n".join, schema=_LIST, many=True
+)

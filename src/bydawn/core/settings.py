@@ -1,0 +1,187 @@
+"""Every setting there is, as one table: flags, variables, files, schema, documentation and trust all read it."""
+
+from datetime import datetime
+from enum import StrEnum
+from math import inf
+from typing import Any
+
+import msgspec
+
+from bydawn.core import kinds
+from bydawn.core.kinds import Kind, Value
+from bydawn.core.loop import DEFAULT_ROUNDS, Mode, Timeouts
+
+
+class Layer(StrEnum):
+    """Where a value can stand; the later ones are stronger."""
+
+    DEFAULT = "default"
+    USER = "user"
+    PROJECT = "project"
+    ENV = "environment"
+    FLAG = "flag"
+
+
+ANYWHERE = frozenset(Layer) - {Layer.DEFAULT}
+NOT_IN_A_PROJECT = ANYWHERE - {Layer.PROJECT}  # a repository has no say in it
+NOT_AS_A_FLAG = NOT_IN_A_PROJECT - {Layer.FLAG}  # everybody on the machine can read a command line
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """One row."""
+
+    key: str
+    kind: Kind
+    what: str
+    flags: tuple[str, ...]
+    default: Value | None = None
+    metavar: str | None = None
+    layers: frozenset[Layer] = ANYWHERE
+    commands: bool = False  # it runs or steers something: in a repository it is inert until trusted
+    tighter: str = ""  # "less" or "more" of it is safer: a repository may only go that way from what the user set
+    secret: bool = False  # shown to nobody, and not in an agent's environment
+
+    @property
+    def variable(self) -> str:
+        return f"BYDAWN_{self.key.upper().replace('.', '_')}"
+
+    def shown(self, value: Value | None) -> str:
+        """The value as a person would write it."""
+        if value is None:
+            return ""
+        return "[secret]" if self.secret else self.kind.write(value)
+
+
+def looser(setting: Setting, value: Value | None, than: Value | None, now: datetime) -> bool:
+    """Is a value less safe than another? A limit of 0, or none, is the least safe."""
+    if setting.tighter == "more":
+        return not set(_items(than)) <= set(_items(value))
+    return setting.tighter == "less" and _amount(value, now) > _amount(than, now)
+
+
+def _items(value: Value | None) -> tuple[str, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _amount(value: Value | None, now: datetime) -> float:
+    if isinstance(value, str):
+        found = kinds.next_moment(value, now)
+        return found.timestamp() if found else inf
+    return float(value) if isinstance(value, int | float) and value else inf
+
+
+def _setting(key: str, kind: Kind, what: str, *short: str, layers: frozenset[Layer] = ANYWHERE, **more: Any) -> Setting:
+    flags = (*short, f"--{key.replace('_', '-')}") if Layer.FLAG in layers else ()
+    return Setting(**{"key": key, "kind": kind, "what": what, "flags": flags, "layers": layers, **more})
+
+
+_TIMES = Timeouts()
+
+TABLE: tuple[Setting, ...] = (
+    _setting("agent", kinds.TEXT, "The agent: demo, or cmd:PROGRAM ARGS.", "-a", metavar="NAME", commands=True),
+    _setting(
+        "check",
+        kinds.TEXTS,
+        "A command that must exit 0; repeatable.",
+        "-k",
+        metavar="CMD",
+        commands=True,
+        tighter="more",
+    ),
+    _setting("tasks", kinds.TEXT, "A Markdown file with `- [ ]` boxes.", "-t", metavar="FILE", commands=True),
+    _setting("prompt", kinds.TEXT, "What to do, or @FILE.", flags=("PROMPT",), commands=True),
+    _setting("progress", kinds.TEXT, "A file for the agent's notes between rounds.", metavar="FILE", commands=True),
+    _setting("opinions", kinds.TEXT, "A file with your rules for the agent.", metavar="FILE", commands=True),
+    _setting("rounds", kinds.COUNT, "Rounds at most; 0 = any.", "-n", default=DEFAULT_ROUNDS, tighter="less"),
+    _setting("for", kinds.SPAN, "Work at most so long (8h, 90m).", metavar="TIME", tighter="less"),
+    _setting("until", kinds.MOMENT, "Start no round after this moment (07:00).", metavar="MOMENT", tighter="less"),
+    _setting("done_when", kinds.TEXT, "The promise that the agent must give.", metavar="TEXT", commands=True),
+    _setting(
+        "done_mode",
+        kinds.choice(*Mode),
+        "How the promise is written; tag unless you say so.",
+        metavar="tag|line|regex",
+        commands=True,
+    ),
+    _setting(
+        "require_path",
+        kinds.TEXTS,
+        "A path that must exist; repeatable.",
+        metavar="PATH",
+        commands=True,
+        tighter="more",
+    ),
+    _setting(
+        "require_text",
+        kinds.PAIRS,
+        "A text that must stand in a file.",
+        metavar="FILE::TEXT",
+        commands=True,
+        tighter="more",
+    ),
+    _setting(
+        "round_timeout",
+        kinds.SPAN,
+        "Longest round; 0 = no limit.",
+        metavar="TIME",
+        default=_TIMES.round,
+        tighter="less",
+    ),
+    _setting(
+        "silence_timeout",
+        kinds.SPAN,
+        "Longest time without life.",
+        metavar="TIME",
+        default=_TIMES.silence,
+        tighter="less",
+    ),
+    _setting(
+        "first_byte_timeout",
+        kinds.SPAN,
+        "Longest wait for a word.",
+        metavar="TIME",
+        default=_TIMES.first_byte,
+        tighter="less",
+    ),
+    _setting(
+        "linger_timeout",
+        kinds.SPAN,
+        "Time to exit after the result.",
+        metavar="TIME",
+        default=_TIMES.linger,
+        tighter="less",
+    ),
+    _setting(
+        "output_limit",
+        kinds.SIZE,
+        "Most output of one round.",
+        metavar="SIZE",
+        default=_TIMES.output,
+        tighter="less",
+    ),
+    _setting("check_timeout", kinds.SPAN, "Longest check.", metavar="TIME", default=_TIMES.check, tighter="less"),
+    _setting("max_no_change", kinds.COUNT, "Rounds without progress.", default=5, tighter="less"),
+    _setting("max_failures", kinds.COUNT, "Agent failures in a row.", default=3, tighter="less"),
+    _setting(
+        "secrets",
+        kinds.TEXTS,
+        "Texts that must never be written down.",
+        layers=NOT_AS_A_FLAG,
+        secret=True,
+    ),
+    _setting(
+        "not_secret",
+        kinds.TEXTS,
+        "Texts that only look like secrets.",
+        layers=NOT_AS_A_FLAG,
+    ),
+    _setting("plain", kinds.SWITCH, "Flat lines, no colour, nothing redrawn.", default=False, layers=NOT_IN_A_PROJECT),
+    _setting(
+        "state_dir",
+        kinds.TEXT,
+        "Where the truth is kept, instead of the user's state folder.",
+        metavar="PATH",
+        layers=NOT_IN_A_PROJECT,
+    ),
+)
+BY_KEY = {setting.key: setting for setting in TABLE}

@@ -1,0 +1,173 @@
+"""Gather what a person has set, everywhere they can set it, and turn it into a wish."""
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from bydawn import config
+from bydawn.core import kinds
+from bydawn.core.errors import UserError
+from bydawn.core.layers import Given, Problem, Reading, Settings, near, settle
+from bydawn.core.loop import CommandCheck, Limits, Mode, PathCheck, Promise, TextCheck, Timeouts
+from bydawn.core.redact import Secrets
+from bydawn.core.settings import BY_KEY, Layer, Setting
+from bydawn.files import read_text
+from bydawn.operations.start import Wish
+
+
+def gather(folder: Path | None, flags: Iterable[Given] = ()) -> Settings:
+    """All layers for a folder, or without a project's where none is given; problems are collected, not raised."""
+    readings = [config.read(config.user_file()), config.read_environment(os.environ), Reading(given=tuple(flags))]
+    if folder is not None:
+        readings.append(_with_prompts(config.read(config.project_file(folder)), folder))
+    return settle(readings, datetime.now(UTC))
+
+
+def _with_prompts(reading: Reading, folder: Path) -> Reading:
+    """A project's `prompt = "@FILE"` means what stands in that file: trust is about the words, not the name."""
+    given, problems = [], [*reading.problems]
+    for each in reading.given:
+        if each.key == "prompt" and isinstance(each.value, str) and each.value.startswith("@"):
+            try:
+                each = msgspec.structs.replace(each, text=_prompt_file(folder, each.value[1:]))
+            except UserError as error:
+                problems.append(Problem(where=each.where, what=error.what, cause=error.cause, hint=error.hint))
+        given.append(each)
+    return Reading(given=tuple(given), problems=tuple(problems))
+
+
+def _prompt_file(folder: Path, path: str) -> str:
+    text = read_text(folder, path)
+    if text is None:
+        raise UserError(f"the prompt {path} cannot be read", cause=f"there is none in {folder}", hint="write it there")
+    return text
+
+
+def secrets_of(settings: Settings) -> Secrets:
+    """What must never be written down, by these settings and this environment."""
+    return Secrets(os.environ, settings.texts("secrets"), settings.texts("not_secret"))
+
+
+def secrets() -> Secrets:
+    """The same for whoever has no settings at hand; a file that is broken must not keep a person from `stop`."""
+    return secrets_of(gather(None))
+
+
+def known(key: str) -> Setting:
+    """The setting of that name, or an error that says what it may have been."""
+    if key in BY_KEY:
+        return BY_KEY[key]
+    raise UserError(f"there is no setting {key!r}", hint=f"{near(key)}`bydawn config show` lists them")
+
+
+# -- from settings to a wish -------------------------------------------------------------------------------------------
+
+
+def wish(settings: Settings, workspace: Path, *, name: str | None = None, new: bool = False) -> Wish:
+    """What is asked for, all layers taken together."""
+    _refuse_contradictions(settings)
+    state_dir = settings.text("state_dir")
+    return Wish(
+        workspace=workspace,
+        prompt=_prompt(settings, workspace),
+        agent=settings.text("agent") or "",
+        # A path that was typed means the folder of whoever typed it, one in a file the folder of that project.
+        agent_from=workspace if settings["agent"].layer is Layer.PROJECT else Path.cwd(),
+        tasks=settings.text("tasks"),
+        progress=settings.text("progress"),
+        opinions=settings.text("opinions"),
+        checks=(
+            *(CommandCheck(command=command) for command in settings.texts("check")),
+            *(PathCheck(path=path) for path in settings.texts("require_path")),
+            *(
+                TextCheck(path=p, text=t)
+                for p, _, t in (each.partition("::") for each in settings.texts("require_text"))
+            ),
+        ),
+        promise=_promise(settings),
+        limits=Limits(
+            rounds=int(settings.number("rounds")),
+            seconds=settings.number("for") or None,
+            until=_until(settings["until"]),
+            no_progress=int(settings.number("max_no_change")),
+            agent_failures=int(settings.number("max_failures")),
+        ),
+        timeouts=Timeouts(
+            round=settings.number("round_timeout"),
+            silence=settings.number("silence_timeout"),
+            first_byte=settings.number("first_byte_timeout"),
+            linger=settings.number("linger_timeout"),
+            check=settings.number("check_timeout"),
+            output=int(settings.number("output_limit")),
+        ),
+        name=name,
+        new=new,
+        state_dir=Path(state_dir) if state_dir else None,
+        secrets=secrets_of(settings),
+    )
+
+
+def _prompt(settings: Settings, workspace: Path) -> str:
+    given = settings["prompt"]
+    if given.layer is Layer.FLAG or not isinstance(given.value, str):
+        return settings.text("prompt") or ""
+    if given.layer is not Layer.PROJECT and given.value.startswith("@"):
+        return _prompt_file(workspace, given.value[1:])
+    return given.text or given.value
+
+
+def _promise(settings: Settings) -> Promise | None:
+    text, mode = settings.text("done_when"), settings.text("done_mode")
+    if text is None and mode is None:
+        return None
+    return Promise(text=text or Promise().text, mode=Mode(mode or "tag"))
+
+
+def _until(given: Given) -> datetime | None:
+    if not isinstance(given.value, str):
+        return None
+    now = datetime.now(UTC)
+    found = kinds.next_moment(given.value, now.astimezone())
+    if found is None or found <= now:
+        raise UserError(f"{given.where}: {given.value!r} has passed already", hint="give a moment to come")
+    return found
+
+
+def _refuse_contradictions(settings: Settings) -> None:
+    mode = settings["done_mode"]
+    if mode.value not in (None, "tag") and settings.text("done_when") is None:
+        raise UserError(
+            f"{mode.where}: {mode.value} needs a text",
+            cause="the promise is to be written in another way, and nothing says what it is",
+            hint="give it with --done-when, or leave both away",
+        )
+    if settings["for"].value == 0:
+        raise UserError(f"{settings['for'].where}: 0 leaves no time to work", hint="--for 8h")
+
+
+# -- changing one ------------------------------------------------------------------------------------------------------
+
+
+def change(file: config.File, key: str, words: Sequence[str]) -> None:
+    """Write a setting into a file, or without words take it out of it."""
+    setting = known(key)
+    if file.layer not in setting.layers:
+        raise UserError(
+            f"{key} cannot be set by a project",
+            cause="a repository has no say in it",
+            hint=f"put it into your own file: `bydawn config set --user {key} …`",
+        )
+    if not words:
+        config.write(file, key, None)
+        return
+    if len(words) > 1 and not setting.kind.many:
+        raise UserError(f"{key} is one value", cause=f"{len(words)} were given", hint="put it in quotes")
+    try:
+        setting.kind.from_words(words)
+    except ValueError as error:
+        hint = f"for example: `bydawn config set {key} {setting.kind.example}`"
+        raise UserError(f"{key} must be {setting.kind.wanted}", cause=str(error), hint=hint) from None
+    config.write(file, key, setting.kind.for_file(words))
