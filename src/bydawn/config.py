@@ -3,7 +3,6 @@
 import os
 import stat
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,7 +65,7 @@ def user_folder() -> Path:
 def project_file(folder: Path) -> File:
     """The project's settings: `bydawn.toml`, or else `[tool.bydawn]` of a pyproject.toml that has one."""
     owners = frozenset({os.getuid(), 0, folder.stat().st_uid})
-    if not (folder / PROJECT).exists():
+    if not (folder / PROJECT).exists() and (folder / PYPROJECT).exists():
         data = _parsed_quietly(folder)
         if "bydawn" in data.get("tool", {}):
             return File(path=folder / PYPROJECT, layer=Layer.PROJECT, table=("tool", "bydawn"), owners=owners)
@@ -75,6 +74,8 @@ def project_file(folder: Path) -> File:
 
 def _parsed_quietly(folder: Path) -> dict[str, Any]:
     """Somebody else's file: if it is broken, they will hear of it from others."""
+    import tomllib
+
     try:
         data = tomllib.loads(read_text(folder, PYPROJECT) or "")
     except (UserError, tomllib.TOMLDecodeError, RecursionError):
@@ -93,6 +94,8 @@ def read(file: File) -> Reading:
         return Reading(problems=(Problem(where=file.name, what=error.what, cause=error.cause, hint=error.hint),))
     if text is None:
         return Reading()
+    import tomllib  # nearly everybody starts with no file at all
+
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -198,6 +201,8 @@ class _Lines:
 
 def _statement(rows: Sequence[str]) -> tuple[dict[str, Any], int]:
     """What the first lines say, as few of them as make sense together."""
+    import tomllib
+
     for length in range(1, len(rows) + 1):
         try:
             return tomllib.loads("\n".join(rows[:length])), length
@@ -247,6 +252,8 @@ def strange_variables(env: Mapping[str, str]) -> list[str]:
 
 def write(file: File, key: str, value: object | None) -> None:
     """Set one key, or take it out; comments, order and everything that we do not know stay as they are."""
+    import tomllib
+
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 

@@ -25,6 +25,15 @@ def test_bydawn_alone_shows_the_loops_and_starts_nothing(home: Home) -> None:
     assert len(home.facts("run.started")) == 1
 
 
+def test_the_state_folder_is_the_one_a_person_set_wherever_they_set_it(home: Home) -> None:
+    home.run(home.rounds([DONE]), "--state-dir", str(home.root / "elsewhere"))
+    assert "No loops yet" in home.bydawn().out
+    assert "unverified" in home.bydawn("status", "--state-dir", str(home.root / "elsewhere")).out
+    assert "unverified" in home.bydawn(BYDAWN_STATE_DIR=str(home.root / "elsewhere")).out
+    home.bydawn("config", "set", "--user", "state_dir", str(home.root / "elsewhere"))
+    assert "unverified" in home.bydawn().out
+
+
 def test_every_read_command_has_json_with_a_schema_number(home: Home) -> None:
     home.run(home.rounds([DONE]))
     for command in (["status"], ["show"], ["why"], ["doctor"], ["version"]):

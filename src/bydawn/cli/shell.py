@@ -117,7 +117,8 @@ def bydawn(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         from bydawn.cli.status import status
 
-        ctx.invoke(status)
+        with status.make_context("status", [], parent=ctx) as alone:
+            status.invoke(alone)
 
 
 def run(arguments: list[str], tether: object = None) -> int:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from difflib import get_close_matches
 
 import msgspec
 
@@ -119,5 +118,7 @@ def _quoted(given: Given) -> str:
 
 def near(key: str, known: Iterable[str] = BY_KEY) -> str:
     """What somebody may have meant, as a question."""
+    from difflib import get_close_matches  # only who made a mistake needs it
+
     close = get_close_matches(key.replace("-", "_"), known, n=1)
     return f"did you mean {close[0]}? " if close else ""

@@ -10,8 +10,8 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar
-from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
@@ -50,10 +50,17 @@ _OTHERS = (
     (b"earer ", rb"earer ([A-Za-z0-9._~+/-]{16,8192}=*)"),
     (b"PRIVATE KEY-----", rb"PRIVATE KEY-----(.{16,30000}?)-----END"),
 )
-_PATTERNS = (
-    *((head, re.compile(re.escape(head) + _START % {b"a": re.escape(head)} + rest)) for head, rest in _KEYS),
-    *((head, re.compile(pattern, re.DOTALL)) for head, pattern in _OTHERS),
-)
+_PATTERNS = {
+    **{head: re.escape(head) + _START % {b"a": re.escape(head)} + rest for head, rest in _KEYS},
+    **dict(_OTHERS),
+}
+
+
+@cache
+def _pattern(head: bytes) -> re.Pattern[bytes]:
+    """Compiled when its beginning is first met: most rounds meet none."""
+    return re.compile(_PATTERNS[head], re.DOTALL)
+
 
 Env = Mapping[str, str]
 T = TypeVar("T")
@@ -117,9 +124,9 @@ class Secrets:
                 start = data.find(value, start + 1)
 
     def _alike(self, data: bytes | bytearray) -> Iterator[tuple[int, int]]:
-        for head, pattern in _PATTERNS:
+        for head in _PATTERNS:
             if head in data:
-                for match in pattern.finditer(data):
+                for match in _pattern(head).finditer(data):
                     if match[match.lastindex or 0] not in self._harmless:
                         yield match.span(match.lastindex or 0)
 
@@ -181,6 +188,8 @@ def _of_environment(env: Env) -> Iterator[tuple[str, str]]:
 def _parts(text: str) -> Iterator[str]:
     """A secret, each of its lines, and the password of an address: any of them alone would give it away."""
     if "://" in text:
+        from urllib.parse import unquote, urlsplit
+
         try:
             password = urlsplit(text).password
         except ValueError:
@@ -193,6 +202,8 @@ def _parts(text: str) -> Iterator[str]:
 
 def _dresses(value: str) -> Iterator[bytes]:
     """A value as it is, escaped for JSON (also twice), for an address, for a shell, as hex and within base64."""
+    from urllib.parse import quote  # whoever has no secrets needs none of it
+
     raw = value.encode(errors="surrogatepass")
     if len(raw) < SHORTEST:
         return
