@@ -3,8 +3,8 @@
 import os
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def run_loop(
     cookie = {"BYDAWN_COOKIE": f"{loop.uid}.check"}
     world = World(
         ledger=ledger,
-        agent=agents.find(secrets.reveal(loop.agent)),
+        agent=agents.find(loop.agent),
         workspace=GitWorkspace(workspace, folder / "git"),
         checks=ShellChecks(processes, files, workspace, cookie, loop.timeouts.check, secrets.reveal),
         processes=processes,
@@ -161,19 +161,50 @@ class Link:
     """Keeps `.bydawn/loops/<id>` in the workspace, for people to look at; the truth is out of the agent's reach."""
 
     def __init__(self, workspace: Path, name: str, folder: Path) -> None:
-        self._root = workspace / ".bydawn"
-        self._link = self._root / "loops" / name
-        self._folder = folder
+        self._workspace = workspace
+        self._name = name
+        self._folder = str(folder)
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:  # noqa: ARG002
-        if isinstance(fact, RunStarted | RoundStarted) and not self._link.is_symlink():
+        if isinstance(fact, RunStarted | RoundStarted):
             with suppress(OSError):  # a read-only workspace has no link; nothing depends on it
-                self._link.parent.mkdir(parents=True, exist_ok=True)
-                (self._root / ".gitignore").write_text("*\n")
-                self._link.symlink_to(self._folder)
+                self._restore()
 
     def heard(self, event: Event) -> None:
         """A link has nothing to hear."""
+
+    def _restore(self) -> None:
+        """Folder by folder, and through no link: a repository could bring one that leads out of the workspace."""
+        with _folder(str(self._workspace), None) as workspace, _folder(".bydawn", workspace) as ours:
+            with suppress(FileExistsError):
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                fd = os.open(".gitignore", flags, 0o644, dir_fd=ours)
+                os.write(fd, b"*\n")
+                os.close(fd)
+            with _folder("loops", ours) as loops:
+                self._link(loops)
+
+    def _link(self, loops: int) -> None:
+        try:
+            if os.readlink(self._name, dir_fd=loops) == self._folder:
+                return
+            os.unlink(self._name, dir_fd=loops)
+        except FileNotFoundError:
+            pass
+        os.symlink(self._folder, self._name, dir_fd=loops)
+
+
+@contextmanager
+def _folder(name: str, parent: int | None) -> Iterator[int]:
+    """A real folder, made if it is missing."""
+    if parent is not None:
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=parent)
+    fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 _MATCHER = "import re, sys; sys.exit(not re.fullmatch(sys.argv[1], sys.argv[2]))"

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bydawn.core.errors import UserError
 from bydawn.core.facts import Verdict
 from bydawn.core.loop import Check, CommandCheck, PathCheck, TextCheck
 from bydawn.core.outcome import Ending, Exit
 from bydawn.core.ports import ChildLimits, Job, Ladder, Processes, RoundFiles
 from bydawn.core.progress import duration
 from bydawn.core.text import last_part
+from bydawn.files import read_inside
 
 _OUTPUT_CAP = 256 << 20
 _EXCERPT = 3000  # characters of a failing check that the next prompt gets to see
@@ -81,9 +83,12 @@ class ShellChecks:
 
     def _text(self, check: TextCheck) -> Verdict:
         try:
-            there = self._reveal(check.text) in (self._workspace / check.path).read_text(errors="replace")
-        except OSError as error:
-            return _static(check, False, f"{check.path}: {error.strerror}")
+            data = read_inside(self._workspace, check.path)
+        except UserError as error:
+            return _static(check, False, f"{error.what}: {error.cause}")
+        if data is None:
+            return _static(check, False, f"there is no file {check.path}")
+        there = self._reveal(check.text) in data.decode(errors="replace")
         return _static(check, there, "it stands there" if there else f"{check.path} does not contain {check.text!r}")
 
 

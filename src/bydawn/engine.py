@@ -54,6 +54,7 @@ from bydawn.core.text import plain, shorten
 
 COOKIE = "BYDAWN_COOKIE"
 _SAID = 400  # characters of a reply that go into the ledger
+_NAME = 100  # … of the name of a process
 _STDERR = 4000  # bytes of an agent's last words on stderr that its reader gets to see
 _SLEPT = 5.0  # seconds of suspension worth a fact
 
@@ -117,6 +118,8 @@ class Engine:
     def _begin(self) -> None:
         """What an earlier run left alive is ended and what it left open is settled, before anything new."""
         self.world.processes.sweep(f"{COOKIE}={self.loop.uid}.")
+        if (unborn := self.world.files.last()) > self.state.round:
+            self._mask(unborn)  # its prompt was written, and then the power went
         self._fresh = snapshot = self.world.workspace.snapshot()
         if snapshot.tree != self.state.tree:
             last = self.state.round
@@ -159,7 +162,9 @@ class Engine:
         self._fresh = None
         if self.state.obstructed or self._tasks_changed(before.tree):
             return
-        text = self.world.reveal(prompt.compose(self.loop, self.state, action.round, os.urandom(8).hex()))
+        # Only what a person wrote is revealed; a task or a check's output that names a variable gets nothing.
+        asked = msgspec.structs.replace(self.loop, prompt=self.world.reveal(self.loop.prompt))
+        text = prompt.compose(asked, self.state, action.round, os.urandom(8).hex())
         stdin = self._write(action.round, "prompt.md", text)
         if stdin is None:
             return
@@ -186,13 +191,14 @@ class Engine:
         exit_ = self.world.processes.run(
             self._job(action.round, command, stdin, cookie), self._listener(reader), reader.skipped, self._urgent
         )
+        self._mask(action.round, "prompt.md", "stdout", "stderr")  # before anything of it is cut to a shorter text
         ended = reader.end(exit_, self.world.files.tail(action.round, "stderr", _STDERR))
         self._end_round(action.round, exit_, ended)
 
     def _job(self, round_: int, command: Command, stdin: str, cookie: str) -> Job:
         limits, folder = self.loop.timeouts, self.world.files.folder(round_)
         return Job(
-            argv=command.argv,
+            argv=tuple(self.world.reveal(word) for word in command.argv),
             env={**command.env, COOKIE: cookie, "BYDAWN_LOOP": self.loop.id, "BYDAWN_ROUND": str(round_)},
             stdin=stdin,
             stdout=f"{folder}/stdout",
@@ -220,8 +226,9 @@ class Engine:
         return on_line
 
     def _end_round(self, round_: int, exit_: Exit, ended: Ended) -> None:
-        self._mask(round_, "prompt.md", "stdout", "stderr")
-        self._write(round_, "reply.md", self.world.hide(ended.reply))
+        hide = self.world.hide
+        reply = hide(plain(ended.reply))
+        self._write(round_, "reply.md", reply)
         after = self._snapshot(keep_as=f"after/{round_}")
         former, known = self._task_text, self.state.tasks
         reading = self._read_tasks(known)
@@ -230,21 +237,21 @@ class Engine:
             RoundEnded(
                 round=round_,
                 outcome=believed(ended.outcome, exit_),
-                detail=shorten(plain(ended.detail), _SAID),
+                detail=shorten(hide(plain(ended.detail)), _SAID),
                 tree=after.tree,
                 progress=progress.made(self.state, after.tree, closed),
                 elapsed=self.world.clock.now().elapsed,
                 exit_code=exit_.code,
                 signal=exit_.signal,
                 seconds=round(exit_.seconds, 3),
-                said=shorten(plain(ended.reply), _SAID),
+                said=shorten(reply, _SAID),
                 promise=self._promise(ended),
                 session=ended.session,
                 changes=after.changes,
                 tasks=reading,
                 closed=closed,
                 usage=ended.usage,
-                leftovers=exit_.leftovers,
+                leftovers=tuple(shorten(hide(plain(name)), _NAME) for name in exit_.leftovers),
                 wait_until=ended.wait_until,
             )
         )

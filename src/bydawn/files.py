@@ -13,7 +13,7 @@ READ_AT_MOST = 20 * 1024 * 1024
 
 def read_text(root: Path, path: str) -> str | None:
     """A file of a workspace with its newlines as they are, None if there is no such file."""
-    data = _read_inside(root, path)
+    data = read_inside(root, path)
     if data is None:
         return None
     text = data.removeprefix(codecs.BOM_UTF8)
@@ -25,7 +25,8 @@ def read_text(root: Path, path: str) -> str | None:
         raise UserError(f"{path} is not UTF-8 text", cause=cause, hint="save it as UTF-8") from error
 
 
-def _read_inside(root: Path, path: str) -> bytes | None:
+def read_inside(root: Path, path: str) -> bytes | None:
+    """The bytes of a file that lies in a workspace, None if there is no such file; never waits for a pipe."""
     real = Path(os.path.realpath(root / path))
     if not real.is_relative_to(os.path.realpath(root)):
         raise UserError(f"{path} is not in the workspace", cause=f"it leads to {real}", hint="name a file inside of it")

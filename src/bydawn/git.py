@@ -98,7 +98,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _program(self) -> str:
         """Found once; otherwise every call would try every folder of the PATH."""
-        return which("git", path=self._environment["PATH"]) or "git"
+        return program(self.folder)
 
     def _finish(self, process: "subprocess.Popen[bytes]", command: str, stdin: bytes) -> tuple[bytes, bytes]:
         with process:
@@ -126,11 +126,38 @@ class Git(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return variables | {"GIT_CONFIG_COUNT": str(len(config))}
 
 
+def _here() -> Path:
+    try:
+        return Path(os.path.realpath("."))
+    except OSError:  # somebody has removed it
+        return Path("/")
+
+
+_STARTED_IN = _here()  # a worker goes elsewhere later
+
+
+def program(folder: Path) -> str:
+    """The git to use in a folder; never one that the folder itself brings."""
+    path = _path_outside(folder, os.environ.get("PATH", os.defpath))
+    if found := path and which("git", path=path):
+        return found
+    cause = f"there is none on the PATH outside of {folder}"
+    raise OwnFailure("git cannot be started", cause=cause, hint="install git 2.36 or newer")
+
+
 @cache
 def _path_outside(folder: Path, path: str) -> str:
-    """The PATH without what lies in the workspace (`.venv/bin`, `.`): a `git` there would be the agent's."""
+    """The PATH without what a workspace, or a repository around it or around us, brings: a `git` there is not ours."""
+    inside = {folder, *_repositories(folder), *_repositories(_STARTED_IN)}
     outside = [entry for entry in path.split(":") if entry.startswith("/")]
-    return ":".join(entry for entry in outside if not Path(os.path.realpath(entry)).is_relative_to(folder))
+    return ":".join(
+        entry for entry in outside if inside.isdisjoint((real := Path(os.path.realpath(entry)), *real.parents))
+    )
+
+
+def _repositories(folder: Path) -> list[Path]:
+    """The folders from here up that have a repository; the root of the system does not count."""
+    return [each for each in (folder, *folder.parents) if os.path.lexists(each / ".git") and each != each.parent]
 
 
 def check_there(folder: Path) -> None:

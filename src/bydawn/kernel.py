@@ -124,13 +124,29 @@ def carrying(mark: bytes) -> list[int]:
     return found
 
 
+def ancestors() -> list[int]:
+    """Our parent, its parent, and so on; as far as we may know."""
+    found = [os.getppid()]
+    while found[-1] > 1 and (fields := stat_fields(found[-1])):
+        found.append(int(fields[1]))
+    return found
+
+
+def has_variable(pid: int, name: str) -> bool:
+    """Was a process started with this variable in its environment?"""
+    try:
+        return f"\0{name}=".encode() in b"\0" + _read(f"{pid}/environ")
+    except OSError:
+        return False
+
+
 def name_of(pid: int) -> str:
-    """A process as people know it: its command line, shortened."""
+    """A process as people know it: its command line."""
     try:
         line = _read(f"{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         line = ""
-    return f"{line[:80] or 'process'} (pid {pid})"
+    return f"{line[:4000] or 'process'} (pid {pid})"
 
 
 def boot_id() -> str:
@@ -155,7 +171,7 @@ def end_children(grace: float = 0.0) -> list[str]:
                 _kill(pid)
         if waited > _STUCK_AFTER and not warned:
             warned = True
-            names = ", ".join(named.values())
+            names = ", ".join(f"pid {pid}" for pid in left)  # no command lines: there may be secrets in them
             sys.stderr.write(f"bydawn: waiting for what the kernel will not end: {names}\n")
         time.sleep(0.002)
     return list(named.values())

@@ -239,6 +239,8 @@ class _Child:
 
     def exit(self, status: int | None, leftovers: tuple[str, ...]) -> Exit:
         code = os.waitstatus_to_exitcode(status) if status is not None else None
+        if self._ending is Ending.EXIT and code and free_bytes(self.job.stdout) < _LEAST_FREE:
+            self._ending = Ending.DISK  # it met the full disk before we saw it; that is no fault of its own
         return Exit(
             ending=self._ending,
             code=code if code is not None and code >= 0 else None,

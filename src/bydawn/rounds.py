@@ -58,10 +58,10 @@ class Rounds:
     def _mask(self, fd: int) -> None:
         """Chunk by chunk, each with what stands before it and as much of what follows as a secret can be long."""
         for position in range(0, os.fstat(fd).st_size, _CHUNK):
-            start = max(0, position - _CONTEXT)
-            chunk = bytearray(os.pread(fd, _CONTEXT + _CHUNK + self._secrets.longest, start))
-            for begin, end in self._secrets.mask(chunk):
-                os.pwrite(fd, chunk[begin:end], start + begin)
+            before = min(position, _CONTEXT)
+            chunk = bytearray(os.pread(fd, before + _CHUNK + self._secrets.longest, position - before))
+            for begin, end in self._secrets.mask(chunk, before, before + _CHUNK):
+                os.pwrite(fd, chunk[begin:end], position - before + begin)
 
     def last(self) -> int:
         """The highest number that has a folder."""

@@ -2,15 +2,16 @@
 
 import hashlib
 import os
+import shlex
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
-from bydawn.core.errors import OwnFailure
+from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.trust import Powers, Shown
-from bydawn.disk import make_private, write_durable
+from bydawn.disk import make_private, others_can_write, write_durable
 
 
 class Trust(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,13 +31,14 @@ class Trusts:
     def __init__(self, root: Path) -> None:
         self._root = root / "trust"
 
-    def given(self, folder: Path) -> Trust | None:
-        """The lasting agreement about a folder."""
-        return self._read(self._path(folder))
+    def given(self, folder: Path, *, once: bool = False) -> Trust | None:
+        """The agreement about a folder, for good or for once."""
+        found = self._read(self._path(folder, once=once))
+        return found if found and found.folder == str(folder) else None
 
     def covers(self, folder: Path, powers: Powers) -> bool:
         """Has a person agreed to just this, for good or for once?"""
-        agreed = (self._read(self._path(folder, once=once)) for once in (False, True))
+        agreed = (self.given(folder, once=once) for once in (False, True))
         return any(trust is not None and trust.digest == powers.digest for trust in agreed)
 
     def use(self, folder: Path, powers: Powers) -> bool:
@@ -44,12 +46,11 @@ class Trusts:
         lasting = self.given(folder)
         if lasting and lasting.digest == powers.digest:
             return True
-        once = self._path(folder, once=True)
-        trust = self._read(once)
+        trust = self.given(folder, once=True)
         if trust is None or trust.digest != powers.digest:
             return False
         try:
-            once.unlink()
+            self._path(folder, once=True).unlink()
         except FileNotFoundError:
             return False
         return True
@@ -79,6 +80,8 @@ class Trusts:
 
     def _read(self, path: Path) -> Trust | None:
         try:
+            for place in (path.parent, path):
+                _refuse_if_not_ours(place)
             return msgspec.json.decode(path.read_bytes(), type=Trust)
         except FileNotFoundError:
             return None
@@ -86,3 +89,14 @@ class Trusts:
             raise OwnFailure(
                 f"{path} cannot be read", cause=str(error), hint="delete it; you will be asked for your trust again"
             ) from None
+
+
+def _refuse_if_not_ours(path: Path) -> None:
+    """An agreement that somebody else could have written is none."""
+    status = path.stat()
+    if others_can_write(status) or os.getuid() not in (0, status.st_uid):
+        raise UserError(
+            f"others can write to {path}",
+            cause="they could forge what you trust",
+            hint=f"look at it, then: chmod go-w {shlex.quote(str(path))}",
+        )

@@ -179,10 +179,12 @@ class GitWorkspace:
         self._tree = self._recalled()
 
     def _ignore_file(self) -> dict[str, str]:
-        """The one setting of the user that matters here; all others are switched off."""
+        """The one setting of the user that matters here; all others, and the repository's own, are switched off."""
         git = Git(folder=self._root, seconds=self._seconds, deaf=False)
-        file = git.answer("config", "-z", "--type=path", "--get", "core.excludesFile")
-        return {} if file is None else {"core.excludesFile": file.rstrip("\0")}
+        found = git.answer("config", "-z", "--show-scope", "--type=path", "--get-all", "core.excludesFile") or ""
+        words = found.split("\0")
+        files = [file for scope, file in zip(words[::2], words[1::2], strict=False) if scope in ("system", "global")]
+        return {"core.excludesFile": files[-1]} if files else {}
 
     def _set_up(self, user: Git) -> None:
         (self._private / "index").unlink(missing_ok=True)
@@ -221,7 +223,8 @@ class GitWorkspace:
         return self._store(self._list())
 
     def _list(self) -> Listing:
-        options = ["-z", "-t", "-m", "-d", "-o", "--exclude-standard"]
+        # Our own folder is not even entered: a repository may have brought one, with a pipe for a `.gitignore`.
+        options = ["-z", "-t", "-m", "-d", "-o", "--exclude-standard", "-x", f"/{self._repository.prefix}.bydawn/"]
         exclude = self._repository.common and self._repository.common / "info" / "exclude"
         if exclude and exclude.is_file() and os.access(exclude, os.R_OK):
             options += ["-X", str(exclude)]

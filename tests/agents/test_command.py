@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bydawn.agents import find
-from bydawn.agents.command import REPLY_BYTES, CommandAgent
+from bydawn.agents.command import REPLY_LENGTH, CommandAgent
 from bydawn.agents.demo import DemoAgent
 from bydawn.core.errors import UserError
 from bydawn.core.outcome import Ending, Exit, Outcome
@@ -94,8 +94,8 @@ def test_only_the_end_of_a_long_reply_is_kept_and_memory_stays_flat() -> None:
     reader.read("the end é".encode())
     reply = reader.end(Exit(code=0), "").reply
     assert reply.endswith("x\nthe end é")
-    assert REPLY_BYTES - 2000 < len(reply) <= REPLY_BYTES
-    assert peak < 6 * REPLY_BYTES
+    assert REPLY_LENGTH - 2000 < len(reply) <= REPLY_LENGTH
+    assert peak < 6 * REPLY_LENGTH
 
 
 def test_a_line_too_long_to_keep_is_mentioned_in_the_reply() -> None:

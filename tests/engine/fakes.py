@@ -144,6 +144,9 @@ class MemoryFiles:
     def tail(self, round_: int, name: str, size: int) -> str:
         return self.texts.get((round_, name), "")[-size:]
 
+    def last(self) -> int:
+        return max((round_ for round_, _ in self.texts), default=0)
+
     def mask(self, round_: int, *names: str) -> None:
         self.masked.append((round_, *names))
 

@@ -256,7 +256,8 @@ def test_requests_that_cannot_be_read_are_set_aside(home: Home) -> None:
     inbox = home.folder() / "inbox"
     (inbox / "1-garbage.json").write_bytes(b"\0\xff")
     (inbox / "2-folder.json").mkdir()
-    (inbox / "3-old.json").write_text('{"type":"stop","id":"x","run":"of another day","by":"Ada"}')
+    (inbox / ".old").write_text('{"type":"stop","id":"x","run":"of another day","by":"Ada"}')
+    (inbox / ".old").rename(inbox / "3-old.json")  # as requests arrive: never half
     wait_for(lambda: sorted(path.name for path in inbox.iterdir()) == ["1-garbage.bad", "2-folder.bad"])
     gate.touch()
     assert said(running).code == 0

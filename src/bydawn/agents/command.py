@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import signal
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.ports import Command, Ended, Event, Ladder, Message, Turn
 from bydawn.core.text import headline, plain
 
-REPLY_BYTES = 1 << 20  # of the reply, its end: that is where the promise stands
+REPLY_LENGTH = 1 << 20  # characters of the reply, its end: that is where the promise stands
 
 _BY_CODE: dict[int | None, Outcome] = {
     os.EX_TEMPFAIL: Outcome.TRANSIENT,
@@ -53,7 +54,8 @@ class CommandReader:
     """Takes every line as words of the agent and keeps the last of them."""
 
     def __init__(self) -> None:
-        self._tail = bytearray()
+        self._lines: deque[str] = deque()
+        self._kept = 0
 
     def read(self, line: bytes) -> Iterable[Event]:
         """A carriage return overwrites what stands before it, so a progress bar leaves only its last state."""
@@ -69,12 +71,14 @@ class CommandReader:
         return Ended(outcome=outcome, detail=detail, reply=self._reply() if outcome is Outcome.OK else "")
 
     def _keep(self, text: str) -> None:
-        self._tail += text.encode() + b"\n"
-        if len(self._tail) > 2 * REPLY_BYTES:  # not at every line: each cut copies what is kept
-            del self._tail[:-REPLY_BYTES]
+        """Whole lines: half of one says half a thing."""
+        self._lines.append(text)
+        self._kept += len(text) + 1
+        while self._kept > REPLY_LENGTH and len(self._lines) > 1:
+            self._kept -= len(self._lines.popleft()) + 1
 
     def _reply(self) -> str:
-        return self._tail[-REPLY_BYTES:].decode("utf-8", "replace").strip()
+        return "\n".join(self._lines).strip()
 
 
 def _judged(exit_: Exit, stderr_tail: str) -> tuple[Outcome, str]:

@@ -13,6 +13,7 @@ from bydawn.core.facts import Usage
 from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.ports import Activity, Command, Ended, Event, Finished, Ladder, Message, Turn
 from bydawn.core.text import headline, plain
+from bydawn.git import program
 
 _PLAYER = str(Path(__file__).with_name("player.py"))
 
@@ -34,7 +35,7 @@ class DemoAgent(msgspec.Struct, frozen=True, kw_only=True):
         session = {"BYDAWN_SESSION": turn.session} if turn.session else {}
         return Command(
             argv=(sys.executable, "-I", "-S", _PLAYER, *script),
-            env={"BYDAWN_ROUND": str(turn.round), **session},
+            env={"BYDAWN_ROUND": str(turn.round), "BYDAWN_GIT": program(Path(turn.workspace)), **session},
         )
 
     def reader(self) -> "DemoReader":

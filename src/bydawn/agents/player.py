@@ -268,8 +268,9 @@ def exit_code(argv: list[str]) -> int:
 def commit(message: str) -> None:
     """All there is, in the repository of this very folder and no other. Nothing to commit is no error either."""
     user = ["-c", "user.name=demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false"]
-    exit_code(["git", "--git-dir=.git", "add", "--all"])
-    exit_code(["git", "--git-dir=.git", *user, "commit", "--quiet", "--no-verify", "--message", message])
+    git = os.environ.get("BYDAWN_GIT", "git")
+    exit_code([git, "--git-dir=.git", "add", "--all"])
+    exit_code([git, "--git-dir=.git", *user, "commit", "--quiet", "--no-verify", "--message", message])
 
 
 def spin(seconds: float) -> None:

@@ -1,5 +1,6 @@
 """`config`: every setting, what it is and where it came from."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,10 +8,11 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.options import as_json, cd, state_dir
-from bydawn.core.text import plain, shorten
+from bydawn.core.redact import rewritten
+from bydawn.core.text import shorten, visible
 
 if TYPE_CHECKING:
-    from bydawn.core.layers import Given, Settings
+    from bydawn.core.layers import Given, Problem, Settings
 
 origin = click.option("--origin", is_flag=True, help="Say where each value came from.")
 user = click.option("--user", is_flag=True, help="In your own file instead of the project's.")
@@ -41,7 +43,7 @@ def show(origin: bool, cd: Path, as_json: bool, state_dir: Path | None) -> None:
     inert = _inert(gathered, folder, state_dir)
     if as_json:
         rows = {key: _as_data(gathered[key], key in inert) for key in gathered.given}
-        render.emit_json({"settings": rows, "problems": gathered.problems})
+        render.emit_json({"settings": rows, "problems": _problems(gathered)})
         return
     for key in gathered.given:
         given = gathered[key]
@@ -49,7 +51,7 @@ def show(origin: bool, cd: Path, as_json: bool, state_dir: Path | None) -> None:
         value = shorten(_hidden(given.shown.replace("\n", " ¦ ")), room) if given.value is not None else "—"
         where = f"  {given.where}" if origin else ""
         mark = "  (inert: not trusted)" if key in inert else ""
-        click.echo(f"  {key:<19} {plain(value):<{room if where or mark else 0}}{where}{mark}".rstrip())
+        click.echo(f"  {key:<19} {visible(value):<{room if where or mark else 0}}{where}{mark}".rstrip())
 
 
 @config.command()
@@ -68,7 +70,7 @@ def get(key: str, origin: bool, cd: Path, as_json: bool) -> None:
         render.emit_json({"key": key, "values": [_as_data(given, False) for given in rows]})
         return
     for number, given in enumerate(rows):
-        text = plain(_hidden(given.shown))
+        text = visible(_hidden(given.shown))
         if origin:
             click.echo(f"  {'→' if number == 0 else ' '} {given.where}: {text.replace(chr(10), ' ¦ ') or '—'}")
         else:
@@ -113,17 +115,17 @@ def check(cd: Path, as_json: bool, state_dir: Path | None) -> int:
     strange = strange_variables(os.environ)
     inert = _inert(gathered, folder, state_dir)
     if as_json:
-        render.emit_json({"ok": not gathered.problems, "problems": gathered.problems, "warnings": strange})
+        render.emit_json({"ok": not gathered.problems, "problems": _problems(gathered), "warnings": strange})
         return 2 if gathered.problems else 0
     for problem in gathered.problems:
-        click.echo(f"  ✗ {problem.where}: {plain(_hidden(problem.what))}")
-        click.echo(f"    {plain(_hidden(problem.cause))}")
-        click.echo(f"    → {render.as_typed(problem.hint)}")
+        click.echo(f"  ✗ {problem.where}: {visible(_hidden(problem.what))}")
+        click.echo(f"    {visible(_hidden(problem.cause))}")
+        click.echo(f"    → {visible(render.as_typed(problem.hint))}")
     for warning in strange:
         click.echo(f"  ! {warning}")
     if inert:
         click.echo(f"  ! inert until you trust the project's file: {', '.join(inert)}")
-        click.echo(f"    → {render.me()} trust {folder}")
+        click.echo(f"    → {render.me()} trust {visible(shlex.quote(str(folder)))}")
     if not gathered.problems:
         click.echo("  ✓ Every setting is understood.")
     return 2 if gathered.problems else 0
@@ -152,7 +154,7 @@ def path(cd: Path, as_json: bool) -> None:
         render.emit_json({name: {"path": str(file), "exists": file.exists()} for name, file in files.items()})
         return
     for name, file in files.items():
-        click.echo(f"  {name:<8} {file}{'' if file.exists() else '   (not there)'}")
+        click.echo(f"  {name:<8} {visible(str(file))}{'' if file.exists() else '   (not there)'}")
 
 
 def _gathered(cd: Path) -> "tuple[Path, Settings]":
@@ -166,12 +168,16 @@ def _gathered(cd: Path) -> "tuple[Path, Settings]":
     return folder, gathered
 
 
+def _problems(gathered: "Settings") -> "list[Problem]":
+    return [rewritten(problem, _hidden) for problem in gathered.problems]
+
+
 def _warn(gathered: "Settings") -> None:
     """On the side: what can be shown is shown all the same."""
     if click.get_current_context().info_name == "check":
         return
     for problem in gathered.problems:
-        click.echo(f"warning: {problem.where}: {plain(_hidden(problem.what))}", err=True)
+        click.echo(f"warning: {problem.where}: {visible(_hidden(problem.what))}", err=True)
 
 
 def _inert(gathered: "Settings", folder: Path, state_dir: Path | None) -> list[str]:
@@ -195,10 +201,12 @@ def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: P
 
     folder = checked_workspace(cd)
     file = user_file() if user else project_file(folder)
-    trusted = keeping_trust(folder, Trusts(Registry(state_dir).root), lambda: settings.change(file, key, words))
-    click.echo(f"  {'Set' if words else 'Took out'} {key} in {file.path}")
+    trusts = Trusts(Registry(state_dir).root)
+    trusted = keeping_trust(file, folder, trusts, lambda: settings.change(file, key, words))
+    click.echo(f"  {'Set' if words else 'Took out'} {key} in {visible(str(file.path))}")
     if not trusted:
-        click.echo(f"  The file holds other commands that you have not agreed to yet: {render.me()} trust {folder}")
+        click.echo("  It holds more that you have not agreed to:")
+        click.echo(f"    {render.me()} trust {visible(shlex.quote(str(folder)))}")
 
 
 def _as_data(given: "Given", inert: bool) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """`edit`: open tasks, notes or settings in your editor."""
 
+import shlex
 from pathlib import Path
 
 import click
 
 from bydawn.cli import render
 from bydawn.cli.options import cd, state_dir
+from bydawn.core.text import visible
 
 
 @click.command()
@@ -33,7 +35,8 @@ def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
     if what == "config":
         path, trusted = operation.edit_config(folder, Trusts(Registry(state_dir).root), user=user)
         if not trusted:
-            click.echo(f"  {path} holds commands that you have not agreed to: {render.me()} trust {folder}")
+            click.echo(f"  {visible(str(path))} holds more that you have not agreed to:")
+            click.echo(f"    {render.me()} trust {visible(shlex.quote(str(folder)))}")
         return
     if user:
         raise click.UsageError("--user goes with config only")
@@ -41,4 +44,4 @@ def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
     operation.open_editor(path)
     if key and path.exists():
         value = f"@{path.name}" if key == "prompt" else path.name
-        click.echo(f"  So that loops here use it: {render.me()} config set {key} {value}")
+        click.echo(f"  So that loops here use it: {render.me()} config set {key} {visible(shlex.quote(value))}")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -137,13 +137,15 @@ def logs(
         look.the_round(standing, round_)
     number = round_ or standing.state.round
     lines = _followed(standing, number, tail, round_) if follow else _lines(standing, number, tail)
-    hide = secrets().hide  # a round that still runs has its secrets in its files
+    hide = secrets().line_by_line()  # a round that still runs has its secrets in its files
+    for line in look.lines_before(look.round_folder(standing, number) / "stdout", tail):
+        hide(plain(line))  # are we in the middle of a private key?
     if raw:
         for line in lines:
             click.echo(hide(plain(line)))
         return
     for event in look.events(standing, lines):
-        _echo_event(rewritten(event, hide), as_json)
+        _echo_event(rewritten(event, lambda text: hide(plain(text))), as_json)
 
 
 def _lines(standing: Standing, number: int, tail: int | None) -> Iterator[bytes]:
@@ -180,23 +182,33 @@ def _growing(path: Path, standing: Standing, number: int, tail: int | None) -> I
     watch.add(str(path))
     with path.open("rb") as file:
         if tail is not None:
-            yield from look.last_lines(path, tail)
-            file.seek(0, 2)
-        rest = b""
+            yield from look.last_lines(path, tail, _end_of_lines(file))
         while True:
             now = standing_of(standing.folder)
             over = now is None or not now.alive or not now.state.open_round or now.state.open_round.round != number
-            for line in file:
-                rest += line
-                if rest.endswith(b"\n"):
-                    yield rest
-                    rest = b""
+            while line := file.readline():
+                if not line.endswith(b"\n") and not over:
+                    # Half a line is read again when it is whole: by then a secret in it may have been masked.
+                    file.seek(-len(line), 1)
+                    break
+                yield line
             if over:
-                if rest:
-                    yield rest
                 watch.close()
                 return
             watch.wait(0.5)
+
+
+def _end_of_lines(file: BinaryIO) -> int:
+    """Where the last whole line ends, and where reading goes on."""
+    end = file.seek(0, 2)
+    while end > 0:
+        start = max(0, end - 65536)
+        file.seek(start)
+        newline = file.read(end - start).rfind(b"\n")
+        if newline >= 0:
+            return file.seek(start + newline + 1)
+        end = start
+    return file.seek(0)
 
 
 def _echo_event(event: Any, as_json: bool) -> None:
@@ -206,9 +218,9 @@ def _echo_event(event: Any, as_json: bool) -> None:
 
         click.echo(msgspec.json.encode({"schema": 1, "event": kind, **msgspec.to_builtins(event)}).decode())
     elif kind == "message":
-        click.echo(plain(event.text))
+        click.echo(event.text)
     elif kind == "activity":
-        click.echo(f"  · {plain(event.text)}")
+        click.echo(f"  · {event.text}")
 
 
 @click.command()

@@ -168,5 +168,5 @@ def rehearsal(shown: "Rehearsal") -> None:
     field("Files", str(shown.plan.folder))
     field("Needs", " and ".join(loop.requires))
     click.echo("\n  Prompt of the next round\n")
-    click.echo(shown.prompt)
+    click.echo(plain(shown.prompt))
     click.echo("  Nothing was run and nothing was written.")

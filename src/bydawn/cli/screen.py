@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from bydawn.core.text import plain
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
@@ -33,9 +35,9 @@ class Screen:
         self._thread.start()
 
     def line(self, text: str) -> None:
-        """Show a line; never waits."""
+        """Show a line; never waits. A folder's name or an agent's word must not steer the terminal."""
         try:
-            self._lines.put_nowait(text)
+            self._lines.put_nowait(plain(text))
         except queue.Full:
             self._dropped += 1
 

@@ -7,6 +7,8 @@ import click
 from bydawn import __version__
 from bydawn.cli import render
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+from bydawn.core.redact import rewritten
+from bydawn.core.text import plain
 
 
 @click.command()
@@ -25,6 +27,7 @@ def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: P
     """
     from bydawn.host.registry import Registry
     from bydawn.operations import doctor as operation
+    from bydawn.operations.settings import secrets
     from bydawn.operations.start import checked_workspace
 
     registry = Registry(state_dir)
@@ -33,6 +36,8 @@ def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: P
         findings = [operation.repair(each) for each in loops if loop or each.trouble]
     else:
         findings = [*operation.examine(registry, loops, checked_workspace(cd))]
+    hide = secrets().hide
+    findings = [rewritten(finding, lambda text: hide(plain(text))) for finding in findings]
     bad = [finding for finding in findings if not finding.ok]
     if as_json:
         render.emit_json({"ok": not bad, "findings": findings})

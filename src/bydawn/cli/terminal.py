@@ -127,7 +127,7 @@ class Terminal:
         lines = [self._how_far(state, width)]
         if state.open_round:
             spent = duration(time.monotonic() - self._round_began)
-            doing = shorten(plain(self._plan.secrets.hide(self._doing)), 80)
+            doing = shorten(self._plan.secrets.hide(plain(self._doing)), 80)
             lines.append(f"  now    round {state.open_round.round}, {spent} · {doing}")
             lines.append(f"  alive  last output {duration(self._output_age(loop, state))} ago")
         elif state.waiting:

@@ -9,7 +9,7 @@ import click
 from bydawn.cli import render
 from bydawn.cli.options import as_json, state_dir
 from bydawn.core.errors import UserError
-from bydawn.core.text import plain
+from bydawn.core.text import visible
 
 if TYPE_CHECKING:
     from bydawn.operations.trust import Question
@@ -52,7 +52,7 @@ def trust(
     if revoke:
         # A folder that is gone can still be forgotten.
         done = trusts.revoke(path.resolve())
-        click.echo(f"  {'Not trusted any more' if done else 'It was not trusted'}: {path.resolve()}")
+        click.echo(f"  {'Not trusted any more' if done else 'It was not trusted'}: {visible(str(path.resolve()))}")
         return None
     return _give(checked_workspace(path), once, trusts)
 
@@ -65,11 +65,12 @@ def _give(folder: Path, once: str | None, trusts: "Trusts") -> int:
     gathered.refuse_problems()
     if once is not None:
         operation.agree_once(once, gathered, folder, trusts)
-        click.echo(f"  Trusted for the next start: {folder}")
+        click.echo(f"  Trusted for the next start: {visible(str(folder))}")
         return 0
     question = operation.review(gathered, folder, trusts)
     if question is None:
-        click.echo(f"  Nothing in {folder} needs your trust.")
+        click.echo(f"  Nothing in {visible(str(folder))} needs your trust.")
+        _show_git(folder)
     elif trusts.covers(folder, question.powers):
         _show(question)
         click.echo("  You have agreed to this already.")
@@ -80,35 +81,63 @@ def _give(folder: Path, once: str | None, trusts: "Trusts") -> int:
         return 2
     else:
         operation.agree(question.powers, folder, trusts)
-        click.echo(f"  Trusted: {folder}")
+        click.echo(f"  Trusted: {visible(str(folder))}")
     return 0
 
 
 def asked(question: "Question") -> bool:
     """Show it and ask; only a yes is a yes."""
     _show(question)
-    return click.confirm("  Do you trust this? It runs with your rights", default=False, err=True)
+    while True:
+        click.echo("  Do you trust this? It runs with your rights [y/N]: ", nl=False, err=True)
+        _wait_for_an_answer()
+        answer = sys.stdin.readline()
+        if not answer:
+            raise click.Abort
+        if (word := answer.strip().lower()) in ("y", "yes", "n", "no", ""):
+            return word.startswith("y")
+        click.echo("  y or n, please.", err=True)
+
+
+def _wait_for_an_answer() -> None:
+    """A Ctrl-C in the instant before Python begins to read would be lost; a wake-up descriptor loses none."""
+    import select
+    import signal
+    import socket
+
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    try:
+        select.select([sys.stdin, ours], [], [])
+    finally:
+        signal.set_wakeup_fd(before)
+        ours.close()
+        theirs.close()
 
 
 def _show(question: "Question") -> None:
-    from bydawn.operations.trust import git_runs
-
+    file = visible(str(question.file))
     if question.changes:
-        click.echo(f"  {question.file} has changed since you trusted it:\n", err=True)
+        click.echo(f"  {file} has changed since you trusted it:\n", err=True)
         for line in question.changes:
-            click.echo(f"    {plain(line)}", err=True)
+            click.echo(f"    {line}", err=True)
         click.echo("\n  All that it would run, steer or loosen now:\n", err=True)
     else:
-        click.echo(f"  {question.file} would run, steer or loosen:\n", err=True)
+        click.echo(f"  {file} would run, steer or loosen:\n", err=True)
     for key, value, where in question.rows:
-        click.echo(f"    {key:<14} {plain(value)}{f'   ({where})' if where else ''}", err=True)
-    if rows := git_runs(question.folder):
-        click.echo(
-            "\n  Besides, git would run this for an agent that calls it here (bydawn's own calls do not):", err=True
-        )
-        for row in rows:
-            click.echo(f"    {plain(row)}", err=True)
+        click.echo(f"    {key:<14} {value}{f'   ({where})' if where else ''}", err=True)
+    _show_git(question.folder)
     click.echo("", err=True)
+
+
+def _show_git(folder: Path) -> None:
+    from bydawn.operations.trust import git_runs
+
+    if rows := git_runs(folder):
+        click.echo("\n  Git would run this for an agent that calls it here (bydawn's own calls do not):", err=True)
+        for row in rows:
+            click.echo(f"    {row}", err=True)
 
 
 def _list(trusts: "Trusts", as_json: bool) -> None:
@@ -118,9 +147,9 @@ def _list(trusts: "Trusts", as_json: bool) -> None:
         return
     for each in found:
         when = f"{each.at.astimezone():%Y-%m-%d %H:%M}"
-        click.echo(f"  {plain(each.folder)}   {'once, ' if each.once else ''}{when} by {plain(each.by)}")
+        click.echo(f"  {visible(each.folder)}   {'once, ' if each.once else ''}{when} by {visible(each.by)}")
         for key, lines in each.shown.items():
             for line in lines:
-                click.echo(f"    {key:<14} {plain(line)}")
+                click.echo(f"    {key:<14} {visible(line)}")
     if not found:
         click.echo("  Nothing is trusted.")

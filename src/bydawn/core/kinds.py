@@ -48,6 +48,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
             return yes_or_no(found)
         if isinstance(found, datetime):
             return found.isoformat()
+        if isinstance(found, float):
+            return f"{found:.20f}"
         return f"{found:%H:%M}" if isinstance(found, time) else str(found)
 
     def for_file(self, words: Sequence[str]) -> Any:
@@ -94,7 +96,7 @@ def span_text(seconds: float) -> str:
         if count:
             parts.append(f"{count:g}{unit}")
     if left or not parts:
-        parts.append(f"{left:g}s")
+        parts.append(f"{left:.6f}".rstrip("0").rstrip(".") + "s")
     return "".join(parts)
 
 
@@ -114,12 +116,12 @@ def next_moment(text: str, now: datetime) -> datetime | None:
         if not re.fullmatch(r"\d{1,2}:\d{2}", text):
             return datetime.fromisoformat(text).astimezone(UTC)
         hour, minute = map(int, text.split(":"))
-        today = now.replace(tzinfo=None, hour=hour, minute=minute, second=0, microsecond=0)
+        today = now.astimezone().replace(tzinfo=None, hour=hour, minute=minute, second=0, microsecond=0)
     except (ValueError, OverflowError):
         return None
     # By the calendar, not by adding 24 hours: a change of the clocks in the night does no harm.
     days = (today + timedelta(days=day) for day in range(2))
-    return next(day.astimezone(UTC) for day in days if day.astimezone(UTC) > now)
+    return next((day.astimezone(UTC) for day in days if day.astimezone(UTC) > now), None)
 
 
 # -- sizes, numbers, switches, texts -----------------------------------------------------------------------------------

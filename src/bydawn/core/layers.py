@@ -116,9 +116,9 @@ def _quoted(given: Given) -> str:
     return " and ".join(f"`{line}`" for line in given.shown.splitlines()) or "nothing"
 
 
-def near(key: str, known: Iterable[str] = BY_KEY) -> str:
+def near(key: str, known: Iterable[str] = BY_KEY, prefix: str = "") -> str:
     """What somebody may have meant, as a question."""
     from difflib import get_close_matches  # only who made a mistake needs it
 
     close = get_close_matches(key.replace("-", "_"), known, n=1)
-    return f"did you mean {close[0]}? " if close else ""
+    return f"did you mean {prefix}{close[0]}? " if close else ""

@@ -185,6 +185,9 @@ class RoundFiles(Protocol):
     def tail(self, round_: int, name: str, size: int) -> str:
         """The end of a file of a round, as text."""
 
+    def last(self) -> int:
+        """The highest number that has a folder."""
+
     def mask(self, round_: int, *names: str) -> None:
         """Overwrite the secrets in these files of a round, or in all of them, where they stand."""
 

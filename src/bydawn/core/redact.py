@@ -28,7 +28,7 @@ _A_PLACE = re.compile(r"_(?:FILE|PATH|DIR|SOCK|HOME)$", re.IGNORECASE)
 _OURS = re.compile(r"^BYDAWN_.*(?:TOKEN|SECRET|PASS|KEY|DSN|URL|NOTIFY|WEBHOOK)")
 
 # After `\n` in JSON a word begins, although a letter stands before it.
-_START = rb"(?:(?<![A-Za-z0-9_-]%(a)s)|(?<=\\[nrtbf]%(a)s))"
+_START = rb"(?:(?<![A-Za-z0-9_]%(a)s)|(?<=\\[nrtbf]%(a)s))"
 _KEYS = (
     # (what it begins with, what follows); group 1 is hidden, or else the whole of it
     (b"sk-", rb"(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}"),
@@ -47,8 +47,8 @@ _KEYS = (
 )
 _OTHERS = (
     (b"://", rb"://([^\s/@:\"'<>\\]{0,256}:[^\s/@\"'<>\\]{1,1024})@"),
-    (b"earer ", rb"earer ([A-Za-z0-9._~+/-]{16,8192}=*)"),
-    (b"PRIVATE KEY-----", rb"PRIVATE KEY-----(.{16,30000}?)-----END"),
+    (b"earer ", rb"earer ((?=[A-Za-z._~+/-]*[0-9])[A-Za-z0-9._~+/-]{16,8192}=*)"),
+    (b"-----BEGIN ", rb"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(.{16,30000}?)-----END"),
 )
 _PATTERNS = {
     **{head: re.escape(head) + _START % {b"a": re.escape(head)} + rest for head, rest in _KEYS},
@@ -74,10 +74,12 @@ class Secrets:
     """The secrets of one process: its environment's, the ones its user listed, and what looks like one."""
 
     def __init__(self, env: Env, literals: Iterable[str] = (), harmless: Iterable[str] = ()) -> None:
-        self._names = dict(sorted(_of_environment(env), key=lambda row: -len(row[1])))
-        self._env = env
+        secret = [(name, value) for name, value in env.items() if len(value) >= SHORTEST and looks_secret(name)]
+        # Our own are never put into anything; an agent that writes down their names gets nothing.
+        self._env = {name: value for name, value in env.items() if not _OURS.search(name)}
+        self._names = {name: value for name, value in sorted(secret, key=_length) if name in self._env}
         self._harmless = {text.encode() for text in harmless}
-        values = {value for text in (*self._names.values(), *literals) for value in _parts(text)}
+        values = {value for text in (*dict(secret).values(), *literals) for value in _parts(text)}
         dresses = {dress for value in values - {*harmless} for dress in _dresses(value)}
         self._values = sorted(dresses, key=lambda dress: (-len(dress), dress))
 
@@ -98,44 +100,63 @@ class Secrets:
             end = stop
         return b"".join([*parts, data[end:]]).decode(errors="surrogatepass")
 
-    def mask(self, data: bytearray) -> list[tuple[int, int]]:
-        """Overwrite each secret where it stands, so that nothing else moves; where that was. Lines stay lines."""
-        spans = self.spans(data)
+    def line_by_line(self) -> Callable[[str], str]:
+        """`hide` for lines that come one after the other: of a private key, every line is hidden."""
+        left = 0  # of a key that has begun, so many letters may still belong to it
+
+        def hide(line: str) -> str:
+            nonlocal left
+            within, left = left, _left_open(line, left)
+            return HIDDEN if within or left else self.hide(line)
+
+        return hide
+
+    def mask(self, data: bytearray, begin: int = 0, end: int | None = None) -> list[tuple[int, int]]:
+        """Overwrite each secret that begins within these bounds, so that nothing moves; where. Lines stay lines."""
+        spans = self.spans(data, begin, end)
         for start, stop in spans:
             data[start:stop] = re.sub(rb"[^\r\n]", b"*", data[start:stop])
         return spans
 
-    def spans(self, data: bytes | bytearray) -> list[tuple[int, int]]:
-        """Where secrets stand, in order, none overlapping another."""
-        found = sorted({*self._known(data), *self._alike(data)})
+    def spans(self, data: bytes | bytearray, begin: int = 0, end: int | None = None) -> list[tuple[int, int]]:
+        """Where the secrets stand that begin within these bounds, in order, none overlapping another."""
+        last = len(data) if end is None else end
+        matches = (*self._known(data), *self._alike(data))
+        found = {(start, stop) for first, start, stop in matches if begin <= first < last}
         merged: list[tuple[int, int]] = []
-        for start, stop in found:
+        for start, stop in sorted(found):
             if merged and start <= merged[-1][1]:
                 merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
             else:
                 merged.append((start, stop))
         return merged
 
-    def _known(self, data: bytes | bytearray) -> Iterator[tuple[int, int]]:
+    def _known(self, data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
         for value in self._values:
             start = data.find(value)
             while start >= 0:
-                yield start, start + len(value)
+                yield start, start, start + len(value)
                 start = data.find(value, start + 1)
 
-    def _alike(self, data: bytes | bytearray) -> Iterator[tuple[int, int]]:
+    def _alike(self, data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
+        """Where the match begins, and what of it is secret."""
         for head in _PATTERNS:
             if head in data:
                 for match in _pattern(head).finditer(data):
                     if match[match.lastindex or 0] not in self._harmless:
-                        yield match.span(match.lastindex or 0)
+                        yield match.start(), *match.span(match.lastindex or 0)
 
     # -- settings, which have to work again tomorrow -------------------------------------------------------------------
 
     def refer(self, text: str) -> str:
         """The text with a reference in the place of each value of a variable; raises `Unnamed` for any other secret."""
         for name, value in self._names.items():
-            text = text.replace(value, f"⟦env:{name}⟧")
+            for dress in (value, value.replace("'", "'\"'\"'")):  # as it is, and within a quoted word of a command
+                text = text.replace(dress, f"⟦env:{name}⟧")
+        return self.refuse(text)
+
+    def refuse(self, text: str) -> str:
+        """The text itself; raises `Unnamed` if there is a secret in it."""
         if self.spans(text.encode(errors="surrogatepass")):
             raise Unnamed
         return text
@@ -179,10 +200,18 @@ def _rewritten(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def _of_environment(env: Env) -> Iterator[tuple[str, str]]:
-    for name, value in env.items():
-        if len(value) >= SHORTEST and looks_secret(name):
-            yield name, value
+def _length(row: tuple[str, str]) -> tuple[int, str]:
+    """The longest first: one secret may be a part of another."""
+    return -len(row[1]), row[0]
+
+
+def _left_open(line: str, left: int) -> int:
+    """How many letters may still belong to a private key after this line."""
+    begun = line.rfind("-----BEGIN ")
+    head = line.find("PRIVATE KEY-----", begun) if begun >= 0 else -1
+    if head >= 0 and "-----END" not in line[head:]:
+        return LONGEST
+    return max(0, left - len(line)) if left and "-----END" not in line else 0
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -201,18 +230,27 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _dresses(value: str) -> Iterator[bytes]:
-    """A value as it is, escaped for JSON (also twice), for an address, for a shell, as hex and within base64."""
-    from urllib.parse import quote  # whoever has no secrets needs none of it
+    """A value as it is, escaped for JSON (also twice), Python, an address, a form or a shell, as hex, in base64."""
+    from urllib.parse import quote, quote_plus  # whoever has no secrets needs none of it
 
     raw = value.encode(errors="surrogatepass")
     if len(raw) < SHORTEST:
         return
     yield raw
+    if (bare := _bare(value)) is not None:
+        yield bare
+    yield from (text[1:-1].encode(errors="surrogatepass") for text in (repr(value), ascii(value)))
     for ascii_ in (True, False):
         once = json.dumps(value, ensure_ascii=ascii_)[1:-1]
         twice = json.dumps(once, ensure_ascii=ascii_)[1:-1]
         yield from (text.encode(errors="surrogatepass") for text in (once, twice, once.replace("/", "\\/")))
-    yield from (quote(value, safe=safe, errors="replace").encode() for safe in ("", "/"))
+    for quoted in (
+        quote(value, "", errors="replace"),
+        quote(value, errors="replace"),
+        quote_plus(value, errors="replace"),
+    ):
+        yield quoted.encode()
+        yield re.sub("%..", lambda match: match[0].lower(), quoted).encode()
     yield shlex.quote(value)[1:-1].encode(errors="surrogatepass") if "'" in value else raw
     yield from (raw.hex().encode(), raw.hex().upper().encode())
     for shift in range(3):
@@ -220,3 +258,11 @@ def _dresses(value: str) -> Iterator[bytes]:
         coded = base64.b64encode(b"\0" * shift + raw)
         stable = coded[(0, 2, 3)[shift] : (shift + len(raw)) * 8 // 6]
         yield from (stable, stable.translate(bytes.maketrans(b"+/", b"-_")))
+
+
+def _bare(value: str) -> bytes | None:
+    """The bytes of a variable that are no text; Python holds them as lone surrogates."""
+    try:
+        return value.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return None

@@ -19,6 +19,11 @@ def plain(text: str | bytes) -> str:
     return re.sub(_ESCAPES, "", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
+def visible(text: str) -> str:
+    """With all that cannot be seen spelled out: what a person agrees to must be what they see."""
+    return "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
+
+
 def last_part(text: str, size: int) -> str:
     """The end of a text, from the beginning of a line on where that is possible."""
     if len(text) <= size:

@@ -9,7 +9,7 @@ import msgspec
 from bydawn.core.layers import Given, Settings
 from bydawn.core.settings import Layer, looser
 
-Shown = dict[str, list[str]]  # each setting's value as it is shown, one line per command
+Shown = dict[str, list[str]]  # what a person saw of each setting, line by line
 
 
 class Powers(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,10 +26,6 @@ class Powers(msgspec.Struct, frozen=True, kw_only=True):
     def digest(self) -> str:
         values = sorted((given.key, given.value, given.text) for given in self.commands)
         return hashlib.sha256(msgspec.json.encode(values)).hexdigest()[:32]
-
-    @property
-    def shown(self) -> Shown:
-        return {given.key: [*given.shown.splitlines(), *given.text.splitlines()] for given in self.commands}
 
 
 def powers_of(settings: Settings, now: datetime) -> Powers:
@@ -52,11 +48,10 @@ def in_force(powers: Powers, settings: Settings) -> tuple[Given, ...]:
 
 def difference(before: Mapping[str, list[str]], now: Mapping[str, list[str]]) -> list[str]:
     """What changed since trust was given, as lines with `-` and `+`."""
+    from difflib import ndiff  # only who is asked again needs it
+
     lines = []
     for key in sorted({*before, *now}):
-        old, new = before.get(key, []), now.get(key, [])
-        lines += [f"- {key} = {line}" for line in old if line not in new]
-        lines += [f"+ {key} = {line}" for line in new if line not in old]
-        if old != new and sorted(old) == sorted(new):
-            lines.append(f"~ {key}: the same lines in another order")
+        rows = ndiff(before.get(key, []), now.get(key, []))
+        lines += [f"{row[0]} {key} = {row[2:]}" for row in rows if row[0] in "+-"]
     return lines

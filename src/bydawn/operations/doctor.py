@@ -1,7 +1,6 @@
 """Is everything in order? Looks at this machine and at every line of every ledger; repairs only when asked."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import LedgerRepaired
 from bydawn.core.state import replay
 from bydawn.disk import sync_folder, write_private
+from bydawn.git import program
 from bydawn.host.registry import Registry, Standing
 from bydawn.ledger import Damaged, Future, LoopLedger, read
 from bydawn.operations.settings import gather, secrets
@@ -36,7 +36,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 def examine(registry: Registry, loops: list[Standing], folder: Path) -> Iterator[Finding]:
     """The machine first, then the settings that hold in a folder, then the loops."""
     yield _python()
-    yield _git()
+    yield _git(folder)
     yield _state_folder(registry.root)
     yield from _settings(folder)
     for standing in loops:
@@ -48,10 +48,11 @@ def _python() -> Finding:
     return Finding(name="python", ok=sys.version_info >= (3, 11), detail=version)
 
 
-def _git() -> Finding:
-    path = shutil.which("git")
-    if not path:
-        return Finding(name="git", ok=False, detail="not found", hint="install git")
+def _git(folder: Path) -> Finding:
+    try:
+        path = program(folder)
+    except OwnFailure as failure:
+        return _bad("git", failure)
     said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
     return Finding(name="git", ok=said.returncode == 0, detail=said.stdout.strip() or said.stderr.strip())
 

@@ -2,13 +2,16 @@
 
 import os
 import shlex
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bydawn import config
 from bydawn.core.errors import UserError
+from bydawn.core.settings import Layer
 from bydawn.core.trust import powers_of
 from bydawn.files import read_text
 from bydawn.operations import trust
@@ -52,28 +55,63 @@ def document(word: str, folder: Path) -> tuple[Path, str]:
 
 def edit_config(folder: Path, trusts: Trusts, *, user: bool) -> tuple[Path, bool]:
     """Open the settings; what a person writes into a file of their own is trusted by that act."""
+    refuse_inside_a_round()
     file = config.user_file() if user else config.project_file(folder)
-    path = file.path
-    new = not path.exists()
-    if new:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_NEW_FILE)
-    try:
-        trusted = keeping_trust(folder, trusts, lambda: open_editor(path))
-    finally:
-        if new and path.exists() and path.read_text(errors="replace") == _NEW_FILE:
-            path.unlink()  # nothing was written: nothing is left behind
+    before = config.checked_text(file)
+    text = _edited(file.path, _NEW_FILE if before is None else before)
+    trusted = True
+    if text is not None and (before is not None or text.strip()):
+        trusted = keeping_trust(file, folder, trusts, lambda: _save(file, before, text))
     for problem in config.read(file).problems:
         raise problem.error()
-    return path, trusted
+    return file.path, trusted
 
 
-def keeping_trust(folder: Path, trusts: Trusts, change: Callable[[], None]) -> bool:
-    """Make a change; was all there was before agreed to, so is what is there now. Is it?"""
+def _edited(path: Path, text: str) -> str | None:
+    """What a person made of a text, None if nothing. They get a copy: an editor may be open for long."""
+    copy = Path(tempfile.mkdtemp(prefix="bydawn-edit-")) / path.name
+    copy.write_text(text, encoding="utf-8", newline="")
+    try:
+        open_editor(copy, path)
+        left = copy.read_bytes() if copy.exists() else text.encode()
+        result = left.decode()
+    except UserError as error:
+        if copy.exists() and copy.read_bytes() != text.encode():
+            raise UserError(error.what, cause=error.cause, hint=f"what was saved is in {copy}") from None
+        shutil.rmtree(copy.parent, ignore_errors=True)
+        raise
+    except UnicodeDecodeError as error:
+        cause = f"the byte at offset {error.start} cannot stand there"
+        raise UserError(
+            "what was saved is not UTF-8", cause=cause, hint=f"it is in {copy}; nothing else was changed"
+        ) from None
+    shutil.rmtree(copy.parent, ignore_errors=True)
+    return None if result == text else result
+
+
+def _save(file: config.File, before: str | None, text: str) -> None:
+    if config.checked_text(file) != before:
+        aside = Path(tempfile.mkdtemp(prefix="bydawn-edit-")) / file.path.name
+        aside.write_text(text, encoding="utf-8", newline="")
+        raise UserError(
+            f"{file.path} was changed by somebody else meanwhile",
+            cause="an agent at work, perhaps; nothing of yours is lost",
+            hint=f"your text is in {aside}; look at both, then edit again",
+        )
+    config.replace(file, text)
+
+
+def keeping_trust(file: config.File, folder: Path, trusts: Trusts, change: Callable[[], None]) -> bool:
+    """Make a change; was all that the project's file held before agreed to, so is what it holds now. Is it?"""
     refuse_inside_a_round()
+    if file.layer is not Layer.PROJECT:
+        change()
+        return True
     now = datetime.now(UTC)
-    before = powers_of(gather(folder), now)
-    agreed = not before.commands or trusts.covers(folder, before)
+    settings = gather(folder)
+    before = powers_of(settings, now)
+    # What could not be read, nobody can have agreed to.
+    agreed = not settings.problems and (before.empty or trusts.covers(folder, before))
     change()
     after = powers_of(gather(folder), now)
     if agreed and not after.empty and not trusts.covers(folder, after):
@@ -81,17 +119,19 @@ def keeping_trust(folder: Path, trusts: Trusts, change: Callable[[], None]) -> b
     return agreed or after.empty
 
 
-def open_editor(path: Path) -> None:
+def open_editor(path: Path, known_as: Path | None = None) -> None:
     """Wait until the person has closed their editor."""
     refuse_inside_a_round()
-    editor = os.environ.get("EDITOR") or "vi"
+    editor = os.environ.get("EDITOR", "").strip() or "vi"
+    shown = shlex.quote(str(known_as or path))
     try:
         code = subprocess.run([*shlex.split(editor), str(path)]).returncode
     except (OSError, ValueError) as error:
         raise UserError(
             f"the editor {editor!r} cannot be started",
             cause=getattr(error, "strerror", None) or str(error),
-            hint=f"export EDITOR=nano, or open it yourself: {path}",
+            hint=f"export EDITOR=nano, or open it yourself: {shown}",
         ) from None
     if code:
-        raise UserError(f"the editor {editor!r} ended with {code}", cause="it may not have saved", hint=f"look: {path}")
+        hint = f"look at it: {shown}"
+        raise UserError(f"the editor {editor!r} ended with {code}", cause="it may not have saved", hint=hint)

@@ -200,15 +200,20 @@ def events(standing: Standing, lines: Iterator[bytes]) -> "Iterator[Event]":
         yield from reader.read(line.rstrip(b"\n"))
 
 
-def last_lines(path: Path, count: int) -> list[bytes]:
-    """The end of a file, read from the end: a 1 GB log costs no more than a short one."""
+def lines_before(path: Path, count: int | None) -> list[bytes]:
+    """The lines before the last ones, as many as a secret may have."""
+    return last_lines(path, count + 500)[:-count] if count else []
+
+
+def last_lines(path: Path, count: int, end: int | None = None) -> list[bytes]:
+    """The end of a file, or of its first bytes, read from the end: a 1 GB log costs no more than a short one."""
     block, data = 64 * 1024, b""
     try:
         file = path.open("rb")
     except FileNotFoundError:
         return []
     with file:
-        position = file.seek(0, 2)
+        position = file.seek(0, 2) if end is None else end
         while position > 0 and data.count(b"\n") <= count and len(data) < 16 << 20:
             step = min(block, position)
             position -= step

@@ -3,18 +3,31 @@
 import hashlib
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from bydawn import agents, lock
+from bydawn import agents, kernel, lock
 from bydawn.assemble import run_loop
 from bydawn.core import prompt, tasks
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import FINISHED, LimitsRaised, LoopCreated, LoopStopped
-from bydawn.core.loop import Check, Limits, Loop, Mode, Promise, Timeouts, differences
+from bydawn.core.loop import (
+    Check,
+    CommandCheck,
+    Limits,
+    Loop,
+    Mode,
+    PathCheck,
+    Promise,
+    TextCheck,
+    Timeouts,
+    differences,
+)
 from bydawn.core.ports import Command, Follower, Turn
 from bydawn.core.redact import Secrets, Unnamed, rewritten
 from bydawn.core.state import LoopState
@@ -101,7 +114,7 @@ def _refuse_unsafe(root: Path, workspace: Path) -> None:
         raise UserError(
             f"others can write to the state folder {root}",
             cause="they could forge what has happened and what you trust",
-            hint=f"chmod go-w {root}",
+            hint=f"chmod go-w {shlex.quote(str(root))}",
         )
     if root.exists() and os.getuid() not in (0, root.stat().st_uid):
         raise UserError(
@@ -202,11 +215,11 @@ def take_lock(folder: Path, name: str) -> lock.Lock:
 
 
 def refuse_inside_a_round() -> None:
-    """An agent may look and leave notes; it may not start, resume or repair loops."""
-    if os.environ.get(COOKIE):
+    """An agent may look and leave notes; it may not start, resume or repair loops, nor trust or set anything."""
+    if os.environ.get(COOKIE) or any(kernel.has_variable(pid, COOKIE) for pid in kernel.ancestors()):
         raise UserError(
             "this cannot be done from inside a round",
-            cause=f"{COOKIE} is set: an agent of a loop is asking",
+            cause=f"{COOKIE} is set, here or where this was called from: an agent of a loop is asking",
             hint="a person has to do it, in a terminal of their own",
         )
 
@@ -269,12 +282,30 @@ def _loop(wish: Wish, workspace: Path) -> Loop:
     return _without_secrets(loop, wish.secrets)
 
 
+def _check_without(check: Check, secrets: Secrets) -> Check:
+    match check:
+        case CommandCheck():
+            return CommandCheck(command=secrets.refer(check.command))
+        case TextCheck():
+            return TextCheck(path=secrets.refuse(check.path), text=secrets.refer(check.text))
+        case PathCheck():
+            return PathCheck(path=secrets.refuse(check.path))
+
+
 def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
     """The loop as it may be written down: where the value of a variable stands in it, a reference to that variable."""
+    refer, refuse = secrets.refer, secrets.refuse
+    # Where a secret can stand by name, and where it cannot stand at all.
+    kept: dict[str, Callable[[Any], Any]] = {
+        "prompt": refer,
+        "agent": refer,
+        "checks": lambda checks: tuple(_check_without(check, secrets) for check in checks),
+        **dict.fromkeys(("tasks", "progress", "opinions", "promise"), lambda value: rewritten(value, refuse)),
+    }
     changed = {}
-    for name in ("prompt", "agent", "tasks", "progress", "opinions", "checks", "promise"):
+    for name, change in kept.items():
         try:
-            changed[name] = rewritten(getattr(loop, name), secrets.refer)
+            changed[name] = change(getattr(loop, name))
         except Unnamed:
             raise UserError(
                 f"a secret stands in the {name}",

@@ -15,10 +15,12 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, Now
 from bydawn.core.redact import rewritten
 from bydawn.core.requests import Pause, Request, Stop, Tell, as_fact
+from bydawn.engine import COOKIE
 from bydawn.host.registry import Standing
 from bydawn.ledger import LoopLedger, load, read
 from bydawn.operations.settings import secrets
 from bydawn.operations.start import take_lock, user
+from bydawn.process import Processes
 from bydawn.rounds import Rounds
 
 _PATIENCE = 10.0  # seconds that a worker gets to take a request
@@ -106,7 +108,11 @@ def _record(standing: Standing, request: Request) -> Answer:
         if isinstance(request, Tell):
             ledger.append(as_fact(request))
         elif ledger.state.stopped is None or isinstance(request, Stop):
-            Rounds(standing.folder, hidden).mask(ledger.state.round)
+            # What a crash left behind: an agent that lives on, and secrets in the files of the round it was in.
+            Processes((), {}).sweep(f"{COOKIE}={standing.loop.uid}.")
+            rounds = Rounds(standing.folder, hidden)
+            for number in {ledger.state.round, rounds.last()} - {0}:
+                rounds.mask(number)
             _stand_still(standing, ledger, as_fact(request))
         ledger.sync()
         ledger.snapshot()

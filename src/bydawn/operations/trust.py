@@ -1,6 +1,7 @@
 """Ask before anything of a repository's own settings runs, and remember the answer."""
 
 import re
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import msgspec
 
 from bydawn import config
 from bydawn.core.errors import UserError
-from bydawn.core.layers import Settings
+from bydawn.core.layers import Given, Settings
+from bydawn.core.text import visible
 from bydawn.core.trust import Powers, Shown, difference, in_force, powers_of
 from bydawn.git import Git
 from bydawn.operations.settings import secrets
@@ -17,10 +19,11 @@ from bydawn.trust import Trust, Trusts
 
 # What git would run by a repository's own configuration. bydawn's calls switch it all off; an agent's do not.
 _RUNS = re.compile(
-    r"(?i)core\.(?:hookspath|fsmonitor|sshcommand|editor|pager|askpass|gitproxy)|filter\..*\.(?:clean|smudge|process)"
-    r"|diff\.(?:external|.*\.(?:command|textconv))|merge\..*\.driver|credential\..*helper|gpg\..*program|include.*\.path"
-    r"|alias\..*|sequence\.editor|uploadpack\.packobjectshook|remote\..*\.(?:uploadpack|receivepack)|submodule\..*\.update"
+    r"(?i)(?:alias|pager)\..*|include(?:if\..*)?\.path|(?:difftool|mergetool|browser|man)\..*\.path|submodule\..*\.update"
+    r"|.*\.(?:clean|smudge|process|textconv|external|driver|\w*helper|\w*program|\w*cmd|\w*command|\w*editor|pager|askpass"
+    r"|hookspath|fsmonitor|gitproxy|difffilter|vcs|uploadpack|receivepack|packobjectshook)"
 )
+_RUNS_IF = re.compile(r"(?i)remote\..*\.(?:push)?url|url\..*\.(?:push)?insteadof")  # of a transport that is a command
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,27 +37,26 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def rows(self) -> list[tuple[str, str, str]]:
         """Setting, value and place of everything that would run, steer or loosen something."""
-        hide = secrets().hide
         return [
-            (given.key, hide(line), given.where if number == 0 else "")
-            for given in (*self.powers.commands, *self.powers.loosened)
-            for number, line in enumerate([*given.shown.splitlines(), *given.text.splitlines()] or ["nothing"])
+            (given.key, line, given.where if number == 0 else "")
+            for given in sorted((*self.powers.commands, *self.powers.loosened), key=_size, reverse=True)
+            for number, line in enumerate(_lines(given) or ["nothing"])
         ]
 
     @property
     def changes(self) -> list[str]:
         """How that differs from what they agreed to."""
-        hide = secrets().hide
-        return [hide(line) for line in difference(self.before, shown(self.powers))] if self.before is not None else []
+        return [] if self.before is None else difference(self.before, shown(self.powers))
 
     def refusal(self) -> UserError:
         """For where nobody can be asked."""
         rows = self.changes or [f"{key} = {value}" for key, value, _ in self.rows]
+        folder = shlex.quote(str(self.folder))
         return UserError(
             f"{self.file} {'has changed since you trusted it' if self.changes else 'is not trusted'}",
             cause="\n       ".join(["it would run or steer something on this machine:", *rows]),
-            hint=f"look at it, then run `bydawn trust {self.folder}`\n"
-            f"       for once, where there is no terminal: `bydawn trust --once {self.powers.digest} {self.folder}`\n"
+            hint=f"look at it, then run `bydawn trust {folder}`\n"
+            f"       for once, where there is no terminal: `bydawn trust --once {self.powers.digest} {folder}`\n"
             "       or leave the project's settings out: --no-project",
         )
 
@@ -92,8 +94,20 @@ def _question(powers: Powers, folder: Path, trusts: Trusts) -> Question:
 
 def shown(powers: Powers) -> Shown:
     """Powers as they are kept, to show later what changed; what is secret in them is not."""
+    return {given.key: _lines(given) for given in powers.commands}
+
+
+def _size(given: Given) -> int:
+    """A long prompt must not push the commands out of sight, so what is short stands last."""
+    return 0 if isinstance(given.value, tuple) else f"{given.shown}\n{given.text}".count("\n")
+
+
+def _lines(given: Given) -> list[str]:
+    """A value as it is shown, each command on a line of its own; hidden before it is cut, as secrets may be longer."""
     hide = secrets().hide
-    return {key: [hide(line) for line in lines] for key, lines in powers.shown.items()}
+    if isinstance(given.value, tuple):
+        return [visible(hide(item)).replace("\n", "\\n") for item in given.value]
+    return visible(hide(f"{given.shown}\n{given.text}".rstrip("\n"))).split("\n")
 
 
 def agree(powers: Powers, folder: Path, trusts: Trusts, *, once: bool = False) -> None:
@@ -126,13 +140,18 @@ def agree_once(digest: str, settings: Settings, folder: Path, trusts: Trusts) ->
 
 def git_runs(folder: Path) -> list[str]:
     """Programs that git, called by an agent, would run by this repository's own configuration."""
-    found = Git(folder=folder, seconds=20).answer("config", "--local", "--null", "--list") or ""
-    rows = [tuple(row.split("\n", 1)) for row in found.split("\0") if "\n" in row]
-    hide = secrets().hide
-    runs = [hide(f"{key} = {value}") for key, value in rows if _RUNS.fullmatch(key) and value not in ("", "false")]
-    common = Git(folder=folder, seconds=20).answer("rev-parse", "--path-format=absolute", "--git-common-dir")
-    if common:
+    git, hide = Git(folder=folder, seconds=20), secrets().hide
+    listed = [git.answer("config", scope, "--null", "--list") or "" for scope in ("--local", "--worktree")]
+    rows = dict.fromkeys(tuple(row.split("\n", 1)) for each in listed for row in each.split("\0") if "\n" in row)
+    runs = [f"{key} = {value}" for key, value in rows if _is_run(key, value)]
+    if common := git.answer("rev-parse", "--path-format=absolute", "--git-common-dir"):
         place = Path(common.rstrip("\n")) / "hooks"
         names = sorted(path.name for path in place.glob("*") if path.suffix != ".sample") if place.is_dir() else []
         runs += [f"hook {name}" for name in names]
-    return runs
+    return [visible(hide(row)).replace("\n", "\\n") for row in runs]
+
+
+def _is_run(key: str, value: str) -> bool:
+    if _RUNS_IF.fullmatch(key):
+        return "ext::" in f"{key}{value}"
+    return bool(_RUNS.fullmatch(key)) and value not in ("", "false")
