@@ -325,6 +325,7 @@ CHANGES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "one less": ({"check": None}, [f"- check = {CHECK}"]),
     "another setting": ({"done_when": "READY"}, ["+ done_when = READY"]),
     "another prompt": ({"prompt": "do evil"}, ["- prompt = do it", "+ prompt = do evil"]),
+    "two commands in one": ({"check": f"{CHECK}\ntrue"}, [f"- check = {CHECK}", f"+ check = {CHECK}\\ntrue"]),
     "the same once more": ({"check": [CHECK, CHECK]}, [f"+ check = {CHECK}"]),
     "a file in the prompt's place": ({"prompt": "@README.md"}, ["+ prompt = # a throw-away repository"]),
 }
@@ -502,9 +503,10 @@ def test_an_agent_can_neither_trust_nor_write_settings(home: Home) -> None:
     assert not (home.root / "home/.config/bydawn/config.toml").exists()
 
 
-def test_an_agent_that_asks_in_its_round_is_refused(home: Home) -> None:
+@pytest.mark.parametrize("disguise", ["", "env -u BYDAWN_COOKIE", "env -i HOME=$HOME PATH=$PATH"])
+def test_an_agent_that_asks_in_its_round_is_refused(home: Home, disguise: str) -> None:
     project(home)
-    command = f"bydawn trust --once {hash_of(home)} > said 2>&1"
+    command = f"{disguise} bydawn trust --once {hash_of(home)} > said 2>&1"
     assert run(home, "do it", "-a", home.rounds([{"run": ["sh", "-c", command]}, DONE]), "-k", "true").code == 0
     assert "inside a round" in (home.repo / "said").read_text()
     assert listed(home) == []
