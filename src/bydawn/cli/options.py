@@ -17,10 +17,10 @@ def _state_dir(_: click.Context, __: click.Parameter, given: Path | None) -> Pat
     if given is None and (said := os.environ.get("BYDAWN_STATE_DIR")):
         return Path(said)
     if given is None and _has_user_file():
-        from bydawn.operations.settings import gather
+        from bydawn.config import read, user_file
 
-        said = gather(None).text("state_dir")
-        return Path(said) if said else None
+        mine = [each.value for each in read(user_file()).given if each.key == "state_dir"]
+        return Path(str(mine[0])) if mine else None
     return given
 
 

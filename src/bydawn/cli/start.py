@@ -70,7 +70,8 @@ def run(
 
         rehearsal(start.rehearse(planned))
         return 0
-    _be_trusted(gathered, workspace, flags["state_dir"])
+    if gathered.has_project:
+        _be_trusted(gathered, workspace, flags["state_dir"])
     return _work(tether, planned, once=once, plain=gathered.switch("plain"))
 
 

@@ -73,6 +73,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def switch(self, key: str) -> bool:
         return self[key].value is True
 
+    @property
+    def has_project(self) -> bool:
+        """Does the project's file say anything?"""
+        return any(given.layer is Layer.PROJECT for rows in self.given.values() for given in rows)
+
     def refuse_problems(self) -> None:
         """Nothing is run on settings that are not understood."""
         if self.problems:

@@ -4,10 +4,7 @@ Every search begins with a plain `find` of a few fixed bytes, which is thirty ti
 pattern runs only where its beginning was found.
 """
 
-import base64
-import json
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache
@@ -231,7 +228,10 @@ def _parts(text: str) -> Iterator[str]:
 
 def _dresses(value: str) -> Iterator[bytes]:
     """A value as it is, escaped for JSON (also twice), Python, an address, a form or a shell, as hex, in base64."""
-    from urllib.parse import quote, quote_plus  # whoever has no secrets needs none of it
+    import base64  # whoever has no secrets needs none of this
+    import json
+    import shlex
+    from urllib.parse import quote, quote_plus
 
     raw = value.encode(errors="surrogatepass")
     if len(raw) < SHORTEST:
