@@ -1,7 +1,9 @@
 """The only place where real effects meet the engine."""
 
 import os
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,7 +13,7 @@ from pathlib import Path
 from bydawn import __version__, agents, kernel
 from bydawn.checks import ShellChecks
 from bydawn.core.facts import AnyFact, LedgerRepaired, LoopStopped, Now, RoundStarted, RunStarted
-from bydawn.core.loop import Loop
+from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.ports import Event, Follower
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.requests import Pause, Request
@@ -51,9 +53,13 @@ def run_loop(
     processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
     files = Rounds(folder, secrets)
     cookie = {"BYDAWN_COOKIE": f"{loop.uid}.check"}
+    agent = agents.find(loop.agent)
+    # A short name: there will be sockets below it.
+    temporary = {"TMPDIR": tempfile.mkdtemp(prefix="by-")} if agent.abilities.litters else {}
     world = World(
         ledger=ledger,
-        agent=agents.find(loop.agent),
+        agent=agent,
+        agent_env=temporary,
         workspace=GitWorkspace(workspace, folder / "git"),
         checks=ShellChecks(processes, files, workspace, cookie, loop.timeouts.check, secrets.reveal),
         processes=processes,
@@ -63,6 +69,7 @@ def run_loop(
         full_match=full_match,
         hide=secrets.hide,
         reveal=secrets.reveal,
+        chance=lambda: os.urandom(1)[0] / 255,
         obstacles=lambda: _obstacle(workspace, folder, lock),
         followers=(StateFile(ledger), Link(workspace, loop.id, folder), *followers),
     )
@@ -75,8 +82,13 @@ def run_loop(
         version=__version__,
         tree="",
         rounds_allowed=rounds_allowed,
+        sandbox=loop.sandbox or (Sandbox.WORKSPACE if world.agent.abilities.sandboxes else ""),
     )
-    return Engine(loop, world, started).run()
+    try:
+        return Engine(loop, world, started).run()
+    finally:
+        if temporary:
+            shutil.rmtree(temporary["TMPDIR"], ignore_errors=True)
 
 
 def _obstacle(workspace: Path, folder: Path, lock: Lock) -> tuple[str, str] | None:

@@ -33,7 +33,7 @@ OTHER_VARIABLES = {
     "BYDAWN_GIT",
     "BYDAWN_LOOP",
     "BYDAWN_ROUND",
-    "BYDAWN_SESSION",
+    "BYDAWN_DEMO_SESSION",
     "BYDAWN_TEST_JOBS",
 }
 
@@ -135,7 +135,12 @@ def _understood(setting: Setting, found: object, layer: Layer, where: str) -> Gi
         hint = f"take it out; it can stand in your own file: `bydawn config set --user {key} …`"
         return Problem(where=where, what=f"{key} cannot be set by a {layer}", cause="it is yours alone", hint=hint)
     try:
-        return Given(key=key, value=setting.kind.from_file(found), layer=layer, where=where)
+        value = setting.kind.from_file(found)
+        if layer is Layer.PROJECT and value in setting.never_in_project:
+            hint = f"take it out; if you want it: {setting.flags[-1]} {value}"
+            cause = "no repository can choose that, trusted or not"
+            return Problem(where=where, what=f"{key} = {value} is for a person to say", cause=cause, hint=hint)
+        return Given(key=key, value=value, layer=layer, where=where)
     except ValueError as error:
         what = f"{key} must be {setting.kind.wanted}"
         return Problem(where=where, what=what, cause=str(error), hint=f"write {_example(setting)}")

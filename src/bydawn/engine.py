@@ -1,6 +1,7 @@
 """Read, decide, do, record. The engine performs one action at a time and contains no rule about whether."""
 
 import os
+import uuid
 import zlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -37,25 +38,24 @@ from bydawn.core.ports import (
     Command,
     Ended,
     Event,
-    Finished,
     Follower,
     Job,
     Ledger,
     Processes,
-    Reader,
     RoundFiles,
     Snapshot,
-    Turn,
     Workspace,
 )
 from bydawn.core.requests import as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
+from bydawn.core.turn import Listener, reset_of, turn_of, usage_of
 
 COOKIE = "BYDAWN_COOKIE"
 _SAID = 400  # characters of a reply that go into the ledger
 _NAME = 100  # … of the name of a process
 _STDERR = 4000  # bytes of an agent's last words on stderr that its reader gets to see
+_DENIALS = 10  # that a fact names
 _SLEPT = 5.0  # seconds of suspension worth a fact
 
 
@@ -64,6 +64,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
 
     ledger: Ledger
     agent: Agent
+    agent_env: dict[str, str] = {}
     workspace: Workspace
     checks: Checks
     processes: Processes
@@ -73,6 +74,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     full_match: Callable[[str, str], bool]
     hide: Callable[[str], str]  # what is secret in a text
     reveal: Callable[[str], str]  # what a setting only refers to
+    chance: Callable[[], float]  # from 0 to 1
     obstacles: Callable[[], tuple[str, str] | None]
     followers: Sequence[Follower] = ()
 
@@ -164,11 +166,16 @@ class Engine:
             return
         # Only what a person wrote is revealed; a task or a check's output that names a variable gets nothing.
         asked = msgspec.structs.replace(self.loop, prompt=self.world.reveal(self.loop.prompt))
-        text = prompt.compose(asked, self.state, action.round, os.urandom(8).hex())
+        chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if self.world.agent.abilities.chooses_session else ""
+        turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
+        resumed = turn.session is not None
+        text = prompt.compose(asked, self.state, action.round, os.urandom(8).hex(), resumed=resumed)
+        if self._too_long(text):
+            return
         stdin = self._write(action.round, "prompt.md", text)
         if stdin is None:
             return
-        command = self.world.agent.command(Turn(round=action.round, workspace=self.loop.workspace))
+        command = self.world.agent.command(turn)
         cookie = f"{self.loop.uid}.{action.round}.{os.urandom(4).hex()}"
         self._record(
             RoundStarted(
@@ -179,6 +186,7 @@ class Engine:
                 argv=command.argv,
                 decided=decided,
                 task=action.task,
+                session=turn.session or turn.new_session or None,
                 notes=tuple(note.note for note in self.state.notes),
             )
         )
@@ -187,19 +195,37 @@ class Engine:
             reason = "not started: the disk is full"
             self._settle(Settle(rule="interrupted-round", round=action.round, reason=reason), before)
             return
-        reader = self.world.agent.reader()
+        reader = self.world.agent.reader(turn)
+        listener = Listener(reader, self._tell)
         exit_ = self.world.processes.run(
-            self._job(action.round, command, stdin, cookie), self._listener(reader), reader.skipped, self._urgent
+            self._job(action.round, command, stdin, cookie),
+            listener.on_line,
+            reader.skipped,
+            lambda: self._urgent() or listener.hopeless,
         )
         self._mask(action.round, "prompt.md", "stdout", "stderr")  # before anything of it is cut to a shorter text
         ended = reader.end(exit_, self.world.files.tail(action.round, "stderr", _STDERR))
-        self._end_round(action.round, exit_, ended)
+        self._end_round(action.round, exit_, ended, listener.denied)
+
+    def _too_long(self, text: str) -> bool:
+        most = self.world.agent.abilities.prompt_length
+        if most is None or len(text) <= most:
+            return False
+        detail = f"the prompt has {len(text)} characters, and {self.world.agent.name} takes {most}"
+        self._record(Obstructed(kind="prompt", detail=detail))
+        return True
 
     def _job(self, round_: int, command: Command, stdin: str, cookie: str) -> Job:
         limits, folder = self.loop.timeouts, self.world.files.folder(round_)
         return Job(
             argv=tuple(self.world.reveal(word) for word in command.argv),
-            env={**command.env, COOKIE: cookie, "BYDAWN_LOOP": self.loop.id, "BYDAWN_ROUND": str(round_)},
+            env={
+                **self.world.agent_env,
+                **command.env,
+                COOKIE: cookie,
+                "BYDAWN_LOOP": self.loop.id,
+                "BYDAWN_ROUND": str(round_),
+            },
             stdin=stdin,
             stdout=f"{folder}/stdout",
             stderr=f"{folder}/stderr",
@@ -213,19 +239,7 @@ class Engine:
             ladder=self.world.agent.ladder,
         )
 
-    def _listener(self, reader: Reader) -> Callable[[bytes], bool]:
-        """Feeds lines to the reader and events to the followers; True when the agent has said its last word."""
-
-        def on_line(line: bytes) -> bool:
-            finished = False
-            for event in reader.read(line):
-                finished = finished or isinstance(event, Finished)
-                self._tell(event)
-            return finished
-
-        return on_line
-
-    def _end_round(self, round_: int, exit_: Exit, ended: Ended) -> None:
+    def _end_round(self, round_: int, exit_: Exit, ended: Ended, denied: list[str]) -> None:
         hide = self.world.hide
         reply = hide(plain(ended.reply))
         self._write(round_, "reply.md", reply)
@@ -250,9 +264,11 @@ class Engine:
                 changes=after.changes,
                 tasks=reading,
                 closed=closed,
-                usage=ended.usage,
+                usage=usage_of(ended, self.state.session),
+                session_usage=ended.usage if ended.usage_is_total else None,
+                denied=tuple(shorten(hide(plain(text)), _NAME) for text in dict.fromkeys(denied))[:_DENIALS],
                 leftovers=tuple(shorten(hide(plain(name)), _NAME) for name in exit_.leftovers),
-                wait_until=ended.wait_until,
+                wait_until=reset_of(ended, self.world.clock.now().at, self.world.chance()),
             )
         )
         if exit_.ending is Ending.DISK:

@@ -220,7 +220,9 @@ class _Child:
         now, ladder = time.monotonic(), self.job.ladder
         term = now + ladder.interrupt
         kill = term + ladder.terminate
-        self._ladder = [(now, signal.SIGINT), (term, signal.SIGTERM), (kill, signal.SIGKILL)]
+        # An agent without patience for INT gets none: Claude would write into its history that it was told to stop.
+        first = [(now, signal.SIGINT)] if ladder.interrupt else []
+        self._ladder = [*first, (term, signal.SIGTERM), (kill, signal.SIGKILL)]
         if ending is Ending.DISK:  # every further byte makes it worse
             self._ladder = [(now, signal.SIGKILL)]
 

@@ -162,7 +162,7 @@ def test_the_name_of_an_agent_finds_it_again_from_any_folder(spec: str, monkeypa
 @pytest.mark.parametrize(
     ("spec", "what", "hint"),
     [
-        ("codex", "there is no agent 'codex'", "known are"),
+        ("copilot", "there is no agent 'copilot'", "known are"),
         ("", "no agent is given", "choose one"),
         ("dmeo", "there is no agent 'dmeo'", "did you mean `demo`? known are"),
         ("cmnd:llm", "there is no agent 'cmnd:llm'", "did you mean `cmd`? known are"),

@@ -53,8 +53,10 @@ def given_by(values: dict[str, Any]) -> list[Given]:
 
 
 def test_a_setting_that_takes_any_text_needs_trust_in_a_repository() -> None:
-    """A new setting cannot be forgotten: whatever is not a number, a time or a switch has to be a command."""
-    assert [row.key for row in COMMANDS] == [row.key for row in IN_A_PROJECT if not row.kind.literal]
+    """A new setting cannot be forgotten: whatever is not a number, a time, a switch or a rung has to be a command."""
+    texts = [row for row in IN_A_PROJECT if not row.kind.literal and not row.ladder]
+    assert [row.key for row in texts if row not in COMMANDS] == []
+    assert all(row.tighter and row.never_in_project for row in IN_A_PROJECT if row.ladder)
 
 
 def test_a_number_that_could_loosen_says_which_way_is_safe() -> None:

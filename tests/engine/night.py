@@ -10,7 +10,7 @@ import msgspec
 from bydawn.core.facts import Fact, LoopStopped, RunStarted, Verdict
 from bydawn.core.loop import Check, CommandCheck, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
-from bydawn.core.ports import Command, Ended, Event, Job, Ladder, Message, Turn
+from bydawn.core.ports import Abilities, Command, Ended, Event, Job, Ladder, Message, Turn
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
 from bydawn.engine import Engine, World
@@ -58,7 +58,11 @@ class ScriptedAgent:
     def command(self, turn: Turn) -> Command:
         return Command(argv=("demo", str(turn.round)))
 
-    def reader(self) -> "PlayReader":
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(resumes=True)
+
+    def reader(self, turn: Turn | None = None) -> "PlayReader":  # noqa: ARG002
         play = next(self._plays)
         self.turns += 1
         self.playing = play if isinstance(play, Play) else Play(says=play)
@@ -181,6 +185,7 @@ class Night:
             full_match=lambda pattern, text: pattern == text,
             hide=str,
             reveal=str,
+            chance=lambda: 0.0,
             obstacles=lambda: self.obstacle,
             followers=(self.witness,),
         )

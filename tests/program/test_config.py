@@ -408,6 +408,8 @@ TIGHTER = [row for row in TABLE if row.tighter]
 
 def limits(row: Setting) -> tuple[str, str]:
     """A tight value of a setting and a loose one, as they stand in a file."""
+    if row.ladder:
+        return json.dumps(row.ladder[0]), json.dumps(row.ladder[1])
     if row.tighter == "more":
         tight = [typed(row, 1), typed(row, 2)]
         return json.dumps(tight), json.dumps(tight[1:])

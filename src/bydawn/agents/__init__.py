@@ -47,6 +47,39 @@ def _command(line: str | None, folder: Path) -> Agent:
     return CommandAgent(argv=tuple(argv))
 
 
+def _claude(options: str | None, folder: Path) -> Agent:
+    from bydawn.agents.claude import ClaudeAgent
+
+    _refuse_options("claude", options, folder)
+    return ClaudeAgent()
+
+
+def _codex(options: str | None, folder: Path) -> Agent:
+    from bydawn.agents.codex import CodexAgent
+
+    _refuse_options("codex", options, folder)
+    return CodexAgent()
+
+
+def _opencode(options: str | None, folder: Path) -> Agent:
+    from bydawn.agents.opencode import OpencodeAgent
+
+    _refuse_options("opencode", options, folder)
+    return OpencodeAgent()
+
+
+def _gemini(options: str | None, folder: Path) -> Agent:
+    from bydawn.agents.gemini import GeminiAgent
+
+    _refuse_options("gemini", options, folder)
+    return GeminiAgent()
+
+
+def _refuse_options(name: str, options: str | None, _: Path) -> None:
+    if options is not None:
+        raise UserError(f"`{name}:{options}` is not an agent", hint=f"write `{name}`; its own flags stand after `--`")
+
+
 def _unknown(spec: str, kind: str) -> UserError:
     import difflib
 
@@ -60,6 +93,10 @@ def _usages() -> str:
 
 
 _AGENTS: dict[str, tuple[str, Callable[[str | None, Path], Agent]]] = {
+    "claude": ("`claude`", _claude),
+    "codex": ("`codex`", _codex),
+    "opencode": ("`opencode`", _opencode),
+    "gemini": ("`gemini`", _gemini),
     "demo": ("`demo`, `demo:SCRIPT.json`", _demo),
     "cmd": ("`cmd:PROGRAM ARGS`", _command),
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import Command, Ended, Event, Ladder, Message, Turn
+from bydawn.core.ports import Abilities, Command, Ended, Event, Ladder, Message, Turn
 from bydawn.core.text import headline, plain
 
 REPLY_LENGTH = 1 << 20  # characters of the reply, its end: that is where the promise stands
@@ -29,6 +29,7 @@ class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     ladder: Ladder = Ladder()
     streams: bool = False
+    abilities: Abilities = Abilities()
 
     @property
     def name(self) -> str:
@@ -37,7 +38,7 @@ class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
     def command(self, turn: Turn) -> Command:  # noqa: ARG002 - a program learns all it needs from its prompt
         return Command(argv=self.argv)
 
-    def reader(self) -> "CommandReader":
+    def reader(self, turn: Turn | None = None) -> "CommandReader":  # noqa: ARG002
         return CommandReader()
 
     def missing(self) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ import msgspec
 
 from bydawn.core.facts import Usage
 from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import Activity, Command, Ended, Event, Finished, Ladder, Message, Turn
+from bydawn.core.ports import Abilities, Activity, Command, Ended, Event, Finished, Ladder, Message, Turn
 from bydawn.core.text import headline, plain
 from bydawn.git import program
 
@@ -24,6 +24,7 @@ class DemoAgent(msgspec.Struct, frozen=True, kw_only=True):
     script: str | None = None
     ladder: Ladder = Ladder()
     streams: bool = True
+    abilities: Abilities = Abilities(resumes=True)
 
     @property
     def name(self) -> str:
@@ -32,13 +33,13 @@ class DemoAgent(msgspec.Struct, frozen=True, kw_only=True):
     def command(self, turn: Turn) -> Command:
         """Isolated and without site-packages, the interpreter starts in a few milliseconds."""
         script = (self.script,) if self.script else ()
-        session = {"BYDAWN_SESSION": turn.session} if turn.session else {}
+        session = {"BYDAWN_DEMO_SESSION": turn.session} if turn.session else {}
         return Command(
             argv=(sys.executable, "-I", "-S", _PLAYER, *script),
             env={"BYDAWN_ROUND": str(turn.round), "BYDAWN_GIT": program(Path(turn.workspace)), **session},
         )
 
-    def reader(self) -> "DemoReader":
+    def reader(self, turn: Turn | None = None) -> "DemoReader":  # noqa: ARG002
         return DemoReader()
 
     def missing(self) -> tuple[str, str] | None:

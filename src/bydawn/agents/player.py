@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> None:
     prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
     try:
         steps = steps_of_script(arguments[0]) if arguments else steps_of_story(prompt)
-        emit("started", session=os.environ.get("BYDAWN_SESSION"))
+        emit("started", session=os.environ.get("BYDAWN_DEMO_SESSION"))
         for step in steps:
             play(step)
     except Malformed as error:

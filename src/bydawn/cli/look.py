@@ -52,6 +52,9 @@ def _show_loop(standing: Standing) -> None:
     render.field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     render.field("Where", loop.workspace)
     render.field("So far", f"{render.counts(standing)}, {duration(state.elapsed)} of work, {liveness(standing)}")
+    render.field("Agent", loop.agent + (f", {loop.sandbox.value} access" if loop.sandbox else ""))
+    if state.usage:
+        render.field("Used", render.used(state.usage))
     for condition in [] if standing.trouble else completion.missing(loop, state):
         render.field("Missing", completion.describe(condition, loop, state))
     for verdict in state.verdicts:
@@ -96,6 +99,10 @@ def _show_round(standing: Standing, each: look.Round) -> None:
         render.field("Files", f"+{changes.added} ~{changes.modified} -{changes.deleted}")
         for path in changes.paths:
             render.field("", path)
+        if row["usage"]:
+            render.field("Used", render.used(row["usage"]))
+        for text in row["denied"]:
+            render.field("Denied", text)
         render.field("Said", row["said"] or "nothing")
         if row["promise"] != "absent":
             render.field("Promise", row["promise"])

@@ -11,6 +11,7 @@ from bydawn.core.progress import duration
 from bydawn.core.text import plain
 
 if TYPE_CHECKING:
+    from bydawn.core.facts import Usage
     from bydawn.host.registry import Standing
     from bydawn.operations.start import Rehearsal
 
@@ -83,7 +84,19 @@ def counts(standing: "Standing") -> str:
     tasks = standing.state.tasks
     parts = [f"{tasks.done}/{tasks.open + tasks.done} tasks"] if tasks else []
     parts.append(f"{standing.state.round} round{'s' if standing.state.round != 1 else ''}")
+    if standing.loop.sandbox == "full":
+        parts.append("FULL ACCESS")
     return " · ".join(parts)
+
+
+def used(usage: "Usage | None") -> str:
+    """What was used, as far as agents say; what nobody says is `—`, never nought."""
+    if usage is None:
+        return "—"
+    tokens = [(usage.tokens_in, "in"), (usage.tokens_cached, "of it cached"), (usage.tokens_out, "out")]
+    parts = [f"{count:,} {word}" for count, word in tokens if count is not None]
+    cost = f"${usage.cost_usd:.2f}" if usage.cost_usd is not None else "cost —"
+    return f"{', '.join(parts) or 'tokens —'} · {cost}"
 
 
 def field(label: str, text: str, indent: int = 10) -> None:
@@ -165,6 +178,8 @@ def rehearsal(shown: "Rehearsal") -> None:
         + (f" · until {limits.until.astimezone():%Y-%m-%d %H:%M}" if limits.until else ""),
     )
     field("Times", f"round {duration(times.round)} · silence {duration(times.silence)} · check {duration(times.check)}")
+    if loop.sandbox or shown.sandbox:
+        field("Sandbox", loop.sandbox or shown.sandbox)
     field("Files", str(shown.plan.folder))
     field("Needs", " and ".join(loop.requires))
     click.echo("\n  Prompt of the next round\n")

@@ -42,6 +42,7 @@ TABLE: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "Set up",
         (
+            ("agents", "agents", "which agents are here, do they work"),
             ("config", "config", "settings, and where each came from"),
             ("trust", "trust", "agree to what a repository runs"),
             ("edit", "edit", "open tasks, notes or settings"),
@@ -54,8 +55,8 @@ MODULES = {name: module for _, rows in TABLE for name, module, _ in rows}
 EPILOG = """\b
 Examples
   bydawn demo
-  bydawn run "fix it" -a cmd:agent -k "make"
-  bydawn run -t TODO.md -a cmd:agent --for 8h
+  bydawn run "fix it" -k "make test"
+  bydawn run -t TODO.md -a claude --for 8h
 
 \b
 Exit codes

@@ -21,13 +21,25 @@ if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
 plain = click.option("--plain", is_flag=True, help="Flat lines, no colour, nothing redrawn.")
 
 
-@click.command()
+class WithRest(click.Command):
+    """Whatever stands after `--` is for the agent, even where a prompt is missing."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta["rest"] = tuple(args[place + 1 :])
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=WithRest)
 @click.argument("prompt", required=False, metavar="[PROMPT|-|@FILE]")
 @click.option("--name", help="The loop's name; default: the folder's.")
 @cd
 @click.option("--once", is_flag=True, help="One round only, then stand still.")
 @click.option("--new", is_flag=True, help="Start another loop even if one here is unfinished.")
 @click.option("--dry-run", is_flag=True, help="Show command, prompt, checks and limits; run nothing.")
+@click.option("--dangerously-full-access", is_flag=True, help="The same as --sandbox full: no sandbox at all.")
 @click.option("--no-project", is_flag=True, help="Leave out the settings of the folder's bydawn.toml.")
 @setting_options
 @click.pass_obj
@@ -40,6 +52,7 @@ def run(
     once: bool,
     new: bool,
     dry_run: bool,
+    dangerously_full_access: bool,
     no_project: bool,
     **flags: Any,
 ) -> int:
@@ -50,8 +63,8 @@ def run(
 
     \b
     Examples
-      bydawn run "fix the tests" -a "cmd:my-agent --print" -k "pytest -q"
-      bydawn run -t TODO.md -a cmd:./agent.sh -k "make test" --until 07:00
+      bydawn run "fix the tests" -k "pytest -q"
+      bydawn run -t TODO.md -a claude -k "make test" --until 07:00
       bydawn run - -a cmd:./agent.sh < goal.md
     """
     import msgspec
@@ -60,7 +73,10 @@ def run(
     from bydawn.operations import settings, start
 
     workspace = start.checked_workspace(cd)
-    flags["prompt"] = _prompt(prompt)
+    rest = click.get_current_context().meta.get("rest", ())
+    flags |= {"prompt": _prompt(prompt), "agent_args": (*flags["agent_args"], *rest)}
+    if dangerously_full_access:
+        flags["sandbox"] = "full"
     gathered = settings.gather(None if no_project else workspace, given_by_flags(flags))
     gathered.refuse_problems()
     planned = start.plan(settings.wish(gathered, workspace, name=name, new=new))
@@ -72,6 +88,7 @@ def run(
         return 0
     if gathered.has_project:
         _be_trusted(gathered, workspace, flags["state_dir"])
+    _warn_if_unbounded(planned)
     return _work(tether, planned, once=once, plain=gathered.switch("plain"))
 
 
@@ -105,6 +122,7 @@ def resume(
     gathered.refuse_problems()
     planned = plan_resume(Registry(state_dir).find(loop, cd.resolve()), settings.secrets_of(gathered))
     plain = plain or gathered.switch("plain")
+    _warn_if_unbounded(planned)
     return _work(tether, planned, once=once, plain=plain, raising=lambda current: _raised(current, limits))
 
 
@@ -149,6 +167,14 @@ def _work(
         return EXIT_CODES[stopped.end]
     finally:
         terminal.close()
+
+
+def _warn_if_unbounded(planned: "Plan") -> None:
+    """A banner, each time: nobody should have to remember what they allowed."""
+    if planned.loop.sandbox == "full":
+        click.echo(f"{'!' * 64}", err=True)
+        click.echo(f"!! FULL ACCESS: {planned.loop.agent} runs without any sandbox, as you.", err=True)
+        click.echo(f"{'!' * 64}", err=True)
 
 
 def _prompt(given: str | None) -> str | None:

@@ -25,7 +25,7 @@ from bydawn.core.facts import (
     WaitStarted,
 )
 from bydawn.core.loop import CommandCheck, Loop
-from bydawn.core.ports import Activity, Event, Message
+from bydawn.core.ports import Activity, Denied, Event, LimitNotice, Message, Retry
 from bydawn.core.progress import duration, time_left
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
@@ -43,6 +43,7 @@ class Terminal:
         self._rows = RoundRows(self._layout)
         self._state: LoopState | None = None
         self._doing = ""
+        self._told: set[str] = set()  # notices, each of which is worth one line
         self._round_began = 0.0
         self._screen = Screen(self._block, plain=plain)
 
@@ -87,8 +88,14 @@ class Terminal:
                 pass
 
     def heard(self, event: Event) -> None:
-        if isinstance(event, Activity | Message):
+        if isinstance(event, Activity | Message | Retry):
             self._doing = event.text  # made fit to be shown only when it is: floods come by here
+        elif isinstance(event, LimitNotice | Denied) and event.text not in self._told:
+            self._told.add(event.text)
+            mark = "!" if isinstance(event, Denied) else "◷"
+            self._screen.line(
+                f"         {mark} {shorten(self._plan.secrets.hide(plain(event.text)), self._layout.width)}"
+            )
 
     def close(self) -> None:
         self._screen.close()
@@ -111,6 +118,10 @@ class Terminal:
             _shown(check.name) if isinstance(check, CommandCheck) else check.name for check in loop.checks
         )
         rows = [("Loop", loop.id), ("Agent", loop.agent), ("Tasks", todo), ("Check", checks or "none")]
+        if loop.sandbox:
+            rows.append(
+                ("May", {"read-only": "only read", "full": "do EVERYTHING: no sandbox"}.get(loop.sandbox, "edit here"))
+            )
         rows += [("Limit", _limits(loop, self._state or LoopState())), ("Stop", "Ctrl-C after this round, twice: now")]
         for label, text in rows:
             say(f"  {label:<6} {shorten(text, self._layout.width - 10)}")

@@ -7,7 +7,7 @@ import msgspec
 
 from bydawn.core import breakers, completion
 from bydawn.core.facts import Changes, Decided, End, LoopStopped, Now, RoundEnded
-from bydawn.core.loop import Loop
+from bydawn.core.loop import Loop, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import duration
 from bydawn.core.state import LoopState
@@ -47,6 +47,7 @@ class Settle(_Action, frozen=True, kw_only=True):
 class StartRound(_Action, frozen=True, kw_only=True):
     round: int
     task: str | None = None
+    session: str | None = None  # to go on with
 
 
 class RunChecks(_Action, frozen=True, kw_only=True):
@@ -114,7 +115,7 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
         return _finished(loop, state)
     if state.stop or state.pause:
         return _asked(state)
-    return _stuck(loop, state, now) or _wait(loop, state, now) or _next_round(state)
+    return _stuck(loop, state, now) or _wait(loop, state, now) or _next_round(loop, state)
 
 
 def _asked(state: LoopState) -> Action:
@@ -208,6 +209,15 @@ def back_off(loop: Loop, state: LoopState, outcome: Outcome) -> float:
     return min(first * 2.0 ** min(times - 1, 20), longest) * (0.75 + jitter / 2)
 
 
-def _next_round(state: LoopState) -> Action:
+def _next_round(loop: Loop, state: LoopState) -> Action:
     task = state.tasks.next if state.tasks else None
-    return StartRound(rule="next-round", round=state.round + 1, task=task)
+    return StartRound(rule="next-round", round=state.round + 1, task=task, session=_session(loop, state, task))
+
+
+def _session(loop: Loop, state: LoopState, task: str | None) -> str | None:
+    """The conversation to go on with; always by its own id, never "the last one"."""
+    session = state.session
+    if session is None or session.agent != loop.agent or session.rounds >= loop.session_rounds > 0:
+        return None
+    wanted = {Sessions.FRESH: False, Sessions.RESUME: True, Sessions.PER_TASK: session.task == task}
+    return session.id if wanted[loop.sessions] else None

@@ -1,7 +1,9 @@
 """What a ledger can say. A fact is frozen, says one thing, and is never changed or removed."""
 
+from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -95,6 +97,25 @@ class Usage(Value, frozen=True, kw_only=True):
     tokens_out: int | None = None
     cost_usd: float | None = None
 
+    def plus(self, other: "Usage | None") -> "Usage":
+        """Both together; what one of them does not know, the other says."""
+        return self._with(other, lambda mine, theirs: mine + theirs)
+
+    def minus(self, other: "Usage | None") -> "Usage":
+        """What has come since; never less than nothing."""
+        return self._with(other, lambda mine, theirs: max(0, mine - theirs))
+
+    def _with(self, other: "Usage | None", both: Callable[[Any, Any], Any]) -> "Usage":
+        if other is None:
+            return self
+        fields = {}
+        for name in self.__struct_fields__:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            fields[name] = both(mine, theirs) if mine is not None and theirs is not None else mine
+            if mine is None and theirs is not None:
+                fields[name] = both(0, theirs)
+        return Usage(**fields)
+
 
 class Verdict(Value, frozen=True, kw_only=True):
     """What one check said."""
@@ -136,6 +157,7 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     tasks: TaskReading | None = None
     rounds_allowed: int | None = None  # of this run (`--once`)
     elapsed: float = 0.0
+    sandbox: str = ""  # what the agent may do to this machine, if it is held to anything
 
 
 class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):
@@ -183,7 +205,9 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     changes: Changes = Changes()
     tasks: TaskReading | None = None
     closed: tuple[str, ...] = ()
-    usage: Usage | None = None
+    usage: Usage | None = None  # of this round
+    session_usage: Usage | None = None  # of the whole session, where the agent counts on from turn to turn
+    denied: tuple[str, ...] = ()  # what the agent was not allowed to do
     leftovers: tuple[str, ...] = ()
     wait_until: Moment | None = None  # a limited agent's reset
 

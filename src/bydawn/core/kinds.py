@@ -179,16 +179,17 @@ def pair(text: str) -> str:
     return text
 
 
-def choice(*options: str) -> Kind:
-    """One of a few words."""
+def choice(*options: str, **aliases: str) -> Kind:
+    """One of a few words; an alias (`_` for `-`) is read as the word that it stands for."""
+    also = {alias.replace("_", "-"): word for alias, word in aliases.items()}
 
     def read(text: str) -> str:
-        if text not in options:
+        if text not in (*options, *also):
             raise ValueError(f"{text!r} is not one of {', '.join(options)}")
-        return text
+        return also.get(text, text)
 
     wanted = f"one of {', '.join(options)}"
-    return Kind(wanted=wanted, example=options[0], read=read, schema=(("enum", options),))
+    return Kind(wanted=wanted, example=options[0], read=read, schema=(("enum", (*options, *also)),))
 
 
 def yes_or_no(value: bool) -> str:

@@ -32,6 +32,22 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
         return f"<promise>{self.text}</promise>" if self.mode is Mode.TAG else self.text
 
 
+class Sandbox(StrEnum):
+    """What an agent may do to this machine, from little to everything."""
+
+    READ_ONLY = "read-only"
+    WORKSPACE = "workspace"
+    FULL = "full"
+
+
+class Sessions(StrEnum):
+    """Does a round go on with the conversation of the one before?"""
+
+    FRESH = "fresh"
+    RESUME = "resume"
+    PER_TASK = "per-task"
+
+
 class CommandCheck(msgspec.Struct, frozen=True, kw_only=True, tag="command"):
     """A shell command that must exit with 0."""
 
@@ -97,6 +113,14 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     prompt: str
     agent: str
+    sandbox: Sandbox | None = None  # None: `workspace` where an agent knows what that is
+    model: str | None = None
+    profile: str | None = None
+    effort: str | None = None
+    agent_args: tuple[str, ...] = ()
+    agent_commits: bool = False
+    sessions: Sessions = Sessions.FRESH
+    session_rounds: int = 20  # then a session is left for a fresh one, before it chokes on its own history
     tasks: str | None = None
     progress: str | None = None
     opinions: str | None = None

@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from bydawn.core.facts import AnyFact, Changes, Now, Record, Usage, Verdict
-from bydawn.core.loop import Check, Loop
+from bydawn.core.loop import Check, Loop, Sandbox
 from bydawn.core.outcome import Exit, Outcome
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
@@ -18,7 +18,15 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
     round: int
     workspace: str
-    session: str | None = None
+    session: str | None = None  # the session to go on with
+    new_session: str = ""  # the id that a fresh session is to have, for agents that can be told
+    sandbox: Sandbox = Sandbox.WORKSPACE
+    model: str | None = None
+    profile: str | None = None
+    effort: str | None = None
+    arguments: tuple[str, ...] = ()  # as they are, for the agent itself
+    commits: bool = False  # may it write to the repository's .git?
+    is_root: bool = False
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,11 +48,42 @@ class Activity(msgspec.Struct, frozen=True):
     text: str
 
 
+class Retry(msgspec.Struct, frozen=True):
+    """The agent has trouble with its provider and tries again by itself."""
+
+    text: str
+
+
+class Denied(msgspec.Struct, frozen=True):
+    """The agent was not allowed to do something."""
+
+    text: str
+
+
+class LimitNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """The provider says how much of a limit is used up."""
+
+    text: str
+    until: datetime | None = None
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What this turn has used so far."""
+
+    usage: Usage
+
+
+class Hopeless(msgspec.Struct, frozen=True):
+    """It goes on trying what cannot work: stop it. The reader knows the outcome."""
+
+    text: str
+
+
 class Finished(msgspec.Struct, frozen=True):
     """The agent's terminal event: it has nothing more to say and ought to exit."""
 
 
-Event = Message | Activity | Finished
+Event = Message | Activity | Retry | Denied | LimitNotice | Spent | Hopeless | Finished
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +94,9 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     session: str | None = None
     usage: Usage | None = None
+    usage_is_total: bool = False  # of the whole session, not of this turn
     wait_until: datetime | None = None
+    reset: str = ""  # the moment of a reset in the agent's own words, where it has no better ones
 
     def __post_init__(self) -> None:
         # A moment without a zone could be compared with nothing, at every start from then on.
@@ -76,10 +117,21 @@ class Reader(Protocol):
 
 
 class Ladder(msgspec.Struct, frozen=True, kw_only=True):
-    """How a child is stopped: seconds it gets after INT, then after TERM; then KILL."""
+    """How a child is stopped: seconds it gets after INT (0: it gets none), then after TERM; then KILL."""
 
     interrupt: float = 5.0
     terminate: float = 5.0
+
+
+class Abilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be asked of an agent; what it does not know is refused, not ignored."""
+
+    sandboxes: frozenset[Sandbox] = frozenset()  # the levels that it really holds itself to
+    options: frozenset[str] = frozenset()  # of model, profile, effort, agent_args, agent_commits
+    resumes: bool = False  # can it go on with a session?
+    chooses_session: bool = False  # can a session's id be given to it beforehand?
+    prompt_length: int | None = None  # characters that it takes at most
+    litters: bool = False  # does it leave things in the temporary folder? then it gets one of its own
 
 
 class Agent(Protocol):
@@ -95,9 +147,13 @@ class Agent(Protocol):
     def streams(self) -> bool:
         """Does it speak while it works? If not, the first-byte limit would be unfair."""
 
+    @property
+    def abilities(self) -> Abilities: ...
+
     def command(self, turn: Turn) -> Command: ...
 
-    def reader(self) -> Reader: ...
+    def reader(self, turn: Turn | None = None) -> Reader:
+        """For one turn; without one (`logs`) nothing is verified."""
 
     def missing(self) -> tuple[str, str] | None:
         """Cause and hint if this agent cannot be started on this machine."""

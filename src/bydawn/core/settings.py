@@ -9,7 +9,7 @@ import msgspec
 
 from bydawn.core import kinds
 from bydawn.core.kinds import Kind, Value
-from bydawn.core.loop import DEFAULT_ROUNDS, Mode, Timeouts
+from bydawn.core.loop import DEFAULT_ROUNDS, Mode, Sandbox, Sessions, Timeouts
 
 
 class Layer(StrEnum):
@@ -39,6 +39,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     layers: frozenset[Layer] = ANYWHERE
     commands: bool = False  # it runs or steers something: in a repository it is inert until trusted
     tighter: str = ""  # "less" or "more" of it is safer: a repository may only go that way from what the user set
+    ladder: tuple[str, ...] = ()  # its words, from the safest on
+    never_in_project: tuple[str, ...] = ()  # values that only a person's own act can choose
     secret: bool = False  # shown to nobody, and not in an agent's environment
 
     @property
@@ -56,14 +58,16 @@ def looser(setting: Setting, value: Value | None, than: Value | None, now: datet
     """Is a value less safe than another? A limit of 0, or none, is the least safe."""
     if setting.tighter == "more":
         return not set(_items(than)) <= set(_items(value))
-    return setting.tighter == "less" and _amount(value, now) > _amount(than, now)
+    return setting.tighter == "less" and _amount(setting, value, now) > _amount(setting, than, now)
 
 
 def _items(value: Value | None) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else ()
 
 
-def _amount(value: Value | None, now: datetime) -> float:
+def _amount(setting: Setting, value: Value | None, now: datetime) -> float:
+    if value in setting.ladder:
+        return setting.ladder.index(str(value))
     if isinstance(value, str):
         found = kinds.next_moment(value, now)
         return found.timestamp() if found else inf
@@ -78,7 +82,9 @@ def _setting(key: str, kind: Kind, what: str, *short: str, layers: frozenset[Lay
 _TIMES = Timeouts()
 
 TABLE: tuple[Setting, ...] = (
-    _setting("agent", kinds.TEXT, "The agent: demo, or cmd:PROGRAM ARGS.", "-a", metavar="NAME", commands=True),
+    _setting(
+        "agent", kinds.TEXT, "The agent: codex, claude, …, or cmd:PROGRAM ARGS.", "-a", metavar="NAME", commands=True
+    ),
     _setting(
         "check",
         kinds.TEXTS,
@@ -89,6 +95,41 @@ TABLE: tuple[Setting, ...] = (
         tighter="more",
     ),
     _setting("tasks", kinds.TEXT, "A Markdown file with `- [ ]` boxes.", "-t", metavar="FILE", commands=True),
+    _setting(
+        "sandbox",
+        kinds.choice(*Sandbox, workspace_write="workspace", danger_full_access="full"),
+        "What the agent may do: read-only, workspace, full; workspace unless you say so.",
+        "-s",
+        metavar="LEVEL",
+        tighter="less",
+        ladder=tuple(Sandbox),
+        never_in_project=("full",),
+    ),
+    _setting("model", kinds.TEXT, "The agent's model.", "-m", metavar="NAME", commands=True),
+    _setting("profile", kinds.TEXT, "The agent's own profile (Codex).", "-p", metavar="NAME", commands=True),
+    _setting("effort", kinds.TEXT, "How hard the agent's model thinks.", metavar="LEVEL", commands=True),
+    _setting(
+        "agent_args",
+        kinds.TEXTS,
+        "An argument for the agent itself; or all of them after `--`.",
+        metavar="ARG",
+        commands=True,
+    ),
+    _setting("agent_commits", kinds.SWITCH, "Let a sandboxed agent write to .git.", default=False, commands=True),
+    _setting(
+        "session",
+        kinds.choice(*Sessions),
+        "Begin each round afresh, or go on with the conversation; fresh unless you say so.",
+        metavar="fresh|resume|per-task",
+        commands=True,
+    ),
+    _setting(
+        "session_rounds",
+        kinds.COUNT,
+        "Rounds of one conversation, then a fresh one; 0 = any.",
+        default=20,
+        tighter="less",
+    ),
     _setting("prompt", kinds.TEXT, "What to do, or @FILE.", flags=("PROMPT",), commands=True),
     _setting("progress", kinds.TEXT, "A file for the agent's notes between rounds.", metavar="FILE", commands=True),
     _setting("opinions", kinds.TEXT, "A file with your rules for the agent.", metavar="FILE", commands=True),

@@ -26,6 +26,7 @@ from bydawn.core.facts import (
     StopRequested,
     TaskReading,
     TasksRead,
+    Usage,
     Verdict,
     WaitStarted,
 )
@@ -44,7 +45,18 @@ class OpenRound(msgspec.Struct, frozen=True, kw_only=True):
     cookie: str
     agent: str
     task: str | None
+    session: str | None = None
     notes: tuple[NoteAdded, ...] = ()
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """The agent's conversation that the next round may go on with."""
+
+    id: str
+    agent: str
+    rounds: int = 1
+    task: str | None = None
+    usage: Usage | None = None  # of all of it, where the agent counts on from turn to turn
 
 
 class LastRound(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +85,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     rounds_this_run: int = 0
     rounds_allowed: int | None = None
     ok_rounds: int = 0
+    session: Session | None = None
+    usage: Usage | None = None  # of all rounds, as far as agents say
     open_round: OpenRound | None = None
     last: LastRound | None = None
     tree: str = ""
@@ -198,6 +212,7 @@ def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopSt
             cookie=fact.cookie,
             agent=fact.agent,
             task=fact.task,
+            session=fact.session,
             notes=tuple(note for note in state.notes if note.note in consumed),
         ),
         tree=fact.tree,
@@ -229,6 +244,8 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         rounds=state.rounds + policy.counts,
         rounds_this_run=state.rounds_this_run + policy.counts,
         ok_rounds=state.ok_rounds + (fact.outcome is Outcome.OK),
+        session=_session(state, fact),
+        usage=fact.usage.plus(state.usage) if fact.usage else state.usage,
         tree=fact.tree,
         trees=_seen(state.trees, fact.tree),
         tasks=fact.tasks or state.tasks,
@@ -242,6 +259,23 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         ),
         elapsed=fact.elapsed,
         recent_seconds=(*state.recent_seconds, fact.seconds)[-RECENT:] if policy.counts else state.recent_seconds,
+    )
+
+
+def _session(state: LoopState, fact: RoundEnded) -> Session | None:
+    """The conversation that could be gone on with. One that is full or lost is not, and after a crash the id that
+    was chosen beforehand still names it."""
+    opened = state.open_round
+    name = fact.session or (opened.session if opened else None)
+    if name is None or opened is None or fact.outcome in (Outcome.CONTEXT_FULL, Outcome.SESSION_LOST):
+        return None
+    before = state.session if state.session and state.session.id == name else None
+    return Session(
+        id=name,
+        agent=opened.agent,
+        rounds=before.rounds + 1 if before else 1,
+        task=opened.task,
+        usage=fact.session_usage or (before.usage if before else None),
     )
 
 

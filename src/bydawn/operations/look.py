@@ -32,6 +32,8 @@ def summary(standing: Standing) -> dict[str, Any]:
         "rounds_limit": limits_of(loop, state).rounds or None,
         "tasks": {"open": tasks.open, "done": tasks.done} if tasks else None,
         "agent": loop.agent,
+        "sandbox": loop.sandbox,
+        "usage": state.usage,
         "alive": standing.alive,
         "last_output_age_s": last_output_age(standing),
         "updated_at": state.updated_at,
@@ -126,6 +128,8 @@ def as_row(each: Round) -> dict[str, Any]:
             "said": ended.said,
             "seconds": ended.seconds,
             "usage": ended.usage,
+            "session": ended.session,
+            "denied": ended.denied,
             "leftovers": ended.leftovers,
         }
     if each.checks and isinstance(each.checks.fact, ChecksEnded):

@@ -11,7 +11,17 @@ from bydawn import config
 from bydawn.core import kinds
 from bydawn.core.errors import UserError
 from bydawn.core.layers import Given, Problem, Reading, Settings, near, settle
-from bydawn.core.loop import CommandCheck, Limits, Mode, PathCheck, Promise, TextCheck, Timeouts
+from bydawn.core.loop import (
+    CommandCheck,
+    Limits,
+    Mode,
+    PathCheck,
+    Promise,
+    Sandbox,
+    Sessions,
+    TextCheck,
+    Timeouts,
+)
 from bydawn.core.redact import Secrets
 from bydawn.core.settings import BY_KEY, Layer, Setting
 from bydawn.files import read_text
@@ -76,6 +86,14 @@ def wish(settings: Settings, workspace: Path, *, name: str | None = None, new: b
         agent=settings.text("agent") or "",
         # A path that was typed means the folder of whoever typed it, one in a file the folder of that project.
         agent_from=workspace if settings["agent"].layer is Layer.PROJECT else Path.cwd(),
+        sandbox=Sandbox(sandbox) if (sandbox := settings.text("sandbox")) else None,
+        model=settings.text("model"),
+        profile=settings.text("profile"),
+        effort=settings.text("effort"),
+        agent_args=settings.texts("agent_args"),
+        agent_commits=settings.switch("agent_commits"),
+        sessions=Sessions(settings.text("session") or "fresh"),
+        session_rounds=int(settings.number("session_rounds")),
         tasks=settings.text("tasks"),
         progress=settings.text("progress"),
         opinions=settings.text("opinions"),

@@ -24,20 +24,26 @@ from bydawn.core.loop import (
     Mode,
     PathCheck,
     Promise,
+    Sandbox,
+    Sessions,
     TextCheck,
     Timeouts,
     differences,
 )
-from bydawn.core.ports import Command, Follower, Turn
+from bydawn.core.ports import Agent, Command, Follower
 from bydawn.core.redact import Secrets, Unnamed, rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
+from bydawn.core.turn import turn_of
 from bydawn.disk import make_private, others_can_write, sync_folder, write_durable
 from bydawn.engine import COOKIE
 from bydawn.files import read_text
 from bydawn.guardian import Tether
 from bydawn.host.registry import Registry, Standing, checked_name, free_name, new_uid, slug
 from bydawn.ledger import LoopLedger, records
+from bydawn.operations.agents import first_that_works
+
+OPTIONS = ("model", "profile", "effort", "agent_args", "agent_commits")
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +53,14 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     agent: str
     agent_from: Path | None = None  # the folder that a relative path in `agent` starts from
+    sandbox: Sandbox | None = None
+    model: str | None = None
+    profile: str | None = None
+    effort: str | None = None
+    agent_args: tuple[str, ...] = ()
+    agent_commits: bool = False
+    sessions: Sessions = Sessions.FRESH
+    session_rounds: int = 20
     tasks: str | None = None
     progress: str | None = None
     opinions: str | None = None
@@ -80,6 +94,7 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     command: Command
     prompt: str
+    sandbox: str  # what the agent is held to; empty where that is up to itself
 
 
 def plan(wish: Wish) -> Plan:
@@ -93,7 +108,7 @@ def plan(wish: Wish) -> Plan:
     if standing := _meant(wish, loop, there):
         return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=wish.secrets)
     name = free_name(loop.id, [each.loop.id for each in there])
-    warnings = _doubtful_tasks(workspace, loop.tasks) if loop.tasks else ()
+    warnings = (*_doubtful_tasks(workspace, loop.tasks), *_about_sandbox(loop))
     return Plan(
         loop=msgspec.structs.replace(loop, id=name),
         folder=registry.home(workspace) / name,
@@ -147,9 +162,10 @@ def rehearse(planned: Plan) -> Rehearsal:
         text = read_text(Path(planned.loop.workspace), planned.loop.tasks) or ""
         state = msgspec.structs.replace(state, tasks=tasks.read(text).reading)
     agent = agents.find(planned.loop.agent)
-    turn = Turn(round=state.round + 1, workspace=planned.loop.workspace)
+    turn = turn_of(planned.loop, state.round + 1, None, "", is_root=os.getuid() == 0)
     return Rehearsal(
         plan=planned,
+        sandbox=turn.sandbox.value if agent.abilities.sandboxes else "",
         command=rewritten(agent.command(turn), planned.secrets.hide),
         prompt=planned.secrets.hide(prompt.compose(planned.loop, state, state.round + 1, "0" * 16)),
     )
@@ -257,7 +273,8 @@ def _loop(wish: Wish, workspace: Path) -> Loop:
             cause="the prompt is empty and no task file is given",
             hint='say what to do, for example "fix the failing tests", or give a checklist with -t TODO.md',
         )
-    agent = _checked_agent(wish.agent, wish.agent_from)
+    agent = _checked_agent(wish.agent or first_that_works(), wish.agent_from)
+    _refuse_what_it_does_not_know(agents.find(agent), wish)
     if wish.tasks:
         _checked_tasks(workspace, wish.tasks)
     _checked_documents(workspace, wish)
@@ -271,6 +288,14 @@ def _loop(wish: Wish, workspace: Path) -> Loop:
         created_at=datetime.now(UTC),
         prompt=wish.prompt,
         agent=agent,
+        sandbox=wish.sandbox,
+        model=wish.model,
+        profile=wish.profile,
+        effort=wish.effort,
+        agent_args=wish.agent_args,
+        agent_commits=wish.agent_commits,
+        sessions=wish.sessions,
+        session_rounds=wish.session_rounds,
         tasks=wish.tasks,
         progress=wish.progress,
         opinions=wish.opinions,
@@ -335,6 +360,27 @@ def _checked_agent(spec: str, folder: Path | None = None) -> str:
     return agent.name
 
 
+def _refuse_what_it_does_not_know(agent: Agent, wish: Wish) -> None:
+    """A flag that an agent cannot obey is an error: somebody relies on it."""
+    can = agent.abilities
+    unknown = [name for name in OPTIONS if getattr(wish, name) and name not in can.options]
+    if wish.sessions is not Sessions.FRESH and not can.resumes:
+        unknown.append("session")
+    if unknown:
+        flag = f"--{unknown[0].replace('_', '-')}" if unknown[0] != "agent_args" else "arguments after `--`"
+        raise UserError(
+            f"the agent {agent.name} knows no {flag}", hint="leave it away, or choose another agent with -a"
+        )
+    level = wish.sandbox or (Sandbox.WORKSPACE if can.sandboxes else None)
+    if level and level not in can.sandboxes:
+        known = ", ".join(sorted(can.sandboxes)) or "none: what it may do is up to its own command"
+        raise UserError(
+            f"the agent {agent.name} cannot be held to the sandbox {level.value}",
+            cause=f"levels that it knows: {known}",
+            hint=f"-s {max(can.sandboxes, key=list(Sandbox).index).value}" if can.sandboxes else "leave -s away",
+        )
+
+
 def _checked_pattern(pattern: str) -> None:
     try:
         re.compile(pattern)
@@ -368,8 +414,16 @@ def _checked_documents(workspace: Path, wish: Wish) -> None:
         )
 
 
-def _doubtful_tasks(workspace: Path, path: str) -> tuple[str, ...]:
+def _about_sandbox(loop: Loop) -> tuple[str, ...]:
+    if loop.sandbox is Sandbox.READ_ONLY:
+        return ("the agent cannot edit anything here (--sandbox read-only)",)
+    return ()
+
+
+def _doubtful_tasks(workspace: Path, path: str | None) -> tuple[str, ...]:
     """Lines that a person may take for a task and Markdown does not."""
+    if path is None:
+        return ()
     return tuple(f"{path}, {warning}" for warning in tasks.read(read_text(workspace, path) or "").warnings)
 
 

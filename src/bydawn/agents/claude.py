@@ -1,0 +1,402 @@
+"""Claude Code: `claude -p --output-format stream-json`, a prompt on stdin, one JSON event per line."""
+
+import shutil
+import signal
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+import msgspec
+
+from bydawn.core.facts import Usage
+from bydawn.core.loop import Sandbox
+from bydawn.core.outcome import Exit, Outcome, imposed
+from bydawn.core.ports import (
+    Abilities,
+    Activity,
+    Command,
+    Denied,
+    Ended,
+    Event,
+    Finished,
+    Hopeless,
+    Ladder,
+    LimitNotice,
+    Message,
+    Retry,
+    Spent,
+    Turn,
+)
+from bydawn.core.text import headline, plain, shorten
+
+_QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+_LOGIN = "run `claude /login`, or set ANTHROPIC_API_KEY to a key that is valid"
+_CREDIT = "add credit in the Anthropic console (Billing), or use a subscription: `claude /login`"
+
+# How a failed turn is recognised, from the most to the least telling: why it ended, the code or the HTTP status of the
+# failed answer, and the words. Not in the tables: `rate_limit`, which means two things.
+_BY_REASON = {
+    "error_max_turns": Outcome.TURN_LIMIT,
+    "error_max_budget_usd": Outcome.TURN_LIMIT,
+    "prompt_too_long": Outcome.CONTEXT_FULL,
+    "blocking_limit": Outcome.CONTEXT_FULL,
+    "rapid_refill_breaker": Outcome.CONTEXT_FULL,  # full again right after it was compacted
+}
+_BY_CAUSE: dict[str | int | None, tuple[Outcome, str]] = {
+    "authentication_failed": (Outcome.AUTH, _LOGIN),
+    "billing_error": (Outcome.CONFIG, _CREDIT),
+    "model_not_found": (Outcome.CONFIG, ""),
+    "server_error": (Outcome.TRANSIENT, ""),
+    401: (Outcome.AUTH, _LOGIN),
+    403: (Outcome.AUTH, _LOGIN),
+    # Our prompt cannot be that large (`prompt_length`): it is what the session has gathered, and a new one is empty.
+    413: (Outcome.CONTEXT_FULL, ""),
+}
+_SAYINGS: tuple[tuple[str, Outcome, str], ...] = (
+    ("Not logged in", Outcome.AUTH, _LOGIN),
+    ("You've hit your", Outcome.LIMITED, ""),
+    ("No conversation found", Outcome.SESSION_LOST, ""),
+    ("--resume requires a valid session", Outcome.SESSION_LOST, ""),
+    ("andbox required but unavailable", Outcome.CONFIG, "install bubblewrap and socat, or choose another --sandbox"),
+    ("cannot be used with root", Outcome.CONFIG, "do not run it as root"),
+    ("Invalid session ID", Outcome.CONFIG, ""),
+    ("is already in use", Outcome.CONFIG, ""),
+    ("Settings file not found", Outcome.CONFIG, ""),
+    ("requires --verbose", Outcome.CONFIG, ""),
+    ("Input must be provided", Outcome.CONFIG, "the prompt is empty"),
+    ("input exceeds 10MB", Outcome.CONFIG, "the prompt is too long"),
+    ("error: unknown option", Outcome.CONFIG, ""),
+    ("error: option '", Outcome.CONFIG, ""),
+)
+_TOOLS = {
+    "Bash": ("ran", "command"),
+    "Edit": ("editing", "file_path"),
+    "Write": ("editing", "file_path"),
+    "Read": ("reading", "file_path"),
+    "Grep": ("searching for", "pattern"),
+}
+
+
+class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
+    """The `claude` on the PATH."""
+
+    name: str = "claude"
+    # No INT, if it can be avoided: it makes the session tell the model that the user rejected the work and that it must
+    # STOP, even when TERM follows a millisecond later (tried). After TERM alone a resumed session just goes on.
+    ladder: Ladder = Ladder(interrupt=0.0, terminate=5.0)
+    streams: bool = True
+    abilities: Abilities = Abilities(
+        sandboxes=frozenset(Sandbox),
+        options=frozenset({"model", "effort", "agent_args", "agent_commits"}),
+        resumes=True,
+        chooses_session=True,
+        prompt_length=2_500_000,  # it takes 10 MB, and a character may have four bytes
+        litters=True,  # each sandboxed run leaves a dozen empty folders and a socket behind
+    )
+
+    def command(self, turn: Turn) -> Command:
+        """Permissions on every call: no session remembers them."""
+        session = ("--session-id", turn.new_session) if turn.new_session else ()
+        session = ("--resume", turn.session) if turn.session else session
+        model = ("--model", turn.model) if turn.model else ()
+        effort = ("--effort", turn.effort) if turn.effort else ()
+        flags = ("-p", "--output-format", "stream-json", "--verbose", *_permissions(turn))
+        as_root = {"IS_SANDBOX": "1"} if turn.sandbox is Sandbox.FULL and turn.is_root else {}
+        return Command(argv=("claude", *flags, *session, *model, *effort, *turn.arguments), env={**_QUIET, **as_root})
+
+    def reader(self, turn: Turn | None = None) -> "ClaudeReader":
+        return ClaudeReader(turn)
+
+    def missing(self) -> tuple[str, str] | None:
+        if shutil.which("claude"):
+            return None
+        return "there is no program 'claude' on the PATH", "install it: npm install -g @anthropic-ai/claude-code"
+
+
+def _permissions(turn: Turn) -> tuple[str, ...]:
+    if turn.sandbox is Sandbox.FULL:
+        return ("--permission-mode", "bypassPermissions")
+    if turn.sandbox is Sandbox.WORKSPACE:
+        return ("--permission-mode", "acceptEdits", "--settings", _sandbox(turn))
+    # The list of tools takes every word up to the next flag, so it must not stand last.
+    return ("--disallowedTools", "Edit,Write,NotebookEdit", "--permission-mode", "default")
+
+
+def _sandbox(turn: Turn) -> str:
+    """The settings of its sandbox, which without the last two switches would fail open."""
+    switches = ("enabled", "autoAllowBashIfSandboxed", "failIfUnavailable")
+    sandbox: dict[str, object] = {**dict.fromkeys(switches, True), "allowUnsandboxedCommands": False}
+    if not turn.commits:  # by itself it protects only config and hooks; a relative path would change nothing
+        sandbox["filesystem"] = {"denyWrite": [f"{turn.workspace}/.git"]}
+    # Without the permission it refuses commands that it takes for tricks (`env A=1 …`), sandbox or not; with it nothing
+    # gets out of the sandbox either (tried).
+    return msgspec.json.encode({"sandbox": sandbox, "permissions": {"allow": ["Bash"]}}).decode()
+
+
+class _Line(msgspec.Struct, frozen=True, tag_field="type"):
+    """One event of a type that matters; lines of other types are not read."""
+
+    session_id: str | None = None
+
+
+class _Tokens(msgspec.Struct, frozen=True):
+    input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _ModelTokens(msgspec.Struct, frozen=True, rename="camel"):
+    input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _System(_Line, frozen=True, tag="system"):
+    subtype: str = ""
+    key_source: str | None = msgspec.field(name="apiKeySource", default=None)
+    attempt: int = 0
+    max_retries: int = 0
+    retry_delay_ms: float = 0
+    error_status: int | None = None
+    error: str | None = None
+
+
+class _Block(msgspec.Struct, frozen=True):
+    type: str = ""
+    text: str = ""
+    name: str = ""
+    input: dict[str, object] = {}
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    id: str = ""
+    model: str = ""
+    content: tuple[_Block, ...] = ()
+    usage: _Tokens = _Tokens()
+
+
+class _Assistant(_Line, frozen=True, tag="assistant"):
+    message: _Answer = _Answer()
+    parent_tool_use_id: str | None = None  # of a helper that the agent started
+    error: str | None = None
+
+
+class _Limit(msgspec.Struct, frozen=True):
+    status: str = ""
+    resets_at: float | None = msgspec.field(name="resetsAt", default=None)
+    kind: str | None = msgspec.field(name="rateLimitType", default=None)
+    utilization: float | None = None
+
+
+class _LimitLine(_Line, frozen=True, tag="rate_limit_event"):
+    rate_limit_info: _Limit = _Limit()
+
+
+class _Denial(msgspec.Struct, frozen=True):
+    tool_name: str = ""
+    tool_input: dict[str, object] = {}
+
+
+class _Result(_Line, frozen=True, tag="result"):
+    subtype: str = ""
+    is_error: bool = False
+    result: str | None = None
+    errors: tuple[str, ...] = ()
+    api_error_status: int | None = None
+    terminal_reason: str | None = None
+    num_turns: int | None = None
+    total_cost_usd: float | None = None
+    usage: _Tokens = _Tokens()
+    by_model: dict[str, _ModelTokens] = msgspec.field(name="modelUsage", default_factory=dict)
+    permission_denials: tuple[_Denial, ...] = ()
+
+
+_AnyLine = _System | _Assistant | _LimitLine | _Result
+_LINES: msgspec.json.Decoder[_AnyLine] = msgspec.json.Decoder(_AnyLine)
+
+
+class ClaudeReader:
+    """Understands the events; whatever else is in the stream passes by."""
+
+    def __init__(self, turn: Turn | None) -> None:
+        self._asked_for = (turn.session or turn.new_session) if turn else None
+        self._folder = f"{turn.workspace}/" if turn else ""
+        self._session: str | None = None
+        self._result: _Result | None = None
+        self._error: str | None = None  # the code of the last answer, if that was none
+        self._limit = _Limit()
+        self._patience = 1  # refused log-ins in a row until it is hopeless
+        self._hopeless = ""
+        self._tried_in_vain = False  # all the retries that it allows itself
+        self._tokens: dict[str, _Tokens] = {}  # by answer: each of its parts comes on a line of its own
+        self._skipped = 0
+
+    def read(self, line: bytes) -> Iterable[Event]:
+        try:
+            spoken = _LINES.decode(line)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return ()
+        self._session = spoken.session_id or self._session
+        match spoken:
+            case _System(subtype="init"):
+                # A key cannot get better. A log-in can: it is refreshed after the first refusal.
+                self._patience = 1 if spoken.key_source == "ANTHROPIC_API_KEY" else 2
+                return ()
+            case _System():
+                return [*self._retried(spoken)] if spoken.subtype == "api_retry" else ()
+            case _Assistant():
+                return [*self._answered(spoken)]
+            case _LimitLine():
+                return [*self._limited_by(spoken.rate_limit_info)]
+            case _Result():
+                # Lines may follow, even another result when work in the background is done: the last one counts.
+                self._result = spoken
+                denied = [Denied(_denial(each)) for each in spoken.permission_denials]
+                return [*denied, Spent(_usage(spoken)), Finished()]
+
+    def skipped(self, size: int) -> None:
+        self._skipped += size
+
+    def end(self, exit_: Exit, stderr_tail: str) -> Ended:
+        outcome, detail = self._verdict(exit_, _normal(stderr_tail))
+        elsewhere = bool(self._asked_for and self._session and self._session != self._asked_for)
+        # Any other outcome says more about what to do next.
+        if elsewhere and outcome in (Outcome.OK, Outcome.DENIED, Outcome.TURN_LIMIT, Outcome.FAILED):
+            outcome, detail = Outcome.SESSION_LOST, f"worked in session {self._session} instead of {self._asked_for}"
+        believed = outcome in (Outcome.OK, Outcome.DENIED)
+        limited = outcome is Outcome.LIMITED
+        return Ended(
+            outcome=outcome,
+            detail=detail,
+            reply=(self._result.result or "") if self._result and believed else "",
+            session=None if elsewhere else self._session,
+            usage=_usage(self._result) if self._result else _sum(self._tokens.values()) if self._tokens else None,
+            wait_until=_moment(self._limit.resets_at) if limited else None,
+            reset=detail.partition("resets ")[2] if limited else "",
+        )
+
+    def _retried(self, retry: _System) -> Iterator[Event]:
+        self._tried_in_vain = retry.attempt >= retry.max_retries
+        status = f" ({retry.error_status})" if retry.error_status else ""
+        trouble = f"{(retry.error or '').replace('_', ' ')}{status}" if status else "no answer"
+        yield Retry(f"{trouble}, retry {retry.attempt} of {retry.max_retries} in {retry.retry_delay_ms / 1000:.1f} s")
+        if retry.error_status in (401, 403) and retry.attempt >= self._patience and not self._hopeless:
+            self._hopeless = f"Claude's log-in is refused{status}; {_LOGIN}"
+            yield Hopeless(self._hopeless)
+
+    def _answered(self, line: _Assistant) -> Iterator[Event]:
+        answer, is_helper = line.message, line.parent_tool_use_id is not None
+        if not is_helper:
+            self._error = line.error
+        for block in answer.content:
+            if block.type == "tool_use":
+                yield Activity(self._doing(block))
+            elif block.type == "text" and block.text and not is_helper:
+                yield Message(plain(block.text))
+        if answer.model != "<synthetic>":  # its own words, for which nobody was asked
+            self._tried_in_vain = False
+            if self._tokens.get(answer.id) != answer.usage:
+                self._tokens[answer.id] = answer.usage
+                yield Spent(_sum(self._tokens.values()))
+
+    def _limited_by(self, limit: _Limit) -> Iterator[Event]:
+        self._limit = limit
+        name, until = f"{(limit.kind or 'usage').replace('_', '-')} limit", _moment(limit.resets_at)
+        if limit.status == "rejected":
+            yield LimitNotice(text=f"the {name} is used up", until=until)
+        elif limit.status == "allowed_warning":
+            used = f"{limit.utilization:.0%}" if limit.utilization is not None else "most"
+            yield LimitNotice(text=f"{used} of the {name} is used", until=until)
+
+    def _doing(self, tool: _Block) -> str:
+        verb, key = _TOOLS.get(tool.name, ("using", ""))
+        what = str(tool.input.get(key, tool.name)).removeprefix(self._folder)
+        return shorten(plain(f"{verb} {what}"), 120)
+
+    def _verdict(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
+        """Terminal event, its fields, its words, what we did to it, exit code, signal."""
+        result = self._result
+        if result and result.subtype == "success" and not result.is_error:
+            return _success(result)
+        if self._hopeless:
+            return Outcome.AUTH, self._hopeless
+        if result and result.terminal_reason in ("aborted_streaming", "aborted_tools"):
+            return imposed(exit_) or (Outcome.INTERRUPTED, "interrupted in the middle of its work")
+        return self._failure(result) if result else imposed(exit_) or self._ended_early(exit_, stderr)
+
+    def _failure(self, result: _Result) -> tuple[Outcome, str]:
+        """The verdict on a result that is an error; `subtype` alone would call most of them a success."""
+        text, status = _normal(result.result or "; ".join(result.errors)), result.api_error_status
+        if why := _BY_REASON.get(result.subtype) or _BY_REASON.get(result.terminal_reason or ""):
+            return why, shorten(text, 200)
+        if self._error == "rate_limit" or status == 429:
+            # It retries for minutes what passes by itself, and gives up at once where the wait would be long.
+            passes = self._tried_in_vain and self._limit.status != "rejected"
+            return Outcome.TRANSIENT if passes else Outcome.LIMITED, shorten(text, 200)
+        outcome, advice = _BY_CAUSE.get(self._error) or _BY_CAUSE.get(status) or _said(text)
+        return outcome, _advised(text, advice)
+
+    def _ended_early(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
+        """The verdict on a run that ended by itself without a result. It turns a signal into an exit code."""
+        number = exit_.signal or (exit_.code - 128 if exit_.code and 128 < exit_.code < 160 else None)
+        if number:
+            return Outcome.CRASHED, f"killed by signal {number} ({signal.strsignal(number)})"
+        if exit_.code == 0:
+            passed_by = f"; {self._skipped} bytes were too long a line to read" if self._skipped else ""
+            return Outcome.LOST_OUTPUT, f"exited with 0 but without a result{passed_by}"
+        outcome, advice = _said(stderr)
+        return outcome, _advised(headline(stderr) or f"exited with {exit_.code}", advice)
+
+
+def _success(result: _Result) -> tuple[Outcome, str]:
+    if result.num_turns == 0 and (result.result or "").startswith("Unknown command: "):
+        # Nobody was asked: it took the prompt for one of its own commands, as it would every time.
+        return Outcome.CONFIG, "it took the prompt for a command that it does not know; do not begin it with `/`"
+    if not result.permission_denials:
+        return Outcome.OK, ""
+    first, *others = result.permission_denials
+    more = f" (and {len(others)} more)" if others else ""
+    return Outcome.DENIED, f"not allowed: {_denial(first)}{more}; a wider --sandbox would allow it"
+
+
+def _said(text: str) -> tuple[Outcome, str]:
+    return next(((outcome, advice) for part, outcome, advice in _SAYINGS if part in text), (Outcome.FAILED, ""))
+
+
+def _advised(text: str, advice: str) -> str:
+    """What it said; its own advice is for somebody at its prompt, so ours takes its place."""
+    said = shorten(text.partition(" · ")[0] if advice else text, 200) or "failed without a word"
+    return f"{said}; {advice}" if advice else said
+
+
+def _denial(denial: _Denial) -> str:
+    _, key = _TOOLS.get(denial.tool_name, ("", ""))
+    what = f": {denial.tool_input[key]}" if key in denial.tool_input else ""
+    return shorten(plain(f"{denial.tool_name}{what}"), 120)
+
+
+def _usage(result: _Result) -> Usage:
+    """Of this turn alone, even in a resumed session. Its sum leaves out what was in vain; that by model does not."""
+    used: list[_Tokens | _ModelTokens] = [*result.by_model.values()] or [result.usage]
+    written = [each.output_tokens for each in used if each.output_tokens is not None]
+    out = sum(written) if written else None
+    return msgspec.structs.replace(_sum(used), tokens_out=out, cost_usd=result.total_cost_usd)
+
+
+def _sum(used: Iterable[_Tokens | _ModelTokens]) -> Usage:
+    """What was read. How much an answer wrote is not known before the result: its lines come too early."""
+    known = [each for each in used if each.input_tokens is not None]
+    if not known:
+        return Usage()
+    cached = sum(each.cache_read_input_tokens or 0 for each in known)
+    new = sum((each.input_tokens or 0) + (each.cache_creation_input_tokens or 0) for each in known)
+    return Usage(tokens_in=new + cached, tokens_cached=cached)
+
+
+def _moment(epoch: float | None) -> datetime | None:
+    return datetime.fromtimestamp(epoch, UTC) if epoch and 0 < epoch < 1e11 else None  # a year that calendars know
+
+
+def _normal(text: str) -> str:
+    return plain(text).replace("’", "'")

@@ -1,0 +1,266 @@
+"""Codex CLI: `codex exec --json`, a prompt on stdin, one JSON event per line."""
+
+import shutil
+import signal
+from collections.abc import Iterable
+
+import msgspec
+
+from bydawn.core.facts import Usage
+from bydawn.core.loop import Sandbox
+from bydawn.core.outcome import Exit, Outcome, imposed
+from bydawn.core.ports import (
+    Abilities,
+    Activity,
+    Command,
+    Denied,
+    Ended,
+    Event,
+    Finished,
+    Hopeless,
+    Ladder,
+    Message,
+    Retry,
+    Spent,
+    Turn,
+)
+from bydawn.core.text import headline, plain, shorten
+
+PROMPT_LENGTH = 1 << 20  # characters; one more and it refuses the turn
+_SANDBOX = {
+    Sandbox.READ_ONLY: ("-s", "read-only"),
+    Sandbox.WORKSPACE: ("-s", "workspace-write"),
+    Sandbox.FULL: ("--dangerously-bypass-approvals-and-sandbox",),
+}
+_LOGIN = "run `codex login`, or set the key that its configuration names"
+
+# What a failed turn says, in the order in which it is looked for, and what that means. Codex has nothing else to
+# tell failures apart: its exit code is always 1. Typographic apostrophes are made plain before.
+_SAYINGS: tuple[tuple[str, Outcome], ...] = (
+    ("hit your usage limit", Outcome.LIMITED),
+    ("context_length_exceeded", Outcome.CONTEXT_FULL),
+    ("ran out of room in the model's context window", Outcome.CONTEXT_FULL),
+    ("unexpected status 401", Outcome.AUTH),
+    ("unexpected status 403", Outcome.AUTH),
+    ("Missing environment variable", Outcome.CONFIG),
+    ("To use Codex with your ChatGPT plan", Outcome.CONFIG),
+    ("Quota exceeded", Outcome.CONFIG),
+    ("does not exist or you do not have access", Outcome.CONFIG),
+    ("unexpected status 413", Outcome.CONFIG),
+    ("content_filter", Outcome.FAILED),  # retried like a lost connection, and would be for ever
+    ("exceeded retry limit", Outcome.TRANSIENT),
+    ("rate limit exceeded", Outcome.TRANSIENT),
+    ("experiencing high demand", Outcome.TRANSIENT),
+    ("unexpected status 5", Outcome.TRANSIENT),
+    ("model is at capacity", Outcome.TRANSIENT),
+    ("stream disconnected", Outcome.TRANSIENT),
+)
+# The same for what stands on stderr of a run that never came to a turn.
+_COMPLAINTS: tuple[tuple[str, Outcome], ...] = (
+    ("no rollout found", Outcome.SESSION_LOST),
+    ("already has an active writer", Outcome.TRANSIENT),
+    ("Not inside a trusted directory", Outcome.CONFIG),
+    ("Input exceeds the maximum length", Outcome.CONFIG),
+    ("not valid UTF-8", Outcome.CONFIG),
+    ("No prompt provided", Outcome.CONFIG),
+    ("not logged in", Outcome.AUTH),
+)
+_ADVICE = {Outcome.AUTH: _LOGIN}
+_USAGE_ERROR = 2  # what its parser of flags exits with
+_RESET = "try again at "
+_HOPELESS_AFTER = 2  # refused log-ins in a row; one may be a hiccup of its own refresh
+
+
+class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
+    """The `codex` on the PATH."""
+
+    name: str = "codex"
+    # SIGINT makes it end its running command; a session goes on well after it.
+    ladder: Ladder = Ladder(interrupt=8.0, terminate=5.0)
+    streams: bool = True
+    abilities: Abilities = Abilities(
+        sandboxes=frozenset(Sandbox),
+        options=frozenset({"model", "profile", "effort", "agent_args", "agent_commits"}),
+        resumes=True,
+        prompt_length=PROMPT_LENGTH,
+    )
+
+    def command(self, turn: Turn) -> Command:
+        """Every flag stands before `resume`, where both forms accept it; no session remembers its permissions."""
+        model = ("-m", turn.model) if turn.model else ()
+        profile = ("-p", turn.profile) if turn.profile else ()
+        effort = ("-c", f'model_reasoning_effort="{turn.effort}"') if turn.effort else ()
+        commits = ("--add-dir", f"{turn.workspace}/.git") if turn.commits and turn.sandbox is Sandbox.WORKSPACE else ()
+        resume = ("resume", turn.session) if turn.session else ()
+        flags = (*_SANDBOX[turn.sandbox], "--skip-git-repo-check", "-C", turn.workspace)
+        return Command(
+            argv=("codex", "exec", "--json", *flags, *commits, *model, *profile, *effort, *turn.arguments, *resume, "-")
+        )
+
+    def reader(self, turn: Turn | None = None) -> "CodexReader":
+        return CodexReader(turn.session if turn else None)
+
+    def missing(self) -> tuple[str, str] | None:
+        if shutil.which("codex"):
+            return None
+        return "there is no program 'codex' on the PATH", "install it: npm install -g @openai/codex"
+
+
+class _Change(msgspec.Struct, frozen=True):
+    path: str = ""
+
+
+class _Item(msgspec.Struct, frozen=True):
+    """A thing that happened within a turn; which fields it has depends on its type."""
+
+    type: str = ""
+    text: str = ""
+    message: str = ""
+    command: str = ""
+    aggregated_output: str = ""
+    exit_code: int | None = None
+    changes: tuple[_Change, ...] = ()
+
+
+class _Tokens(msgspec.Struct, frozen=True):
+    input_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _Trouble(msgspec.Struct, frozen=True):
+    message: str = ""
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """One event, of whatever type."""
+
+    type: str
+    thread_id: str | None = None
+    item: _Item = _Item()
+    usage: _Tokens | None = None
+    error: _Trouble = _Trouble()
+    message: str = ""
+
+
+_LINES: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line, strict=False)
+
+
+class CodexReader:
+    """Understands the events; whatever else is in the stream passes by."""
+
+    def __init__(self, asked_for: str | None) -> None:
+        self._asked_for = asked_for
+        self._thread: str | None = None
+        self._reply = ""
+        self._failure: str | None = None
+        self._completed: _Tokens | None = None
+        self._done = False
+        self._refused = 0
+        self._denied = ""
+
+    def read(self, line: bytes) -> Iterable[Event]:
+        try:
+            event = _LINES.decode(line)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return ()
+        match event.type:
+            case "thread.started":
+                self._thread = event.thread_id
+            case "item.started" | "item.completed":
+                return self._item(event.item, ended=event.type == "item.completed")
+            case "error":
+                return self._trouble(event.message)
+            case "turn.completed":
+                self._completed, self._done = event.usage or _Tokens(), True
+                return (Spent(_usage(self._completed)), Finished())
+            case "turn.failed":
+                self._failure = _normal(event.error.message)
+                return (Finished(),)
+            case _:
+                pass
+        return ()
+
+    def skipped(self, size: int) -> None:
+        """A line too long to read is the output of a command; what matters is short."""
+
+    def end(self, exit_: Exit, stderr_tail: str) -> Ended:
+        """Terminal event, what we did to it, its last words, exit code, signal."""
+        outcome, detail = self._verdict(exit_, plain(stderr_tail))
+        ok = outcome in (Outcome.OK, Outcome.DENIED)
+        reset = detail.partition(_RESET)[2].rstrip(". ") if outcome is Outcome.LIMITED else ""
+        return Ended(
+            outcome=outcome,
+            detail=detail,
+            reply=self._reply if ok else "",
+            session=self._thread,
+            usage=_usage(self._completed) if self._completed else None,
+            usage_is_total=True,
+            reset=reset,
+        )
+
+    def _item(self, item: _Item, *, ended: bool) -> Iterable[Event]:
+        match item.type:
+            case "agent_message" if ended:
+                self._reply = item.text
+                return (Message(item.text),)
+            case "command_execution" if not ended:
+                return (Activity(f"runs {shorten(item.command, 120)}"),)
+            case "command_execution" if "Read-only file system" in item.aggregated_output:
+                self._denied = f"{shorten(item.command, 80)}: read-only file system"
+                return (Denied(self._denied),)
+            case "file_change" if ended:
+                return (Activity(f"edited {', '.join(change.path for change in item.changes)}"),)
+            case "error" if ended:
+                return (Activity(f"warns: {item.message}"),)
+            case _:
+                return ()
+
+    def _trouble(self, message: str) -> Iterable[Event]:
+        """A notice of a retry, or the failure that is repeated at the end. It goes on asking after a refused log-in."""
+        text = _normal(message)
+        refused = any(f"status {code}" in text for code in (401, 403))
+        self._refused = self._refused + 1 if refused else 0
+        if self._refused == _HOPELESS_AFTER:
+            self._failure = text
+            return (Retry(text), Hopeless(text))
+        return (Retry(text),)
+
+    def _verdict(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
+        if self._asked_for and self._thread and self._thread != self._asked_for:
+            return Outcome.SESSION_LOST, f"session {self._asked_for} was not resumed; it began {self._thread} instead"
+        if self._done:
+            return (Outcome.DENIED, f"not allowed: {self._denied}") if self._denied else (Outcome.OK, "")
+        if self._failure is not None:
+            return _judged(self._failure, _SAYINGS)
+        return imposed(exit_) or _ended_early(exit_, stderr)
+
+
+def _ended_early(exit_: Exit, stderr: str) -> tuple[Outcome, str]:
+    """The verdict on a run that ended by itself without a last event."""
+    if exit_.signal:
+        return Outcome.CRASHED, f"killed by signal {exit_.signal} ({signal.strsignal(exit_.signal)})"
+    if exit_.code == 0:
+        return Outcome.LOST_OUTPUT, "exited with 0 but without a result"
+    if exit_.code == _USAGE_ERROR:
+        complaint = next((line for line in stderr.splitlines() if line.startswith("error:")), headline(stderr))
+        return Outcome.CONFIG, f"codex does not understand its command line: {complaint.removeprefix('error: ')}"
+    return _judged(_normal(stderr), _COMPLAINTS, headline(stderr) or f"exited with {exit_.code}")
+
+
+def _judged(text: str, table: Iterable[tuple[str, Outcome]], shown: str = "") -> tuple[Outcome, str]:
+    outcome = next((outcome for part, outcome in table if part.lower() in text.lower()), Outcome.FAILED)
+    advice = _ADVICE.get(outcome)
+    detail = shown or text
+    return outcome, f"{detail}; {advice}" if advice else detail
+
+
+def _usage(tokens: _Tokens) -> Usage:
+    """Of the whole thread so far: it counts on from turn to turn."""
+    return Usage(
+        tokens_in=tokens.input_tokens, tokens_cached=tokens.cached_input_tokens, tokens_out=tokens.output_tokens
+    )
+
+
+def _normal(text: str) -> str:
+    return plain(text).replace("’", "'")

@@ -1,0 +1,75 @@
+"""`agents`: which agents are here, and do they work?"""
+
+import subprocess
+import sys
+
+import click
+
+from bydawn.cli import render
+from bydawn.cli.options import as_json
+from bydawn.core.errors import UserError
+from bydawn.core.text import plain
+
+_WORD = "ready.txt"
+_PROMPT = f"Write the single word ready into the file {_WORD} in this folder, and say that you have done it."
+
+
+@click.group()
+def agents() -> None:
+    """Which agents are on this machine, and do they work?
+
+    \b
+    Examples
+      bydawn agents list
+      bydawn agents test claude
+    """
+
+
+@agents.command(name="list")
+@as_json
+def list_(as_json: bool) -> None:
+    """Every agent we know: found or not, its version, logged in or not."""
+    from bydawn.operations.agents import KNOWN, look
+
+    found = [look(name) for name in KNOWN]
+    if as_json:
+        render.emit_json({"agents": found})
+        return
+    for each in found:
+        if each.path is None:
+            click.echo(f"  ✗ {each.name:<9} not found")
+            continue
+        login = {True: "logged in", False: f"not logged in: {each.login}", None: "log-in unknown"}[each.logged_in]
+        version = each.version or "version unknown"
+        mark = "" if each.is_tested else f" (tested with {each.tested}x)"
+        click.echo(f"  {'✗' if each.logged_in is False else '✓'} {each.name:<9} {plain(version)}{mark} · {login}")
+        click.echo(f"    {plain(each.path)}")
+    click.echo("  ✓ cmd:…     any program that reads a prompt on its standard input")
+
+
+@agents.command()
+@click.argument("name")
+@click.option("-m", "--model", help="The agent's model.")
+def test(name: str, model: str | None) -> int:
+    """One tiny turn in a throw-away folder: can the agent start, log in and write a file?"""
+    import shutil
+
+    from bydawn.operations.agents import rehearsal_folder
+    from bydawn.operations.start import refuse_inside_a_round
+
+    refuse_inside_a_round()
+    place = rehearsal_folder()
+    repo, state = place / "repo", place / "state"
+    repo.mkdir()
+    chosen = ["-m", model] if model else []
+    command = [sys.argv[0], "run", _PROMPT, "-a", name, "-C", str(repo), "--state-dir", str(state), "-n", "1"]
+    try:
+        code = subprocess.run([*command, "--require-path", _WORD, "--no-project", "--plain", *chosen]).returncode
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    if code:
+        raise UserError(
+            f"{name} did not pass", cause="what it said stands above", hint="`bydawn agents list`", exit_code=7
+        )
+    click.echo(f"\n  ✓ {name} works.")
+    return 0

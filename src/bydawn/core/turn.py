@@ -1,0 +1,70 @@
+"""One turn of an agent: what it is asked for, what it says meanwhile, what its figures mean."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from bydawn.core import resets
+from bydawn.core.facts import Usage
+from bydawn.core.loop import Loop, Sandbox
+from bydawn.core.ports import Denied, Ended, Event, Finished, Hopeless, Reader, Turn
+from bydawn.core.state import Session
+
+_LATE = 30.0  # seconds after a reset, at most
+
+
+def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, is_root: bool) -> Turn:
+    """What the loop's settings ask of its agent, the same on every call: no session remembers its permissions."""
+    return Turn(
+        round=round_,
+        workspace=loop.workspace,
+        session=session,
+        new_session="" if session else new_session,
+        sandbox=loop.sandbox or Sandbox.WORKSPACE,
+        model=loop.model,
+        profile=loop.profile,
+        effort=loop.effort,
+        arguments=loop.agent_args,
+        commits=loop.agent_commits,
+        is_root=is_root,
+    )
+
+
+def usage_of(ended: Ended, before: Session | None) -> Usage | None:
+    """What this turn used: an agent that counts on from turn to turn has said part of it before."""
+    if ended.usage is None or not ended.usage_is_total or before is None or before.id != ended.session:
+        return ended.usage
+    return ended.usage.minus(before.usage)
+
+
+def reset_of(ended: Ended, now: datetime, chance: float) -> datetime | None:
+    """When a limited agent is free again. A little later than it says: everybody comes back at that very moment."""
+    until = resets.clamped(ended.wait_until, now) if ended.wait_until else resets.moment(ended.reset, now)
+    if until is None:
+        return None
+    return until + timedelta(seconds=chance * min(_LATE, 0.1 * (until - now).total_seconds()))
+
+
+class Listener:
+    """Feeds an agent's lines to its reader, and what they mean to everybody else."""
+
+    def __init__(self, reader: Reader, tell: Callable[[Event], None]) -> None:
+        self._reader = reader
+        self._tell = tell
+        self.hopeless = False  # it goes on trying what cannot work
+        self.denied: list[str] = []
+
+    def on_line(self, line: bytes) -> bool:
+        """True when the agent has said its last word."""
+        finished = False
+        for event in self._reader.read(line):
+            match event:
+                case Finished():
+                    finished = True
+                case Hopeless():
+                    self.hopeless = True
+                case Denied():
+                    self.denied.append(event.text)
+                case _:
+                    pass
+            self._tell(event)
+        return finished

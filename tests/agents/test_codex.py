@@ -1,0 +1,115 @@
+"""Codex: one builder for fresh and resumed turns, one verdict whatever happens."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bydawn.agents.codex import CodexAgent
+from bydawn.core.facts import Usage
+from bydawn.core.loop import Sandbox
+from bydawn.core.outcome import Ending, Exit, Outcome
+from bydawn.core.ports import Ended, Event, Hopeless, Turn
+
+TURN = Turn(round=1, workspace="/ws")
+STARTED = {"type": "thread.started", "thread_id": "t-1"}
+COMPLETED = {"type": "turn.completed", "usage": {"input_tokens": 9, "cached_input_tokens": 4, "output_tokens": 2}}
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"type": "item.completed", "item": {"type": "agent_message", "text": text}}
+
+
+def read(*lines: Any, turn: Turn = TURN, exit_: Exit | None = None, stderr: str = "") -> tuple[list[Event], Ended]:
+    reader = CodexAgent().reader(turn)
+    events = [event for line in lines for event in reader.read(json.dumps(line).encode())]
+    return events, reader.end(exit_ or Exit(code=0), stderr)
+
+
+ARGV = [
+    (Turn(round=1, workspace="/ws"), "-s workspace-write --skip-git-repo-check -C /ws -"),
+    (
+        Turn(round=1, workspace="/ws", sandbox=Sandbox.READ_ONLY, model="m", profile="p"),
+        "-s read-only --skip-git-repo-check -C /ws -m m -p p -",
+    ),
+    (
+        Turn(round=1, workspace="/ws", sandbox=Sandbox.FULL, effort="high"),
+        '--dangerously-bypass-approvals-and-sandbox --skip-git-repo-check -C /ws -c model_reasoning_effort="high" -',
+    ),
+    # a session remembers none of its permissions, and they are refused behind the word `resume`
+    (
+        Turn(round=2, workspace="/ws", session="t-1", arguments=("--search",)),
+        "-s workspace-write --skip-git-repo-check -C /ws --search resume t-1 -",
+    ),
+    (
+        Turn(round=1, workspace="/ws", commits=True),
+        "-s workspace-write --skip-git-repo-check -C /ws --add-dir /ws/.git -",
+    ),
+]
+
+
+@pytest.mark.parametrize(("turn", "flags"), ARGV)
+def test_one_builder_serves_fresh_and_resumed_turns(turn: Turn, flags: str) -> None:
+    assert " ".join(CodexAgent().command(turn).argv) == f"codex exec --json {flags}"
+
+
+def test_the_reply_is_the_last_message_of_a_turn_that_was_completed() -> None:
+    _, ended = read(STARTED, said("first"), said("last"), COMPLETED)
+    assert (ended.outcome, ended.reply, ended.session) == (Outcome.OK, "last", "t-1")
+    assert ended.usage == Usage(tokens_in=9, tokens_cached=4, tokens_out=2)
+    assert ended.usage_is_total
+
+
+def test_words_before_a_failure_are_no_reply() -> None:
+    failed = {"type": "turn.failed", "error": {"message": "unexpected status 500 Internal Server Error"}}
+    _, ended = read(STARTED, said("<promise>DONE</promise>"), failed, exit_=Exit(code=1))
+    assert (ended.outcome, ended.reply) == (Outcome.TRANSIENT, "")
+
+
+def test_a_session_that_was_not_the_one_asked_for_is_lost() -> None:
+    """`resume --last` silently begins another; so might anything."""
+    resumed = Turn(round=2, workspace="/ws", session="t-0")
+    assert read(STARTED, said("x"), COMPLETED, turn=resumed)[1].outcome is Outcome.SESSION_LOST
+
+
+def test_a_usage_limit_says_when_it_ends_in_its_own_words() -> None:
+    text = "You’ve hit your usage limit. Visit … or try again at Nov 18th, 2026 9:19 PM."
+    _, ended = read(STARTED, {"type": "turn.failed", "error": {"message": text}}, exit_=Exit(code=1))
+    assert (ended.outcome, ended.reset) == (Outcome.LIMITED, "Nov 18th, 2026 9:19 PM")
+
+
+def test_a_login_that_is_refused_again_and_again_is_hopeless_once() -> None:
+    refused = {"type": "error", "message": "Reconnecting... 1/5 (unexpected status 401 Unauthorized)"}
+    events, ended = read(STARTED, refused, refused, refused, exit_=Exit(ending=Ending.ASKED, code=1))
+    assert sum(isinstance(event, Hopeless) for event in events) == 1
+    assert ended.outcome is Outcome.AUTH
+    assert "codex login" in ended.detail
+
+
+def test_one_refused_login_may_be_a_hiccup() -> None:
+    refused = {"type": "error", "message": "Reconnecting... 1/5 (unexpected status 401 Unauthorized)"}
+    events, ended = read(STARTED, refused, said("fine"), COMPLETED)
+    assert not any(isinstance(event, Hopeless) for event in events)
+    assert ended.outcome is Outcome.OK
+
+
+def test_exit_0_without_a_last_event_is_lost_output_and_never_success() -> None:
+    assert read(STARTED, said("<promise>DONE</promise>"))[1].outcome is Outcome.LOST_OUTPUT
+
+
+@given(st.lists(st.binary(max_size=200)), st.text(max_size=200))
+def test_nothing_that_it_prints_breaks_the_reader(lines: list[bytes], stderr: str) -> None:
+    reader = CodexAgent().reader()
+    for line in lines:
+        [*reader.read(line)]
+    assert reader.end(Exit(code=1), stderr).outcome in Outcome
+
+
+@given(
+    st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner))
+)
+def test_nor_does_anything_that_is_json(value: Any) -> None:
+    events = [{"type": kind, "item": value, "error": value} for kind in ("item.completed", "turn.failed", "error")]
+    assert read(*events, exit_=Exit(code=1))[1].outcome in Outcome

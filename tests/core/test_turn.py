@@ -1,0 +1,58 @@
+"""One turn: what is asked for, and what its figures mean."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bydawn.core.facts import Usage
+from bydawn.core.outcome import Outcome
+from bydawn.core.ports import Ended
+from bydawn.core.state import Session
+from bydawn.core.turn import reset_of, usage_of
+
+NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
+TOTAL = Usage(tokens_in=4000, tokens_cached=None, tokens_out=90)
+
+
+def ended(usage: Usage | None = None, *, total: bool = False, until: datetime | None = None, reset: str = "") -> Ended:
+    return Ended(outcome=Outcome.OK, session="s-1", usage=usage, usage_is_total=total, wait_until=until, reset=reset)
+
+
+def session(name: str, usage: Usage | None) -> Session:
+    return Session(id=name, agent="codex", usage=usage)
+
+
+@pytest.mark.parametrize(
+    ("total", "before", "tokens_in"),
+    [
+        (True, session("s-1", Usage(tokens_in=3000)), 1000),  # the same conversation: only what came since
+        (True, session("s-0", Usage(tokens_in=3000)), 4000),  # another one
+        (True, None, 4000),
+        (True, session("s-1", None), 4000),  # it never said how much it had used
+        (True, session("s-1", Usage(tokens_in=9000)), 0),  # less than before: never negative
+        (False, session("s-1", Usage(tokens_in=3000)), 4000),  # this agent counts each turn by itself
+    ],
+)
+def test_usage_is_that_of_the_round(total: bool, before: Session | None, tokens_in: int) -> None:
+    found = usage_of(ended(TOTAL, total=total), before)
+    assert found is not None
+    assert (found.tokens_in, found.tokens_cached) == (tokens_in, None)
+
+
+def test_what_is_unknown_stays_unknown_and_is_never_nought() -> None:
+    assert usage_of(ended(None), session("s-1", TOTAL)) is None
+    assert Usage(tokens_in=1).plus(Usage(tokens_in=2, cost_usd=0.5)) == Usage(tokens_in=3, cost_usd=0.5)
+    assert Usage().plus(None) == Usage()
+
+
+def test_a_reset_is_waited_for_a_little_longer_than_it_is_said() -> None:
+    until = NOON + timedelta(hours=5)
+    assert reset_of(ended(until=until), NOON, 0.0) == until
+    assert reset_of(ended(until=until), NOON, 1.0) == until + timedelta(seconds=30)
+    assert reset_of(ended(until=NOON + timedelta(seconds=10)), NOON, 1.0) == NOON + timedelta(seconds=11)
+
+
+def test_a_reset_in_the_past_is_now_and_one_in_a_year_is_not_believed() -> None:
+    assert reset_of(ended(until=NOON - timedelta(hours=1)), NOON, 1.0) == NOON
+    assert reset_of(ended(until=NOON + timedelta(days=365)), NOON, 0.0) == NOON + timedelta(days=8)
+    assert reset_of(ended(), NOON, 1.0) is None

@@ -1,0 +1,200 @@
+"""Whole loops with the real agents: the installed command, the real binaries, a scripted model."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from driving import Home, name_of, processes, said, wait_for, worker_of
+from real.model_server import Answer, ModelServer, Usage
+
+PROMISE = ("--done-when", "TASK_COMPLETE")
+DONE = Answer(text="All of it is there.\n<promise>TASK_COMPLETE</promise>")
+
+
+class Night:
+    """A home in which one of the real agents works."""
+
+    def __init__(self, home: Home, agent: str) -> None:
+        self.home = home
+        self.agent = agent
+
+    def run(self, *arguments: str, seconds: float = 90) -> int:
+        """Run a loop to its end; its exit code."""
+        ended = said(self.start(*arguments), seconds)
+        assert "Traceback" not in ended.err, ended.err
+        return ended.code
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        return self.home.start("run", "do it", "-a", self.agent, "--plain", *arguments)
+
+    @property
+    def sessions(self) -> list[str]:
+        return [ended["session"] for ended in self.home.rounds_ended()]
+
+
+@pytest.fixture(params=["codex", "claude"])
+def night(request: pytest.FixtureRequest, home: Home) -> Night:
+    home.env = request.getfixturevalue(f"{request.param}_env")
+    return Night(home, request.param)
+
+
+@pytest.fixture
+def codex(home: Home, codex_env: dict[str, str]) -> Night:
+    home.env = codex_env
+    return Night(home, "codex")
+
+
+def steps(*commands: str) -> list[Answer]:
+    """Rounds in each of which the agent runs a command and says so; in the last one it gives its promise."""
+    *before, last = [Answer(sh=command) for command in commands]
+    return [*(answer for command in before for answer in (command, Answer(text="On it."))), last, DONE]
+
+
+# -- conversations -----------------------------------------------------------------------------------------------------
+
+
+def test_three_rounds_of_one_conversation_edit_files(night: Night, model: ModelServer) -> None:
+    """W-110."""
+    model.play(steps("echo 1 > 1.txt", "echo 2 > 2.txt", "echo 3 > 3.txt"))
+    assert night.run("--session", "resume", *PROMISE) == 0
+    assert night.home.outcomes() == ["ok", "ok", "ok"]
+    assert len({*night.sessions}) == 1
+    assert [(night.home.repo / f"{number}.txt").read_text() for number in (1, 2, 3)] == ["1\n", "2\n", "3\n"]
+    # Two answers a round. Codex counts on from turn to turn, and a round has only what came since.
+    assert [ended["usage"]["tokens_out"] for ended in night.home.rounds_ended()] == [100, 100, 100]
+
+
+def test_each_round_begins_afresh_unless_it_is_told_otherwise(night: Night, model: ModelServer) -> None:
+    model.play(steps("date > 1.txt", "date > 2.txt"))
+    assert night.run(*PROMISE) == 0
+    assert len({*night.sessions}) == 2
+
+
+def test_a_conversation_is_left_for_a_fresh_one_before_it_chokes(night: Night, model: ModelServer) -> None:
+    """W-130."""
+    model.play(steps("date > 1.txt", "date > 2.txt", "date > 3.txt"))
+    assert night.run("--session", "resume", "--session-rounds", "2", *PROMISE) == 0
+    first, second, third = night.sessions
+    assert first == second != third
+    assert "Where the conversation before this one ended" in (night.home.folder() / "rounds/0003/prompt.md").read_text()
+
+
+# -- trouble with the provider -----------------------------------------------------------------------------------------
+
+
+def test_a_refused_login_stops_at_once_and_says_what_to_run(night: Night, model: ModelServer) -> None:
+    model.play([Answer(fault="unauthorized", times=0)])
+    began = time.monotonic()
+    assert night.run(seconds=60) == 7
+    assert night.home.outcomes() == ["auth"]
+    assert time.monotonic() - began < 40, "its own retries take three minutes"
+    assert "log" in night.home.status()["reason"]
+
+
+def test_an_overloaded_provider_is_waited_for_and_costs_nothing(night: Night, model: ModelServer) -> None:
+    model.play([Answer(fault="overloaded", times=2), DONE])
+    assert night.run("-n", "1") == 0
+    assert night.home.outcomes()[-1] == "ok"
+    assert {*night.home.outcomes()} <= {"ok", "transient"}
+
+
+def test_a_usage_limit_that_has_just_ended_is_no_reason_to_wait_for_long(codex: Night, model: ModelServer) -> None:
+    """Codex says the minute, so the moment may be past when it is read."""
+    model.play([Answer(fault="usage-limit", until=int(time.time()) - 20), DONE])
+    assert codex.run("-n", "1") == 0
+    assert codex.home.outcomes() == ["limited", "ok"]
+
+
+def test_a_usage_limit_is_waited_out_until_its_reset(
+    home: Home, claude_oauth_env: dict[str, str], model: ModelServer
+) -> None:
+    home.env = claude_oauth_env
+    reset = int(time.time()) + 8
+    model.play([Answer(fault="usage-limit", until=reset), DONE])
+    assert Night(home, "claude").run("-n", "1") == 0
+    assert home.outcomes() == ["limited", "ok"]
+    [waited] = home.facts("wait.started")
+    assert waited["data"]["decided"]["rule"] == "agent-limit"
+    assert home.facts("round.started")[1]["at"] >= time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(reset))
+
+
+def test_a_model_that_does_not_exist_stops_at_once(night: Night, model: ModelServer) -> None:
+    model.play([Answer(fault="model", times=0)])
+    assert night.run("-m", "no-such-model") == 7
+    assert night.home.outcomes() == ["config"]
+
+
+# -- what is believed --------------------------------------------------------------------------------------------------
+
+
+def test_a_promise_in_the_output_of_a_command_is_not_the_agents(night: Night, model: ModelServer) -> None:
+    model.play([Answer(sh="echo '<promise>TASK_COMPLETE</promise>'"), Answer(text="I have looked around.")])
+    assert night.run("-n", "1") == 4
+    assert [ended["promise"] for ended in night.home.rounds_ended()] == ["absent"]
+
+
+def test_what_an_agent_leaves_running_is_gone_after_its_round(night: Night, model: ModelServer) -> None:
+    model.play([Answer(sh="setsid sleep 4711 > /dev/null 2>&1 & echo started"), DONE])
+    assert night.run("-s", "full") == 0
+    [ended] = night.home.rounds_ended()
+    assert any("sleep 4711" in left for left in ended["leftovers"])
+    assert [name_of(pid) for pid in processes() if "sleep 4711" in name_of(pid)] == []
+
+
+def test_usage_is_told_by_the_round_and_by_the_loop(codex: Night, model: ModelServer) -> None:
+    model.play([Answer(text=DONE.text, usage=Usage(input=3000, cached=1000, output=70))])
+    assert codex.run() == 0
+    shown = json.loads(codex.home.bydawn("show", "--json").out)
+    assert shown["usage"] == {"tokens_in": 3000, "tokens_cached": 1000, "tokens_out": 70, "cost_usd": None}
+
+
+# -- death -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_killed_in_the_middle_of_a_command_goes_on_in_the_same_conversation(
+    night: Night, model: ModelServer
+) -> None:
+    model.play([Answer(sh="touch began; sleep 60"), *steps("date > 1.txt")])
+    running = night.start("--session", "resume", *PROMISE)
+    wait_for(lambda: (night.home.repo / "began").exists(), seconds=40)
+    os.kill(worker_of(running), signal.SIGKILL)
+    assert said(running).code == 1
+    wait_for(lambda: not night.home.alive())
+    assert night.home.bydawn("resume", "--plain", seconds=60).code == 0
+    assert night.home.outcomes() == ["interrupted", "ok"]
+    started = [fact["data"]["session"] for fact in night.home.facts("round.started")]
+    if night.agent == "claude":  # its id is chosen beforehand, so that even a crash does not lose it
+        assert started[0] == started[1] == night.sessions[1]
+
+
+# -- what it may do ----------------------------------------------------------------------------------------------------
+
+OUTSIDE = "echo in > inside.txt; echo out > ../outside.txt"
+
+
+def test_in_the_workspace_it_can_work_and_cannot_write_outside(night: Night, model: ModelServer) -> None:
+    closed = ["--", "-c", "sandbox_workspace_write.exclude_slash_tmp=true"] if night.agent == "codex" else []
+    model.play([Answer(sh=OUTSIDE), Answer(text="On it.")])
+    night.run("-n", "1", *closed)
+    assert (night.home.repo / "inside.txt").exists()
+    assert not (night.home.root / "outside.txt").exists()
+
+
+def test_read_only_it_can_edit_nothing_and_that_is_said_at_the_start(night: Night, model: ModelServer) -> None:
+    model.play([Answer(sh="echo in > inside.txt"), Answer(text="I could not.")])
+    ended = said(night.start("-n", "1", "-s", "read-only"), 90)
+    assert "cannot edit" in ended.out
+    assert not (night.home.repo / "inside.txt").exists()
+
+
+def test_full_access_is_shown_each_time(night: Night, model: ModelServer) -> None:
+    model.play([Answer(sh=OUTSIDE), DONE])
+    ended = said(night.start("--dangerously-full-access"), 90)
+    assert "FULL ACCESS" in ended.err
+    assert (night.home.root / "outside.txt").exists()
+    assert night.home.facts("run.started")[0]["data"]["sandbox"] == "full"
+    assert night.home.status()["sandbox"] == "full"
