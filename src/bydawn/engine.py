@@ -9,7 +9,7 @@ from typing import assert_never
 
 import msgspec
 
-from bydawn.core import progress, promise, prompt, tasks
+from bydawn.core import breakers, progress, promise, prompt, tasks
 from bydawn.core.decide import Pause, RunChecks, Settle, StartRound, Stop, Wait, last_word, next_action, settled
 from bydawn.core.errors import UserError
 from bydawn.core.facts import (
@@ -25,6 +25,7 @@ from bydawn.core.facts import (
     RunStarted,
     TaskReading,
     TasksRead,
+    Usage,
     WaitStarted,
 )
 from bydawn.core.loop import Loop
@@ -196,7 +197,7 @@ class Engine:
             self._settle(Settle(rule="interrupted-round", round=action.round, reason=reason), before)
             return
         reader = self.world.agent.reader(turn)
-        listener = Listener(reader, self._tell)
+        listener = Listener(reader, self._tell, self._overspent)
         exit_ = self.world.processes.run(
             self._job(action.round, command, stdin, cookie),
             listener.on_line,
@@ -205,7 +206,7 @@ class Engine:
         )
         self._mask(action.round, "prompt.md", "stdout", "stderr")  # before anything of it is cut to a shorter text
         ended = reader.end(exit_, self.world.files.tail(action.round, "stderr", _STDERR))
-        self._end_round(action.round, exit_, ended, listener.denied)
+        self._end_round(action.round, exit_, ended, listener)
 
     def _too_long(self, text: str) -> bool:
         most = self.world.agent.abilities.prompt_length
@@ -239,7 +240,10 @@ class Engine:
             ladder=self.world.agent.ladder,
         )
 
-    def _end_round(self, round_: int, exit_: Exit, ended: Ended, denied: list[str]) -> None:
+    def _overspent(self, used: Usage) -> bool:
+        return breakers.overspent(self.loop, self.state, used)
+
+    def _end_round(self, round_: int, exit_: Exit, ended: Ended, listener: Listener) -> None:
         hide = self.world.hide
         reply = hide(plain(ended.reply))
         self._write(round_, "reply.md", reply)
@@ -264,9 +268,9 @@ class Engine:
                 changes=after.changes,
                 tasks=reading,
                 closed=closed,
-                usage=usage_of(ended, self.state.session),
+                usage=usage_of(ended, self.state.session, listener.spent),
                 session_usage=ended.usage if ended.usage_is_total else None,
-                denied=tuple(shorten(hide(plain(text)), _NAME) for text in dict.fromkeys(denied))[:_DENIALS],
+                denied=tuple(shorten(hide(plain(text)), _NAME) for text in dict.fromkeys(listener.denied))[:_DENIALS],
                 leftovers=tuple(shorten(hide(plain(name)), _NAME) for name in exit_.leftovers),
                 wait_until=reset_of(ended, self.world.clock.now().at, self.world.chance()),
             )

@@ -156,8 +156,16 @@ def _path_outside(folder: Path, path: str) -> str:
 
 
 def _repositories(folder: Path) -> list[Path]:
-    """The folders from here up that have a repository; the root of the system does not count."""
-    return [each for each in (folder, *folder.parents) if os.path.lexists(each / ".git") and each != each.parent]
+    """The folders from here up that have a repository; the root of the system does not count.
+
+    An empty `.git` is none: sandboxes of agents leave such things behind, in /tmp too.
+    """
+    return [each for each in (folder, *folder.parents) if _has_repository(each) and each != each.parent]
+
+
+def _has_repository(folder: Path) -> bool:
+    git = folder / ".git"
+    return git.is_file() or os.path.lexists(git / "HEAD")
 
 
 def check_there(folder: Path) -> None:

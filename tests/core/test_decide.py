@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bydawn.core.decide import RULES, Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
-from bydawn.core.facts import End, Fact, Now, Obstructed, TasksRead
+from bydawn.core.facts import End, Fact, Now, Obstructed, TasksRead, Usage
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from core.facts_made import (
@@ -59,6 +59,8 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     "rounds-this-run": (PROMISED, [run_started(rounds_allowed=1), *a_round(1)], at(60)),
     "time": (limited(seconds=60), [run_started(), *a_round(1)], at(60)),
     "until": (limited(until=NOON), [run_started()], at()),
+    "tokens": (limited(tokens=100), [run_started(), *a_round(1, usage=Usage(tokens_in=80, tokens_out=20))], at(60)),
+    "cost": (limited(usd=0.5), [run_started(), *a_round(1, usage=Usage(cost_usd=0.5))], at(60)),
     "agent-limit": (PROMISED, [run_started(), *a_round(1, Outcome.LIMITED, wait_until=RESET)], at(60)),
     "back-off": (PROMISED, [run_started(), *a_round(1, Outcome.TRANSIENT)], at(60)),
     "next-round": (PROMISED, [run_started()], at()),
@@ -130,6 +132,8 @@ LAST_ROUND = {
     "agent-failures": limited(CHECKED, agent_failures=1),
     "time": limited(CHECKED, seconds=1.0),
     "until": limited(CHECKED, until=NOON),
+    "tokens": limited(CHECKED, tokens=1),
+    "cost": limited(CHECKED, usd=0.01),
 }
 
 

@@ -17,6 +17,7 @@ KINDS = {
     "count": kinds.COUNT,
     "span": kinds.SPAN,
     "moment": kinds.MOMENT,
+    "budget": kinds.BUDGET,
     "size": kinds.SIZE,
     "switch": kinds.SWITCH,
     "choice": CHOICE,

@@ -17,6 +17,7 @@ from bydawn import config
 from bydawn.cli.options import given_by_flags
 from bydawn.cli.start import run
 from bydawn.config import OTHER_VARIABLES
+from bydawn.core import kinds
 from bydawn.core.layers import Given
 from bydawn.core.settings import BY_KEY, TABLE, Layer, Setting
 from bydawn.operations.settings import gather
@@ -408,6 +409,8 @@ TIGHTER = [row for row in TABLE if row.tighter]
 
 def limits(row: Setting) -> tuple[str, str]:
     """A tight value of a setting and a loose one, as they stand in a file."""
+    if row.kind is kinds.BUDGET:
+        return '"4usd"', '"5usd"'
     if row.ladder:
         return json.dumps(row.ladder[0]), json.dumps(row.ladder[1])
     if row.tighter == "more":

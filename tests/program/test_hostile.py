@@ -277,7 +277,13 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cage]:
 
 # -- every command -----------------------------------------------------------------------------------------------------
 
-SAMPLES = {"key": "check", "value": ": > owned", "loop": "repo", "text": "a note"}  # for arguments that must be given
+SAMPLES = {
+    "key": "check",
+    "value": ": > owned",
+    "loop": "repo",
+    "text": "a note",
+    "name": "demo",
+}  # for arguments that must be given
 
 
 class Case(NamedTuple):
@@ -688,8 +694,8 @@ def test_no_source_starts_a_shell_or_reads_objects(source: Path) -> None:
     assert [call.lineno for call in calls for word in call.keywords if word.arg == "shell"] == []
     assert _imports(tree) & UNSAFE_READERS == set()
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    if source.name != "checks.py":
-        assert texts & {"/bin/sh", "sh", "bash", "/bin/bash", "/usr/bin/env"} == set()
+    allowed = {"checks.py": {"/bin/sh"}, "opencode.py": {"bash"}}  # the second is what opencode calls a tool of its own
+    assert texts & {"/bin/sh", "sh", "bash", "/bin/bash", "/usr/bin/env"} <= allowed.get(source.name, set())
 
 
 def test_the_lint_finds_what_it_looks_for() -> None:

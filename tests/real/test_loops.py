@@ -152,6 +152,21 @@ def test_usage_is_told_by_the_round_and_by_the_loop(codex: Night, model: ModelSe
     assert shown["usage"] == {"tokens_in": 3000, "tokens_cached": 1000, "tokens_out": 70, "cost_usd": None}
 
 
+def test_a_budget_of_tokens_ends_the_loop_and_can_be_raised(night: Night, model: ModelServer) -> None:
+    model.play(steps("date > 1.txt", "date > 2.txt", "date > 3.txt"))
+    assert night.run("--budget", "3ktok", *PROMISE) == 4
+    assert "budget" in night.home.status()["reason"]
+    before = len(night.home.outcomes())
+    assert before < 3
+    assert night.home.bydawn("resume", "--plain", "--budget", "+1Mtok", seconds=90).code == 0
+    assert len(night.home.outcomes()) > before
+
+
+def test_a_budget_in_dollars_is_refused_where_nobody_says_what_it_costs(codex: Night) -> None:
+    assert codex.run("--budget", "5usd") == 2
+    assert not codex.home.has_loop()
+
+
 # -- death -------------------------------------------------------------------------------------------------------------
 
 

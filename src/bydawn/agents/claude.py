@@ -90,6 +90,7 @@ class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
         resumes=True,
         chooses_session=True,
         prompt_length=2_500_000,  # it takes 10 MB, and a character may have four bytes
+        tells_cost=True,
         litters=True,  # each sandboxed run leaves a dozen empty folders and a socket behind
     )
 

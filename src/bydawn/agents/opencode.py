@@ -66,7 +66,7 @@ class OpencodeAgent(msgspec.Struct, frozen=True, kw_only=True):
     ladder: Ladder = Ladder(interrupt=0.0)  # it ignores SIGINT while a command runs, and leaves at once on SIGTERM
     streams: bool = True
     abilities: Abilities = Abilities(
-        sandboxes=frozenset(SANDBOXES), options=frozenset({"model", "agent_args"}), resumes=True
+        sandboxes=frozenset(SANDBOXES), options=frozenset({"model", "agent_args"}), resumes=True, tells_cost=True
     )
 
     def command(self, turn: Turn) -> Command:

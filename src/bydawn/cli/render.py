@@ -157,7 +157,13 @@ def next_commands(standing: "Standing") -> list[tuple[str, str]]:
 def _raise(standing: "Standing") -> str:
     stopped = standing.state.stopped
     rule = stopped.decided.rule if stopped else ""
-    return {"rounds": "--rounds +20", "time": "--for +2h", "until": "--until 09:00"}.get(rule, "").strip()
+    return {
+        "rounds": "--rounds +20",
+        "time": "--for +2h",
+        "until": "--until 09:00",
+        "tokens": "--budget +1Mtok",
+        "cost": "--budget +3usd",
+    }.get(rule, "").strip()
 
 
 def rehearsal(shown: "Rehearsal") -> None:

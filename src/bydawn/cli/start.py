@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bydawn.cli.options import cd, given_by_flags, loop_argument, setting_options, state_dir
-from bydawn.cli.values import count, moment, more, over, span
+from bydawn.cli.values import budget, count, moment, more, over, span
 from bydawn.core.errors import UserError
 from bydawn.guardian import Tether
 
@@ -98,6 +98,7 @@ def run(
 @click.option("-n", "--rounds", type=more(count), metavar="+N|N", help="Raise the limit of rounds.")
 @click.option("--for", "for_", type=more(span), metavar="+TIME|TIME", help="Raise the time limit.")
 @click.option("--until", type=moment, metavar="MOMENT", help="A new moment to end.")
+@click.option("--budget", type=budget, metavar="+AMOUNT|AMOUNT", help="Raise the budget (+3usd, 5Mtok).")
 @click.option("--max-no-change", type=more(count), metavar="+N|N", help="Raise the no-progress limit.")
 @click.option("--max-failures", type=more(count), metavar="+N|N", help="Raise the limit of failures in a row.")
 @click.option("--once", is_flag=True, help="One round only, then stand still.")
@@ -220,6 +221,7 @@ def _raised(current: "Limits", wanted: dict[str, Any]) -> "Limits":
         rounds=int(over(current.rounds, wanted["rounds"]) or 0),
         seconds=over(current.seconds, wanted["for_"]),
         until=wanted["until"] or current.until,
+        **(wanted["budget"](current) if wanted["budget"] else {}),
         no_progress=int(over(current.no_progress, wanted["max_no_change"]) or 0),
         agent_failures=int(over(current.agent_failures, wanted["max_failures"]) or 0),
     )

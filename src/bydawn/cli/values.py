@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from bydawn.core import kinds
+
+if TYPE_CHECKING:
+    from bydawn.core.loop import Limits
 
 T = TypeVar("T")
 
@@ -56,3 +59,15 @@ def more(unit: Callable[[str], float]) -> Callable[[str], Raise]:
 def over(current: float | None, wanted: Raise | None) -> float | None:
     """The limit in force from now on."""
     return current if wanted is None else wanted.over(current)
+
+
+def budget(text: str) -> Callable[["Limits"], dict[str, float]]:
+    """What raises a budget: `5usd` in its place, `+3usd` on top of it."""
+    unit, amount = _read(kinds.budget, text.removeprefix("+"))
+    field = "usd" if unit == "usd" else "tokens"
+
+    def raised(current: "Limits") -> dict[str, float]:
+        total = amount + (getattr(current, field) or 0 if text.startswith("+") else 0)
+        return {field: total if field == "usd" else int(total)}
+
+    return raised

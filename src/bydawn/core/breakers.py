@@ -4,7 +4,7 @@ from math import inf
 
 import msgspec
 
-from bydawn.core.facts import End, Now
+from bydawn.core.facts import End, Now, Usage
 from bydawn.core.loop import Limits, Loop
 from bydawn.core.state import LoopState
 
@@ -34,11 +34,21 @@ def tripped(loop: Loop, state: LoopState, now: Now) -> Tripped | None:
         ("rounds-this-run", End.LIMIT, state.rounds_this_run, state.rounds_allowed or 0),
         ("time", End.LIMIT, now.elapsed, limits.seconds or 0),
         ("until", End.LIMIT, now.at.timestamp(), until),
+        ("tokens", End.LIMIT, (state.usage and state.usage.tokens) or 0, limits.tokens or 0),
+        ("cost", End.LIMIT, (state.usage and state.usage.cost_usd) or 0, limits.usd or 0),
     ]
     return next(
         (Tripped(name, end, reading, limit) for name, end, reading, limit in table if 0 < limit <= reading),
         None,
     )
+
+
+def overspent(loop: Loop, state: LoopState, now: Usage | None) -> bool:
+    """Would the running round, with what it has used so far, break the budget?"""
+    limits = limits_of(loop, state)
+    total = now.plus(state.usage) if now else state.usage
+    readings = [(total.tokens, limits.tokens), (total.cost_usd, limits.usd)] if total else []
+    return any(limit and reading and reading >= limit for reading, limit in readings)
 
 
 def time_left(loop: Loop, state: LoopState, now: Now) -> float:

@@ -26,6 +26,8 @@ RULES: dict[str, str] = {
     "rounds": "the limit of rounds is used up",
     "rounds-this-run": "this run was allowed only so many rounds",
     "time": "the loop has worked as long as it was allowed to",
+    "tokens": "the budget of tokens is used up",
+    "cost": "the budget of dollars is used up",
     "until": "the time it was allowed to work until has come",
     "agent-limit": "the provider's limit has not been reset yet",
     "back-off": "the agent had trouble just now; waiting a little costs nothing",
@@ -170,6 +172,10 @@ def _why(breaker: breakers.Tripped, state: LoopState) -> str:
             return f"all {int(breaker.limit)} rounds are used up"
         case "rounds-this-run":
             return f"this run was allowed {int(breaker.limit)} {'round' if breaker.limit == 1 else 'rounds'}"
+        case "tokens":
+            return f"{count:,} tokens are used, of a budget of {int(breaker.limit):,}"
+        case "cost":
+            return f"${breaker.reading:.2f} are spent, of a budget of ${breaker.limit:.2f}"
         case "time":
             return f"the loop has worked for {duration(breaker.limit)}"
         case _:

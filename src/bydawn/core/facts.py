@@ -97,6 +97,12 @@ class Usage(Value, frozen=True, kw_only=True):
     tokens_out: int | None = None
     cost_usd: float | None = None
 
+    @property
+    def tokens(self) -> int | None:
+        """In and out together."""
+        known = [count for count in (self.tokens_in, self.tokens_out) if count is not None]
+        return sum(known) if known else None
+
     def plus(self, other: "Usage | None") -> "Usage":
         """Both together; what one of them does not know, the other says."""
         return self._with(other, lambda mine, theirs: mine + theirs)

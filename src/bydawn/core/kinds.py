@@ -151,6 +151,25 @@ def size_text(count: int) -> str:
     return str(count)
 
 
+def budget(text: str) -> tuple[str, float]:
+    """What may be spent: `usd` or `tok`, and how much of it.
+
+    >>> [budget(t) for t in ("5usd", "0.50 USD", "2Mtok", "300ktok", "900tok")]
+    [('usd', 5.0), ('usd', 0.5), ('tok', 2000000.0), ('tok', 300000.0), ('tok', 900.0)]
+    """
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d+)?)\s*(usd|[km]?tok)", text.strip().lower())
+    if match is None or not float(match[1]):
+        raise ValueError(f"{text!r} is not a budget; write 5usd or 2Mtok")
+    scale = {"usd": 1.0, "tok": 1.0, "ktok": 1e3, "mtok": 1e6}[match[2]]
+    return match[2][-3:], float(match[1]) * scale
+
+
+def budget_text(text: str) -> str:
+    """A budget, kept as it is written."""
+    budget(text)
+    return text
+
+
 def count(text: str) -> int:
     """A whole number, not negative."""
     if not (text.isascii() and text.isdigit() and len(text) < 16):
@@ -217,6 +236,7 @@ SIZE = Kind(
     literal=(str, int),
     schema=(("type", ("string", "integer")), ("minimum", 0)),
 )
+BUDGET = Kind(wanted="a budget", example="15usd", read=budget_text)
 SWITCH = Kind(
     wanted="true or false",
     example="true",

@@ -88,6 +88,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = DEFAULT_ROUNDS
     seconds: float | None = None
     until: Moment | None = None
+    tokens: int | None = None
+    usd: float | None = None
     no_progress: int = 5
     agent_failures: int = 3
 

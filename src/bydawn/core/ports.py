@@ -131,6 +131,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     resumes: bool = False  # can it go on with a session?
     chooses_session: bool = False  # can a session's id be given to it beforehand?
     prompt_length: int | None = None  # characters that it takes at most
+    tells_cost: bool = False  # in dollars
     litters: bool = False  # does it leave things in the temporary folder? then it gets one of its own
 
 

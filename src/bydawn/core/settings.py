@@ -58,6 +58,9 @@ def looser(setting: Setting, value: Value | None, than: Value | None, now: datet
     """Is a value less safe than another? A limit of 0, or none, is the least safe."""
     if setting.tighter == "more":
         return not set(_items(than)) <= set(_items(value))
+    if setting.kind is kinds.BUDGET and isinstance(value, str) and isinstance(than, str):
+        (unit, amount), (other, most) = kinds.budget(value), kinds.budget(than)
+        return unit != other or amount > most
     return setting.tighter == "less" and _amount(setting, value, now) > _amount(setting, than, now)
 
 
@@ -136,6 +139,7 @@ TABLE: tuple[Setting, ...] = (
     _setting("rounds", kinds.COUNT, "Rounds at most; 0 = any.", "-n", default=DEFAULT_ROUNDS, tighter="less"),
     _setting("for", kinds.SPAN, "Work at most so long (8h, 90m).", metavar="TIME", tighter="less"),
     _setting("until", kinds.MOMENT, "Start no round after this moment (07:00).", metavar="MOMENT", tighter="less"),
+    _setting("budget", kinds.BUDGET, "Spend at most so much (5usd, 2Mtok).", metavar="AMOUNT", tighter="less"),
     _setting("done_when", kinds.TEXT, "The promise that the agent must give.", metavar="TEXT", commands=True),
     _setting(
         "done_mode",

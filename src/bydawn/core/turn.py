@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from bydawn.core import resets
 from bydawn.core.facts import Usage
 from bydawn.core.loop import Loop, Sandbox
-from bydawn.core.ports import Denied, Ended, Event, Finished, Hopeless, Reader, Turn
+from bydawn.core.ports import Denied, Ended, Event, Finished, Hopeless, Reader, Spent, Turn
 from bydawn.core.state import Session
 
 _LATE = 30.0  # seconds after a reset, at most
@@ -29,11 +29,15 @@ def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, i
     )
 
 
-def usage_of(ended: Ended, before: Session | None) -> Usage | None:
-    """What this turn used: an agent that counts on from turn to turn has said part of it before."""
-    if ended.usage is None or not ended.usage_is_total or before is None or before.id != ended.session:
-        return ended.usage
-    return ended.usage.minus(before.usage)
+def usage_of(ended: Ended, before: Session | None, seen: Usage | None = None) -> Usage | None:
+    """What this turn used, or what was seen of it before it was stopped.
+
+    An agent that counts on from turn to turn has said part of it before.
+    """
+    used = ended.usage or seen
+    if used is None or not ended.usage_is_total or before is None or before.id != ended.session:
+        return used
+    return used.minus(before.usage)
 
 
 def reset_of(ended: Ended, now: datetime, chance: float) -> datetime | None:
@@ -47,11 +51,13 @@ def reset_of(ended: Ended, now: datetime, chance: float) -> datetime | None:
 class Listener:
     """Feeds an agent's lines to its reader, and what they mean to everybody else."""
 
-    def __init__(self, reader: Reader, tell: Callable[[Event], None]) -> None:
+    def __init__(self, reader: Reader, tell: Callable[[Event], None], overspent: Callable[[Usage], bool]) -> None:
         self._reader = reader
         self._tell = tell
-        self.hopeless = False  # it goes on trying what cannot work
+        self._overspent = overspent
+        self.hopeless = False  # it goes on trying what cannot work, or spends what it has not
         self.denied: list[str] = []
+        self.spent: Usage | None = None
 
     def on_line(self, line: bytes) -> bool:
         """True when the agent has said its last word."""
@@ -62,6 +68,9 @@ class Listener:
                     finished = True
                 case Hopeless():
                     self.hopeless = True
+                case Spent():
+                    self.spent = event.usage
+                    self.hopeless = self.hopeless or self._overspent(event.usage)
                 case Denied():
                     self.denied.append(event.text)
                 case _:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -110,6 +111,7 @@ def wish(settings: Settings, workspace: Path, *, name: str | None = None, new: b
             rounds=int(settings.number("rounds")),
             seconds=settings.number("for") or None,
             until=_until(settings["until"]),
+            **_budget(settings.text("budget")),
             no_progress=int(settings.number("max_no_change")),
             agent_failures=int(settings.number("max_failures")),
         ),
@@ -142,6 +144,13 @@ def _promise(settings: Settings) -> Promise | None:
     if text is None and mode is None:
         return None
     return Promise(text=text or Promise().text, mode=Mode(mode or "tag"))
+
+
+def _budget(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    unit, amount = kinds.budget(text)
+    return {"usd": amount} if unit == "usd" else {"tokens": int(amount)}
 
 
 def _until(given: Given) -> datetime | None:

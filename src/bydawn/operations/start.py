@@ -371,6 +371,12 @@ def _refuse_what_it_does_not_know(agent: Agent, wish: Wish) -> None:
         raise UserError(
             f"the agent {agent.name} knows no {flag}", hint="leave it away, or choose another agent with -a"
         )
+    if wish.limits.usd and not can.tells_cost:
+        raise UserError(
+            f"the agent {agent.name} does not say what it costs",
+            cause="a budget in dollars could not be held",
+            hint="give one in tokens (--budget 2Mtok), or limit rounds and time",
+        )
     level = wish.sandbox or (Sandbox.WORKSPACE if can.sandboxes else None)
     if level and level not in can.sandboxes:
         known = ", ".join(sorted(can.sandboxes)) or "none: what it may do is up to its own command"
