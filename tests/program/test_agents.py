@@ -75,6 +75,16 @@ def test_a_program_that_never_answers_is_not_waited_for_for_ever(home: Home) -> 
     assert [row["version"] for row in rows if row["name"] == "opencode"] == [None]
 
 
+def test_the_doctor_says_what_an_agent_lacks(home: Home) -> None:
+    install(home, "codex", CODEX % 1)
+    home.env |= {"TMPDIR": str(home.root), "CODEX_HOME": str(home.root / "codex")}
+    found = home.bydawn("doctor")
+    assert found.code == 1
+    assert "not logged in" in found.out
+    assert "needs bwrap" in found.out
+    assert "is in the temporary folder" in found.out
+
+
 def test_an_agent_is_tried_with_one_tiny_turn(home: Home) -> None:
     install(home, "tiny", "cat > /dev/null; echo ready > ready.txt; echo done")
     tried = home.bydawn("agents", "test", "cmd:tiny")

@@ -75,6 +75,11 @@ KNOWN: dict[str, Known] = {
 }
 
 
+# Programs, and the packages they are in, on Linux.
+_BUBBLEWRAP, _SOCAT = ("bwrap", "bubblewrap"), ("socat", "socat")
+SANDBOX_NEEDS = {"codex": (_BUBBLEWRAP,), "claude": (_BUBBLEWRAP, _SOCAT)}
+
+
 def look(name: str) -> Found:
     """One agent: is it here, which one is it, can it work?"""
     known = KNOWN[name]

@@ -1,6 +1,7 @@
 """Is everything in order? Looks at this machine and at every line of every ledger; repairs only when asked."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from bydawn.disk import sync_folder, write_private
 from bydawn.git import program
 from bydawn.host.registry import Registry, Standing
 from bydawn.ledger import Damaged, Future, LoopLedger, read
+from bydawn.operations.agents import KNOWN, SANDBOX_NEEDS, look
 from bydawn.operations.settings import gather, secrets
 from bydawn.operations.start import birth, refuse_inside_a_round, take_lock
 from bydawn.rounds import Rounds
@@ -39,6 +41,7 @@ def examine(registry: Registry, loops: list[Standing], folder: Path) -> Iterator
     yield _git(folder)
     yield _state_folder(registry.root)
     yield from _settings(folder)
+    yield from _agents()
     for standing in loops:
         yield _ledger(standing)
 
@@ -89,6 +92,35 @@ def _settings(folder: Path) -> Iterator[Finding]:
         yield Finding(name="settings", ok=False, detail=detail, hint=problem.hint)
     if not problems:
         yield Finding(name="settings", ok=True, detail="all are understood")
+
+
+def _agents() -> Iterator[Finding]:
+    """The agents that are here: are they ones we know, logged in, and able to keep their sandbox?"""
+    for found in (look(name) for name in KNOWN):
+        if found.path is None:
+            continue
+        name = f"agent {found.name}"
+        version = found.version or "version unknown"
+        if found.logged_in is False:
+            yield Finding(name=name, ok=False, detail=f"{version}, not logged in", hint=f"run `{found.login}`")
+        elif not found.is_tested:
+            yield Finding(name=name, ok=True, detail=f"{version}; we have tested {found.tested}x")
+        else:
+            yield Finding(name=name, ok=True, detail=version)
+        for needed, package in SANDBOX_NEEDS.get(found.name, ()) if sys.platform == "linux" else ():
+            if shutil.which(needed) is None:
+                hint = f"sudo apt-get install {package}"
+                yield Finding(name=name, ok=False, detail=f"its sandbox needs {needed}", hint=hint)
+    yield from _codex_home()
+
+
+def _codex_home() -> Iterator[Finding]:
+    """Below the temporary folder every sandboxed command of Codex fails, while its turns go well."""
+    home = os.environ.get("CODEX_HOME")
+    temporary = Path(os.path.realpath(os.environ.get("TMPDIR") or "/tmp"))  # noqa: S108 - where Codex looks
+    if home and Path(os.path.realpath(home)).is_relative_to(temporary):
+        hint = "choose a folder elsewhere for one of the two"
+        yield Finding(name="CODEX_HOME", ok=False, detail=f"{home} is in the temporary folder", hint=hint)
 
 
 def _filesystem(path: Path) -> str:
