@@ -116,6 +116,37 @@ def test_full_access_has_three_spellings(home: Home, words: list[str]) -> None:
     assert "--dangerously-bypass-approvals-and-sandbox" in shown.out
 
 
+CANARY = "canary-0123456789"
+SPEAKS = (
+    'cat > /dev/null; echo "$@" > said; echo \'{"type":"thread.started","thread_id":"t"}\'; '
+    'echo \'{"type":"turn.completed"}\''
+)
+
+
+def test_a_secret_among_the_arguments_of_an_agent_is_kept_by_name_only(home: Home) -> None:
+    install(home, "codex", SPEAKS)
+    home.env |= {"MY_TOKEN": CANARY}
+    home.bydawn("run", "x", "-a", "codex", "-n", "1", "--", "--key", CANARY)
+    assert f"--key {CANARY}" in (home.repo / "said").read_text(), "the agent itself gets it"
+    assert "⟦env:MY_TOKEN⟧" in (home.folder() / "loop.json").read_text()
+    files = [path for path in home.states.rglob("*") if path.is_file() and "git" not in path.parts]
+    assert [path.name for path in files if CANARY.encode() in path.read_bytes()] == []
+    del home.env["MY_TOKEN"]
+    refused = home.bydawn("resume", "--rounds", "+1")
+    assert (refused.code, "MY_TOKEN" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("words", [["--", "--key", "KEY"], ["-m", "KEY"], ["-p", "KEY"], ["--effort", "KEY"]])
+def test_one_that_stands_in_no_variable_is_refused_wherever_it_stands(home: Home, words: list[str]) -> None:
+    install(home, "codex", SPEAKS)
+    key = "sk-proj-a1B2c3D4e5F6g7H8i9J0"
+    refused = home.bydawn("run", "x", "-a", "codex", *[key if word == "KEY" else word for word in words])
+    assert refused.code == 2
+    assert "a secret stands in the" in refused.err
+    assert key not in refused.err
+    assert not home.states.exists()
+
+
 def test_what_stands_after_two_dashes_is_for_the_agent_even_without_a_prompt(home: Home) -> None:
     install(home, "codex", CODEX % 0)
     home.tasks(1)

@@ -1,12 +1,11 @@
 """Claude Code: `claude -p --output-format stream-json`, a prompt on stdin, one JSON event per line."""
 
-import shutil
-import signal
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 import msgspec
 
+from bydawn.agents import program
 from bydawn.core.facts import Usage
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Exit, Outcome, imposed
@@ -108,9 +107,7 @@ class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
         return ClaudeReader(turn)
 
     def missing(self) -> tuple[str, str] | None:
-        if shutil.which("claude"):
-            return None
-        return "there is no program 'claude' on the PATH", "install it: npm install -g @anthropic-ai/claude-code"
+        return program.missing("claude", "@anthropic-ai/claude-code")
 
 
 def _permissions(turn: Turn) -> tuple[str, ...]:
@@ -341,11 +338,8 @@ class ClaudeReader:
     def _ended_early(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
         """The verdict on a run that ended by itself without a result. It turns a signal into an exit code."""
         number = exit_.signal or (exit_.code - 128 if exit_.code and 128 < exit_.code < 160 else None)
-        if number:
-            return Outcome.CRASHED, f"killed by signal {number} ({signal.strsignal(number)})"
-        if exit_.code == 0:
-            passed_by = f"; {self._skipped} bytes were too long a line to read" if self._skipped else ""
-            return Outcome.LOST_OUTPUT, f"exited with 0 but without a result{passed_by}"
+        if verdict := program.killed(number) or program.without_result(exit_, self._skipped):
+            return verdict
         outcome, advice = _said(stderr)
         return outcome, _advised(headline(stderr) or f"exited with {exit_.code}", advice)
 

@@ -1,11 +1,10 @@
 """Codex CLI: `codex exec --json`, a prompt on stdin, one JSON event per line."""
 
-import shutil
-import signal
 from collections.abc import Iterable
 
 import msgspec
 
+from bydawn.agents import program
 from bydawn.core.facts import Usage
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Exit, Outcome, imposed
@@ -101,9 +100,7 @@ class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
         return CodexReader(turn.session if turn else None)
 
     def missing(self) -> tuple[str, str] | None:
-        if shutil.which("codex"):
-            return None
-        return "there is no program 'codex' on the PATH", "install it: npm install -g @openai/codex"
+        return program.missing("codex", "@openai/codex")
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -238,10 +235,8 @@ class CodexReader:
 
 def _ended_early(exit_: Exit, stderr: str) -> tuple[Outcome, str]:
     """The verdict on a run that ended by itself without a last event."""
-    if exit_.signal:
-        return Outcome.CRASHED, f"killed by signal {exit_.signal} ({signal.strsignal(exit_.signal)})"
-    if exit_.code == 0:
-        return Outcome.LOST_OUTPUT, "exited with 0 but without a result"
+    if verdict := program.without_result(exit_):
+        return verdict
     if exit_.code == _USAGE_ERROR:
         complaint = next((line for line in stderr.splitlines() if line.startswith("error:")), headline(stderr))
         return Outcome.CONFIG, f"codex does not understand its command line: {complaint.removeprefix('error: ')}"

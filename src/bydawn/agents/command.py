@@ -3,13 +3,13 @@
 import os
 import shlex
 import shutil
-import signal
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
+from bydawn.agents.program import killed
 from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.ports import Abilities, Command, Ended, Event, Ladder, Message, Turn
 from bydawn.core.text import headline, plain
@@ -84,8 +84,8 @@ class CommandReader:
 
 def _judged(exit_: Exit, stderr_tail: str) -> tuple[Outcome, str]:
     """The verdict on a program that ended by itself, with its own last words as the reason."""
-    if exit_.signal:
-        return Outcome.CRASHED, f"killed by signal {exit_.signal} ({signal.strsignal(exit_.signal)})"
+    if verdict := killed(exit_.signal):
+        return verdict
     if exit_.code == 0:
         return Outcome.OK, ""
     return _BY_CODE.get(exit_.code, Outcome.FAILED), headline(plain(stderr_tail)) or f"exited with {exit_.code}"

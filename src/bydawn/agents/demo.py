@@ -1,6 +1,5 @@
 """The built-in agent, which needs no account and no network: `player.py`, run as a child like any other agent."""
 
-import signal
 import sys
 from collections.abc import Iterable
 from datetime import datetime
@@ -9,11 +8,12 @@ from typing import Annotated
 
 import msgspec
 
+from bydawn.agents import program
 from bydawn.core.facts import Usage
 from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.ports import Abilities, Activity, Command, Ended, Event, Finished, Ladder, Message, Turn
 from bydawn.core.text import headline, plain
-from bydawn.git import program
+from bydawn.git import program as git_program
 
 _PLAYER = str(Path(__file__).with_name("player.py"))
 
@@ -36,7 +36,7 @@ class DemoAgent(msgspec.Struct, frozen=True, kw_only=True):
         session = {"BYDAWN_DEMO_SESSION": turn.session} if turn.session else {}
         return Command(
             argv=(sys.executable, "-I", "-S", _PLAYER, *script),
-            env={"BYDAWN_ROUND": str(turn.round), "BYDAWN_GIT": program(Path(turn.workspace)), **session},
+            env={"BYDAWN_ROUND": str(turn.round), "BYDAWN_GIT": git_program(Path(turn.workspace)), **session},
         )
 
     def reader(self, turn: Turn | None = None) -> "DemoReader":  # noqa: ARG002
@@ -113,12 +113,8 @@ class DemoReader:
 
     def _judged(self, exit_: Exit, stderr_tail: str) -> tuple[Outcome, str]:
         """The verdict on a player that ended by itself and without a result."""
-        if exit_.signal:
-            return Outcome.CRASHED, f"killed by signal {exit_.signal} ({signal.strsignal(exit_.signal)})"
-        if exit_.code == 0:
-            passed_by = f"; {self._skipped} bytes were too long a line to read" if self._skipped else ""
-            return Outcome.LOST_OUTPUT, f"exited with 0 but without a result{passed_by}"
-        return Outcome.FAILED, headline(plain(stderr_tail)) or f"exited with {exit_.code}"
+        failed = Outcome.FAILED, headline(plain(stderr_tail)) or f"exited with {exit_.code}"
+        return program.without_result(exit_, self._skipped) or failed
 
 
 def _ended(result: _Result, session: str | None) -> Ended:

@@ -1,12 +1,11 @@
 """Gemini CLI: `gemini -o stream-json`, the prompt on stdin (and echoed), one JSON event per line up to `result`."""
 
-import shutil
-import signal
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from bydawn.agents import program
 from bydawn.agents.command import REPLY_LENGTH
 from bydawn.core.facts import Usage
 from bydawn.core.loop import Sandbox
@@ -69,9 +68,7 @@ class GeminiAgent(msgspec.Struct, frozen=True, kw_only=True):
         return GeminiReader(turn)
 
     def missing(self) -> tuple[str, str] | None:
-        if shutil.which("gemini"):
-            return None
-        return "there is no program 'gemini' on the PATH", "install it: npm install -g @google/gemini-cli"
+        return program.missing("gemini", "@google/gemini-cli")
 
 
 class _Error(msgspec.Struct, frozen=True):
@@ -200,11 +197,8 @@ class GeminiReader:
 
     def _without_result(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
         """The verdict on a run that ended by itself without a last event."""
-        if exit_.signal:
-            return Outcome.CRASHED, f"killed by signal {exit_.signal} ({signal.strsignal(exit_.signal)})"
-        if exit_.code == 0:
-            passed_by = f"; {self._skipped} bytes were too long a line to read" if self._skipped else ""
-            return Outcome.LOST_OUTPUT, f"exited with 0 but without a result{passed_by}"
+        if verdict := program.without_result(exit_, self._skipped):
+            return verdict
         known = _BY_CODE.get(exit_.code or 0, Outcome.FAILED)
         if self._session:
             return known, headline(stderr) or f"exited with {exit_.code}"

@@ -1,12 +1,11 @@
 """opencode: `opencode run --format json`, the prompt on stdin, one JSON event per line and none that says "done"."""
 
-import shutil
-import signal
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
+from bydawn.agents import program
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Usage
 from bydawn.core.loop import Sandbox
@@ -82,9 +81,7 @@ class OpencodeAgent(msgspec.Struct, frozen=True, kw_only=True):
         return OpencodeReader(turn.session if turn else None)
 
     def missing(self) -> tuple[str, str] | None:
-        if shutil.which("opencode"):
-            return None
-        return "there is no program 'opencode' on the PATH", "install it: npm install -g opencode-ai"
+        return program.missing("opencode", "opencode-ai")
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -235,13 +232,10 @@ class OpencodeReader:
         """The verdict on a run that ended by itself, but not well."""
         if self._error:
             return _judged(self._error)
-        if exit_.signal:
-            return Outcome.CRASHED, f"killed by signal {exit_.signal} ({signal.strsignal(exit_.signal)})"
         if exit_.code == 0 and self._denied:
             return Outcome.DENIED, f"not allowed: {self._denied}"  # it gives up the turn when it is refused
-        if exit_.code == 0:
-            passed_by = f"; {self._skipped} bytes were too long a line to read" if self._skipped else ""
-            return Outcome.LOST_OUTPUT, f"exited with 0 but without a last step{passed_by}"
+        if verdict := program.without_result(exit_, self._skipped, "a last step"):
+            return verdict
         # Once the stream has begun, a tool may have written these words.
         lost = not self._session and "Session not found" in stderr
         return (Outcome.SESSION_LOST if lost else Outcome.FAILED), headline(stderr) or f"exited with {exit_.code}"

@@ -26,7 +26,7 @@ from bydawn.core.loop import (
 from bydawn.core.redact import Secrets
 from bydawn.core.settings import BY_KEY, Layer, Setting
 from bydawn.files import read_text
-from bydawn.operations.start import Wish
+from bydawn.operations.wish import Wish
 
 
 def gather(folder: Path | None, flags: Iterable[Given] = ()) -> Settings:

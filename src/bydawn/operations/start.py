@@ -2,12 +2,9 @@
 
 import hashlib
 import os
-import re
 import shlex
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -17,21 +14,12 @@ from bydawn.core import prompt, tasks
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import FINISHED, LimitsRaised, LoopCreated, LoopStopped
 from bydawn.core.loop import (
-    Check,
-    CommandCheck,
     Limits,
     Loop,
-    Mode,
-    PathCheck,
-    Promise,
-    Sandbox,
-    Sessions,
-    TextCheck,
-    Timeouts,
     differences,
 )
-from bydawn.core.ports import Agent, Command, Follower
-from bydawn.core.redact import Secrets, Unnamed, rewritten
+from bydawn.core.ports import Command, Follower
+from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.core.turn import turn_of
@@ -39,39 +27,9 @@ from bydawn.disk import make_private, others_can_write, sync_folder, write_durab
 from bydawn.engine import COOKIE
 from bydawn.files import read_text
 from bydawn.guardian import Tether
-from bydawn.host.registry import Registry, Standing, checked_name, free_name, new_uid, slug
+from bydawn.host.registry import Registry, Standing, free_name
 from bydawn.ledger import LoopLedger, records
-from bydawn.operations.agents import first_that_works
-
-OPTIONS = ("model", "profile", "effort", "agent_args", "agent_commits")
-
-
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person asked for."""
-
-    workspace: Path
-    prompt: str
-    agent: str
-    agent_from: Path | None = None  # the folder that a relative path in `agent` starts from
-    sandbox: Sandbox | None = None
-    model: str | None = None
-    profile: str | None = None
-    effort: str | None = None
-    agent_args: tuple[str, ...] = ()
-    agent_commits: bool = False
-    sessions: Sessions = Sessions.FRESH
-    session_rounds: int = 20
-    tasks: str | None = None
-    progress: str | None = None
-    opinions: str | None = None
-    checks: tuple[Check, ...] = ()
-    promise: Promise | None = None
-    limits: Limits = Limits()
-    timeouts: Timeouts = Timeouts()
-    name: str | None = None
-    new: bool = False
-    state_dir: Path | None = None
-    secrets: Secrets
+from bydawn.operations.wish import Wish, checked_agent, doubts, loop_of, refuse_if_secrets_are_missing
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,14 +59,14 @@ def plan(wish: Wish) -> Plan:
     """Which loop this wish means. Raises `UserError`; touches nothing."""
     refuse_inside_a_round()
     workspace = checked_workspace(wish.workspace)
-    loop = _loop(wish, workspace)
+    loop = loop_of(wish, workspace)
     registry = Registry(wish.state_dir)
     _refuse_unsafe(registry.root, workspace)
     there = registry.in_workspace(workspace)
     if standing := _meant(wish, loop, there):
         return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=wish.secrets)
     name = free_name(loop.id, [each.loop.id for each in there])
-    warnings = (*_doubtful_tasks(workspace, loop.tasks), *_about_sandbox(loop))
+    warnings = doubts(loop)
     return Plan(
         loop=msgspec.structs.replace(loop, id=name),
         folder=registry.home(workspace) / name,
@@ -150,8 +108,8 @@ def plan_resume(standing: Standing, secrets: Secrets) -> Plan:
             hint='start another with `bydawn run --new "PROMPT"`',
         )
     checked_workspace(Path(standing.loop.workspace))
-    _checked_agent(standing.loop.agent)
-    _refuse_if_secrets_are_missing(standing.loop, secrets)
+    checked_agent(standing.loop.agent)
+    refuse_if_secrets_are_missing(standing.loop, secrets)
     return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=secrets)
 
 
@@ -264,173 +222,6 @@ def user() -> str:
 
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
-
-
-def _loop(wish: Wish, workspace: Path) -> Loop:
-    if not wish.prompt.strip() and not wish.tasks:
-        raise UserError(
-            "there is nothing to do",
-            cause="the prompt is empty and no task file is given",
-            hint='say what to do, for example "fix the failing tests", or give a checklist with -t TODO.md',
-        )
-    agent = _checked_agent(wish.agent or first_that_works(), wish.agent_from)
-    _refuse_what_it_does_not_know(agents.find(agent), wish)
-    if wish.tasks:
-        _checked_tasks(workspace, wish.tasks)
-    _checked_documents(workspace, wish)
-    if wish.promise and wish.promise.mode is Mode.REGEX:
-        _checked_pattern(wish.promise.text)
-    name = checked_name(wish.name) if wish.name is not None else slug(workspace.name) or "loop"
-    loop = Loop(
-        id=name,
-        uid=new_uid(),
-        workspace=str(workspace),
-        created_at=datetime.now(UTC),
-        prompt=wish.prompt,
-        agent=agent,
-        sandbox=wish.sandbox,
-        model=wish.model,
-        profile=wish.profile,
-        effort=wish.effort,
-        agent_args=wish.agent_args,
-        agent_commits=wish.agent_commits,
-        sessions=wish.sessions,
-        session_rounds=wish.session_rounds,
-        tasks=wish.tasks,
-        progress=wish.progress,
-        opinions=wish.opinions,
-        checks=wish.checks,
-        promise=wish.promise,
-        limits=wish.limits,
-        timeouts=wish.timeouts,
-    )
-    return _without_secrets(loop, wish.secrets)
-
-
-def _check_without(check: Check, secrets: Secrets) -> Check:
-    match check:
-        case CommandCheck():
-            return CommandCheck(command=secrets.refer(check.command))
-        case TextCheck():
-            return TextCheck(path=secrets.refuse(check.path), text=secrets.refer(check.text))
-        case PathCheck():
-            return PathCheck(path=secrets.refuse(check.path))
-
-
-def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
-    """The loop as it may be written down: where the value of a variable stands in it, a reference to that variable."""
-    refer, refuse = secrets.refer, secrets.refuse
-    # Where a secret can stand by name, and where it cannot stand at all.
-    kept: dict[str, Callable[[Any], Any]] = {
-        "prompt": refer,
-        "agent": refer,
-        "checks": lambda checks: tuple(_check_without(check, secrets) for check in checks),
-        **dict.fromkeys(("tasks", "progress", "opinions", "promise"), lambda value: rewritten(value, refuse)),
-    }
-    changed = {}
-    for name, change in kept.items():
-        try:
-            changed[name] = change(getattr(loop, name))
-        except Unnamed:
-            raise UserError(
-                f"a secret stands in the {name}",
-                cause="it would be kept on the disk with the loop, and a command line can be read by everybody here",
-                hint="put it into a variable (export MY_TOKEN=…) and say it again: then only the name is kept\n"
-                "       if it only looks like one: `bydawn config set --user not_secret TEXT`",
-            ) from None
-    return msgspec.structs.replace(loop, **changed)
-
-
-def _refuse_if_secrets_are_missing(loop: Loop, secrets: Secrets) -> None:
-    names = secrets.missing(" ".join([loop.prompt, loop.agent, *(check.name for check in loop.checks)]))
-    if names:
-        raise UserError(
-            f"the loop {loop.id} needs the variable {names[0]}",
-            cause="a secret in its settings was kept by name only, and the environment does not have it",
-            hint=f"export {names[0]}=…, then `bydawn resume {loop.id}`",
-        )
-
-
-def _checked_agent(spec: str, folder: Path | None = None) -> str:
-    """The agent's name in its normal form, which means the same from every folder."""
-    agent = agents.find(spec, folder)
-    if trouble := agent.missing():
-        cause, hint = trouble
-        raise UserError(f"the agent {agent.name} cannot be started", cause=cause, hint=hint, exit_code=7)
-    return agent.name
-
-
-def _refuse_what_it_does_not_know(agent: Agent, wish: Wish) -> None:
-    """A flag that an agent cannot obey is an error: somebody relies on it."""
-    can = agent.abilities
-    unknown = [name for name in OPTIONS if getattr(wish, name) and name not in can.options]
-    if wish.sessions is not Sessions.FRESH and not can.resumes:
-        unknown.append("session")
-    if unknown:
-        flag = f"--{unknown[0].replace('_', '-')}" if unknown[0] != "agent_args" else "arguments after `--`"
-        raise UserError(
-            f"the agent {agent.name} knows no {flag}", hint="leave it away, or choose another agent with -a"
-        )
-    if wish.limits.usd and not can.tells_cost:
-        raise UserError(
-            f"the agent {agent.name} does not say what it costs",
-            cause="a budget in dollars could not be held",
-            hint="give one in tokens (--budget 2Mtok), or limit rounds and time",
-        )
-    level = wish.sandbox or (Sandbox.WORKSPACE if can.sandboxes else None)
-    if level and level not in can.sandboxes:
-        known = ", ".join(sorted(can.sandboxes)) or "none: what it may do is up to its own command"
-        raise UserError(
-            f"the agent {agent.name} cannot be held to the sandbox {level.value}",
-            cause=f"levels that it knows: {known}",
-            hint=f"-s {max(can.sandboxes, key=list(Sandbox).index).value}" if can.sandboxes else "leave -s away",
-        )
-
-
-def _checked_pattern(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        what = f"--done-when {pattern!r} is not a regular expression"
-        raise UserError(what, cause=str(error), hint="mend it, or leave --done-mode regex away") from None
-
-
-def _checked_tasks(workspace: Path, path: str) -> None:
-    text = read_text(workspace, path)
-    if text is None:
-        raise UserError(
-            f"there is no task file {path}",
-            cause=f"looked in {workspace}",
-            hint="give a Markdown file with `- [ ]` boxes",
-        )
-    if not tasks.read(text).items:
-        raise UserError(
-            f"{path} has no tasks",
-            cause="no line of it is a Markdown task such as `- [ ] write the tests`",
-            hint="add boxes, or leave -t away and say in the prompt what to do",
-        )
-
-
-def _checked_documents(workspace: Path, wish: Wish) -> None:
-    if wish.progress:
-        read_text(workspace, wish.progress)  # the agent will write it; it only has to be in the workspace
-    if wish.opinions and read_text(workspace, wish.opinions) is None:
-        raise UserError(
-            f"there is no file {wish.opinions}", cause=f"looked in {workspace}", hint="`bydawn edit opinions` writes it"
-        )
-
-
-def _about_sandbox(loop: Loop) -> tuple[str, ...]:
-    if loop.sandbox is Sandbox.READ_ONLY:
-        return ("the agent cannot edit anything here (--sandbox read-only)",)
-    return ()
-
-
-def _doubtful_tasks(workspace: Path, path: str | None) -> tuple[str, ...]:
-    """Lines that a person may take for a task and Markdown does not."""
-    if path is None:
-        return ()
-    return tuple(f"{path}, {warning}" for warning in tasks.read(read_text(workspace, path) or "").warnings)
 
 
 def _meant(wish: Wish, loop: Loop, there: list[Standing]) -> Standing | None:

@@ -59,7 +59,11 @@ def _new_id() -> str:
 
 def _refuse_finished(standing: Standing) -> None:
     if standing.finished:
-        raise UserError(f"the loop {standing.loop.id} is {standing.word} already")
+        raise UserError(
+            f"the loop {standing.loop.id} is {standing.word} already",
+            cause="it has ended, so there is nobody to tell or to stop",
+            hint='start another with `bydawn run --new "PROMPT"`',
+        )
 
 
 def _ask(standing: Standing, request: Request) -> Answer:

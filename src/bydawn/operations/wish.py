@@ -1,0 +1,215 @@
+"""What a person asked for, checked in every respect before anything is written or spent."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bydawn import agents
+from bydawn.core import tasks
+from bydawn.core.errors import UserError
+from bydawn.core.loop import (
+    Check,
+    CommandCheck,
+    Limits,
+    Loop,
+    Mode,
+    PathCheck,
+    Promise,
+    Sandbox,
+    Sessions,
+    TextCheck,
+    Timeouts,
+)
+from bydawn.core.ports import Agent
+from bydawn.core.redact import Secrets, Unnamed, rewritten
+from bydawn.files import read_text
+from bydawn.host.registry import checked_name, new_uid, slug
+from bydawn.operations.agents import first_that_works
+
+_OUR_OWN = {"v", "id", "uid", "workspace", "created_at"}  # of a loop, not of what was asked for
+OPTIONS = ("model", "profile", "effort", "agent_args", "agent_commits")
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person asked for."""
+
+    workspace: Path
+    prompt: str
+    agent: str
+    agent_from: Path | None = None  # the folder that a relative path in `agent` starts from
+    sandbox: Sandbox | None = None
+    model: str | None = None
+    profile: str | None = None
+    effort: str | None = None
+    agent_args: tuple[str, ...] = ()
+    agent_commits: bool = False
+    sessions: Sessions = Sessions.FRESH
+    session_rounds: int = 20
+    tasks: str | None = None
+    progress: str | None = None
+    opinions: str | None = None
+    checks: tuple[Check, ...] = ()
+    promise: Promise | None = None
+    limits: Limits = Limits()
+    timeouts: Timeouts = Timeouts()
+    name: str | None = None
+    new: bool = False
+    state_dir: Path | None = None
+    secrets: Secrets
+
+
+def loop_of(wish: Wish, workspace: Path) -> Loop:
+    """The loop that a wish asks for. Raises `UserError`; touches nothing."""
+    if not wish.prompt.strip() and not wish.tasks:
+        raise UserError(
+            "there is nothing to do",
+            cause="the prompt is empty and no task file is given",
+            hint='say what to do, for example "fix the failing tests", or give a checklist with -t TODO.md',
+        )
+    agent = checked_agent(wish.agent or first_that_works(), wish.agent_from)
+    _refuse_what_it_does_not_know(agents.find(agent), wish)
+    if wish.tasks:
+        _checked_tasks(workspace, wish.tasks)
+    _checked_documents(workspace, wish)
+    if wish.promise and wish.promise.mode is Mode.REGEX:
+        _checked_pattern(wish.promise.text)
+    name = checked_name(wish.name) if wish.name is not None else slug(workspace.name) or "loop"
+    # Whatever both of them have is carried over by name, so that no setting is forgotten on the way.
+    carried = {field: getattr(wish, field) for field in wish.__struct_fields__ if field in Loop.__struct_fields__}
+    own = {"id": name, "uid": new_uid(), "workspace": str(workspace), "created_at": datetime.now(UTC), "agent": agent}
+    loop = Loop(**{**carried, **own})
+    return _without_secrets(loop, wish.secrets)
+
+
+def _check_without(check: Check, secrets: Secrets) -> Check:
+    match check:
+        case CommandCheck():
+            return CommandCheck(command=secrets.refer(check.command))
+        case TextCheck():
+            return TextCheck(path=secrets.refuse(check.path), text=secrets.refer(check.text))
+        case PathCheck():
+            return PathCheck(path=secrets.refuse(check.path))
+
+
+def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
+    """The loop as it may be written down: where the value of a variable stands in it, a reference to that variable."""
+    # Where a secret can stand by name; anywhere else it cannot stand at all.
+    named: dict[str, Callable[[Any], Any]] = {
+        "prompt": secrets.refer,
+        "agent": secrets.refer,
+        "agent_args": lambda words: rewritten(words, secrets.refer),
+        "checks": lambda checks: tuple(_check_without(check, secrets) for check in checks),
+    }
+    changed = {}
+    for name in loop.__struct_fields__:
+        if name in _OUR_OWN:
+            continue
+        change = named.get(name, lambda value: rewritten(value, secrets.refuse))
+        try:
+            changed[name] = change(getattr(loop, name))
+        except Unnamed:
+            raise UserError(
+                f"a secret stands in the {name}",
+                cause="it would be kept on the disk with the loop, and a command line can be read by everybody here",
+                hint="put it into a variable (export MY_TOKEN=…) and say it again: then only the name is kept\n"
+                "       if it only looks like one: `bydawn config set --user not_secret TEXT`",
+            ) from None
+    return msgspec.structs.replace(loop, **changed)
+
+
+def refuse_if_secrets_are_missing(loop: Loop, secrets: Secrets) -> None:
+    names = secrets.missing(
+        " ".join([loop.prompt, loop.agent, *loop.agent_args, *(check.name for check in loop.checks)])
+    )
+    if names:
+        raise UserError(
+            f"the loop {loop.id} needs the variable {names[0]}",
+            cause="a secret in its settings was kept by name only, and the environment does not have it",
+            hint=f"export {names[0]}=…, then `bydawn resume {loop.id}`",
+        )
+
+
+def checked_agent(spec: str, folder: Path | None = None) -> str:
+    """The agent's name in its normal form, which means the same from every folder."""
+    agent = agents.find(spec, folder)
+    if trouble := agent.missing():
+        cause, hint = trouble
+        raise UserError(f"the agent {agent.name} cannot be started", cause=cause, hint=hint, exit_code=7)
+    return agent.name
+
+
+def _refuse_what_it_does_not_know(agent: Agent, wish: Wish) -> None:
+    """A flag that an agent cannot obey is an error: somebody relies on it."""
+    can = agent.abilities
+    unknown = [name for name in OPTIONS if getattr(wish, name) and name not in can.options]
+    if wish.sessions is not Sessions.FRESH and not can.resumes:
+        unknown.append("session")
+    if unknown:
+        flag = f"--{unknown[0].replace('_', '-')}" if unknown[0] != "agent_args" else "arguments after `--`"
+        raise UserError(
+            f"the agent {agent.name} knows no {flag}", hint="leave it away, or choose another agent with -a"
+        )
+    if wish.limits.usd and not can.tells_cost:
+        raise UserError(
+            f"the agent {agent.name} does not say what it costs",
+            cause="a budget in dollars could not be held",
+            hint="give one in tokens (--budget 2Mtok), or limit rounds and time",
+        )
+    level = wish.sandbox or (Sandbox.WORKSPACE if can.sandboxes else None)
+    if level and level not in can.sandboxes:
+        known = ", ".join(sorted(can.sandboxes)) or "none: what it may do is up to its own command"
+        raise UserError(
+            f"the agent {agent.name} cannot be held to the sandbox {level.value}",
+            cause=f"levels that it knows: {known}",
+            hint=f"-s {max(can.sandboxes, key=list(Sandbox).index).value}" if can.sandboxes else "leave -s away",
+        )
+
+
+def _checked_pattern(pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        what = f"--done-when {pattern!r} is not a regular expression"
+        raise UserError(what, cause=str(error), hint="mend it, or leave --done-mode regex away") from None
+
+
+def _checked_tasks(workspace: Path, path: str) -> None:
+    text = read_text(workspace, path)
+    if text is None:
+        raise UserError(
+            f"there is no task file {path}",
+            cause=f"looked in {workspace}",
+            hint="give a Markdown file with `- [ ]` boxes",
+        )
+    if not tasks.read(text).items:
+        raise UserError(
+            f"{path} has no tasks",
+            cause="no line of it is a Markdown task such as `- [ ] write the tests`",
+            hint="add boxes, or leave -t away and say in the prompt what to do",
+        )
+
+
+def _checked_documents(workspace: Path, wish: Wish) -> None:
+    if wish.progress:
+        read_text(workspace, wish.progress)  # the agent will write it; it only has to be in the workspace
+    if wish.opinions and read_text(workspace, wish.opinions) is None:
+        raise UserError(
+            f"there is no file {wish.opinions}", cause=f"looked in {workspace}", hint="`bydawn edit opinions` writes it"
+        )
+
+
+def doubts(loop: Loop) -> tuple[str, ...]:
+    """What a person should know before the loop starts."""
+    rows = [*_doubtful_tasks(Path(loop.workspace), loop.tasks)] if loop.tasks else []
+    if loop.sandbox is Sandbox.READ_ONLY:
+        rows.append("the agent cannot edit anything here (--sandbox read-only)")
+    return tuple(rows)
+
+
+def _doubtful_tasks(workspace: Path, path: str) -> tuple[str, ...]:
+    """Lines that a person may take for a task and Markdown does not."""
+    return tuple(f"{path}, {warning}" for warning in tasks.read(read_text(workspace, path) or "").warnings)
