@@ -70,6 +70,7 @@ def test_in_the_workspace_its_sandbox_is_on_and_cannot_fail_open() -> None:
 
 
 def test_an_agent_that_commits_may_write_to_the_repository() -> None:
+    assert json.loads(value("--settings"))["permissions"] == {"allow": ["Bash"]}
     assert "filesystem" not in json.loads(value("--settings", commits=True))["sandbox"]
 
 

@@ -87,6 +87,7 @@ def test_a_conversation_is_left_for_a_fresh_one_before_it_chokes(night: Night, m
 
 
 def test_a_refused_login_stops_at_once_and_says_what_to_run(night: Night, model: ModelServer) -> None:
+    night.home.env.pop("CLAUDE_CODE_MAX_RETRIES", None)  # left alone it tries eleven times
     model.play([Answer(fault="unauthorized", times=0)])
     began = time.monotonic()
     assert night.run(seconds=60) == 7
@@ -197,6 +198,17 @@ def test_in_the_workspace_it_can_work_and_cannot_write_outside(night: Night, mod
     night.run("-n", "1", *closed)
     assert (night.home.repo / "inside.txt").exists()
     assert not (night.home.root / "outside.txt").exists()
+
+
+def test_in_the_workspace_claude_runs_commands_that_it_takes_for_tricks(
+    home: Home, claude_env: dict[str, str], model: ModelServer
+) -> None:
+    """In its sandbox, where they can do no harm; refused they would be a round that did nothing."""
+    home.env = claude_env
+    model.play([Answer(sh="env A=1 touch trick.txt"), Answer(text="On it.")])
+    Night(home, "claude").run("-n", "1")
+    assert home.outcomes() == ["ok"]
+    assert (home.repo / "trick.txt").exists()
 
 
 def test_read_only_it_can_edit_nothing_and_that_is_said_at_the_start(night: Night, model: ModelServer) -> None:
