@@ -12,9 +12,10 @@ from pathlib import Path
 
 from bydawn import __version__, agents, kernel
 from bydawn.checks import ShellChecks
+from bydawn.cooldowns import SharedCoolDowns
 from bydawn.core.facts import AnyFact, LedgerRepaired, LoopStopped, Now, RoundStarted, RunStarted
 from bydawn.core.loop import Loop, Sandbox
-from bydawn.core.ports import Event, Follower
+from bydawn.core.ports import Clock, Event, Follower
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.requests import Pause, Request
 from bydawn.core.settings import TABLE
@@ -39,6 +40,8 @@ def run_loop(
     tether: Tether,
     *,
     secrets: Secrets,
+    state_folder: Path,
+    clock: Clock | None = None,
     followers: Sequence[Follower] = (),
     rounds_allowed: int | None = None,
 ) -> LoopStopped:
@@ -53,19 +56,21 @@ def run_loop(
     processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
     files = Rounds(folder, secrets)
     cookie = {"BYDAWN_COOKIE": f"{loop.uid}.check"}
-    agent = agents.find(loop.agent)
+    pool = agents.pool(loop)
     # A short name: there will be sockets below it.
-    temporary = {"TMPDIR": tempfile.mkdtemp(prefix="by-")} if agent.abilities.litters else {}
+    litters = any(agent.abilities.litters for agent in pool.values())
+    temporary = {"TMPDIR": tempfile.mkdtemp(prefix="by-")} if litters else {}
     world = World(
         ledger=ledger,
-        agent=agent,
+        agents=pool,
+        cool_downs=SharedCoolDowns(state_folder / "cool-downs", loop, os.environ),
         agent_env=temporary,
         workspace=GitWorkspace(workspace, folder / "git"),
         checks=ShellChecks(processes, files, workspace, cookie, loop.timeouts.check, secrets.reveal),
         processes=processes,
         files=files,
         channel=channel,
-        clock=SystemClock(ledger.state.elapsed),
+        clock=clock or SystemClock(ledger.state.elapsed),
         full_match=full_match,
         hide=secrets.hide,
         reveal=secrets.reveal,
@@ -82,7 +87,7 @@ def run_loop(
         version=__version__,
         tree="",
         rounds_allowed=rounds_allowed,
-        sandbox=loop.sandbox or (Sandbox.WORKSPACE if world.agent.abilities.sandboxes else ""),
+        sandbox=loop.sandbox or (Sandbox.WORKSPACE if any(each.abilities.sandboxes for each in pool.values()) else ""),
     )
     try:
         return Engine(loop, world, started).run()

@@ -3,7 +3,7 @@
 import os
 import uuid
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import assert_never
 
@@ -13,6 +13,7 @@ from bydawn.core import breakers, progress, promise, prompt, tasks
 from bydawn.core.decide import Pause, RunChecks, Settle, StartRound, Stop, Wait, last_word, next_action, settled
 from bydawn.core.errors import UserError
 from bydawn.core.facts import (
+    AgentLimited,
     AnyFact,
     ChecksEnded,
     Decided,
@@ -37,6 +38,7 @@ from bydawn.core.ports import (
     ChildLimits,
     Clock,
     Command,
+    CoolDowns,
     Ended,
     Event,
     Follower,
@@ -50,7 +52,7 @@ from bydawn.core.ports import (
 from bydawn.core.requests import as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.turn import Listener, reset_of, turn_of, usage_of
+from bydawn.core.turn import Listener, later, reset_of, turn_of, usage_of
 
 COOKIE = "BYDAWN_COOKIE"
 _SAID = 400  # characters of a reply that go into the ledger
@@ -64,7 +66,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Everything outside the core that a loop touches."""
 
     ledger: Ledger
-    agent: Agent
+    agents: Mapping[str, Agent]  # the loop's pool, by name
+    cool_downs: CoolDowns
     agent_env: dict[str, str] = {}
     workspace: Workspace
     checks: Checks
@@ -159,7 +162,8 @@ class Engine:
     # -- one round -------------------------------------------------------------------------------------------------
 
     def _round(self, action: StartRound, decided: Decided) -> None:
-        if self._obstructed():
+        agent = self.world.agents[action.agent]
+        if self._obstructed() or self._is_limited(action.agent):
             return
         before = self._fresh or self._snapshot(keep_as=f"before/{action.round}")
         self._fresh = None
@@ -167,21 +171,21 @@ class Engine:
             return
         # Only what a person wrote is revealed; a task or a check's output that names a variable gets nothing.
         asked = msgspec.structs.replace(self.loop, prompt=self.world.reveal(self.loop.prompt))
-        chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if self.world.agent.abilities.chooses_session else ""
+        chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if agent.abilities.chooses_session else ""
         turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
         resumed = turn.session is not None
         text = prompt.compose(asked, self.state, action.round, os.urandom(8).hex(), resumed=resumed)
-        if self._too_long(text):
+        if self._too_long(text, agent):
             return
         stdin = self._write(action.round, "prompt.md", text)
         if stdin is None:
             return
-        command = self.world.agent.command(turn)
+        command = agent.command(turn)
         cookie = f"{self.loop.uid}.{action.round}.{os.urandom(4).hex()}"
         self._record(
             RoundStarted(
                 round=action.round,
-                agent=self.world.agent.name,
+                agent=action.agent,
                 cookie=cookie,
                 tree=before.tree,
                 argv=command.argv,
@@ -196,10 +200,10 @@ class Engine:
             reason = "not started: the disk is full"
             self._settle(Settle(rule="interrupted-round", round=action.round, reason=reason), before)
             return
-        reader = self.world.agent.reader(turn)
+        reader = agent.reader(turn)
         listener = Listener(reader, self._tell, self._overspent)
         exit_ = self.world.processes.run(
-            self._job(action.round, command, stdin, cookie),
+            self._job(action.round, agent, command, stdin, cookie),
             listener.on_line,
             reader.skipped,
             lambda: self._urgent() or listener.hopeless,
@@ -207,16 +211,32 @@ class Engine:
         self._mask(action.round, "prompt.md", "stdout", "stderr")  # before anything of it is cut to a shorter text
         ended = reader.end(exit_, self.world.files.tail(action.round, "stderr", _STDERR))
         self._end_round(action.round, exit_, ended, listener)
+        self._warn_others(action.agent)
 
-    def _too_long(self, text: str) -> bool:
-        most = self.world.agent.abilities.prompt_length
+    def _is_limited(self, agent: str) -> bool:
+        """Another loop knows that this agent's account can do nothing now: record it and decide again."""
+        now = self.world.clock.now().at
+        known = self.world.cool_downs.of(self.world.agents[agent], now)
+        if known is None:
+            return False
+        until = later(known.until, now, self.world.chance())
+        self._record(AgentLimited(agent=agent, until=until, detail=known.detail, by=known.loop))
+        return True
+
+    def _warn_others(self, agent: str) -> None:
+        for row in self.state.limited:
+            if row.agent == agent and row.until:
+                self.world.cool_downs.tell(self.world.agents[agent], row.until, row.detail)
+
+    def _too_long(self, text: str, agent: Agent) -> bool:
+        most = agent.abilities.prompt_length
         if most is None or len(text) <= most:
             return False
-        detail = f"the prompt has {len(text)} characters, and {self.world.agent.name} takes {most}"
+        detail = f"the prompt has {len(text)} characters, and {agent.name} takes {most}"
         self._record(Obstructed(kind="prompt", detail=detail))
         return True
 
-    def _job(self, round_: int, command: Command, stdin: str, cookie: str) -> Job:
+    def _job(self, round_: int, agent: Agent, command: Command, stdin: str, cookie: str) -> Job:
         limits, folder = self.loop.timeouts, self.world.files.folder(round_)
         return Job(
             argv=tuple(self.world.reveal(word) for word in command.argv),
@@ -233,11 +253,11 @@ class Engine:
             limits=ChildLimits(
                 total=limits.round or None,
                 silence=limits.silence or None,
-                first_byte=limits.first_byte or None if self.world.agent.streams else None,
+                first_byte=limits.first_byte or None if agent.streams else None,
                 linger=limits.linger or None,
                 output=limits.output or None,
             ),
-            ladder=self.world.agent.ladder,
+            ladder=agent.ladder,
         )
 
     def _overspent(self, used: Usage) -> bool:

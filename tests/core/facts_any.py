@@ -10,8 +10,8 @@ import msgspec
 from hypothesis import strategies as st
 
 from bydawn.core.facts import AnyFact, Now, Record
-from bydawn.core.loop import Loop
-from core.facts_made import CHECKED, LISTED, NOON, PROMISED, PROVABLE, STRICT, limited
+from bydawn.core.loop import Loop, OnLimit
+from core.facts_made import CHECKED, LISTED, NOON, PROMISED, PROVABLE, STRICT, a_loop, limited
 
 # Few values, so that they meet each other often and a thousand histories take no time; half of them are odd.
 FEW: dict[Any, st.SearchStrategy[Any]] = {
@@ -68,6 +68,9 @@ LOOPS: st.SearchStrategy[Loop] = st.sampled_from(
         STRICT,
         limited(STRICT, rounds=1, no_progress=1, agent_failures=1, seconds=60.0, until=NOON),
         limited(PROVABLE, rounds=0, no_progress=0, agent_failures=0),
+        limited(latest_wake=NOON),
+        a_loop(agent="a", others=("tree-0", "tree-1")),
+        a_loop(agent="a", on_limit=OnLimit.STOP),
     ]
 )
 CLOCKS: st.SearchStrategy[Now] = st.builds(Now, FEW[datetime], FEW[float])

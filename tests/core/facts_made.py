@@ -71,9 +71,9 @@ def run_started(tree: str = "tree-0", **more: Any) -> RunStarted:
     return RunStarted(run="run-1", pid=4711, boot="b", version="0", tree=tree, **more)
 
 
-def started(number: int, tree: str = "tree-0", **more: Any) -> RoundStarted:
+def started(number: int, tree: str = "tree-0", agent: str = "demo", **more: Any) -> RoundStarted:
     more = {"decided": decided(), **more}
-    return RoundStarted(round=number, agent="demo", cookie=f"u-1.{number}.c0", tree=tree, argv=("demo",), **more)
+    return RoundStarted(round=number, agent=agent, cookie=f"u-1.{number}.c0", tree=tree, argv=("demo",), **more)
 
 
 def ended(number: int, outcome: Outcome = Outcome.OK, **more: Any) -> RoundEnded:
@@ -81,9 +81,9 @@ def ended(number: int, outcome: Outcome = Outcome.OK, **more: Any) -> RoundEnded
     return RoundEnded(round=number, outcome=outcome, **more)
 
 
-def a_round(number: int, outcome: Outcome = Outcome.OK, **more: Any) -> list[AnyFact]:
+def a_round(number: int, outcome: Outcome = Outcome.OK, agent: str = "demo", **more: Any) -> list[AnyFact]:
     """A whole turn of the agent; unless told otherwise it went well and changed the tree."""
-    return [started(number), ended(number, outcome, **more)]
+    return [started(number, agent=agent), ended(number, outcome, **more)]
 
 
 def idle_round(number: int, tree: str = "tree-0", **more: Any) -> list[AnyFact]:

@@ -7,7 +7,7 @@ import pytest
 
 from bydawn.core.decide import RULES, Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
 from bydawn.core.facts import End, Fact, Now, Obstructed, TasksRead, Usage
-from bydawn.core.loop import Loop
+from bydawn.core.loop import Loop, OnLimit
 from bydawn.core.outcome import Outcome
 from core.facts_made import (
     CHECKED,
@@ -18,6 +18,7 @@ from core.facts_made import (
     PROMISED,
     PROVABLE,
     STRICT,
+    a_loop,
     a_round,
     after_all,
     at,
@@ -62,6 +63,16 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     "tokens": (limited(tokens=100), [run_started(), *a_round(1, usage=Usage(tokens_in=80, tokens_out=20))], at(60)),
     "cost": (limited(usd=0.5), [run_started(), *a_round(1, usage=Usage(cost_usd=0.5))], at(60)),
     "agent-limit": (PROMISED, [run_started(), *a_round(1, Outcome.LIMITED, wait_until=RESET)], at(60)),
+    "limit-stops": (
+        a_loop(on_limit=OnLimit.STOP),
+        [run_started(), *a_round(1, Outcome.LIMITED, wait_until=RESET)],
+        at(60),
+    ),
+    "latest-wake": (
+        limited(latest_wake=RESET - timedelta(minutes=1)),
+        [run_started(), *a_round(1, Outcome.LIMITED, wait_until=RESET)],
+        at(60),
+    ),
     "back-off": (PROMISED, [run_started(), *a_round(1, Outcome.TRANSIENT)], at(60)),
     "next-round": (PROMISED, [run_started()], at()),
 }
@@ -153,7 +164,7 @@ def test_a_loop_that_finishes_on_its_last_breath_is_complete(breaker: str) -> No
 
 def test_a_promise_without_passing_checks_is_not_believed() -> None:
     action = decide(STRICT, run_started(), a_round(1, tasks=todo(0, 1), **PROMISE), checked(1, passed=False))
-    assert action == StartRound(rule="next-round", round=2)
+    assert action == StartRound(rule="next-round", round=2, agent="demo")
 
 
 def test_a_finished_loop_says_what_proves_it() -> None:
@@ -195,13 +206,13 @@ def test_a_loop_whose_list_is_done_at_the_start_runs_its_checks_and_no_round() -
     all_done = run_started(tasks=todo(0, done=3))
     assert decide(PROVABLE, all_done) == RunChecks(rule="checks-due", round=0)
     assert decide(PROVABLE, all_done, checked(0)).rule == "complete"
-    assert decide(PROVABLE, all_done, checked(0, passed=False)) == StartRound(rule="next-round", round=1)
+    assert decide(PROVABLE, all_done, checked(0, passed=False)) == StartRound(rule="next-round", round=1, agent="demo")
     assert decide(LISTED, all_done).rule == "complete"
     assert decide(STRICT, all_done).rule == "next-round"  # nobody has given the promise yet
 
 
 def test_checks_that_are_green_before_anybody_worked_prove_nothing() -> None:
-    assert decide(CHECKED, run_started()) == StartRound(rule="next-round", round=1)
+    assert decide(CHECKED, run_started()) == StartRound(rule="next-round", round=1, agent="demo")
     crashed = [run_started(), *a_round(1, Outcome.CRASHED), checked(1)]
     assert decide(CHECKED, *crashed, now=at(999)).rule == "next-round"
 
@@ -220,7 +231,7 @@ def test_a_list_with_a_problem_is_never_an_empty_list(problem: str) -> None:
 
 def test_the_next_round_takes_the_next_number_and_the_next_task() -> None:
     history = [run_started(tasks=todo(2)), *a_round(1, Outcome.INTERRUPTED), CRASH_AND_RESTART(tasks=todo(2))]
-    assert decide(LISTED, *history) == StartRound(rule="next-round", round=2, task="task-1")
+    assert decide(LISTED, *history) == StartRound(rule="next-round", round=2, agent="demo", task="task-1")
 
 
 # -- a run after each end ------------------------------------------------------------------------------------------
@@ -232,7 +243,7 @@ GOES_ON = [End.BLOCKED, End.CHECKPOINT, End.FAILED, End.PAUSED, End.STOPPED, End
 def test_a_loop_that_stood_still_goes_on_with_the_next_round(end: End) -> None:
     troubled = [run_started(), *idle_round(1, outcome=Outcome.CRASHED), stop(), stopped(end, elapsed=99.0)]
     assert decide(limited(agent_failures=1, no_progress=1), *troubled, run_started()) == StartRound(
-        rule="next-round", round=2
+        rule="next-round", round=2, agent="demo"
     )
 
 

@@ -23,6 +23,7 @@ KINDS = {
     "choice": CHOICE,
     "texts": kinds.TEXTS,
     "pairs": kinds.PAIRS,
+    "mapping": kinds.MAPPING,
 }
 ALL_KINDS = [pytest.param(kind, id=name) for name, kind in KINDS.items()]
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from bydawn.core.decide import Action, StartRound, Stop, Wait, back_off, next_action
+from bydawn.core.decide import Action, StartRound, Stop, Wait, next_action
 from bydawn.core.facts import End, Fact, Now, WaitStarted
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
+from bydawn.core.pool import back_off
 from bydawn.core.state import LoopState
 from core.facts_made import (
     CRASH_AND_RESTART,
@@ -70,7 +71,7 @@ def test_a_back_off_is_counted_in_working_time_from_the_end_of_the_round() -> No
     assert half.seconds == pytest.approx(whole / 2)
     assert half.until is None  # a moment on the wall clock would be wrong after a jump
     over = next_action(PROMISED, state, at(60 + whole))
-    assert over == StartRound(rule="next-round", round=2)
+    assert over == StartRound(rule="next-round", round=2, agent="demo")
 
 
 @pytest.mark.parametrize("hours", [-8, 8])
@@ -83,11 +84,12 @@ def test_a_round_that_went_well_is_followed_at_once() -> None:
     assert next_action(PROMISED, trouble(1, Outcome.OK), at(60)).rule == "next-round"
 
 
-@pytest.mark.parametrize("restart", [[], [stopped(End.PAUSED, elapsed=60.0)]], ids=["crash", "pause"])
-def test_a_wait_survives_a_restart(restart: list[Fact]) -> None:
+def test_a_wait_survives_a_crash_and_whoever_resumes_may_know_better() -> None:
     wait = WaitStarted(seconds=9.0, reason="429", decided=decided("agent-limit"), until=RESET)
-    state = after_all(run_started(), a_round(1, Outcome.LIMITED, wait_until=RESET), wait, *restart, CRASH_AND_RESTART())
-    assert next_action(PROMISED, state, at(60)).rule == "agent-limit"
+    waiting = [run_started(), *a_round(1, Outcome.LIMITED, wait_until=RESET), wait]
+    assert next_action(PROMISED, after_all(waiting, CRASH_AND_RESTART()), at(60)).rule == "agent-limit"
+    resumed = after_all(waiting, stopped(End.PAUSED, elapsed=60.0), run_started())
+    assert next_action(PROMISED, resumed, at(60)).rule == "next-round"
 
 
 # -- a limit with a reset ------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, Changes, Fact, LoopCreated, Now, Record
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Event, Snapshot
+from bydawn.core.ports import Agent, CoolDown, Event, Snapshot
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState, after, replay
 
@@ -166,6 +166,20 @@ class FakeChannel:
     def done(self, request: Request) -> None:
         self.done_with.append(request)
         self.when_done(request)
+
+
+class FakeCoolDowns:
+    """What all loops know of their agents' limits, by the agent's name."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, CoolDown] = {}
+
+    def of(self, agent: Agent, now: datetime) -> CoolDown | None:
+        known = self.known.get(agent.name)
+        return known if known and now < known.until else None
+
+    def tell(self, agent: Agent, until: datetime, detail: str) -> None:
+        self.known[agent.name] = CoolDown(agent=agent.name, until=until, detail=detail, loop="night")
 
 
 class Witness:

@@ -18,6 +18,7 @@ from engine.fakes import (
     NOON,
     FakeChannel,
     FakeClock,
+    FakeCoolDowns,
     FakeWorkspace,
     Files,
     MemoryFiles,
@@ -47,16 +48,18 @@ class Play(msgspec.Struct, frozen=True, kw_only=True):
 class ScriptedAgent:
     """Plays one play per turn; its own child, so to speak."""
 
-    name = "demo"
     ladder = Ladder()
     streams = True
 
-    def __init__(self, plays: Iterable[Play | str]) -> None:
+    def __init__(self, plays: Iterable[Play | str], name: str = "demo") -> None:
+        self.name = name
         self._plays = iter(plays)
         self.turns = 0
+        self.sessions: list[str | None] = []  # that it was asked to go on with
 
     def command(self, turn: Turn) -> Command:
-        return Command(argv=("demo", str(turn.round)))
+        self.sessions.append(turn.session)
+        return Command(argv=(self.name, str(turn.round)))
 
     @property
     def abilities(self) -> Abilities:
@@ -66,15 +69,16 @@ class ScriptedAgent:
         play = next(self._plays)
         self.turns += 1
         self.playing = play if isinstance(play, Play) else Play(says=play)
-        return PlayReader(self.playing)
+        return PlayReader(self.playing, f"{self.name}'s")
 
     def missing(self) -> tuple[str, str] | None:
         return None
 
 
 class PlayReader:
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: Play, session: str) -> None:
         self._play = play
+        self._session = session
 
     def read(self, line: bytes) -> Iterable[Event]:
         return (Message(line.decode()),)
@@ -84,7 +88,13 @@ class PlayReader:
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:  # noqa: ARG002
         outcome, detail = imposed(exit_) or (self._play.outcome, self._play.detail)
-        return Ended(outcome=outcome, detail=detail, reply=self._play.says, wait_until=self._play.wait_until)
+        return Ended(
+            outcome=outcome,
+            detail=detail,
+            reply=self._play.says,
+            session=self._session,
+            wait_until=self._play.wait_until,
+        )
 
 
 class FakeProcesses:
@@ -100,7 +110,7 @@ class FakeProcesses:
         self, job: Job, on_line: Callable[[bytes], bool], on_skip: Callable[[int], None], urgent: Callable[[], bool]
     ) -> Exit:
         del on_skip
-        night, play = self._night, self._night.agent.playing
+        night, play = self._night, self._night.agents[job.argv[0]].playing
         self.jobs.append(job)
         on_line(play.says.encode())
         night.workspace.edit(play.writes)
@@ -155,15 +165,18 @@ class Night:
         *,
         files: Files | None = None,
         check: Callable[[Files], bool] | None = None,
+        others: dict[str, Iterable[Play | str]] | None = None,  # the agents that take over, and what they play
         **settings: Any,
     ) -> None:
         settings = {"checks": (MAKE_TEST,) if check else (), **settings}
         given = {"id": "night", "uid": "u-1", "workspace": "/w", "created_at": NOON, "prompt": "fix it"}
-        self.loop = Loop(**{**given, "agent": "demo", **settings})
+        self.loop = Loop(**{**given, "agent": "demo", "others": tuple(others or ()), **settings})
         self.clock = FakeClock()
         self.ledger = MemoryLedger()
         self.workspace = FakeWorkspace(dict(files or {"README.md": "hello"}))
         self.agent = ScriptedAgent(plays)
+        self.others = {name: ScriptedAgent(its, name) for name, its in (others or {}).items()}
+        self.cool_downs = FakeCoolDowns()
         self.processes = FakeProcesses(self)
         self.checks = FakeChecks(self, check or (lambda _: True))
         self.files = MemoryFiles()
@@ -171,11 +184,16 @@ class Night:
         self.witness = Witness()
         self.obstacle: tuple[str, str] | None = None
 
+    @property
+    def agents(self) -> dict[str, ScriptedAgent]:
+        return {"demo": self.agent, **self.others}
+
     def run(self, *, once: bool = False) -> LoopStopped:
         self.clock.elapsed = self.ledger.state.elapsed  # as a new process counts on from the ledger
         world = World(
             ledger=self.ledger,
-            agent=self.agent,
+            agents=self.agents,
+            cool_downs=self.cool_downs,
             workspace=self.workspace,
             checks=self.checks,
             processes=self.processes,

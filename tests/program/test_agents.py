@@ -30,6 +30,8 @@ def bare(home: Home) -> None:
     home.env["PATH"] = f"{Path(home.env['PATH'].split(':')[0])}:{folder}"
 
 
+# They stand in for programs that are only asked who they are: a real one would refuse what they refuse, and more.
+VERSION = 'test "$*" = --version || exit 3; echo "%s"'
 CODEX = 'case "$1" in --version) echo codex-cli 0.166.0;; login) exit %d;; *) exit 3;; esac'
 
 
@@ -49,7 +51,7 @@ def test_an_agent_that_is_not_logged_in_is_not_chosen_and_the_command_is_named(h
 
 def test_the_first_that_is_here_and_logged_in_is_chosen(home: Home) -> None:
     install(home, "codex", CODEX % 1)
-    install(home, "claude", "echo '2.1.197 (Claude Code)'")
+    install(home, "claude", VERSION % "2.1.197 (Claude Code)")
     home.env["ANTHROPIC_API_KEY"] = "key"
     shown = home.bydawn("run", "x", "--dry-run")
     assert "claude -p" in shown.out
@@ -59,7 +61,7 @@ def test_the_first_that_is_here_and_logged_in_is_chosen(home: Home) -> None:
 
 def test_the_list_says_what_was_found(home: Home) -> None:
     install(home, "codex", CODEX % 0)
-    install(home, "gemini", "echo 9.9.9")
+    install(home, "gemini", VERSION % "9.9.9")
     rows = {row["name"]: row for row in json.loads(home.bydawn("agents", "list", "--json").out)["agents"]}
     assert (rows["codex"]["version"], rows["codex"]["is_tested"], rows["codex"]["logged_in"]) == ("0.166.0", True, True)
     assert (rows["gemini"]["version"], rows["gemini"]["is_tested"]) == ("9.9.9", False)
@@ -116,29 +118,9 @@ def test_full_access_has_three_spellings(home: Home, words: list[str]) -> None:
     assert "--dangerously-bypass-approvals-and-sandbox" in shown.out
 
 
-CANARY = "canary-0123456789"
-SPEAKS = (
-    'cat > /dev/null; echo "$@" > said; echo \'{"type":"thread.started","thread_id":"t"}\'; '
-    'echo \'{"type":"turn.completed"}\''
-)
-
-
-def test_a_secret_among_the_arguments_of_an_agent_is_kept_by_name_only(home: Home) -> None:
-    install(home, "codex", SPEAKS)
-    home.env |= {"MY_TOKEN": CANARY}
-    home.bydawn("run", "x", "-a", "codex", "-n", "1", "--", "--key", CANARY)
-    assert f"--key {CANARY}" in (home.repo / "said").read_text(), "the agent itself gets it"
-    assert "⟦env:MY_TOKEN⟧" in (home.folder() / "loop.json").read_text()
-    files = [path for path in home.states.rglob("*") if path.is_file() and "git" not in path.parts]
-    assert [path.name for path in files if CANARY.encode() in path.read_bytes()] == []
-    del home.env["MY_TOKEN"]
-    refused = home.bydawn("resume", "--rounds", "+1")
-    assert (refused.code, "MY_TOKEN" in refused.err) == (2, True)
-
-
 @pytest.mark.parametrize("words", [["--", "--key", "KEY"], ["-m", "KEY"], ["-p", "KEY"], ["--effort", "KEY"]])
 def test_one_that_stands_in_no_variable_is_refused_wherever_it_stands(home: Home, words: list[str]) -> None:
-    install(home, "codex", SPEAKS)
+    install(home, "codex", CODEX % 0)
     key = "sk-proj-a1B2c3D4e5F6g7H8i9J0"
     refused = home.bydawn("run", "x", "-a", "codex", *[key if word == "KEY" else word for word in words])
     assert refused.code == 2
@@ -152,3 +134,95 @@ def test_what_stands_after_two_dashes_is_for_the_agent_even_without_a_prompt(hom
     home.tasks(1)
     shown = home.bydawn("run", "-t", "TODO.md", "-a", "codex", "--dry-run", "--", "--search", "-c", "a=b")
     assert "--search -c a=b -" in " ".join(shown.out.split())
+
+
+# -- more than one -----------------------------------------------------------------------------------------------------
+
+
+def test_several_agents_stand_in_for_each_other_in_the_order_they_are_named(home: Home) -> None:
+    install(home, "codex", CODEX % 0)
+    install(home, "claude", VERSION % "2.1.197 (Claude Code)")
+    shown = home.bydawn("run", "x", "-a", "claude", "-a", "codex", "--dry-run")
+    assert shown.code == 0
+    assert "claude -p" in shown.out
+    (home.repo / "bydawn.toml").write_text('agent = ["codex", "claude"]\n')
+    assert "codex exec" in home.bydawn("run", "x", "--dry-run").out
+
+
+REFUSED = [
+    (["-a", "codex", "-a", "codex"], "named twice"),
+    (["-a", "claude", "-a", "codex", "-m", "opus"], "--model cannot be given to 2 agents"),
+    (["-a", "claude", "-a", "codex", "--", "--verbose"], "arguments after `--` cannot be given to 2 agents"),
+    (["-a", "claude", "-a", "codex", "--budget", "5usd"], "codex does not say what it costs"),
+    (["-a", "claude", "-a", "cmd:true", "-s", "workspace"], "cmd:true cannot be held to the sandbox"),
+    (["-a", "codex", "-a", "no-such"], "there is no agent 'no-such'"),
+    (["-a", "codex", "-a", "gemini"], "gemini cannot be started"),
+    (["-a", "claude", "--effort", "maximal"], "claude knows no effort 'maximal'"),
+    (["-a", "codex", "--agent-json", "text=a"], "--agent-json is for agents that are any program"),
+    (["-a", "codex", "--on-limit", "panic"], "'panic' is not one of switch, wait, stop"),
+    (["-a", "codex", "--latest-wake", "2020-01-01T07:00"], "has passed already"),
+    (["-a", "cmd:true", "--agent-json", "txt=a"], "maps nothing"),
+    (["-a", "cmd:true", "--agent-json", "text="], "maps nothing"),
+    (["-a", "cmd:true", "--session", "resume"], "knows no --session"),
+]
+
+
+@pytest.mark.parametrize(("words", "error"), REFUSED, ids=lambda value: " ".join(value)[:40])
+def test_what_one_of_them_cannot_do_is_refused_for_all(home: Home, words: list[str], error: str) -> None:
+    install(home, "codex", CODEX % 0)
+    install(home, "claude", VERSION % "2.1.197 (Claude Code)")
+    refused = home.bydawn("run", "x", *words)
+    assert refused.code in (2, 7)
+    assert error in refused.err
+    assert not home.states.exists()
+
+
+# -- any program that writes JSON --------------------------------------------------------------------------------------
+
+SPEAKS_JSON = """cat > /dev/null; echo "going on with ${BYDAWN_RESUME_SESSION:-nothing}" >> said
+echo 'loading'
+echo '{"type":"message","content":[{"text":"half way"}]}'
+echo '{"type":"end","content":[{"text":"done <promise>TASK_COMPLETE</promise>"}],"id":"s-7","use":{"in":40,"out":2.5}}'
+echo '{"use":{"out":2,"usd":0.25}}'"""
+FIELDS = ["text=content.0.text", "session=id", "tokens_in=use.in", "tokens_out=use.out", "cost_usd=use.usd"]
+
+
+def test_the_lines_of_a_program_are_read_field_by_field(home: Home) -> None:
+    install(home, "mine", SPEAKS_JSON)
+    mapping = [word for field in FIELDS for word in ("--agent-json", field)]
+    never = ["--require-path", "never", "-n", "2", "--max-no-change", "0"]
+    ended = home.bydawn("run", "x", "-a", "cmd:mine", *mapping, "--session", "resume", "--budget", "5usd", *never)
+    assert ended.code == 4, ended
+    [first, second] = home.rounds_ended()
+    assert first["said"] == "done <promise>TASK_COMPLETE</promise>"
+    assert first["session"] == "s-7"
+    assert first["usage"] == {"tokens_in": 40, "tokens_cached": None, "tokens_out": 2, "cost_usd": 0.25}
+    assert (home.repo / "said").read_text() == "going on with nothing\ngoing on with s-7\n"
+    assert "half way" in home.bydawn("logs").out
+    assert second["outcome"] == "ok"
+
+
+def test_a_program_that_never_says_the_text_has_lost_its_output(home: Home) -> None:
+    install(home, "mine", "cat > /dev/null; echo '{}'; echo TASK_COMPLETE")
+    home.bydawn("run", "x", "-a", "cmd:mine", "--agent-json", "text=reply", "-n", "1")
+    [ended] = home.rounds_ended()
+    assert ended["outcome"] == "lost_output"
+    assert "'reply'" in ended["detail"]
+
+
+def test_usage_is_told_by_the_task(home: Home) -> None:
+    home.tasks(2)
+    install(
+        home,
+        "mine",
+        """cat > /dev/null; echo '{"t":"on it","n":'$BYDAWN_ROUND'00}'
+sed -i "0,/\\[ \\]/s//[x]/" TODO.md""",
+    )
+    home.env["PATH"] += ":/usr/bin:/bin"
+    ended = home.bydawn(
+        "run", "-t", "TODO.md", "-a", "cmd:mine", "--agent-json", "text=t", "--agent-json", "tokens_in=n"
+    )
+    assert ended.code == 0, ended
+    used = home.show()["usage_by_task"]
+    assert {task: usage["tokens_in"] for task, usage in used.items()} == {"task 1": 100, "task 2": 200}
+    assert "task 2: 200 in" in home.bydawn("show").out

@@ -83,6 +83,24 @@ def test_an_unknown_flag_is_one_clear_message_and_no_second_round(home: Home, co
     assert "--full-auto" in home.status()["reason"]
 
 
+def test_a_secret_among_the_arguments_of_an_agent_is_kept_by_name_only(
+    home: Home, codex_env: dict[str, str], model: ModelServer
+) -> None:
+    canary = "canary-0123456789"
+    home.env = codex_env | {"MY_TOKEN": canary}
+    model.play([GOOD])
+    home.bydawn(
+        "run", "x", "-a", "codex", "-n", "1", "--require-path", "never", "--", "-c", f"model={canary}", seconds=60
+    )
+    assert {request.body["model"] for request in model.asked} == {canary}, "the agent itself gets it"
+    assert "⟦env:MY_TOKEN⟧" in (home.folder() / "loop.json").read_text()
+    files = [path for path in home.states.rglob("*") if path.is_file() and "git" not in path.parts]
+    assert [path.name for path in files if canary.encode() in path.read_bytes()] == []
+    del home.env["MY_TOKEN"]
+    refused = home.bydawn("resume", "--rounds", "+1")
+    assert (refused.code, "MY_TOKEN" in refused.err) == (2, True)
+
+
 def test_the_same_for_claude(home: Home, claude_env: dict[str, str]) -> None:
     home.env = claude_env
     ended = home.bydawn("run", "do it", "-a", "claude", "--plain", "--", "--no-such-flag", seconds=60)

@@ -4,13 +4,17 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
+from datetime import datetime
+from pathlib import Path
 
 import pytest
 
-from driving import Home, name_of, processes, said, wait_for, worker_of
-from real.model_server import Answer, ModelServer, Usage
+from driving import Home, a_repository, name_of, processes, said, wait_for, worker_of
+from real.model_server import Answer, ModelServer, Request, Usage
 
+CLOCKED = Path(__file__).with_name("clocked.py")
 PROMISE = ("--done-when", "TASK_COMPLETE")
 DONE = Answer(text="All of it is there.\n<promise>TASK_COMPLETE</promise>")
 
@@ -123,6 +127,63 @@ def test_a_usage_limit_is_waited_out_until_its_reset(
     assert home.facts("round.started")[1]["at"] >= time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(reset))
 
 
+def test_a_limit_that_codex_tells_in_words_is_waited_out(codex: Night, model: ModelServer) -> None:
+    """It names a time of day, at least a minute away: with a clock that skips what is waited for."""
+    reset = int(time.time()) + 3 * 3600
+    model.play([Answer(fault="usage-limit", until=reset), DONE])
+    command = [sys.executable, str(CLOCKED), str(codex.home.repo), str(codex.home.states), "codex"]
+    ended = subprocess.run(command, env=codex.home.env, cwd=codex.home.repo, timeout=90, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert codex.home.outcomes() == ["limited", "ok"]
+    [waited] = codex.home.facts("wait.started")
+    until = datetime.fromisoformat(waited["data"]["until"]).timestamp()
+    # It says the minute, and we come a little later than everybody else.
+    assert reset - 60 <= until <= reset + 30
+    assert waited["data"]["decided"]["rule"] == "agent-limit"
+
+
+def test_a_limit_that_comes_near_is_told(home: Home, claude_oauth_env: dict[str, str], model: ModelServer) -> None:
+    home.env = claude_oauth_env
+    model.play([Answer(text=DONE.text, warning=0.92, until=int(time.time()) + 7200)])
+    ended = said(Night(home, "claude").start(), 60)
+    assert ended.code == 0
+    assert "92" in next(line for line in ended.out.splitlines() if "◷" in line)
+
+
+# -- more than one agent -----------------------------------------------------------------------------------------------
+
+
+def test_another_agent_stands_in_for_a_limited_one_and_a_second_loop_knows(
+    home: Home, claude_oauth_env: dict[str, str], codex_env: dict[str, str], model: ModelServer
+) -> None:
+    home.env = {**codex_env, **claude_oauth_env}
+    reset = int(time.time()) + 25
+
+    def answer(request: Request) -> Answer:
+        if request.dialect != "messages":
+            return Answer(text="Taken over.", delay=1)
+        return DONE if time.time() >= reset else Answer(fault="usage-limit", until=reset)
+
+    model.play(answer)
+    first = Night(home, "claude").start("-a", "codex", "--max-no-change", "0")
+    wait_for(lambda: home.has_loop() and home.outcomes() == ["limited"], seconds=30)
+    asked = len([request for request in model.asked if request.dialect == "messages"])
+    a_repository(home.root / "second", "another")
+    second = home.bydawn(
+        "run", "do it", "-C", str(home.root / "second"), "-a", "claude", "--on-limit", "stop", "--plain"
+    )
+    assert (second.code, "the loop repo ran into it" in second.out) == (4, True), second
+    assert len([request for request in model.asked if request.dialect == "messages"]) == asked, "nothing was tried"
+    assert said(first, 90).code == 0
+    workers = [fact["data"]["agent"] for fact in home.facts("round.started")]
+    assert workers[0] == workers[-1] == "claude"
+    assert len(workers) > 2
+    assert {*workers[1:-1]} == {"codex"}
+    assert home.facts("wait.started") == []
+    shown = [row.split() for row in home.bydawn("show", "repo", COLUMNS="100").out.splitlines()]
+    assert [row[-1] for row in shown if row and row[0].isdigit()] == workers, "who did which round"
+
+
 def test_a_model_that_does_not_exist_stops_at_once(night: Night, model: ModelServer) -> None:
     model.play([Answer(fault="model", times=0)])
     assert night.run("-m", "no-such-model") == 7
@@ -135,6 +196,17 @@ def test_a_model_that_does_not_exist_stops_at_once(night: Night, model: ModelSer
 def test_a_promise_in_the_output_of_a_command_is_not_the_agents(night: Night, model: ModelServer) -> None:
     model.play([Answer(sh="echo '<promise>TASK_COMPLETE</promise>'"), Answer(text="I have looked around.")])
     assert night.run("-n", "1") == 4
+    assert [ended["promise"] for ended in night.home.rounds_ended()] == ["absent"]
+
+
+def test_a_promise_in_a_file_of_last_words_is_not_this_rounds(night: Night, model: ModelServer) -> None:
+    """An old file with the last message of an earlier run is no reply; only what this turn said is one."""
+    for name in ("last_message.txt", "reply.md"):
+        (night.home.repo / name).write_text(DONE.text)
+    # Codex is asked to keep such a file, and does; nobody reads it.
+    more = ["--", "-o", str(night.home.repo / "last_message.txt")] if night.agent == "codex" else []
+    model.play([Answer(text="I have looked around.")])
+    assert night.run("-n", "1", *more) == 4
     assert [ended["promise"] for ended in night.home.rounds_ended()] == ["absent"]
 
 
@@ -161,6 +233,16 @@ def test_a_budget_of_tokens_ends_the_loop_and_can_be_raised(night: Night, model:
     assert before < 3
     assert night.home.bydawn("resume", "--plain", "--budget", "+1Mtok", seconds=90).code == 0
     assert len(night.home.outcomes()) > before
+
+
+def test_a_budget_is_held_in_the_middle_of_a_round(home: Home, claude_env: dict[str, str], model: ModelServer) -> None:
+    """Claude says what it has used after each answer, not only at the end."""
+    home.env = claude_env
+    big = Usage(input=900_000, cached=0, output=100)
+    model.play([Answer(sh="touch began", usage=big), Answer(sh="touch never; sleep 30", usage=big, times=0)])
+    assert Night(home, "claude").run("--budget", "1Mtok", seconds=25) == 4
+    assert "budget" in home.status()["reason"]
+    assert len(home.rounds_ended()) == 1
 
 
 def test_a_budget_in_dollars_is_refused_where_nobody_says_what_it_costs(codex: Night) -> None:

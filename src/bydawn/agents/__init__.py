@@ -4,10 +4,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bydawn.core.errors import UserError
+from bydawn.core.loop import Loop
 from bydawn.core.ports import Agent
 
+Fields = tuple[str, ...]  # of `--agent-json`: what stands where in an agent's lines of JSON
 
-def find(spec: str, folder: Path | None = None) -> Agent:
+
+def pool(loop: Loop) -> dict[str, Agent]:
+    """The agents of a loop, by the names it has for them."""
+    return {name: find(name, fields=loop.agent_json) for name in loop.pool}
+
+
+def find(spec: str, folder: Path | None = None, fields: Fields = ()) -> Agent:
     """The agent that a person means by `--agent SPEC`; its name is a spec that finds it again from any folder.
 
     A relative path in it starts from `folder`, or from where we are.
@@ -18,10 +26,10 @@ def find(spec: str, folder: Path | None = None) -> Agent:
     if kind not in _AGENTS:
         raise _unknown(spec, kind)
     _, make = _AGENTS[kind]
-    return make(rest if colon else None, folder or Path())
+    return make(rest if colon else None, folder or Path(), fields)
 
 
-def _demo(script: str | None, folder: Path) -> Agent:
+def _demo(script: str | None, folder: Path, _: Fields) -> Agent:
     from bydawn.agents.demo import DemoAgent
 
     if script is None:
@@ -31,7 +39,7 @@ def _demo(script: str | None, folder: Path) -> Agent:
     return DemoAgent(script=str((folder / script).absolute()))
 
 
-def _command(line: str | None, folder: Path) -> Agent:
+def _command(line: str | None, folder: Path, fields: Fields) -> Agent:
     import shlex
 
     from bydawn.agents.command import CommandAgent
@@ -44,38 +52,38 @@ def _command(line: str | None, folder: Path) -> Agent:
         raise UserError("`cmd:` names no program", hint="write `cmd:PROGRAM ARGS`; the prompt comes on its stdin")
     if "/" in argv[0]:
         argv[0] = str((folder / argv[0]).absolute())  # as the person sees it, who may have said -C
-    return CommandAgent(argv=tuple(argv))
+    return CommandAgent(argv=tuple(argv), fields=fields)
 
 
-def _claude(options: str | None, folder: Path) -> Agent:
+def _claude(options: str | None, _: Path, __: Fields) -> Agent:
     from bydawn.agents.claude import ClaudeAgent
 
-    _refuse_options("claude", options, folder)
+    _refuse_options("claude", options)
     return ClaudeAgent()
 
 
-def _codex(options: str | None, folder: Path) -> Agent:
+def _codex(options: str | None, _: Path, __: Fields) -> Agent:
     from bydawn.agents.codex import CodexAgent
 
-    _refuse_options("codex", options, folder)
+    _refuse_options("codex", options)
     return CodexAgent()
 
 
-def _opencode(options: str | None, folder: Path) -> Agent:
+def _opencode(options: str | None, _: Path, __: Fields) -> Agent:
     from bydawn.agents.opencode import OpencodeAgent
 
-    _refuse_options("opencode", options, folder)
+    _refuse_options("opencode", options)
     return OpencodeAgent()
 
 
-def _gemini(options: str | None, folder: Path) -> Agent:
+def _gemini(options: str | None, _: Path, __: Fields) -> Agent:
     from bydawn.agents.gemini import GeminiAgent
 
-    _refuse_options("gemini", options, folder)
+    _refuse_options("gemini", options)
     return GeminiAgent()
 
 
-def _refuse_options(name: str, options: str | None, _: Path) -> None:
+def _refuse_options(name: str, options: str | None) -> None:
     if options is not None:
         raise UserError(f"`{name}:{options}` is not an agent", hint=f"write `{name}`; its own flags stand after `--`")
 
@@ -92,7 +100,7 @@ def _usages() -> str:
     return ", ".join(usage for usage, _ in _AGENTS.values())
 
 
-_AGENTS: dict[str, tuple[str, Callable[[str | None, Path], Agent]]] = {
+_AGENTS: dict[str, tuple[str, Callable[[str | None, Path, Fields], Agent]]] = {
     "claude": ("`claude`", _claude),
     "codex": ("`codex`", _codex),
     "opencode": ("`opencode`", _opencode),

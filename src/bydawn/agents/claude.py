@@ -86,10 +86,18 @@ class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
     abilities: Abilities = Abilities(
         sandboxes=frozenset(Sandbox),
         options=frozenset({"model", "effort", "agent_args", "agent_commits"}),
+        efforts=("low", "medium", "high", "xhigh", "max"),
         resumes=True,
         chooses_session=True,
         prompt_length=2_500_000,  # it takes 10 MB, and a character may have four bytes
         tells_cost=True,
+        account=(
+            "CLAUDE_CONFIG_DIR",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "ANTHROPIC_BASE_URL",
+        ),
         litters=True,  # each sandboxed run leaves a dozen empty folders and a socket behind
     )
 

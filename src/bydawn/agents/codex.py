@@ -82,6 +82,7 @@ class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
         options=frozenset({"model", "profile", "effort", "agent_args", "agent_commits"}),
         resumes=True,
         prompt_length=PROMPT_LENGTH,
+        account=("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     )
 
     def command(self, turn: Turn) -> Command:

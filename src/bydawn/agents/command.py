@@ -1,4 +1,7 @@
-"""Any program as an agent: the prompt on its stdin, the reply on its stdout, the verdict in its exit code."""
+"""Any program as an agent: the prompt on its stdin, the reply on its stdout, the verdict in its exit code.
+
+One that writes lines of JSON can be read field by field (`--agent-json`), see `jsonl`.
+"""
 
 import os
 import shlex
@@ -11,7 +14,7 @@ import msgspec
 
 from bydawn.agents.program import killed
 from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import Abilities, Command, Ended, Event, Ladder, Message, Turn
+from bydawn.core.ports import Abilities, Command, Ended, Event, Ladder, Message, Reader, Turn
 from bydawn.core.text import headline, plain
 
 REPLY_LENGTH = 1 << 20  # characters of the reply, its end: that is where the promise stands
@@ -27,19 +30,29 @@ class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
     """A program and its arguments, started as they are, without a shell."""
 
     argv: tuple[str, ...]
+    fields: tuple[str, ...] = ()  # what stands where in its lines of JSON
     ladder: Ladder = Ladder()
     streams: bool = False
-    abilities: Abilities = Abilities()
+
+    @property
+    def abilities(self) -> Abilities:
+        told = {field.partition("=")[0] for field in self.fields}
+        return Abilities(options=frozenset({"agent_json"}), resumes="session" in told, tells_cost="cost_usd" in told)
 
     @property
     def name(self) -> str:
         return f"cmd:{shlex.join(self.argv)}"
 
-    def command(self, turn: Turn) -> Command:  # noqa: ARG002 - a program learns all it needs from its prompt
-        return Command(argv=self.argv)
+    def command(self, turn: Turn) -> Command:
+        """A program learns all it needs from its prompt, but for the conversation that it is to go on with."""
+        return Command(argv=self.argv, env={"BYDAWN_RESUME_SESSION": turn.session} if turn.session else {})
 
-    def reader(self, turn: Turn | None = None) -> "CommandReader":  # noqa: ARG002
-        return CommandReader()
+    def reader(self, turn: Turn | None = None) -> Reader:  # noqa: ARG002
+        if not self.fields:
+            return CommandReader()
+        from bydawn.agents.jsonl import JsonReader
+
+        return JsonReader(self.fields)
 
     def missing(self) -> tuple[str, str] | None:
         program = self.argv[0]
@@ -68,7 +81,7 @@ class CommandReader:
         self._keep(f"[a line of {size} bytes is left out here]")
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
-        outcome, detail = imposed(exit_) or _judged(exit_, stderr_tail)
+        outcome, detail = imposed(exit_) or judged(exit_, stderr_tail)
         return Ended(outcome=outcome, detail=detail, reply=self._reply() if outcome is Outcome.OK else "")
 
     def _keep(self, text: str) -> None:
@@ -82,7 +95,7 @@ class CommandReader:
         return "\n".join(self._lines).strip()
 
 
-def _judged(exit_: Exit, stderr_tail: str) -> tuple[Outcome, str]:
+def judged(exit_: Exit, stderr_tail: str) -> tuple[Outcome, str]:
     """The verdict on a program that ended by itself, with its own last words as the reason."""
     if verdict := killed(exit_.signal):
         return verdict

@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 
 from bydawn.cli import render
-from bydawn.cli.options import as_json
+from bydawn.cli.options import as_json, state_dir
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain
 
@@ -27,13 +28,14 @@ def agents() -> None:
 
 @agents.command(name="list")
 @as_json
-def list_(as_json: bool) -> None:
-    """Every agent we know: found or not, its version, logged in or not."""
-    from bydawn.operations.agents import KNOWN, look
+@state_dir
+def list_(as_json: bool, state_dir: Path | None) -> None:
+    """Every agent we know: found or not, its version, logged in or not, limited or not."""
+    from bydawn.operations.agents import KNOWN, limits, look
 
-    found = [look(name) for name in KNOWN]
+    found, limited = [look(name) for name in KNOWN], limits(state_dir)
     if as_json:
-        render.emit_json({"agents": found})
+        render.emit_json({"agents": found, "limited": limited})
         return
     for each in found:
         if each.path is None:
@@ -45,16 +47,22 @@ def list_(as_json: bool) -> None:
         click.echo(f"  {'✗' if each.logged_in is False else '✓'} {each.name:<9} {plain(version)}{mark} · {login}")
         click.echo(f"    {plain(each.path)}")
     click.echo("  ✓ cmd:…     any program that reads a prompt on its standard input")
+    for limit in limited:
+        until = f"{limit.until.astimezone():%a %H:%M}"
+        click.echo(f"  ◷ {plain(limit.agent)} is limited until {until}, says the loop {plain(limit.loop)}")
+    if limited:
+        render.commands([(f"{render.me()} agents test {limited[0].agent}", "if it works again, that is forgotten")])
 
 
 @agents.command()
 @click.argument("name")
 @click.option("-m", "--model", help="The agent's model.")
-def test(name: str, model: str | None) -> int:
+@state_dir
+def test(name: str, model: str | None, state_dir: Path | None) -> int:
     """One tiny turn in a throw-away folder: can the agent start, log in and write a file?"""
     import shutil
 
-    from bydawn.operations.agents import rehearsal_folder
+    from bydawn.operations.agents import forget_limits, rehearsal_folder
     from bydawn.operations.start import refuse_inside_a_round
 
     refuse_inside_a_round()
@@ -71,5 +79,6 @@ def test(name: str, model: str | None) -> int:
         raise UserError(
             f"{name} did not pass", cause="what it said stands above", hint="`bydawn agents list`", exit_code=7
         )
+    forget_limits(name, state_dir)
     click.echo(f"\n  ✓ {name} works.")
     return 0

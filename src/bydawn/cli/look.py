@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -52,9 +53,14 @@ def _show_loop(standing: Standing) -> None:
     render.field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     render.field("Where", loop.workspace)
     render.field("So far", f"{render.counts(standing)}, {duration(state.elapsed)} of work, {liveness(standing)}")
-    render.field("Agent", loop.agent + (f", {loop.sandbox.value} access" if loop.sandbox else ""))
+    render.field("Agent", ", then ".join(loop.pool) + (f", {loop.sandbox.value} access" if loop.sandbox else ""))
+    for row in state.limited:
+        if row.until and row.until > datetime.now(UTC):
+            render.field("Limited", f"{row.agent} until {row.until.astimezone():%a %H:%M}: {row.detail}")
     if state.usage:
         render.field("Used", render.used(state.usage))
+        for task, usage in look.usage_by_task(standing).items():
+            render.field("", f"{shorten(plain(task), 60)}: {render.used(usage)}")
     for condition in [] if standing.trouble else completion.missing(loop, state):
         render.field("Missing", completion.describe(condition, loop, state))
     for verdict in state.verdicts:
@@ -67,10 +73,10 @@ def _show_loop(standing: Standing) -> None:
     if not standing.trouble:
         click.echo("")
         for each in look.rounds(standing):
-            click.echo(_round_row(each))
+            click.echo(_round_row(each, by=bool(loop.others)))
 
 
-def _round_row(each: look.Round) -> str:
+def _round_row(each: look.Round, *, by: bool) -> str:
     started = each.started.fact
     assert isinstance(started, RoundStarted)  # noqa: S101 - as `rounds` made it
     ended = each.ended.fact if each.ended else None
@@ -82,8 +88,11 @@ def _round_row(each: look.Round) -> str:
     checks = each.checks.fact if each.checks else None
     check = ("pass" if checks.passed else "FAIL") if isinstance(checks, ChecksEnded) else "—"
     row = f"  {started.round:>4}  {outcome:<12} {seconds:>8}  {changed:<10} {check:<5}"
-    task = shorten(plain(started.task or ""), max(12, render.width() - 50))
-    return f"{row} {task}".rstrip() if render.width() >= 60 else f"  {started.round:>4} {outcome} {seconds} {check}"
+    agent = f" {shorten(plain(started.agent), 12):<12}" if by else ""
+    task = shorten(plain(started.task or ""), max(12, render.width() - 50 - len(agent)))
+    if render.width() < 60:
+        return f"  {started.round:>4} {outcome} {seconds} {check}{agent}".rstrip()
+    return f"{row}{agent} {task}".rstrip()
 
 
 def _show_round(standing: Standing, each: look.Round) -> None:
@@ -91,6 +100,7 @@ def _show_round(standing: Standing, each: look.Round) -> None:
     render.field("Round", f"{row['round']} of {standing.loop.id}, {row['outcome'] or 'running'}")
     if row["task"]:
         render.field("Task", row["task"])
+    render.field("Agent", row["agent"])
     if row["outcome"]:
         render.field("Took", duration(row["seconds"]))
         if row["detail"]:
@@ -148,28 +158,28 @@ def logs(
     for line in look.lines_before(look.round_folder(standing, number) / "stdout", tail):
         hide(plain(line))  # are we in the middle of a private key?
     if raw:
-        for line in lines:
+        for _, line in lines:
             click.echo(hide(plain(line)))
         return
     for event in look.events(standing, lines):
         _echo_event(rewritten(event, lambda text: hide(plain(text))), as_json)
 
 
-def _lines(standing: Standing, number: int, tail: int | None) -> Iterator[bytes]:
+def _lines(standing: Standing, number: int, tail: int | None) -> Iterator[tuple[int, bytes]]:
     path = look.round_folder(standing, number) / "stdout"
     if tail is not None:
-        yield from look.last_lines(path, tail)
+        yield from ((number, line) for line in look.last_lines(path, tail))
     elif path.exists():
         with path.open("rb") as file:
-            yield from file
+            yield from ((number, line) for line in file)
 
 
-def _followed(standing: Standing, number: int, tail: int | None, only: int | None) -> Iterator[bytes]:
+def _followed(standing: Standing, number: int, tail: int | None, only: int | None) -> Iterator[tuple[int, bytes]]:
     """Round after round, while somebody runs the loop."""
     while True:
         path = look.round_folder(standing, number) / "stdout"
         if path.exists():
-            yield from _growing(path, standing, number, tail)
+            yield from ((number, line) for line in _growing(path, standing, number, tail))
         now = standing_of(standing.folder)
         if only is not None or now is None:
             return

@@ -143,7 +143,7 @@ def next_commands(standing: "Standing") -> list[tuple[str, str]]:
             look,
         ],
         "failed": [look, (f"{bydawn} resume {name}", "when the agent works again")],
-        "limit": [(f"{bydawn} resume {name} {_raise(standing)}", "raise the limit and go on"), look],
+        "limit": [(f"{bydawn} resume {name} {_raise(standing)}".strip(), _what_limit(standing)), look],
         "paused": [(f"{bydawn} resume {name}", "go on")],
         "stopped": [(f"{bydawn} resume {name}", "go on after all")],
         "crashed": [(f"{bydawn} resume {name}", "go on from the last fact")],
@@ -161,9 +161,16 @@ def _raise(standing: "Standing") -> str:
         "rounds": "--rounds +20",
         "time": "--for +2h",
         "until": "--until 09:00",
+        "latest-wake": "--latest-wake 09:00",
         "tokens": "--budget +1Mtok",
         "cost": "--budget +3usd",
-    }.get(rule, "").strip()
+    }.get(rule, "")
+
+
+def _what_limit(standing: "Standing") -> str:
+    stopped = standing.state.stopped
+    is_its_own = stopped is not None and stopped.decided.rule == "limit-stops"
+    return "when the agent is free again" if is_its_own else "raise the limit and go on"
 
 
 def rehearsal(shown: "Rehearsal") -> None:

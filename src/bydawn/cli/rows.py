@@ -45,7 +45,7 @@ class RoundRows:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._task = ""
+        self._task = self._agent = ""
         self._ended: RoundEnded | None = None
         self._checks: ChecksEnded | None = None
 
@@ -55,6 +55,7 @@ class RoundRows:
             case RoundStarted():
                 yield from self.flush(loop, state)
                 self._task = plain(fact.task or "")
+                self._agent = plain(fact.agent) if loop.others else ""
             case RoundEnded():
                 self._ended = fact
                 if not state.awaiting_checks or not loop.checks or state.checks_passed:
@@ -84,7 +85,7 @@ class RoundRows:
             _files(ended),
             _check(checks),
             _verdict(ended, checks, loop, state),
-            _left(state),
+            f"{_left(state)} {shorten(self._agent, 12)}".strip(),
         )
         room = self._layout.width - 12
         yield from (f"         └ {shorten(note, room)}" for note in _notes(ended, checks, loop, state))

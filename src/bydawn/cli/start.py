@@ -64,7 +64,7 @@ def run(
     \b
     Examples
       bydawn run "fix the tests" -k "pytest -q"
-      bydawn run -t TODO.md -a claude -k "make test" --until 07:00
+      bydawn run -t TODO.md -a claude -a codex -k "make test" --until 07:00
       bydawn run - -a cmd:./agent.sh < goal.md
     """
     import msgspec
@@ -98,6 +98,7 @@ def run(
 @click.option("-n", "--rounds", type=more(count), metavar="+N|N", help="Raise the limit of rounds.")
 @click.option("--for", "for_", type=more(span), metavar="+TIME|TIME", help="Raise the time limit.")
 @click.option("--until", type=moment, metavar="MOMENT", help="A new moment to end.")
+@click.option("--latest-wake", type=moment, metavar="MOMENT", help="A new moment up to which limits are waited out.")
 @click.option("--budget", type=budget, metavar="+AMOUNT|AMOUNT", help="Raise the budget (+3usd, 5Mtok).")
 @click.option("--max-no-change", type=more(count), metavar="+N|N", help="Raise the no-progress limit.")
 @click.option("--max-failures", type=more(count), metavar="+N|N", help="Raise the limit of failures in a row.")
@@ -174,7 +175,7 @@ def _warn_if_unbounded(planned: "Plan") -> None:
     """A banner, each time: nobody should have to remember what they allowed."""
     if planned.loop.sandbox == "full":
         click.echo(f"{'!' * 64}", err=True)
-        click.echo(f"!! FULL ACCESS: {planned.loop.agent} runs without any sandbox, as you.", err=True)
+        click.echo(f"!! FULL ACCESS: {' and '.join(planned.loop.pool)} runs without any sandbox, as you.", err=True)
         click.echo(f"{'!' * 64}", err=True)
 
 
@@ -221,6 +222,7 @@ def _raised(current: "Limits", wanted: dict[str, Any]) -> "Limits":
         rounds=int(over(current.rounds, wanted["rounds"]) or 0),
         seconds=over(current.seconds, wanted["for_"]),
         until=wanted["until"] or current.until,
+        latest_wake=wanted["latest_wake"] or current.latest_wake,
         **(wanted["budget"](current) if wanted["budget"] else {}),
         no_progress=int(over(current.no_progress, wanted["max_no_change"]) or 0),
         agent_failures=int(over(current.agent_failures, wanted["max_failures"]) or 0),

@@ -10,6 +10,7 @@ from bydawn.cli.rows import Layout, RoundRows
 from bydawn.cli.screen import Screen
 from bydawn.core.breakers import limits_of
 from bydawn.core.facts import (
+    AgentLimited,
     AnyFact,
     LedgerRepaired,
     LimitsRaised,
@@ -68,6 +69,11 @@ class Terminal:
                 self._flush(loop, state)
                 until = f" until {fact.until.astimezone():%H:%M}" if fact.until else f" {duration(fact.seconds)}"
                 self._screen.line(f"         … waiting{until}: {plain(fact.reason)} (costs no round)")
+            case AgentLimited():
+                until = f"{fact.until.astimezone():%H:%M}"
+                self._screen.line(
+                    f"         ◷ {plain(fact.agent)} is limited until {until}: the loop {plain(fact.by)} ran into it"
+                )
             case MachineSlept():
                 self._screen.line(f"         ☾ the machine slept {duration(fact.seconds)}; no timer ran meanwhile")
             case NoteAdded():
@@ -117,7 +123,7 @@ class Terminal:
         checks = ", ".join(
             _shown(check.name) if isinstance(check, CommandCheck) else check.name for check in loop.checks
         )
-        rows = [("Loop", loop.id), ("Agent", loop.agent), ("Tasks", todo), ("Check", checks or "none")]
+        rows = [("Loop", loop.id), ("Agent", ", then ".join(loop.pool)), ("Tasks", todo), ("Check", checks or "none")]
         if loop.sandbox:
             rows.append(
                 ("May", {"read-only": "only read", "full": "do EVERYTHING: no sandbox"}.get(loop.sandbox, "edit here"))
@@ -216,6 +222,8 @@ def _limits(loop: Loop, state: LoopState) -> str:
         parts.append(duration(limits.seconds))
     if limits.until:
         parts.append(f"until {limits.until.astimezone():%H:%M}")
+    if limits.latest_wake:
+        parts.append(f"no wait beyond {limits.latest_wake.astimezone():%H:%M}")
     return ", ".join(parts)
 
 

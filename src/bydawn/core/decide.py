@@ -1,13 +1,12 @@
 """Given what the ledger says, what do we do next?"""
 
-import zlib
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
-from bydawn.core import breakers, completion
+from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import Changes, Decided, End, LoopStopped, Now, RoundEnded
-from bydawn.core.loop import Loop, Sessions
+from bydawn.core.loop import Loop, OnLimit, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import duration
 from bydawn.core.state import LoopState
@@ -29,6 +28,8 @@ RULES: dict[str, str] = {
     "tokens": "the budget of tokens is used up",
     "cost": "the budget of dollars is used up",
     "until": "the time it was allowed to work until has come",
+    "limit-stops": "the provider's limit is used up, and this loop is not to wait for it",
+    "latest-wake": "the provider's limit ends later than this loop may wait",
     "agent-limit": "the provider's limit has not been reset yet",
     "back-off": "the agent had trouble just now; waiting a little costs nothing",
     "next-round": "nothing above applies and there is work left",
@@ -48,6 +49,7 @@ class Settle(_Action, frozen=True, kw_only=True):
 
 class StartRound(_Action, frozen=True, kw_only=True):
     round: int
+    agent: str
     task: str | None = None
     session: str | None = None  # to go on with
 
@@ -117,7 +119,7 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
         return _finished(loop, state)
     if state.stop or state.pause:
         return _asked(state)
-    return _stuck(loop, state, now) or _wait(loop, state, now) or _next_round(loop, state)
+    return _stuck(loop, state, now) or _back_off(loop, state, now) or _next_round(loop, state, now)
 
 
 def _asked(state: LoopState) -> Action:
@@ -189,41 +191,40 @@ def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
     return tuple(rows)
 
 
-def _wait(loop: Loop, state: LoopState, now: Now) -> Action | None:
-    """A wait never outlasts the loop's own limits: a reset at nine is of no use to a loop that ends at seven."""
+def _back_off(loop: Loop, state: LoopState, now: Now) -> Action | None:
     last = state.last
-    if last is None or not POLICY[last.outcome].backs_off:
-        return None
-    at_most = breakers.time_left(loop, state, now)
-    if last.wait_until and now.at < last.wait_until:
-        seconds = min((last.wait_until - now.at).total_seconds(), at_most)
-        return Wait(rule="agent-limit", seconds=seconds, until=last.wait_until, reason=last.detail)
-    if last.wait_until and state.blips_in_a_row < 2:
-        return None  # the reset has come; if it had not, the next time backs off like any other trouble
-    seconds = last.elapsed + back_off(loop, state, last.outcome) - now.elapsed
-    return Wait(rule="back-off", seconds=min(seconds, at_most), reason=last.detail) if seconds > 0 else None
+    if last is None or not POLICY[last.outcome].backs_off or last.outcome is Outcome.LIMITED:
+        return None  # a limit is the business of the agent that has it, and another one may work meanwhile
+    seconds = last.elapsed + pool.back_off(loop, state, last.outcome) - now.elapsed
+    seconds = min(seconds, breakers.time_left(loop, state, now))
+    return Wait(rule="back-off", seconds=seconds, reason=last.detail) if seconds > 0 else None
 
 
-_BACK_OFF = {Outcome.TRANSIENT: (2.0, 300.0), Outcome.LIMITED: (60.0, 1800.0)}  # first, longest
-
-
-def back_off(loop: Loop, state: LoopState, outcome: Outcome) -> float:
-    """Doubles each time; the jitter comes from the loop's own id, so that a replay waits just as long."""
-    first, longest = _BACK_OFF.get(outcome, (1.0, 60.0))
-    times = state.failures_in_a_row if POLICY[outcome].failure else state.blips_in_a_row
-    jitter = zlib.crc32(f"{loop.uid}/{state.round}".encode()) / 0xFFFFFFFF
-    return min(first * 2.0 ** min(times - 1, 20), longest) * (0.75 + jitter / 2)
-
-
-def _next_round(loop: Loop, state: LoopState) -> Action:
+def _next_round(loop: Loop, state: LoopState, now: Now) -> Action:
+    agent = pool.next_agent(loop, state, now)
+    if isinstance(agent, pool.Rest):
+        return _rest(loop, state, agent, now)
     task = state.tasks.next if state.tasks else None
-    return StartRound(rule="next-round", round=state.round + 1, task=task, session=_session(loop, state, task))
+    session = _session(loop, state, agent, task)
+    return StartRound(rule="next-round", round=state.round + 1, agent=agent, task=task, session=session)
 
 
-def _session(loop: Loop, state: LoopState, task: str | None) -> str | None:
+def _rest(loop: Loop, state: LoopState, rest: pool.Rest, now: Now) -> Action:
+    """A wait never outlasts the loop's own limits: a reset at nine is of no use to a loop that ends at seven."""
+    reason = f"{rest.agent}: {rest.detail}" if loop.others else rest.detail
+    over, latest = now.at + timedelta(seconds=rest.seconds), breakers.limits_of(loop, state).latest_wake
+    rule = "limit-stops" if loop.on_limit is OnLimit.STOP else "latest-wake" if latest and over > latest else None
+    if rule:
+        free = f"{rest.agent} is free again at {over.astimezone():%Y-%m-%d %H:%M}{'' if rest.until else ' (a guess)'}"
+        return Stop(rule=rule, end=End.LIMIT, reason=reason or "a usage limit", evidence=(free,))
+    seconds = min(rest.seconds, breakers.time_left(loop, state, now))
+    return Wait(rule="agent-limit" if rest.until else "back-off", seconds=seconds, until=rest.until, reason=reason)
+
+
+def _session(loop: Loop, state: LoopState, agent: str, task: str | None) -> str | None:
     """The conversation to go on with; always by its own id, never "the last one"."""
     session = state.session
-    if session is None or session.agent != loop.agent or session.rounds >= loop.session_rounds > 0:
+    if session is None or session.agent != agent or session.rounds >= loop.session_rounds > 0:
         return None
     wanted = {Sessions.FRESH: False, Sessions.RESUME: True, Sessions.PER_TASK: session.task == task}
     return session.id if wanted[loop.sessions] else None

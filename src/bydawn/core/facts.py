@@ -218,6 +218,15 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     wait_until: Moment | None = None  # a limited agent's reset
 
 
+class AgentLimited(Fact, frozen=True, kw_only=True, tag="agent.limited"):
+    """Another loop ran into a limit of this agent's account, so that this one need not try."""
+
+    agent: str
+    until: Moment
+    detail: str
+    by: str  # that loop
+
+
 class ChecksEnded(Fact, frozen=True, kw_only=True, tag="checks.ended"):
     round: int
     tree: str
@@ -292,6 +301,7 @@ AnyFact = (
     | TasksRead
     | RoundStarted
     | RoundEnded
+    | AgentLimited
     | ChecksEnded
     | WaitStarted
     | MachineSlept

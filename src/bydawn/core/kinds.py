@@ -198,6 +198,17 @@ def pair(text: str) -> str:
     return text
 
 
+FIELDS = ("text", "session", "tokens_in", "tokens_cached", "tokens_out", "cost_usd")
+
+
+def field(text: str) -> str:
+    """What stands where in a line of JSON: `text=message.content`."""
+    name, equals, path = words(text).partition("=")
+    if name not in FIELDS or not equals or not all(path.split(".")):
+        raise ValueError(f"{text!r} maps nothing; write NAME=PATH.TO.IT, with one of {', '.join(FIELDS)}")
+    return text
+
+
 def choice(*options: str, **aliases: str) -> Kind:
     """One of a few words; an alias (`_` for `-`) is read as the word that it stands for."""
     also = {alias.replace("_", "-"): word for alias, word in aliases.items()}
@@ -249,4 +260,7 @@ _LIST = (("type", ("array", "string")), ("items", {"type": "string"}))
 TEXTS = Kind(wanted="a list of texts", example="text", read=words, write="\n".join, schema=_LIST, many=True)
 PAIRS = Kind(
     wanted="a list of FILE::TEXT", example="README.md::Usage", read=pair, write="\n".join, schema=_LIST, many=True
+)
+MAPPING = Kind(
+    wanted="a list of NAME=PATH", example="text=message.content", read=field, write="\n".join, schema=_LIST, many=True
 )

@@ -48,6 +48,14 @@ class Sessions(StrEnum):
     PER_TASK = "per-task"
 
 
+class OnLimit(StrEnum):
+    """What to do when a provider says that a limit is used up."""
+
+    SWITCH = "switch"  # to the next agent that is free; wait only where there is none
+    WAIT = "wait"
+    STOP = "stop"
+
+
 class CommandCheck(msgspec.Struct, frozen=True, kw_only=True, tag="command"):
     """A shell command that must exit with 0."""
 
@@ -90,6 +98,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     until: Moment | None = None
     tokens: int | None = None
     usd: float | None = None
+    latest_wake: Moment | None = None  # no limit is waited out beyond it
     no_progress: int = 5
     agent_failures: int = 3
 
@@ -115,11 +124,14 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     prompt: str
     agent: str
+    others: tuple[str, ...] = ()  # the agents that take over, in this order
+    on_limit: OnLimit = OnLimit.SWITCH
     sandbox: Sandbox | None = None  # None: `workspace` where an agent knows what that is
     model: str | None = None
     profile: str | None = None
     effort: str | None = None
     agent_args: tuple[str, ...] = ()
+    agent_json: tuple[str, ...] = ()  # what stands where in the lines of JSON of a `cmd:` agent
     agent_commits: bool = False
     sessions: Sessions = Sessions.FRESH
     session_rounds: int = 20  # then a session is left for a fresh one, before it chokes on its own history
@@ -130,6 +142,11 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     promise: Promise | None = None
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
+
+    @property
+    def pool(self) -> tuple[str, ...]:
+        """Every agent that may work, the one that is wanted most first."""
+        return (self.agent, *self.others)
 
     @property
     def requires(self) -> tuple[str, ...]:

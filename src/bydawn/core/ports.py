@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from bydawn.core.facts import AnyFact, Changes, Now, Record, Usage, Verdict
-from bydawn.core.loop import Check, Loop, Sandbox
+from bydawn.core.loop import Check, Loop, Moment, Sandbox
 from bydawn.core.outcome import Exit, Outcome
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
@@ -128,10 +128,12 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
 
     sandboxes: frozenset[Sandbox] = frozenset()  # the levels that it really holds itself to
     options: frozenset[str] = frozenset()  # of model, profile, effort, agent_args, agent_commits
+    efforts: tuple[str, ...] = ()  # the ones it knows, where it would silently ignore others
     resumes: bool = False  # can it go on with a session?
     chooses_session: bool = False  # can a session's id be given to it beforehand?
     prompt_length: int | None = None  # characters that it takes at most
     tells_cost: bool = False  # in dollars
+    account: tuple[str, ...] = ()  # the variables that say whose limits it runs into
     litters: bool = False  # does it leave things in the temporary folder? then it gets one of its own
 
 
@@ -229,6 +231,23 @@ class Processes(Protocol):
 
     def sweep(self, mark: str) -> tuple[str, ...]:
         """End whatever still carries this mark; the names of what was found."""
+
+
+class CoolDown(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit that a loop of this user ran into: until then nobody need try."""
+
+    agent: str
+    until: Moment
+    detail: str
+    loop: str
+
+
+class CoolDowns(Protocol):
+    """What all loops of this user know about their agents' limits."""
+
+    def of(self, agent: Agent, now: datetime) -> CoolDown | None: ...
+
+    def tell(self, agent: Agent, until: datetime, detail: str) -> None: ...
 
 
 class RoundFiles(Protocol):

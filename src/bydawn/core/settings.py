@@ -9,7 +9,7 @@ import msgspec
 
 from bydawn.core import kinds
 from bydawn.core.kinds import Kind, Value
-from bydawn.core.loop import DEFAULT_ROUNDS, Mode, Sandbox, Sessions, Timeouts
+from bydawn.core.loop import DEFAULT_ROUNDS, Mode, OnLimit, Sandbox, Sessions, Timeouts
 
 
 class Layer(StrEnum):
@@ -86,7 +86,19 @@ _TIMES = Timeouts()
 
 TABLE: tuple[Setting, ...] = (
     _setting(
-        "agent", kinds.TEXT, "The agent: codex, claude, …, or cmd:PROGRAM ARGS.", "-a", metavar="NAME", commands=True
+        "agent",
+        kinds.TEXTS,
+        "The agent: codex, claude, …, or cmd:PROGRAM ARGS; further ones take over while it is limited.",
+        "-a",
+        metavar="NAME",
+        commands=True,
+    ),
+    _setting(
+        "on_limit",
+        kinds.choice(*OnLimit),
+        "At a usage limit: the next agent (and wait where none is free), wait, or stop; switch unless you say so.",
+        metavar="switch|wait|stop",
+        commands=True,
     ),
     _setting(
         "check",
@@ -118,6 +130,13 @@ TABLE: tuple[Setting, ...] = (
         metavar="ARG",
         commands=True,
     ),
+    _setting(
+        "agent_json",
+        kinds.MAPPING,
+        "What stands where in the JSON lines of a cmd: agent; repeatable.",
+        metavar="NAME=PATH",
+        commands=True,
+    ),
     _setting("agent_commits", kinds.SWITCH, "Let a sandboxed agent write to .git.", default=False, commands=True),
     _setting(
         "session",
@@ -139,6 +158,7 @@ TABLE: tuple[Setting, ...] = (
     _setting("rounds", kinds.COUNT, "Rounds at most; 0 = any.", "-n", default=DEFAULT_ROUNDS, tighter="less"),
     _setting("for", kinds.SPAN, "Work at most so long (8h, 90m).", metavar="TIME", tighter="less"),
     _setting("until", kinds.MOMENT, "Start no round after this moment (07:00).", metavar="MOMENT", tighter="less"),
+    _setting("latest_wake", kinds.MOMENT, "Wait for no limit beyond this moment.", metavar="MOMENT", tighter="less"),
     _setting("budget", kinds.BUDGET, "Spend at most so much (5usd, 2Mtok).", metavar="AMOUNT", tighter="less"),
     _setting("done_when", kinds.TEXT, "The promise that the agent must give.", metavar="TEXT", commands=True),
     _setting(

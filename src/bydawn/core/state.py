@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.facts import (
+    AgentLimited,
     ChecksEnded,
     Given,
     LedgerRepaired,
@@ -59,6 +60,16 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None  # of all of it, where the agent counts on from turn to turn
 
 
+class Limited(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent whose provider lets it do nothing for a while."""
+
+    agent: str
+    detail: str
+    until: datetime | None  # None: nobody knows
+    elapsed: float  # when that was said, in the loop's working time
+    times: int = 1  # in a row
+
+
 class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     """What the round that ended last left for the decisions and the next prompt."""
 
@@ -69,7 +80,7 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     promise: Given
     progress: bool
     elapsed: float
-    wait_until: datetime | None = None
+    agent: str = ""
 
 
 class LoopState(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +97,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     rounds_allowed: int | None = None
     ok_rounds: int = 0
     session: Session | None = None
+    limited: tuple[Limited, ...] = ()  # one row for an agent at most
     usage: Usage | None = None  # of all rounds, as far as agents say
     open_round: OpenRound | None = None
     last: LastRound | None = None
@@ -148,6 +160,9 @@ def after(state: LoopState, record: Record) -> LoopState:
             return _round_started(state, record.fact, record.at)
         case RoundEnded():
             return _round_ended(state, record.fact)
+        case AgentLimited() as fact:
+            known = Limited(agent=fact.agent, detail=fact.detail, until=fact.until, elapsed=state.elapsed, times=0)
+            return replace(state, limited=(*_without(state.limited, fact.agent), known), waiting=None)
         case ChecksEnded():
             return _checks_ended(state, record.fact)
         case WaitStarted() as fact:
@@ -174,7 +189,12 @@ def after(state: LoopState, record: Record) -> LoopState:
 
 def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
     # Only a start after a recorded stop is a person's (or the host's) fresh chance; after a crash nothing is forgiven.
-    forgiven = {"failures_in_a_row": 0, "rounds_without_progress": 0, "last": _forgiven(state.last)}
+    forgiven = {
+        "failures_in_a_row": 0,
+        "rounds_without_progress": 0,
+        "last": _forgiven(state.last),
+        "limited": (),  # whoever resumes may know better; if not, the cool-downs that all loops share say so again
+    }
     return replace(
         state,
         **(forgiven if state.stopped else {}),
@@ -239,12 +259,13 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             promise=fact.promise,
             progress=fact.progress,
             elapsed=fact.elapsed,
-            wait_until=fact.wait_until,
+            agent=state.open_round.agent if state.open_round else "",
         ),
         rounds=state.rounds + policy.counts,
         rounds_this_run=state.rounds_this_run + policy.counts,
         ok_rounds=state.ok_rounds + (fact.outcome is Outcome.OK),
         session=_session(state, fact),
+        limited=_limited(state, fact),
         usage=fact.usage.plus(state.usage) if fact.usage else state.usage,
         tree=fact.tree,
         trees=_seen(state.trees, fact.tree),
@@ -277,6 +298,23 @@ def _session(state: LoopState, fact: RoundEnded) -> Session | None:
         task=opened.task,
         usage=fact.session_usage or (before.usage if before else None),
     )
+
+
+def _limited(state: LoopState, fact: RoundEnded) -> tuple[Limited, ...]:
+    """Who is limited once a round has ended. A turn that was cut short says nothing about that."""
+    opened = state.open_round
+    if opened is None or (fact.outcome is not Outcome.LIMITED and not POLICY[fact.outcome].counts):
+        return state.limited
+    others = _without(state.limited, opened.agent)
+    if fact.outcome is not Outcome.LIMITED:
+        return others
+    times = 1 + max((row.times for row in state.limited if row.agent == opened.agent), default=0)
+    mine = Limited(agent=opened.agent, detail=fact.detail, until=fact.wait_until, elapsed=fact.elapsed, times=times)
+    return (*others, mine)
+
+
+def _without(limited: tuple[Limited, ...], agent: str) -> tuple[Limited, ...]:
+    return tuple(row for row in limited if row.agent != agent)
 
 
 def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:

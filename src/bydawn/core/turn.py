@@ -43,9 +43,12 @@ def usage_of(ended: Ended, before: Session | None, seen: Usage | None = None) ->
 def reset_of(ended: Ended, now: datetime, chance: float) -> datetime | None:
     """When a limited agent is free again. A little later than it says: everybody comes back at that very moment."""
     until = resets.clamped(ended.wait_until, now) if ended.wait_until else resets.moment(ended.reset, now)
-    if until is None:
-        return None
-    return until + timedelta(seconds=chance * min(_LATE, 0.1 * (until - now).total_seconds()))
+    return later(until, now, chance) if until else None
+
+
+def later(until: datetime, now: datetime, chance: float) -> datetime:
+    """A moment to come, put off by a little."""
+    return until + timedelta(seconds=chance * min(_LATE, 0.1 * max(0.0, (until - now).total_seconds())))
 
 
 class Listener:

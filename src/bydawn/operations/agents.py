@@ -7,12 +7,16 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from shutil import which
 
 import msgspec
 
+from bydawn import cooldowns
 from bydawn.core.errors import UserError
+from bydawn.core.ports import CoolDown
+from bydawn.host.registry import Registry
 
 _PATIENCE = 20.0  # seconds for a program to say its version
 
@@ -117,6 +121,15 @@ def first_that_works() -> str:
         hint=f"run `{KNOWN[there[0]].login}`, or name an agent with -a",
         exit_code=7,
     )
+
+
+def limits(state_dir: Path | None) -> list[CoolDown]:
+    """The limits that loops of this user have run into and that are not over yet."""
+    return cooldowns.known(Registry(state_dir).root / "cool-downs", datetime.now(UTC))
+
+
+def forget_limits(name: str, state_dir: Path | None) -> None:
+    cooldowns.forget(Registry(state_dir).root / "cool-downs", name)
 
 
 def rehearsal_folder() -> Path:

@@ -28,7 +28,7 @@ def prepare() -> Wish:
     return Wish(
         workspace=folder,
         prompt="Write the slug library, task by task.",
-        agent="demo",
+        agents=("demo",),
         tasks="TODO.md",
         checks=(CommandCheck(command=story.check_command(sys.executable)),),
         promise=Promise(),

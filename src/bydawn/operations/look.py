@@ -10,7 +10,17 @@ import msgspec
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.errors import UserError
-from bydawn.core.facts import ChecksEnded, Decided, LoopStopped, Now, Record, RoundEnded, RoundStarted, WaitStarted
+from bydawn.core.facts import (
+    ChecksEnded,
+    Decided,
+    LoopStopped,
+    Now,
+    Record,
+    RoundEnded,
+    RoundStarted,
+    Usage,
+    WaitStarted,
+)
 from bydawn.core.state import LoopState, after
 from bydawn.host.registry import Standing
 from bydawn.ledger import records
@@ -31,7 +41,9 @@ def summary(standing: Standing) -> dict[str, Any]:
         "round": state.round,
         "rounds_limit": limits_of(loop, state).rounds or None,
         "tasks": {"open": tasks.open, "done": tasks.done} if tasks else None,
-        "agent": loop.agent,
+        "agent": state.open_round.agent if state.open_round else loop.agent,
+        "agents": loop.pool,
+        "limited": [row for row in state.limited if row.until and row.until > datetime.now(UTC)],
         "sandbox": loop.sandbox,
         "usage": state.usage,
         "alive": standing.alive,
@@ -95,10 +107,21 @@ def detail(standing: Standing, only: int | None = None) -> dict[str, Any]:
         "prompt": standing.loop.prompt,
         "requires": standing.loop.requires,
         "missing": completion.missing(standing.loop, standing.state),
+        "usage_by_task": usage_by_task(standing),
         "notes_waiting": [note.text for note in standing.state.notes],
         "rounds": [as_row(each) for each in chosen],
         "folder": str(standing.folder),
     }
+
+
+def usage_by_task(standing: Standing) -> dict[str, Usage]:
+    """What each task has used so far, over all of its rounds; tasks whose agents say nothing are left out."""
+    used: dict[str, Usage] = {}
+    for each in rounds(standing):
+        started, ended = each.started.fact, each.ended.fact if each.ended else None
+        if isinstance(started, RoundStarted) and started.task and isinstance(ended, RoundEnded) and ended.usage:
+            used[started.task] = ended.usage.plus(used.get(started.task))
+    return used
 
 
 def as_row(each: Round) -> dict[str, Any]:
@@ -195,13 +218,24 @@ def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[st
     return {name: {"reading": reading, "limit": limit} for name, (reading, limit) in table.items()}
 
 
-def events(standing: Standing, lines: Iterator[bytes]) -> "Iterator[Event]":
-    """What the agent said, by its own reader, over the lines of its output."""
+def events(standing: Standing, lines: Iterator[tuple[int, bytes]]) -> "Iterator[Event]":
+    """What the agents said, each by its own reader, over the lines of their output and the rounds these are from."""
     from bydawn import agents
 
-    reader = agents.find(standing.loop.agent).reader()
-    for line in lines:
+    pool, current = agents.pool(standing.loop), 0
+    for round_, line in lines:
+        if round_ != current:
+            current, reader = round_, pool[_agent_of(standing, round_)].reader()
         yield from reader.read(line.rstrip(b"\n"))
+
+
+def _agent_of(standing: Standing, round_: int) -> str:
+    """Who did a round; with one agent there is nothing to look up."""
+    if not standing.loop.others:
+        return standing.loop.agent
+    facts = (record.fact for record in records(standing.folder))
+    mine = (fact.agent for fact in facts if isinstance(fact, RoundStarted) and fact.round == round_)
+    return next(mine, standing.loop.agent)
 
 
 def lines_before(path: Path, count: int | None) -> list[bytes]:

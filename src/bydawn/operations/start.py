@@ -18,7 +18,7 @@ from bydawn.core.loop import (
     Loop,
     differences,
 )
-from bydawn.core.ports import Command, Follower
+from bydawn.core.ports import Clock, Command, Follower
 from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
@@ -40,6 +40,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     secrets: Secrets
     standing: Standing | None = None  # None when it is new
     warnings: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> Path:
+        """The state folder."""
+        return self.folder.parents[2]
 
     @property
     def goes_on(self) -> bool:
@@ -108,7 +113,8 @@ def plan_resume(standing: Standing, secrets: Secrets) -> Plan:
             hint='start another with `bydawn run --new "PROMPT"`',
         )
     checked_workspace(Path(standing.loop.workspace))
-    checked_agent(standing.loop.agent)
+    for name in standing.loop.pool:
+        checked_agent(name)
     refuse_if_secrets_are_missing(standing.loop, secrets)
     return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=secrets)
 
@@ -119,7 +125,7 @@ def rehearse(planned: Plan) -> Rehearsal:
     if planned.loop.tasks:
         text = read_text(Path(planned.loop.workspace), planned.loop.tasks) or ""
         state = msgspec.structs.replace(state, tasks=tasks.read(text).reading)
-    agent = agents.find(planned.loop.agent)
+    agent = agents.pool(planned.loop)[planned.loop.agent]
     turn = turn_of(planned.loop, state.round + 1, None, "", is_root=os.getuid() == 0)
     return Rehearsal(
         plan=planned,
@@ -136,6 +142,7 @@ def perform(
     followers: Sequence[Follower] = (),
     raised: Callable[[Limits], Limits] | None = None,
     once: bool = False,
+    clock: Clock | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> LoopStopped:
     """Take the loop's lock, hand it to the guardian as well, and run until the loop stops."""
@@ -156,7 +163,15 @@ def perform(
                 ledger.append(LimitsRaised(limits=limits, by=user()))
         allowed = 1 if once else None
         return run_loop(
-            loop, ledger, held, tether, secrets=planned.secrets, followers=followers, rounds_allowed=allowed
+            loop,
+            ledger,
+            held,
+            tether,
+            secrets=planned.secrets,
+            state_folder=planned.root,
+            clock=clock,
+            followers=followers,
+            rounds_allowed=allowed,
         )
     finally:
         ledger.close()

@@ -17,6 +17,7 @@ from bydawn.core.loop import (
     Limits,
     Loop,
     Mode,
+    OnLimit,
     PathCheck,
     Promise,
     Sandbox,
@@ -31,7 +32,8 @@ from bydawn.host.registry import checked_name, new_uid, slug
 from bydawn.operations.agents import first_that_works
 
 _OUR_OWN = {"v", "id", "uid", "workspace", "created_at"}  # of a loop, not of what was asked for
-OPTIONS = ("model", "profile", "effort", "agent_args", "agent_commits")
+OF_ONE_AGENT = ("model", "profile", "effort", "agent_args")  # they mean something else to each
+OPTIONS = (*OF_ONE_AGENT, "agent_commits")
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,13 +41,15 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
     workspace: Path
     prompt: str
-    agent: str
-    agent_from: Path | None = None  # the folder that a relative path in `agent` starts from
+    agents: tuple[str, ...]  # none: the first that works
+    agent_from: Path | None = None  # the folder that a relative path in them starts from
+    on_limit: OnLimit = OnLimit.SWITCH
     sandbox: Sandbox | None = None
     model: str | None = None
     profile: str | None = None
     effort: str | None = None
     agent_args: tuple[str, ...] = ()
+    agent_json: tuple[str, ...] = ()
     agent_commits: bool = False
     sessions: Sessions = Sessions.FRESH
     session_rounds: int = 20
@@ -70,8 +74,7 @@ def loop_of(wish: Wish, workspace: Path) -> Loop:
             cause="the prompt is empty and no task file is given",
             hint='say what to do, for example "fix the failing tests", or give a checklist with -t TODO.md',
         )
-    agent = checked_agent(wish.agent or first_that_works(), wish.agent_from)
-    _refuse_what_it_does_not_know(agents.find(agent), wish)
+    pool = _checked_pool(wish)
     if wish.tasks:
         _checked_tasks(workspace, wish.tasks)
     _checked_documents(workspace, wish)
@@ -80,8 +83,8 @@ def loop_of(wish: Wish, workspace: Path) -> Loop:
     name = checked_name(wish.name) if wish.name is not None else slug(workspace.name) or "loop"
     # Whatever both of them have is carried over by name, so that no setting is forgotten on the way.
     carried = {field: getattr(wish, field) for field in wish.__struct_fields__ if field in Loop.__struct_fields__}
-    own = {"id": name, "uid": new_uid(), "workspace": str(workspace), "created_at": datetime.now(UTC), "agent": agent}
-    loop = Loop(**{**carried, **own})
+    own = {"id": name, "uid": new_uid(), "workspace": str(workspace), "created_at": datetime.now(UTC)}
+    loop = Loop(**{**carried, **own, "agent": pool[0], "others": tuple(pool[1:])})
     return _without_secrets(loop, wish.secrets)
 
 
@@ -101,6 +104,7 @@ def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
     named: dict[str, Callable[[Any], Any]] = {
         "prompt": secrets.refer,
         "agent": secrets.refer,
+        "others": lambda names: rewritten(names, secrets.refer),
         "agent_args": lambda words: rewritten(words, secrets.refer),
         "checks": lambda checks: tuple(_check_without(check, secrets) for check in checks),
     }
@@ -123,7 +127,7 @@ def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
 
 def refuse_if_secrets_are_missing(loop: Loop, secrets: Secrets) -> None:
     names = secrets.missing(
-        " ".join([loop.prompt, loop.agent, *loop.agent_args, *(check.name for check in loop.checks)])
+        " ".join([loop.prompt, *loop.pool, *loop.agent_args, *(check.name for check in loop.checks)])
     )
     if names:
         raise UserError(
@@ -142,6 +146,31 @@ def checked_agent(spec: str, folder: Path | None = None) -> str:
     return agent.name
 
 
+def _checked_pool(wish: Wish) -> list[str]:
+    """The agents by their normal names, each of them able to do what is asked for."""
+    names = [checked_agent(spec, wish.agent_from) for spec in wish.agents or (first_that_works(),)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"the agent {twice[0]} is named twice", hint="name each of them once, the best one first")
+    if asked := [name for name in OF_ONE_AGENT if getattr(wish, name) and len(names) > 1]:
+        raise UserError(
+            f"{_flag(asked[0])} cannot be given to {len(names)} agents at once",
+            cause="what it means differs from one to the other",
+            hint="set it in each agent's own configuration, or name one agent only",
+        )
+    found = [agents.find(name, fields=wish.agent_json) for name in names]
+    for agent in found:
+        _refuse_what_it_does_not_know(agent, wish)
+    if wish.agent_json and not any("agent_json" in agent.abilities.options for agent in found):
+        raise UserError(
+            "--agent-json is for agents that are any program", hint="-a 'cmd:PROGRAM ARGS', or leave it away"
+        )
+    return names
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}" if name != "agent_args" else "arguments after `--`"
+
+
 def _refuse_what_it_does_not_know(agent: Agent, wish: Wish) -> None:
     """A flag that an agent cannot obey is an error: somebody relies on it."""
     can = agent.abilities
@@ -149,9 +178,15 @@ def _refuse_what_it_does_not_know(agent: Agent, wish: Wish) -> None:
     if wish.sessions is not Sessions.FRESH and not can.resumes:
         unknown.append("session")
     if unknown:
-        flag = f"--{unknown[0].replace('_', '-')}" if unknown[0] != "agent_args" else "arguments after `--`"
         raise UserError(
-            f"the agent {agent.name} knows no {flag}", hint="leave it away, or choose another agent with -a"
+            f"the agent {agent.name} knows no {_flag(unknown[0])}",
+            hint="leave it away, or choose another agent with -a",
+        )
+    if wish.effort and can.efforts and wish.effort not in can.efforts:
+        raise UserError(
+            f"the agent {agent.name} knows no effort {wish.effort!r}",
+            cause="it would ignore it and go on",
+            hint=f"--effort {'|'.join(can.efforts)}",
         )
     if wish.limits.usd and not can.tells_cost:
         raise UserError(

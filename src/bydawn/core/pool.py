@@ -1,0 +1,51 @@
+"""Who works next: the first agent of the pool whose provider lets it, or nobody for a while."""
+
+import zlib
+from datetime import datetime
+
+import msgspec
+
+from bydawn.core.facts import Now
+from bydawn.core.loop import Loop, OnLimit
+from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.state import Limited, LoopState
+
+_BACK_OFF = {Outcome.TRANSIENT: (2.0, 300.0), Outcome.LIMITED: (60.0, 1800.0)}  # first, longest
+
+
+class Rest(msgspec.Struct, frozen=True, kw_only=True):
+    """Nobody can work before this is over."""
+
+    agent: str  # the one that is free first
+    detail: str
+    seconds: float
+    until: datetime | None  # None: nobody named the moment, and the seconds are a guess
+
+
+def next_agent(loop: Loop, state: LoopState, now: Now) -> str | Rest:
+    """The agent for the next round. The first one is returned to as soon as it is free."""
+    rests = []
+    for agent in loop.pool if loop.on_limit is OnLimit.SWITCH else loop.pool[:1]:
+        limited = next((row for row in state.limited if row.agent == agent), None)
+        seconds = _seconds_left(loop, state, limited, now) if limited else 0.0
+        if limited is None or seconds <= 0:
+            return agent
+        until = limited.until if limited.until and now.at < limited.until else None
+        rests.append(Rest(agent=agent, detail=limited.detail, seconds=seconds, until=until))
+    return min(rests, key=lambda rest: rest.seconds)
+
+
+def _seconds_left(loop: Loop, state: LoopState, limited: Limited, now: Now) -> float:
+    if limited.until and now.at < limited.until:
+        return (limited.until - now.at).total_seconds()
+    if limited.until and limited.times < 2:
+        return 0.0  # the reset has come; if it had not, the next time backs off like any other trouble
+    return limited.elapsed + back_off(loop, state, Outcome.LIMITED, limited.times) - now.elapsed
+
+
+def back_off(loop: Loop, state: LoopState, outcome: Outcome, times: int = 0) -> float:
+    """Doubles each time; the jitter comes from the loop's own id, so that a replay waits just as long."""
+    first, longest = _BACK_OFF.get(outcome, (1.0, 60.0))
+    times = times or (state.failures_in_a_row if POLICY[outcome].failure else state.blips_in_a_row)
+    jitter = zlib.crc32(f"{loop.uid}/{state.round}".encode()) / 0xFFFFFFFF
+    return min(first * 2.0 ** min(times - 1, 20), longest) * (0.75 + jitter / 2)

@@ -1,0 +1,46 @@
+"""Run a loop with a clock that skips whatever is waited for: `clocked.py WORKSPACE STATE_FOLDER AGENT`."""
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from bydawn.assemble import SystemClock
+from bydawn.core.facts import EXIT_CODES, AnyFact, Now, WaitStarted
+from bydawn.core.loop import Loop
+from bydawn.core.ports import Event
+from bydawn.core.state import LoopState
+from bydawn.guardian import Tether, guard
+from bydawn.operations.settings import secrets
+from bydawn.operations.start import perform, plan
+from bydawn.operations.wish import Wish
+
+
+class SkippingClock(SystemClock):
+    """The system's own, but that every wait is over as soon as it is written down."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        self._skipped = 0.0
+
+    def now(self) -> Now:
+        now = super().now()
+        return Now(now.at + timedelta(seconds=self._skipped), now.elapsed + self._skipped)
+
+    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:  # noqa: ARG002
+        if isinstance(fact, WaitStarted):
+            self._skipped += fact.seconds
+
+    def heard(self, event: Event) -> None:
+        """Nothing that is said moves a clock."""
+
+
+def work(tether: Tether) -> int:
+    workspace, states, agent = sys.argv[1:]
+    clock = SkippingClock()
+    planned = plan(
+        Wish(workspace=Path(workspace), prompt="do it", agents=(agent,), secrets=secrets(), state_dir=Path(states))
+    )
+    return EXIT_CODES[perform(planned, tether, followers=(clock,), clock=clock).end]
+
+
+sys.exit(guard(work))
