@@ -2,6 +2,7 @@
 
 import pytest
 
+from bydawn.cli import render
 from bydawn.core import kinds
 from bydawn.core.breakers import overspent
 from bydawn.core.facts import Usage
@@ -42,3 +43,23 @@ def test_a_repository_may_lower_a_budget_and_not_swap_it_for_another_kind() -> N
     row = BY_KEY["budget"]
     wanted = {"4usd": False, "5usd": False, "6usd": True, "1tok": True}
     assert {value: looser(row, value, "5usd", NOON) for value in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("used", "unpriced", "shown"),
+    [
+        (None, False, "—"),
+        (Usage(), False, "tokens — · cost —"),
+        (Usage(tokens_in=1200, cost_usd=0.0), False, "1,200 in · $0.00"),  # the agent says so itself
+        (Usage(tokens_in=1200, cost_usd=0.0), True, "1,200 in · cost —"),  # … and another one says nothing
+        (Usage(tokens_in=1200, cost_usd=1.5), True, "1,200 in · at least $1.50"),
+    ],
+)
+def test_what_nobody_names_a_price_for_is_never_nought(used: Usage | None, unpriced: bool, shown: str) -> None:
+    assert render.used(used, unpriced=unpriced) == shown
+
+
+def test_a_loop_knows_whether_all_it_used_has_a_price() -> None:
+    priced = after_all(BORN, run_started(), a_round(1, usage=Usage(tokens_in=1, cost_usd=0.1)), a_round(2))
+    assert not priced.unpriced
+    assert after_all(BORN, run_started(), a_round(1, usage=Usage(tokens_in=1))).unpriced

@@ -9,7 +9,7 @@ from driving import DONE, HANG, OK, Home, said, wait_for
 
 STATUS_KEYS = {
     "loop", "workspace", "state", "reason", "round", "rounds_limit", "tasks", "agent", "agents", "limited", "sandbox",
-    "usage", "alive", "last_output_age_s", "updated_at",
+    "usage", "usage_is_priced", "alive", "last_output_age_s", "updated_at",
 }  # fmt: skip
 
 

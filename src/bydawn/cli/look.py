@@ -58,9 +58,9 @@ def _show_loop(standing: Standing) -> None:
         if row.until and row.until > datetime.now(UTC):
             render.field("Limited", f"{row.agent} until {row.until.astimezone():%a %H:%M}: {row.detail}")
     if state.usage:
-        render.field("Used", render.used(state.usage))
+        render.field("Used", render.used(state.usage, unpriced=state.unpriced))
         for task, usage in look.usage_by_task(standing).items():
-            render.field("", f"{shorten(plain(task), 60)}: {render.used(usage)}")
+            render.field("", f"{shorten(plain(task), 60)}: {render.used(usage, unpriced=state.unpriced)}")
     for condition in [] if standing.trouble else completion.missing(loop, state):
         render.field("Missing", completion.describe(condition, loop, state))
     for verdict in state.verdicts:

@@ -89,13 +89,15 @@ def counts(standing: "Standing") -> str:
     return " · ".join(parts)
 
 
-def used(usage: "Usage | None") -> str:
+def used(usage: "Usage | None", *, unpriced: bool = False) -> str:
     """What was used, as far as agents say; what nobody says is `—`, never nought."""
     if usage is None:
         return "—"
     tokens = [(usage.tokens_in, "in"), (usage.tokens_cached, "of it cached"), (usage.tokens_out, "out")]
     parts = [f"{count:,} {word}" for count, word in tokens if count is not None]
     cost = f"${usage.cost_usd:.2f}" if usage.cost_usd is not None else "cost —"
+    if unpriced and usage.cost_usd is not None:
+        cost = f"at least {cost}" if usage.cost_usd >= 0.005 else "cost —"
     return f"{', '.join(parts) or 'tokens —'} · {cost}"
 
 

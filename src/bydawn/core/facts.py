@@ -103,6 +103,10 @@ class Usage(Value, frozen=True, kw_only=True):
         known = [count for count in (self.tokens_in, self.tokens_out) if count is not None]
         return sum(known) if known else None
 
+    @property
+    def unpriced(self) -> bool:
+        return bool(self.tokens) and self.cost_usd is None
+
     def plus(self, other: "Usage | None") -> "Usage":
         """Both together; what one of them does not know, the other says."""
         return self._with(other, lambda mine, theirs: mine + theirs)

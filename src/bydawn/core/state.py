@@ -99,6 +99,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     session: Session | None = None
     limited: tuple[Limited, ...] = ()  # one row for an agent at most
     usage: Usage | None = None  # of all rounds, as far as agents say
+    unpriced: bool = False  # was something used that nobody named a price for?
     open_round: OpenRound | None = None
     last: LastRound | None = None
     tree: str = ""
@@ -267,6 +268,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         session=_session(state, fact),
         limited=_limited(state, fact),
         usage=fact.usage.plus(state.usage) if fact.usage else state.usage,
+        unpriced=state.unpriced or (fact.usage is not None and fact.usage.unpriced),
         tree=fact.tree,
         trees=_seen(state.trees, fact.tree),
         tasks=fact.tasks or state.tasks,

@@ -46,6 +46,7 @@ def summary(standing: Standing) -> dict[str, Any]:
         "limited": [row for row in state.limited if row.until and row.until > datetime.now(UTC)],
         "sandbox": loop.sandbox,
         "usage": state.usage,
+        "usage_is_priced": bool(state.usage) and not state.unpriced,
         "alive": standing.alive,
         "last_output_age_s": last_output_age(standing),
         "updated_at": state.updated_at,
