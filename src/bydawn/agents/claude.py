@@ -86,6 +86,12 @@ class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
     abilities: Abilities = Abilities(
         sandboxes=frozenset(Sandbox),
         options=frozenset({"model", "effort", "agent_args", "agent_commits"}),
+        permissions=(
+            "--permission-mode",
+            "--settings",
+            "--dangerously-skip-permissions",
+            "--allow-dangerously-skip-permissions",
+        ),
         efforts=("low", "medium", "high", "xhigh", "max"),
         resumes=True,
         chooses_session=True,

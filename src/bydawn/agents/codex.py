@@ -80,6 +80,14 @@ class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
     abilities: Abilities = Abilities(
         sandboxes=frozenset(Sandbox),
         options=frozenset({"model", "profile", "effort", "agent_args", "agent_commits"}),
+        permissions=(
+            "-s",
+            "--sandbox",
+            "--approve-for-me",
+            "--dangerously-bypass-approvals-and-sandbox",
+            "--yolo",
+            *(f"{flag}{key}" for flag in ("", "-c", "--config=") for key in ("sandbox_mode", "approval_policy")),
+        ),
         resumes=True,
         prompt_length=PROMPT_LENGTH,
         account=("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"),

@@ -53,7 +53,11 @@ class GeminiAgent(msgspec.Struct, frozen=True, kw_only=True):
     ladder: Ladder = Ladder(interrupt=0.0, terminate=1.0)
     streams: bool = True
     abilities: Abilities = Abilities(
-        sandboxes=SANDBOXES, options=frozenset({"model", "agent_args"}), resumes=True, chooses_session=True
+        sandboxes=SANDBOXES,
+        options=frozenset({"model", "agent_args"}),
+        permissions=("-y", "--yolo", "--approval-mode", "-s", "--sandbox"),
+        resumes=True,
+        chooses_session=True,
     )
 
     def command(self, turn: Turn) -> Command:

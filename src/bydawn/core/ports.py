@@ -129,6 +129,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     sandboxes: frozenset[Sandbox] = frozenset()  # the levels that it really holds itself to
     options: frozenset[str] = frozenset()  # of model, profile, effort, agent_args, agent_commits
     efforts: tuple[str, ...] = ()  # the ones it knows, where it would silently ignore others
+    permissions: tuple[str, ...] = ()  # its own flags for what `--sandbox` says; given beside it they would overrule it
     resumes: bool = False  # can it go on with a session?
     chooses_session: bool = False  # can a session's id be given to it beforehand?
     prompt_length: int | None = None  # characters that it takes at most

@@ -171,6 +171,11 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}" if name != "agent_args" else "arguments after `--`"
 
 
+def _is(flag: str, word: str) -> bool:
+    """A flag as it can be typed: alone, with `=`, or a short one with its value right behind."""
+    return word == flag or word.startswith(f"{flag}=") or (len(flag) == 2 and word.startswith(flag))
+
+
 def _refuse_what_it_does_not_know(agent: Agent, wish: Wish) -> None:
     """A flag that an agent cannot obey is an error: somebody relies on it."""
     can = agent.abilities
@@ -181,6 +186,12 @@ def _refuse_what_it_does_not_know(agent: Agent, wish: Wish) -> None:
         raise UserError(
             f"the agent {agent.name} knows no {_flag(unknown[0])}",
             hint="leave it away, or choose another agent with -a",
+        )
+    if loosened := [flag for flag in can.permissions if any(_is(flag, word) for word in wish.agent_args)]:
+        raise UserError(
+            f"{agent.name}'s own {loosened[0]} cannot be given",
+            cause="it would overrule --sandbox, and nobody would see it",
+            hint=f"say it to us: -s {'|'.join(level for level in Sandbox if level in can.sandboxes)}",
         )
     if wish.effort and can.efforts and wish.effort not in can.efforts:
         raise UserError(
