@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bydawn.core import promise as promise_module
 from bydawn.core.facts import Given
-from bydawn.core.loop import Mode, Promise
+from bydawn.core.loop import Match, Mode, Promise
 from bydawn.core.promise import judge
 
 T = "<promise>TASK_COMPLETE</promise>"
@@ -376,6 +376,64 @@ def test_a_pattern_is_tried_at_most_twice_and_only_on_the_last_line() -> None:
     assert asked == ["**DONE.**", "DONE"]
 
 
+@pytest.mark.parametrize("match", [Match.OWN_LINE, Match.ANYWHERE])
+def test_a_pattern_is_tried_on_the_last_twenty_filled_lines_at_most(match: Match) -> None:
+    """W-023: each try is a child process, so a long reply must not ask for thousands."""
+    asked: list[str] = []
+
+    def record(_pattern: str, text: str) -> bool:
+        asked.append(text)
+        return False
+
+    reply = "\n\n".join(f"*line {number}*" for number in range(1000))
+    assert judge(reply, Promise(text="x", mode=Mode.REGEX, match=match), record) is Given.ABSENT
+    assert asked[:2] == ["*line 999*", "line 999"]
+    assert asked[-1] == "line 980"
+    assert len(asked) == 40
+
+
+@pytest.mark.parametrize("match", Match)
+@pytest.mark.parametrize("line", ["x" * 200_000, "DO\0NE", "DONE \ud800"], ids=["long", "null", "surrogate"])
+def test_a_pattern_is_not_tried_on_a_line_that_no_child_could_be_given(line: str, match: Match) -> None:
+    """The line is an argument of a program, and the system refuses these."""
+    assert judge(line, Promise(text=".*", mode=Mode.REGEX, match=match), never_asked) is Given.ABSENT
+
+
+# ---------------------------------------------------------------- other matches; the corpus has more of them
+
+
+def test_the_end_of_a_reply_is_where_a_promise_counts_unless_somebody_says_otherwise() -> None:
+    """X-04"""
+    assert Promise().match is Match.END
+
+
+@pytest.mark.parametrize(
+    ("match", "expected"),
+    [(Match.END, Given.MENTIONED), (Match.OWN_LINE, Given.GIVEN), (Match.ANYWHERE, Given.GIVEN)],
+)
+def test_a_line_of_its_own_above_the_end_counts_if_asked_for(match: Match, expected: Given) -> None:
+    """R-014, X-04"""
+    assert judge(f"All green.\n\n{T}\n\nCommitted.", Promise(match=match), never_asked) is expected
+
+
+@pytest.mark.parametrize(
+    ("match", "expected"),
+    [(Match.END, Given.MENTIONED), (Match.OWN_LINE, Given.MENTIONED), (Match.ANYWHERE, Given.GIVEN)],
+)
+def test_a_promise_that_is_taken_back_is_only_a_substring(match: Match, expected: Given) -> None:
+    """W-052, R-014: the literal substring is for those who ask for it by name."""
+    reply = f"{T}\n\nActually, wait, tests still fail."
+    assert judge(reply, Promise(match=match), never_asked) is expected
+
+
+@pytest.mark.parametrize("refusal", ["cannot", "can't", "won't", "will not", "do not", "don't"])
+def test_a_refusal_around_a_line_of_its_own_is_heard(refusal: str) -> None:
+    """R-015"""
+    own_line = Promise(match=Match.OWN_LINE)
+    assert judge(f"I {refusal} print:\n\n{T}\n\nBye.", own_line, never_asked) is Given.MENTIONED
+    assert judge(f"{T}\n\nI {refusal} stand by this.", own_line, never_asked) is Given.MENTIONED
+
+
 # ---------------------------------------------------------------- long replies
 
 LONG = "- a line of a long list\n" * 40_000
@@ -400,6 +458,39 @@ LONG = "- a line of a long list\n" * 40_000
 )
 def test_a_reply_of_a_megabyte_is_judged_like_a_short_one(reply: str, expected: Given) -> None:
     assert judge(reply, TAG, never_asked) is expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (f"{LONG}\n{T}\n\nCommitted.", Given.GIVEN),
+        (f"```\n{LONG}\n{T}\n```\n\nCommitted.", Given.MENTIONED),
+        (f"{T}\n" * 30_000 + "\nCommitted.", Given.GIVEN),
+        (f"{T}\n\n{LONG}", Given.MENTIONED),  # who goes on for so long had not finished
+        (f"{T}\n\n" + "no " * 6_000, Given.GIVEN),
+        (f"{T}\n\n" + "if you " * 2_800, Given.MENTIONED),
+    ],
+    ids=range(6),
+)
+def test_a_line_of_its_own_is_found_in_a_long_reply(reply: str, expected: Given) -> None:
+    assert judge(reply, Promise(match=Match.OWN_LINE), never_asked) is expected
+
+
+HOSTILE = {
+    "code never closed": "`" + "(" * 1_000_000,
+    "code opened and opened": "`[" * 500_000,
+    "brackets": "(" * 1_000_000,
+    "commas above": "x" + ", " * 500_000 + "x\n\n",
+    "colons": ": " * 500_000,
+    "tags": "<s>\n\n" * 50_000 + "x\n\n",
+}
+
+
+@pytest.mark.parametrize("match", Match)
+@pytest.mark.parametrize("reply", HOSTILE.values(), ids=HOSTILE)
+def test_no_reply_takes_long(reply: str, match: Match) -> None:
+    """With a careless pattern each of them takes minutes, and nobody can overlook that."""
+    assert judge(f"{reply}{T}", Promise(match=match), never_asked) is not Given.ABSENT
 
 
 def test_the_markdown_parser_is_not_loaded_with_the_module() -> None:

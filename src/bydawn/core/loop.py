@@ -20,11 +20,20 @@ class Mode(StrEnum):
     REGEX = "regex"
 
 
+class Match(StrEnum):
+    """Where in a reply a promise counts."""
+
+    END = "end"
+    OWN_LINE = "own-line"
+    ANYWHERE = "anywhere"
+
+
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
     """The words that claim completion."""
 
     text: str = TASK_COMPLETE
     mode: Mode = Mode.TAG
+    match: Match = Match.END
 
     @property
     def token(self) -> str:

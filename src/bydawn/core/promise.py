@@ -1,13 +1,15 @@
 """Did the agent give its promise, or only mention it?"""
 
 import re
-import unicodedata
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
+from bydawn.core import doubt
 from bydawn.core.facts import Given
-from bydawn.core.loop import Mode, Promise
+from bydawn.core.loop import Match, Mode, Promise
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -15,80 +17,79 @@ if TYPE_CHECKING:
 
 FullMatch = Callable[[str, str], bool]
 
-# A sentence with one of these words does not give the promise that stands at its end. When in doubt a word is
-# in: a promise that was meant and not believed costs a round, one that was believed and not meant costs the night.
-_WORDS = (
-    # negated
-    r"not|never|nor|neither|cannot|\w+n't|(?:ca|wo|do|does|did|is|are|was|has|have)nt|without|unable|avoid\w*",
-    r"refus\w+|declin\w+|withh\w+|refrain\w*|skip(?:ping)?|fail\w* to|hold\w* (?:off|back)|premature\w*|too early",
-    r"instead of|rather than|incomplete|unfinished|partial|partially|blocked",
-    # postponed
-    r"yet|later|next(?!\.)|soon|eventually|tomorrow|until|till|before|after\w*|once|when|whenever|then|for now",
-    r"almost|nearly|a?wait(?:ing)?|(?<!0 )pending|going to|will(?! now)|\w+'ll(?! now)",
-    # conditioned
-    r"if|unless|would|could|should|might|may|only|assuming|provided|otherwise|in case|\w+'d",
-    # spoken of
-    r"must|needs? to|ha(?:ve|s) to|wants?|supposed|remember\w*|says?|quot(?:e|ed|ing)|by [a-z]+ing",
-    r"for (?:example|instance|reference)",
-    # the same in German, French and Spanish
-    r"nicht|noch|kein\w*|niemals|erst|sobald|wenn|falls|bevor|solange|später|würde|sollte|könnte|werden?|wird",
-    r"pas|jamais|quand|lorsque|avant|après|si|nunca|cuando|hasta|todavía|aún|antes|después|no pued\w+",
-)
-_ORDERS = r"print|emit|say|write|reply|respond|send|post|type|end|finish|conclude|declare|(?:output|signal)(?!:)"
-_DOUBTS = (
-    rf"\b(?:{'|'.join(_WORDS)})\b",
-    # an order or a plan, not the deed: "to finish, print <promise>…", "Remaining:", "To do:"
-    rf"(?:^\W*|, |\b(?:to|please|and|just) )(?:{_ORDERS})\b(?: [\w']+){{0,5}}\W*$|^\W*remaining\b|^\W*to-? ?do\W*$",
-    # "the token is <promise>…": a part of the sentence, not a statement of its own
-    r"\b(?:an?|and|are|as|called|for|from|like|my|no|of|or|than|that|the|this|to|was|with|your|example|format)\W*$",
-    r"(?<!\bhere )(?<!\bit )\bis\W*$",
-    # an opened quote or bracket, another tag or a comment, a table, an open box or a link definition, a "no" in signs
-    r"(?:^|\s)[\"'`~]+$|[“«„(\[{]$|<[!/a-z]|\||^\[(?: \]|[^\]]*\]:)|[❌🚫⛔🛑⏳✗✘]|不能|无法|尚未|还没|如果",
+_BEHIND = re.compile(r"[*_\s]*(?:[.。]|[!！]+)?[*_\s]*")  # what may follow the token on its line
+_UNSEEN = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u202f\u205f\u2060\u3000\ufeff" + "".join(
+    map(chr, range(0x2000, 0x2010))  # blanks of every width, none included
 )
 
-_BEHIND = re.compile(r"[*_\s]*(?:\.|!+)?[*_\s]*")  # what may follow the token on its line
-_SENTENCE_END = re.compile(r"(?<!\.)[.!](?=[\s\"')\]]|$)|。")  # not "...": who trails off has not finished
-_LEADS_IN = re.compile(r"[:→↓⬇👇]\W*$")
-_ABBREVIATION = re.compile(r"\b(?:e\. ?g|i\. ?e|z\. ?B)\.", re.IGNORECASE)
-_LONGEST_SENTENCE = 5_000  # characters; an endless one is not worth the time
-_MARKS = str.maketrans({"*": None, "_": " ", **dict.fromkeys("’‘ʼ´′", "'")})
-_INVISIBLE = {"Cc", "Cf", "Me", "Mn"}  # Unicode's control, format and combining characters
+# A pattern is tried in a child process with a time limit: only on the last lines, for that is where a reply ends.
+_TRIED_LINES = 20
+_TRIED_LENGTH = 10_000  # characters; the line is an argument of that child, and no promise is this long
+_WORD = re.compile(r"[\w']+")
+_NO_ARGUMENT = re.compile("[\0\ud800-\udfff]")
 
 # Parsing is slow by the line. Far above the last one, only what opens or closes code and comments can matter.
 _NEAR = 500
 _RAW = "pre|script|style|textarea"
 _FAR = re.compile(rf" {{0,3}}(?:[-*+] +)?(?:```|~~~|<!--|<(?:{_RAW})\b)|.*(?:-->|</(?:{_RAW})>)", re.IGNORECASE)
-
-
-@cache
-def _doubt() -> re.Pattern[str]:
-    """Compiled when a promise is first looked at; most commands never do."""
-    return re.compile("|".join(_DOUBTS), re.IGNORECASE)
+# HTML whose content is folded, quoted, struck out or hidden; a blank line ends the block, not the element.
+_CONTAINER = re.compile(r"<(/?)(details|blockquote|template|table|code|del|strike|s|q)\b", re.IGNORECASE)
 
 
 def judge(reply: str, promise: Promise, full_match: FullMatch) -> Given:
-    """Judge an agent's final message; `full_match(pattern, text)` is asked in regex mode, at most twice."""
-    lines = reply.replace("\r\n", "\n").replace("\r", "\n").rstrip().split("\n")
+    """Judge an agent's final message; `full_match(pattern, text)` is asked in regex mode, at most twice for a line.
+
+    A line above the end counts only if nothing behind it negates, postpones, conditions or regrets it.
+    """
+    lines = reply.replace("\r\n", "\n").replace("\r", "\n").rstrip(_UNSEEN).split("\n")
     if not promise.text.strip() or not lines[-1]:
         return Given.ABSENT
-    if not _ends_with_token(lines[-1].strip(), promise, full_match):
+    if promise.match is Match.ANYWHERE and promise.mode is not Mode.REGEX:
+        return Given.GIVEN if promise.token.strip() in reply else Given.ABSENT
+    place = _place(lines, promise, full_match)
+    if place is None:
         return Given.MENTIONED if _occurs(promise, reply) else Given.ABSENT
-    ending = _ending(lines)
-    return Given.GIVEN if ending and not _doubted(ending, promise) else Given.MENTIONED
+    return Given.GIVEN if promise.match is Match.ANYWHERE or _is_meant(lines, place, promise) else Given.MENTIONED
 
 
-def _ends_with_token(line: str, promise: Promise, full_match: FullMatch) -> bool:
+def _place(lines: list[str], promise: Promise, full_match: FullMatch) -> int | None:
+    """The line that may give the promise: the last one or, if that is allowed, the last that stands alone."""
+    last = len(lines) - 1
+    near = range(last, last - 1 if promise.match is Match.END else -1, -1)
     match promise.mode:
         case Mode.TAG:
-            _, found, behind = line.rpartition(promise.token)
-            return bool(found) and _BEHIND.fullmatch(behind) is not None
+            return _place_of_tag(lines, near, promise.token)
         case Mode.LINE:
-            return line == promise.text.strip()
+            return next((at for at in near if lines[at].strip(_UNSEEN) == promise.text.strip(_UNSEEN)), None)
         case Mode.REGEX:
-            bare = line.strip("*_ ").rstrip(".!").strip("*_ ")
-            return any(full_match(promise.text, form) for form in dict.fromkeys((line, bare)))
+            filled = islice((at for at in near if lines[at].strip(_UNSEEN)), _TRIED_LINES)
+            return next((at for at in filled if _matches(lines[at].strip(_UNSEEN), promise.text, full_match)), None)
         case _:
             assert_never(promise.mode)
+
+
+def _place_of_tag(lines: list[str], near: range, token: str) -> int | None:
+    """Where the token stands for the last time: who speaks of it further down has not given it above."""
+    at = next((at for at in near if token in lines[at]), None)
+    if at is None:
+        return None
+    before, _, behind = lines[at].strip(_UNSEEN).rpartition(token)
+    alone = at == near.start or not before.strip("*_ ")  # at the end of the reply, a sentence may precede it
+    return at if alone and _BEHIND.fullmatch(behind) else None
+
+
+def _matches(line: str, pattern: str, full_match: FullMatch) -> bool:
+    if len(line) > _TRIED_LENGTH or _NO_ARGUMENT.search(line):
+        return False
+    bare = line.strip("*_ ").rstrip(".!").strip("*_ ")
+    return any(full_match(pattern, form) for form in dict.fromkeys((line, bare)))
+
+
+def _is_meant(lines: list[str], place: int, promise: Promise) -> bool:
+    ending = _ending(lines[: place + 1])
+    if ending is None or doubt.doubted(_before_token(ending.passage, promise), ending.above):
+        return False
+    return not doubt.taken_back("\n".join(lines[place + 1 :]))
 
 
 def _occurs(promise: Promise, reply: str) -> bool:
@@ -112,7 +113,7 @@ def _ending(lines: list[str]) -> _Ending | None:
     tokens = _parser().parse("\n".join(lines))
     last = max((index for index, token in enumerate(tokens) if token.nesting == 0), default=-1)
     around = {token.type for token in tokens[last + 1 :]}  # behind the last block, only what contains it ends
-    if last < 0 or "blockquote_close" in around or not _is_prose(tokens[last], lines):
+    if last < 0 or "blockquote_close" in around or not _is_prose(tokens[last], lines) or _in_html(tokens[:last]):
         return None
     passage = tokens[last].content.strip()
     above = [_text_before(tokens, last)]
@@ -133,6 +134,14 @@ def _is_prose(block: "Token", lines: list[str]) -> bool:
     return ends >= len(lines) and (block.type == "inline" or lone_html)
 
 
+def _in_html(tokens: "list[Token]") -> bool:
+    """Whether an element that was opened above is still open."""
+    depth: Counter[str] = Counter()
+    for closes, name in _CONTAINER.findall("".join(token.content for token in tokens if token.type == "html_block")):
+        depth[name.lower()] = max(0, depth[name.lower()] + (-1 if closes else 1))
+    return any(depth.values())
+
+
 def _list_start(tokens: "list[Token]", inside: int) -> int:
     return max(i for i in range(inside) if tokens[i].level == 0 and tokens[i].type.endswith("list_open"))
 
@@ -140,16 +149,9 @@ def _list_start(tokens: "list[Token]", inside: int) -> int:
 def _text_before(tokens: "list[Token]", index: int) -> str:
     """The nearest visible block above, if it is prose."""
     for token in reversed(tokens[:index]):
-        if token.type in {"inline", "fence", "code_block"} and _plain(token.content):
+        if token.type in {"inline", "fence", "code_block"} and doubt.plain(token.content):
             return token.content if token.type == "inline" else ""
     return ""
-
-
-def _doubted(ending: _Ending, promise: Promise) -> bool:
-    """Whether the promise's own sentence, or a line that leads in to it, takes it back."""
-    lead_ins = [text for text in map(_plain, ending.above) if _LEADS_IN.search(text)]
-    sentences = [_plain(_before_token(ending.passage, promise)), *lead_ins]
-    return any(_doubt().search(_last_sentence(text)) for text in sentences)
 
 
 def _before_token(passage: str, promise: Promise) -> str:
@@ -160,22 +162,21 @@ def _before_token(passage: str, promise: Promise) -> str:
         case Mode.LINE:
             return above
         case Mode.REGEX:
-            # What the pattern spells out is wanted; any other word may take the promise back.
-            unasked = [word for word in line.split() if word.lower() not in promise.text.lower()]
-            return "\n".join([above, *unasked])
+            return "\n".join([above, _unasked(line, promise.text)])
         case _:
             assert_never(promise.mode)
 
 
-def _last_sentence(text: str) -> str:
-    return _SENTENCE_END.split(_ABBREVIATION.sub("for example", text[-_LONGEST_SENTENCE:]))[-1].strip()
+def _unasked(line: str, pattern: str) -> str:
+    """What a matching line says beyond the words that its pattern spells out; those are wanted, whatever they mean."""
+    spelled = re.sub(r"\\(\W)", r"\1", re.sub(r"\\[A-Za-z]", " ", pattern)).lower()
+    wanted = set(_WORD.findall(spelled))
 
+    def asked(word: str) -> bool:
+        return word.lower() in spelled and wanted.issuperset(_WORD.findall(word.lower()))
 
-def _plain(text: str) -> str:
-    """The words as a reader sees them: no emphasis, nothing invisible, one kind of apostrophe and space."""
-    characters = unicodedata.normalize("NFKC", text.translate(_MARKS))
-    seen = (char for char in characters if char.isspace() or unicodedata.category(char) not in _INVISIBLE)
-    return " ".join("".join(seen).split())
+    rest = " ".join(word for word in line.split() if not asked(word))
+    return _WORD.sub(lambda word: "" if asked(word[0]) else word[0], rest)
 
 
 @cache
