@@ -1,10 +1,14 @@
 """R-014, R-016, R-017, W-052: what counts as an open task, and what must never be taken for "nothing left"."""
 
-import pytest
+from time import perf_counter
 
-from bydawn.core import tasks as tasks_module
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bydawn.core import markdown
 from bydawn.core.facts import TaskReading
-from bydawn.core.tasks import Tasks, closed, missing_file, read
+from bydawn.core.tasks import Tasks, closed, missing_file, read, reopened
 
 
 def boxes(text: str) -> str:
@@ -57,7 +61,6 @@ FILES = [
     ("```\n- [ ] a\n```", ""),
     ("~~~text\n- [ ] a\n~~~\n- [ ] b", "o"),
     ("````\n```\n- [ ] a\n```\n````\n- [x] b", "x"),
-    ("```\n- [ ] never closed", ""),
     ("- a\n\n  ```\n  - [ ] b\n  ```", ""),
     ("    - [ ] a", ""),
     ("\t- [ ] a", ""),
@@ -69,7 +72,6 @@ FILES = [
     ("<!--\n- [ ] a\n\n- [ ] b\n-->\n- [x] c", "x"),
     ("- <!-- [ ] a -->", ""),
     ("[ ] a", ""),
-    ("-[ ] a", ""),
     ("- \\[ ] a", ""),
     ("- a [ ] b", ""),
     ("- # [ ] a", ""),
@@ -108,11 +110,17 @@ STRANGE_BOXES = [
     "- [ ]\u00a0a",
     "- [ ]",  # nothing to do
     "- [ ] <!-- nothing to see -->",
+    "- [ ](urgent) a",  # a link with nothing to click
+    "- [ ]: a",
+    "- \u00a0[ ] a",
 ]
 HIDDEN_BOXES = [
     "Words.\n2. [ ] a",  # only `1.` may follow a paragraph without an empty line
     "Words.\n    - [ ] a",
     "<details>\n- [ ] a\n</details>",
+    "Words.\n-[ ] a",  # no space behind the bullet
+    "\n```\n- [ ] never closed",  # the code is named, as it hides all that follows
+    "\n<!--\n- [ ] never closed",
 ]
 
 
@@ -278,6 +286,118 @@ def test_a_task_is_taken_for_the_one_it_resembles_most(after: str) -> None:
     assert closed(before, read(after, before.reading)) == ("Write docs for the API",)
 
 
+# ---------------------------------------------------------------- unticked
+
+
+UNTICKED = [
+    ("- [ ] one\n- [ ] two\n- [ ] three", 3, ("one",)),
+    ("- [ ] three\n- [ ] two\n- [ ] one", 3, ("one",)),
+    ("- [ ] one\n- [x] two\n- [ ] three", 2, ("one",)),
+    ("- [ ] **One**\n- [x] two\n- [x] three", 1, ("one",)),
+    ("- [ ] two\n- [ ] three", 2, ()),  # done and cleared away: harmless, it was done
+    ("- [x] one\n- [ ] two\n- [ ] three\n- [ ] four", 3, ()),  # new, not reopened
+]
+
+
+@pytest.mark.parametrize(("text", "left", "again"), UNTICKED)
+def test_an_unticked_task_is_open_again_and_nothing_is_lost_by_it(text: str, left: int, again: tuple[str, ...]) -> None:
+    """X-15, part C: it keeps the loop from ending because it is open, and for no other reason."""
+    before = read(PLAN)
+    after = read(text, before.reading)
+    assert (after.reading.open, after.problem) == (left, None)
+    assert len(set(after.reading.open_ids)) == left
+    assert reopened(before, after) == again
+
+
+def test_a_file_with_every_box_unticked_has_everything_to_do() -> None:
+    before = read("- [x] one\n- [x] two\n- [x] two")
+    after = read("- [ ] one\n- [ ] two\n- [ ] two", before.reading)
+    assert (after.reading.open, after.reading.done, after.problem) == (3, 0, None)
+    assert reopened(before, after) == ("one", "two", "two")
+    assert closed(before, after) == ()
+
+
+def test_a_task_that_is_reopened_while_another_vanishes_is_counted_once_and_the_other_is_missed() -> None:
+    before = read(PLAN).reading
+    after = read("- [ ] one\n- [ ] two", before)
+    assert after.reading.open == 2
+    assert after.problem == "lost 1 open task: vanished without being ticked"
+
+
+def test_a_task_that_is_reopened_and_vanishes_later_is_missed() -> None:
+    """Done and deleted at once is harmless; reopened, it is to be done again."""
+    reading = read("- [ ] one\n- [ ] two\n- [ ] three", read(PLAN).reading).reading
+    assert read("- [ ] two\n- [ ] three", reading).problem == "lost 1 open task: vanished without being ticked"
+
+
+STORIES = "# 1\n- [x] Tests pass\n# 2\n- [ ] Tests pass\n# 3\n- [ ] Tests pass\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("# 2\n- [ ] Tests pass\n# 3\n- [ ] Tests pass\n", None),  # the story that is done was cleared away
+        ("# 3\n- [ ] Tests pass\n# 2\n- [ ] Tests pass\n# 1\n- [x] Tests pass\n", None),
+        ("# 1\n- [ ] Tests pass\n# 2\n- [ ] Tests pass\n# 3\n- [ ] Tests pass\n", None),
+        ("# 1\n- [x] Tests pass\n# 2\n- [x] Tests pass\n# 3\n- [x] Tests pass\n", None),
+        ("# 1\n- [x] Tests pass\n# 2\n- [ ] Tests pass\n", "lost 1 open task: vanished without being ticked"),
+        ("# 1\n- [x] Tests pass\n", "lost 2 open tasks: vanished without being ticked"),
+        ("# 3\n- [ ] Tests pass\n", "lost 1 open task: vanished without being ticked"),
+    ],
+)
+def test_equal_tasks_are_told_apart_by_their_number_not_by_their_place(text: str, problem: str | None) -> None:
+    """Stories of a plan end alike, and are cleared away or moved when they are done."""
+    assert read(text, read(STORIES).reading).problem == problem
+
+
+def test_moving_equal_tasks_closes_and_reopens_nothing() -> None:
+    before = read("- [x] test\n- [ ] test")
+    after = read("- [ ] test\n- [x] test", before.reading)
+    assert closed(before, after) == reopened(before, after) == ()
+
+
+def test_a_reading_from_before_equal_tasks_were_numbered_so_raises_no_false_alarm() -> None:
+    text = "- [ ] test\n- [x] test\n- [ ] test"
+    name = ids("- [ ] test")[0].partition("-")[0]
+    assert read(text, TaskReading(open=2, done=1, open_ids=(f"{name}-1", f"{name}-3"))).problem is None
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=1, max_size=8), st.data())
+def test_ticking_unticking_moving_and_clearing_away_never_lose_a_task(
+    items: list[tuple[str, bool]], data: st.DataObject
+) -> None:
+    """R-016: what is open stays accounted for, whatever an honest person does to the file."""
+    before = read(checklist(items))
+    change = data.draw(st.sampled_from(["tick", "untick", "move", "clear"]))
+    later = {
+        "tick": [(text, True) for text, _ in items],
+        "untick": [(text, False) for text, _ in items],
+        "move": data.draw(st.permutations(items)),
+        "clear": [(text, done) for text, done in items if not done],
+    }[change]
+    after = read(checklist(later) or "- [x] other", before.reading)
+    assert after.problem is None
+    was_open = [text for text, done in items if not done]
+    assert sorted(closed(before, after)) == (sorted(was_open) if change == "tick" else [])
+    was_done = [text for text, done in items if done]
+    assert sorted(reopened(before, after)) == (sorted(was_done) if change == "untick" else [])
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=2, max_size=8), st.data())
+def test_deleting_an_open_task_is_always_noticed(items: list[tuple[str, bool]], data: st.DataObject) -> None:
+    before = read(checklist(items))
+    left = [index for index, (_, done) in enumerate(items) if not done]
+    if not left:
+        return
+    gone = data.draw(st.sampled_from(left))
+    after = read(checklist(items[:gone] + items[gone + 1 :]), before.reading)
+    assert after.problem == "lost 1 open task: vanished without being ticked"
+
+
+def checklist(items: list[tuple[str, bool]]) -> str:
+    return "".join(f"- [{'x' if done else ' '}] {text}\n" for text, done in items)
+
+
 @pytest.mark.parametrize("text", ["> " * 200 + "- [ ] a\n\n- [x] b", "- " * 200 + "[ ] a\n- [x] b"])
 def test_a_file_too_deep_for_the_parser_is_a_problem(text: str) -> None:
     assert read(text).problem == "is nested too deeply to be read"
@@ -316,10 +436,51 @@ def test_thousands_of_tasks_are_read_and_recognised() -> None:
     assert len(closed(before, after)) == 5_000
 
 
-def test_a_file_of_two_megabytes_is_read() -> None:
-    words = "Some words about the plan, as people write them down.\n\n" * 35_000
+def test_thousands_of_rewritten_tasks_are_missed_quickly() -> None:
+    words = "word " * 40
+    before = read("".join(f"- [ ] {number} {words}old\n" for number in range(4_000)))
+    started = perf_counter()
+    after = read("".join(f"- [x] {number} {words}new\n" for number in range(4_000)), before.reading)
+    assert after.problem == "lost 4000 open tasks: vanished without being ticked"
+    assert perf_counter() - started < 8
+
+
+def test_a_plan_of_ten_thousand_lines_is_read_and_a_longer_one_is_a_problem() -> None:
+    """The parser's time is linear, but not small: a file that an agent blew up must not cost minutes."""
+    words = "Some words about the plan, as people write them down.\n\n" * 9_998
     assert boxes(f"- [ ] first\n\n{words}- [x] last") == "ox"
+    longer = read(f"- [ ] first\n\n{words}- [x] last\n- [x] one more")
+    assert longer.problem == "is too long to be read: more than 10,000 lines"
+
+
+MEGABYTE = 1_000_000
+HOSTILE = {
+    "no newline": "a" * MEGABYTE,
+    "one task": "- [ ] " + "a " * (MEGABYTE // 2),
+    "comments that never end": "- [ ] " + "<!--" * (MEGABYTE // 4),
+    "comments that end": "- [ ] " + "<!--" * (MEGABYTE // 8) + "-->" * (MEGABYTE // 8),
+    "backticks of every length": "- [ ] " + " ".join("`" * size for size in range(1, 1_400)) + " `` a `` <!--" * 9_999,
+    "boxes": "- [ ] a\n" * (MEGABYTE // 8),
+    "lists in lists": ("- " * 30 + "[ ] a\n") * (MEGABYTE // 66),
+    "quotes": ">" * MEGABYTE,
+    "empty lines": "\n" * MEGABYTE,
+    "carriage returns": "\r" * MEGABYTE,
+    "blanks": " " * MEGABYTE,
+    "tabs": "\t" * MEGABYTE,
+    "NUL": "\0" * MEGABYTE,
+    "brackets": "- " + "[" * MEGABYTE,
+    "front matter": "---\n" + "a: b\n" * (MEGABYTE // 5),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_megabyte_is_read_quickly_and_never_raises(text: str) -> None:
+    """Part C: an agent may write anything into the file. Ten times what it takes here; quadratic would be minutes."""
+    started = perf_counter()
+    before = read(text)
+    read(text[: MEGABYTE // 2], before.reading)
+    assert perf_counter() - started < 8
 
 
 def test_the_markdown_parser_is_not_loaded_with_the_module() -> None:
-    assert "MarkdownIt" not in vars(tasks_module)
+    assert "MarkdownIt" not in vars(markdown)

@@ -5,25 +5,18 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
+from bydawn.core import markdown
 from bydawn.core.facts import TaskReading
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
+from bydawn.core.markdown import Block, Page, Span
 
 # What a list item may begin with. `[x](url)`, `[x][ref]` and `[x]: url` are links, not boxes.
-_BOX = re.compile(r"\[(?P<mark>.{0,3}?)\](?![(\[:])(?P<gap>[ \t\n]*)(?P<text>.*)", re.DOTALL)
+BOX = re.compile(r"\[(?P<mark>.{0,3}?)\](?P<link>[(\[:]?)(?P<gap>[ \t\n]*)(?P<text>.*)", re.DOTALL)
 _MARKS = {" ": False, "x": True, "X": True}
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_LOOKS_LIKE_A_TASK = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\[[ xX]\]\s")
-_HIDING_HTML = ("<!--", "<pre", "<script", "<style", "<textarea")
-_DEEPEST = 100  # the parser drops the rest of a file that is nested deeper
+_LOOKS_LIKE_A_TASK = re.compile(r"\s*(?:[-*+]|[0-9]{1,9}[.)])\s*\[[ xX]\]\s")
 _WORDS_COMPARED = 50
 
 
@@ -58,16 +51,16 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(text: str, before: TaskReading | None = None) -> Tasks:
     """Read a checklist as GitHub would; with the reading `before`, notice open tasks that vanished."""
-    tokens = _parser().parse(text.removeprefix("\ufeff"))
-    found = list(_boxes(tokens))
-    tasks = _numbered([box for box in found if isinstance(box, Task)])
+    page = markdown.of_file(text)
+    found = list(_boxes(page))
+    known = _known(before)
+    tasks = _numbered([box for box in found if isinstance(box, Task)], known)
     if before:
-        tasks = _with_former_names(tasks, before)
-    too_deep = any(token.level >= _DEEPEST - 1 for token in tokens)
+        tasks = _with_former_names(tasks, known, before.done)
     return Tasks(
         items=tuple(tasks),
         warnings=tuple(box for box in found if isinstance(box, str)),
-        problem="is nested too deeply to be read" if too_deep else _problem(tasks, before),
+        problem=page.problem or _problem(tasks, known, before),
     )
 
 
@@ -82,65 +75,126 @@ def closed(before: Tasks, after: Tasks) -> tuple[str, ...]:
     return tuple(task.text for task in before.items if not task.done and task.id in done)
 
 
-def _boxes(tokens: "list[Token]") -> Iterator[Task | str]:
+def reopened(before: Tasks, after: Tasks) -> tuple[str, ...]:
+    """The texts of the tasks that were done and are open now; of equal ones, as many as there are more to do."""
+    fewer_done = _count(before, done=True) - _count(after, done=True)
+    more_open = _count(after, done=False) - _count(before, done=False)
+    texts = {_name(task.id): task.text for task in before.items}
+    return tuple(texts[name] for name in (fewer_done & more_open).elements())
+
+
+def digest(text: str) -> str:
+    """A name for a text; markup, case and punctuation do not change it."""
+    return _sha(_words(text) or text)
+
+
+def _boxes(page: Page) -> Iterator[Task | str]:
     """Every task, and a warning for every line that a person could take for one."""
-    for index, token in enumerate(tokens):
-        line = token.map[0] + 1 if token.map else 0
-        if token.type == "inline":
-            opened = [above.type for above in tokens[max(index - 2, 0) : index]]
-            if opened == ["list_item_open", "paragraph_open"]:
-                yield from _box(token.content, line)
-            yield from _lookalikes(token.content, line)
-        elif token.type == "html_block" and not token.content.startswith(_HIDING_HTML):
-            yield from _lookalikes(token.content, line)
+    for line, text in enumerate(page.front.split("\n"), 2):
+        if _LOOKS_LIKE_A_TASK.match(text):
+            yield f"line {line}: not a task, as it stands in the front matter"
+    for block in page.blocks:
+        if block.begins_item:
+            yield from _box(block)
+        if block.type == "inline" or (block.type == "html_block" and not block.is_raw and not block.is_comment):
+            yield from _lookalikes(block)
+        elif not block.ended and any(map(_LOOKS_LIKE_A_TASK.match, block.text.split("\n"))):
+            what = "code" if block.type == "fence" else "a comment"
+            yield f"line {block.line}: {what} that is never closed hides the boxes below it"
 
 
-def _box(item: str, line: int) -> Iterator[Task | str]:
+def _box(block: Block) -> Iterator[Task | str]:
     """The task that a list item is, or a warning if its box is neither open nor done."""
-    if not (box := _BOX.match(item)):
+    if not (box := BOX.match(block.text)) or (box["link"] and box["mark"] != " "):
         return
-    mark, text = box["mark"], " ".join(_COMMENT.sub("", box["text"]).split())
-    if mark in _MARKS and box["gap"] and text:
-        yield Task(id=_digest(text), text=text, line=line, done=_MARKS[mark])
+    mark, text = box["mark"], box["text"]
+    if "<!--" in text:
+        text = "".join(part for kind, part in markdown.spans(text) if kind is not Span.COMMENT)
+    text = " ".join(text.split())
+    spaced = block.source.partition("[")[0][-1:] in (" ", "\t")  # the parser takes a no-break space for a space
+    if mark in _MARKS and not box["link"] and box["gap"] and text and spaced:
+        yield Task(id=digest(text), text=text, line=block.line, done=_MARKS[mark])
     elif len(mark.strip()) < 2 and not mark.strip().isdigit():  # `[TODO]` and `[1]` are just text
         shown = mark if mark.isprintable() else ascii(mark)[1:-1]  # a no-break space looks like a space
-        yield f"line {line}: `[{shown}]` is neither open nor done; write `[ ]` or `[x]`, a space and what to do"
+        yield f"line {block.line}: `[{shown}]` is neither open nor done; write `[ ]` or `[x]`, a space and what to do"
 
 
-def _lookalikes(content: str, line: int) -> Iterator[str]:
-    for offset, text in enumerate(content.split("\n")):
+def _lookalikes(block: Block) -> Iterator[str]:
+    for line, text in enumerate(block.text.split("\n"), block.line):
         if _LOOKS_LIKE_A_TASK.match(text):
-            yield f"line {line + offset}: not a task for Markdown; an empty line above may be missing"
+            yield f"line {line}: not a task for Markdown; an empty line or a space may be missing"
 
 
-def _digest(text: str) -> str:
-    """A name for a text; markup, case and punctuation do not change it."""
-    words = re.sub(r"[\W_]+", " ", unicodedata.normalize("NFC", text).casefold()).strip() or text
+def _words(text: str) -> str:
+    return re.sub(r"[\W_]+", " ", unicodedata.normalize("NFC", text).casefold()).strip()
+
+
+def _sha(words: str) -> str:
     return hashlib.sha256(words.encode()).hexdigest()[:10]
 
 
-def _numbered(tasks: list[Task]) -> list[Task]:
-    """Equal texts are different tasks: number them."""
-    seen: Counter[str] = Counter()
+def _name(id_: str) -> str:
+    """What equal texts have in common: an id without its number."""
+    return id_.partition("-")[0]
+
+
+def _count(tasks: Tasks, *, done: bool) -> Counter[str]:
+    return Counter(_name(task.id) for task in tasks.items if task.done is done)
+
+
+class _Equals(msgspec.Struct):
+    """What a reading says of the tasks with one text: how many were open, and how many of them were done."""
+
+    open: int = 0
+    done: int = 0
+
+
+def _known(before: TaskReading | None) -> dict[str, _Equals]:
+    """The open tasks of a reading by name. Done ones are numbered first, so the highest number counts them too."""
+    known: dict[str, _Equals] = {}
+    for id_ in before.open_ids if before else ():
+        name, _, number = id_.partition("-")
+        equals = known.setdefault(name, _Equals())
+        equals.open += 1
+        equals.done = max(equals.done, int(number) if number.isdecimal() else 1)
+    for equals in known.values():
+        equals.done -= equals.open
+    return known
+
+
+def _numbered(tasks: list[Task], known: dict[str, _Equals]) -> list[Task]:
+    """Equal texts are different tasks: number them, the done ones first, so that their order does not matter.
+
+    Done ones that were cleared away leave their numbers free, or else an open one would seem to have vanished.
+    """
+    done: Counter[str] = Counter(task.id for task in tasks if task.done)
+    seen: Counter[tuple[str, bool]] = Counter()
     numbered = []
     for task in tasks:
-        seen[task.id] += 1
-        numbered.append(replace(task, id=f"{task.id}-{seen[task.id]}"))
+        seen[task.id, task.done] += 1
+        former = known[task.id].done if task.id in known else 0
+        first = 0 if task.done else max(done[task.id], former)
+        numbered.append(replace(task, id=f"{task.id}-{first + seen[task.id, task.done]}"))
     return numbered
 
 
-def _with_former_names(tasks: list[Task], before: TaskReading) -> list[Task]:
+def _ids(known: dict[str, _Equals]) -> Iterator[str]:
+    for name, equals in known.items():
+        yield from (f"{name}-{equals.done + number}" for number in range(1, equals.open + 1))
+
+
+def _with_former_names(tasks: list[Task], known: dict[str, _Equals], done_before: int) -> list[Task]:
     """Let a task keep its id when a note was added to it, as agents like to: `[x] Fix it (see a1b2)`."""
-    present, known = {task.id for task in tasks}, set(before.open_ids)
+    present, ids = {task.id for task in tasks}, set(_ids(known))
     missing: dict[str, list[str]] = {}
-    for id_ in before.open_ids:
+    for id_ in _ids(known):
         if id_ not in present:
-            missing.setdefault(id_.partition("-")[0], []).append(id_)
-    newly_done = sum(task.done for task in tasks) - before.done
+            missing.setdefault(_name(id_), []).append(id_)
+    newly_done = sum(task.done for task in tasks) - done_before
     named = []
     for task in tasks:
         # What was done before cannot stand in for what vanished.
-        new = bool(missing) and task.id not in known and (newly_done > 0 or not task.done)
+        new = bool(missing) and task.id not in ids and (newly_done > 0 or not task.done)
         former = _former_name(task, missing) if new else None
         newly_done -= task.done and former is not None
         named.append(replace(task, id=former or task.id))
@@ -149,28 +203,29 @@ def _with_former_names(tasks: list[Task], before: TaskReading) -> list[Task]:
 
 def _former_name(task: Task, missing: dict[str, list[str]]) -> str | None:
     """Take the missing id whose text this task's text begins with; the longest such text wins."""
-    words = task.text.split()[:_WORDS_COMPARED]
-    for count in range(len(words) - 1, 0, -1):
-        if ids := missing.get(_digest(" ".join(words[:count]))):
+    for name in reversed(list(_beginnings(task.text))):
+        if ids := missing.get(name):
             return ids.pop()
     return None
 
 
-def _problem(tasks: list[Task], before: TaskReading | None) -> str | None:
+def _beginnings(text: str) -> Iterator[str]:
+    """The names of a text's first word, first two words and so on, each as `digest` would give it."""
+    words = text.split()[:_WORDS_COMPARED]
+    hashed, begun = hashlib.sha256(), False
+    for count, word in enumerate(words[:-1], 1):
+        if plain := _words(word):
+            hashed.update(f" {plain}".encode() if begun else plain.encode())
+            begun = True
+        yield hashed.copy().hexdigest()[:10] if begun else _sha(" ".join(words[:count]))
+
+
+def _problem(tasks: list[Task], known: dict[str, _Equals], before: TaskReading | None) -> str | None:
     """What keeps this file from being believed; "nothing open" must never mean "nothing there"."""
     if not tasks:
         return "has no tasks any more" if before and (before.open or before.done) else "has no tasks"
     present = {task.id for task in tasks}
-    lost = sum(id_ not in present for id_ in before.open_ids) if before else 0
+    lost = sum(id_ not in present for id_ in _ids(known))
     if lost:
         return f"lost {lost} open {'task' if lost == 1 else 'tasks'}: vanished without being ticked"
     return None
-
-
-@cache
-def _parser() -> "MarkdownIt":
-    """Markdown's blocks only; headings by underline would swallow the task above the line."""
-    from markdown_it import MarkdownIt  # slow to import, and most commands never need it
-
-    blocks = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table")
-    return blocks.disable(["inline", "text_join", "lheading"])

@@ -1,0 +1,181 @@
+"""Markdown as its reader sees it: blocks, and within a block its text, code and comments."""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+MOST = 10_000  # lines and list marks; each costs the parser some 50 µs, and no plan that people read is longer
+_EMPTY_LINES = 100_000  # cost little, not nothing
+_DEEPEST = 100  # the parser drops the rest of a text that is nested deeper
+_MARKS = re.compile(r"[ \t]*((?:(?:>|(?:[-*+]|[0-9]{1,9}[.)])(?=[ \t]))[ \t]*)*)")
+_MARK = re.compile(r"[>*+.)-]")
+_RULE = re.compile(r"(?:---|\.\.\.)[ \t]*")
+_KEY = re.compile(r"[\"']?[A-Za-z_][\w .-]*[\"']?[ \t]*:(?:[ \t]|$)")
+_SPECIAL = re.compile(r"\\[\\`<]|`+|<!--")
+_TICKS = re.compile(r"`+")
+_INTO_ITEMS = (("list_item", "paragraph"), ("list_item", "table", "thead", "tr", "th"))
+_RAW_HTML = ("<pre", "<script", "<style", "<textarea")
+
+
+class Block(NamedTuple):
+    """A piece of a text that contains no other: the words of a paragraph, a heading or a cell, code, or HTML."""
+
+    type: str  # inline, fence, code_block or html_block
+    text: str
+    line: int
+    within: tuple[str, ...]  # what it stands in, from the outside in
+    opens: int  # how many of those begin with it
+    source: str  # its first line as it was written
+    level: int = 0  # a heading's
+    info: str = ""  # the word behind a fence
+    ended: bool = True  # or else the text ended before this did, and all that followed is part of it
+
+    @property
+    def quoted(self) -> bool:
+        return "blockquote" in self.within
+
+    @property
+    def begins_item(self) -> bool:
+        """Whether these are the words that a list item begins with, be it a paragraph or a table's first cell."""
+        return any(self.opens >= len(way) and self.within[-len(way) :] == way for way in _INTO_ITEMS)
+
+    @property
+    def is_raw(self) -> bool:
+        """HTML whose text is code for its reader."""
+        return self.type == "html_block" and self.text.lstrip().lower().startswith(_RAW_HTML)
+
+    @property
+    def is_comment(self) -> bool:
+        return self.type == "html_block" and self.text.lstrip().startswith("<!--")
+
+
+class Page(NamedTuple):
+    """A text in blocks. The front matter of a file is none of them."""
+
+    blocks: tuple[Block, ...]
+    front: str = ""
+    problem: str | None = None
+
+
+class Span(StrEnum):
+    TEXT = "text"
+    CODE = "code"
+    COMMENT = "comment"
+
+
+@lru_cache(maxsize=4)
+def of_file(text: str) -> Page:
+    """A file's blocks; the same text is asked for its tasks, its checkpoints and what was closed in it."""
+    lines = _lines(text.removeprefix("\ufeff"))
+    end = _front_matter(lines)
+    front = "\n".join(lines[1 : end - 1]) if end else ""
+    lines[:end] = [""] * end  # line numbers stay
+    if len(lines) > _EMPTY_LINES + MOST or sum(map(_effort, lines)) > MOST:
+        return Page((), front, f"is too long to be read: more than {MOST:,} lines")
+    tokens = _parser().parse("\n".join(lines))
+    too_deep = any(token.level >= _DEEPEST - 1 for token in tokens)
+    return Page(tuple(_blocks(tokens, lines)), front, "is nested too deeply to be read" if too_deep else None)
+
+
+def of_reply(text: str) -> Page:
+    """A reply's blocks; of an endless one its end, as that is where agents say how it went."""
+    lines = _lines(text)
+    first, effort = len(lines), 0
+    while first and len(lines) - first < _EMPTY_LINES and (effort := effort + _effort(lines[first - 1])) <= MOST:
+        first -= 1
+    lines = lines[first:]
+    return Page(tuple(_blocks(_parser().parse("\n".join(lines)), lines)))
+
+
+def spans(text: str) -> Iterator[tuple[Span, str]]:
+    """The words of a block, cut into text, inline code (with its backticks) and comments; whichever begins first wins."""
+    last_run = {len(run[0]): run.start() for run in _TICKS.finditer(text)}
+    last_end = text.rfind("-->")
+    begun = at = 0
+    while special := _SPECIAL.search(text, at):
+        at = special.end()
+        kind, end = Span.TEXT, 0
+        if special[0] == "<!--" and special.start() + 2 <= last_end:
+            kind, end = Span.COMMENT, text.index("-->", special.start() + 2) + 3
+        elif special[0][0] == "`" and last_run[len(special[0])] > special.start():
+            # Looked for only where it is known to be found, so that a megabyte of backticks takes no longer.
+            kind = Span.CODE
+            end = next(run.end() for run in _TICKS.finditer(text, at) if len(run[0]) == len(special[0]))
+        if end:
+            yield Span.TEXT, text[begun : special.start()]
+            yield kind, text[special.start() : end]
+            begun = at = end
+    yield Span.TEXT, text[begun:]
+
+
+def _lines(text: str) -> list[str]:
+    """As Markdown counts them; `splitlines` would see more."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _front_matter(lines: list[str]) -> int:
+    """How many lines at a file's head are front matter: `---`, keys, `---`. A mere rule above a list is none."""
+    if lines[0].rstrip() != "---":
+        return 0
+    first = next((line for line in lines[1:] if line.strip() and not line.startswith("#")), "")
+    if not _KEY.match(first):
+        return 0
+    return next((number for number, line in enumerate(lines[1:], 2) if _RULE.fullmatch(line)), 0)
+
+
+def _effort(line: str) -> int:
+    """What a line costs the parser: `- - - [ ] a` is three lists."""
+    marks = _MARKS.match(line)
+    return max(len(_MARK.findall(marks[1])) if marks else 0, not line.isspace() and line != "")
+
+
+def _blocks(tokens: "list[Token]", lines: list[str]) -> Iterator[Block]:
+    within: list[str] = []
+    opens = 0
+    for index, token in enumerate(tokens):
+        if token.nesting > 0:
+            within.append(token.type.removesuffix("_open"))
+            opens += 1
+            continue
+        if token.nesting < 0:
+            within.pop()
+        elif token.map and token.type != "hr":
+            begins, ends = token.map
+            heading = within[-1:] == ["heading"]
+            yield Block(
+                type=token.type,
+                text=token.content,
+                line=begins + 1,
+                within=tuple(within),
+                opens=opens,
+                source=lines[begins],
+                level=int(tokens[index - 1].tag[1:]) if heading else 0,
+                info=token.info,
+                ended=_ended(token, ends - begins),
+            )
+        opens = 0
+
+
+def _ended(token: "Token", lines: int) -> bool:
+    """Whether a fence or a comment was closed: what was not hides all that follows."""
+    if token.type == "fence":
+        return lines > 1 + token.content.count("\n") + (not token.content.endswith("\n") and bool(token.content))
+    return token.type != "html_block" or not token.content.lstrip().startswith("<!--") or "-->" in token.content
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    """Markdown's blocks only; headings by underline would swallow the task above the line."""
+    from markdown_it import MarkdownIt  # slow to import, and most commands never need it
+    from markdown_it.rules_block import table
+
+    blocks = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).disable(["inline", "text_join", "lheading"])
+    # Last, as only a paragraph can become a table; the parser's own order would make one of `- [ ] a | b`.
+    blocks.block.ruler.before("paragraph", "gfm_table", table, {"alt": ["paragraph", "reference"]})
+    return blocks
