@@ -369,7 +369,7 @@ def test_ticking_unticking_moving_and_clearing_away_never_lose_a_task(
     """R-016: what is open stays accounted for, whatever an honest person does to the file."""
     before = read(checklist(items))
     change = data.draw(st.sampled_from(["tick", "untick", "move", "clear"]))
-    later = {
+    later: list[tuple[str, bool]] = {
         "tick": [(text, True) for text, _ in items],
         "untick": [(text, False) for text, _ in items],
         "move": data.draw(st.permutations(items)),

@@ -94,7 +94,7 @@ def of_reply(text: str) -> Page:
 
 
 def spans(text: str) -> Iterator[tuple[Span, str]]:
-    """The words of a block, cut into text, inline code (with its backticks) and comments; whichever begins first wins."""
+    """The words of a block, cut into text, inline code and comments; whichever begins first wins."""
     last_run = {len(run[0]): run.start() for run in _TICKS.finditer(text)}
     last_end = text.rfind("-->")
     begun = at = 0
