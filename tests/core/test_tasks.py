@@ -369,13 +369,13 @@ def test_ticking_unticking_moving_and_clearing_away_never_lose_a_task(
     """R-016: what is open stays accounted for, whatever an honest person does to the file."""
     before = read(checklist(items))
     change = data.draw(st.sampled_from(["tick", "untick", "move", "clear"]))
-    later: list[tuple[str, bool]] = {
+    ways: dict[str, list[tuple[str, bool]]] = {
         "tick": [(text, True) for text, _ in items],
         "untick": [(text, False) for text, _ in items],
         "move": data.draw(st.permutations(items)),
         "clear": [(text, done) for text, done in items if not done],
-    }[change]
-    after = read(checklist(later) or "- [x] other", before.reading)
+    }
+    after = read(checklist(ways[change]) or "- [x] other", before.reading)
     assert after.problem is None
     was_open = [text for text, done in items if not done]
     assert sorted(closed(before, after)) == (sorted(was_open) if change == "tick" else [])

@@ -1,0 +1,84 @@
+"""Where the plan says that a human must look before the loop goes on, and whether it has come to that."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+import msgspec
+
+from bydawn.core import markdown, tasks
+from bydawn.core.markdown import Block, Span
+from bydawn.core.text import shorten
+
+_LONGEST = 200
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the task file that holds the token; `id` follows its text, so that an approval outlives other edits."""
+
+    id: str
+    text: str
+    line: int
+    reached: bool  # nothing is open above it
+
+
+def marks(text: str, token: str) -> tuple[Mark, ...]:
+    """All marks of a task file, in its order. An open box is one above the mark, unless it is a mark itself."""
+    if not (pattern := _pattern(token)):
+        return ()
+    found: dict[int, str] = {}
+    own: set[int] = set()  # lines of boxes that are marks
+    for block in markdown.of_file(text).blocks:
+        for line, words in _lines(block, pattern):
+            found.setdefault(line, words)
+            own.add(block.line)
+    left = (task.line for task in tasks.read(text).items if not task.done and task.line not in own)
+    first_open = min(left, default=None)
+    seen: Counter[str] = Counter()
+    result = []
+    for line, words in sorted(found.items()):
+        name = tasks.digest(f"{token} {words}")
+        seen[name] += 1
+        reached = first_open is None or line < first_open
+        result.append(Mark(id=f"{name}-{seen[name]}", text=shorten(words, _LONGEST), line=line, reached=reached))
+    return tuple(result)
+
+
+def due(text: str, token: str, approved: Collection[str]) -> Mark | None:
+    """The first mark that is reached and that nobody has approved; a ticked box is no approval."""
+    return next((mark for mark in marks(text, token) if mark.reached and mark.id not in approved), None)
+
+
+def _pattern(token: str) -> re.Pattern[str] | None:
+    """The token as a whole word, perhaps emphasised; case matters, as people write "hard stop" in prose."""
+    words = token.split()
+    if not words:
+        return None
+    before = r"(?<!\w)_*" if re.match(r"\w", words[0]) else ""  # a token like 🛑 is a word wherever it stands
+    behind = r"_*(?!\w)" if re.search(r"\w$", words[-1]) else ""
+    return re.compile(before + r"[ \t]+".join(map(re.escape, words)) + behind)
+
+
+def _lines(block: Block, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """The lines of a block that hold the token outside code, with their words."""
+    if block.type not in {"inline", "html_block"} or block.is_raw:
+        return
+    shown = block.text
+    if block.type == "inline" and "`" in shown:
+        shown = "".join(_blanked(part) if kind is Span.CODE else part for kind, part in markdown.spans(shown))
+    written = block.text.split("\n")
+    for number, line in enumerate(shown.split("\n")):
+        if pattern.search(line):
+            yield block.line + number, _words(written[number], block.begins_item and number == 0)
+
+
+def _blanked(code: str) -> str:
+    """Code without its letters, as long as it was: no token in it, and none made of what stands around it."""
+    return re.sub(r"[^\n]", "`", code)
+
+
+def _words(line: str, begins_item: bool) -> str:
+    """A line without its box and without the signs of a comment."""
+    box = tasks.BOX.match(line) if begins_item else None
+    text = box["text"] if box else line
+    return " ".join(text.replace("<!--", " ").replace("-->", " ").split())
