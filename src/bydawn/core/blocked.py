@@ -1,0 +1,89 @@
+"""Does the reply say, in a section of its own, that only a human can help?"""
+
+import re
+from collections.abc import Iterator
+
+from bydawn.core import markdown
+from bydawn.core.markdown import Block, Span
+
+_LONGEST = 1_000
+_BELOW_HEADINGS = 7
+_SIGNS = r"[^\w~`>]*"  # emphasis and emoji before the word; not what strikes it out or quotes it
+_DASH = r"\s+[—–-]+\s"
+# `## Blocked`, `## 🚫 BLOCKED: no key`, `# Blocked (CI)`; not "Not blocked" or "Blocked-user list".
+_HEADING = re.compile(
+    rf"{_SIGNS}blocked(?:{_SIGNS}|(?:[*_]*:|{_DASH})(?P<words>.*)|\s+\((?P<aside>[^()]*)\){_SIGNS})", re.IGNORECASE
+)
+# `**Blocked**`, `**BLOCKED:** no key`, `**Blocked: no key**`: bold up to the colon or the line's end.
+_BOLD = re.compile(
+    rf"{_SIGNS}(?:\*\*|__)blocked(?:{_SIGNS}_*|(?:(?:\*\*|__)?:|(?:\*\*|__){_DASH})(?P<words>.*))", re.IGNORECASE
+)
+_BARE = re.compile(r"BLOCKED:(?P<words>.*)")
+_OTHER_FIELD = re.compile(r"\s*[*_]*(?:STATUS|SUMMARY)[*_]*:.*")
+_NO = r"none|nothing|no|nope|nil|null|false|0|n/?a|not applicable|resolved"
+_NOT_BLOCKED = r"no(?:t|thing)?(?: \w+)? block\w*\b(?!.*\b(?:except|but|besides|other)\b).*"
+_NOTHING = re.compile(rf"\W*(?:(?:{_NO})(?:[^\w\s/]+(?:\s.*)?|(?:{_DASH}|\s+\().*|\s*)|{_NOT_BLOCKED})?", re.IGNORECASE)
+
+
+def blocked_words(reply: str) -> str | None:
+    """The words of the reply's BLOCKED section; None if there is none, or if it says that nothing is."""
+    blocks = markdown.of_reply(reply).blocks
+    for index, block in enumerate(blocks):
+        if (lines := _opened(block)) is None:
+            continue
+        said = filter(None, map(_tidy, _section(lines, blocks, index)))
+        text = next(said, "")
+        if says_nothing(text):
+            continue
+        while len(text) <= _LONGEST and (more := next(said, None)):
+            text += f"\n{more}"
+        return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return None
+
+
+def says_nothing(words: str) -> bool:
+    """Whether the words behind "blocked:" mean that nothing is: none, no, n/a.
+
+    >>> says_nothing("None. All tests pass."), says_nothing("No key for the API.")
+    (True, False)
+    """
+    return _NOTHING.fullmatch(words) is not None
+
+
+def _opened(block: Block) -> list[str] | None:
+    """What a block says behind the word, if a section begins in it; in lists, tables and quotes none does."""
+    if block.within == ("heading",):
+        heading = _HEADING.fullmatch(block.text)
+        return [(heading["words"] or heading["aside"] or "").strip(" \t*_")] if heading else None
+    if block.within == ("paragraph",):
+        lines = block.text.split("\n")
+        for number, line in enumerate(lines):
+            if opening := _BARE.fullmatch(line.strip()) or _BOLD.fullmatch(line.strip()):
+                first = opening.groupdict().get("words") or ""
+                return [first.strip(" \t*_"), *lines[number + 1 :]]
+    return None
+
+
+def _section(lines: list[str], blocks: tuple[Block, ...], index: int) -> Iterator[str]:
+    """The lines of a section, up to the next heading as high as its own or to another field of a status block."""
+    level = blocks[index].level or _BELOW_HEADINGS
+    for position in range(index, len(blocks)):
+        block = blocks[position]
+        if position > index:
+            if 0 < block.level <= level:
+                return
+            lines = _seen(block).split("\n")
+        for number, line in enumerate(lines):
+            if _OTHER_FIELD.fullmatch(line):
+                return
+            yield f"- {line}" if block.begins_item and number == 0 else line
+
+
+def _seen(block: Block) -> str:
+    if block.type == "html_block":
+        return ""
+    return "".join(part for kind, part in markdown.spans(block.text) if kind is not Span.COMMENT)
+
+
+def _tidy(line: str) -> str:
+    return " ".join(line.split())

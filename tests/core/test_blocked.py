@@ -1,0 +1,150 @@
+"""W-082: a structured BLOCKED section is a call for a human; the word in prose is not."""
+
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bydawn.core.blocked import blocked_words, says_nothing
+
+BLOCKED = [
+    ("# BLOCKED\nThe key is missing.", "The key is missing."),
+    ("Did half.\n\n## Blocked\n\nThe key is missing.\n", "The key is missing."),
+    ("## blocked:\nThe key is missing.", "The key is missing."),
+    ("## BLOCKED: no key", "no key"),
+    ("## Blocked — no key", "no key"),
+    ("## Blocked (no key)\nAsk Ann.", "no key\nAsk Ann."),
+    ("### ⛔ **BLOCKED** ###\nno key", "no key"),
+    ("**BLOCKED**\n\nno key", "no key"),
+    ("**BLOCKED**\nno key", "no key"),
+    ("__Blocked__\nno key", "no key"),
+    ("**BLOCKED:** no key", "no key"),
+    ("**Blocked**: no key", "no key"),
+    ("**BLOCKED: no key**", "no key"),
+    ("**BLOCKED** — no key", "no key"),
+    ("🚫 **BLOCKED:** no key", "no key"),
+    ("BLOCKED: no key", "no key"),
+    ("BLOCKED:\n\nno key", "no key"),
+    ("I stopped here.\nBLOCKED: no key", "no key"),
+    ("BLOCKED: no key\r\nAsk Ann.\r\n", "no key\nAsk Ann."),
+    # the section's own words
+    ("# BLOCKED\n- no   key\n- no network\n\nNext: ask.", "- no key\n- no network\nNext: ask."),
+    ("## BLOCKED\nno key\n### Next steps\n1. ask\n## Done\nhalf", "no key\nNext steps\n- ask"),
+    ("## BLOCKED\nno key\n# Summary\nhalf", "no key"),
+    ("**BLOCKED**\nno key\n\n###### Summary\nhalf", "no key"),
+    ("## BLOCKED\n```\nHTTP 401\n```\n<!-- hm -->\nno key <!-- hm -->", "HTTP 401\nno key"),
+    ("STATUS: blocked\nBLOCKED: no key\nSUMMARY: half", "no key"),
+    ("BLOCKED: no key\n\nSTATUS: blocked", "no key"),
+    ("## BLOCKED\nno key\n\n```\nSTATUS: blocked\n```", "no key"),
+    # a "no" that is a reason
+    ("BLOCKED: No key for the API", "No key for the API"),
+    ("BLOCKED: nothing works without the network", "nothing works without the network"),
+    ("BLOCKED: No blockers except the missing key", "No blockers except the missing key"),
+    ("BLOCKED: none of the hosts answers", "none of the hosts answers"),
+    ("## Blocked\nNone\n\n## BLOCKED\nno key", "no key"),
+]
+NOT_BLOCKED = [
+    "",
+    "Done.",
+    "I was blocked for a while, then it worked.",
+    "Blocked for a while.",
+    "The hook BLOCKED: the commit.",
+    "It said BLOCKED: no key, so I made one.",
+    "## Not blocked\nAll is well.",
+    "## Blocked users\nThe list works.",
+    "## Blocked-user list\nDone.",
+    "## Unblocked\nAll is well.",
+    "## ~~Blocked~~\nno key",
+    "~~BLOCKED: no key~~",
+    "**Blocked** users can be listed.",
+    "`BLOCKED: no key`",
+    "## `BLOCKED`\nis a constant.",
+    "```\nBLOCKED: no key\n```",
+    "~~~\n# BLOCKED\nno key",
+    "    BLOCKED: no key",
+    "> BLOCKED: no key",
+    "> ## BLOCKED\n> no key",
+    "- BLOCKED: no key",  # an item of a report, perhaps on another task
+    "| BLOCKED: |\n|---|\n| no key |",
+    "<!-- BLOCKED: no key -->",
+    "blocked: no key",
+    # nothing is
+    "BLOCKED: none",
+    "BLOCKED: None.",
+    "BLOCKED: nothing",
+    "BLOCKED: no",
+    "BLOCKED: n/a",
+    "BLOCKED: N/A",
+    "BLOCKED: -",
+    "BLOCKED: 0",
+    "BLOCKED: not blocked",
+    "BLOCKED: No blockers at this time.",
+    "BLOCKED: none\n\nAll tests pass.",
+    "BLOCKED: none - all tests pass",
+    "**BLOCKED:** none",
+    "**BLOCKED: none**",
+    "## Blocked\n\nNothing.\n\nNext I would add docs.",
+    "## Blocked\n- None",
+    "## Blocked (none)",
+    "## BLOCKED: resolved",
+    # no words
+    "## Blocked\n\n## Next steps\nship it",
+    "BLOCKED:",
+    "**BLOCKED**",
+    "BLOCKED:\nSTATUS: in-progress",
+]
+
+
+@pytest.mark.parametrize(("reply", "words"), BLOCKED)
+def test_a_section_that_says_blocked_is_heard_in_its_own_words(reply: str, words: str) -> None:
+    assert blocked_words(reply) == words
+
+
+@pytest.mark.parametrize("reply", NOT_BLOCKED)
+def test_prose_code_quotes_and_sections_that_say_nothing_are_not_a_call(reply: str) -> None:
+    assert blocked_words(reply) is None
+
+
+@pytest.mark.parametrize(
+    "words", ["", "  ", "none", "NONE!", "- none", "n/a (all done)", "No, nothing.", "Not blocked"]
+)
+def test_words_that_mean_nothing(words: str) -> None:
+    assert says_nothing(words)
+
+
+def test_a_long_section_is_cut() -> None:
+    words = blocked_words("# BLOCKED\n" + "no key, " * 1_000)
+    assert words is not None
+    assert len(words) == 1_000
+    assert words.endswith("…")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "BLOCKED: " + "a" * 1_000_000,
+        "BLOCKED: none\n\n" * 60_000,
+        "## Blocked\n" * 80_000,
+        "*" * 1_000_000 + "BLOCKED",
+        "# " + "*" * 1_000_000 + "BLOCKED",
+        "BLOCKED: " + "- " * 500_000,
+        "BLOCKED: no" + " " * 1_000_000 + "x",
+        "> " * 500_000 + "BLOCKED: a",
+        "\0" * 1_000_000,
+    ],
+)
+def test_a_hostile_reply_is_read_quickly_and_never_raises(reply: str) -> None:
+    started = perf_counter()
+    blocked_words(reply)
+    assert perf_counter() - started < 8
+
+
+def test_of_an_endless_reply_the_end_is_read() -> None:
+    assert blocked_words("words\n\n" * 50_000 + "BLOCKED: no key") == "no key"
+
+
+@given(st.text(alphabet="BLOCKED:#*> \n-`~ano", max_size=60))
+def test_whatever_is_heard_was_said(reply: str) -> None:
+    words = blocked_words(reply)
+    assert words is None or (words.strip() and "blocked" in reply.lower())
