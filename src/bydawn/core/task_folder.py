@@ -1,0 +1,278 @@
+"""A folder of task files: what each asks for, what it waits for, and which can be worked on now."""
+
+import difflib
+import itertools
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import StrEnum
+from graphlib import CycleError, TopologicalSorter
+
+import msgspec
+
+from bydawn.core import markdown
+from bydawn.core.blocked import says_nothing
+from bydawn.core.markdown import Block, Page, Span
+from bydawn.core.tasks import BOX
+from bydawn.core.text import shorten, visible
+
+_DEPENDS_ON = re.compile(r"(?P<indent>\s*)[\"']?depends[_-]on[\"']?\s*:(?P<value>.*)", re.IGNORECASE)
+_LISTED = re.compile(r"\s*-\s.*")
+_REMARK = re.compile(r"(?:^|(?<=\s))#.*")
+_TAG = re.compile(r"<[^<>]*>")
+_NO_DEPENDENCY = {"", "none", "null", "nothing", "~", "-", "n/a"}
+_FIELD = re.compile(r"[*_]*(?P<key>status|summary|blocked)[*_]*[ \t]*:(?P<value>.*)", re.IGNORECASE)
+_LONGEST_TITLE = 120
+_LONGEST_WORDS = 1_000
+_LONGEST_NAME = 80
+
+
+class FolderTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of the folder; `id` is its name without `.md`."""
+
+    id: str
+    title: str
+    depends_on: tuple[str, ...]
+    text: str
+
+
+class Status(StrEnum):
+    """What an agent can say of its task."""
+
+    DONE = "done"
+    IN_PROGRESS = "in-progress"
+    BLOCKED = "blocked"
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """How the agent says its task stands; only a claim, until progress and checks bear it out."""
+
+    status: Status
+    summary: str = ""
+    blocked: str = ""
+
+
+class _Said(msgspec.Struct):
+    """A status block in JSON; whatever else it holds is the agent's own affair."""
+
+    status: str
+    summary: str | None = None
+    blocked: str | None = None
+
+
+class FolderTasks(msgspec.Struct, frozen=True, kw_only=True):
+    """All files of the folder, by name; numbers in names count as numbers. `problem` completes "tasks/ …"."""
+
+    items: tuple[FolderTask, ...] = ()
+    problem: str | None = None
+
+
+def read(files: Mapping[str, str]) -> FolderTasks:
+    """The tasks of a folder, given as file names with their texts."""
+    names = sorted(files, key=_natural)
+    pages = {name: markdown.of_file(files[name]) for name in names}
+    ids = {_key(name): _id(name) for name in names}
+    tasks = tuple(
+        FolderTask(
+            id=_id(name),
+            title=_title(page),
+            depends_on=tuple(dict.fromkeys(_resolved(_depends_on(page), ids))),
+            text=files[name],
+        )
+        for name, page in pages.items()
+    )
+    return FolderTasks(items=tasks, problem=_problem(tasks, pages))
+
+
+def ready(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) -> list[FolderTask]:
+    """What can be worked on now: open tasks that wait for nothing, in order."""
+    return [task for task in _open(tasks, done, aside) if all(id_ in done for id_ in task.depends_on)]
+
+
+def stranded(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) -> list[FolderTask]:
+    """Open tasks that wait, directly or not, for one that was set aside; they are not run."""
+    left = _open(tasks, done, aside)
+    waiting: dict[str, list[str]] = {}
+    for task in left:
+        for id_ in task.depends_on:
+            waiting.setdefault(id_, []).append(task.id)
+    lost, reached = {id_ for id_ in aside if id_ not in done}, set[str]()
+    while lost:
+        reached |= lost
+        lost = {waiter for id_ in lost for waiter in waiting.get(id_, ())} - reached
+    return [task for task in left if task.id in reached]
+
+
+def status_of(reply: str) -> Claim | None:
+    """What a reply's status block says; its last status counts, and one in other words takes back those before it."""
+    fields = dict(_fields(reply))
+    try:
+        status = Status(fields.get("status", "").strip(" \t*_`.").lower())
+    except ValueError:
+        return None
+    summary, blocked = (shorten(fields.get(key, "").strip(" \t*_"), _LONGEST_WORDS) for key in ("summary", "blocked"))
+    return Claim(status=status, summary=summary, blocked="" if says_nothing(blocked) else blocked)
+
+
+def _fields(reply: str) -> Iterator[tuple[str, str]]:
+    """Every `STATUS:`, `SUMMARY:` and `BLOCKED:` in the order of the reply, be they lines or JSON; none from quotes."""
+    whole = reply.strip()
+    if whole.startswith("{") and (said := _json(whole)):
+        yield from said
+        return
+    for block in markdown.of_reply(reply).blocks:
+        if block.quoted or "table" in block.within or block.type not in {"inline", "fence"}:
+            continue
+        if block.type == "fence" and (said := _json(block.text)):
+            yield from said
+            continue
+        for line in block.text.split("\n"):
+            if field := _FIELD.fullmatch(line.strip()):
+                yield field["key"].lower(), field["value"]
+    yield from _json(whole.rpartition("\n")[2])
+
+
+def _json(text: str) -> list[tuple[str, str]]:
+    """The fields of an object with a status, if this is one."""
+    if not text.lstrip().startswith("{"):
+        return []
+    try:
+        said = msgspec.json.decode(text, type=_Said)
+    except (msgspec.DecodeError, RecursionError):  # an agent's text may be nested for ever
+        return []
+    return [("status", said.status), ("summary", said.summary or ""), ("blocked", said.blocked or "")]
+
+
+def _open(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) -> list[FolderTask]:
+    return [task for task in tasks.items if task.id not in done and task.id not in aside]
+
+
+# -- names ---------------------------------------------------------------------------------------------------------
+
+
+def _id(name: str) -> str:
+    name = name.strip()
+    return name[:-3] if name.lower().endswith(".md") else name
+
+
+def _key(name: str) -> str:
+    """What two names that mean the same task have in common; some systems store letters in pieces."""
+    return unicodedata.normalize("NFC", _id(name)).casefold()
+
+
+def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
+    """`2-x` before `10-y`. Digits are compared by their count first, as a number may be too long for an int."""
+    parts = re.split(r"([0-9]+)", _key(name))
+    digits = [part.lstrip("0") if index % 2 else part for index, part in enumerate(parts)]
+    return [(len(part) if index % 2 else 0, part) for index, part in enumerate(digits)], name
+
+
+def _resolved(words: Iterable[str], ids: Mapping[str, str]) -> Iterator[str]:
+    """The ids that are meant; one that is not there stays as it was written."""
+    for word in words:
+        if (id_ := ids.get(_key(word))) or word.casefold() not in _NO_DEPENDENCY:
+            yield id_ or word
+
+
+# -- what a file says ----------------------------------------------------------------------------------------------
+
+
+def _title(page: Page) -> str:
+    """The first heading of the first level, or else the first line that can be seen."""
+    top = (block for block in page.blocks if block.level == 1 and block.within == ("heading",))
+    lines = (line.strip(" \t*_") for block in (*top, *page.blocks) for line in _seen(block).split("\n"))
+    return shorten(next((line for line in lines if line.strip()), ""), _LONGEST_TITLE)
+
+
+def _seen(block: Block) -> str:
+    """A block's words without comments, tags and box."""
+    if block.type in {"fence", "code_block"}:
+        return block.text
+    text = "".join(part for kind, part in markdown.spans(block.text) if kind is not Span.COMMENT)
+    if block.type == "html_block":
+        return "" if not block.ended else _TAG.sub(" ", text)
+    box = BOX.match(text) if block.begins_item else None
+    return box["text"] if box and box["gap"] and not box["link"] else text
+
+
+def _depends_on(page: Page) -> Iterator[str]:
+    """What front matter and comments name; a comment in code is an example."""
+    yield from _named(page.front, top_level=True)
+    for block in page.blocks:
+        if block.type not in {"inline", "html_block"} or block.is_raw:
+            continue
+        text = block.text if block.ended else f"{block.text}-->"
+        for kind, part in markdown.spans(text):
+            if kind is Span.COMMENT:
+                yield from _named(part.removeprefix("<!--").removesuffix("-->"), top_level=False)
+
+
+def _named(text: str, *, top_level: bool) -> Iterator[str]:
+    """The values of the key `depends_on`: `a, b`, `[a, b]` or one to a line behind dashes."""
+    if "depends" not in text.lower():
+        return
+    lines = iter([_REMARK.sub("", line) for line in text.split("\n")])
+    for line in lines:
+        key = _DEPENDS_ON.fullmatch(line)
+        if key and not (top_level and key["indent"]):
+            values = _covered(key["value"].strip(), lines)
+            yield from (word.strip(" \t[]\"'`") for value in values for word in value.split(","))
+
+
+def _covered(value: str, following: Iterator[str]) -> Iterator[str]:
+    """The parts of a value that goes on below its key; they are taken from the lines that follow."""
+    yield value
+    if not value:
+        below = itertools.takewhile(lambda line: not line.strip() or _LISTED.fullmatch(line), following)
+        yield from (line.strip().removeprefix("-") for line in below)
+    in_brackets = value.startswith("[")
+    while value.endswith(",") or (in_brackets and "]" not in value):
+        if (line := next(following, None)) is None:
+            return
+        value = line.strip()
+        yield value
+
+
+# -- what is wrong with it -----------------------------------------------------------------------------------------
+
+
+def _problem(tasks: tuple[FolderTask, ...], pages: Mapping[str, Page]) -> str | None:
+    if not tasks:
+        return "has no tasks"
+    named: dict[str, str] = {}
+    for (name, page), task in zip(pages.items(), tasks, strict=True):
+        if page.problem:
+            return f"holds {_shown(name)}, which {page.problem}"
+        if not task.title:
+            return f"holds {_shown(name)}, which is empty"
+        if (twin := named.setdefault(_key(name), name)) != name:
+            return f"holds {_shown(twin)} and {_shown(name)}, which differ only in case"
+    return _unknown(tasks) or _circle(tasks)
+
+
+def _unknown(tasks: tuple[FolderTask, ...]) -> str | None:
+    ids = {task.id for task in tasks}
+    for task in tasks:
+        for id_ in task.depends_on:
+            if id_ not in ids:
+                alike = difflib.get_close_matches(_shown(id_), ids, 1)
+                hint = f"; did you mean {alike[0]}?" if alike else ""
+                return f"has no task {_shown(id_)}, on which {_shown(task.id)} depends{hint}"
+    return None
+
+
+def _circle(tasks: tuple[FolderTask, ...]) -> str | None:
+    """Tasks that wait for one another, from the first in order: each arrow says "depends on"."""
+    try:
+        TopologicalSorter({task.id: task.depends_on for task in tasks}).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1][:0:-1]  # ends where it began; each comes before the one that waits for it
+        order = {task.id: number for number, task in enumerate(tasks)}
+        first = min(range(len(circle)), key=lambda index: order[circle[index]])
+        ids = [*circle[first:], *circle[:first], circle[first]]
+        return shorten(f"goes round in a circle: {' → '.join(map(_shown, ids))}", 400)
+    return None
+
+
+def _shown(name: str) -> str:
+    return shorten(visible(name), _LONGEST_NAME)
