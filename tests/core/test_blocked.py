@@ -3,7 +3,7 @@
 from time import perf_counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bydawn.core.blocked import blocked_words, says_nothing
@@ -144,6 +144,7 @@ def test_of_an_endless_reply_the_end_is_read() -> None:
     assert blocked_words("words\n\n" * 50_000 + "BLOCKED: no key") == "no key"
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="BLOCKED:#*> \n-`~ano", max_size=60))
 def test_whatever_is_heard_was_said(reply: str) -> None:
     words = blocked_words(reply)

@@ -3,7 +3,7 @@
 from time import perf_counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bydawn.core.checkpoint import Mark, due, marks
@@ -194,6 +194,7 @@ def test_equal_marks_are_approved_one_by_one() -> None:
     assert (due_line(text), due_line(text, {first}), due_line(text, {first, second})) == (3, 7, None)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["- [ ] a", "- [x] a", "HARD STOP", "- [ ] HARD STOP", "", "# words"]), max_size=12))
 def test_a_mark_is_due_exactly_until_it_is_approved(lines: list[str]) -> None:
     """X-22: however often one asks, every reached mark is asked about once, in order."""

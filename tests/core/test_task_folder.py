@@ -3,7 +3,7 @@
 from time import perf_counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bydawn.core.task_folder import Claim, FolderTask, FolderTasks, Status, read, ready, status_of, stranded
@@ -194,6 +194,7 @@ def test_a_circle_and_a_dependency_on_nothing_are_problems(tasks: FolderTasks, p
     assert tasks.problem == problem
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20))
 def test_a_folder_without_a_problem_can_be_worked_through(arrows: list[tuple[int, int]]) -> None:
     """C-048: each task is ready once and after all that it depends on; a circle is always found."""
@@ -366,6 +367,7 @@ def test_a_long_chain_and_a_long_circle_are_found_quickly() -> None:
     assert len(circle) == 400
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=60), max_size=4))
 def test_nothing_that_a_folder_holds_raises(files: dict[str, str]) -> None:
     tasks = read(files)

@@ -3,7 +3,7 @@
 from time import perf_counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bydawn.core import markdown
@@ -362,6 +362,7 @@ def test_a_reading_from_before_equal_tasks_were_numbered_so_raises_no_false_alar
     assert read(text, TaskReading(open=2, done=1, open_ids=(f"{name}-1", f"{name}-3"))).problem is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=1, max_size=8), st.data())
 def test_ticking_unticking_moving_and_clearing_away_never_lose_a_task(
     items: list[tuple[str, bool]], data: st.DataObject
@@ -383,6 +384,7 @@ def test_ticking_unticking_moving_and_clearing_away_never_lose_a_task(
     assert sorted(reopened(before, after)) == (sorted(was_done) if change == "untick" else [])
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=2, max_size=8), st.data())
 def test_deleting_an_open_task_is_always_noticed(items: list[tuple[str, bool]], data: st.DataObject) -> None:
     before = read(checklist(items))
