@@ -66,6 +66,7 @@ def test_files_come_in_the_order_a_person_would_number_them(names: list[str], ex
         ("Words first.\n\n# Log in", "Log in"),  # a heading of the first level is a title wherever it stands
         ("Add a page.\n\n## Acceptance\n- x", "Add a page."),  # one of another level is just a section
         ("Log in\n======\n", "Log in"),
+        ("Words first.\n\nLog in\n======\n", "Log in"),
         ("**Log in**\n\nWords", "Log in"),
         ("# Log in <!-- depends_on: a -->", "Log in"),
         ("<!-- depends_on: a -->\n\n# Log in", "Log in"),

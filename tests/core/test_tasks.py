@@ -109,7 +109,6 @@ STRANGE_BOXES = [
     "- [x]a",
     "- [ ]\u00a0a",
     "- [ ]",  # nothing to do
-    "- [ ] <!-- nothing to see -->",
     "- [ ](urgent) a",  # a link with nothing to click
     "- [ ]: a",
     "- \u00a0[ ] a",

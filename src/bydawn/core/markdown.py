@@ -19,7 +19,11 @@ _RULE = re.compile(r"(?:---|\.\.\.)[ \t]*")
 _KEY = re.compile(r"[\"']?[A-Za-z_][\w .-]*[\"']?[ \t]*:(?:[ \t]|$)")
 _SPECIAL = re.compile(r"\\[\\`<]|`+|<!--")
 _TICKS = re.compile(r"`+")
-_INTO_ITEMS = (("list_item", "paragraph"), ("list_item", "table", "thead", "tr", "th"))
+_INTO_ITEMS = (
+    ("list_item", "paragraph"),
+    ("list_item", "underlined"),
+    ("list_item", "table", "thead", "tr", "th"),
+)
 _RAW_HTML = ("<pre", "<script", "<style", "<textarea")
 
 
@@ -29,7 +33,7 @@ class Block(NamedTuple):
     type: str  # inline, fence, code_block or html_block
     text: str
     line: int
-    within: tuple[str, ...]  # what it stands in, from the outside in
+    within: tuple[str, ...]  # what it stands in, from the outside in: blockquote, list_item, heading, underlined, …
     opens: int  # how many of those begin with it
     source: str  # its first line as it was written
     level: int = 0  # a heading's
@@ -42,7 +46,7 @@ class Block(NamedTuple):
 
     @property
     def begins_item(self) -> bool:
-        """Whether these are the words that a list item begins with, be it a paragraph or a table's first cell."""
+        """Whether these are the words that a list item begins with, be they underlined or a table's first cell."""
         return any(self.opens >= len(way) and self.within[-len(way) :] == way for way in _INTO_ITEMS)
 
     @property
@@ -78,7 +82,7 @@ def of_file(text: str) -> Page:
     lines[:end] = [""] * end  # line numbers stay
     if len(lines) > _EMPTY_LINES + MOST or sum(map(_effort, lines)) > MOST:
         return Page((), front, f"is too long to be read: more than {MOST:,} lines")
-    tokens = _parser().parse("\n".join(lines))
+    tokens = _parser(underlines=True).parse("\n".join(lines))
     too_deep = any(token.level >= _DEEPEST - 1 for token in tokens)
     return Page(tuple(_blocks(tokens, lines)), front, "is nested too deeply to be read" if too_deep else None)
 
@@ -90,7 +94,8 @@ def of_reply(text: str) -> Page:
     while first and len(lines) - first < _EMPTY_LINES and (effort := effort + _effort(lines[first - 1])) <= MOST:
         first -= 1
     lines = lines[first:]
-    return Page(tuple(_blocks(_parser().parse("\n".join(lines)), lines)))
+    tokens = _parser(underlines=False).parse("\n".join(lines))
+    return Page(tuple(_blocks(tokens, lines)))
 
 
 def spans(text: str) -> Iterator[tuple[Span, str]]:
@@ -140,14 +145,14 @@ def _blocks(tokens: "list[Token]", lines: list[str]) -> Iterator[Block]:
     opens = 0
     for index, token in enumerate(tokens):
         if token.nesting > 0:
-            within.append(token.type.removesuffix("_open"))
+            within.append("underlined" if token.markup in {"=", "-"} and token.tag[:1] == "h" else token.type[:-5])
             opens += 1
             continue
         if token.nesting < 0:
             within.pop()
         elif token.map and token.type != "hr":
             begins, ends = token.map
-            heading = within[-1:] == ["heading"]
+            heading = within[-1:] in (["heading"], ["underlined"])
             yield Block(
                 type=token.type,
                 text=token.content,
@@ -170,12 +175,12 @@ def _ended(token: "Token", lines: int) -> bool:
 
 
 @cache
-def _parser() -> "MarkdownIt":
-    """Markdown's blocks only; headings by underline would swallow the task above the line."""
+def _parser(*, underlines: bool) -> "MarkdownIt":
+    """Markdown's blocks only. In replies an underline makes no heading: agents put `---` below any paragraph."""
     from markdown_it import MarkdownIt  # slow to import, and most commands never need it
     from markdown_it.rules_block import table
 
-    blocks = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).disable(["inline", "text_join", "lheading"])
+    blocks = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).disable(["inline", "text_join"])
     # Last, as only a paragraph can become a table; the parser's own order would make one of `- [ ] a | b`.
     blocks.block.ruler.before("paragraph", "gfm_table", table, {"alt": ["paragraph", "reference"]})
-    return blocks
+    return blocks if underlines else blocks.disable("lheading")

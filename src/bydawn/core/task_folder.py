@@ -179,7 +179,7 @@ def _resolved(words: Iterable[str], ids: Mapping[str, str]) -> Iterator[str]:
 
 def _title(page: Page) -> str:
     """The first heading of the first level, or else the first line that can be seen."""
-    top = (block for block in page.blocks if block.level == 1 and block.within == ("heading",))
+    top = (block for block in page.blocks if block.level == 1 and len(block.within) == 1)
     lines = (line.strip(" \t*_") for block in (*top, *page.blocks) for line in _seen(block).split("\n"))
     return shorten(next((line for line in lines if line.strip()), ""), _LONGEST_TITLE)
 

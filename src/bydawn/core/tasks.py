@@ -109,7 +109,8 @@ def _box(block: Block) -> Iterator[Task | str]:
         return
     mark, text = box["mark"], box["text"]
     if "<!--" in text:
-        text = "".join(part for kind, part in markdown.spans(text) if kind is not Span.COMMENT)
+        # A box with nothing but a comment is a box for GitHub; the comment is all there is to tell it by.
+        text = "".join(part for kind, part in markdown.spans(text) if kind is not Span.COMMENT).strip() or text
     text = " ".join(text.split())
     spaced = block.source.partition("[")[0][-1:] in (" ", "\t")  # the parser takes a no-break space for a space
     if mark in _MARKS and not box["link"] and box["gap"] and text and spaced:
