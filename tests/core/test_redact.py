@@ -250,6 +250,7 @@ ODD = [
 
 
 @settings(max_examples=200, deadline=None)
+@example("\x1b000000\x1b", "\\", "")
 @given(SECRETS, st.text(max_size=20), st.text(max_size=20))
 def test_no_dress_of_a_known_value_survives_whatever_stands_around_it(secret: str, before: str, behind: str) -> None:
     secrets = Secrets({"FOO_TOKEN": secret})
@@ -337,6 +338,7 @@ def test_a_mask_keeps_length_and_lines_and_has_nothing_left_to_do(secret: str, b
 
 
 @settings(max_examples=150, deadline=None)
+@example("/0000000", "\\", "", False)
 @given(UPPER | st.sampled_from([*ODD, PEM, KEYS[0][0], PARTS[0][0], PARTS[4][0]]), ESCAPED, ESCAPED, st.booleans())
 def test_a_line_of_json_stays_json_when_a_secret_in_it_is_masked(
     secret: str, before: str, behind: str, ascii_: bool

@@ -132,7 +132,9 @@ class Secrets:
         for value in self._values:
             start = data.find(value)
             while start >= 0:
-                yield start, start, start + len(value)
+                # A backslash that is escaped itself belongs to the text before: without it that would be broken JSON.
+                escaped = value[:1] == b"\\" and _backslashes(data, start) % 2
+                yield start, start + bool(escaped), start + len(value)
                 start = data.find(value, start + 1)
 
     def _alike(self, data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
@@ -165,6 +167,14 @@ class Secrets:
     def missing(self, text: str) -> list[str]:
         """The variables that a text refers to and that are not there."""
         return [name for name in _REFERENCE.findall(text) if name not in self._env]
+
+
+def _backslashes(data: bytes | bytearray, end: int) -> int:
+    """How many there are right before a place."""
+    start = end
+    while start and data[start - 1] == 0x5C:
+        start -= 1
+    return end - start
 
 
 _REFERENCE = re.compile("⟦env:([A-Za-z_][A-Za-z0-9_]*)⟧")
