@@ -6,11 +6,19 @@ import sys
 
 import msgspec
 
-from benchmarks import growth, memory, rounds, startup, stopping, stream
+from benchmarks import growth, memory, rounds, snapshots, startup, stopping, stream
 from benchmarks.rows import HEADER, Row
 from benchmarks.stage import Broken, stage
 
-BENCHES = (*startup.BENCHES, *rounds.BENCHES, *stream.BENCHES, *memory.BENCHES, *growth.BENCHES, *stopping.BENCHES)
+BENCHES = (
+    *startup.BENCHES,
+    *rounds.BENCHES,
+    *snapshots.BENCHES,
+    *stream.BENCHES,
+    *memory.BENCHES,
+    *growth.BENCHES,
+    *stopping.BENCHES,
+)
 
 
 def main() -> int:

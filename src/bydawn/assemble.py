@@ -22,6 +22,7 @@ from bydawn.core.settings import TABLE
 from bydawn.core.state import LoopState
 from bydawn.engine import Engine, World
 from bydawn.guardian import Tether
+from bydawn.hooks import ShellHooks
 from bydawn.inbox import Inbox
 from bydawn.ledger import LoopLedger
 from bydawn.lock import Lock
@@ -56,6 +57,9 @@ def run_loop(
     processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
     files = Rounds(folder, secrets)
     cookie = {"BYDAWN_COOKIE": f"{loop.uid}.check"}
+    documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
+    kept = GitWorkspace(workspace, folder / "git", documents)
+    hook_cookie = {"BYDAWN_COOKIE": f"{loop.uid}.hook"}
     pool = agents.pool(loop)
     # A short name: there will be sockets below it.
     litters = any(agent.abilities.litters for agent in pool.values())
@@ -65,8 +69,18 @@ def run_loop(
         agents=pool,
         cool_downs=SharedCoolDowns(state_folder / "cool-downs", loop, os.environ),
         agent_env=temporary,
-        workspace=GitWorkspace(workspace, folder / "git"),
-        checks=ShellChecks(processes, files, workspace, cookie, loop.timeouts.check, secrets.reveal),
+        workspace=kept,
+        checks=ShellChecks(
+            processes,
+            files,
+            workspace,
+            cookie,
+            loop.timeouts.check,
+            secrets.reveal,
+            where=loop.check_where,
+            checkout=kept.checkout,
+        ),
+        hooks=ShellHooks(processes, files, workspace, hook_cookie, loop.timeouts.hook, secrets.reveal),
         processes=processes,
         files=files,
         channel=channel,

@@ -1,11 +1,13 @@
 """What do the machines say? Commands, paths and texts, each ending in a verdict."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from bydawn.core import fingerprint
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Verdict
-from bydawn.core.loop import Check, CommandCheck, PathCheck, TextCheck
+from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
 from bydawn.core.outcome import Ending, Exit
 from bydawn.core.ports import ChildLimits, Job, Ladder, Processes, RoundFiles
 from bydawn.core.progress import duration
@@ -14,11 +16,13 @@ from bydawn.files import read_inside
 
 _OUTPUT_CAP = 256 << 20
 _EXCERPT = 3000  # characters of a failing check that the next prompt gets to see
+_TAIL = 32_000  # bytes that a failure is known again by
 _LADDER = Ladder(interrupt=1.0, terminate=2.0)
+_ELSEWHERE = 'cd "$1" && unset OLDPWD && exec /bin/sh -c "$2"'
 
 
 class ShellChecks:
-    """Runs checks in the workspace through the same owner of children as the agent."""
+    """Runs checks through the same owner of children as the agent, in the workspace or in a clean checkout of it."""
 
     def __init__(
         self,
@@ -28,6 +32,9 @@ class ShellChecks:
         env: dict[str, str],
         timeout: float,
         reveal: Callable[[str], str],
+        *,
+        where: CheckWhere = CheckWhere.WORKSPACE,
+        checkout: Callable[[str], AbstractContextManager[Path]] | None = None,
     ) -> None:
         self._processes = processes
         self._files = files
@@ -35,28 +42,44 @@ class ShellChecks:
         self._env = env
         self._timeout = timeout
         self._reveal = reveal
+        if where is CheckWhere.CLEAN and not checkout:
+            raise ValueError("a clean checkout is asked for, and nobody makes one")
+        self._checkout = checkout if where is CheckWhere.CLEAN else None
 
-    def run(self, checks: Sequence[Check], round_: int, urgent: Callable[[], bool]) -> tuple[Verdict, ...]:
-        """All of them, in order; one that fails does not hide the others."""
-        verdicts = []
-        for number, check in enumerate(checks, 1):
-            match check:
-                case CommandCheck():
-                    verdicts.append(self._command(check, round_, number, urgent))
-                case PathCheck():
-                    there = (self._workspace / check.path).exists()
-                    verdicts.append(_static(check, there, "it is there" if there else f"there is no {check.path}"))
-                case TextCheck():
-                    verdicts.append(self._text(check))
-        return tuple(verdicts)
+    def run(
+        self, checks: Sequence[Check], round_: int, tree: str, urgent: Callable[[], bool], again: bool = False
+    ) -> tuple[Verdict, ...]:
+        """All of them, in order, on one tree; one that fails does not hide the others.
 
-    def _command(self, check: CommandCheck, round_: int, number: int, urgent: Callable[[], bool]) -> Verdict:
-        name = f"check-{number}.txt"
+        `again`: these failed just now, and what they print this time is kept beside that.
+        """
+        if not checks:
+            return ()
+        files = "again" if again else "check"
+        with self._checkout(tree) if self._checkout else nullcontext(self._workspace) as folder:
+            return tuple(
+                self._verdict(check, folder, round_, f"{files}-{number}.txt", urgent)
+                for number, check in enumerate(checks, 1)
+            )
+
+    def _verdict(self, check: Check, folder: Path, round_: int, name: str, urgent: Callable[[], bool]) -> Verdict:
+        match check:
+            case CommandCheck():
+                return self._command(check, folder, round_, name, urgent)
+            case PathCheck():
+                there = (folder / check.path).exists()
+                return _static(check, there, "it is there" if there else f"there is no {check.path}")
+            case TextCheck():
+                return self._text(check, folder)
+
+    def _command(
+        self, check: CommandCheck, folder: Path, round_: int, name: str, urgent: Callable[[], bool]
+    ) -> Verdict:
         output = self._files.write(round_, name, "")
         exit_ = self._processes.run(
             Job(
-                argv=("/bin/sh", "-c", self._reveal(check.command)),
-                env=self._env,
+                argv=self._argv(self._reveal(check.command), folder),
+                env={**self._env, "PWD": str(folder)},
                 stdin="/dev/null",
                 stdout=output,
                 stderr=output,
@@ -69,23 +92,34 @@ class ShellChecks:
         )
         self._files.mask(round_, name)
         passed = exit_.ending is Ending.EXIT and exit_.code == 0
-        excerpt = "" if passed else last_part(self._files.tail(round_, name, _EXCERPT * 4), _EXCERPT)
+        # A path in a checkout that is gone by then would help nobody; in the workspace it leads to the same file.
+        tail = "" if passed else self._files.tail(round_, name, _TAIL).replace(str(folder), str(self._workspace))
+        timed_out, detail = exit_.ending is Ending.TOTAL, _detail(exit_, self._timeout)
         return Verdict(
             check=check.name,
             passed=passed,
-            detail=_detail(exit_, self._timeout),
+            detail=detail,
             exit_code=exit_.code,
-            timed_out=exit_.ending is Ending.TOTAL,
+            timed_out=timed_out,
             seconds=round(exit_.seconds, 3),
             output=name,
-            excerpt=excerpt,
+            excerpt=last_part(tail, _EXCERPT),
+            # How far it had come when its time was over says nothing.
+            fingerprint="" if passed else fingerprint.of(detail, "" if timed_out else tail),
         )
 
-    def _text(self, check: TextCheck) -> Verdict:
+    def _argv(self, command: str, folder: Path) -> tuple[str, ...]:
+        """Our own current folder is the workspace, and every child is born there."""
+        if folder == self._workspace:
+            return ("/bin/sh", "-c", command)
+        return ("/bin/sh", "-c", _ELSEWHERE, "sh", str(folder), command)
+
+    def _text(self, check: TextCheck, folder: Path) -> Verdict:
         try:
-            data = read_inside(self._workspace, check.path)
+            data = read_inside(folder, check.path)
         except UserError as error:
-            return _static(check, False, f"{error.what}: {error.cause}")
+            reason = f"{error.what}: {error.cause}"
+            return _static(check, False, reason.replace(str(folder), str(self._workspace)))
         if data is None:
             return _static(check, False, f"there is no file {check.path}")
         there = self._reveal(check.text) in data.decode(errors="replace")
@@ -93,7 +127,10 @@ class ShellChecks:
 
 
 def _static(check: PathCheck | TextCheck, passed: bool, detail: str) -> Verdict:
-    return Verdict(check=check.name, passed=passed, detail=detail, excerpt="" if passed else detail)
+    failure = "" if passed else fingerprint.of(detail)
+    return Verdict(
+        check=check.name, passed=passed, detail=detail, excerpt="" if passed else detail, fingerprint=failure
+    )
 
 
 def _detail(exit_: Exit, timeout: float) -> str:

@@ -7,7 +7,6 @@ import shlex
 import stat
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import msgspec
 from bydawn.core.errors import UserError
 from bydawn.core.layers import Given, Problem, Reading, near
 from bydawn.core.settings import BY_KEY, TABLE, Layer, Setting
-from bydawn.disk import others_can_write
+from bydawn.disk import others_can_write, replace_text
 from bydawn.files import read_inside, read_regular, read_text
 
 PROJECT = "bydawn.toml"
@@ -26,16 +25,26 @@ _GUESSES = 100
 
 # Variables of ours that are no settings.
 OTHER_VARIABLES = {
+    "BYDAWN_AGENT_NAME",
     "BYDAWN_AS",
+    "BYDAWN_CHECKS",
     "BYDAWN_COOKIE",
     "BYDAWN_DEBUG",
     "BYDAWN_DEMO_PACE",
+    "BYDAWN_FOLDER",
     "BYDAWN_GIT",
+    "BYDAWN_HOOK",
     "BYDAWN_LOOP",
+    "BYDAWN_OUTCOME",
+    "BYDAWN_PROGRESSED",
+    "BYDAWN_REASON",
     "BYDAWN_RESUME_SESSION",
     "BYDAWN_ROUND",
+    "BYDAWN_STATE",
     "BYDAWN_DEMO_SESSION",
+    "BYDAWN_TASK",
     "BYDAWN_TEST_JOBS",
+    "BYDAWN_WORKSPACE",
 }
 
 
@@ -362,26 +371,8 @@ def write(file: File, key: str, value: object | None) -> None:
 
 
 def replace(file: File, text: str) -> None:
-    """All of it or nothing; a link stays a link, and whoever owned the file and could read it still does."""
-    path, private = file.path, file.layer is Layer.USER  # there may be secrets in a file of one's own
-    real = Path(os.path.realpath(path))
-    before = real.stat() if real.exists() else None
+    """All of it or nothing; a link stays a link."""
+    real = Path(os.path.realpath(file.path))
     real.parent.mkdir(parents=True, exist_ok=True)
-    draft = real.with_name(f".{real.name}.{os.getpid()}.tmp")
-    try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if private else 0o644)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as out:
-            if before and (os.getuid(), os.getgid()) != (before.st_uid, before.st_gid):
-                with suppress(PermissionError):  # only root can give a file away
-                    os.fchown(descriptor, before.st_uid, before.st_gid)
-            if before:
-                os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
-            out.write(text)
-            out.flush()
-            os.fsync(descriptor)
-        draft.replace(real)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise UserError(
-            f"{path} cannot be written", cause=str(error.strerror), hint="look at its permissions"
-        ) from None
+    private = file.layer is Layer.USER  # there may be secrets in a file of one's own
+    replace_text(real, text, 0o600 if private else 0o644)

@@ -2,7 +2,10 @@
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
+
+from bydawn.core.errors import UserError
 
 
 def make_private(folder: Path) -> None:
@@ -34,6 +37,32 @@ def write_durable(path: Path, data: bytes) -> None:
         os.close(fd)
     draft.replace(path)
     sync_folder(path.parent)
+
+
+def replace_text(path: Path, text: str, mode: int) -> None:
+    """A person's file: all of it or nothing, and whoever owned it and could read it still does.
+
+    `mode` is for one that is new. No link is followed: who follows links has looked where they lead.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        before = path.lstat() if os.path.lexists(path) else None
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as out:
+            if before and (os.getuid(), os.getgid()) != (before.st_uid, before.st_gid):
+                with suppress(PermissionError):  # only root can give a file away
+                    os.fchown(descriptor, before.st_uid, before.st_gid)
+            if before:
+                os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+            out.write(text)
+            out.flush()
+            os.fsync(descriptor)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise UserError(
+            f"{path} cannot be written", cause=str(error.strerror), hint="look at its permissions"
+        ) from None
 
 
 def sync_folder(folder: Path) -> None:

@@ -2,15 +2,27 @@
 
 import os
 import uuid
-import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import assert_never
 
 import msgspec
 
-from bydawn.core import breakers, progress, promise, prompt, tasks
-from bydawn.core.decide import Pause, RunChecks, Settle, StartRound, Stop, Wait, last_word, next_action, settled
+from bydawn.core import breakers, claims, flaky, hooks, progress, promise, prompt
+from bydawn.core.decide import (
+    Action,
+    Pause,
+    RunChecks,
+    Settle,
+    SettleTask,
+    StartRound,
+    Stop,
+    Wait,
+    last_word,
+    next_action,
+    settled,
+)
 from bydawn.core.errors import UserError
 from bydawn.core.facts import (
     AgentLimited,
@@ -18,18 +30,21 @@ from bydawn.core.facts import (
     ChecksEnded,
     Decided,
     Given,
+    HookEnded,
     LoopStopped,
     MachineSlept,
+    Now,
     Obstructed,
     RoundEnded,
     RoundStarted,
     RunStarted,
     TaskReading,
+    TaskSettled,
     TasksRead,
     Usage,
     WaitStarted,
 )
-from bydawn.core.loop import Loop
+from bydawn.core.loop import Loop, OnHookFailure, OnTamper
 from bydawn.core.outcome import Ending, Exit, Outcome, believed
 from bydawn.core.ports import (
     Agent,
@@ -42,6 +57,7 @@ from bydawn.core.ports import (
     Ended,
     Event,
     Follower,
+    Hooks,
     Job,
     Ledger,
     Processes,
@@ -49,16 +65,20 @@ from bydawn.core.ports import (
     Snapshot,
     Workspace,
 )
-from bydawn.core.requests import as_fact
-from bydawn.core.state import LoopState
-from bydawn.core.text import plain, shorten
+from bydawn.core.requests import Request, Tell, as_fact
+from bydawn.core.state import LoopState, forgiven
+from bydawn.core.text import headline, plain, shorten
 from bydawn.core.turn import Listener, later, reset_of, turn_of, usage_of
+from bydawn.core.worklist import WorkList
 
 COOKIE = "BYDAWN_COOKIE"
 _SAID = 400  # characters of a reply that go into the ledger
+_REPLY = 20_000  # bytes of the last reply that the next prompt may quote from
 _NAME = 100  # … of the name of a process
 _STDERR = 4000  # bytes of an agent's last words on stderr that its reader gets to see
 _DENIALS = 10  # that a fact names
+ALWAYS_PROTECTED = ("bydawn.toml",)  # what the next loop here would be told to run
+_TAMPERED = 20  # paths that a fact names
 _SLEPT = 5.0  # seconds of suspension worth a fact
 
 
@@ -71,6 +91,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     agent_env: dict[str, str] = {}
     workspace: Workspace
     checks: Checks
+    hooks: Hooks
     processes: Processes
     files: RoundFiles
     channel: Channel
@@ -90,8 +111,12 @@ class Engine:
         self.loop = loop
         self.world = world
         self._started = started
-        self._task_text: str | None = None  # the task file as it was last believed
+        self._list = WorkList(loop, world.workspace)
         self._fresh: Snapshot | None = None  # the one of the start, while nothing has happened since
+        # What hooks have run is remembered here only. After a crash `pre_round` runs again, with the next attempt;
+        # `post_round` is lost with a worker that dies before it, and never runs for a round whose end nobody saw.
+        self._prepared = 0  # the round that `pre_round` has run for
+        self._followed = world.ledger.state.round  # … and `post_round`
 
     @property
     def state(self) -> LoopState:
@@ -104,6 +129,8 @@ class Engine:
             self._hear()
             now = self.world.clock.now()
             action = next_action(self.loop, self.state, now)
+            if self._post_round(action):
+                continue
             decided = Decided(rule=action.rule, at=now.at, elapsed=now.elapsed)
             match action:
                 case Settle():
@@ -112,10 +139,12 @@ class Engine:
                     self._round(action, decided)
                 case RunChecks():
                     self._check(action)
+                case SettleTask():
+                    self._settle_task(action)
                 case Wait():
                     self._wait(action, decided)
                 case Pause() | Stop():
-                    return self._stop(last_word(action, now))
+                    return self._stop(self._farewell(last_word(action, now), now))
                 case _:
                     assert_never(action)
 
@@ -126,25 +155,43 @@ class Engine:
         self.world.processes.sweep(f"{COOKIE}={self.loop.uid}.")
         if (unborn := self.world.files.last()) > self.state.round:
             self._mask(unborn)  # its prompt was written, and then the power went
-        self._fresh = snapshot = self.world.workspace.snapshot()
+        if self.state.runs and not self.state.stopped:  # and perhaps in the middle of a check or a hook
+            self._mask(self.state.round)
+        snapshot = self.world.workspace.snapshot()
         if snapshot.tree != self.state.tree:
             last = self.state.round
             name = f"after/{last}" if self.state.open_round else f"before/{last + 1}"
             self.world.workspace.keep(name, snapshot.tree)
         action = next_action(self.loop, self.state, self.world.clock.now())
         if isinstance(action, Settle):
-            self._settle(action, snapshot)
-        # After a recorded stop somebody has looked at the task file; after a crash nobody has.
-        reading = self._read_tasks(None if self.state.stopped else self.state.tasks)
+            snapshot = self._settle(action, snapshot)
+        snapshot, tampered = self._still_tampered(snapshot)
+        self._fresh = snapshot
+        # After a recorded stop somebody has looked at the task file, unless it is the very one that was not believed;
+        # after a crash nobody has.
+        fresh = self.state.stopped and not self._list.is_as_it_was(self.state)
+        reading = self._list.read(forgiven(self.state), None if fresh else self.state.tasks)
+        now = self.world.clock.now().elapsed
         self._record(
             msgspec.structs.replace(
-                self._started, tree=snapshot.tree, tasks=reading, elapsed=self.world.clock.now().elapsed
+                self._started,
+                tree=snapshot.tree,
+                work=snapshot.work,
+                tampered=tampered,
+                tasks=reading,
+                elapsed=now,
             )
         )
 
-    def _settle(self, action: Settle, snapshot: Snapshot) -> None:
+    def _settle(self, action: Settle, snapshot: Snapshot) -> Snapshot:
+        """Record the end of a round that nobody saw the end of; the work tree as it is then."""
         self._mask(action.round)
-        self._record(settled(action, snapshot.tree, self.world.clock.now(), snapshot.changes))
+        snapshot, tampered, restored = self._guarded(action.round, snapshot)
+        reading, closed, doubted = self._looked_at_tasks(snapshot)
+        told = {"work": snapshot.work, "tampered": tampered, "restored": restored, "tasks": reading}
+        told |= {"closed": closed, "doubted": doubted}
+        self._record(settled(action, snapshot.tree, self.world.clock.now(), snapshot.changes, **told))
+        return snapshot
 
     def _stop(self, fact: LoopStopped) -> LoopStopped:
         self._record(fact)
@@ -153,6 +200,7 @@ class Engine:
 
     def _wait(self, action: Wait, decided: Decided) -> None:
         self._fresh = None
+        self._prepared = 0  # what was prepared hours ago is not
         if self.state.waiting is None:
             self._record(WaitStarted(seconds=action.seconds, until=action.until, reason=action.reason, decided=decided))
             self.world.ledger.sync()
@@ -163,18 +211,15 @@ class Engine:
 
     def _round(self, action: StartRound, decided: Decided) -> None:
         agent = self.world.agents[action.agent]
-        if self._obstructed() or self._is_limited(action.agent):
+        if self._obstructed() or self._is_limited(action.agent) or self._pre_round(action):
             return
         before = self._fresh or self._snapshot(keep_as=f"before/{action.round}")
         self._fresh = None
-        if self.state.obstructed or self._tasks_changed(before.tree):
+        if self.state.obstructed or self._tasks_changed(before):
             return
-        # Only what a person wrote is revealed; a task or a check's output that names a variable gets nothing.
-        asked = msgspec.structs.replace(self.loop, prompt=self.world.reveal(self.loop.prompt))
         chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if agent.abilities.chooses_session else ""
         turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
-        resumed = turn.session is not None
-        text = prompt.compose(asked, self.state, action.round, os.urandom(8).hex(), resumed=resumed)
+        text = self._prompt(action, agent)
         if self._too_long(text, agent):
             return
         stdin = self._write(action.round, "prompt.md", text)
@@ -188,9 +233,11 @@ class Engine:
                 agent=action.agent,
                 cookie=cookie,
                 tree=before.tree,
+                work=before.work,
                 argv=command.argv,
                 decided=decided,
                 task=action.task,
+                task_id=action.task_id,
                 session=turn.session or turn.new_session or None,
                 notes=tuple(note.note for note in self.state.notes),
             )
@@ -212,6 +259,31 @@ class Engine:
         ended = reader.end(exit_, self.world.files.tail(action.round, "stderr", _STDERR))
         self._end_round(action.round, exit_, ended, listener)
         self._warn_others(action.agent)
+
+    def _prompt(self, action: StartRound, agent: Agent) -> str:
+        # Only what a person wrote is revealed; a task or a check's output that names a variable gets nothing.
+        asked = msgspec.structs.replace(self.loop, prompt=self.world.reveal(self.loop.prompt))
+        last = self.state.last.round if self.state.last else 0
+        return prompt.compose(
+            asked,
+            self.state,
+            action.round,
+            os.urandom(8).hex(),
+            resumed=action.session is not None,
+            task_text=self._list.text_of(action.task_id),
+            reply=self.world.files.tail(last, "reply.md", _REPLY) if last else "",
+            documents=self._documents() if self.loop.template else {},
+            template=self.loop.template,
+            length=agent.abilities.prompt_length,
+        )
+
+    def _documents(self) -> dict[str, str]:
+        """The texts that a template may ask for; one that cannot be read is left out."""
+        found = {}
+        for path in filter(None, (self.loop.progress, self.loop.opinions)):
+            with suppress(UserError):
+                found[path] = self.world.workspace.read_text(path) or ""
+        return found
 
     def _is_limited(self, agent: str) -> bool:
         """Another loop knows that this agent's account can do nothing now: record it and decide again."""
@@ -268,16 +340,22 @@ class Engine:
         reply = hide(plain(ended.reply))
         self._write(round_, "reply.md", reply)
         after = self._snapshot(keep_as=f"after/{round_}")
-        former, known = self._task_text, self.state.tasks
-        reading = self._read_tasks(known)
-        closed = self._closed(former, known)
+        after, tampered, restored = self._guarded(round_, after)
+        reading, closed, doubted = self._looked_at_tasks(after)
+        said = claims.of(reply, ended.outcome, self.loop)
         self._record(
             RoundEnded(
                 round=round_,
                 outcome=believed(ended.outcome, exit_),
                 detail=shorten(hide(plain(ended.detail)), _SAID),
                 tree=after.tree,
-                progress=progress.made(self.state, after.tree, closed),
+                work=after.work,
+                progress=progress.made(self.state, after.work or after.tree, () if doubted else closed),
+                doubted=doubted,
+                claim=said.task,
+                blocked=said.blocked,
+                tampered=tampered,
+                restored=restored,
                 elapsed=self.world.clock.now().elapsed,
                 exit_code=exit_.code,
                 signal=exit_.signal,
@@ -299,11 +377,47 @@ class Engine:
             self._record(Obstructed(kind="disk", detail="the disk is nearly full"))
         self.world.ledger.sync()
 
-    def _closed(self, former: str | None, known: TaskReading | None) -> tuple[str, ...]:
-        """The tasks that were open in the former text and are done in the one that was read last."""
-        if former is None or self._task_text is None or former == self._task_text:
-            return ()
-        return tasks.closed(tasks.read(former), tasks.read(self._task_text, known))
+    def _guarded(self, round_: int, after: Snapshot) -> tuple[Snapshot, tuple[str, ...], bool]:
+        """The tree after a round, the protected files that the round touched, and whether they were put back."""
+        before, seen = self.state.tree, after.changes
+        is_known = not self.loop.protect and seen.total == len(seen.paths)  # then nobody need ask git
+        unprotected = is_known and not {*ALWAYS_PROTECTED} & {*seen.paths}
+        if after.tree == before or unprotected or self.state.obstructed:
+            return after, (), False
+        try:
+            touched = self.world.workspace.touched(before, after.tree, (*ALWAYS_PROTECTED, *self.loop.protect))
+            if not touched or self.loop.on_tamper is not OnTamper.RESTORE:
+                return after, touched[:_TAMPERED], False
+            self.world.workspace.restore(before, touched)
+        except UserError as error:
+            self._record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}"))
+            return after, (), False
+        restored = self._snapshot(keep_as=f"after/{round_}")
+        return msgspec.structs.replace(restored, changes=seen), touched[:_TAMPERED], True
+
+    def _looked_at_tasks(self, after: Snapshot) -> tuple[TaskReading | None, tuple[str, ...], tuple[str, ...]]:
+        """What the list says after a round, what the round closed, and what of that it did without any work."""
+        known = self.state.tasks
+        reading = self._list.read(self.state, known)
+        closed = self._list.closed_since(known) if reading and not reading.problem else ()
+        before = self.state.open_round.work if self.state.open_round else ""
+        return reading, closed, closed if (after.work or after.tree) == before else ()
+
+    def _still_tampered(self, now: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
+        """Protected files that are not as they were: some may have been put back, some were never looked at."""
+        workspace, state = self.world.workspace, self.state
+        try:
+            found = workspace.touched(state.guard, now.tree, state.tampered) if state.tampered else ()
+            if not (state.last and state.last.unseen):
+                return now, found[:_TAMPERED]
+            unseen = workspace.touched(state.tree, now.tree, (*ALWAYS_PROTECTED, *self.loop.protect))
+            if unseen and self.loop.on_tamper is OnTamper.RESTORE:
+                workspace.restore(state.tree, unseen)
+                now, unseen = workspace.snapshot(), ()
+        except UserError as error:
+            self._record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}"))
+            return now, state.tampered
+        return now, tuple(dict.fromkeys((*found, *unseen)))[:_TAMPERED]
 
     def _promise(self, ended: Ended) -> Given:
         """Only the reply of a turn that went well is looked at; raw output never is."""
@@ -315,9 +429,19 @@ class Engine:
     def _check(self, action: RunChecks) -> None:
         self._fresh = None
         started = self.world.clock.now().elapsed
-        verdicts = self.world.checks.run(self.loop.checks, action.round, self._urgent)
+        run, tree = self.world.checks.run, self.state.tree
+        verdicts = run(self.loop.checks, action.round, tree, self._urgent)
+        if suspects := () if self.state.stop_now else flaky.suspects(self.loop.checks, verdicts, self.state):
+            again = run(suspects, action.round, tree, self._urgent, again=True)
+            verdicts = flaky.weighed(verdicts, again, self.state)
+        else:
+            verdicts = flaky.weighed(verdicts, (), self.state)
         if self.state.stop_now:
             return  # a check that was cut short has said nothing
+        tampered, restored = self._changed_by_checks(action.round)
+        if tampered and self.loop.on_tamper is not OnTamper.REPORT:
+            told = f"protected files were changed while it ran: {', '.join(tampered[:3])}"
+            verdicts = tuple(msgspec.structs.replace(each, passed=False, detail=told) for each in verdicts)
         now = self.world.clock.now().elapsed
         self._record(
             ChecksEnded(
@@ -326,8 +450,101 @@ class Engine:
                 verdicts=verdicts,
                 elapsed=now,
                 seconds=round(now - started, 3),
+                tampered=tampered,
+                restored=restored,
             )
         )
+
+    def _changed_by_checks(self, round_: int) -> tuple[tuple[str, ...], bool]:
+        """A check runs what the agent wrote; what that does to protected files is the agent's deed, too."""
+        if not self.loop.protect:
+            return (), False
+        if round_:
+            _, tampered, restored = self._guarded(round_, self._snapshot())
+            return tampered, restored
+        # Before anybody has worked it is the checks' own habit, and would block every round.
+        if touched := self.world.workspace.touched(self.state.tree, self._snapshot().tree, self.loop.protect):
+            detail = f"the checks themselves change protected files: {', '.join(touched[:3])}"
+            self._record(Obstructed(kind="protect", detail=detail))
+        return (), False
+
+    # -- a person's own commands -----------------------------------------------------------------------------------
+
+    def _pre_round(self, action: StartRound) -> bool:
+        """Before the snapshot, so that what it changes is not the agent's; then everything is decided again."""
+        command = self.loop.hooks.pre_round
+        if command is None or self._prepared == action.round:
+            return False
+        self._prepared, self._fresh = action.round, None
+        told = hooks.before_round(action.task, action.agent)
+        ended = self._hook("pre_round", command, action.round, told, self._urgent)
+        self._record(ended)
+        self._heed(ended)
+        return True
+
+    def _post_round(self, action: Action) -> bool:
+        """After a round and its checks, before the next thing happens; then everything is decided again."""
+        command, last = self.loop.hooks.post_round, self.state.last
+        if isinstance(action, Settle | RunChecks) or last is None or last.round <= self._followed:
+            return False
+        self._followed = last.round
+        if command is None or self.state.stop_now or self.state.obstructed:
+            return False
+        told = hooks.after_round(self.loop, self.state, last)
+        ended = self._hook("post_round", command, last.round, told, self._urgent)
+        # What it changed is nobody's progress, and done means proven on the tree as it is now.
+        self._fresh = after = self._snapshot(keep_as=f"before/{last.round + 1}")
+        self._record(msgspec.structs.replace(ended, tree=after.tree, work=after.work))
+        self._tasks_changed(after)
+        self._heed(ended)
+        return True
+
+    def _farewell(self, fact: LoopStopped, now: Now) -> LoopStopped:
+        """The hook of this end, between the decision and the last fact; it has no say in how the loop ends."""
+        command, round_ = hooks.at_end(self.loop.hooks, fact.end), self.state.round
+        if command is None:
+            return fact
+        told = hooks.after_all(self.state, fact)
+        self._record(self._hook(hooks.BY_END[fact.end], command, round_, told, self._hurried))
+        # The same reading of the clocks: only a disk that filled up with its output leads to another end.
+        again = next_action(self.loop, self.state, now)
+        return last_word(again, now) if isinstance(again, Pause | Stop) else fact
+
+    def _hook(
+        self, name: str, command: str, round_: int, told: dict[str, str], urgent: Callable[[], bool]
+    ) -> HookEnded:
+        self.world.ledger.sync()  # it may look at the loop, and act on what it sees
+        told = hooks.fit({"BYDAWN_LOOP": self.loop.id, **told}, self.world.hide)
+        exit_ = self.world.hooks.run(name, command, round_, told, urgent)
+        self._mask(round_, hooks.output_of(name))
+        return HookEnded(
+            hook=name,
+            round=round_,
+            passed=hooks.passed(exit_),
+            detail=hooks.in_words(exit_, self.loop.timeouts.hook),
+            elapsed=self.world.clock.now().elapsed,
+            seconds=round(exit_.seconds, 3),
+            output=hooks.output_of(name),
+        )
+
+    def _heed(self, ended: HookEnded) -> None:
+        """A failing hook blocks the loop if a person wants that; one that was cut short has not failed."""
+        if ended.passed or self.loop.hooks.on_failure is not OnHookFailure.BLOCK or self.state.stop_now:
+            return
+        last_line = headline(self.world.files.tail(ended.round, hooks.output_of(ended.hook), _STDERR))
+        self._record(Obstructed(kind="hook", detail=hooks.complaint(ended, last_line)))
+
+    def _hurried(self) -> bool:
+        """Somebody wants something of a loop whose end is decided: only notes are taken.
+
+        Anything else cuts the last hook short. A signal has then got what it wants, and a request from another process
+        is recorded by that process, which finds the lock free.
+        """
+        requests = self.world.channel.take()
+        for request in requests:
+            if isinstance(request, Tell):
+                self._take(request)
+        return any(not isinstance(request, Tell) for request in requests)
 
     # -- what is around it -----------------------------------------------------------------------------------------
 
@@ -339,7 +556,7 @@ class Engine:
                 self.world.workspace.keep(keep_as, snapshot.tree)
         except UserError as error:
             self._record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}"))
-            return Snapshot(tree=self.state.tree)
+            return Snapshot(tree=self.state.tree, work=self.state.work)
         return snapshot
 
     def _obstructed(self) -> bool:
@@ -349,37 +566,20 @@ class Engine:
             self._record(Obstructed(kind=kind, detail=detail))
         return obstacle is not None
 
-    def _tasks_changed(self, tree: str) -> bool:
-        """Somebody edited the task file since it was last read: record it and decide again."""
-        reading = self._read_tasks(self.state.tasks)
+    def _settle_task(self, action: SettleTask) -> None:
+        fact = TaskSettled(
+            task=action.task, text=action.text, status=action.status, by=action.rule, reason=action.reason
+        )
+        self._record(fact)
+        self._tasks_changed(Snapshot(tree=self.state.tree, work=self.state.work))
+
+    def _tasks_changed(self, now: Snapshot) -> bool:
+        """Somebody edited the work list since it was last read, or a task was settled: record it and decide again."""
+        reading = self._list.read(self.state, self.state.tasks)
         if reading is None or reading == self.state.tasks:
             return False
-        self._record(TasksRead(tasks=reading, tree=tree))
+        self._record(TasksRead(tasks=reading, tree=now.tree, work=now.work))
         return True
-
-    def _read_tasks(self, before: TaskReading | None) -> TaskReading | None:
-        """What the task file says now. While it cannot be believed, what was open before is not forgotten."""
-        if not self.loop.tasks:
-            return None
-        try:
-            text = self.world.workspace.read_text(self.loop.tasks)
-        except UserError as error:
-            reading = TaskReading(open=0, done=0, problem=f"cannot be read: {error.cause or error.what}")
-        else:
-            if before and text is not None and before.text == _digest(text):
-                self._task_text = text
-                return msgspec.structs.replace(before, problem=None)  # it may have been away in between
-            reading = self._parsed(text, before)
-        return msgspec.structs.replace(before, problem=reading.problem) if reading.problem and before else reading
-
-    def _parsed(self, text: str | None, before: TaskReading | None) -> TaskReading:
-        if text is None:
-            return tasks.missing_file()
-        reading = tasks.read(text, before).reading
-        if reading.problem:
-            return reading
-        self._task_text = text
-        return msgspec.structs.replace(reading, text=_digest(text))
 
     def _write(self, round_: int, name: str, text: str) -> str | None:
         """Write a file of the round; where that is impossible the loop cannot go on, and says so."""
@@ -400,11 +600,14 @@ class Engine:
     def _hear(self) -> None:
         """Take what has been asked, write it down, and only then forget the asking."""
         for request in self.world.channel.take():
-            self._record(as_fact(request))
-            self.world.ledger.sync()
-            self.world.channel.done(request)
+            self._take(request)
         if (slept := self.world.clock.slept()) > _SLEPT:
             self._record(MachineSlept(seconds=round(slept, 1)))
+
+    def _take(self, request: Request) -> None:
+        self._record(as_fact(request))
+        self.world.ledger.sync()
+        self.world.channel.done(request)
 
     def _urgent(self) -> bool:
         self._hear()
@@ -427,8 +630,3 @@ class Engine:
     def _tell(self, event: Event) -> None:
         for follower in self.world.followers:
             follower.heard(event)
-
-
-def _digest(text: str) -> str:
-    """Tells one text from another."""
-    return f"{len(text)}-{zlib.crc32(text.encode(errors='replace')):08x}"

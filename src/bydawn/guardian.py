@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
 
@@ -37,6 +37,11 @@ class Tether:
         socket.send_fds(self._line, [loop.encode()], [lock_fd])
         self._line.recv(1)
 
+    def leave(self, words: Sequence[str]) -> None:
+        """The command that a person may want next: only the guardian is in the terminal's foreground, and can ask."""
+        with suppress(OSError):
+            self._line.send("\0".join(words).encode())
+
     def cut(self) -> bool:
         """Is the guardian gone?"""
         try:
@@ -47,8 +52,11 @@ class Tether:
             return True
 
 
-def guard(work: Callable[[Tether], int]) -> int:
-    """Run `work` in a child, the worker; when it is gone, so is all it started. Returns the exit code."""
+def guard(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
+    """Run `work` in a child, the worker; when it is gone, so is all it started.
+
+    Returns the exit code, and the command that the worker has left for a person to say yes to.
+    """
     ours, theirs = socket.socketpair()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -61,10 +69,21 @@ def guard(work: Callable[[Tether], int]) -> int:
     kernel.become_subreaper()
     _forward_signals(worker)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    loop = _receive_lock(ours)
+    loop, lock = _receive_lock(ours)
     _, status = os.waitpid(worker, 0)
     kernel.end_children()
-    return _exit_code(os.waitstatus_to_exitcode(status), loop)
+    for descriptor in lock:
+        os.close(descriptor)  # nothing of that run is alive any more
+    for number in _FORWARDED:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    return _exit_code(os.waitstatus_to_exitcode(status), loop), _left(ours)
+
+
+def _left(line: socket.socket) -> list[str]:
+    try:
+        return [word for word in line.recv(8192, socket.MSG_DONTWAIT).decode().split("\0") if word]
+    except (OSError, UnicodeDecodeError):
+        return []
 
 
 def _be_the_worker(work: Callable[[Tether], int], tether: Tether, mask: set[int | signal.Signals]) -> None:
@@ -93,13 +112,13 @@ def _forward_signals(worker: int) -> None:
         signal.signal(number, forward)
 
 
-def _receive_lock(line: socket.socket) -> str:
-    """Wait until the worker hands over its lock or ends without one. The descriptor stays open until we exit."""
-    message, _, _, _ = socket.recv_fds(line, 1024, 1)
+def _receive_lock(line: socket.socket) -> tuple[str, list[int]]:
+    """Wait until the worker hands over its lock or ends without one; the loop's name, and the lock to hold on to."""
+    message, lock, _, _ = socket.recv_fds(line, 1024, 1)
     if message:
         with suppress(OSError):  # the worker died in this very moment; the wait that follows sees it
             line.send(b"k")
-    return message.decode()
+    return message.decode(), lock
 
 
 def _exit_code(code: int, loop: str) -> int:

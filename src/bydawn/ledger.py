@@ -256,8 +256,11 @@ class LoopLedger:
             return
         self._refuse_if_broken()
         try:
-            if os.fstat(self._fd).st_nlink == 0:
+            status = os.fstat(self._fd)
+            if status.st_nlink == 0:
                 raise FileNotFoundError(errno.ENOENT, "somebody deleted it while the loop was running")
+            if status.st_size != self._end:
+                raise OSError(errno.EIO, "somebody else wrote into it while the loop was running")
             os.fdatasync(self._fd) if hasattr(os, "fdatasync") else full_sync(self._fd)
         except OSError as error:
             # After a failed sync the kernel may have dropped the pages: this descriptor is never believed again.

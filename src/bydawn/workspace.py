@@ -9,18 +9,21 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
 from enum import Enum, auto
 from pathlib import Path
 
 import msgspec
 
+from bydawn import nested
 from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import Changes
 from bydawn.core.ports import Snapshot
-from bydawn.files import read_regular, read_text
+from bydawn.documents import Documents
+from bydawn.files import read_folder, read_text
 from bydawn.git import Git, GitFailed
+from bydawn.kept import KeptTrees
 
 KEPT_AT_MOST = 50 * 1024 * 1024
 PATHS_SHOWN = 20
@@ -34,10 +37,6 @@ ATTRIBUTES = b"* -text -crlf -eol -ident -filter !working-tree-encoding\n"
 
 # A killed git leaves these behind. Whoever holds the loop's lock is alone here, so they can only be stale.
 LEFTOVERS = ("*.lock", "objects/tmp_*", "objects/pack/tmp_*", "objects/pack/.tmp-*")
-
-# The submodules of a nested repository are not looked into: that would start a git there on their terms.
-NESTED_STATUS = ("--no-ahead-behind", "--untracked-files=all", "--ignore-submodules=dirty", "--no-renames")
-FIELDS_BEFORE_PATH = {b"1 ": 8, b"u ": 10, b"? ": 1}
 
 
 class Repository(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,11 +113,13 @@ class GitWorkspace:
 
     _repository: Repository
     _git: Git
+    _kept: KeptTrees
     _tree: str | None
     _packing: bool  # are many new files packed at once?
 
-    def __init__(self, root: Path, private: Path, seconds: float = 120.0) -> None:
+    def __init__(self, root: Path, private: Path, documents: Sequence[str] = (), *, seconds: float = 120.0) -> None:
         self._root, self._private, self._seconds = root, private, seconds
+        self._documents = Documents(root, documents)
         self._prepare()
 
     def snapshot(self) -> Snapshot:
@@ -128,9 +129,11 @@ class GitWorkspace:
         listing = self._store_differences()
         if self._tree is None:
             self._tree = self._write_tree()
-        suffix = self._nested_fingerprint(listing.nested)
+        suffix = nested.fingerprint(self._git, self._root, listing.nested)
+        work = self._documents.taken_from(self._tree, self._kept)
         left_out = tuple(_shown(path) for path in sorted(listing.left_out))
-        return Snapshot(tree=self._tree + suffix, changes=listing.changes, left_out=left_out)
+        tree, work = self._tree + suffix, work and work + suffix
+        return Snapshot(tree=tree, work=work, changes=listing.changes, left_out=left_out)
 
     def keep(self, name: str, tree: str) -> None:
         """Make a tree durable and findable under a name (`round/7/after`)."""
@@ -143,6 +146,22 @@ class GitWorkspace:
     def read_text(self, path: str) -> str | None:
         """A file of the workspace, None if there is no such file."""
         return read_text(self._root, path)
+
+    def read_folder(self, path: str) -> dict[str, str] | None:
+        """The Markdown files right in a folder of the workspace, None if there is no such folder."""
+        return read_folder(self._root, path)
+
+    def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
+        """The paths that match a glob and differ between two kept trees."""
+        return self._kept.touched(before, after, globs)
+
+    def restore(self, tree: str, paths: Sequence[str]) -> None:
+        """Put files back as they are in a kept tree; what it does not have is removed."""
+        self._kept.restore(tree, paths)
+
+    def checkout(self, tree: str) -> AbstractContextManager[Path]:
+        """A folder of its own with the files of a kept tree, for as long as it is needed."""
+        return self._kept.checkout(tree)
 
     # -- setting up: every step can be repeated, and the note that says "done" is written last ---------------------
 
@@ -170,6 +189,8 @@ class GitWorkspace:
         # honours the ignore rules of the folders in between.
         places = {"GIT_DIR": str(self._private), "GIT_WORK_TREE": str(self._repository.top)}
         self._git = msgspec.structs.replace(user, places=places)
+        self._kept = KeptTrees(self._git, self._private)
+        self._kept.clear()
         note = self._private / "bydawn-ready"
         done = os.fsencode(f"prefix {self._repository.prefix}\n")
         if not note.is_file() or note.read_bytes() != done or not _is_sound(self._private / "index"):
@@ -316,42 +337,6 @@ class GitWorkspace:
         note = self._private / "bydawn-tree"
         digest, _, tree = note.read_text().partition(" ") if note.is_file() else ("", "", "")
         return tree if digest and digest == _digest_of(self._private / "index") else None
-
-    # -- nested repositories ---------------------------------------------------------------------------------------
-
-    def _nested_fingerprint(self, nested: list[bytes]) -> str:
-        """Their HEAD, their status and what they changed, in short; their files are not ours to keep."""
-        if not nested:
-            return ""
-        digest = hashlib.sha256()
-        for path in sorted(nested):
-            digest.update(path + b"\0")
-            folder = Path(os.fsdecode(self._full(path)))
-            for record in self._nested_status(folder):
-                digest.update(record + b"\0" + _changed_content(folder, record))
-        return f"+{digest.hexdigest()[:12]}"
-
-    def _nested_status(self, folder: Path) -> list[bytes]:
-        places = {"GIT_DIR": str(folder / ".git"), "GIT_WORK_TREE": str(folder)}
-        git = msgspec.structs.replace(self._git, places=places)
-        # Its filters are programs that it names itself. No switch turns them all off, so each is emptied by name.
-        filters = git.answer("config", "-z", "--name-only", "--get-regexp", r"^filter\.") or ""
-        silenced = dict.fromkeys(filters.split("\0")[:-1], "")
-        git = msgspec.structs.replace(git, config=git.config | silenced)
-        status = git.answer("status", "--porcelain=v2", "-z", "--branch", *NESTED_STATUS)
-        return [b"unreadable"] if status is None else _split(os.fsencode(status))
-
-
-def _changed_content(folder: Path, record: bytes) -> bytes:
-    """A digest of the file that a line of `git status` names: the line is the same after a second edit."""
-    fields = FIELDS_BEFORE_PATH.get(record[:2])
-    if fields is None:
-        return b""
-    path = folder / os.fsdecode(record.split(b" ", fields)[fields])
-    with suppress(OSError):
-        content = os.fsencode(path.readlink()) if path.is_symlink() else read_regular(path, KEPT_AT_MOST)
-        return hashlib.sha256(content or b"").digest()
-    return b""
 
 
 def _is_refused(path: bytes, mode: int) -> bool:

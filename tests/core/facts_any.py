@@ -10,8 +10,8 @@ import msgspec
 from hypothesis import strategies as st
 
 from bydawn.core.facts import AnyFact, Now, Record
-from bydawn.core.loop import Loop, OnLimit
-from core.facts_made import CHECKED, LISTED, NOON, PROMISED, PROVABLE, STRICT, a_loop, limited
+from bydawn.core.loop import Checkpoint, Loop, OnLimit, OnTamper
+from core.facts_made import CHECKED, FOLDER, LISTED, NOON, PROMISED, PROVABLE, STRICT, a_loop, limited
 
 # Few values, so that they meet each other often and a thousand histories take no time; half of them are odd.
 FEW: dict[Any, st.SearchStrategy[Any]] = {
@@ -71,6 +71,10 @@ LOOPS: st.SearchStrategy[Loop] = st.sampled_from(
         limited(latest_wake=NOON),
         a_loop(agent="a", others=("tree-0", "tree-1")),
         a_loop(agent="a", on_limit=OnLimit.STOP),
+        FOLDER,
+        limited(FOLDER, task_failures=1, same_failure=1, check_failures=1),
+        a_loop(tasks="TODO.md", checkpoint=Checkpoint()),
+        a_loop(checks=(CHECKED.checks[0],), on_tamper=OnTamper.REPORT),
     ]
 )
 CLOCKS: st.SearchStrategy[Now] = st.builds(Now, FEW[datetime], FEW[float])

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+import msgspec
+
 from bydawn.core.facts import (
     AnyFact,
     ChecksEnded,
@@ -22,6 +24,7 @@ from bydawn.core.facts import (
     RoundStarted,
     RunStarted,
     StopRequested,
+    TaskClaim,
     TaskReading,
     Verdict,
 )
@@ -44,12 +47,13 @@ PROMISED = a_loop()  # with nothing else to go by, the promise decides
 CHECKED = a_loop(checks=(MAKE_TEST,))
 LISTED = a_loop(tasks="TODO.md")
 PROVABLE = a_loop(tasks="TODO.md", checks=(MAKE_TEST,))
+FOLDER = a_loop(tasks="tasks", task_folder=True, checks=(MAKE_TEST,))
 STRICT = a_loop(tasks="TODO.md", checks=(MAKE_TEST,), promise=Promise())
 
 
 def limited(loop: Loop = PROMISED, **limits: Any) -> Loop:
     """The same loop with other limits."""
-    return a_loop(tasks=loop.tasks, checks=loop.checks, promise=loop.promise, limits=Limits(**limits))
+    return msgspec.structs.replace(loop, limits=Limits(**limits))
 
 
 def at(elapsed: float = 0.0, *, hours: float = 0.0) -> Now:
@@ -61,10 +65,11 @@ def decided(rule: str = "next-round", elapsed: float = 0.0) -> Decided:
     return Decided(rule=rule, at=NOON, elapsed=elapsed)
 
 
-def todo(open_: int, done: int = 0, problem: str | None = None) -> TaskReading:
-    """A task list with so many boxes open and so many ticked."""
+def todo(open_: int, done: int = 0, problem: str | None = None, *, next_: bool = True, **more: Any) -> TaskReading:
+    """A task list with so many boxes open and so many ticked; without a next one, all that is open was set aside."""
     ids = tuple(f"task-{number}" for number in range(done + 1, done + open_ + 1))
-    return TaskReading(open=open_, done=done, next=ids[0] if ids else None, open_ids=ids, problem=problem)
+    following = ids[0] if ids and next_ else None
+    return TaskReading(open=open_, done=done, next=following, next_id=following, open_ids=ids, problem=problem, **more)
 
 
 def run_started(tree: str = "tree-0", **more: Any) -> RunStarted:
@@ -81,9 +86,16 @@ def ended(number: int, outcome: Outcome = Outcome.OK, **more: Any) -> RoundEnded
     return RoundEnded(round=number, outcome=outcome, **more)
 
 
-def a_round(number: int, outcome: Outcome = Outcome.OK, agent: str = "demo", **more: Any) -> list[AnyFact]:
+def a_round(
+    number: int,
+    outcome: Outcome = Outcome.OK,
+    agent: str = "demo",
+    task: str | None = None,
+    task_id: str | None = None,
+    **more: Any,
+) -> list[AnyFact]:
     """A whole turn of the agent; unless told otherwise it went well and changed the tree."""
-    return [started(number, agent=agent), ended(number, outcome, **more)]
+    return [started(number, agent=agent, task=task, task_id=task_id), ended(number, outcome, **more)]
 
 
 def idle_round(number: int, tree: str = "tree-0", **more: Any) -> list[AnyFact]:
@@ -123,6 +135,7 @@ def raised(**limits: Any) -> LimitsRaised:
     return LimitsRaised(limits=Limits(**limits), by="ada")
 
 
+DONE = TaskClaim(status="done")
 PROMISE: dict[str, Any] = {"promise": Given.GIVEN, "said": "all done"}
 CRASH_AND_RESTART = run_started  # a run that starts where no stop was recorded: the one before it died
 

@@ -6,12 +6,14 @@ from datetime import timedelta
 import pytest
 
 from bydawn.core.decide import RULES, Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
-from bydawn.core.facts import End, Fact, Now, Obstructed, TasksRead, Usage
-from bydawn.core.loop import Loop, OnLimit
+from bydawn.core.facts import End, Fact, Mark, Now, Obstructed, TasksRead, Usage
+from bydawn.core.loop import Checkpoint, Loop, OnLimit
 from bydawn.core.outcome import Outcome
 from core.facts_made import (
     CHECKED,
     CRASH_AND_RESTART,
+    DONE,
+    FOLDER,
     LISTED,
     NOON,
     PROMISE,
@@ -50,9 +52,38 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     "asked-to-stop": (PROMISED, [run_started(), stop()], at()),
     "asked-to-pause": (PROMISED, [run_started(), pause()], at()),
     "obstructed": (PROMISED, [run_started(), FULL_DISK], at()),
+    "baseline": (CHECKED, [run_started()], at()),
     "checks-due": (CHECKED, [run_started(), *a_round(1)], at(60)),
+    "tampered": (PROMISED, [run_started(), *a_round(1, tampered=("tests/a.py",), **PROMISE)], at(60)),
+    "task-done": (
+        FOLDER,
+        [run_started(tasks=todo(2)), *a_round(1, task="one", task_id="task-1", claim=DONE), checked(1)],
+        at(60),
+    ),
     "complete": (CHECKED, [run_started(), *a_round(1), checked(1)], at(60)),
     "task-file": (LISTED, [run_started(tasks=todo(0, problem="is gone"))], at()),
+    "checkpoint": (
+        a_loop(tasks="TODO.md", checkpoint=Checkpoint()),
+        [run_started(tasks=todo(1, 1, reached=(Mark(id="m-1", text="HARD STOP"),)))],
+        at(),
+    ),
+    "agent-blocked": (PROMISED, [run_started(), *idle_round(1, blocked="I need a key")], at(60)),
+    "task-failures": (
+        limited(LISTED, task_failures=1),
+        [run_started(tasks=todo(2)), *idle_round(1, task="one", task_id="task-1")],
+        at(60),
+    ),
+    "same-failure": (
+        limited(CHECKED, same_failure=1),
+        [run_started(), checked(0), *a_round(1), checked(1, passed=False)],
+        at(60),
+    ),
+    "check-failures": (
+        limited(CHECKED, check_failures=1, same_failure=0),
+        [run_started(), checked(0), *a_round(1), checked(1, passed=False)],
+        at(60),
+    ),
+    "tasks-aside": (LISTED, [run_started(tasks=todo(2, next_=False))], at()),
     "agent-stop": (PROMISED, [run_started(), *a_round(1, Outcome.AUTH)], at(60)),
     "agent-failures": (limited(agent_failures=1), [run_started(), *a_round(1, Outcome.CRASHED)], at(60)),
     "no-progress": (limited(no_progress=1), [run_started(), *idle_round(1)], at(60)),
@@ -204,15 +235,15 @@ def test_a_tree_that_a_person_repaired_is_checked_before_the_agent_is_asked_agai
 
 def test_a_loop_whose_list_is_done_at_the_start_runs_its_checks_and_no_round() -> None:
     all_done = run_started(tasks=todo(0, done=3))
-    assert decide(PROVABLE, all_done) == RunChecks(rule="checks-due", round=0)
+    assert decide(PROVABLE, all_done) == RunChecks(rule="baseline", round=0)
     assert decide(PROVABLE, all_done, checked(0)).rule == "complete"
     assert decide(PROVABLE, all_done, checked(0, passed=False)) == StartRound(rule="next-round", round=1, agent="demo")
     assert decide(LISTED, all_done).rule == "complete"
-    assert decide(STRICT, all_done).rule == "next-round"  # nobody has given the promise yet
+    assert decide(STRICT, all_done, checked(0)).rule == "next-round"  # nobody has given the promise yet
 
 
 def test_checks_that_are_green_before_anybody_worked_prove_nothing() -> None:
-    assert decide(CHECKED, run_started()) == StartRound(rule="next-round", round=1, agent="demo")
+    assert decide(CHECKED, run_started(), checked(0)) == StartRound(rule="next-round", round=1, agent="demo")
     crashed = [run_started(), *a_round(1, Outcome.CRASHED), checked(1)]
     assert decide(CHECKED, *crashed, now=at(999)).rule == "next-round"
 
@@ -231,7 +262,9 @@ def test_a_list_with_a_problem_is_never_an_empty_list(problem: str) -> None:
 
 def test_the_next_round_takes_the_next_number_and_the_next_task() -> None:
     history = [run_started(tasks=todo(2)), *a_round(1, Outcome.INTERRUPTED), CRASH_AND_RESTART(tasks=todo(2))]
-    assert decide(LISTED, *history) == StartRound(rule="next-round", round=2, agent="demo", task="task-1")
+    assert decide(LISTED, *history) == StartRound(
+        rule="next-round", round=2, agent="demo", task="task-1", task_id="task-1"
+    )
 
 
 # -- a run after each end ------------------------------------------------------------------------------------------

@@ -1,13 +1,24 @@
 """What the agent is told: each section is there exactly when it has something to say."""
 
-from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from bydawn.core.facts import ChecksEnded, End, Fact, Given, TasksRead, Verdict
-from bydawn.core.loop import Loop, Mode, PathCheck, Promise, TextCheck
+from bydawn.core.facts import (
+    ChecksEnded,
+    End,
+    Fact,
+    Given,
+    TaskClaim,
+    TaskReading,
+    TaskSettled,
+    TasksRead,
+    TaskStatus,
+    Verdict,
+)
+from bydawn.core.loop import Checkpoint, Loop, Mode, PathCheck, Promise, Sessions, TextCheck
 from bydawn.core.outcome import Outcome
-from bydawn.core.prompt import compose, promise_of
+from bydawn.core.prompt import BUDGETS, promise_of
 from core.facts_made import (
     CHECKED,
     CRASH_AND_RESTART,
@@ -20,7 +31,6 @@ from core.facts_made import (
     a_loop,
     a_note,
     a_round,
-    after_all,
     checked,
     idle_round,
     limited,
@@ -30,28 +40,9 @@ from core.facts_made import (
     stopped,
     todo,
 )
+from core.prompts_made import FENCE, FIRST, headings, judged, outside_the_fence, prompt, red
 
-FENCE = "f3nc3"
 TOKEN = Promise().token
-
-
-def prompt(loop: Loop, *facts: Fact | Sequence[Fact]) -> str:
-    """The prompt of the round that follows this history."""
-    state = after_all(*facts)
-    return compose(loop, state, state.round + 1, FENCE)
-
-
-def headings(text: str) -> list[str]:
-    return [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
-
-
-def outside_the_fence(text: str) -> str:
-    """All that an agent may take for our words."""
-    kept, inside = [], False
-    for line in text.splitlines():
-        inside = line == f"<<{FENCE}" or (inside and line != f"{FENCE}>>")
-        kept += [] if inside else [line]
-    return "\n".join(kept)
 
 
 def test_the_first_prompt_says_the_goal_the_rules_and_no_news() -> None:
@@ -97,7 +88,7 @@ def test_the_promise_is_explained_where_it_is_required_and_nowhere_else(loop: Lo
     promise = promise_of(loop)
     assert (promise.token if promise else None) == token
     text = prompt(loop, run_started(tasks=todo(1)))
-    assert (token is not None) == ("end your reply with" in text)
+    assert (token is not None) == ("When, and only when" in text)
     assert token is None or token in text
 
 
@@ -153,7 +144,7 @@ def test_an_interrupted_round_is_told_to_the_next_one() -> None:
 def test_no_progress_is_said_before_it_ends_the_loop() -> None:
     stalled = [run_started(), *idle_round(1), *idle_round(2)]
     assert "No progress" in headings(prompt(PROMISED, *stalled))
-    assert "The last 2 round(s)" in prompt(PROMISED, *stalled)
+    assert "The last 2 rounds changed nothing new" in prompt(PROMISED, *stalled)
     assert "No progress" not in headings(prompt(PROMISED, *stalled, stopped(End.BLOCKED), run_started()))
 
 
@@ -193,3 +184,194 @@ def test_the_agent_hears_how_many_rounds_may_follow_and_a_blip_takes_none_away()
 
 def test_without_a_limit_nothing_is_said_about_it() -> None:
     assert "more may follow" not in prompt(limited(rounds=0), run_started())
+
+
+# -- checks ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_fails_before_anything_was_changed_is_not_blamed_on_a_round() -> None:
+    text = prompt(CHECKED, run_started(), judged(0, red()))
+    assert "Checks that fail now, before anything was changed" in headings(text)
+    assert "it was red before" not in text, "the heading says so"
+
+
+def test_a_check_that_was_red_before_the_first_round_is_told_from_one_that_broke_since() -> None:
+    facts = [run_started(), judged(0, red("lint")), *a_round(1), judged(1, red("lint"), red("make test"))]
+    text = prompt(CHECKED, *facts)
+    assert "Checks that failed after the last round" in headings(text)
+    assert "`lint`: exit 2 (it was red before the first round)." in text
+    assert "`make test`: exit 2. Its output" in text
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_flaky_check_proves_nothing_and_is_to_be_made_reliable(passed: bool) -> None:
+    text = prompt(CHECKED, run_started(), a_round(1), judged(1, red(passed=passed, flaky=True)))
+    assert "It failed and passed on the same tree, which proves nothing: please make it reliable." in text
+
+
+def test_a_check_without_output_says_only_how_it_ended() -> None:
+    text = prompt(CHECKED, run_started(), a_round(1), judged(1, red(excerpt=" \n")))
+    assert text.endswith("\n\n`make test`: exit 2.\n")
+
+
+def test_of_a_long_output_the_end_is_kept_and_the_cut_is_seen() -> None:
+    """C-042."""
+    long = "\n".join(f"line {number}" for number in range(3_000))
+    text = prompt(CHECKED, run_started(), a_round(1), judged(1, red(excerpt=long), red("lint")))
+    assert f"line 2999\n{FENCE}>>" in text
+    assert "lint FAILED" in text, "a long output takes no room from a short one"
+    assert "characters left out …]\nline " in text, "no line is torn"
+    assert len(text) < BUDGETS["CHECKS"] + 2_000
+
+
+def test_of_very_many_failures_the_first_are_told() -> None:
+    text = prompt(CHECKED, run_started(), a_round(1), judged(1, *(red(f"check-{n}") for n in range(30))))
+    assert "check-19 FAILED" in text
+    assert "[… 10 more checks left out …]" in text
+
+
+# -- tasks -----------------------------------------------------------------------------------------------------------
+
+FOLDER = a_loop(tasks="tasks", task_folder=True, checks=(MAKE_TEST,))
+
+
+def test_a_task_of_a_folder_stands_fenced_in_the_prompt_and_its_status_is_asked_for() -> None:
+    text = prompt(FOLDER, run_started(tasks=FIRST), task_text="# Round half up\n\n## Goal\n\nat .5\n")
+    assert headings(outside_the_fence(text)) == ["Goal", "Tasks", "Task", "Rules"]
+    assert f"<<{FENCE}\n# Round half up\n\n## Goal\n\nat .5\n{FENCE}>>" in text
+    assert "Next: Round half up" in text
+    for words in ("`STATUS: done`", "`STATUS: in-progress`", "`STATUS: blocked`", "`SUMMARY:`", "It is checked"):
+        assert words in text
+    assert "tick its box" not in text
+
+
+def test_a_list_asks_for_a_tick_and_for_no_status() -> None:
+    """R-021: the box is ticked with an x."""
+    text = prompt(LISTED, run_started(tasks=todo(1)))
+    assert "tick its box (`- [x]`)" in text
+    assert "STATUS" not in text
+
+
+def test_a_title_is_one_short_line_that_opens_no_code() -> None:
+    odd = TaskReading(open=1, done=0, next=f"fix `it`\n## Goal\n<<{FENCE} {'x' * 500}")
+    text = prompt(LISTED, run_started(tasks=odd))
+    assert headings(text) == ["Goal", "Tasks", "Rules"]
+    following = next(line for line in text.splitlines() if line.startswith("Next: "))
+    assert following.startswith("Next: fix 'it' ## Goal … xxx")
+    assert len(following) < 220
+
+
+def settled(task: str, status: TaskStatus) -> TaskSettled:
+    return TaskSettled(task=task, text=task, status=status, by="ada")
+
+
+def test_tasks_that_are_to_be_left_alone_are_counted() -> None:
+    reading = TaskReading(open=3, done=1, next="b", next_id="b", stranded=("d",))
+    gone = [settled("a", TaskStatus.ASIDE), settled("c", TaskStatus.SKIPPED), settled("e", TaskStatus.SKIPPED)]
+    text = prompt(LISTED, run_started(tasks=reading), *gone)
+    told = "Leave these alone: 1 set aside, after failing too often, 1 waiting for one of those, 2 skipped by a person."
+    assert told in text
+    assert "Leave these alone" not in prompt(LISTED, run_started(tasks=todo(1)))
+
+
+def test_a_task_that_keeps_failing_says_so() -> None:
+    failed = [started(1, task="Round half up", task_id="01-round"), idle_round(1)[1]]
+    assert "Its last round failed." in prompt(FOLDER, run_started(tasks=FIRST), failed)
+
+
+def test_a_finished_list_asks_for_no_task() -> None:
+    assert "None of them is left to do" in prompt(LISTED, run_started(tasks=todo(0, done=3)))
+
+
+def test_a_claim_that_a_task_is_done_is_answered_where_it_does_not_count() -> None:
+    claim: dict[str, Any] = {"claim": TaskClaim(status="done"), "tasks": FIRST}
+    begun = [run_started(tasks=FIRST), started(1, task="Round half up", task_id="01-round")]
+    idle = prompt(FOLDER, *begun, idle_round(1, **claim)[1])
+    assert "Your reply said that it is done, but its rounds have changed nothing." in idle
+    worked = [*begun, a_round(1, **claim)[1]]
+    assert "but its checks fail." in prompt(FOLDER, *worked, checked(1, passed=False))
+    next_one = TaskReading(open=1, done=2, next="Tax", next_id="02-tax")
+    assert "does not count" not in prompt(FOLDER, *worked, TasksRead(tasks=next_one, tree="t"))
+
+
+def test_ticks_without_any_other_change_are_asked_about() -> None:
+    ticked = a_round(1, tasks=todo(1, 2), closed=("a", "b"), doubted=("write `docs`", "test it"))
+    text = prompt(LISTED, run_started(tasks=todo(3)), ticked)
+    assert "Boxes that were ticked without any other change" in headings(text)
+    assert f"<<{FENCE}\nwrite 'docs'\ntest it\n{FENCE}>>" in text
+    assert "Boxes that were" not in prompt(LISTED, run_started(tasks=todo(3)), ticked, a_round(2))
+
+
+# -- rules -----------------------------------------------------------------------------------------------------------
+
+
+def test_who_needs_a_person_is_told_how_to_say_so() -> None:
+    """W-082."""
+    assert "end your reply with a section `## BLOCKED` that says what is needed" in prompt(PROMISED, run_started())
+
+
+def test_protected_files_are_named() -> None:
+    text = prompt(a_loop(protect=("tests/**", "Makefile")), run_started())
+    assert "Do not change these files: `tests/**`, `Makefile`" in text
+
+
+def test_a_checkpoint_is_explained() -> None:
+    """W-083."""
+    halt = "HALT"
+    text = prompt(a_loop(tasks="TODO.md", checkpoint=Checkpoint(token=halt)), run_started(tasks=todo(1)))
+    assert "Work from top to bottom" in text
+    assert "says “HALT”, stop" in text
+    assert "Never tick or remove such a line" in text
+    assert "Never tick" not in prompt(LISTED, run_started(tasks=todo(1)))
+
+
+@pytest.mark.parametrize(("restored", "words"), [(True, "They were put back"), (False, "put them back.")])
+def test_a_change_of_protected_files_is_answered(restored: bool, words: str) -> None:
+    changed = a_round(1, tampered=("tests/a.py", "tests/b.py"), restored=restored)
+    text = prompt(PROMISED, run_started(), changed)
+    assert "Protected files were changed" in headings(text)
+    assert f"<<{FENCE}\ntests/a.py\ntests/b.py\n{FENCE}>>" in text
+    assert words in text
+
+
+# -- the round before ------------------------------------------------------------------------------------------------
+
+
+def test_the_end_of_the_reply_before_is_handed_on_unless_the_conversation_goes_on() -> None:
+    """A-035, X-21."""
+    long = "I began.\n" + "word " * 2_000 + "\nHalf of it is done."
+    text = prompt(PROMISED, run_started(), a_round(1, said="I began."), reply=long)
+    assert "What the round before said" in headings(text)
+    assert f"Half of it is done.\n{FENCE}>>" in text
+    assert "I began." not in text
+    assert len(text) < BUDGETS["REPLY"] + 1_500
+    assert "Half of it" not in prompt(PROMISED, run_started(), a_round(1), reply=long, resumed=True)
+    assert "What the round" not in prompt(PROMISED, run_started(), a_round(1), reply=" \n")
+
+
+def test_a_conversation_that_was_to_go_on_is_handed_over_with_its_own_last_words() -> None:
+    """W-130."""
+    loop = a_loop(sessions=Sessions.RESUME)
+    text = prompt(loop, run_started(), a_round(1, said="the beginning"), reply="all of it, to the end")
+    assert "Where the conversation before this one ended" in headings(text)
+    assert "to the end" in text
+    assert "the beginning" not in text
+
+
+def test_the_longer_it_stalls_the_more_is_said() -> None:
+    def stalled(count: int, **more: Any) -> str:
+        return prompt(PROMISED, run_started(), [fact for n in range(count) for fact in idle_round(n + 1)], **more)
+
+    assert "The last round changed nothing new. Do something different" in stalled(1)
+    assert "A fresh conversation has begun" in stalled(2)
+    assert "Question your assumptions" in stalled(2)
+    assert "fresh conversation has begun" not in stalled(2, resumed=True)
+    assert "If something stands in the way that you cannot remove, end your reply with a section" in stalled(3)
+    assert "If something stands in the way" in stalled(9)
+
+
+def test_the_same_failure_again_is_said_even_if_the_tree_changes() -> None:
+    failed = [fact for n in (1, 2, 3) for fact in (*a_round(n), checked(n, passed=False))]
+    assert "The same failure again" in headings(prompt(CHECKED, run_started(), failed))
+    assert "the same failure 3 times in a row" in prompt(CHECKED, run_started(), failed)
+    assert "same failure" not in prompt(CHECKED, run_started(), failed[:3])

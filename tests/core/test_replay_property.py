@@ -6,8 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bydawn.core import completion
-from bydawn.core.decide import RULES, Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
-from bydawn.core.facts import FINISHED, AnyFact, LoopStopped, Now, PauseRequested, RunStarted, StopRequested
+from bydawn.core.decide import RULES, Action, Pause, RunChecks, Settle, SettleTask, StartRound, Stop, Wait, next_action
+from bydawn.core.facts import (
+    FINISHED,
+    AnyFact,
+    LoopStopped,
+    Now,
+    PauseRequested,
+    RunStarted,
+    StopRequested,
+    TaskSettled,
+)
 from bydawn.core.loop import Loop
 from bydawn.core.prompt import compose
 from bydawn.core.state import LoopState, after, replay
@@ -51,6 +60,12 @@ def test_no_action_contradicts_what_it_was_decided_from(loop: Loop, facts: list[
         case RunChecks():
             assert loop.checks
             assert not state.checks_passed
+        case SettleTask() as settled:
+            assert state.tasks
+            assert settled.task in state.tasks.open_ids
+            fact = TaskSettled(task=settled.task, text=settled.text, status=settled.status, by=settled.rule)
+            again = next_action(loop, replay(numbered([*facts, fact])), now)
+            assert not isinstance(again, SettleTask), "or the loop would turn on the spot"
         case Wait(seconds=seconds):
             assert seconds > 0  # or the loop would turn on the spot
             assert missing

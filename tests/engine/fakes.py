@@ -1,8 +1,9 @@
 """The world in memory: clocks, a ledger, a work tree, the files of the rounds, a channel, a witness."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatch
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, Changes, Fact, LoopCreated, Now, Record
@@ -97,8 +98,10 @@ class MemoryLedger:
 class FakeWorkspace:
     """A work tree as a table of files."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, documents: Sequence[str] = ()) -> None:
         self.files: Files = files
+        self.documents = documents  # no part of what progress is measured by
+        self._trees: dict[str, Files] = {}
         self.kept: dict[str, str] = {}
         self.gone = False
         self._last: Files = {}
@@ -111,17 +114,41 @@ class FakeWorkspace:
             raise UserError("the folder /w is gone", cause="somebody deleted it")
         before, self._last = self._last, dict(self.files)
         changed = [path for path in {**before, **self.files} if before.get(path) != self.files.get(path)]
-        return Snapshot(tree=self.tree, changes=Changes(modified=len(changed), paths=tuple(sorted(changed))))
+        self._trees[self.tree] = dict(self.files)
+        work = {path: text for path, text in self.files.items() if not path.startswith(tuple(self.documents))}
+        return Snapshot(
+            tree=self.tree,
+            work=_name(work) if self.documents else "",
+            changes=Changes(modified=len(changed), paths=tuple(sorted(changed))),
+        )
 
     @property
     def tree(self) -> str:
-        return hashlib.sha1(repr(sorted(self.files.items())).encode(), usedforsecurity=False).hexdigest()
+        return _name(self.files)
 
     def keep(self, name: str, tree: str) -> None:
         self.kept[name] = tree
 
     def read_text(self, path: str) -> str | None:
         return self.files.get(path)
+
+    def read_folder(self, path: str) -> dict[str, str] | None:
+        found = {
+            name.removeprefix(f"{path}/"): text for name, text in self.files.items() if name.startswith(f"{path}/")
+        }
+        return {name: text for name, text in found.items() if text is not None} or None
+
+    def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
+        old, new = self._trees[before], self._trees[after]
+        changed = [path for path in {**old, **new} if old.get(path) != new.get(path)]
+        return tuple(sorted(path for path in changed if any(fnmatch(path, glob) for glob in globs)))
+
+    def restore(self, tree: str, paths: Sequence[str]) -> None:
+        self.edit({path: self._trees[tree].get(path) for path in paths})
+
+
+def _name(files: Files) -> str:
+    return hashlib.sha1(repr(sorted(files.items())).encode(), usedforsecurity=False).hexdigest()
 
 
 class MemoryFiles:

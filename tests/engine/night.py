@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from bydawn.core.facts import Fact, LoopStopped, RunStarted, Verdict
+from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped, RunStarted, Verdict
+from bydawn.core.hooks import output_of
 from bydawn.core.loop import Check, CommandCheck, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.ports import Abilities, Command, Ended, Event, Job, Ladder, Message, Turn
@@ -143,17 +144,67 @@ class FakeChecks:
     def __init__(self, night: "Night", rule: Callable[[Files], bool]) -> None:
         self._night = night
         self.rule = rule
-        self.runs = 0
+        self.log: list[tuple[int, bool]] = []
+        self.fingerprint: Callable[[Files], str] = lambda files: repr(files)  # unless told otherwise, each is its own
         self.meanwhile: Callable[[], None] = lambda: None
 
-    def run(self, checks: Sequence[Check], round_: int, urgent: Callable[[], bool]) -> tuple[Verdict, ...]:  # noqa: ARG002
-        self.runs += 1
+    def run(
+        self,
+        checks: Sequence[Check],
+        round_: int,
+        tree: str,  # noqa: ARG002
+        urgent: Callable[[], bool],
+        again: bool = False,
+    ) -> tuple[Verdict, ...]:
+        self.log.append((round_, again))
         self._night.clock.pass_by(5.0)
         passed = self.rule(self._night.workspace.files)
         self.meanwhile()
         urgent()
-        detail, excerpt = ("exit 0", "") if passed else ("exit 2", f"FAIL number {self.runs}")
-        return tuple(Verdict(check=check.name, passed=passed, detail=detail, excerpt=excerpt) for check in checks)
+        detail, excerpt = ("exit 0", "") if passed else ("exit 2", f"FAIL number {round_}")
+        mark = "" if passed else self.fingerprint(self._night.workspace.files)
+        return tuple(
+            Verdict(check=check.name, passed=passed, detail=detail, excerpt=excerpt, fingerprint=mark)
+            for check in checks
+        )
+
+    @property
+    def runs(self) -> int:
+        """After rounds; neither the baseline nor running a red one again counts."""
+        return len([round_ for round_, again in self.log if round_ and not again])
+
+
+class FakeHooks:
+    """Each hook ends as it is told to and prints what it is told to; `meanwhile` happens while one runs."""
+
+    def __init__(self, night: "Night") -> None:
+        self._night = night
+        self.runs: list[tuple[str, int, dict[str, str]]] = []
+        self.exits: dict[str, Exit] = {}
+        self.prints: dict[str, str] = {}
+        self.writes: dict[str, Files] = {}
+        self.meanwhile: Callable[[str], None] = lambda _: None
+        self.seconds = 2.0
+
+    def run(self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool]) -> Exit:
+        assert command == getattr(self._night.loop.hooks, name)
+        self.runs.append((name, round_, env))
+        self._night.files.write(round_, output_of(name), self.prints.get(name, ""))
+        self._night.workspace.edit(self.writes.get(name, {}))
+        self._night.clock.pass_by(self.seconds)
+        self.meanwhile(name)
+        if urgent():
+            return Exit(ending=Ending.ASKED, seconds=self.seconds)
+        return self.exits.get(name, Exit(code=0, seconds=self.seconds))
+
+    @property
+    def order(self) -> list[tuple[str, int]]:
+        """What ran, and in which round."""
+        return [(name, round_) for name, round_, _ in self.runs]
+
+    def told(self, name: str) -> dict[str, str]:
+        """What a hook was told when it last ran."""
+        return [env for each, _, env in self.runs if each == name][-1]
 
 
 class Night:
@@ -173,12 +224,14 @@ class Night:
         self.loop = Loop(**{**given, "agent": "demo", "others": tuple(others or ()), **settings})
         self.clock = FakeClock()
         self.ledger = MemoryLedger()
-        self.workspace = FakeWorkspace(dict(files or {"README.md": "hello"}))
+        documents = [path for path in (self.loop.tasks, self.loop.progress, self.loop.opinions) if path]
+        self.workspace = FakeWorkspace(dict(files or {"README.md": "hello"}), documents)
         self.agent = ScriptedAgent(plays)
         self.others = {name: ScriptedAgent(its, name) for name, its in (others or {}).items()}
         self.cool_downs = FakeCoolDowns()
         self.processes = FakeProcesses(self)
         self.checks = FakeChecks(self, check or (lambda _: True))
+        self.hooks = FakeHooks(self)
         self.files = MemoryFiles()
         self.channel = FakeChannel()
         self.witness = Witness()
@@ -196,6 +249,7 @@ class Night:
             cool_downs=self.cool_downs,
             workspace=self.workspace,
             checks=self.checks,
+            hooks=self.hooks,
             processes=self.processes,
             files=self.files,
             channel=self.channel,
@@ -210,6 +264,12 @@ class Night:
         run, allowed = f"run-{self.ledger.state.runs + 1}", 1 if once else None
         started = RunStarted(run=run, pid=1, boot="b", version="0", tree="", rounds_allowed=allowed)
         return Engine(self.loop, world, started).run()
+
+    def approve(self) -> None:
+        """A person has looked at the checkpoint that the loop stands at."""
+        assert self.state.tasks
+        mark = next(mark for mark in self.state.tasks.reached if mark.id not in self.state.approved)
+        self.ledger.append(CheckpointApproved(mark=mark.id, text=mark.text, by="ada"))
 
     def run_until_crash(self) -> None:
         """A run that ends without a word."""
@@ -236,6 +296,11 @@ class Night:
     def facts(self, *kinds: type[Fact]) -> list[Any]:
         """All facts, or those of some kinds."""
         return [record.fact for record in self.ledger.records if isinstance(record.fact, kinds or (Fact,))]
+
+    @property
+    def verdicts(self) -> list[bool]:
+        """Were the checks green after each round? The baseline is none."""
+        return [fact.passed for fact in self.facts(ChecksEnded) if fact.round]
 
     def prompt(self, round_: int) -> str:
         return self.files.texts[round_, "prompt.md"]

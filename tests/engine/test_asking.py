@@ -2,7 +2,7 @@
 
 import pytest
 
-from bydawn.core.facts import ChecksEnded, End, PauseRequested, RoundEnded, RoundStarted, StopRequested
+from bydawn.core.facts import End, PauseRequested, RoundEnded, RoundStarted, StopRequested
 from bydawn.core.loop import Promise
 from bydawn.core.outcome import Outcome
 from bydawn.core.requests import Pause, Request, Stop
@@ -45,7 +45,7 @@ def test_otherwise_the_round_finishes_and_so_do_its_checks(request_: Request) ->
     night = Night([Play(writes={"a": "1"}, meanwhile=lambda: night.ask(request_))], check=lambda _: False)
     assert night.run().end is ENDS[request_]
     assert [fact.outcome for fact in night.facts(RoundEnded)] == [Outcome.OK]
-    assert len(night.facts(ChecksEnded)) == 1
+    assert night.verdicts == [False]
 
 
 @LATER
@@ -70,7 +70,7 @@ def test_checks_that_were_cut_short_have_said_nothing_and_are_run_again(request_
     night = Night([Play(says=DONE, writes={"a": "1"})], check=lambda _: True, promise=Promise())
     night.checks.meanwhile = lambda: night.ask(request_) if night.checks.runs == 1 else None
     assert night.run().end is ENDS[request_]
-    assert night.facts(ChecksEnded) == []
+    assert night.verdicts == []
     assert night.run().end is End.COMPLETE
     assert (night.agent.turns, night.checks.runs) == (1, 2)
 
@@ -78,7 +78,7 @@ def test_checks_that_were_cut_short_have_said_nothing_and_are_run_again(request_
 @LATER
 def test_checks_that_are_running_finish_and_count(request_: Request) -> None:
     night = Night([Play(writes={"a": "1"})], check=lambda _: True)
-    night.checks.meanwhile = lambda: night.ask(request_)
+    night.checks.meanwhile = lambda: night.ask(request_) if night.checks.runs else None
     assert night.run().end is End.COMPLETE
 
 

@@ -4,7 +4,17 @@ from itertools import repeat
 
 import pytest
 
-from bydawn.core.facts import ChecksEnded, End, Fact, LoopStopped, Obstructed, RoundEnded, RoundStarted, RunStarted
+from bydawn.core.facts import (
+    ChecksEnded,
+    End,
+    Fact,
+    LoopStopped,
+    Obstructed,
+    RoundEnded,
+    RoundStarted,
+    RunStarted,
+    TamperingAccepted,
+)
 from bydawn.core.outcome import Ending, Exit, Outcome
 from engine.fakes import Files
 from engine.night import DONE, TODO, Night, Play, blip, busy, todo
@@ -54,15 +64,19 @@ def test_neither_is_a_crash_after_any_fact_of_that_round(problem: str, facts: in
 
 
 def test_who_resumes_has_looked_at_the_list_as_it_is() -> None:
-    plays = [Play(writes={TODO: todo("x one", "three")}), Play(writes={TODO: todo("x one", "x three")})]
+    plays = [Play(writes={TODO: todo("x one", "three")}), Play(writes={TODO: todo("x one", "x three"), "3.py": ""})]
     night = Night(plays, files={TODO: todo("one", "two", "three")}, tasks=TODO)
     assert night.run().end is End.BLOCKED
+    assert night.run().end is End.BLOCKED, "it is the very list that was not believed"
+    night.ledger.append(TamperingAccepted(paths=(TODO,), by="ada"))
     assert night.run().end is End.UNVERIFIED
 
 
 def test_a_list_that_comes_back_is_believed_again() -> None:
     night = Night(
-        [Play(writes={TODO: None}), Play(writes={TODO: todo("x one")})], files={TODO: todo("one")}, tasks=TODO
+        [Play(writes={TODO: None}), Play(writes={TODO: todo("x one"), "1.py": ""})],
+        files={TODO: todo("one")},
+        tasks=TODO,
     )
     assert night.run().reason == "TODO.md is gone"
     night.workspace.edit({TODO: todo("one")})
@@ -70,7 +84,7 @@ def test_a_list_that_comes_back_is_believed_again() -> None:
 
 
 def test_a_list_that_was_put_back_while_nobody_ran_the_loop_is_believed_again() -> None:
-    plays = [Play(writes={TODO: None}), Play(writes={TODO: todo("x one")})]
+    plays = [Play(writes={TODO: None}), Play(writes={TODO: todo("x one"), "1.py": ""})]
     night = Night(plays, files={TODO: todo("one")}, tasks=TODO)
     night.ledger.cut_after = 3  # its end is on record, with the problem, but not the stop that follows from it
     night.run_until_crash()
@@ -87,7 +101,7 @@ def test_a_list_that_is_ticked_and_unticked_for_ever_is_no_progress() -> None:
         tasks=TODO,
     )
     assert night.run().decided.rule == "no-progress"
-    assert night.agent.turns == 6  # one that closed something, five that did not
+    assert night.agent.turns == 5  # nothing but the list was ever changed
 
 
 # -- around the agent ----------------------------------------------------------------------------------------------

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from bydawn.core.decide import next_action
 from bydawn.core.facts import (
     FINISHED,
     ChecksEnded,
     Given,
+    HookEnded,
     LoopStopped,
     NoteAdded,
     Now,
@@ -22,10 +24,11 @@ from bydawn.core.facts import (
     RoundStarted,
     RunStarted,
     StopRequested,
+    TaskSettled,
     WaitStarted,
 )
-from bydawn.core.loop import Limits, Promise
-from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.loop import Hooks, Limits, OnHookFailure, Promise
+from bydawn.core.outcome import POLICY, Exit, Outcome
 from bydawn.core.requests import Pause, Stop, Tell
 from bydawn.core.state import LoopState, after, replay
 from engine.fakes import NOON, PowerCut
@@ -57,6 +60,7 @@ PLAYS = st.fixed_dictionaries(
         "event": st.sampled_from(EVENTS),
     }
 )
+HOOKS = Hooks(pre_round="a", post_round="b", on_complete="c", on_blocked="d", on_pause="e")
 LIMITS = st.builds(
     Limits,
     rounds=st.sampled_from([0, 1, 3]),
@@ -71,6 +75,7 @@ LOOPS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "checks": st.sampled_from([(), (MAKE_TEST,)]),
         "promise": st.sampled_from([None, Promise()]),
         "limits": LIMITS,
+        "hooks": st.sampled_from([Hooks(), HOOKS, replace(HOOKS, on_failure=OnHookFailure.BLOCK)]),
     }
 )
 # For each run: allowed one round only? the power goes after so many facts, with or without what was not synced
@@ -84,6 +89,15 @@ def nights(draw: st.DrawFn) -> Night:
     verdicts = iter(draw(st.lists(st.booleans(), max_size=6)))
     night = Night(files={TODO: LISTS[0]}, check=lambda _: next(verdicts, True), **draw(LOOPS))
     night.agent = ScriptedAgent(acted(night, draw(st.lists(PLAYS, max_size=8))))
+    hooks = iter(draw(st.lists(st.tuples(st.sampled_from([0, 0, 0, 3]), st.sampled_from(EVENTS)), max_size=12)))
+
+    def hooked(name: str) -> None:
+        code, event = next(hooks, (0, "nothing"))
+        night.hooks.exits[name] = Exit(code=code)
+        # What is edited after the last decision is not part of what was proven.
+        happen(night, "nothing" if event == "edit" and name.startswith("on_") else event)
+
+    night.hooks.meanwhile = hooked
     for once, cut_after, forgets in draw(RUNS):
         night.ledger.cut_after, night.ledger.forgets = cut_after, forgets
         night.channel.waiting.clear()
@@ -181,7 +195,7 @@ def test_breakers_trip_exactly_at_their_limits(night: Night) -> None:
     limits = night.loop.limits
     readings = {"rounds": 0, "rounds-this-run": 0, "no-progress": 0, "agent-failures": 0}
     table = {"rounds": limits.rounds, "no-progress": limits.no_progress, "agent-failures": limits.agent_failures}
-    stood_still = False
+    stood_still, newly, ever = False, False, set[str]()
     for fact in night.facts():
         match fact:
             case RunStarted():
@@ -194,9 +208,14 @@ def test_breakers_trip_exactly_at_their_limits(night: Night) -> None:
             case RoundEnded() if POLICY[fact.outcome].counts:
                 readings["rounds"] += 1
                 readings["rounds-this-run"] += 1
+                newly, ever = bool({*fact.closed} - ever), ever | {*fact.closed}
                 readings["no-progress"] = 0 if fact.progress else readings["no-progress"] + 1
                 failed = POLICY[fact.outcome].failure
                 readings["agent-failures"] = readings["agent-failures"] + 1 if failed else 0
+            case ChecksEnded() if fact.passed and fact.round and newly:
+                readings["no-progress"] = 0  # boxes that were ticked without any other change, and are proven now
+            case TaskSettled():
+                readings["no-progress"] = 0
             case LoopStopped():
                 stood_still = True
                 rule = fact.decided.rule
@@ -217,9 +236,13 @@ def test_nothing_begins_between_a_wish_and_the_next_run(night: Night) -> None:
 @NIGHTS
 @given(nights())
 def test_working_time_never_goes_back(night: Night) -> None:
-    readings = [getattr(fact, "decided", fact) for fact in night.facts()]
+    # A hook at the end runs after the decision, whose reading is an earlier one.
+    facts = [fact for fact in night.facts() if not (isinstance(fact, HookEnded) and fact.hook.startswith("on_"))]
+    readings = [getattr(fact, "decided", fact) for fact in facts]
     elapsed = [reading.elapsed for reading in readings if hasattr(reading, "elapsed")]
     assert elapsed == sorted(elapsed)
+    known = [replay(night.ledger.records[:count]).elapsed for count in range(len(night.ledger.records))]
+    assert known == sorted(known)
 
 
 @NIGHTS

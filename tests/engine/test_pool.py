@@ -36,7 +36,8 @@ def test_where_everybody_is_limited_the_loop_waits_for_the_first_to_be_free() ->
 
 
 def test_sessions_are_not_mixed_up() -> None:
-    night = Night(["on it", LIMITED, DONE], others={"codex": ["taken over", LIMITED]}, sessions=Sessions.RESUME)
+    plays = (Play(says=f"turn {turn}", writes={"a": str(turn)}) for turn in range(9))
+    night = Night([next(plays), LIMITED, DONE], others={"codex": [next(plays), LIMITED]}, sessions=Sessions.RESUME)
     night.run()
     assert night.agents["codex"].sessions == [None, "codex's"]
     assert night.agent.sessions == [None, "demo's", None]

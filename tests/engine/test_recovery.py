@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bydawn.core.facts import ChecksEnded, End, RoundEnded, RoundStarted
+from bydawn.core.facts import End, RoundEnded, RoundStarted
 from bydawn.core.loop import Promise
 from bydawn.core.outcome import Outcome
 from bydawn.core.requests import Tell
@@ -115,7 +115,7 @@ def test_checks_that_were_due_when_the_power_went_are_run_first() -> None:
     night.checks.meanwhile = lambda: night.crash() if night.checks.runs == 1 else None
     night.run_until_crash()
     assert night.run().end is End.COMPLETE
-    assert (night.agent.turns, len(night.facts(ChecksEnded))) == (1, 1)
+    assert (night.agent.turns, night.verdicts) == (1, [True])
 
 
 def test_a_note_in_a_round_that_was_cut_short_is_told_again() -> None:

@@ -18,10 +18,10 @@ Mutation = Callable[[list[bytes], int], list[bytes]]
 
 @pytest.fixture
 def loop(home: Home) -> Home:
-    """One of three tasks is done; the loop stands still. Its ledger has six lines."""
+    """One of three tasks is done; the loop stands still. Its ledger has seven lines."""
     home.tasks(3)
     assert home.run(the_agent(home), *GOAL, "--once").code == 4
-    assert len(home.facts()) == 6
+    assert len(home.facts()) == 7
     return home
 
 
@@ -39,10 +39,10 @@ def test_a_last_line_that_was_cut_at_any_byte_is_set_aside_and_all_others_are_be
         warnings: list[str] = []
         ledger = LoopLedger(loop.folder(), warnings.append, str)
         ledger.close()
-        assert ledger.state.seq == 5
+        assert ledger.state.seq == 6
         assert path.read_bytes() == b"".join(whole[:-1])
-        assert (loop.folder() / "ledger.6.torn").read_bytes() == whole[-1][:-cut]
-        assert "ledger.6.torn" in warnings[-1]
+        assert (loop.folder() / "ledger.7.torn").read_bytes() == whole[-1][:-cut]
+        assert "ledger.7.torn" in warnings[-1]
 
 
 @pytest.mark.parametrize("cut", [1, 100, 250])
@@ -52,8 +52,8 @@ def test_the_command_says_that_a_record_was_torn_and_goes_on(loop: Home, cut: in
     ended = loop.bydawn("resume", "--plain")
     assert ended.code == 0
     assert "half a record" in ended.out
-    assert "ledger.6.torn" in ended.out
-    assert loop.facts("ledger.repaired")[0]["data"]["kept_in"] == "ledger.6.torn"
+    assert "ledger.7.torn" in ended.out
+    assert loop.facts("ledger.repaired")[0]["data"]["kept_in"] == "ledger.7.torn"
     assert b"".join(lines_of(loop)).startswith(data[: data[:-cut].rfind(b"\n") + 1])
 
 
@@ -105,7 +105,7 @@ def test_a_damaged_ledger_is_refused_mended_on_demand_and_then_goes_on(loop: Hom
     goes_on(loop)
 
 
-@pytest.mark.parametrize("line", range(1, 7))
+@pytest.mark.parametrize("line", range(1, 8))
 def test_a_ledger_can_be_mended_whichever_line_is_damaged(loop: Home, line: int) -> None:
     put(loop, garbage(lines_of(loop), line - 1))
     refused(loop, "resume", "--plain", line=line)

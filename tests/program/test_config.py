@@ -119,6 +119,8 @@ class Places:
         for row in rows:
             lines += ["", f"{row.key} = {in_toml(row, typed(row, number))}  # {row.what}"]
             self.where[place][row.key] = f"{path if place == USER else path.name}:{len(lines)}"
+            if row.key == "template":  # a project's is read at once: trust is about what stands in it
+                (self.home.repo / typed(row, number)).write_text("{{PROMPT}}\n")
         path.write_text("\n".join(lines) + "\n")
 
 

@@ -283,6 +283,9 @@ SAMPLES = {
     "loop": "repo",
     "text": "a note",
     "name": "demo",
+    "task": "1",
+    "words": "a task",
+    "tasks": "1",
 }  # for arguments that must be given
 
 
@@ -323,7 +326,7 @@ def ways(words: tuple[str, ...], command: click.Command) -> Iterator[Case]:
 
 EVERY = {" ".join(words): [*ways(words, command)] for words, command in commands()}
 TALK: list[Step] = [{"say": NASTY}, {"stderr": NASTY}, {"write": {"path": f"{NASTY}.new", "text": NASTY}}]
-SAYS: Step = {"result": {"text": f"{NASTY}\n<promise>TASK_COMPLETE</promise>"}}
+SAYS: Step = {"result": {"text": f"{NASTY}\n\nAll of it is there.\n\n<promise>TASK_COMPLETE</promise>"}}
 
 
 def a_loop_in(home: Home) -> Said:
@@ -694,7 +697,8 @@ def test_no_source_starts_a_shell_or_reads_objects(source: Path) -> None:
     assert [call.lineno for call in calls for word in call.keywords if word.arg == "shell"] == []
     assert _imports(tree) & UNSAFE_READERS == set()
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    allowed = {"checks.py": {"/bin/sh"}, "opencode.py": {"bash"}}  # the second is what opencode calls a tool of its own
+    # "sh" is a name for $0, and "bash" what opencode calls a tool of its own.
+    allowed = {"checks.py": {"/bin/sh", "sh"}, "hooks.py": {"/bin/sh"}, "opencode.py": {"bash"}}
     assert texts & {"/bin/sh", "sh", "bash", "/bin/bash", "/usr/bin/env"} <= allowed.get(source.name, set())
 
 
@@ -705,11 +709,18 @@ def test_the_lint_finds_what_it_looks_for() -> None:
     assert len(SOURCES) > 50
 
 
-def test_a_check_gets_its_data_from_the_environment_and_not_by_being_put_together() -> None:
-    """T13: the one place with a shell gives it a person's own words and nothing else."""
-    tree = ast.parse((ROOT / "src/bydawn/checks.py").read_text())
+SHELL_CALLS = {
+    "checks.py": ["('/bin/sh', '-c', command)", "('/bin/sh', '-c', _ELSEWHERE, 'sh', str(folder), command)"],
+    "hooks.py": ["('/bin/sh', '-c', self._reveal(command))"],
+}
+
+
+@pytest.mark.parametrize("name", SHELL_CALLS)
+def test_a_shell_gets_a_persons_words_and_data_only_as_arguments(name: str) -> None:
+    """T13: the two places with a shell put nothing together."""
+    tree = ast.parse((ROOT / "src/bydawn" / name).read_text())
     shells = [node for node in ast.walk(tree) if isinstance(node, ast.Tuple) and "/bin/sh" in ast.unparse(node)]
-    assert [ast.unparse(node) for node in shells] == ["('/bin/sh', '-c', self._reveal(check.command))"]
+    assert sorted(ast.unparse(node) for node in shells) == sorted(SHELL_CALLS[name])
 
 
 @pytest.mark.parametrize("name", ["$(: > song)", "`: > song`", "; : > song", "' ; : > song ; '", "\n: > song\n"])

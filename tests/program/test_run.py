@@ -40,7 +40,8 @@ def test_required_paths_and_texts_are_checks_like_any_other(home: Home) -> None:
     agent = home.rounds([OK], steps)
     assert home.run(agent, "--require-path", "docs/a.md", "--require-text", "docs/a.md::Quick").code == 0
     verdicts = [fact["data"]["verdicts"] for fact in home.facts("checks.ended")]
-    assert [[verdict["passed"] for verdict in each] for each in verdicts] == [[False, False], [True, True]]
+    before, first, second = [[verdict["passed"] for verdict in each] for each in verdicts]
+    assert (before, first, second) == ([False, False], [False, False], [True, True])
 
 
 def test_a_check_that_hangs_is_ended_and_counts_as_failed(home: Home) -> None:

@@ -354,7 +354,7 @@ def test_a_check_that_was_killed_leaves_nothing_behind_either(careless: Home) ->
     wait, _ = careless.gate()
     check = f"env; {shlex.join(wait['run'])}"
     night = careless.start_run(careless.rounds([OK]), "-k", check)
-    output = wait_for(lambda: [*careless.states.glob("loops/*/repo/rounds/0001/check-1.txt")])[0]
+    output = wait_for(lambda: [*careless.states.glob("loops/*/repo/rounds/0000/check-1.txt")])[0]
     wait_for(lambda: TOKEN.encode() in output.read_bytes())
     kill(night, *(pid for pid in careless.alive() if pid not in (night.pid, worker_of(night))))
     wait_for(lambda: careless.status()["state"] == "crashed")

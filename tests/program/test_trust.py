@@ -590,7 +590,7 @@ def rewriting(home: Home) -> str:
 def test_an_agent_that_rewrites_the_settings_does_not_change_its_own_loop(home: Home) -> None:
     project(home, agent=rewriting(home), check=[CHECK, "test -e third"])
     trusted(home)
-    assert run(home).code == 0
+    assert run(home, "--on-tamper", "report").code == 0
     assert len(home.rounds_ended()) == 3
     assert ran(home)
     assert not (home.repo / "evil").exists()
@@ -599,7 +599,7 @@ def test_an_agent_that_rewrites_the_settings_does_not_change_its_own_loop(home: 
 def test_neither_does_it_change_what_is_resumed_and_the_next_start_asks(home: Home) -> None:
     project(home, agent=rewriting(home), check=[CHECK, "test -e third"])
     trusted(home)
-    assert run(home, "--once").code == 4
+    assert run(home, "--once", "--on-tamper", "report").code == 4
     assert "evil" in (home.repo / "bydawn.toml").read_text()
     ran(home)
     assert home.bydawn("resume", "--plain").code == 0

@@ -43,4 +43,4 @@ def work(tether: Tether) -> int:
     return EXIT_CODES[perform(planned, tether, followers=(clock,), clock=clock).end]
 
 
-sys.exit(guard(work))
+sys.exit(guard(work)[0])

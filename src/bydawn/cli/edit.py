@@ -40,6 +40,13 @@ def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
         return
     if user:
         raise click.UsageError("--user goes with config only")
+    edit_document(what, folder)
+
+
+def edit_document(what: str, folder: Path) -> None:
+    """Open the file that a word means in a folder; if no setting names it yet, say how one could."""
+    from bydawn.operations import edit as operation
+
     path, key = operation.document(what, folder)
     operation.open_editor(path)
     if key and path.exists():

@@ -66,6 +66,13 @@ def _show_loop(standing: Standing) -> None:
     for verdict in state.verdicts:
         if not verdict.passed:
             render.field("Check", f"{verdict.check} → {verdict.told}")
+    if state.baseline:
+        render.field("Before", f"red before the first round: {', '.join(state.baseline)}")
+    if state.doubted:
+        render.field("Doubted", f"ticked without any other change: {', '.join(state.doubted)}")
+    for tally in state.tallies:
+        if tally.task in state.settled.aside:
+            render.field("Aside", tally.text or tally.task)
     for note in state.notes:
         render.field("Note", f"“{shorten(plain(note.text), 200)}” waits for the next prompt")
     if state.last and state.last.said:
@@ -111,6 +118,12 @@ def _show_round(standing: Standing, each: look.Round) -> None:
             render.field("", path)
         if row["usage"]:
             render.field("Used", render.used(row["usage"]))
+        if row["tampered"]:
+            render.field(
+                "Changed", f"protected: {', '.join(row['tampered'])}{' (put back)' if row['restored'] else ''}"
+            )
+        if row["blocked"]:
+            render.field("Blocked", row["blocked"])
         for text in row["denied"]:
             render.field("Denied", text)
         render.field("Said", row["said"] or "nothing")

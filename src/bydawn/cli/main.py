@@ -21,8 +21,22 @@ def main() -> int:
         # Forked here, while next to nothing is loaded: the guardian stays small for the whole night.
         from bydawn.guardian import guard
 
-        return guard(lambda tether: _run(arguments, tether))
+        code, following = guard(lambda tether: _run(arguments, tether))
+        return _asked(code, following) if following and sys.stdin.isatty() else code
     return _run(arguments, None)
+
+
+def _asked(code: int, following: list[str]) -> int:
+    """The loop stands at a checkpoint and somebody is there: go on at once if they say so."""
+    sys.stderr.write("\n  You have looked, and it may go on? [y/N]: ")
+    sys.stderr.flush()
+    try:
+        answer = sys.stdin.readline().strip().lower()
+    except KeyboardInterrupt:
+        return code
+    if answer in ("y", "yes"):
+        os.execv(sys.argv[0], [sys.argv[0], *following])  # noqa: S606 - ourselves
+    return code
 
 
 def _open_what_is_closed() -> None:

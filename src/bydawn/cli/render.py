@@ -144,6 +144,10 @@ def next_commands(standing: "Standing") -> list[tuple[str, str]]:
             (f"{bydawn} resume {name}", "then go on"),
             look,
         ],
+        "checkpoint": [
+            (f"{bydawn} show {name}", "what was done up to here"),
+            (f"{bydawn} resume {name} --approve", "you have looked: go on"),
+        ],
         "failed": [look, (f"{bydawn} resume {name}", "when the agent works again")],
         "limit": [(f"{bydawn} resume {name} {_raise(standing)}".strip(), _what_limit(standing)), look],
         "paused": [(f"{bydawn} resume {name}", "go on")],
@@ -153,6 +157,18 @@ def next_commands(standing: "Standing") -> list[tuple[str, str]]:
         "complete": [(f"{bydawn} show {name}", "the rounds"), look],
         "unverified": [(f"{bydawn} show {name}", "the rounds"), look],
     }
+    if standing.state.stopped and standing.state.stopped.decided.rule == "tampered":
+        table["blocked"] = [
+            (f"{bydawn} show {name} --round {last}", "what it did"),
+            (f"{bydawn} resume {name}", "when you have put them back"),
+            (f"{bydawn} resume {name} --accept", "or keep them as they are now"),
+        ]
+    if standing.state.stopped and standing.state.stopped.decided.rule == "task-file":
+        table["blocked"] = [
+            (f"{bydawn} tasks edit {name}", "mend the list"),
+            (f"{bydawn} resume {name}", "then go on"),
+            (f"{bydawn} resume {name} --accept", "or take it as it is now"),
+        ]
     return [row for row in table.get(word, []) if row]
 
 

@@ -63,9 +63,8 @@ class RoundRows:
             case ChecksEnded():
                 self._checks = fact
                 if self._ended is None:
-                    yield self._layout.row(
-                        "check", "all tasks are done", duration(fact.seconds), "", _check(fact), "", ""
-                    )
+                    about = "all tasks are done" if fact.round else "before anything is changed"
+                    yield self._layout.row("check", about, duration(fact.seconds), "", _check(fact), "", "")
                     self._checks = None
                 yield from self.flush(loop, state)
             case _:
@@ -101,13 +100,15 @@ def _check(checks: ChecksEnded | None) -> str:
     if checks is None:
         return "—"
     failed = sum(not verdict.passed for verdict in checks.verdicts)
+    if failed and all(verdict.flaky for verdict in checks.verdicts if not verdict.passed):
+        return "FLAKY"
     return "pass" if not failed else "FAIL" if len(checks.verdicts) == 1 else f"FAIL {failed}"
 
 
 def _verdict(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> str:
     if ended.outcome is not Outcome.OK:
         return ended.outcome.value.replace("_", " ")
-    if not ended.progress:
+    if not ended.progress and state.rounds_without_progress:
         limit = limits_of(loop, state).no_progress
         return f"no change {state.rounds_without_progress}/{limit}" if limit else "no change"
     if checks and not checks.passed:
@@ -132,5 +133,12 @@ def _notes(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Loo
         yield f"the agent's “done” was not accepted: {missing[0]}"
     if ended.promise is Given.MENTIONED:
         yield "the agent mentioned the promise without giving it: not accepted"
+    if ended.doubted:
+        yield f"ticked without any other change, so doubted: {', '.join(ended.doubted)}"
+    if ended.tampered:
+        put_back = ", and put back" if ended.restored else ""
+        yield f"changed protected files{put_back}: {', '.join(map(plain, ended.tampered))}"
+    if ended.blocked:
+        yield f"says that only a person can help: {plain(ended.blocked)}"
     for left in ended.leftovers:
         yield f"left behind and ended: {plain(left)}"

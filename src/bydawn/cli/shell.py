@@ -35,6 +35,7 @@ TABLE: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         "Steer",
         (
             ("tell", "steer", "leave a note for the next prompt"),
+            ("tasks", "tasks", "see, add, skip or reopen tasks"),
             ("pause", "steer", "stand still after this round"),
             ("stop", "steer", "end a loop"),
         ),

@@ -102,12 +102,26 @@ def run(
 @click.option("--budget", type=budget, metavar="+AMOUNT|AMOUNT", help="Raise the budget (+3usd, 5Mtok).")
 @click.option("--max-no-change", type=more(count), metavar="+N|N", help="Raise the no-progress limit.")
 @click.option("--max-failures", type=more(count), metavar="+N|N", help="Raise the limit of failures in a row.")
+@click.option("--max-check-failures", type=more(count), metavar="+N|N", help="Raise the limit of red rounds in a row.")
+@click.option("--max-same-failure", type=more(count), metavar="+N|N", help="Raise the limit of the very same failure.")
+@click.option("--max-task-failures", type=more(count), metavar="+N|N", help="Raise what one task may fail.")
+@click.option("--approve", is_flag=True, help="You have looked: go on past the checkpoint it stands at.")
+@click.option("--accept", is_flag=True, help="Changed protected files, or the task list, may stay so.")
 @click.option("--once", is_flag=True, help="One round only, then stand still.")
 @plain
 @state_dir
 @click.pass_obj
 def resume(
-    tether: Tether, /, loop: str | None, cd: Path, state_dir: Path | None, once: bool, plain: bool, **limits: Any
+    tether: Tether,
+    /,
+    loop: str | None,
+    cd: Path,
+    state_dir: Path | None,
+    approve: bool,
+    accept: bool,
+    once: bool,
+    plain: bool,
+    **limits: Any,
 ) -> int:
     """Go on with a loop that stands still, with the settings it was started with.
 
@@ -122,7 +136,8 @@ def resume(
 
     gathered = settings.gather(None)
     gathered.refuse_problems()
-    planned = plan_resume(Registry(state_dir).find(loop, cd.resolve()), settings.secrets_of(gathered))
+    standing = Registry(state_dir).find(loop, cd.resolve())
+    planned = plan_resume(standing, settings.secrets_of(gathered), approve=approve, accept=accept)
     plain = plain or gathered.switch("plain")
     _warn_if_unbounded(planned)
     return _work(tether, planned, once=once, plain=plain, raising=lambda current: _raised(current, limits))
@@ -158,7 +173,7 @@ def _work(
 ) -> int:
     """Run the loop to its end, here in the worker, in front of a person."""
     from bydawn.cli.terminal import Terminal
-    from bydawn.core.facts import EXIT_CODES
+    from bydawn.core.facts import EXIT_CODES, End
     from bydawn.operations.start import perform
 
     terminal = Terminal(planned, plain=plain, is_demo=is_demo)
@@ -166,6 +181,9 @@ def _work(
         for warning in planned.warnings:
             terminal.warn(warning)
         stopped = perform(planned, tether, followers=(terminal,), once=once, raised=raising, say=terminal.warn)
+        if stopped.end is End.CHECKPOINT and planned.loop.checkpoint and planned.loop.checkpoint.mode == "pause":
+            words = ["resume", planned.loop.id, "--approve", "-C", planned.loop.workspace]
+            tether.leave([*words, "--state-dir", str(planned.root), *(["--plain"] if plain else [])])
         return EXIT_CODES[stopped.end]
     finally:
         terminal.close()
@@ -226,4 +244,7 @@ def _raised(current: "Limits", wanted: dict[str, Any]) -> "Limits":
         **(wanted["budget"](current) if wanted["budget"] else {}),
         no_progress=int(over(current.no_progress, wanted["max_no_change"]) or 0),
         agent_failures=int(over(current.agent_failures, wanted["max_failures"]) or 0),
+        check_failures=int(over(current.check_failures, wanted["max_check_failures"]) or 0),
+        same_failure=int(over(current.same_failure, wanted["max_same_failure"]) or 0),
+        task_failures=int(over(current.task_failures, wanted["max_task_failures"]) or 0),
     )

@@ -12,6 +12,8 @@ from bydawn.core.breakers import limits_of
 from bydawn.core.facts import (
     AgentLimited,
     AnyFact,
+    CheckpointApproved,
+    HookEnded,
     LedgerRepaired,
     LimitsRaised,
     LoopStopped,
@@ -22,9 +24,13 @@ from bydawn.core.facts import (
     RoundStarted,
     RunStarted,
     StopRequested,
+    TamperingAccepted,
     TaskReading,
+    TaskSettled,
+    TaskStatus,
     WaitStarted,
 )
+from bydawn.core.hooks import complaint
 from bydawn.core.loop import CommandCheck, Loop
 from bydawn.core.ports import Activity, Denied, Event, LimitNotice, Message, Retry
 from bydawn.core.progress import duration, time_left
@@ -69,6 +75,14 @@ class Terminal:
                 self._flush(loop, state)
                 until = f" until {fact.until.astimezone():%H:%M}" if fact.until else f" {duration(fact.seconds)}"
                 self._screen.line(f"         … waiting{until}: {plain(fact.reason)} (costs no round)")
+            case TaskSettled() if fact.status is not TaskStatus.DONE:
+                word = {TaskStatus.OPEN: "open again"}.get(fact.status, fact.status.value)
+                why = f": {plain(fact.reason)}" if fact.reason else ""
+                self._screen.line(f"         ▷ {word}: “{plain(fact.text)}”{why}")
+            case CheckpointApproved():
+                self._screen.line(f"         ✓ approved by {plain(fact.by)}: {plain(fact.text)}")
+            case TamperingAccepted():
+                self._screen.line(f"         ✓ accepted by {plain(fact.by)}: {', '.join(map(plain, fact.paths))}")
             case AgentLimited():
                 until = f"{fact.until.astimezone():%H:%M}"
                 self._screen.line(
@@ -81,6 +95,10 @@ class Terminal:
             case PauseRequested() | StopRequested():
                 for line in self._leaving(fact, state):
                     self._screen.line(line)
+            case HookEnded() if not fact.passed:
+                self._screen.line(f"  ! {plain(complaint(fact))}")
+            case Obstructed(kind="hook"):
+                pass  # that it failed has been said; the reason of the stop says more
             case Obstructed():
                 self._screen.line(f"  ! {plain(fact.detail)}")
             case LedgerRepaired():

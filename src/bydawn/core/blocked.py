@@ -27,6 +27,8 @@ _NOTHING = re.compile(rf"\W*(?:(?:{_NO})(?:[^\w\s/]+(?:\s.*)?|(?:{_DASH}|\s+\().
 
 def blocked_words(reply: str) -> str | None:
     """The words of the reply's BLOCKED section; None if there is none, or if it says that nothing is."""
+    if "blocked" not in reply.lower():
+        return None  # nearly always, and then nobody need load a parser
     blocks = markdown.of_reply(reply).blocks
     for index, block in enumerate(blocks):
         if (lines := _opened(block)) is None:

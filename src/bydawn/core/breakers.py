@@ -30,6 +30,8 @@ def tripped(loop: Loop, state: LoopState, now: Now) -> Tripped | None:
     table: list[tuple[str, End, float, float]] = [
         ("agent-failures", End.FAILED, state.failures_in_a_row, limits.agent_failures),
         ("no-progress", End.BLOCKED, state.rounds_without_progress, limits.no_progress),
+        ("same-failure", End.BLOCKED, state.same_failure, _patience(state, limits)),
+        ("check-failures", End.BLOCKED, state.check_failures_in_a_row, limits.check_failures),
         ("rounds", End.LIMIT, state.rounds, limits.rounds),
         ("rounds-this-run", End.LIMIT, state.rounds_this_run, state.rounds_allowed or 0),
         ("time", End.LIMIT, now.elapsed, limits.seconds or 0),
@@ -41,6 +43,13 @@ def tripped(loop: Loop, state: LoopState, now: Now) -> Tripped | None:
         (Tripped(name, end, reading, limit) for name, end, reading, limit in table if 0 < limit <= reading),
         None,
     )
+
+
+def _patience(state: LoopState, limits: Limits) -> int:
+    """What was red before anybody worked may stay as it is for longer: it may be the last thing to turn green."""
+    if not state.excused or not limits.same_failure:
+        return limits.same_failure
+    return max(limits.same_failure, limits.check_failures) if limits.check_failures else 0
 
 
 def overspent(loop: Loop, state: LoopState, now: Usage | None) -> bool:

@@ -22,8 +22,11 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     reached: bool  # nothing is open above it
 
 
-def marks(text: str, token: str) -> tuple[Mark, ...]:
-    """All marks of a task file, in its order. An open box is one above the mark, unless it is a mark itself."""
+def marks(text: str, token: str, skipped: Collection[str] = ()) -> tuple[Mark, ...]:
+    """All marks of a task file, in its order.
+
+    An open box is one above the mark, unless it is a mark itself or nobody wants it any more.
+    """
     if not (pattern := _pattern(token)):
         return ()
     found: dict[int, str] = {}
@@ -32,7 +35,8 @@ def marks(text: str, token: str) -> tuple[Mark, ...]:
         for line, words in _lines(block, pattern):
             found.setdefault(line, words)
             own.add(block.line)
-    left = (task.line for task in tasks.read(text).items if not task.done and task.line not in own)
+    boxes = [task for task in tasks.read(text).items if task.line not in own and task.id not in skipped]
+    left = (task.line for task in boxes if not task.done)
     first_open = min(left, default=None)
     seen: Counter[str] = Counter()
     result = []

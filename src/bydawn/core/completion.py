@@ -10,7 +10,10 @@ def missing(loop: Loop, state: LoopState) -> list[str]:
     met = {
         "promise": state.promise_given,  # judged once, when the round ended
         "checks": state.checks_passed and _worked(loop, state),
-        "tasks": state.tasks is not None and state.tasks.open == 0 and not state.tasks.problem,
+        "tasks": state.tasks is not None
+        and state.tasks.open == 0
+        and not state.tasks.problem
+        and (not state.doubted or bool(loop.checks)),  # where checks are green, they say what the boxes are worth
     }
     return [condition for condition in loop.requires if not met[condition]]
 
@@ -37,11 +40,21 @@ def describe(condition: str, loop: Loop, state: LoopState) -> str:
             return f"{loop.tasks} has not been read yet"
         if state.tasks.problem:
             return f"{loop.tasks} {state.tasks.problem}"
+        if not state.tasks.open:
+            return f"{counted(len(state.doubted))} ticked without any other change, and not confirmed since"
         count = state.tasks.open
-        return f"{count} {'task is' if count == 1 else 'tasks are'} open in {loop.tasks}"
+        return f"{counted(count)} open in {loop.tasks}"
     if condition == "checks":
         failed = [verdict.check for verdict in state.verdicts if not verdict.passed]
         if failed and state.verdict_tree == state.tree:
             return f"{len(failed)} of {len(state.verdicts)} checks failed: {', '.join(failed)}"
         return "the checks have not passed on the work tree as it is now"
     return "the promise has not been given"
+
+
+def counted(tasks: int) -> str:
+    """
+    >>> counted(1), counted(3)
+    ('1 task is', '3 tasks are')
+    """
+    return f"{tasks} {'task is' if tasks == 1 else 'tasks are'}"

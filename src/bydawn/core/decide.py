@@ -1,27 +1,38 @@
 """Given what the ledger says, what do we do next?"""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
 from bydawn.core import breakers, completion, pool
-from bydawn.core.facts import Changes, Decided, End, LoopStopped, Now, RoundEnded
-from bydawn.core.loop import Loop, OnLimit, Sessions
+from bydawn.core.facts import Changes, Decided, End, LoopStopped, Now, RoundEnded, TaskStatus
+from bydawn.core.loop import Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import duration
 from bydawn.core.state import LoopState
+from bydawn.core.tallies import tally_of
 
 RULES: dict[str, str] = {
     "interrupted-round": "a round was started and never ended, so it is settled before anything else",
     "asked-to-stop": "a person asked the loop to stop",
     "asked-to-pause": "a person or a signal asked the loop to pause",
     "obstructed": "something outside the agent's turn makes going on impossible",
+    "baseline": "what the checks say before anybody has worked tells what a round is to blame for",
     "checks-due": "the work tree has changed since the checks last ran, or they failed",
+    "tampered": "a round changed files that no round may change, so that nothing it says proves anything",
+    "task-done": "the agent says that its task is done, its rounds got somewhere, and the checks are green",
     "complete": "everything that this loop requires is there",
     "task-file": "the task file cannot be believed, and an unreadable list is never an empty one",
+    "checkpoint": "the task file says that a person must look before anything goes on",
     "agent-stop": "the agent cannot work until a person does something; trying again would only burn the night",
     "agent-failures": "the agent failed too many times in a row",
+    "agent-blocked": "the agent says that only a person can help, and its round got nowhere",
+    "task-failures": "one task failed too many times in a row; the rest goes on without it",
     "no-progress": "too many rounds in a row left the work tree as it was, or as it had been before",
+    "same-failure": "the checks failed in the very same way too many times in a row",
+    "check-failures": "checks were red after too many rounds in a row",
+    "tasks-aside": "every task that is still open was set aside, or waits for one that was",
     "rounds": "the limit of rounds is used up",
     "rounds-this-run": "this run was allowed only so many rounds",
     "time": "the loop has worked as long as it was allowed to",
@@ -51,11 +62,21 @@ class StartRound(_Action, frozen=True, kw_only=True):
     round: int
     agent: str
     task: str | None = None
+    task_id: str | None = None
     session: str | None = None  # to go on with
 
 
 class RunChecks(_Action, frozen=True, kw_only=True):
     round: int
+
+
+class SettleTask(_Action, frozen=True, kw_only=True):
+    """Record how a task stands."""
+
+    task: str
+    text: str
+    status: TaskStatus
+    reason: str
 
 
 class Wait(_Action, frozen=True, kw_only=True):
@@ -78,7 +99,7 @@ class Stop(_Action, frozen=True, kw_only=True):
     by: str | None = None
 
 
-Action = Settle | StartRound | RunChecks | Wait | Pause | Stop
+Action = Settle | StartRound | RunChecks | SettleTask | Wait | Pause | Stop
 
 
 def last_word(action: Pause | Stop, now: Now) -> LoopStopped:
@@ -92,9 +113,10 @@ def last_word(action: Pause | Stop, now: Now) -> LoopStopped:
     )
 
 
-def settled(action: Settle, tree: str, now: Now, changes: Changes | None = None) -> RoundEnded:
+def settled(action: Settle, tree: str, now: Now, changes: Changes | None = None, **more: Any) -> RoundEnded:
     """The fact that ends a round which nobody saw the end of; what it changed stays."""
     return RoundEnded(
+        **more,
         round=action.round,
         outcome=Outcome.INTERRUPTED,
         detail=action.reason,
@@ -113,8 +135,12 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
         return _asked(state)
     if state.obstructed:
         return _obstructed(state)
+    if loop.checks and state.round == 0 and state.verdict_tree is None:
+        return RunChecks(rule="baseline", round=0)
     if loop.checks and ((state.awaiting_checks and not state.checks_passed) or completion.unproven(loop, state)):
         return RunChecks(rule="checks-due", round=state.round)
+    if (action := _tampered(loop, state) or _task_done(loop, state) or _checkpoint(loop, state)) is not None:
+        return action
     if not completion.missing(loop, state):
         return _finished(loop, state)
     if state.stop or state.pause:
@@ -136,11 +162,53 @@ def _obstructed(state: LoopState) -> Action:
     return Stop(rule="obstructed", end=End.BLOCKED, reason=detail, evidence=(kind,))
 
 
+def _tampered(loop: Loop, state: LoopState) -> Action | None:
+    if not state.tampered or loop.on_tamper is OnTamper.REPORT:
+        return None
+    many = "a protected file was" if len(state.tampered) == 1 else f"{len(state.tampered)} protected files were"
+    reason = f"{many} changed: {', '.join(state.tampered[:3])}"
+    return Stop(rule="tampered", end=End.BLOCKED, reason=reason, evidence=state.tampered)
+
+
+def _checkpoint(loop: Loop, state: LoopState) -> Action | None:
+    """Before completion, too: whoever did what stands above and below it in one round has passed it by."""
+    for mark in state.tasks.reached if loop.checkpoint and state.tasks else ():
+        if mark.id not in state.approved:
+            return Stop(rule="checkpoint", end=End.CHECKPOINT, reason=f"{loop.tasks} says: {mark.text}")
+    return None
+
+
+def _task_done(loop: Loop, state: LoopState) -> Action | None:
+    """A task of a folder is done when the agent says so, its rounds got somewhere, and the checks are green.
+
+    One that nothing was changed for counts when a second round says the same.
+    """
+    last = state.last
+    if not loop.task_folder or last is None or last.task_id is None or state.tasks is None or not last.claim:
+        return None
+    mine = tally_of(state.tallies, last.task_id)
+    is_open = last.task_id in state.tasks.open_ids and last.task_id not in state.settled.done
+    proven = (mine.progress or mine.claims > 1) and (state.checks_passed or not loop.checks)
+    if not is_open or last.claim.status != TaskStatus.DONE or not proven:
+        return None
+    worked_on = "worked on" if mine.progress else "claimed again, though nothing was changed for it"
+    reason = f"claimed, {worked_on}" + (" and green" if loop.checks else "")
+    return SettleTask(
+        rule="task-done", task=last.task_id, text=last.task or last.task_id, status=TaskStatus.DONE, reason=reason
+    )
+
+
 def _finished(loop: Loop, state: LoopState) -> Action:
     evidence = []
     if state.tasks and loop.tasks:
         evidence.append(f"{loop.tasks}: {state.tasks.done} of {state.tasks.done} tasks done")
     evidence += [f"{verdict.check}: passed" for verdict in state.verdicts if loop.checks]
+    if state.settled.skipped:
+        evidence.append(f"skipped by a person: {completion.counted(len(state.settled.skipped)).split()[0]}")
+    if state.tampered:
+        evidence.append(f"protected files were changed: {', '.join(state.tampered)}")
+    if state.doubted:
+        evidence.append(f"ticked without any other change: {', '.join(state.doubted)}")
     if state.promise_given:
         evidence.append(f"the promise was given in round {state.round}")
     return Stop(
@@ -157,9 +225,40 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     last = state.last
     if last and (POLICY[last.outcome].stops or (POLICY[last.outcome].stops_idle and not last.progress)):
         return Stop(rule="agent-stop", end=End.FAILED, reason=last.detail, evidence=(last.outcome.value,))
+    if last and last.blocked and not last.progress:
+        return Stop(rule="agent-blocked", end=End.BLOCKED, reason=last.blocked)
+    if (aside := _set_aside(loop, state)) is not None:
+        return aside
+    if state.tasks and state.tasks.open and state.tasks.next is None:
+        return _all_aside(loop, state)
     if breaker := breakers.tripped(loop, state, now):
         return Stop(rule=breaker.name, end=breaker.end, reason=_why(breaker, state), evidence=_evidence(loop, state))
     return None
+
+
+def _set_aside(loop: Loop, state: LoopState) -> Action | None:
+    """A task that fails again and again is left, as long as there is another one."""
+    last, limit = state.last, breakers.limits_of(loop, state).task_failures
+    if last is None or last.task_id is None or state.tasks is None or last.task_id not in state.tasks.open_ids:
+        return None
+    mine = tally_of(state.tallies, last.task_id)
+    others = [id_ for id_ in state.tasks.open_ids if id_ != mine.task and id_ not in state.settled.aside]
+    if not 0 < limit <= mine.failures or not others or mine.task in state.settled.aside:
+        return None
+    failed = [f"{verdict.check}: {verdict.told}" for verdict in state.verdicts if not verdict.passed]
+    reason = f"failed {mine.failures} times in a row" + (f"; last: {failed[0]}" if failed else "")
+    return SettleTask(rule="task-failures", task=mine.task, text=mine.text, status=TaskStatus.ASIDE, reason=reason)
+
+
+def _all_aside(loop: Loop, state: LoopState) -> Action:
+    assert state.tasks  # noqa: S101 - the caller has seen it
+    aside = [tally_of(state.tallies, id_).text or id_ for id_ in state.settled.aside]
+    rows = [
+        *(f"set aside: {text}" for text in aside),
+        *(f"waits for another: {title}" for title in state.tasks.stranded),
+    ]
+    reason = f"{completion.counted(state.tasks.open)} open in {loop.tasks}, and none of them can be worked on"
+    return Stop(rule="tasks-aside", end=End.BLOCKED, reason=reason, evidence=tuple(rows))
 
 
 def _why(breaker: breakers.Tripped, state: LoopState) -> str:
@@ -170,6 +269,10 @@ def _why(breaker: breakers.Tripped, state: LoopState) -> str:
             return f"the agent failed {count} times in a row; last: {last}"
         case "no-progress":
             return f"{count} rounds in a row changed nothing that had not been seen before"
+        case "same-failure":
+            return f"the checks failed in the very same way {count} times in a row"
+        case "check-failures":
+            return f"checks were red after {count} rounds in a row"
         case "rounds":
             return f"all {int(breaker.limit)} rounds are used up"
         case "rounds-this-run":
@@ -204,9 +307,10 @@ def _next_round(loop: Loop, state: LoopState, now: Now) -> Action:
     agent = pool.next_agent(loop, state, now)
     if isinstance(agent, pool.Rest):
         return _rest(loop, state, agent, now)
-    task = state.tasks.next if state.tasks else None
+    task, task_id = (state.tasks.next, state.tasks.next_id) if state.tasks else (None, None)
     session = _session(loop, state, agent, task)
-    return StartRound(rule="next-round", round=state.round + 1, agent=agent, task=task, session=session)
+    number = state.round + 1
+    return StartRound(rule="next-round", round=number, agent=agent, task=task, task_id=task_id, session=session)
 
 
 def _rest(loop: Loop, state: LoopState, rest: pool.Rest, now: Now) -> Action:
@@ -226,5 +330,7 @@ def _session(loop: Loop, state: LoopState, agent: str, task: str | None) -> str 
     session = state.session
     if session is None or session.agent != agent or session.rounds >= loop.session_rounds > 0:
         return None
+    if state.rounds_without_progress >= pool.FRESH_SESSION_AFTER:
+        return None  # it goes round in circles with what it remembers
     wanted = {Sessions.FRESH: False, Sessions.RESUME: True, Sessions.PER_TASK: session.task == task}
     return session.id if wanted[loop.sessions] else None

@@ -65,8 +65,27 @@ class Decided(Value, frozen=True, kw_only=True):
     elapsed: float
 
 
+class Mark(Value, frozen=True, kw_only=True):
+    """A checkpoint in the task file that is reached: nothing above it is open."""
+
+    id: str
+    text: str
+
+
+class TaskStatus(StrEnum):
+    """How a task stands beyond what its file says."""
+
+    DONE = "done"
+    ASIDE = "aside"  # it failed too often; the rest goes on without it
+    SKIPPED = "skipped"  # a person does not want it any more
+    OPEN = "open"
+
+
 class TaskReading(Value, frozen=True, kw_only=True):
-    """What the task file said when it was read. `open_ids` names the open tasks by their text."""
+    """What the task file, or the folder of them, said when it was read; `open_ids` names the open tasks.
+
+    Tasks that a person skipped are not open; those that were set aside are, but none of them is `next`.
+    """
 
     open: int
     done: int
@@ -74,6 +93,11 @@ class TaskReading(Value, frozen=True, kw_only=True):
     open_ids: tuple[str, ...] = ()
     problem: str | None = None
     text: str = ""  # the digest of the file, to know it again without reading Markdown
+    disbelieved: str = ""  # the digest of a file that has a problem
+    next_id: str | None = None
+    marks: tuple[str, ...] = ()  # every checkpoint, by id
+    reached: tuple[Mark, ...] = ()
+    stranded: tuple[str, ...] = ()  # titles of open tasks that wait for one that was set aside
 
 
 class Changes(Value, frozen=True, kw_only=True):
@@ -138,12 +162,21 @@ class Verdict(Value, frozen=True, kw_only=True):
     seconds: float = 0.0
     output: str | None = None  # the file in the round's folder that holds all it printed
     excerpt: str = ""  # the last useful part of it
+    flaky: bool = False  # it failed and passed on the same tree: that proves nothing
+    fingerprint: str = ""  # tells this failure from another, whatever times and addresses are in it
 
     @property
     def told(self) -> str:
         """How it ended, and the line of its output that says most; for people, as the line is only data."""
         said = headline(self.excerpt)
         return f"{self.detail}: {said}" if said and said != self.detail else self.detail
+
+
+class TaskClaim(Value, frozen=True, kw_only=True):
+    """How an agent says its task stands; only a claim."""
+
+    status: str
+    summary: str = ""
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -167,6 +200,8 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     tasks: TaskReading | None = None
     rounds_allowed: int | None = None  # of this run (`--once`)
     elapsed: float = 0.0
+    work: str = ""  # the tree without documents and task list, where that differs
+    tampered: tuple[str, ...] = ()  # protected files that rounds changed, and that are still not as they were
     sandbox: str = ""  # what the agent may do to this machine, if it is held to anything
 
 
@@ -183,6 +218,47 @@ class TasksRead(Fact, frozen=True, kw_only=True, tag="tasks.read"):
 
     tasks: TaskReading
     tree: str
+    work: str = ""
+
+
+class TaskSettled(Fact, frozen=True, kw_only=True, tag="task.settled"):
+    """A task is done by all that is asked for, was set aside, or a person had a word in it."""
+
+    task: str
+    text: str
+    status: TaskStatus
+    by: str
+    reason: str = ""
+    request: str = ""
+
+
+class CheckpointApproved(Fact, frozen=True, kw_only=True, tag="checkpoint.approved"):
+    """A person has looked; this very mark does not stop the loop again."""
+
+    mark: str
+    text: str
+    by: str
+
+
+class TamperingAccepted(Fact, frozen=True, kw_only=True, tag="tampering.accepted"):
+    """A person has looked at protected files, or at a task list, as they are now, and wants them so."""
+
+    paths: tuple[str, ...]
+    by: str
+
+
+class HookEnded(Fact, frozen=True, kw_only=True, tag="hook.ended"):
+    """A command of the person's own has run beside the loop."""
+
+    hook: str
+    round: int
+    passed: bool
+    detail: str
+    elapsed: float
+    seconds: float = 0.0
+    output: str | None = None  # the file in the round's folder
+    tree: str = ""  # as `post_round` left it: a proof on the one before is none for this
+    work: str = ""
 
 
 class RoundStarted(Fact, frozen=True, kw_only=True, tag="round.started"):
@@ -195,8 +271,10 @@ class RoundStarted(Fact, frozen=True, kw_only=True, tag="round.started"):
     argv: tuple[str, ...]
     decided: Decided
     task: str | None = None
+    task_id: str | None = None
     session: str | None = None
     notes: tuple[str, ...] = ()
+    work: str = ""
 
 
 class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
@@ -215,6 +293,13 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     changes: Changes = Changes()
     tasks: TaskReading | None = None
     closed: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()  # of these: nothing but the list was changed
+    claim: TaskClaim | None = None
+    blocked: str = ""  # the agent's own words, where it says that only a person can help
+    tampered: tuple[str, ...] = ()  # protected files that it changed
+    restored: bool = False  # and they are as they were before
+    unseen: bool = False  # nobody looked at the work tree when this was written down
+    work: str = ""
     usage: Usage | None = None  # of this round
     session_usage: Usage | None = None  # of the whole session, where the agent counts on from turn to turn
     denied: tuple[str, ...] = ()  # what the agent was not allowed to do
@@ -237,6 +322,8 @@ class ChecksEnded(Fact, frozen=True, kw_only=True, tag="checks.ended"):
     verdicts: tuple[Verdict, ...]
     elapsed: float
     seconds: float = 0.0
+    tampered: tuple[str, ...] = ()  # protected files that were changed while they ran
+    restored: bool = False
 
     @property
     def passed(self) -> bool:
@@ -303,6 +390,10 @@ AnyFact = (
     | RunStarted
     | LedgerRepaired
     | TasksRead
+    | TaskSettled
+    | CheckpointApproved
+    | TamperingAccepted
+    | HookEnded
     | RoundStarted
     | RoundEnded
     | AgentLimited

@@ -65,6 +65,51 @@ class OnLimit(StrEnum):
     STOP = "stop"
 
 
+class CheckWhere(StrEnum):
+    """Where checks run: in the work tree as it is, or in a clean checkout of what was kept of it."""
+
+    WORKSPACE = "workspace"
+    CLEAN = "clean"
+
+
+class OnTamper(StrEnum):
+    """What follows when a round changed a protected file."""
+
+    REPORT = "report"
+    BLOCK = "block"
+    RESTORE = "restore"
+
+
+class CheckpointMode(StrEnum):
+    """At a checkpoint: ask, where there is somebody to ask, or stop in any case."""
+
+    PAUSE = "pause"
+    EXIT = "exit"
+
+
+class OnHookFailure(StrEnum):
+    IGNORE = "ignore"
+    BLOCK = "block"
+
+
+class Hooks(msgspec.Struct, frozen=True, kw_only=True):
+    """Shell commands of a person's own that run beside the loop."""
+
+    pre_round: str | None = None
+    post_round: str | None = None
+    on_complete: str | None = None
+    on_blocked: str | None = None
+    on_pause: str | None = None
+    on_failure: OnHookFailure = OnHookFailure.IGNORE
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The words in a task file at which a person must look before the loop goes on."""
+
+    token: str = "HARD STOP"  # noqa: S105 - no secret
+    mode: CheckpointMode = CheckpointMode.PAUSE
+
+
 class CommandCheck(msgspec.Struct, frozen=True, kw_only=True, tag="command"):
     """A shell command that must exit with 0."""
 
@@ -110,6 +155,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     latest_wake: Moment | None = None  # no limit is waited out beyond it
     no_progress: int = 5
     agent_failures: int = 3
+    check_failures: int = 15  # of checks that have been green
+    same_failure: int = 5
+    task_failures: int = 5  # then that task is set aside, and the rest goes on
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +168,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     first_byte: float = 300.0
     linger: float = 30.0
     check: float = 300.0
+    hook: float = 60.0
     output: int = 1 << 30
 
 
@@ -145,9 +194,16 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     sessions: Sessions = Sessions.FRESH
     session_rounds: int = 20  # then a session is left for a fresh one, before it chokes on its own history
     tasks: str | None = None
+    task_folder: bool = False  # is `tasks` a folder with a file for each task?
+    checkpoint: Checkpoint | None = None
+    template: str | None = None  # the text that the prompt is made from
     progress: str | None = None
     opinions: str | None = None
     checks: tuple[Check, ...] = ()
+    check_where: CheckWhere = CheckWhere.WORKSPACE
+    protect: tuple[str, ...] = ()  # globs of files that no round may change
+    on_tamper: OnTamper = OnTamper.BLOCK
+    hooks: Hooks = Hooks()
     promise: Promise | None = None
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()

@@ -10,6 +10,10 @@ from bydawn.core.loop import Loop, OnLimit
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import Limited, LoopState
 
+# The stall ladder: the prompt says so, a fresh conversation, another agent, and then the breaker.
+FRESH_SESSION_AFTER = 2  # rounds without progress
+OTHER_AGENT_AFTER = 3
+
 _BACK_OFF = {Outcome.TRANSIENT: (2.0, 300.0), Outcome.LIMITED: (60.0, 1800.0)}  # first, longest
 
 
@@ -25,7 +29,7 @@ class Rest(msgspec.Struct, frozen=True, kw_only=True):
 def next_agent(loop: Loop, state: LoopState, now: Now) -> str | Rest:
     """The agent for the next round. The first one is returned to as soon as it is free."""
     rests = []
-    for agent in loop.pool if loop.on_limit is OnLimit.SWITCH else loop.pool[:1]:
+    for agent in _candidates(loop, state):
         limited = next((row for row in state.limited if row.agent == agent), None)
         seconds = _seconds_left(loop, state, limited, now) if limited else 0.0
         if limited is None or seconds <= 0:
@@ -33,6 +37,14 @@ def next_agent(loop: Loop, state: LoopState, now: Now) -> str | Rest:
         until = limited.until if limited.until and now.at < limited.until else None
         rests.append(Rest(agent=agent, detail=limited.detail, seconds=seconds, until=until))
     return min(rests, key=lambda rest: rest.seconds)
+
+
+def _candidates(loop: Loop, state: LoopState) -> tuple[str, ...]:
+    """Who may work, in order. Where one agent gets nowhere, another may: the stall ladder's third rung."""
+    if loop.others and state.rounds_without_progress >= OTHER_AGENT_AFTER:
+        first = (state.rounds_without_progress - OTHER_AGENT_AFTER + 1) % len(loop.pool)
+        return (*loop.pool[first:], *loop.pool[:first])
+    return loop.pool if loop.on_limit is OnLimit.SWITCH else loop.pool[:1]
 
 
 def _seconds_left(loop: Loop, state: LoopState, limited: Limited, now: Now) -> float:

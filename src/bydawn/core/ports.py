@@ -164,25 +164,47 @@ class Agent(Protocol):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The work tree at one moment. `tree` is the progress fingerprint."""
+    """The work tree at one moment."""
 
     tree: str
+    work: str = ""  # the fingerprint without the documents; empty where it is the same
     changes: Changes = Changes()  # since the snapshot before
     left_out: tuple[str, ...] = ()  # files too big to keep
 
 
-class Workspace(Protocol):
+class Texts(Protocol):
+    """What stands in a workspace."""
+
+    def read_text(self, path: str) -> str | None:
+        """A file, None if it is not there; raises `UserError`."""
+
+    def read_folder(self, path: str) -> dict[str, str] | None:
+        """The Markdown files right in a folder, by name, None if it is not there; raises `UserError`."""
+
+
+class Workspace(Texts, Protocol):
     def snapshot(self) -> Snapshot: ...
 
     def keep(self, name: str, tree: str) -> None:
         """Make a tree durable and findable under a name (`round/7/after`)."""
 
-    def read_text(self, path: str) -> str | None:
-        """A file of the workspace, None if it is not there; raises `UserError`."""
+    def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
+        """The paths that match a glob and differ between two kept trees."""
+
+    def restore(self, tree: str, paths: Sequence[str]) -> None:
+        """Put files back as they are in a kept tree; what it does not have is removed."""
 
 
 class Checks(Protocol):
-    def run(self, checks: Sequence[Check], round_: int, urgent: Callable[[], bool]) -> tuple[Verdict, ...]: ...
+    def run(
+        self, checks: Sequence[Check], round_: int, tree: str, urgent: Callable[[], bool], again: bool = False
+    ) -> tuple[Verdict, ...]:
+        """All of them on this tree; `again` keeps the output of the first time."""
+
+
+class Hooks(Protocol):
+    def run(self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool]) -> Exit:
+        """Run a person's own command; what it prints is kept in the round's folder."""
 
 
 class Channel(Protocol):

@@ -5,9 +5,12 @@ from bydawn.core.state import LoopState, known_as, task_mark
 ENOUGH_ROUNDS = 3  # before that, an estimate is a guess
 
 
-def made(state: LoopState, tree: str, closed: tuple[str, ...]) -> bool:
-    """A work tree not seen before, or a task closed for the first time; never what the agent says it changed."""
-    return known_as(tree) not in state.trees or any(task_mark(task) not in state.closed for task in closed)
+def made(state: LoopState, work: str, closed: tuple[str, ...]) -> bool:
+    """A work tree not seen before, or a task closed for the first time; never what the agent says it changed.
+
+    `work` is the tree without notes and task list, and `closed` has none that was ticked without any other change.
+    """
+    return known_as(work) not in state.trees or any(task_mark(task) not in state.closed for task in closed)
 
 
 def time_left(state: LoopState) -> tuple[float, float] | None:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from bydawn.core.facts import AnyFact, NoteAdded, PauseRequested, StopRequested
+from bydawn.core.facts import AnyFact, NoteAdded, PauseRequested, StopRequested, TaskSettled, TaskStatus
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True, tag="pause"):
@@ -33,7 +33,18 @@ class Tell(msgspec.Struct, frozen=True, kw_only=True, tag="tell"):
     text: str
 
 
-Request = Pause | Stop | Tell
+class SettleTask(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
+    """A person's word about one task: skip it, or open it again."""
+
+    id: str
+    run: str
+    by: str
+    task: str
+    text: str
+    status: TaskStatus
+
+
+Request = Pause | Stop | Tell | SettleTask
 
 
 def as_fact(request: Request) -> AnyFact:
@@ -45,3 +56,7 @@ def as_fact(request: Request) -> AnyFact:
             return StopRequested(by=request.by, now=request.now, request=request.id)
         case Tell():
             return NoteAdded(note=request.id, text=request.text, by=request.by, request=request.id)
+        case SettleTask():
+            return TaskSettled(
+                task=request.task, text=request.text, status=request.status, by=request.by, request=request.id
+            )

@@ -9,7 +9,18 @@ import msgspec
 
 from bydawn.core import kinds
 from bydawn.core.kinds import Kind, Value
-from bydawn.core.loop import DEFAULT_ROUNDS, Mode, OnLimit, Sandbox, Sessions, Timeouts
+from bydawn.core.loop import (
+    DEFAULT_ROUNDS,
+    CheckWhere,
+    Match,
+    Mode,
+    OnHookFailure,
+    OnLimit,
+    OnTamper,
+    Sandbox,
+    Sessions,
+    Timeouts,
+)
 
 
 class Layer(StrEnum):
@@ -109,7 +120,21 @@ TABLE: tuple[Setting, ...] = (
         commands=True,
         tighter="more",
     ),
-    _setting("tasks", kinds.TEXT, "A Markdown file with `- [ ]` boxes.", "-t", metavar="FILE", commands=True),
+    _setting(
+        "tasks",
+        kinds.TEXT,
+        "A Markdown file with `- [ ]` boxes, or a folder with a file for each task.",
+        "-t",
+        metavar="PATH",
+        commands=True,
+    ),
+    _setting(
+        "checkpoint",
+        kinds.TEXT,
+        "Stand still where the task file says so; `:exit` asks nobody.",
+        metavar="TOKEN[:pause|exit]",
+        commands=True,
+    ),
     _setting(
         "sandbox",
         kinds.choice(*Sandbox, workspace_write="workspace", danger_full_access="full"),
@@ -153,6 +178,9 @@ TABLE: tuple[Setting, ...] = (
         tighter="less",
     ),
     _setting("prompt", kinds.TEXT, "What to do, or @FILE.", flags=("PROMPT",), commands=True),
+    _setting(
+        "template", kinds.TEXT, "A file that the prompt is made from, with {{MARKERS}}.", metavar="FILE", commands=True
+    ),
     _setting("progress", kinds.TEXT, "A file for the agent's notes between rounds.", metavar="FILE", commands=True),
     _setting("opinions", kinds.TEXT, "A file with your rules for the agent.", metavar="FILE", commands=True),
     _setting("rounds", kinds.COUNT, "Rounds at most; 0 = any.", "-n", default=DEFAULT_ROUNDS, tighter="less"),
@@ -166,6 +194,35 @@ TABLE: tuple[Setting, ...] = (
         kinds.choice(*Mode),
         "How the promise is written; tag unless you say so.",
         metavar="tag|line|regex",
+        commands=True,
+    ),
+    _setting(
+        "done_match",
+        kinds.choice(*Match),
+        "Where in the reply the promise may stand; end unless you say so.",
+        metavar="end|own-line|anywhere",
+        commands=True,
+    ),
+    _setting(
+        "check_where",
+        kinds.choice(*CheckWhere),
+        "Run checks here or in a clean checkout; workspace unless you say so.",
+        metavar="workspace|clean",
+        commands=True,
+    ),
+    _setting(
+        "protect",
+        kinds.TEXTS,
+        "Files that no round may change ('tests/**'); repeatable.",
+        metavar="GLOB",
+        commands=True,
+        tighter="more",
+    ),
+    _setting(
+        "on_tamper",
+        kinds.choice(*OnTamper),
+        "When one was changed all the same; block unless you say so.",
+        metavar="report|block|restore",
         commands=True,
     ),
     _setting(
@@ -225,8 +282,33 @@ TABLE: tuple[Setting, ...] = (
         tighter="less",
     ),
     _setting("check_timeout", kinds.SPAN, "Longest check.", metavar="TIME", default=_TIMES.check, tighter="less"),
+    _setting("hook_timeout", kinds.SPAN, "Longest hook.", metavar="TIME", default=_TIMES.hook, tighter="less"),
+    *(
+        _setting(name, kinds.TEXT, what, metavar="CMD", commands=True)
+        for name, what in (
+            ("pre_round", "A command of yours before each round."),
+            ("post_round", "A command of yours after each round and its checks."),
+            ("on_complete", "A command of yours when the loop is complete."),
+            ("on_blocked", "A command of yours when the loop needs you."),
+            ("on_pause", "A command of yours when the loop stands still."),
+        )
+    ),
+    _setting(
+        "on_hook_failure",
+        kinds.choice(*OnHookFailure),
+        "When a hook fails; ignore unless you say so.",
+        metavar="ignore|block",
+        commands=True,
+    ),
     _setting("max_no_change", kinds.COUNT, "Rounds without progress.", default=5, tighter="less"),
     _setting("max_failures", kinds.COUNT, "Agent failures in a row.", default=3, tighter="less"),
+    _setting(
+        "max_check_failures", kinds.COUNT, "Rounds in a row with a red check; 0 = any.", default=15, tighter="less"
+    ),
+    _setting("max_same_failure", kinds.COUNT, "Rounds in a row with the very same failure.", default=5, tighter="less"),
+    _setting(
+        "max_task_failures", kinds.COUNT, "Failures of one task, then it is set aside.", default=5, tighter="less"
+    ),
     _setting(
         "secrets",
         kinds.TEXTS,

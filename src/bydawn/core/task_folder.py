@@ -1,12 +1,10 @@
 """A folder of task files: what each asks for, what it waits for, and which can be worked on now."""
 
-import difflib
 import itertools
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
-from graphlib import CycleError, TopologicalSorter
 
 import msgspec
 
@@ -255,6 +253,8 @@ def _unknown(tasks: tuple[FolderTask, ...]) -> str | None:
     for task in tasks:
         for id_ in task.depends_on:
             if id_ not in ids:
+                import difflib  # only who made a mistake needs it
+
                 alike = difflib.get_close_matches(_shown(id_), ids, 1)
                 hint = f"; did you mean {alike[0]}?" if alike else ""
                 return f"has no task {_shown(id_)}, on which {_shown(task.id)} depends{hint}"
@@ -263,6 +263,8 @@ def _unknown(tasks: tuple[FolderTask, ...]) -> str | None:
 
 def _circle(tasks: tuple[FolderTask, ...]) -> str | None:
     """Tasks that wait for one another, from the first in order: each arrow says "depends on"."""
+    from graphlib import CycleError, TopologicalSorter
+
     try:
         TopologicalSorter({task.id: task.depends_on for task in tasks}).prepare()
     except CycleError as error:

@@ -4,7 +4,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from bydawn.core.markdown import Block, Page, Span
 BOX = re.compile(r"\[(?P<mark>.{0,3}?)\](?P<link>[(\[:]?)(?P<gap>[ \t\n]*)(?P<text>.*)", re.DOTALL)
 _MARKS = {" ": False, "x": True, "X": True}
 _LOOKS_LIKE_A_TASK = re.compile(r"\s*(?:[-*+]|[0-9]{1,9}[.)])\s*\[[ xX]\]\s")
-_WORDS_COMPARED = 50
+_WORDS_COMPARED = 300
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,18 +49,21 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def read(text: str, before: TaskReading | None = None) -> Tasks:
-    """Read a checklist as GitHub would; with the reading `before`, notice open tasks that vanished."""
+def read(text: str, before: TaskReading | None = None, unwanted: Collection[str] = ()) -> Tasks:
+    """Read a checklist as GitHub would; with the reading `before`, notice open tasks that vanished.
+
+    `unwanted` tasks, which a person skipped, keep their ids as well, and may vanish.
+    """
     page = markdown.of_file(text)
     found = list(_boxes(page))
-    known = _known(before)
+    known = _known((*before.open_ids, *unwanted)) if before else {}
     tasks = _numbered([box for box in found if isinstance(box, Task)], known)
     if before:
         tasks = _with_former_names(tasks, known, before.done)
     return Tasks(
         items=tuple(tasks),
         warnings=tuple(box for box in found if isinstance(box, str)),
-        problem=page.problem or _problem(tasks, known, before),
+        problem=page.problem or _problem(tasks, known, before, unwanted),
     )
 
 
@@ -150,10 +153,10 @@ class _Equals(msgspec.Struct):
     done: int = 0
 
 
-def _known(before: TaskReading | None) -> dict[str, _Equals]:
+def _known(ids: Iterable[str]) -> dict[str, _Equals]:
     """The open tasks of a reading by name. Done ones are numbered first, so the highest number counts them too."""
     known: dict[str, _Equals] = {}
-    for id_ in before.open_ids if before else ():
+    for id_ in dict.fromkeys(ids):
         name, _, number = id_.partition("-")
         equals = known.setdefault(name, _Equals())
         equals.open += 1
@@ -221,12 +224,14 @@ def _beginnings(text: str) -> Iterator[str]:
         yield hashed.copy().hexdigest()[:10] if begun else _sha(" ".join(words[:count]))
 
 
-def _problem(tasks: list[Task], known: dict[str, _Equals], before: TaskReading | None) -> str | None:
+def _problem(
+    tasks: list[Task], known: dict[str, _Equals], before: TaskReading | None, unwanted: Collection[str]
+) -> str | None:
     """What keeps this file from being believed; "nothing open" must never mean "nothing there"."""
     if not tasks:
         return "has no tasks any more" if before and (before.open or before.done) else "has no tasks"
     present = {task.id for task in tasks}
-    lost = sum(id_ not in present for id_ in _ids(known))
+    lost = sum(id_ not in present and id_ not in unwanted for id_ in _ids(known))
     if lost:
         return f"lost {lost} open {'task' if lost == 1 else 'tasks'}: vanished without being ticked"
     return None

@@ -9,14 +9,21 @@ from typing import Any
 import msgspec
 
 from bydawn import config
-from bydawn.core import kinds
+from bydawn.core import kinds, template
 from bydawn.core.errors import UserError
 from bydawn.core.layers import Given, Problem, Reading, Settings, near, settle
 from bydawn.core.loop import (
+    Checkpoint,
+    CheckpointMode,
+    CheckWhere,
     CommandCheck,
+    Hooks,
     Limits,
+    Match,
     Mode,
+    OnHookFailure,
     OnLimit,
+    OnTamper,
     PathCheck,
     Promise,
     Sandbox,
@@ -39,16 +46,21 @@ def gather(folder: Path | None, flags: Iterable[Given] = ()) -> Settings:
 
 
 def _with_prompts(reading: Reading, folder: Path) -> Reading:
-    """A project's `prompt = "@FILE"` means what stands in that file: trust is about the words, not the name."""
+    """A project's `prompt = "@FILE"` and `template = "FILE"` mean what stands in there: trust is about the words."""
     given, problems = [], [*reading.problems]
     for each in reading.given:
-        if each.key == "prompt" and isinstance(each.value, str) and each.value.startswith("@"):
+        if _names_a_file(each):
             try:
-                each = msgspec.structs.replace(each, text=_prompt_file(folder, each.value[1:]))
+                each = msgspec.structs.replace(each, text=_prompt_file(folder, str(each.value).removeprefix("@")))
             except UserError as error:
                 problems.append(Problem(where=each.where, what=error.what, cause=error.cause, hint=error.hint))
         given.append(each)
     return Reading(given=tuple(given), problems=tuple(problems))
+
+
+def _names_a_file(given: Given) -> bool:
+    is_prompt = given.key == "prompt" and isinstance(given.value, str) and given.value.startswith("@")
+    return is_prompt or given.key == "template"
 
 
 def _prompt_file(folder: Path, path: str) -> str:
@@ -109,6 +121,15 @@ def wish(settings: Settings, workspace: Path, *, name: str | None = None, new: b
                 for p, _, t in (each.partition("::") for each in settings.texts("require_text"))
             ),
         ),
+        check_where=CheckWhere(settings.text("check_where") or "workspace"),
+        protect=settings.texts("protect"),
+        on_tamper=OnTamper(settings.text("on_tamper") or "block"),
+        checkpoint=checkpoint_of(settings),
+        template=_template(settings, workspace),
+        hooks=Hooks(
+            **{name: settings.text(name) for name in Hooks.__struct_fields__ if name in BY_KEY},
+            on_failure=OnHookFailure(settings.text("on_hook_failure") or "ignore"),
+        ),
         promise=_promise(settings),
         limits=Limits(
             rounds=int(settings.number("rounds")),
@@ -118,6 +139,9 @@ def wish(settings: Settings, workspace: Path, *, name: str | None = None, new: b
             latest_wake=_until(settings["latest_wake"]),
             no_progress=int(settings.number("max_no_change")),
             agent_failures=int(settings.number("max_failures")),
+            check_failures=int(settings.number("max_check_failures")),
+            same_failure=int(settings.number("max_same_failure")),
+            task_failures=int(settings.number("max_task_failures")),
         ),
         timeouts=Timeouts(
             round=settings.number("round_timeout"),
@@ -125,6 +149,7 @@ def wish(settings: Settings, workspace: Path, *, name: str | None = None, new: b
             first_byte=settings.number("first_byte_timeout"),
             linger=settings.number("linger_timeout"),
             check=settings.number("check_timeout"),
+            hook=settings.number("hook_timeout"),
             output=int(settings.number("output_limit")),
         ),
         name=name,
@@ -143,11 +168,40 @@ def _prompt(settings: Settings, workspace: Path) -> str:
     return given.text or given.value
 
 
-def _promise(settings: Settings) -> Promise | None:
-    text, mode = settings.text("done_when"), settings.text("done_mode")
-    if text is None and mode is None:
+def _template(settings: Settings, workspace: Path) -> str | None:
+    """The words of the template as they are now: an agent that edits the file changes nothing of its own prompt."""
+    given = settings["template"]
+    if not isinstance(given.value, str):
         return None
-    return Promise(text=text or Promise().text, mode=Mode(mode or "tag"))
+    text = given.text or _prompt_file(workspace, given.value)
+    if problem := template.problem(text):
+        hint = "mend it, or leave --template away; docs/prompts.md lists the markers"
+        raise UserError(f"the template {given.value} cannot be used", cause=problem, hint=hint)
+    return text
+
+
+def _promise(settings: Settings) -> Promise | None:
+    text, mode, match = (settings.text(key) for key in ("done_when", "done_mode", "done_match"))
+    if text is None and mode is None and match is None:
+        return None
+    return Promise(text=text or Promise().text, mode=Mode(mode or "tag"), match=Match(match or "end"))
+
+
+def checkpoint_of(settings: Settings) -> Checkpoint | None:
+    """The words at which a loop with these settings would stand still."""
+    return _checkpoint(settings.text("checkpoint"))
+
+
+def _checkpoint(text: str | None) -> Checkpoint | None:
+    """`TOKEN`, or `TOKEN:exit`; a colon of the token's own does no harm."""
+    if text is None:
+        return None
+    token, _, mode = text.rpartition(":")
+    if mode not in {*CheckpointMode}:
+        token, mode = text, CheckpointMode.PAUSE
+    if not token.strip():
+        raise UserError("--checkpoint names no words", cause=f"it is {text!r}", hint="--checkpoint 'HARD STOP'")
+    return Checkpoint(token=token.strip(), mode=CheckpointMode(mode))
 
 
 def _budget(text: str | None) -> dict[str, Any]:

@@ -3,16 +3,25 @@
 import hashlib
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from bydawn import agents, kernel, lock
 from bydawn.assemble import run_loop
-from bydawn.core import prompt, tasks
+from bydawn.core import prompt
 from bydawn.core.errors import OwnFailure, UserError
-from bydawn.core.facts import FINISHED, LimitsRaised, LoopCreated, LoopStopped
+from bydawn.core.facts import (
+    FINISHED,
+    AnyFact,
+    CheckpointApproved,
+    LimitsRaised,
+    LoopCreated,
+    LoopStopped,
+    Mark,
+    TamperingAccepted,
+)
 from bydawn.core.loop import (
     Limits,
     Loop,
@@ -23,9 +32,10 @@ from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.core.turn import turn_of
+from bydawn.core.worklist import WorkList
 from bydawn.disk import make_private, others_can_write, sync_folder, write_durable
 from bydawn.engine import COOKIE
-from bydawn.files import read_text
+from bydawn.files import Texts
 from bydawn.guardian import Tether
 from bydawn.host.registry import Registry, Standing, free_name
 from bydawn.ledger import LoopLedger, records
@@ -40,6 +50,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     secrets: Secrets
     standing: Standing | None = None  # None when it is new
     warnings: tuple[str, ...] = ()
+    approves: Mark | None = None  # the checkpoint that a person has looked at
+    accepts: tuple[str, ...] = ()  # protected files, or a task list, that may stay as rounds have made them
 
     @property
     def root(self) -> Path:
@@ -102,8 +114,8 @@ def _refuse_unsafe(root: Path, workspace: Path) -> None:
         )
 
 
-def plan_resume(standing: Standing, secrets: Secrets) -> Plan:
-    """Go on with a loop that stands still."""
+def plan_resume(standing: Standing, secrets: Secrets, *, approve: bool = False, accept: bool = False) -> Plan:
+    """Go on with a loop that stands still; past its checkpoint, or with changed protected files, if a person looked."""
     refuse_inside_a_round()
     if standing.trouble:
         raise standing.trouble
@@ -116,22 +128,60 @@ def plan_resume(standing: Standing, secrets: Secrets) -> Plan:
     for name in standing.loop.pool:
         checked_agent(name)
     refuse_if_secrets_are_missing(standing.loop, secrets)
-    return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=secrets)
+    mark = _due(standing) if approve else None
+    state = standing.state
+    if accept and not state.tampered and not (state.tasks and state.tasks.problem):
+        raise UserError(
+            f"there is nothing to accept in {standing.loop.id}",
+            cause="no protected file was changed, and its task list was believed",
+            hint=f"go on with `bydawn resume {standing.loop.id}`",
+        )
+    accepts = (*state.tampered, *((standing.loop.tasks or "",) if state.tasks and state.tasks.problem else ()))
+    return Plan(
+        loop=standing.loop,
+        folder=standing.folder,
+        standing=standing,
+        secrets=secrets,
+        approves=mark,
+        accepts=accepts if accept else (),
+    )
+
+
+def _due(standing: Standing) -> Mark:
+    """The checkpoint that the loop stands at."""
+    reached = standing.state.tasks.reached if standing.state.tasks else ()
+    for mark in reached:
+        if mark.id not in standing.state.approved:
+            return mark
+    raise UserError(
+        f"the loop {standing.loop.id} stands at no checkpoint",
+        cause=f"it is {standing.word}",
+        hint=f"go on with `bydawn resume {standing.loop.id}`",
+    )
 
 
 def rehearse(planned: Plan) -> Rehearsal:
     """What a round would be given, without running it."""
     state = planned.standing.state if planned.standing else LoopState()
-    if planned.loop.tasks:
-        text = read_text(Path(planned.loop.workspace), planned.loop.tasks) or ""
-        state = msgspec.structs.replace(state, tasks=tasks.read(text).reading)
+    listed = WorkList(planned.loop, Texts(Path(planned.loop.workspace)))
+    state = msgspec.structs.replace(state, tasks=listed.read(state, None))
     agent = agents.pool(planned.loop)[planned.loop.agent]
     turn = turn_of(planned.loop, state.round + 1, None, "", is_root=os.getuid() == 0)
     return Rehearsal(
         plan=planned,
         sandbox=turn.sandbox.value if agent.abilities.sandboxes else "",
         command=rewritten(agent.command(turn), planned.secrets.hide),
-        prompt=planned.secrets.hide(prompt.compose(planned.loop, state, state.round + 1, "0" * 16)),
+        prompt=planned.secrets.hide(
+            prompt.compose(
+                planned.loop,
+                state,
+                state.round + 1,
+                "0" * 16,
+                task_text=listed.text_of(state.tasks.next_id) if state.tasks else "",
+                template=planned.loop.template,
+                length=agent.abilities.prompt_length,
+            )
+        ),
     )
 
 
@@ -157,10 +207,10 @@ def perform(
             _give_birth(loop, ledger)
         else:
             loop = _settings(folder)
-        if raised:
-            now = ledger.state.raised or loop.limits
-            if (limits := raised(now)) != now:
-                ledger.append(LimitsRaised(limits=limits, by=user()))
+        for fact in _given(planned, loop, ledger.state, raised):
+            fact = ledger.append(fact).fact
+            for follower in followers:
+                follower.saw(fact, loop, ledger.state)
         allowed = 1 if once else None
         return run_loop(
             loop,
@@ -175,6 +225,17 @@ def perform(
         )
     finally:
         ledger.close()
+
+
+def _given(planned: Plan, loop: Loop, state: LoopState, raised: Callable[[Limits], Limits] | None) -> Iterator[AnyFact]:
+    """What a person brings along when they resume a loop."""
+    now = state.raised or loop.limits
+    if raised and (limits := raised(now)) != now:
+        yield LimitsRaised(limits=limits, by=user())
+    if mark := planned.approves:
+        yield CheckpointApproved(mark=mark.id, text=mark.text, by=user())
+    if planned.accepts:
+        yield TamperingAccepted(paths=planned.accepts, by=user())
 
 
 def _refuse_if_overtaken(planned: Plan, state: LoopState) -> None:

@@ -1,4 +1,4 @@
-"""Pause, stop and tell: a running loop is asked, one that stands still has it recorded by us."""
+"""Pause, stop, tell and settle a task: a running loop is asked, one that stands still has it recorded by us."""
 
 import os
 import time
@@ -12,9 +12,9 @@ from bydawn.core.decide import Pause as PauseAction
 from bydawn.core.decide import Settle, last_word, next_action, settled
 from bydawn.core.decide import Stop as StopAction
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, Now
+from bydawn.core.facts import FINISHED, AnyFact, Now, TaskStatus
 from bydawn.core.redact import rewritten
-from bydawn.core.requests import Pause, Request, Stop, Tell, as_fact
+from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
 from bydawn.engine import COOKIE
 from bydawn.host.registry import Standing
 from bydawn.ledger import LoopLedger, load, read
@@ -35,13 +35,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 def pause(standing: Standing, *, now: bool) -> Answer:
     """Stand still after this round, or at once; `resume` goes on."""
-    _refuse_finished(standing)
+    refuse_finished(standing)
     return _ask(standing, Pause(id=_new_id(), run="", by=user(), now=now))
 
 
 def stop(standing: Standing, *, now: bool) -> Answer:
     """End the loop at once, or after this round."""
-    _refuse_finished(standing)
+    refuse_finished(standing)
     return _ask(standing, Stop(id=_new_id(), run="", by=user(), now=now))
 
 
@@ -49,15 +49,22 @@ def tell(standing: Standing, text: str) -> Answer:
     """A note that stands in the next prompt."""
     if not text.strip():
         raise UserError("there is nothing to tell", cause="the note is empty", hint='bydawn tell LOOP "round half up"')
-    _refuse_finished(standing)
+    refuse_finished(standing)
     return _ask(standing, Tell(id=_new_id(), run="", by=user(), text=text))
+
+
+def settle(standing: Standing, task: str, text: str, status: TaskStatus) -> Answer:
+    """A person's word about one task."""
+    refuse_finished(standing)
+    return _ask(standing, SettleTask(id=_new_id(), run="", by=user(), task=task, text=text, status=status))
 
 
 def _new_id() -> str:
     return os.urandom(6).hex()
 
 
-def _refuse_finished(standing: Standing) -> None:
+def refuse_finished(standing: Standing) -> None:
+    """Nothing can be asked of a loop that is done."""
     if standing.finished:
         raise UserError(
             f"the loop {standing.loop.id} is {standing.word} already",
@@ -103,19 +110,19 @@ def _acknowledged(folder: Path, request: Request, offset: int, seq: int) -> bool
 
 def _record(standing: Standing, request: Request) -> Answer:
     """Nobody runs the loop: take the lock and write it down ourselves, settled and all; nothing is waited for."""
-    if not isinstance(request, Tell):
+    if isinstance(request, Pause | Stop):
         request = msgspec.structs.replace(request, now=True)
     held = take_lock(standing.folder, standing.loop.id)
     hidden = secrets()
     ledger = LoopLedger(standing.folder, lambda _: None, hidden.hide)
     try:
-        if isinstance(request, Tell):
+        if isinstance(request, Tell | SettleTask):
             ledger.append(as_fact(request))
-        elif ledger.state.stopped is None or isinstance(request, Stop):
+        elif ledger.state.stopped is None or _can_be_stopped(ledger, request):
             # What a crash left behind: an agent that lives on, and secrets in the files of the round it was in.
             Processes((), {}).sweep(f"{COOKIE}={standing.loop.uid}.")
             rounds = Rounds(standing.folder, hidden)
-            for number in {ledger.state.round, rounds.last()} - {0}:
+            for number in {ledger.state.round, rounds.last()}:
                 rounds.mask(number)
             _stand_still(standing, ledger, as_fact(request))
         ledger.sync()
@@ -127,11 +134,17 @@ def _record(standing: Standing, request: Request) -> Answer:
         held.release()
 
 
+def _can_be_stopped(ledger: LoopLedger, request: Request) -> bool:
+    """A loop that came to its good end while we asked, perhaps in its last hook, keeps it."""
+    stopped = ledger.state.stopped
+    return isinstance(request, Stop) and stopped is not None and stopped.end not in FINISHED
+
+
 def _stand_still(standing: Standing, ledger: LoopLedger, fact: AnyFact) -> None:
     ledger.append(fact)
     now = Now(datetime.now(UTC), ledger.state.elapsed)
     if isinstance(action := next_action(standing.loop, ledger.state, now), Settle):
-        ledger.append(settled(action, ledger.state.tree, now))
+        ledger.append(settled(action, ledger.state.tree, now, unseen=True))
         action = next_action(standing.loop, ledger.state, now)
     assert isinstance(action, PauseAction | StopAction)  # noqa: S101 - a request that holds now leads to nothing else
     ledger.append(last_word(action, now))

@@ -9,15 +9,19 @@ from typing import Any
 import msgspec
 
 from bydawn import agents
-from bydawn.core import tasks
+from bydawn.core import tasks, worklist
 from bydawn.core.errors import UserError
 from bydawn.core.loop import (
     Check,
+    Checkpoint,
+    CheckWhere,
     CommandCheck,
+    Hooks,
     Limits,
     Loop,
     Mode,
     OnLimit,
+    OnTamper,
     PathCheck,
     Promise,
     Sandbox,
@@ -27,7 +31,9 @@ from bydawn.core.loop import (
 )
 from bydawn.core.ports import Agent
 from bydawn.core.redact import Secrets, Unnamed, rewritten
-from bydawn.files import read_text
+from bydawn.core.tallies import Settled
+from bydawn.files import read_folder, read_text
+from bydawn.git import Git
 from bydawn.host.registry import checked_name, new_uid, slug
 from bydawn.operations.agents import first_that_works
 
@@ -54,9 +60,15 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     sessions: Sessions = Sessions.FRESH
     session_rounds: int = 20
     tasks: str | None = None
+    checkpoint: Checkpoint | None = None
+    template: str | None = None
     progress: str | None = None
     opinions: str | None = None
     checks: tuple[Check, ...] = ()
+    check_where: CheckWhere = CheckWhere.WORKSPACE
+    protect: tuple[str, ...] = ()
+    on_tamper: OnTamper = OnTamper.BLOCK
+    hooks: Hooks = Hooks()
     promise: Promise | None = None
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
@@ -75,16 +87,24 @@ def loop_of(wish: Wish, workspace: Path) -> Loop:
             hint='say what to do, for example "fix the failing tests", or give a checklist with -t TODO.md',
         )
     pool = _checked_pool(wish)
+    in_folder = bool(wish.tasks) and (workspace / str(wish.tasks)).is_dir()
     if wish.tasks:
-        _checked_tasks(workspace, wish.tasks)
+        (_checked_folder if in_folder else _checked_tasks)(workspace, wish.tasks)
+    if wish.checkpoint and (not wish.tasks or in_folder):
+        raise UserError(
+            "--checkpoint needs a task file",
+            cause="its words stand between the boxes of one",
+            hint="-t TODO.md, or leave --checkpoint away",
+        )
+    _checked_globs(wish.protect)
     _checked_documents(workspace, wish)
     if wish.promise and wish.promise.mode is Mode.REGEX:
         _checked_pattern(wish.promise.text)
     name = checked_name(wish.name) if wish.name is not None else slug(workspace.name) or "loop"
     # Whatever both of them have is carried over by name, so that no setting is forgotten on the way.
     carried = {field: getattr(wish, field) for field in wish.__struct_fields__ if field in Loop.__struct_fields__}
-    own = {"id": name, "uid": new_uid(), "workspace": str(workspace), "created_at": datetime.now(UTC)}
-    loop = Loop(**{**carried, **own, "agent": pool[0], "others": tuple(pool[1:])})
+    own: dict[str, Any] = {"id": name, "uid": new_uid(), "workspace": str(workspace), "created_at": datetime.now(UTC)}
+    loop = Loop(**{**carried, **own, "agent": pool[0], "others": tuple(pool[1:]), "task_folder": in_folder})
     return _without_secrets(loop, wish.secrets)
 
 
@@ -103,6 +123,7 @@ def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
     # Where a secret can stand by name; anywhere else it cannot stand at all.
     named: dict[str, Callable[[Any], Any]] = {
         "prompt": secrets.refer,
+        "hooks": lambda hooks: rewritten(hooks, secrets.refer),
         "agent": secrets.refer,
         "others": lambda names: rewritten(names, secrets.refer),
         "agent_args": lambda words: rewritten(words, secrets.refer),
@@ -125,9 +146,13 @@ def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
     return msgspec.structs.replace(loop, **changed)
 
 
+def _hooks(loop: Loop) -> list[str]:
+    return [command for command in msgspec.structs.astuple(loop.hooks) if isinstance(command, str)]
+
+
 def refuse_if_secrets_are_missing(loop: Loop, secrets: Secrets) -> None:
     names = secrets.missing(
-        " ".join([loop.prompt, *loop.pool, *loop.agent_args, *(check.name for check in loop.checks)])
+        " ".join([loop.prompt, *loop.pool, *loop.agent_args, *(check.name for check in loop.checks), *_hooks(loop)])
     )
     if names:
         raise UserError(
@@ -229,14 +254,37 @@ def _checked_tasks(workspace: Path, path: str) -> None:
         raise UserError(
             f"there is no task file {path}",
             cause=f"looked in {workspace}",
-            hint="give a Markdown file with `- [ ]` boxes",
+            hint="give a Markdown file with `- [ ]` boxes, or a folder with a file for each task",
         )
-    if not tasks.read(text).items:
+    if (found := tasks.read(text)).problem and found.items:
+        raise UserError(f"{path} {found.problem}", hint="mend it, or give another one")
+    if not found.items:
         raise UserError(
             f"{path} has no tasks",
             cause="no line of it is a Markdown task such as `- [ ] write the tests`",
             hint="add boxes, or leave -t away and say in the prompt what to do",
         )
+
+
+def _checked_folder(workspace: Path, path: str) -> None:
+    files = read_folder(workspace, path)
+    reading = worklist.of_folder(files or {}, Settled())
+    if reading.problem:
+        raise UserError(
+            f"{path} {reading.problem}",
+            cause="each Markdown file right in it is a task",
+            hint="mend it, or give a checklist with -t TODO.md",
+        )
+
+
+def _checked_globs(globs: tuple[str, ...]) -> None:
+    for glob in globs:
+        if glob.startswith(("/", "!")) or ".." in glob.split("/"):
+            raise UserError(
+                f"--protect {glob!r} protects nothing",
+                cause="a glob begins in the workspace, stays in it, and takes nothing back",
+                hint="give it from the workspace on: --protect 'tests/**'",
+            )
 
 
 def _checked_documents(workspace: Path, wish: Wish) -> None:
@@ -250,10 +298,24 @@ def _checked_documents(workspace: Path, wish: Wish) -> None:
 
 def doubts(loop: Loop) -> tuple[str, ...]:
     """What a person should know before the loop starts."""
-    rows = [*_doubtful_tasks(Path(loop.workspace), loop.tasks)] if loop.tasks else []
+    rows = [*_doubtful_tasks(Path(loop.workspace), loop.tasks)] if loop.tasks and not loop.task_folder else []
+    rows += [
+        f"--protect {glob!r} matches no file that is kept (ignored files and links are not)" for glob in _idle(loop)
+    ]
     if loop.sandbox is Sandbox.READ_ONLY:
         rows.append("the agent cannot edit anything here (--sandbox read-only)")
     return tuple(rows)
+
+
+def _idle(loop: Loop) -> list[str]:
+    """Globs that protect nothing as things are: a typo, an ignored file, a link."""
+    git = Git(folder=Path(loop.workspace), seconds=20)
+    question = ("ls-files", "--cached", "--others", "--exclude-standard", "-z", "--")
+    return [
+        glob
+        for glob in loop.protect
+        if git.answer(*question, f":(glob){glob}", f":(glob){glob.rstrip('/')}/**", f":(literal){glob}") == ""
+    ]
 
 
 def _doubtful_tasks(workspace: Path, path: str) -> tuple[str, ...]:

@@ -1,0 +1,294 @@
+"""`tasks`: see how each task stands, add one, skip it, open it again, edit it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from bydawn.cli import render
+from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+from bydawn.core.text import plain, shorten
+
+if TYPE_CHECKING:
+    from bydawn.core.worklist import Listed
+    from bydawn.host.registry import Standing
+    from bydawn.operations.tasks import Board, Settled
+
+T = TypeVar("T")
+
+# The words are those of `core/worklist.py: Stand`.
+_SIGNS = {
+    "next": "▶",
+    "open": "○",
+    "waiting": "…",
+    "aside": "!",
+    "done": "✓",
+    "doubted": "~",
+    "skipped": "–",
+    "reached": "?",
+    "approved": "✓",
+    "ahead": "‖",
+}
+_COLOURS = {"next": "cyan", "done": "green", "approved": "green", "aside": "yellow", "doubted": "yellow"}
+_WIDEST_WORD = 8
+_NARROW = 72
+_LONGEST_ID = 28
+
+
+@click.group()
+def tasks() -> None:
+    """How each task of a loop stands; add one, skip it, open it again, edit it.
+
+    A TASK is its number in the list, its id, or enough of the beginning of its text.
+
+    \b
+    Examples
+      bydawn tasks list
+      bydawn tasks add shop-api "write the changelog"
+      bydawn tasks skip shop-api 3 "rename the"
+    """
+
+
+@tasks.command(name="list")
+@loop_argument
+@click.option("-t", "--tasks", "path", metavar="PATH", help="This checklist or folder instead, without any loop.")
+@cd
+@as_json
+@state_dir
+def list_(loop: str | None, path: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> None:
+    """Every task as it stands now.
+
+    \b
+    next      what the next round is given
+    open      nobody is at work on it yet
+    waiting   for another task of the folder
+    aside     it failed too often; resume tries it again
+    done      ticked, or proven
+    doubted   ticked in a round that changed nothing else
+    skipped   by a person
+
+    \b
+    Examples
+      bydawn tasks list shop-api
+      bydawn tasks list -t TODO.md
+    """
+    from bydawn.operations import tasks as operation
+
+    board = _without_secrets(_board(loop, path, cd, state_dir))
+    if as_json:
+        render.emit_json(operation.as_data(board))
+        return
+    _show(board)
+
+
+def _board(loop: str | None, path: str | None, cd: Path, state_dir: Path | None) -> "Board":
+    from bydawn.host.registry import Registry
+    from bydawn.operations import tasks as operation
+    from bydawn.operations.start import checked_workspace
+
+    if path is not None:
+        if loop is not None:
+            raise click.UsageError("-t looks at a list without any loop; give one of the two")
+        return operation.without_loop(path, checked_workspace(cd))
+    registry, folder = Registry(state_dir), cd.resolve()
+    if loop is None and not registry.in_workspace(folder):
+        return operation.set_here(checked_workspace(cd))
+    return operation.of_loop(registry.find(loop, folder))
+
+
+def _without_secrets(shown: T) -> T:
+    """A task file is anybody's text; what is shown of it goes into logs and screenshots."""
+    from bydawn.core.redact import rewritten
+    from bydawn.operations.settings import secrets
+
+    return rewritten(shown, secrets().hide)
+
+
+def _show(board: "Board") -> None:
+    if not board.loop.tasks:
+        click.echo(f"  {board.loop.id} has no task list; its goal is its prompt alone.")
+        return
+    for item in board.standings.items:
+        for row in _rows(item, board):
+            click.echo(row.rstrip())
+    _summary(board)
+
+
+def _rows(item: "Listed", board: "Board") -> Iterable[str]:
+    digits = len(str(len(board.standings.tasks)))
+    word = f"{_SIGNS[item.stand]} {item.stand:<{_WIDEST_WORD}}"
+    shown = click.style(word, fg=_COLOURS[item.stand]) if item.stand in _COLOURS and render.coloured() else word
+    indent = digits + _WIDEST_WORD + 8
+    room = render.width() - indent
+    begin = f"  {item.number or '':>{digits}}  {shown}  "
+    text = item.text if item.number else f"── {item.text}"
+    if not board.loop.task_folder:
+        yield begin + shorten(plain(text), room)
+    elif render.width() < _NARROW:
+        yield begin + shorten(plain(item.id), room)
+        yield " " * indent + shorten(plain(text), room)
+    else:
+        widest = min(_LONGEST_ID, max(len(plain(each.id)) for each in board.standings.tasks))
+        yield f"{begin}{shorten(plain(item.id), widest):<{widest}}  {shorten(plain(text), room - widest - 2)}"
+    if item.waits_for:
+        yield " " * indent + shorten(plain(f"waits for {_named(item.waits_for, board)}"), room)
+
+
+def _named(ids: tuple[str, ...], board: "Board") -> str:
+    """What a task waits for; of what will not come by itself, why."""
+    stands = {each.id: each.stand for each in board.standings.tasks}
+    return ", ".join(f"{id_} ({stands[id_]})" if stands.get(id_) in ("skipped", "aside") else id_ for id_ in ids)
+
+
+def _summary(board: "Board") -> None:
+    """One line of counts, and whatever is wrong."""
+    counts = board.standings.counts
+    parts = []
+    for name, special in (("open", ("aside", "waiting")), ("done", ("doubted",)), ("skipped", ())):
+        inside = ", ".join(f"{counts[each]} {each}" for each in special if counts[each])
+        if counts[name] or name != "skipped":
+            parts.append(f"{counts[name]} {name}{f' ({inside})' if inside else ''}")
+    if board.standings.items:
+        click.echo("")
+        render.field(board.file, " · ".join(parts), indent=len(board.file) + 4)
+    if board.trouble:
+        render.field("!", f"{board.trouble}", indent=4)
+    for warning in board.standings.warnings:
+        render.field("!", f"{board.file}, {warning}" if warning.startswith("line") else warning, indent=4)
+
+
+@tasks.command()
+@click.argument("loop")
+@click.argument("text", nargs=-1, required=True)
+@cd
+@state_dir
+def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> None:
+    """Add a task to the list.
+
+    It becomes a box below the last one, or a file of its own in a folder of tasks.
+
+    \b
+    Examples
+      bydawn tasks add shop-api "write the changelog"
+    """
+    from bydawn.host.registry import Registry
+    from bydawn.operations import tasks as operation
+
+    standing = Registry(state_dir).find(loop, cd.resolve())
+    board, task = operation.add(standing, " ".join(text))
+    where = f"{board.file}{'/' if board.loop.task_folder else ''}"
+    if task is None or task.number is None:
+        click.echo(f"  Added to {where}" + (": a checkpoint." if task else "."))
+    elif board.loop.task_folder:
+        click.echo(f"  Added as task {task.number}: {where.rstrip('/')}/{plain(task.id)}.md")
+    else:
+        click.echo(f"  Added as task {task.number} to {where}, line {task.line}.")
+    if standing.finished:
+        click.echo(f"  {standing.loop.id} is {standing.word}. For what is new: {render.me()} run --new -t {board.file}")
+    else:
+        _go_on(standing)
+
+
+@tasks.command()
+@click.argument("loop")
+@click.argument("task", nargs=-1, required=True, metavar="TASK...")
+@cd
+@state_dir
+def skip(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -> None:
+    """Leave tasks out.
+
+    Nobody works on them any more, and the loop is complete without them. What was done stays as it is.
+
+    \b
+    Examples
+      bydawn tasks skip shop-api 3
+      bydawn tasks skip shop-api "rename the"
+    """
+    from bydawn.host.registry import Registry
+    from bydawn.operations import tasks as operation
+
+    standing = Registry(state_dir).find(loop, cd.resolve())
+    _settled(standing, operation.skip(standing, task), "Skipped")
+
+
+@tasks.command()
+@click.argument("loop")
+@click.argument("task", nargs=-1, required=True, metavar="TASK...")
+@cd
+@state_dir
+def reopen(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -> None:
+    """Open tasks again.
+
+    Those that were skipped or set aside, and done ones of a folder; a ticked box is opened in its file.
+
+    \b
+    Examples
+      bydawn tasks reopen shop-api 3
+    """
+    from bydawn.host.registry import Registry
+    from bydawn.operations import tasks as operation
+
+    standing = Registry(state_dir).find(loop, cd.resolve())
+    _settled(standing, operation.reopen(standing, task), "Open again")
+
+
+def _settled(standing: "Standing", rows: "Iterable[Settled]", what: str) -> None:
+    changed = False
+    for row in map(_without_secrets, rows):
+        name = f"{row.task.number} “{shorten(row.task.text, max(20, render.width() - 36))}”"
+        if row.taken_by is None:
+            stand = "open" if row.task.stand in ("next", "waiting") else row.task.stand
+            render.field("", f"{name} is {stand} already; nothing was changed.", indent=2)
+            continue
+        changed = True
+        render.field("", f"{what}, noted by {row.taken_by}: {name}", indent=2)
+        if row.round:
+            render.field("", f"round {row.round} is at work on it right now and goes on to its end", indent=4)
+        if what == "Skipped" and row.stranded:
+            names = ", ".join(each.id for each in row.stranded)
+            render.field(
+                "!", f"{names} will not be run: skip that as well, or let it wait for something else", indent=4
+            )
+    if changed:
+        _go_on(standing)
+
+
+def _go_on(standing: "Standing") -> None:
+    if not standing.alive:
+        click.echo(f"  Go on with: {render.me()} resume {standing.loop.id}")
+
+
+@tasks.command()
+@loop_argument
+@click.argument("task", required=False, metavar="[TASK]")
+@cd
+@state_dir
+def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -> None:
+    """Open the list in $EDITOR (or vi).
+
+    Of a folder, that is the file of one task.
+
+    \b
+    Examples
+      bydawn tasks edit
+      bydawn tasks edit shop-api 3
+    """
+    from bydawn.cli.edit import edit_document
+    from bydawn.host.registry import Registry
+    from bydawn.operations import edit as editing
+    from bydawn.operations import tasks as operation
+    from bydawn.operations.start import checked_workspace
+
+    folder = checked_workspace(cd)
+    registry = Registry(state_dir)
+    if loop is None and not registry.in_workspace(folder):
+        edit_document("tasks", folder)
+        return
+    standing = registry.find(loop, folder)
+    path, meant = operation.file_of(operation.of_loop(standing), task)
+    if meant and meant.line:
+        text = _without_secrets(meant.text)
+        click.echo(f"  “{shorten(plain(text), max(20, render.width() - 24))}” stands in line {meant.line}.")
+    editing.open_editor(path)
+    _summary(operation.of_loop(standing))

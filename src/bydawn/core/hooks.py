@@ -1,0 +1,93 @@
+"""Which of a person's own commands runs when, what is it told, and what is said of it?"""
+
+from collections.abc import Callable
+
+from bydawn.core.facts import End, HookEnded, LoopStopped
+from bydawn.core.loop import Hooks, Loop
+from bydawn.core.outcome import Ending, Exit
+from bydawn.core.progress import duration
+from bydawn.core.state import LastRound, LoopState
+from bydawn.core.text import plain, shorten
+
+LONGEST = 1000  # characters of a value
+NAMES = ("pre_round", "post_round", "on_complete", "on_blocked", "on_pause")
+
+# A person is needed wherever neither the work is done nor a person stopped it.
+BY_END: dict[End, str] = {
+    End.COMPLETE: "on_complete",
+    End.UNVERIFIED: "on_complete",
+    End.BLOCKED: "on_blocked",
+    End.FAILED: "on_blocked",
+    End.LIMIT: "on_blocked",
+    End.CHECKPOINT: "on_blocked",
+    End.PAUSED: "on_pause",
+    End.STOPPED: "on_pause",
+}
+
+
+def at_end(hooks: Hooks, end: End) -> str | None:
+    """The command that runs when a loop ends like this."""
+    table = {"on_complete": hooks.on_complete, "on_blocked": hooks.on_blocked, "on_pause": hooks.on_pause}
+    return table[BY_END[end]]
+
+
+def output_of(name: str) -> str:
+    """The file in the round's folder that holds all that a hook printed."""
+    return f"hook-{name}.txt"
+
+
+def before_round(task: str | None, agent: str) -> dict[str, str]:
+    """What `pre_round` is told; the round's number and the places are told to every hook."""
+    return {"BYDAWN_TASK": task or "", "BYDAWN_AGENT_NAME": agent}
+
+
+def after_round(loop: Loop, state: LoopState, last: LastRound) -> dict[str, str]:
+    """What `post_round` is told."""
+    return {
+        **before_round(last.task, last.agent),
+        "BYDAWN_OUTCOME": last.outcome.value,
+        "BYDAWN_PROGRESSED": "1" if last.progress else "0",
+        "BYDAWN_CHECKS": _checks(loop, state),
+    }
+
+
+def after_all(state: LoopState, stopped: LoopStopped) -> dict[str, str]:
+    """What the hooks of an end are told."""
+    task, agent = (state.last.task, state.last.agent) if state.last else (None, "")
+    return {**before_round(task, agent), "BYDAWN_STATE": stopped.end.value, "BYDAWN_REASON": stopped.reason}
+
+
+def _checks(loop: Loop, state: LoopState) -> str:
+    """What the checks say of the tree as it is; verdicts on another one say nothing."""
+    if not loop.checks or not state.verdicts or state.verdict_tree != state.tree:
+        return "none"
+    return "passed" if state.checks_passed else "failed"
+
+
+def fit(values: dict[str, str], hide: Callable[[str], str]) -> dict[str, str]:
+    """Texts of agents and task files as values of variables: one line each, nothing secret, nothing endless."""
+    return {name: shorten(hide(plain(text)), LONGEST) for name, text in values.items()}
+
+
+def passed(exit_: Exit) -> bool:
+    return exit_.ending is Ending.EXIT and exit_.code == 0
+
+
+def in_words(exit_: Exit, timeout: float) -> str:
+    """How it ended, in our own words."""
+    match exit_.ending:
+        case Ending.EXIT:
+            return f"exit {exit_.code}" if exit_.signal is None else f"ended by signal {exit_.signal}"
+        case Ending.TOTAL:
+            return f"timed out after {duration(timeout)}"
+        case Ending.ASKED:
+            return "stopped on request"
+        case Ending.NOT_STARTED | Ending.NO_RESOURCES:
+            return f"could not be started: {exit_.detail}"
+        case _:
+            return f"stopped ({exit_.ending})"
+
+
+def complaint(ended: HookEnded, last_line: str = "") -> str:
+    """What a person reads when a hook has failed."""
+    return f"the hook {ended.hook} failed: {ended.detail}" + (f": {last_line}" if last_line else "")

@@ -1,0 +1,72 @@
+"""How the tasks of a loop stand beyond what their file says."""
+
+import msgspec
+from msgspec.structs import replace
+
+from bydawn.core.facts import RoundEnded, TaskStatus
+from bydawn.core.outcome import POLICY
+
+
+class Tally(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rounds of one task amount to."""
+
+    task: str
+    text: str = ""
+    failures: int = 0  # in a row
+    before: int = 0  # the same without the last round: whether that failed is known when its checks have run
+    progress: bool = False  # did any of them get anywhere?
+    claims: int = 0  # how often in a row the agent said that it is done
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """Tasks by id whose standing is in the ledger, not in their file."""
+
+    done: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+    def having(self, task: str, status: TaskStatus) -> "Settled":
+        """The same with one task moved to where it stands now."""
+        places = {
+            TaskStatus.DONE: "done",
+            TaskStatus.ASIDE: "aside",
+            TaskStatus.SKIPPED: "skipped",
+        }
+        rest = {name: tuple(each for each in getattr(self, name) if each != task) for name in places.values()}
+        if place := places.get(status):
+            rest[place] = (*rest[place], task)
+        return Settled(**rest)
+
+
+def tally_of(tallies: tuple[Tally, ...], task: str | None) -> Tally:
+    return next((tally for tally in tallies if tally.task == task), Tally(task=task or ""))
+
+
+def after_round(tallies: tuple[Tally, ...], task: str | None, text: str, fact: RoundEnded) -> tuple[Tally, ...]:
+    """With this round in them; one that got nowhere has failed its task."""
+    if task is None or not POLICY[fact.outcome].counts:
+        return tallies
+    mine = tally_of(tallies, task)
+    failed = POLICY[fact.outcome].failure or not fact.progress
+    said_done = fact.claim is not None and fact.claim.status == TaskStatus.DONE
+    return _with(
+        tallies,
+        replace(
+            mine,
+            text=text,
+            failures=mine.failures + 1 if failed else 0,
+            before=mine.failures,
+            progress=mine.progress or fact.progress,
+            claims=mine.claims + 1 if said_done else 0,
+        ),
+    )
+
+
+def after_red_checks(tallies: tuple[Tally, ...], task: str, *, progress: bool) -> tuple[Tally, ...]:
+    """A round that got somewhere has failed its task all the same if its checks are red."""
+    mine = tally_of(tallies, task)
+    return _with(tallies, replace(mine, failures=mine.before + 1)) if progress else tallies
+
+
+def _with(tallies: tuple[Tally, ...], mine: Tally) -> tuple[Tally, ...]:
+    return (*(tally for tally in tallies if tally.task != mine.task), mine)

@@ -1,0 +1,259 @@
+"""The work list of a loop: a checklist or a folder of tasks, read after every round and never believed blindly."""
+
+import zlib
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from bydawn.core import checkpoint, tasks
+from bydawn.core.errors import UserError
+from bydawn.core.facts import Mark, TaskReading
+from bydawn.core.loop import Loop
+from bydawn.core.ports import Texts
+from bydawn.core.state import LoopState
+from bydawn.core.tallies import Settled
+
+
+class WorkList:
+    """What there is to do, for one run of one loop."""
+
+    def __init__(self, loop: Loop, texts: Texts) -> None:
+        self._loop = loop
+        self._texts = texts
+        self._tasks: tasks.Tasks | None = None  # the checklist as it was last believed
+        self._names: dict[str, str] = {}  # what each box was called when it was first seen; agents like to add notes
+        self._files: Mapping[str, str] = {}  # the folder, likewise
+
+    def read(self, state: LoopState, before: TaskReading | None) -> TaskReading | None:
+        """What it says now. While it cannot be believed, what was open before is not forgotten."""
+        if not self._loop.tasks:
+            return None
+        try:
+            reading = self._folder(state, before) if self._loop.task_folder else self._file(state, before)
+        except UserError as error:
+            reading = TaskReading(open=0, done=0, problem=f"cannot be read: {error.cause or error.what}")
+        if not reading.problem or before is None:
+            return reading
+        return msgspec.structs.replace(before, problem=reading.problem, disbelieved=reading.disbelieved)
+
+    def closed_since(self, before: TaskReading | None) -> tuple[str, ...]:
+        """The texts of the tasks that were open in an earlier reading and are done in the last one."""
+        was_open = {*before.open_ids} if before else set[str]()
+        boxes = self._tasks.items if self._tasks else ()
+        return tuple(self._names[task.id] for task in boxes if task.done and task.id in was_open)
+
+    def is_as_it_was(self, state: LoopState) -> bool:
+        """Is this still the very list that was not believed? Then nobody has looked at it."""
+        if self._loop.task_folder or not state.tasks or not state.tasks.disbelieved:
+            return False
+        try:
+            text = self._texts.read_text(self._loop.tasks or "")
+        except UserError:
+            return False
+        return text is not None and state.tasks.disbelieved == _mark(text)
+
+    def text_of(self, task_id: str | None) -> str:
+        """The whole text of a task of a folder; a box in a list has no more than its line."""
+        return next((text for name, text in self._files.items() if name.removesuffix(".md") == task_id), "")
+
+    def _file(self, state: LoopState, before: TaskReading | None) -> TaskReading:
+        text = self._texts.read_text(self._loop.tasks or "")
+        if text is None:
+            return tasks.missing_file()
+        name = _digest(text, state)
+        if before and before.text == name:
+            self._believe(self._tasks or tasks.read(text, before, state.settled.skipped))
+            return msgspec.structs.replace(before, problem=None, disbelieved="")  # it may have been away in between
+        reading = of_checklist(text, self._loop, state, before)
+        if reading.problem:
+            return msgspec.structs.replace(reading, disbelieved=_mark(text))
+        self._believe(tasks.read(text, before, state.settled.skipped))
+        return msgspec.structs.replace(reading, text=name)
+
+    def _believe(self, found: tasks.Tasks) -> None:
+        self._tasks = found
+        for task in found.items:
+            self._names.setdefault(task.id, task.text)
+
+    def _folder(self, state: LoopState, before: TaskReading | None) -> TaskReading:
+        files = self._texts.read_folder(self._loop.tasks or "")
+        if files is None:
+            return tasks.missing_file()
+        reading = of_folder(files, state.settled, before)
+        if not reading.problem:
+            self._files = files
+        return msgspec.structs.replace(reading, text=_digest(repr(sorted(files.items())), state))
+
+
+def of_checklist(text: str, loop: Loop, state: LoopState, before: TaskReading | None) -> TaskReading:
+    """A checklist as a fact: boxes, and the checkpoints that are reached."""
+    found = tasks.read(text, before, state.settled.skipped)
+    token = loop.checkpoint.token if loop.checkpoint else ""
+    marks = checkpoint.marks(text, token, state.settled.skipped) if token else ()
+    lines = {mark.line for mark in marks}  # a box that is a checkpoint is nobody's task
+    boxes = [task for task in found.items if task.line not in lines and task.id not in state.settled.skipped]
+    left = [task for task in boxes if not task.done]
+    following = next((task for task in left if task.id not in state.settled.aside), None)
+    lost = set(before.marks) - {mark.id for mark in marks} - set(state.approved) if before else set()
+    return TaskReading(
+        open=len(left),
+        done=len(boxes) - len(left),
+        next=following.text if following else None,
+        next_id=following.id if following else None,
+        open_ids=tuple(task.id for task in left),
+        problem=found.problem or ("lost a checkpoint that nobody has approved" if lost else None),
+        marks=tuple(mark.id for mark in marks),
+        reached=tuple(Mark(id=mark.id, text=mark.text) for mark in marks if mark.reached),
+    )
+
+
+def of_folder(files: Mapping[str, str], settled: Settled, before: TaskReading | None = None) -> TaskReading:
+    """A folder of tasks as a fact; how each of them stands is in the ledger, not in its file."""
+    from bydawn.core import task_folder  # most loops have no such folder
+
+    found = task_folder.read(files)
+    aside = {*settled.aside, *settled.skipped}
+    left = [task for task in found.items if task.id not in settled.done and task.id not in settled.skipped]
+    following = next(iter(task_folder.ready(found, settled.done, aside)), None)
+    lost = {*before.open_ids} - {task.id for task in found.items} - {*settled.skipped} if before else set()
+    gone = f"lost {len(lost)} open {'task' if len(lost) == 1 else 'tasks'}: {', '.join(sorted(lost))}" if lost else None
+    return TaskReading(
+        open=len(left),
+        done=sum(task.id in settled.done for task in found.items),
+        next=following.title if following else None,
+        next_id=following.id if following else None,
+        open_ids=tuple(task.id for task in left),
+        problem=found.problem or gone,
+        stranded=tuple(task.title for task in task_folder.stranded(found, settled.done, aside)),
+    )
+
+
+def _digest(text: str, state: LoopState) -> str:
+    """Tells one list from another, and from the same list with other tasks put aside."""
+    known = repr(state.settled) + repr(state.approved)
+    return f"{_mark(text)}-{zlib.crc32(known.encode()):08x}"
+
+
+def _mark(text: str) -> str:
+    return f"{len(text)}-{zlib.crc32(text.encode(errors='replace')):08x}"
+
+
+# -- for people --------------------------------------------------------------------------------------------------------
+
+
+class Stand(StrEnum):
+    """How a task, or a checkpoint between tasks, stands; one word each, the same for everybody."""
+
+    NEXT = "next"
+    OPEN = "open"
+    WAITING = "waiting"  # for another task of its folder
+    ASIDE = "aside"
+    DONE = "done"
+    DOUBTED = "doubted"  # ticked in a round that changed nothing else
+    SKIPPED = "skipped"
+    REACHED = "reached"
+    APPROVED = "approved"
+    AHEAD = "ahead"
+
+
+_STILL_OPEN = (Stand.NEXT, Stand.OPEN, Stand.WAITING, Stand.ASIDE)
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of a work list as it stands now."""
+
+    id: str
+    text: str
+    stand: Stand
+    number: int | None = None  # from the top, counted from 1; a checkpoint has none
+    line: int | None = None  # in a checklist
+    waits_for: tuple[str, ...] = ()  # tasks of a folder that are not done
+
+
+class Standings(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole work list as it stands now; `problem` completes "TODO.md …"."""
+
+    items: tuple[Listed, ...] = ()
+    problem: str | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def tasks(self) -> tuple[Listed, ...]:
+        return tuple(item for item in self.items if item.number is not None)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """All tasks as `open`, `done` and `skipped`; the rest of the rows says how many of those are special."""
+        stands = [item.stand for item in self.tasks]
+        kinds = {
+            "open": _STILL_OPEN,
+            "done": (Stand.DONE, Stand.DOUBTED),
+            "skipped": (Stand.SKIPPED,),
+            "aside": (Stand.ASIDE,),
+            "waiting": (Stand.WAITING,),
+            "doubted": (Stand.DOUBTED,),
+        }
+        return {name: sum(stand in kind for stand in stands) for name, kind in kinds.items()}
+
+
+def standings(source: str | Mapping[str, str], loop: Loop, state: LoopState) -> Standings:
+    """How each task stands: by its file as it is now, and by the ledger, in the eyes of the next run or round."""
+    known = None if state.stopped else state.tasks  # after a recorded stop a person may change the list as they like
+    if isinstance(source, str):
+        found, reading = _listed_boxes(source, loop, state, known), of_checklist(source, loop, state, known)
+        changed = of_checklist(source, loop, state, state.tasks) if state.stopped else None
+        warnings = tasks.read(source).warnings
+    else:
+        found, reading = _listed_files(source, state), of_folder(source, state.settled, known)
+        changed = of_folder(source, state.settled, state.tasks) if state.stopped else None
+        warnings = ()
+    items = [
+        msgspec.structs.replace(item, stand=Stand.NEXT) if item.id == reading.next_id and item.number else item
+        for item in found
+    ]
+    if changed and changed.problem and not reading.problem:
+        warnings = (f"since the loop last read it, it {changed.problem}", *warnings)
+    return Standings(items=tuple(items), problem=reading.problem, warnings=warnings)
+
+
+def _listed_boxes(text: str, loop: Loop, state: LoopState, known: TaskReading | None) -> list[Listed]:
+    token = loop.checkpoint.token if loop.checkpoint else ""
+    marks = checkpoint.marks(text, token, state.settled.skipped) if token else ()
+    lines = {mark.line for mark in marks}
+    boxes = [task for task in tasks.read(text, known).items if task.line not in lines]
+    rows = [
+        Listed(id=task.id, text=task.text, stand=_of_box(task, state), number=number, line=task.line)
+        for number, task in enumerate(boxes, 1)
+    ]
+    rows += [Listed(id=mark.id, text=mark.text, stand=_of_mark(mark, state), line=mark.line) for mark in marks]
+    return sorted(rows, key=lambda row: row.line or 0)
+
+
+def _of_box(task: tasks.Task, state: LoopState) -> Stand:
+    if task.id in state.settled.skipped:
+        return Stand.SKIPPED
+    if task.done:
+        return Stand.DOUBTED if task.text in state.doubted else Stand.DONE
+    return Stand.ASIDE if task.id in state.settled.aside else Stand.OPEN
+
+
+def _of_mark(mark: checkpoint.Mark, state: LoopState) -> Stand:
+    if mark.id in state.approved:
+        return Stand.APPROVED
+    return Stand.REACHED if mark.reached else Stand.AHEAD
+
+
+def _listed_files(files: Mapping[str, str], state: LoopState) -> list[Listed]:
+    from bydawn.core import task_folder
+
+    settled = state.settled
+    places = ((settled.done, Stand.DONE), (settled.skipped, Stand.SKIPPED), (settled.aside, Stand.ASIDE))
+    rows = []
+    for number, task in enumerate(task_folder.read(files).items, 1):
+        waits_for = tuple(id_ for id_ in task.depends_on if id_ not in settled.done)
+        open_ = Stand.WAITING if waits_for else Stand.OPEN
+        stand = next((stand for ids, stand in places if task.id in ids), open_)
+        waits_for = () if stand is Stand.DONE else waits_for
+        rows.append(Listed(id=task.id, text=task.title or task.id, stand=stand, number=number, waits_for=waits_for))
+    return rows

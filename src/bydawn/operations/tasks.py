@@ -1,0 +1,341 @@
+"""The work list of a loop in a person's hands: how each task stands, add one, skip it, open it again."""
+
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from bydawn.core import checkpoint, new_task, task_folder
+from bydawn.core.errors import UserError
+from bydawn.core.facts import TaskStatus
+from bydawn.core.loop import Checkpoint, Loop
+from bydawn.core.state import LoopState
+from bydawn.core.text import shorten, visible
+from bydawn.core.worklist import Listed, Stand, Standings, standings
+from bydawn.disk import replace_text
+from bydawn.files import read_folder, read_inside, read_text
+from bydawn.host.registry import Standing
+from bydawn.operations import steer
+from bydawn.operations.settings import checkpoint_of, gather
+from bydawn.operations.start import refuse_inside_a_round
+
+_TRIES = 5  # to write a list that somebody else is writing, too
+_SHOWN = 60  # characters of a task in an error
+
+
+class Board(msgspec.Struct, frozen=True, kw_only=True):
+    """A work list as it stands now; without a `standing` no loop has it yet."""
+
+    loop: Loop
+    standings: Standings
+    standing: Standing | None = None
+
+    @property
+    def file(self) -> str:
+        return self.loop.tasks or ""
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with the list, as a sentence."""
+        return f"{self.file} {self.standings.problem}" if self.standings.problem else None
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a person's word about a task; nothing was recorded where it stood so already."""
+
+    task: Listed
+    taken_by: str | None  # None: nothing was changed
+    stranded: tuple[Listed, ...] = ()  # open tasks that wait for it
+    round: int | None = None  # the one that is at work on it right now
+
+
+# -- looking -----------------------------------------------------------------------------------------------------------
+
+
+def of_loop(standing: Standing) -> Board:
+    """The list of a loop, in its files now and by its ledger."""
+    if standing.trouble:
+        raise standing.trouble
+    loop = standing.loop
+    found = Standings()
+    if loop.tasks:
+        try:
+            source = _source(loop)
+            found = standings(source, loop, standing.state) if source is not None else Standings(problem="is gone")
+        except UserError as error:
+            found = Standings(problem=f"cannot be read: {error.cause or error.what}")
+    return Board(loop=loop, standings=found, standing=standing)
+
+
+def without_loop(path: str, folder: Path) -> Board:
+    """What bydawn sees in a checklist, or in a folder of tasks, that no loop has been started on."""
+    loop = Loop(
+        id="",
+        uid="",
+        workspace=str(folder),
+        created_at=datetime.now(UTC),
+        prompt="",
+        agent="",
+        tasks=path,
+        task_folder=(folder / path).is_dir(),
+        checkpoint=checkpoint_of(gather(folder)),
+    )
+    if (source := _source(loop)) is None:
+        hint = "give a Markdown file with `- [ ]` boxes, or a folder with a file for each task"
+        raise UserError(f"there is no task file {path}", cause=f"looked in {folder}", hint=hint)
+    found = standings(source, loop, LoopState())
+    warnings = (*found.warnings, *_deaf(source)) if loop.checkpoint is None else found.warnings
+    return Board(loop=loop, standings=msgspec.structs.replace(found, warnings=warnings))
+
+
+def _deaf(source: str | Mapping[str, str]) -> Iterable[str]:
+    """Where a person may expect a loop to stand still, and it would not."""
+    token = Checkpoint().token
+    for mark in checkpoint.marks(source, token) if isinstance(source, str) else ():
+        yield f"line {mark.line}: no checkpoint unless the loop is started with --checkpoint {token!r}"
+
+
+def set_here(folder: Path) -> Board:
+    """The list that the settings of a folder name, where no loop is yet."""
+    if path := gather(folder).text("tasks"):
+        return without_loop(path, folder)
+    raise UserError(
+        f"there is no loop in {folder}",
+        cause="and no setting names a task list",
+        hint="look at one without a loop: `bydawn tasks list -t TODO.md`",
+    )
+
+
+def _source(loop: Loop) -> str | Mapping[str, str] | None:
+    read = read_folder if loop.task_folder else read_text
+    return read(Path(loop.workspace), loop.tasks or "")
+
+
+def as_data(board: Board) -> dict[str, object]:
+    """`tasks list --json`."""
+    tasks, marks = board.standings.tasks, [item for item in board.standings.items if item.number is None]
+    return {
+        "loop": board.loop.id or None,
+        "workspace": board.loop.workspace,
+        "file": board.loop.tasks,
+        "is_folder": board.loop.task_folder,
+        "problem": board.trouble,
+        "warnings": board.standings.warnings,
+        "counts": board.standings.counts,
+        "tasks": [
+            {
+                "number": task.number,
+                "id": task.id,
+                "text": task.text,
+                "status": task.stand,
+                "line": task.line,
+                "waits_for": task.waits_for,
+            }
+            for task in tasks
+        ],
+        "checkpoints": [{"id": mark.id, "text": mark.text, "status": mark.stand, "line": mark.line} for mark in marks],
+    }
+
+
+# -- which task is meant -----------------------------------------------------------------------------------------------
+
+
+def named(board: Board, word: str) -> Listed:
+    """The task that a person means: by number, by id, or by the beginning of either its text or its id."""
+    tasks = board.standings.tasks
+    if not tasks:
+        raise _no_tasks(board)
+    wanted = _plain(word)
+    exactly = [task for task in tasks if wanted in (_plain(task.id), _plain(task.text))]
+    begins = [task for task in tasks if wanted and _plain(task.text).startswith(wanted)]
+    begins += [task for task in tasks if wanted and task not in begins and _plain(task.id).startswith(wanted)]
+    found = exactly or begins
+    if re.fullmatch(r"[1-9][0-9]{0,8}", word) and int(word) <= len(tasks):  # `007` is the beginning of an id
+        # A file may be called 3.md and not be the third one: which of the two is meant, nobody can know.
+        found = [task for task in tasks if task.number == int(word) or task.id == word]
+    if len(found) == 1:
+        return found[0]
+    shown = shorten(visible(word), _SHOWN)
+    if found:
+        hint = "say its number or its id, or more of its text"
+        raise UserError(f"{shown!r} could be {len(found)} tasks", cause=_rows(found), hint=hint)
+    near = _near(wanted, tasks)
+    cause = f"near to it: {_rows(near)}" if near else f"{board.file} has {len(tasks)} of them"
+    hint = f"`bydawn tasks list{f' {board.loop.id}' if board.standing else ''}` shows them all"
+    raise UserError(f"there is no task {shown!r}", cause=cause, hint=hint)
+
+
+def _no_tasks(board: Board) -> UserError:
+    if not board.loop.tasks:
+        return UserError(
+            f"the loop {board.loop.id} has no task list",
+            cause="its goal is its prompt alone",
+            hint=f'tell it what else to do: `bydawn tell {board.loop.id} "…"`',
+        )
+    return UserError(board.trouble or f"{board.file} has no tasks", hint=_mend(board))
+
+
+def _mend(board: Board) -> str:
+    if board.loop.task_folder:
+        return f"mend it in {Path(board.loop.workspace) / board.file}"
+    return f"mend it: `bydawn tasks edit {board.loop.id}`"
+
+
+def _plain(text: str) -> str:
+    """As people compare: markup, case and punctuation do not count, unless there is nothing else."""
+    folded = unicodedata.normalize("NFC", text).casefold()
+    return re.sub(r"[\W_]+", " ", folded).strip() or " ".join(folded.split())
+
+
+def _near(wanted: str, tasks: Sequence[Listed]) -> list[Listed]:
+    from difflib import get_close_matches  # only who made a mistake needs it
+
+    names = {_plain(text): task for task in tasks for text in (task.id, task.text[:200])}
+    within = [task for task in tasks if wanted and wanted in _plain(task.text)]
+    close = [names[name] for name in get_close_matches(wanted[:200], names, n=3, cutoff=0.5)]
+    return list(dict.fromkeys([*within, *close]))[:3]
+
+
+def _rows(tasks: Sequence[Listed]) -> str:
+    rows = [f"{task.number} “{shorten(task.text, _SHOWN)}”" for task in tasks[:10]]
+    more = f" and {len(tasks) - 10} more" if len(tasks) > 10 else ""
+    return ", ".join(rows) + more
+
+
+# -- skip and reopen ---------------------------------------------------------------------------------------------------
+
+_OPEN = (Stand.OPEN, Stand.NEXT, Stand.WAITING)
+_DONE = (Stand.DONE, Stand.DOUBTED)
+
+
+def skip(standing: Standing, words: Iterable[str]) -> Iterable[Settled]:
+    """Nobody is to do these any more; the loop is complete without them."""
+    return _settle(standing, words, TaskStatus.SKIPPED, already=(Stand.SKIPPED, *_DONE))
+
+
+def reopen(standing: Standing, words: Iterable[str]) -> Iterable[Settled]:
+    """These are to be done after all, or again."""
+    return _settle(standing, words, TaskStatus.OPEN, already=_OPEN)
+
+
+def _settle(
+    standing: Standing, words: Iterable[str], status: TaskStatus, already: Sequence[Stand]
+) -> Iterable[Settled]:
+    """Everything is looked at before anything is recorded; then each as soon as it stands in the ledger."""
+    refuse_inside_a_round()
+    steer.refuse_finished(standing)
+    board = of_loop(standing)
+    tasks = list(dict.fromkeys(named(board, word) for word in words))
+    for task in tasks:
+        if status is TaskStatus.OPEN:
+            _refuse_ticked(board, task)
+    for task in tasks:
+        if task.stand in already:
+            yield Settled(task=task, taken_by=None)
+            continue
+        answer = steer.settle(standing, task.id, task.text, status)
+        waiting = (each for each in board.standings.tasks if task.id in each.waits_for and each not in tasks)
+        opened = standing.state.open_round if standing.alive else None
+        yield Settled(
+            task=task,
+            taken_by=answer.taken_by,
+            stranded=tuple(each for each in waiting if each.stand is Stand.WAITING),
+            round=opened.round if opened and opened.task_id == task.id else None,
+        )
+
+
+def _refuse_ticked(board: Board, task: Listed) -> None:
+    """What a box says stands in its file, and bydawn takes back no tick of its own accord."""
+    if task.stand in _DONE and not board.loop.task_folder:
+        raise UserError(
+            f"task {task.number} is ticked in {board.file}: “{shorten(task.text, _SHOWN)}”",
+            cause="a box is opened where it stands, in the file; nothing was changed",
+            hint=f"`bydawn tasks edit {board.loop.id}`; write `[ ]` in line {task.line}",
+        )
+
+
+# -- add ---------------------------------------------------------------------------------------------------------------
+
+
+def add(standing: Standing, words: str) -> tuple[Board, Listed | None]:
+    """Write one more task into the list of a loop: the list as it is now, and the new row of it."""
+    refuse_inside_a_round()
+    if not new_task.is_one_line(words):
+        raise UserError(
+            "this cannot be a task" if words.strip() else "there is nothing to add",
+            cause="it has control characters, or more than one line" if words.strip() else "the text is empty",
+            hint='bydawn tasks add LOOP "write the tests"',
+        )
+    words = " ".join(words.split())
+    before = of_loop(standing)
+    if not before.loop.tasks:
+        raise _no_tasks(before)
+    (_add_file if before.loop.task_folder else _add_box)(standing, words)
+    after = of_loop(standing)
+    known = {item.id for item in before.standings.items}
+    return after, next((item for item in after.standings.items if item.id not in known), None)
+
+
+def _add_box(standing: Standing, words: str) -> None:
+    loop = standing.loop
+    root, path = Path(loop.workspace), loop.tasks or ""
+    for _ in range(_TRIES):
+        _refuse_problem(of_loop(standing))
+        real = Path(os.path.realpath(root / path))
+        if (data := read_inside(root, path)) is None:
+            continue
+        text = new_task.with_box(data.decode(), words)
+        if text is None:
+            raise UserError(
+                f"there is no place in {path} for another box",
+                cause="wherever it stood, Markdown would read other tasks differently, or take this for none",
+                hint=f"put it where you want it: `bydawn tasks edit {loop.id}`",
+            )
+        if read_inside(root, path) == data:  # or an agent is at work on it this very moment
+            replace_text(real, text, 0o644)
+            return
+    raise UserError(f"{path} changes all the time", cause="an agent may be writing it; nothing was added", hint="again")
+
+
+def _add_file(standing: Standing, words: str) -> None:
+    loop = standing.loop
+    root, path = Path(loop.workspace), loop.tasks or ""
+    _refuse_problem(of_loop(standing))
+    files = read_folder(root, path) or {}
+    name, text = new_task.file_name(words, files), f"# {words}\n"
+    if problem := task_folder.read({**files, name: text}).problem:
+        raise UserError("this cannot be a task", cause=f"with it {path} {problem}", hint="say it in other words")
+    replace_text(Path(os.path.realpath(root / path)) / name, text, 0o644)
+
+
+def _refuse_problem(board: Board) -> None:
+    if board.trouble:
+        cause = "a task is added only to a list that can be believed; nothing was changed"
+        raise UserError(board.trouble, cause=cause, hint=_mend(board))
+
+
+# -- edit --------------------------------------------------------------------------------------------------------------
+
+
+def file_of(board: Board, word: str | None) -> tuple[Path, Listed | None]:
+    """The file that a person wants to change, and the task in it if they named one."""
+    root = Path(board.loop.workspace)
+    if not board.loop.tasks:
+        raise _no_tasks(board)
+    task = named(board, word) if word is not None else None
+    if not board.loop.task_folder:
+        read_text(root, board.file)  # refuses whatever lies outside of the workspace
+        return root / board.file, task
+    if task is None:
+        raise UserError(
+            f"{board.file} is a folder with a file for each task",
+            cause=_rows(board.standings.tasks) or "there is none in it",
+            hint=f"say which: `bydawn tasks edit {board.loop.id} 1`",
+        )
+    files = read_folder(root, board.file) or {}
+    name = next((name for name in files if name.strip().removesuffix(".md") == task.id), f"{task.id}.md")
+    return root / board.file / name, task

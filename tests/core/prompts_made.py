@@ -1,0 +1,39 @@
+"""Prompts from histories, and how to look at them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bydawn.core.facts import ChecksEnded, Fact, TaskReading, Verdict
+from bydawn.core.loop import Loop
+from bydawn.core.prompt import compose
+from core.facts_made import after_all
+
+FENCE = "f3nc3"
+FIRST = TaskReading(open=2, done=1, next="Round half up", next_id="01-round", open_ids=("01-round", "02-tax"))
+
+
+def prompt(loop: Loop, *facts: Fact | Sequence[Fact], **more: Any) -> str:
+    """The prompt of the round that follows this history."""
+    state = after_all(*facts)
+    return compose(loop, state, state.round + 1, FENCE, **more)
+
+
+def headings(text: str) -> list[str]:
+    return [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+
+
+def outside_the_fence(text: str) -> str:
+    """All that an agent may take for our words."""
+    kept, inside = [], False
+    for line in text.splitlines():
+        inside = line == f"<<{FENCE}" or (inside and line != f"{FENCE}>>")
+        kept += [] if inside else [line]
+    return "\n".join(kept)
+
+
+def judged(number: int, *verdicts: Verdict) -> ChecksEnded:
+    return ChecksEnded(round=number, tree=f"tree-{number}", verdicts=verdicts, elapsed=60.0 * number)
+
+
+def red(check: str = "make test", **more: Any) -> Verdict:
+    return Verdict(**{"check": check, "passed": False, "detail": "exit 2", "excerpt": f"{check} FAILED", **more})

@@ -1,0 +1,114 @@
+"""How each task stands, by its file and by the ledger."""
+
+import pytest
+
+from bydawn.core.facts import AnyFact, CheckpointApproved, End, TaskSettled, TaskStatus
+from bydawn.core.loop import Checkpoint
+from bydawn.core.state import LoopState
+from bydawn.core.worklist import Stand, Standings, of_checklist, of_folder, standings
+from core.facts_made import LISTED, a_loop, a_round, after_all, run_started, stopped
+
+TODO = "- [x] first\n- [ ] second\n- [ ] third\n"
+STOPPED = a_loop(tasks="TODO.md", checkpoint=Checkpoint())
+FOLDER = a_loop(tasks="tasks", task_folder=True)
+FILES = {
+    "1-db.md": "# Database\n",
+    "2-api.md": "# API\n<!-- depends_on: 1-db -->\n",
+    "3-docs.md": "# Docs\n",
+    "4-ui.md": "# UI\n<!-- depends_on: 2-api, 3-docs -->\n",
+}
+
+
+def settled(task: str, status: TaskStatus) -> TaskSettled:
+    return TaskSettled(task=task, text=task, status=status, by="ada")
+
+
+def id_of(text: str, source: str = TODO) -> str:
+    [found] = [task.id for task in standings(source, LISTED, LoopState()).tasks if task.text == text]
+    return found
+
+
+def words(found: Standings) -> list[str]:
+    return [f"{item.number or '-'} {item.stand} {item.text}" for item in found.items]
+
+
+def seen(source: str = TODO, *facts: AnyFact) -> Standings:
+    return standings(source, LISTED, after_all(run_started(tasks=None), *facts))
+
+
+def test_the_first_open_box_is_next_and_ticked_ones_are_done() -> None:
+    found = seen()
+    assert words(found) == ["1 done first", "2 next second", "3 open third"]
+    assert [item.line for item in found.items] == [1, 2, 3]
+    assert found.counts == {"open": 2, "done": 1, "skipped": 0, "aside": 0, "waiting": 0, "doubted": 0}
+
+
+def test_what_a_person_skipped_and_what_was_set_aside_are_passed_over() -> None:
+    aside = seen(TODO, settled(id_of("second"), TaskStatus.ASIDE))
+    assert words(aside) == ["1 done first", "2 aside second", "3 next third"]
+    assert (aside.counts["open"], aside.counts["aside"]) == (2, 1)
+    skipped = seen(TODO, settled(id_of("second"), TaskStatus.SKIPPED), settled(id_of("first"), TaskStatus.SKIPPED))
+    assert words(skipped) == ["1 skipped first", "2 skipped second", "3 next third"]
+    assert (skipped.counts["open"], skipped.counts["done"], skipped.counts["skipped"]) == (1, 0, 2)
+
+
+def test_a_box_that_was_ticked_without_any_other_change_is_doubted() -> None:
+    found = seen(TODO, *a_round(1, closed=("first",), doubted=("first",)))
+    assert words(found)[0] == "1 doubted first"
+    assert (found.counts["done"], found.counts["doubted"]) == (1, 1)
+
+
+def test_a_checkpoint_stands_in_its_place_and_has_no_number() -> None:
+    text = "- [x] a\n\nHARD STOP: look\n\n- [ ] b\n- [ ] HARD STOP: look again\n- [ ] c\n"
+    state = after_all(run_started())
+    found = standings(text, STOPPED, state)
+    rows = ["1 done a", "- reached HARD STOP: look", "2 next b", "- ahead HARD STOP: look again", "3 open c"]
+    assert words(found) == rows
+    assert len(found.tasks) == 3
+    approved = CheckpointApproved(mark=found.items[1].id, text="", by="ada")
+    assert words(standings(text, STOPPED, after_all(run_started(), approved)))[1] == "- approved HARD STOP: look"
+    assert "HARD STOP: look" not in " ".join(words(standings(text, LISTED, state))[:2])  # nobody asked for checkpoints
+
+
+def test_a_task_of_a_folder_waits_for_what_is_not_done() -> None:
+    found = standings(FILES, FOLDER, after_all(run_started()))
+    assert words(found) == ["1 next Database", "2 waiting API", "3 open Docs", "4 waiting UI"]
+    assert [item.waits_for for item in found.items] == [(), ("1-db",), (), ("2-api", "3-docs")]
+    done = after_all(run_started(), settled("1-db", TaskStatus.DONE), settled("3-docs", TaskStatus.SKIPPED))
+    found = standings(FILES, FOLDER, done)
+    assert words(found) == ["1 done Database", "2 next API", "3 skipped Docs", "4 waiting UI"]
+    assert found.counts == {"open": 2, "done": 1, "skipped": 1, "aside": 0, "waiting": 1, "doubted": 0}
+
+
+def test_a_list_that_cannot_be_believed_says_why_and_is_still_shown() -> None:
+    reading = of_checklist(TODO, LISTED, LoopState(), None)
+    found = standings("- [ ] second\n", LISTED, after_all(run_started(tasks=reading)))
+    assert found.problem == "lost 1 open task: vanished without being ticked"
+    assert words(found) == ["1 next second"]
+    known = of_folder(FILES, LoopState().settled)
+    found = standings({"1-db.md": "# Database\n"}, FOLDER, after_all(run_started(tasks=known)))
+    assert found.problem == "lost 3 open tasks: 2-api, 3-docs, 4-ui"
+    circle = {"a.md": "# A\n<!-- depends_on: b -->", "b.md": "# B\n<!-- depends_on: a -->"}
+    assert "circle" in str(standings(circle, FOLDER, LoopState()).problem)
+
+
+@pytest.mark.parametrize("end", [End.BLOCKED, End.PAUSED])
+def test_after_a_recorded_stop_the_list_is_as_the_next_run_will_read_it(end: End) -> None:
+    reading = of_checklist(TODO, LISTED, LoopState(), None)
+    found = standings("- [ ] second\n", LISTED, after_all(run_started(tasks=reading), stopped(end)))
+    assert found.problem is None
+    assert found.warnings == ("since the loop last read it, it lost 1 open task: vanished without being ticked",)
+
+
+def test_lines_that_look_like_tasks_and_are_none_are_warned_of() -> None:
+    assert len(seen("- [ ] a\n- [~] b\n").warnings) == 1
+
+
+def test_the_counts_are_those_that_the_loop_itself_reads() -> None:
+    state = after_all(run_started(), settled(id_of("second"), TaskStatus.ASIDE), settled("1-db", TaskStatus.DONE))
+    for found, reading in [
+        (standings(TODO, LISTED, state), of_checklist(TODO, LISTED, state, None)),
+        (standings(FILES, FOLDER, state), of_folder(FILES, state.settled)),
+    ]:
+        assert (found.counts["open"], found.counts["done"]) == (reading.open, reading.done)
+        assert [item.id for item in found.items if item.stand is Stand.NEXT] == [reading.next_id]

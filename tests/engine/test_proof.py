@@ -1,0 +1,468 @@
+"""Agents that lie, agents that forget, and checks that cannot make up their mind: each ends right."""
+
+from itertools import count
+
+import pytest
+
+from bydawn.core.facts import ChecksEnded, End, RoundEnded, RoundStarted, TamperingAccepted, TaskSettled, TaskStatus
+from bydawn.core.loop import Checkpoint, Limits, OnTamper, Promise, Sessions
+from bydawn.core.requests import Stop
+from engine.fakes import Files
+from engine.night import DONE, TODO, Night, Play, busy, todo
+
+BOTH = todo("x one", "x two")
+
+
+def is_right(files: Files) -> bool:
+    return files.get("app.py") == "right"
+
+
+# -- the baseline --------------------------------------------------------------------------------------------------
+
+
+def test_what_was_red_before_is_known_and_said() -> None:
+    night = Night([Play(writes={"app.py": "right"})], check=is_right)
+    assert night.run().end is End.COMPLETE
+    [before, after] = night.facts(ChecksEnded)
+    assert (before.round, before.passed, after.passed) == (0, False, True)
+    assert "FAIL number 0" in night.prompt(1)
+
+
+def test_red_before_and_red_after_is_nobodys_fault_and_not_complete_either() -> None:
+    night = Night(busy("done " + DONE), check=is_right, limits=Limits(rounds=8, check_failures=3), promise=Promise())
+    stopped = night.run()
+    assert stopped.decided.rule == "rounds", "the breaker of red rounds did not blame them"
+
+
+def test_what_a_round_broke_is_blamed_on_the_rounds() -> None:
+    plays = [Play(writes={"app.py": f"wrong {turn}"}) for turn in range(9)]
+    night = Night(plays, files={"app.py": "right"}, check=is_right, limits=Limits(check_failures=3))
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule, night.agent.turns) == (End.BLOCKED, "check-failures", 3)
+
+
+def test_a_check_that_was_green_once_is_excused_no_more() -> None:
+    plays = [Play(writes={"app.py": text}) for text in ("right", "worse", "bad", "awful", "x")]
+    night = Night(plays, check=is_right, promise=Promise(), limits=Limits(check_failures=3))
+    assert night.run().decided.rule == "check-failures"
+    assert night.agent.turns == 4
+
+
+def test_the_baseline_is_taken_once() -> None:
+    night = Night(busy(), check=is_right)
+    for _ in range(3):
+        night.run(once=True)
+    assert [fact.round for fact in night.facts(ChecksEnded)] == [0, 1, 2, 3]
+
+
+# -- the same failure again ----------------------------------------------------------------------------------------
+
+
+def test_the_very_same_failure_again_and_again_blocks_although_files_change() -> None:
+    night = Night(busy(), check=lambda files: "work.txt" not in files)
+    night.checks.fingerprint = lambda _: "f-1"
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule, night.agent.turns) == (End.BLOCKED, "same-failure", 5)
+    assert night.run().decided.rule == "same-failure"
+    assert night.agent.turns == 10, "who resumes gives it another five"
+
+
+def test_one_that_was_there_before_anybody_worked_may_take_longer() -> None:
+    night = Night(busy(), check=is_right)
+    night.checks.fingerprint = lambda _: "f-1"
+    assert (night.run().decided.rule, night.agent.turns) == ("same-failure", 15)
+
+
+def test_another_failure_is_another_story() -> None:
+    night = Night(busy(), check=is_right, limits=Limits(rounds=9))
+    assert night.run().decided.rule == "rounds"
+
+
+def test_a_task_that_was_closed_meanwhile_is_getting_on() -> None:
+    plays = [Play(writes={TODO: todo(*["x a"] * turn, *["a"] * (9 - turn)), "w": str(turn)}) for turn in range(1, 9)]
+    night = Night(plays, files={TODO: todo(*["a"] * 9)}, tasks=TODO, check=is_right, limits=Limits(rounds=8))
+    night.checks.fingerprint = lambda _: "f-1"
+    assert night.run().decided.rule in ("rounds", "same-failure")
+
+
+# -- flaky ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_check_that_fails_and_passes_on_the_same_tree_completes_nothing() -> None:
+    colours = iter([True, *[False, True] * 40])  # green before, then red and green in turn
+    night = Night([Play(writes={"a": "1"}), *["looked"] * 9], check=lambda _: next(colours))
+    stopped = night.run()
+    assert stopped.end is End.BLOCKED
+    verdicts = [fact.verdicts[0] for fact in night.facts(ChecksEnded)][1:]
+    assert all(verdict.flaky and not verdict.passed for verdict in verdicts[:1])
+    assert not any(verdict.passed for verdict in verdicts)
+    assert "flaky" in " ".join(stopped.evidence)
+
+
+def test_a_tree_that_was_seen_in_both_colours_is_not_believed_when_it_is_green_twice() -> None:
+    colours = iter([True, False, True, True, True, True])
+    night = Night([Play(writes={"a": "1"}), "looked"], check=lambda _: next(colours), limits=Limits(rounds=2))
+    assert night.run().end is End.LIMIT
+
+
+def test_a_changed_tree_gets_a_new_chance() -> None:
+    colours = iter([True, False, True, True, True, True])
+    plays = [Play(writes={"a": "1"}), Play(writes={"a": "2"})]
+    night = Night(plays, check=lambda _: next(colours))
+    assert night.run().end is End.COMPLETE
+
+
+def test_one_that_is_red_again_is_not_run_a_third_time() -> None:
+    night = Night(
+        busy(), files={"app.py": "right"}, check=lambda files: "work.txt" not in files, limits=Limits(rounds=3)
+    )
+    night.run()
+    assert night.checks.log == [(0, False), (1, False), (1, True), (2, False), (3, False)]
+
+
+# -- boxes ---------------------------------------------------------------------------------------------------------
+
+
+def test_boxes_that_are_ticked_without_work_need_a_second_word_where_nothing_is_checked() -> None:
+    night = Night(
+        [Play(writes={TODO: BOTH}), "yes, I have looked: both are there"], files={TODO: todo("one", "two")}, tasks=TODO
+    )
+    stopped = night.run()
+    assert stopped.end is End.UNVERIFIED
+    first, second = night.facts(RoundEnded)
+    assert (first.doubted, first.progress, second.doubted) == (("one", "two"), False, ())
+    assert "ticked without any other change" in night.prompt(2)
+
+
+def test_where_checks_are_green_they_are_believed() -> None:
+    night = Night([Play(writes={TODO: BOTH})], files={TODO: todo("one", "two")}, tasks=TODO, check=lambda _: True)
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 1)
+    assert "ticked without any other change: one, two" in stopped.evidence
+
+
+def test_boxes_that_are_unticked_again_are_open_again() -> None:
+    plays = [Play(writes={TODO: BOTH}), Play(writes={TODO: todo("x one", "two")}), Play(writes={TODO: BOTH, "b": "1"})]
+    night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO)
+    assert night.run().end is End.UNVERIFIED
+    assert [fact.tasks.open for fact in night.facts(RoundEnded)] == [0, 1, 0]
+
+
+def test_a_box_that_got_a_note_before_it_was_ticked_is_the_same_box() -> None:
+    plays = [
+        Play(writes={TODO: todo("one (wip)", "two"), "a": "1"}),
+        Play(writes={TODO: todo("x one (wip)", "two")}),
+        Play(writes={TODO: todo("x one (wip)", "x two"), "b": "1"}),
+    ]
+    night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO)
+    assert night.run().end is End.UNVERIFIED
+    assert [len(fact.closed) for fact in night.facts(RoundEnded)] == [0, 1, 1]
+    assert [len(fact.doubted) for fact in night.facts(RoundEnded)] == [0, 1, 0]
+
+
+def test_a_crash_is_no_way_to_tick_them_unseen() -> None:
+    plays: list[Play | str] = [Play(writes={TODO: BOTH}, meanwhile=lambda: night.crash()), "yes, both are there"]
+    night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO)
+    night.run_until_crash()
+    assert night.run().end is End.UNVERIFIED
+    assert [len(fact.doubted) for fact in night.facts(RoundEnded)] == [2, 0]
+
+
+def test_the_list_itself_is_no_progress() -> None:
+    plays = (Play(writes={TODO: f"{todo('one')}\nnote {turn}"}) for turn in count(1))
+    night = Night(plays, files={TODO: todo("one")}, tasks=TODO)
+    assert night.run().decided.rule == "no-progress"
+    assert night.agent.turns == 5
+
+
+def test_neither_are_the_agents_notes() -> None:
+    plays = (Play(writes={"NOTES.md": f"note {turn}"}) for turn in count(1))
+    night = Night(plays, progress="NOTES.md")
+    assert night.run().decided.rule == "no-progress"
+    assert night.agent.turns == 5
+
+
+# -- one bad task --------------------------------------------------------------------------------------------------
+
+
+def test_a_task_that_fails_again_and_again_is_set_aside_and_the_rest_goes_on() -> None:
+    plays = [*[Play(says="hm")] * 5, Play(writes={TODO: todo("one", "x two"), "two.py": "2"})]
+    night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO, limits=Limits(no_progress=9))
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "tasks-aside")
+    assert "set aside: one" in stopped.evidence
+    assert [fact.task for fact in night.facts(RoundStarted)] == [*["one"] * 5, "two"]
+    [aside] = night.facts(TaskSettled)
+    assert (aside.text, aside.status) == ("one", TaskStatus.ASIDE)
+
+
+def test_red_checks_fail_a_task_although_files_change() -> None:
+    plays = [
+        *[Play(writes={"w": str(turn)}) for turn in range(5)],
+        Play(writes={TODO: todo("one", "x two"), "two.py": "2"}),
+    ]
+    files: Files = {TODO: todo("one", "two"), "app.py": "right"}
+    limits = Limits(rounds=6)
+    night = Night(plays, files=files, tasks=TODO, check=lambda files: "w" not in files, limits=limits)
+    night.run()
+    assert [fact.text for fact in night.facts(TaskSettled)] == ["one"]
+
+
+def test_but_not_checks_that_were_red_before() -> None:
+    plays = [Play(writes={"w": str(turn)}) for turn in range(7)]
+    night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO, check=is_right, limits=Limits(rounds=7))
+    assert night.run().decided.rule == "rounds"
+    assert night.facts(TaskSettled) == []
+
+
+def test_who_resumes_gives_a_task_that_was_set_aside_another_chance() -> None:
+    plays = [
+        *[Play(says="hm")] * 5,
+        Play(writes={TODO: todo("one", "x two"), "2": ""}),
+        Play(writes={TODO: BOTH, "1": ""}),
+    ]
+    night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO, limits=Limits(no_progress=9))
+    night.run()
+    assert night.run().end is End.UNVERIFIED
+
+
+def test_the_last_task_is_not_set_aside_for_nothing() -> None:
+    night = Night(["hm"] * 9, files={TODO: todo("one")}, tasks=TODO)
+    assert night.run().decided.rule == "no-progress"
+
+
+# -- a folder of tasks ---------------------------------------------------------------------------------------------
+
+FOLDER: Files = {"tasks/1-model.md": "# The model", "tasks/2-page.md": "# The page\n<!-- depends_on: 1-model -->"}
+
+
+def works(number: int, status: str = "done") -> Play:
+    return Play(says=f"I did it.\n\nSTATUS: {status}", writes={f"{number}.py": status})
+
+
+def folder_night(*plays: Play | str, **settings: object) -> Night:
+    return Night(plays, files=dict(FOLDER), tasks="tasks", task_folder=True, **settings)  # type: ignore[arg-type]
+
+
+def test_tasks_of_a_folder_are_done_when_they_are_claimed_worked_on_and_green() -> None:
+    night = folder_night(works(1), works(2), check=lambda _: True)
+    assert night.run().end is End.COMPLETE
+    assert [fact.task_id for fact in night.facts(RoundStarted)] == ["1-model", "2-page"]
+    assert [(fact.task, fact.status) for fact in night.facts(TaskSettled)] == [("1-model", "done"), ("2-page", "done")]
+
+
+def test_a_claim_without_work_needs_a_second_one() -> None:
+    idle = Play(says="STATUS: done")
+    night = folder_night(idle, idle, works(2), check=lambda _: True)
+    assert night.run().end is End.COMPLETE
+    assert [fact.task_id for fact in night.facts(RoundStarted)] == ["1-model", "1-model", "2-page"]
+
+
+def test_a_claim_with_red_checks_is_none() -> None:
+    wrong = Play(says="STATUS: done", writes={"app.py": "wrong"})
+    right = Play(says="STATUS: done", writes={"app.py": "right"})
+    night = folder_night(wrong, right, works(2), check=is_right)
+    assert night.run().end is End.COMPLETE
+    assert [fact.task_id for fact in night.facts(RoundStarted)] == ["1-model", "1-model", "2-page"]
+
+
+def test_what_waits_for_a_task_that_was_set_aside_is_not_run() -> None:
+    night = folder_night(*["hm"] * 9, limits=Limits(no_progress=9, task_failures=3))
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "tasks-aside")
+    assert stopped.evidence == ("set aside: The model", "waits for another: The page")
+    assert night.agent.turns == 3
+
+
+def test_a_task_whose_file_vanishes_is_not_done() -> None:
+    night = folder_night(Play(says="STATUS: done", writes={"tasks/2-page.md": None, "a": "1"}))
+    stopped = night.run()
+    assert (stopped.end, stopped.reason) == (End.BLOCKED, "tasks lost 1 open task: 2-page")
+
+
+def test_neither_is_one_that_was_set_aside_before() -> None:
+    plays: list[Play | str] = ["hm", "hm", Play(says="STATUS: done", writes={"tasks/1-model.md": None, "a": "1"})]
+    files: Files = {"tasks/1-model.md": "# The model", "tasks/2-page.md": "# The page"}
+    night = Night(plays, files=files, tasks="tasks", task_folder=True, limits=Limits(no_progress=9, task_failures=2))
+    stopped = night.run()
+    assert (stopped.end, stopped.reason) == (End.BLOCKED, "tasks lost 1 open task: 1-model")
+
+
+def test_a_folder_that_is_done_in_the_ledger_stays_done_after_a_crash() -> None:
+    night = folder_night(works(1), works(2))
+    night.ledger.cut_after = 6
+    night.run_until_crash()
+    assert night.run().end is End.UNVERIFIED
+
+
+# -- checkpoints ---------------------------------------------------------------------------------------------------
+
+HARD_STOP = "- [ ] one\n\nHARD STOP: look at it\n\n- [ ] two\n"
+
+
+def ticked(*done: str) -> str:
+    text = HARD_STOP
+    for each in done:
+        text = text.replace(f"- [ ] {each}", f"- [x] {each}")
+    return text
+
+
+def test_a_checkpoint_stops_the_loop_when_it_is_reached_and_not_before() -> None:
+    night = Night(
+        [Play(writes={TODO: ticked("one"), "1": ""}), Play(writes={TODO: ticked("one", "two"), "2": ""})],
+        files={TODO: HARD_STOP}, tasks=TODO, checkpoint=Checkpoint(),
+    )  # fmt: skip
+    stopped = night.run()
+    assert (stopped.end, stopped.reason) == (End.CHECKPOINT, "TODO.md says: HARD STOP: look at it")
+    assert night.agent.turns == 1
+    assert night.run().end is End.CHECKPOINT, "nobody has approved it"
+    night.approve()
+    assert night.run().end is End.UNVERIFIED
+
+
+def test_an_agent_that_removes_a_checkpoint_is_found_out() -> None:
+    gone = ticked("one").replace("HARD STOP: look at it", "")
+    night = Night([Play(writes={TODO: gone, "1": ""})], files={TODO: HARD_STOP}, tasks=TODO, checkpoint=Checkpoint())
+    stopped = night.run()
+    assert (stopped.end, stopped.reason) == (End.BLOCKED, "TODO.md lost a checkpoint that nobody has approved")
+
+
+def test_a_box_that_is_a_checkpoint_is_nobodys_task() -> None:
+    text = "- [ ] one\n- [ ] HARD STOP\n- [ ] two\n"
+    both = text.replace("[ ] one", "[x] one").replace("[ ] two", "[x] two")
+    night = Night([Play(writes={TODO: both, "1": ""})], files={TODO: text}, tasks=TODO, checkpoint=Checkpoint())
+    assert night.run().end is End.CHECKPOINT, "one that was passed by is a checkpoint all the same"
+    night.approve()
+    assert night.run().end is End.UNVERIFIED
+    assert night.agent.turns == 1
+
+
+# -- files that no round may change --------------------------------------------------------------------------------
+
+TESTS: Files = {"tests/test_a.py": "assert works()", "app.py": "wrong"}
+
+
+def cheat(text: str | None) -> Play:
+    """Makes the check green by changing the test instead of the program."""
+    return Play(says=DONE, writes={"tests/test_a.py": text})
+
+
+def honest_check(files: Files) -> bool:
+    return "tests/test_a.py" not in files or files["tests/test_a.py"] != "assert works()" or is_right(files)
+
+
+@pytest.mark.parametrize("text", [None, "import pytest; pytest.skip()"], ids=["deleted", "skipped"])
+def test_an_agent_that_changes_the_test_instead_of_the_program_completes_nothing(text: str | None) -> None:
+    night = Night([cheat(text)], files=dict(TESTS), check=honest_check, protect=("tests/*",))
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "tampered")
+    assert stopped.evidence == ("tests/test_a.py",)
+
+
+def test_what_it_changed_can_be_put_back_and_the_loop_goes_on() -> None:
+    night = Night(
+        [cheat(None), Play(writes={"app.py": "right"})],
+        files=dict(TESTS), check=honest_check, protect=("tests/*",), on_tamper=OnTamper.RESTORE,
+    )  # fmt: skip
+    assert night.run().end is End.COMPLETE
+    assert night.workspace.files["tests/test_a.py"] == "assert works()"
+    first = night.facts(RoundEnded)[0]
+    assert (first.tampered, first.restored, first.progress) == (("tests/test_a.py",), True, False)
+
+
+def test_or_only_reported() -> None:
+    night = Night([cheat(None)], files=dict(TESTS), check=honest_check, protect=("tests/*",), on_tamper=OnTamper.REPORT)
+    assert night.run().end is End.COMPLETE
+    assert night.facts(RoundEnded)[0].tampered == ("tests/test_a.py",)
+
+
+def test_who_resumes_does_not_accept_it_by_that() -> None:
+    night = Night([cheat(None), DONE], files=dict(TESTS), check=honest_check, protect=("tests/*",))
+    night.run()
+    assert night.run().decided.rule == "tampered"
+    assert night.agent.turns == 1
+    night.workspace.edit({"tests/test_a.py": "assert works()"})
+    assert night.run(once=True).decided.rule == "rounds-this-run", "put back: the loop goes on, and the check is red"
+
+
+def test_a_person_can_accept_it() -> None:
+    night = Night([cheat("better")], files=dict(TESTS), check=honest_check, protect=("tests/*",))
+    night.run()
+    night.ledger.append(TamperingAccepted(paths=night.state.tampered, by="ada"))
+    assert night.run().end is End.COMPLETE
+
+
+@pytest.mark.parametrize("policy", [OnTamper.BLOCK, OnTamper.RESTORE])
+def test_a_crash_is_no_way_to_change_them_unseen(policy: OnTamper) -> None:
+    plays: list[Play | str] = [Play(writes={"tests/test_a.py": None}, meanwhile=lambda: night.crash()), DONE]
+    night = Night(plays, files=dict(TESTS), check=honest_check, protect=("tests/*",), on_tamper=policy)
+    night.run_until_crash()
+    stopped = night.run(once=True)
+    assert stopped.end is not End.COMPLETE
+    assert (stopped.decided.rule == "tampered") is (policy is OnTamper.BLOCK)
+    assert ("tests/test_a.py" in night.workspace.files) is (policy is OnTamper.RESTORE)
+
+
+def test_neither_is_a_request_to_stop() -> None:
+    stop = Stop(id="1", run="run-1", by="ada")
+    plays: list[Play | str] = [Play(writes={"tests/test_a.py": None}, meanwhile=lambda: night.ask(stop)), DONE]
+    night = Night(plays, files=dict(TESTS), check=honest_check, protect=("tests/*",))
+    assert night.run().end is End.STOPPED
+    assert night.run().decided.rule == "tampered"
+
+
+def test_nor_code_that_a_check_runs() -> None:
+    plays = [Play(says=DONE, writes={"lib.py": "evil"})] * 9
+    night = Night(plays, files=dict(TESTS), check=honest_check, protect=("tests/*",))
+    night.checks.meanwhile = lambda: night.workspace.edit({"tests/test_a.py": None}) if night.checks.runs else None
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "tampered")
+
+
+def test_checks_that_change_them_by_themselves_are_found_out_before_anything_is_spent() -> None:
+    night = Night([DONE], files=dict(TESTS), check=honest_check, protect=("tests/*",))
+    night.checks.meanwhile = lambda: night.workspace.edit({"tests/report.xml": "new"})
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.BLOCKED, 0)
+    assert "the checks themselves change protected files: tests/report.xml" in stopped.reason
+
+
+def test_our_own_settings_are_always_protected() -> None:
+    night = Night([Play(says=DONE, writes={"bydawn.toml": 'check = ["true"]'})])
+    assert night.run().decided.rule == "tampered"
+
+
+def test_what_a_person_changes_between_rounds_is_no_tampering() -> None:
+    night = Night([Play(says="one", writes={"a": "1"}), DONE], files=dict(TESTS), protect=("tests/*",))
+    night.run(once=True)
+    night.workspace.edit({"tests/test_a.py": "better"})
+    assert night.run().end is End.UNVERIFIED
+
+
+# -- the agent's own word for it -----------------------------------------------------------------------------------
+
+STUCK = "I could not go on.\n\n## BLOCKED\n\nI need the key for the payment API.\n"
+
+
+def test_an_agent_that_is_stuck_is_heard_at_once() -> None:
+    night = Night([Play(says=STUCK), DONE])
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "agent-blocked")
+    assert stopped.reason == "I need the key for the payment API."
+    assert night.run().end is End.UNVERIFIED, "and goes on when a person has helped"
+
+
+def test_one_that_got_somewhere_all_the_same_goes_on() -> None:
+    night = Night([Play(says=STUCK, writes={"a": "1"}), DONE])
+    assert night.run().end is End.UNVERIFIED
+
+
+# -- the ladder ----------------------------------------------------------------------------------------------------
+
+
+def test_a_stall_climbs_a_ladder() -> None:
+    night = Night(["hm"] * 9, others={"codex": ["hm"] * 9}, sessions=Sessions.RESUME)
+    assert night.run().decided.rule == "no-progress"
+    assert [fact.agent for fact in night.facts(RoundStarted)] == ["demo", "demo", "demo", "codex", "demo"]
+    assert night.agent.sessions[:3] == [None, "demo's", None], "a fresh conversation after two rounds"
+    assert "No progress" in night.prompt(2)

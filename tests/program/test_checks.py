@@ -1,0 +1,161 @@
+"""Checks, with real children: where they run, what is kept of them, and how a failure is known again."""
+
+import os
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from bydawn.checks import ShellChecks
+from bydawn.core.errors import OwnFailure
+from bydawn.core.facts import Verdict
+from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
+from bydawn.core.redact import Secrets
+from bydawn.process import Processes
+from bydawn.rounds import Rounds
+from bydawn.workspace import GitWorkspace
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path.resolve() / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)  # as a worker does
+    return folder
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Path:
+    folder = tmp_path.resolve() / "loop"
+    folder.mkdir()
+    return folder
+
+
+def checks_in(root: Path, loop: Path, timeout: float = 30.0) -> ShellChecks:
+    return ShellChecks(Processes((), os.environ), Rounds(loop, Secrets({})), root, {}, timeout, str)
+
+
+def clean_checks(root: Path, loop: Path, workspace: GitWorkspace) -> ShellChecks:
+    return ShellChecks(
+        Processes((), os.environ),
+        Rounds(loop, Secrets({})),
+        root,
+        {},
+        30.0,
+        str,
+        where=CheckWhere.CLEAN,
+        checkout=workspace.checkout,
+    )
+
+
+def run(checks: ShellChecks, *wanted: Check | str, tree: str = "", again: bool = False) -> list[Verdict]:
+    asked = [CommandCheck(command=each) if isinstance(each, str) else each for each in wanted]
+    return [*checks.run(asked, 1, tree, lambda: False, again)]
+
+
+def said(loop: Path, name: str) -> str:
+    return (loop / "rounds" / "0001" / name).read_text()
+
+
+def test_what_fails_has_a_fingerprint_and_what_passes_has_none(root: Path, loop: Path) -> None:
+    checks = checks_in(root, loop)
+    wanted: list[Check | str] = ["true", "exit 3", PathCheck(path="nowhere"), TextCheck(path="nowhere", text="x")]
+    passed, *failed = run(checks, *wanted)
+    assert passed.fingerprint == ""
+    assert len({verdict.fingerprint for verdict in failed}) == 3
+    assert all(verdict.fingerprint for verdict in failed)
+    assert [verdict.fingerprint for verdict in run(checks, *wanted)[1:]] == [each.fingerprint for each in failed]
+
+
+def test_the_same_failure_is_known_again_whatever_times_are_in_it(root: Path, loop: Path) -> None:
+    checks = checks_in(root, loop)
+    [one] = run(checks, "echo 2 failed in 0.$$s, pid $$; date; exit 1")
+    [two] = run(checks, "echo 2 failed in 0.$$s, pid $$; date; exit 1")
+    [other] = run(checks, "echo 1 failed in 0.$$s, pid $$; date; exit 1")
+    assert one.excerpt != two.excerpt
+    assert one.fingerprint == two.fingerprint != other.fingerprint
+
+
+def test_how_far_it_came_before_its_time_was_over_does_not_count(root: Path, loop: Path) -> None:
+    checks = checks_in(root, loop, timeout=0.3)
+    one, two = run(checks, "echo a; sleep 20", "echo b; sleep 20")
+    assert one.timed_out
+    assert one.excerpt != two.excerpt
+    assert one.fingerprint == two.fingerprint != ""
+
+
+def test_a_second_try_does_not_overwrite_what_the_first_one_said(root: Path, loop: Path) -> None:
+    checks = checks_in(root, loop)
+    [first] = run(checks, "echo first; exit 1")
+    [again] = run(checks, "echo second; exit 1", again=True)
+    assert (first.output, again.output) == ("check-1.txt", "again-1.txt")
+    assert said(loop, "check-1.txt") == "first\n"
+    assert said(loop, "again-1.txt") == "second\n"
+
+
+def test_a_command_knows_where_it_is(root: Path, loop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PWD", "/somewhere/else")
+    [verdict] = run(checks_in(root, loop), f'test "$PWD" = {root} && env | grep -qx PWD={root}')
+    assert verdict.passed
+
+
+def test_all_checks_of_a_run_see_one_clean_checkout(root: Path, loop: Path) -> None:
+    (root / ".gitignore").write_text("ignored\n")
+    (root / "kept").write_text("as it was\n")
+    (root / "ignored").write_text("i")
+    workspace = GitWorkspace(root, loop / "git")
+    tree = workspace.snapshot().tree
+    (root / "kept").write_text("changed since\n")
+    verdicts = run(
+        clean_checks(root, loop, workspace),
+        'pwd; test "$PWD" = "$(pwd)" && env | grep -qx "PWD=$PWD" && test -z "$OLDPWD" && touch made',
+        "pwd; test -e made && ! test -e ignored && ! test -e .git && grep 'as it was' kept",
+        PathCheck(path="made"),
+        PathCheck(path="ignored"),
+        TextCheck(path="kept", text="as it was"),
+        TextCheck(path="kept", text="changed since"),
+        tree=tree,
+    )
+    assert [verdict.passed for verdict in verdicts] == [True, True, True, False, True, False]
+    place = said(loop, "check-1.txt").strip()
+    assert said(loop, "check-2.txt").startswith(f"{place}\n")
+    assert place != str(root)
+    assert not Path(place).exists()
+    assert sorted(os.listdir(root)) == [".gitignore", "ignored", "kept"]
+
+
+def test_a_failure_in_a_clean_checkout_names_the_files_of_the_workspace(root: Path, loop: Path) -> None:
+    (root / "a.py").write_text("a")
+    workspace = GitWorkspace(root, loop / "git")
+    checks, tree = clean_checks(root, loop, workspace), workspace.snapshot().tree
+    [one] = run(checks, 'echo "$PWD/a.py:3: no"; exit 1', tree=tree)
+    [two] = run(checks, 'echo "$PWD/a.py:3: no"; exit 1', tree=tree)
+    assert one.excerpt == f"{root}/a.py:3: no\n"
+    assert one.fingerprint == two.fingerprint
+    assert said(loop, "check-1.txt") != one.excerpt
+
+
+def test_a_command_with_quotes_dollars_and_lines_means_the_same_in_a_checkout(root: Path, loop: Path) -> None:
+    workspace = GitWorkspace(root, loop / "git")
+    command = 'set -- a \'b c\'; x="$#"\necho "$x $2" \'"\'; cat /dev/stdin; exit 0'
+    run(checks_in(root, loop), command)
+    run(clean_checks(root, loop, workspace), command, tree=workspace.snapshot().tree, again=True)
+    assert said(loop, "again-1.txt") == said(loop, "check-1.txt") == '2 b c "\n'
+
+
+def test_without_checks_nothing_is_checked_out(root: Path, loop: Path) -> None:
+    def never(_: str) -> AbstractContextManager[Path]:
+        raise AssertionError
+
+    files = Rounds(loop, Secrets({}))
+    checks = ShellChecks(Processes((), os.environ), files, root, {}, 9, str, where=CheckWhere.CLEAN, checkout=never)
+    assert run(checks) == []
+
+
+def test_a_tree_that_is_not_there_is_no_verdict(root: Path, loop: Path) -> None:
+    workspace = GitWorkspace(root, loop / "git")
+    with pytest.raises(OwnFailure) as failure:
+        run(clean_checks(root, loop, workspace), "true", tree="1" * 40)
+    assert failure.value.what.endswith("cannot be read or written out")
+    assert failure.value.cause
+    assert failure.value.hint

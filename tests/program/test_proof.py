@@ -1,0 +1,463 @@
+"""Agents that lie, forget, cheat or work in odd places, with real git and the installed command: each ends right."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driving import DONE, ME, OK, Home, Said, Step, a_repository, tree_of, wait_for, worker_of
+from program.terminal_driver import Terminal
+
+RIGHT: Step = {"write": {"path": "app.txt", "text": "right\n"}}
+CHECK = "grep -q right app.txt"
+
+
+def shell(command: str) -> Step:
+    """What an agent does with its own hands."""
+    return {"run": ["sh", "-c", command]}
+
+
+def says(text: str) -> Step:
+    return {"result": {"text": text}}
+
+
+def git(command: str) -> str:
+    return f"git {' '.join(ME)} {command}"
+
+
+def stop_of(home: Home) -> dict[str, Any]:
+    return dict(home.facts("loop.stopped")[-1]["data"])
+
+
+def ended(home: Home, said: Said, code: int, rule: str) -> None:
+    assert said.code == code, said
+    assert stop_of(home)["decided"]["rule"] == rule
+    assert "the same facts give the same answer" in home.bydawn("why").out
+
+
+# -- the agent's word against the machines' ----------------------------------------------------------------------------
+
+
+def test_done_at_once_with_red_checks_is_not_done(home: Home) -> None:
+    said = home.run(home.rounds([DONE]), "-k", CHECK, "--done-when", "TASK_COMPLETE")
+    ended(home, said, 3, "no-progress")
+    assert "not accepted" in said.out
+
+
+def test_one_that_never_says_so_but_finishes_is_done(home: Home) -> None:
+    ended(home, home.run(home.rounds([OK], [RIGHT, OK]), "-k", CHECK), 0, "complete")
+    assert len(home.rounds_ended()) == 2
+
+
+def test_one_that_finishes_in_the_last_round_it_is_allowed_is_done(home: Home) -> None:
+    ended(home, home.run(home.rounds([OK], [RIGHT, OK]), "-k", CHECK, "-n", "2"), 0, "complete")
+
+
+def test_files_that_it_claims_to_have_changed_count_for_nothing(home: Home) -> None:
+    said = home.run(home.rounds([says("I have changed app.txt, a.py and b.py.")]), "-k", CHECK)
+    ended(home, said, 3, "no-progress")
+    assert {ended["files_changed"]["paths"] == [] for ended in home.show()["rounds"]} == {True}
+
+
+def test_red_before_and_red_after_is_said_and_is_not_complete(home: Home) -> None:
+    grows = shell("date +%N >> log.txt")
+    said = home.run(home.rounds([grows, OK]), "-k", "false", "-n", "3")
+    ended(home, said, 4, "rounds")
+    assert home.show()["red_before"] == ["false"]
+    assert "red before the first round" in home.bydawn("show").out
+
+
+def test_a_check_that_cannot_make_up_its_mind_completes_nothing(home: Home) -> None:
+    flip = home.root / "flip"
+    check = f"test -e {flip} && rm {flip} || {{ touch {flip}; exit 1; }}"
+    said = home.run(home.rounds([RIGHT, OK], [OK]), "-k", check)
+    assert said.code == 3, said
+    assert "FLAKY" in said.out
+    assert any(verdict["flaky"] for fact in home.facts("checks.ended") for verdict in fact["data"]["verdicts"])
+
+
+def test_the_same_failure_again_and_again_is_told_apart_from_another(home: Home) -> None:
+    grows = shell("date +%N >> log.txt")
+    check = "test ! -e log.txt || { date; echo 'E  assert 1 == 2' >&2; echo took 0.$(date +%N)s; exit 1; }"
+    ended(home, home.run(home.rounds([grows, OK]), "-k", check), 3, "same-failure")
+    assert len(home.rounds_ended()) == 5
+
+
+def test_checks_can_run_where_nothing_but_the_kept_tree_is(home: Home) -> None:
+    """What is only in an ignored file is no proof for anybody else."""
+    (home.repo / ".gitignore").write_text("*.secret\n")
+    cheat = [{"write": {"path": "app.secret", "text": "right"}}, OK]
+    check = ("-k", "cat app.* | grep -q right")
+    assert home.run(home.rounds(cheat), *check, "-n", "1").code == 0
+    said = home.run(home.rounds(cheat, [RIGHT, OK]), *check, "--check-where", "clean", "--new")
+    ended_at = [fact["data"]["verdicts"][0]["passed"] for fact in home.facts("checks.ended", "repo-2")]
+    assert (said.code, ended_at) == (0, [False, False, True])
+
+
+# -- the list ----------------------------------------------------------------------------------------------------------
+
+
+def tick_all() -> Step:
+    return shell("sed -i 's/\\[ \\]/[x]/' TODO.md")
+
+
+def test_boxes_that_are_all_ticked_without_work_are_doubted(home: Home) -> None:
+    home.tasks(3)
+    said = home.run(home.rounds([tick_all(), OK], [OK]), "-t", "TODO.md")
+    ended(home, said, 0, "complete")
+    assert [len(row["doubted"]) for row in home.rounds_ended()] == [3, 0]
+    assert "doubted" in said.out
+
+
+def test_and_with_red_checks_they_are_worth_nothing(home: Home) -> None:
+    home.tasks(3)
+    said = home.run(home.rounds([tick_all(), OK]), "-t", "TODO.md", "-k", "false")
+    assert said.code == 3
+
+
+@pytest.mark.parametrize(
+    ("deed", "reason"),
+    [
+        ("sed -i 1d TODO.md", "lost 1 open task"),
+        ("rm TODO.md", "is gone"),
+        (": > TODO.md", "has no tasks"),
+        ("rm TODO.md; mkdir TODO.md", "a file is wanted"),
+        ("printf '\\377\\376' > TODO.md", "cannot be read"),
+        ("head -c 30000000 /dev/zero > TODO.md", "cannot be read"),
+        ("echo 'no boxes here' > TODO.md", "has no tasks"),
+    ],
+)
+def test_a_list_that_was_damaged_is_never_an_empty_one(home: Home, deed: str, reason: str) -> None:
+    home.tasks(2)
+    said = home.run(home.rounds([shell(deed), DONE]), "-t", "TODO.md")
+    ended(home, said, 3, "task-file")
+    assert reason in stop_of(home)["reason"]
+
+
+def test_a_box_that_was_unticked_is_open_again(home: Home) -> None:
+    (home.repo / "TODO.md").write_text("- [x] one\n- [ ] two\n")
+    swap = shell("printf -- '- [ ] one\\n- [x] two\\n' > TODO.md; touch work")
+    said = home.run(home.rounds([swap, OK]), "-t", "TODO.md", "-n", "1")
+    assert said.code == 4
+    assert home.status()["tasks"] == {"open": 1, "done": 1}
+
+
+def test_a_folder_of_tasks_is_worked_off_in_the_order_of_what_they_need(home: Home) -> None:
+    folder = home.repo / "tasks"
+    folder.mkdir()
+    (folder / "1-page.md").write_text("---\ndepends_on: [2-model]\n---\n# The page\n")
+    (folder / "2-model.md").write_text("# The model\nwith all its fields\n")
+    work = [shell("date +%N > work-$BYDAWN_ROUND"), says("It is there.\n\nSTATUS: done\n")]
+    ended(home, home.run(home.rounds(work), "-t", "tasks", "-k", "true"), 0, "complete")
+    assert [fact["data"]["task_id"] for fact in home.facts("round.started")] == ["2-model", "1-page"]
+    assert "with all its fields" in (home.folder() / "rounds/0001/prompt.md").read_text()
+    assert "done" in home.bydawn("tasks", "list", "repo").out
+    assert tree_of(folder) == {
+        "1-page.md": (folder / "1-page.md").read_bytes(),
+        "2-model.md": b"# The model\nwith all its fields\n",
+    }, "nobody edited a task"
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"a.md": "# A\n<!-- depends_on: b -->", "b.md": "# B\n<!-- depends_on: a -->"}, "a → b → a"),
+        ({"a.md": "# A\n<!-- depends_on: nobody -->"}, "has no task nobody"),
+        ({"a.md": ""}, "which is empty"),
+    ],
+)
+def test_a_folder_that_makes_no_sense_is_refused_at_the_start(home: Home, files: dict[str, str], words: str) -> None:
+    (home.repo / "tasks").mkdir()
+    for name, text in files.items():
+        (home.repo / "tasks" / name).write_text(text)
+    refused = home.run("demo", "-t", "tasks")
+    assert (refused.code, words in refused.err) == (2, True), refused
+    assert not home.has_loop()
+
+
+# -- what no round may change ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tested(home: Home) -> Home:
+    """A repository with a test that fails, and a check that runs it."""
+    (home.repo / "tests").mkdir()
+    (home.repo / "tests/check.sh").write_text(f"{CHECK} || exit 1\n")
+    return home
+
+
+SUITE = ("-k", "for each in tests/*.sh; do test ! -e $each || sh $each || exit 1; done")
+CHEATS = {
+    "deleted": "rm tests/check.sh",
+    "skipped": "echo exit 0 > tests/check.sh",
+    "replaced by a link": "ln -sf /bin/true tests/check.sh",
+    "made another program": "chmod +x tests/check.sh; echo true > tests/check.sh",
+    "moved": "mv tests/check.sh tests/gone.txt",
+}
+
+
+@pytest.mark.parametrize("cheat", CHEATS.values(), ids=CHEATS.keys())
+def test_the_test_cannot_be_changed_instead_of_the_program(tested: Home, cheat: str) -> None:
+    said = tested.run(tested.rounds([shell(cheat), DONE]), *SUITE, "--protect", "tests/**")
+    ended(tested, said, 3, "tampered")
+    assert "tests/check.sh" in stop_of(tested)["reason"]
+
+
+@pytest.mark.parametrize("cheat", CHEATS.values(), ids=CHEATS.keys())
+def test_or_it_is_put_back_and_the_work_goes_on(tested: Home, cheat: str) -> None:
+    before = tree_of(tested.repo / "tests")
+    agent = tested.rounds([shell(cheat), DONE], [RIGHT, DONE])
+    said = tested.run(agent, *SUITE, "--protect", "tests/**", "--on-tamper", "restore")
+    ended(tested, said, 0, "complete")
+    assert tree_of(tested.repo / "tests") == before
+    assert not (tested.repo / "tests/check.sh").is_symlink()
+    assert [row["restored"] for row in tested.rounds_ended()] == [True, False]
+
+
+def test_a_tired_person_who_just_resumes_gets_no_green_tick(tested: Home) -> None:
+    agent = tested.rounds([shell("echo exit 0 > tests/check.sh"), DONE], [RIGHT, DONE])
+    said = tested.run(agent, *SUITE, "--protect", "tests/**")
+    assert "bydawn resume repo --accept" in said.out
+    assert tested.bydawn("resume", "--plain").code == 3
+    (tested.repo / "tests/check.sh").write_text(f"{CHECK} || exit 1\n")
+    assert tested.bydawn("resume", "--plain").code == 0
+    assert (tested.repo / "app.txt").read_text() == "right\n"
+
+
+def test_a_person_may_want_it_as_it_is(tested: Home) -> None:
+    tested.run(tested.rounds([shell("echo exit 0 > tests/check.sh"), DONE]), *SUITE, "--protect", "tests/**")
+    assert tested.bydawn("resume", "--plain", "--accept").code == 0
+    assert tested.bydawn("resume", "--accept").code == 2
+
+
+@pytest.mark.parametrize("policy", ["block", "restore"])
+def test_a_killed_round_is_no_way_around_it(tested: Home, policy: str) -> None:
+    gate, _ = tested.gate()
+    agent = tested.rounds([shell("echo exit 0 > tests/check.sh"), gate, DONE], [OK])
+    night = tested.start_run(agent, *SUITE, "--protect", "tests/**", "--on-tamper", policy)
+    wait_for(lambda: (tested.repo / "tests/check.sh").read_text() == "exit 0\n")
+    for pid in (worker_of(night), night.pid):
+        os.kill(pid, signal.SIGKILL)
+    night.wait(20)
+    wait_for(lambda: tested.status()["state"] == "crashed")
+    said = tested.bydawn("resume", "--plain", "--once")
+    assert said.code == (3 if policy == "block" else 4), said
+    assert ((tested.repo / "tests/check.sh").read_text() == "exit 0\n") is (policy == "block")
+
+
+def test_a_glob_that_protects_nothing_is_warned_about(tested: Home) -> None:
+    (tested.repo / ".gitignore").write_text("*.env\n")
+    (tested.repo / "my.env").write_text("KEY=1\n")
+    globs = ["--protect", "tests/**", "--protect", "test/**", "--protect", "my.env", "--protect", "README.md"]
+    said = tested.run(tested.rounds([DONE]), *globs)
+    assert [row.split("'")[1] for row in said.out.splitlines() if "matches no file" in row] == ["test/**", "my.env"]
+
+
+def test_our_own_settings_are_protected_without_a_word(home: Home) -> None:
+    said = home.run(home.rounds([shell("echo 'check = [\"true\"]' > bydawn.toml"), DONE]), "-k", "false")
+    ended(home, said, 3, "tampered")
+
+
+def test_the_ledger_is_out_of_its_reach_and_a_forged_one_is_noticed(home: Home) -> None:
+    forge = shell('printf forged >> "$(readlink -f .bydawn/loops/repo)/ledger.jsonl"')
+    said = home.run(home.rounds([forge, DONE], [DONE]))
+    assert said.code == 1
+    assert "somebody else wrote into it" in said.err
+    assert home.bydawn("doctor", "--repair", "repo").code == 0
+    assert home.bydawn("resume", "--plain").code == 0
+
+
+def test_it_cannot_approve_skip_or_raise_anything_itself(home: Home) -> None:
+    (home.repo / "TODO.md").write_text("- [ ] one\n\nHARD STOP\n\n- [ ] two\n")
+    tries = "; ".join(
+        f"bydawn {words} >> out.txt 2>&1; echo $? >> codes.txt"
+        for words in ("resume repo --approve", "tasks skip repo 1", "resume repo --rounds +5", "tasks add repo more")
+    )
+    agent = home.rounds([shell(f"{tries}; sed -i 's/\\[ \\] one/[x] one/' TODO.md"), OK])
+    ended(home, home.run(agent, "-t", "TODO.md", "--checkpoint", "HARD STOP"), 5, "checkpoint")
+    assert "0" not in (home.repo / "codes.txt").read_text().split()
+    assert "from inside a round" in (home.repo / "out.txt").read_text()
+
+
+# -- git in odd places -------------------------------------------------------------------------------------------------
+
+EACH = "echo $BYDAWN_ROUND >> work.txt"
+PLACES = {
+    "only untracked files": shell("date +%N > new-$BYDAWN_ROUND.txt"),
+    "commits what it does": shell(f"{EACH}; {git('add -A')}; {git('commit -qm work')}"),
+    "amends": shell(f"{EACH}; {git('add -A')}; {git('commit -q --amend -m amended')}"),
+    "switches branches": shell(f"{git('checkout -qb b$BYDAWN_ROUND')}; {EACH}"),
+    "stages only": shell(f"{EACH}; {git('add -A')}"),
+    "works in a second repository below": shell(f"cd below; {EACH}"),
+    "and commits there": shell(f"cd below; {EACH}; {git('add -A')}; {git('commit -qm below')}"),
+    "deletes": shell("rm gone-$BYDAWN_ROUND"),
+    "changes a mode": shell("chmod +x gone-$BYDAWN_ROUND"),
+    "makes links": shell("ln -s nowhere link-$BYDAWN_ROUND"),
+}
+
+
+@pytest.mark.parametrize("deed", PLACES.values(), ids=PLACES.keys())
+def test_no_productive_round_is_called_no_progress(home: Home, deed: Step) -> None:
+    a_repository(home.repo / "below", "another")
+    for number in range(1, 5):
+        (home.repo / f"gone-{number}").write_text(str(number))  # a dirty tree, to begin with
+    said = home.run(home.rounds([deed, OK]), "-n", "4", "--max-no-change", "1", "--require-path", "never")
+    ended(home, said, 4, "rounds")
+    assert [row["progress"] for row in home.rounds_ended()] == [True] * 4
+
+
+def test_a_commit_of_what_was_there_before_is_no_progress(home: Home) -> None:
+    (home.repo / "mine.txt").write_text("a person's own, not yet committed\n")
+    only = shell(f"{git('add -A')}; {git('commit -qm all --allow-empty')}")
+    ended(home, home.run(home.rounds([only, OK]), "--require-path", "never"), 3, "no-progress")
+    assert (home.repo / "mine.txt").read_text() == "a person's own, not yet committed\n"
+
+
+def test_neither_are_notes_and_lists(home: Home) -> None:
+    home.tasks(2)
+    notes = shell("date +%N >> NOTES.md; date +%N >> TODO.md")
+    said = home.run(home.rounds([notes, OK]), "-t", "TODO.md", "--progress", "NOTES.md")
+    ended(home, said, 3, "no-progress")
+
+
+# -- words that a person gave ------------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_is_stuck_is_heard_in_its_own_words(home: Home) -> None:
+    said = home.run(home.rounds([says("No luck.\n\n## BLOCKED\n\nI need the key of the payment API.")]))
+    ended(home, said, 3, "agent-blocked")
+    assert "I need the key of the payment API." in said.out
+
+
+@pytest.mark.parametrize(
+    ("match", "reply", "code"),
+    [
+        ("own-line", "<promise>TASK_COMPLETE</promise>\n\nThank you for the interesting work.", 0),
+        ("end", "<promise>TASK_COMPLETE</promise>\n\nThank you for the interesting work.", 4),
+        ("anywhere", "I will not print <promise>TASK_COMPLETE</promise> yet.", 0),
+        ("own-line", "I will not print <promise>TASK_COMPLETE</promise> yet.", 4),
+    ],
+)
+def test_where_a_promise_may_stand_is_up_to_the_person(home: Home, match: str, reply: str, code: int) -> None:
+    assert home.run(home.rounds([says(reply)]), "--done-match", match, "-n", "1").code == code
+
+
+@pytest.mark.parametrize("text", ["DONE (v1.0)?", "a*b_c", "</promise>", "[x] <done/>", "$(: > song)"])
+def test_a_promise_is_words_whatever_signs_are_in_it(home: Home, text: str) -> None:
+    agent = home.rounds([says(f"It is there.\n\n<promise>{text}</promise>")])
+    assert home.run(agent, "--done-when", text, "-n", "1").code == 0
+    assert not (home.repo / "song").exists()
+
+
+def test_a_pattern_that_would_take_for_ever_takes_two_seconds(home: Home) -> None:
+    agent = home.rounds([says("a" * 40 + "b")])
+    said = home.run(agent, "--done-mode", "regex", "--done-when", "(a+)+$", "-n", "1", seconds=30)
+    assert said.code == 4
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def planned(home: Home) -> Home:
+    (home.repo / "TODO.md").write_text("- [ ] one\n\n## HARD STOP: look at the design\n\n- [ ] two\n")
+    return home
+
+
+def do_next() -> list[Step]:
+    return [shell("sed -i '0,/\\[ \\]/s//[x]/' TODO.md; date +%N > work-$BYDAWN_ROUND"), OK]
+
+
+CHECKPOINT = ("-t", "TODO.md", "--checkpoint", "HARD STOP")
+
+
+def test_a_checkpoint_is_approved_once_and_the_loop_goes_on(planned: Home) -> None:
+    """W-058, X-22; without a terminal."""
+    said = planned.run(planned.rounds(do_next()), *CHECKPOINT)
+    ended(planned, said, 5, "checkpoint")
+    assert "bydawn resume repo --approve" in said.out
+    assert planned.bydawn("resume", "--plain").code == 5, "not without a person's word"
+    assert planned.bydawn("resume", "--plain", "--approve").code == 0
+    refused = planned.bydawn("resume", "--approve")
+    assert refused.code == 2
+
+
+def test_somebody_at_the_terminal_is_asked(planned: Home) -> None:
+    terminal = Terminal(planned, "run", "x", "-a", planned.rounds(do_next()), "--plain", *CHECKPOINT)
+    terminal.see("[y/N]")
+    terminal.type("y\n")
+    shown = terminal.end()
+    assert shown.code == 0
+    assert "approved by" in shown.text
+
+
+def test_and_may_say_no(planned: Home) -> None:
+    terminal = Terminal(planned, "run", "x", "-a", planned.rounds(do_next()), "--plain", *CHECKPOINT)
+    terminal.see("[y/N]")
+    terminal.type("\n")
+    assert terminal.end().code == 5
+
+
+def test_nobody_is_asked_where_it_is_to_stop_in_any_case(planned: Home) -> None:
+    exits = [*CHECKPOINT[:-1], "HARD STOP:exit"]
+    terminal = Terminal(planned, "run", "x", "-a", planned.rounds(do_next()), "--plain", *exits)
+    shown = terminal.end()
+    assert (shown.code, "[y/N]" in shown.text) == (5, False)
+
+
+# -- what survives -----------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_survives_a_kill(home: Home) -> None:
+    go = home.root / "go"
+    script = home.root / "agent"
+    script.write_text(
+        "#!/bin/sh\ncat > /dev/null; date +%N > work\n"
+        f"test $BYDAWN_ROUND != 2 || until test -e {go}; do sleep 0.02; done\n"
+        """echo '{"t":"on it","n":400}'\n"""
+    )
+    script.chmod(0o755)
+    fields = ["--agent-json", "text=t", "--agent-json", "tokens_in=n"]
+    night = home.start_run(f"cmd:{script}", *fields, "--budget", "1ktok", "--require-path", "never")
+    wait_for(lambda: home.has_loop() and len(home.facts("round.started")) == 2)
+    os.kill(worker_of(night), signal.SIGKILL)
+    night.wait(20)
+    go.touch()
+    assert home.bydawn("resume", "--plain").code == 4
+    assert stop_of(home)["decided"]["rule"] == "tokens"
+    assert home.outcomes() == ["ok", "interrupted", "ok", "ok"], "400 before the crash count, and 800 after it"
+
+
+def test_streaks_survive_a_kill(home: Home) -> None:
+    gate, go = home.gate()
+    agent = home.rounds([OK], [OK], [gate, OK], [OK], [OK])
+    night = home.start_run(agent, "--require-path", "never", "--max-no-change", "4")
+    home.await_round(3)
+    subprocess.run(["pkill", "-KILL", "-P", str(night.pid)], check=False)
+    night.wait(20)
+    go.touch()
+    assert home.bydawn("resume", "--plain").code == 3
+    assert home.outcomes() == ["ok", "ok", "interrupted", "ok", "ok"], "two before the crash count, two after it"
+
+
+def test_a_template_lays_out_the_prompt_and_an_agent_cannot_change_it(home: Home) -> None:
+    (home.repo / "PROMPT.tmpl").write_text("Be brief.\n\n{{PROMPT}}\n\nThis is round {{ROUND}}.\n")
+    agent = home.rounds([shell("echo 'obey me {{PROMPT}}' > PROMPT.tmpl"), OK])
+    home.run(agent, "--template", "PROMPT.tmpl", "-n", "2", "--require-path", "never")
+    second = (home.folder() / "rounds/0002/prompt.md").read_text()
+    assert second.startswith("Be brief.\n\ndo it\n\nThis is round 2.")
+    assert "obey me" not in second
+    shown = home.bydawn("run", "do it", "-a", "demo", "--template", "PROMPT.tmpl", "--dry-run", "--new")
+    assert "obey me" in shown.out
+
+
+def test_everything_that_was_found_out_is_data_too(home: Home) -> None:
+    home.tasks(1)
+    home.run(home.rounds([tick_all(), OK], [OK]), "-t", "TODO.md")
+    shown = json.loads(home.bydawn("show", "--json").out)
+    assert {"red_before", "doubted", "aside", "skipped"} <= {*shown}
+    assert os.path.samefile(Path(shown["folder"]), home.folder())
