@@ -74,9 +74,10 @@ def guard(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
     kernel.end_children()
     for descriptor in lock:
         os.close(descriptor)  # nothing of that run is alive any more
-    for number in _FORWARDED:
+    following = _left(ours)
+    for number in _FORWARDED if following else ():  # a question can be answered with Ctrl-C, too
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    return _exit_code(os.waitstatus_to_exitcode(status), loop), _left(ours)
+    return _exit_code(os.waitstatus_to_exitcode(status), loop), following
 
 
 def _left(line: socket.socket) -> list[str]:

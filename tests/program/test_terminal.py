@@ -82,7 +82,7 @@ def test_everything_fits_into_48_columns(home: Home, open_pane: Callable[[int], 
     pane.type(command, "Enter")
     wait_for(lambda: pane.sees("1 of 3 tasks", "last output"))
     let_go()
-    wait_for(lambda: pane.sees("Complete: 3 of 3 tasks"))
+    wait_for(lambda: pane.sees("Complete: 3 of 3 tasks", "bydawn logs repo"))
     rows = [line for line in pane.lines() if line.split()[0] in ("1", "2", "3")]
     assert [row.split()[-1] for row in rows] == ["1/3", "2/3", "3/3"]  # no row was folded
 
