@@ -92,11 +92,13 @@ def _be_the_worker(work: Callable[[Tether], int], tether: Tether, mask: set[int 
     code = 1
     try:
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # a background group may still write to the terminal
+        # Until the loop listens for signals itself, Ctrl-C ends the worker as SIGTERM does: nothing has been written
+        # that a death could harm. A KeyboardInterrupt in the middle of an import could be lost in a callback there,
+        # and leave a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         gc.enable()
         code = work(tether)
-    except KeyboardInterrupt:
-        code = 130
     finally:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):  # nobody reads any more
