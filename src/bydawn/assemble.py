@@ -20,14 +20,16 @@ from bydawn.core.redact import Secrets, for_children
 from bydawn.core.requests import Pause, Request
 from bydawn.core.settings import TABLE
 from bydawn.core.state import LoopState
-from bydawn.engine import Engine, World
+from bydawn.engine import Engine
 from bydawn.guardian import Tether
+from bydawn.hands import World
 from bydawn.hooks import ShellHooks
 from bydawn.inbox import Inbox
 from bydawn.ledger import LoopLedger
 from bydawn.lock import Lock
 from bydawn.process import Processes, free_bytes
 from bydawn.rounds import Rounds
+from bydawn.shell import Shell
 from bydawn.signals import Signals
 from bydawn.workspace import GitWorkspace
 
@@ -56,10 +58,13 @@ def run_loop(
     channel = LoopChannel(Signals(run), Inbox(folder / "inbox", run), tether, run, watch)
     processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
     files = Rounds(folder, secrets)
-    cookie = {"BYDAWN_COOKIE": f"{loop.uid}.check"}
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
     kept = GitWorkspace(workspace, folder / "git", documents)
-    hook_cookie = {"BYDAWN_COOKIE": f"{loop.uid}.hook"}
+
+    def shell(kind: str, timeout: float) -> Shell:
+        cookie = {"BYDAWN_COOKIE": f"{loop.uid}.{kind}"}
+        return Shell(processes=processes, files=files, env=cookie, timeout=timeout, reveal=secrets.reveal)
+
     pool = agents.pool(loop)
     # A short name: there will be sockets below it.
     litters = any(agent.abilities.litters for agent in pool.values())
@@ -71,16 +76,9 @@ def run_loop(
         agent_env=temporary,
         workspace=kept,
         checks=ShellChecks(
-            processes,
-            files,
-            workspace,
-            cookie,
-            loop.timeouts.check,
-            secrets.reveal,
-            where=loop.check_where,
-            checkout=kept.checkout,
+            shell("check", loop.timeouts.check), workspace, where=loop.check_where, checkout=kept.checkout
         ),
-        hooks=ShellHooks(processes, files, workspace, hook_cookie, loop.timeouts.hook, secrets.reveal),
+        hooks=ShellHooks(shell("hook", loop.timeouts.hook), workspace),
         processes=processes,
         files=files,
         channel=channel,

@@ -8,17 +8,13 @@ from bydawn.core import fingerprint
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Verdict
 from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
-from bydawn.core.outcome import Ending, Exit
-from bydawn.core.ports import ChildLimits, Job, Ladder, Processes, RoundFiles
-from bydawn.core.progress import duration
+from bydawn.core.outcome import Ending, in_words
 from bydawn.core.text import last_part
 from bydawn.files import read_inside
+from bydawn.shell import Shell
 
-_OUTPUT_CAP = 256 << 20
 _EXCERPT = 3000  # characters of a failing check that the next prompt gets to see
 _TAIL = 32_000  # bytes that a failure is known again by
-_LADDER = Ladder(interrupt=1.0, terminate=2.0)
-_ELSEWHERE = 'cd "$1" && unset OLDPWD && exec /bin/sh -c "$2"'
 
 
 class ShellChecks:
@@ -26,22 +22,14 @@ class ShellChecks:
 
     def __init__(
         self,
-        processes: Processes,
-        files: RoundFiles,
+        shell: Shell,
         workspace: Path,
-        env: dict[str, str],
-        timeout: float,
-        reveal: Callable[[str], str],
         *,
         where: CheckWhere = CheckWhere.WORKSPACE,
         checkout: Callable[[str], AbstractContextManager[Path]] | None = None,
     ) -> None:
-        self._processes = processes
-        self._files = files
+        self._shell = shell
         self._workspace = workspace
-        self._env = env
-        self._timeout = timeout
-        self._reveal = reveal
         if where is CheckWhere.CLEAN and not checkout:
             raise ValueError("a clean checkout is asked for, and nobody makes one")
         self._checkout = checkout if where is CheckWhere.CLEAN else None
@@ -75,26 +63,13 @@ class ShellChecks:
     def _command(
         self, check: CommandCheck, folder: Path, round_: int, name: str, urgent: Callable[[], bool]
     ) -> Verdict:
-        output = self._files.write(round_, name, "")
-        exit_ = self._processes.run(
-            Job(
-                argv=self._argv(self._reveal(check.command), folder),
-                env={**self._env, "PWD": str(folder)},
-                stdin="/dev/null",
-                stdout=output,
-                stderr=output,
-                limits=ChildLimits(total=self._timeout or None, output=_OUTPUT_CAP),
-                ladder=_LADDER,
-            ),
-            lambda _: False,
-            lambda _: None,
-            urgent,
-        )
-        self._files.mask(round_, name)
-        passed = exit_.ending is Ending.EXIT and exit_.code == 0
+        elsewhere = str(folder) if folder != self._workspace else None
+        exit_ = self._shell.run(check.command, round_, name, urgent, {"PWD": str(folder)}, elsewhere)
+        self._shell.files.mask(round_, name)
+        passed = exit_.went_well
         # A path in a checkout that is gone by then would help nobody; in the workspace it leads to the same file.
-        tail = "" if passed else self._files.tail(round_, name, _TAIL).replace(str(folder), str(self._workspace))
-        timed_out, detail = exit_.ending is Ending.TOTAL, _detail(exit_, self._timeout)
+        tail = "" if passed else self._shell.files.tail(round_, name, _TAIL).replace(str(folder), str(self._workspace))
+        timed_out, detail = exit_.ending is Ending.TOTAL, in_words(exit_, self._shell.timeout)
         return Verdict(
             check=check.name,
             passed=passed,
@@ -108,12 +83,6 @@ class ShellChecks:
             fingerprint="" if passed else fingerprint.of(detail, "" if timed_out else tail),
         )
 
-    def _argv(self, command: str, folder: Path) -> tuple[str, ...]:
-        """Our own current folder is the workspace, and every child is born there."""
-        if folder == self._workspace:
-            return ("/bin/sh", "-c", command)
-        return ("/bin/sh", "-c", _ELSEWHERE, "sh", str(folder), command)
-
     def _text(self, check: TextCheck, folder: Path) -> Verdict:
         try:
             data = read_inside(folder, check.path)
@@ -122,7 +91,7 @@ class ShellChecks:
             return _static(check, False, reason.replace(str(folder), str(self._workspace)))
         if data is None:
             return _static(check, False, f"there is no file {check.path}")
-        there = self._reveal(check.text) in data.decode(errors="replace")
+        there = self._shell.reveal(check.text) in data.decode(errors="replace")
         return _static(check, there, "it stands there" if there else f"{check.path} does not contain {check.text!r}")
 
 
@@ -131,12 +100,3 @@ def _static(check: PathCheck | TextCheck, passed: bool, detail: str) -> Verdict:
     return Verdict(
         check=check.name, passed=passed, detail=detail, excerpt="" if passed else detail, fingerprint=failure
     )
-
-
-def _detail(exit_: Exit, timeout: float) -> str:
-    """How it ended, in our own words."""
-    if exit_.ending is Ending.TOTAL:
-        return f"timed out after {duration(timeout)}"
-    if exit_.ending is not Ending.EXIT:
-        return f"stopped ({exit_.ending})"
-    return f"exit {exit_.code}" if exit_.signal is None else f"ended by signal {exit_.signal}"

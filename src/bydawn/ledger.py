@@ -15,7 +15,8 @@ import msgspec
 from bydawn import __version__
 from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import AnyFact, Record
-from bydawn.core.state import LoopState, after
+from bydawn.core.replay import after
+from bydawn.core.state import LoopState
 from bydawn.disk import full_sync, sync_folder, write_private
 
 VERSION = 1

@@ -30,7 +30,8 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import CommandCheck, Limits, Loop, Promise
 from bydawn.core.outcome import Outcome
-from bydawn.core.state import LoopState, replay
+from bydawn.core.replay import replay
+from bydawn.core.state import LoopState
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
 MAKE_TEST = CommandCheck(command="make test")

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.core.facts import Fact
-from bydawn.core.progress import ENOUGH_ROUNDS, duration, made, time_left
+from bydawn.core.progress import ENOUGH_ROUNDS, made, time_left
 from bydawn.core.state import TREE_DIGITS
+from bydawn.core.text import duration
 from core.facts_made import a_round, after_all, idle_round, run_started, todo
 
 

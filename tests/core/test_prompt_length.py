@@ -11,7 +11,7 @@ from bydawn.core.facts import AnyFact, TaskReading
 from bydawn.core.loop import Checkpoint, Loop, Sessions
 from bydawn.core.prompt import BUDGETS, compose
 from bydawn.core.quote import Keep, cut, harmless, shares
-from bydawn.core.state import replay
+from bydawn.core.replay import replay
 from core.facts_any import HISTORIES, LOOPS
 from core.facts_made import CHECKED, MAKE_TEST, PROMISED, a_loop, a_note, a_round, checked, numbered, run_started
 from core.prompts_made import FENCE, FIRST, judged, outside_the_fence, prompt, red

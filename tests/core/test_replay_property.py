@@ -19,7 +19,8 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import Loop
 from bydawn.core.prompt import compose
-from bydawn.core.state import LoopState, after, replay
+from bydawn.core.replay import after, replay
+from bydawn.core.state import LoopState
 from core.facts_any import CLOCKS, FACTS, HISTORIES, LOOPS
 from core.facts_made import numbered
 

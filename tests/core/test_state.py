@@ -15,7 +15,8 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import Limits
 from bydawn.core.outcome import Outcome
-from bydawn.core.state import RECENT, known_as
+from bydawn.core.replay import RECENT
+from bydawn.core.state import known_as
 from core.facts_made import (
     CRASH_AND_RESTART,
     NOON,

@@ -20,6 +20,7 @@ from core.facts_made import (
     after_all,
     at,
     decided,
+    idle_round,
     limited,
     run_started,
     stopped,
@@ -82,6 +83,19 @@ def test_a_wall_clock_that_jumps_does_not_change_a_back_off(hours: int) -> None:
 
 def test_a_round_that_went_well_is_followed_at_once() -> None:
     assert next_action(PROMISED, trouble(1, Outcome.OK), at(60)).rule == "next-round"
+
+
+def test_a_loop_that_gets_nowhere_goes_slower_where_no_breaker_ends_it() -> None:
+    """It never burns the night: an agent that answers at once and does nothing is not asked a thousand times."""
+    loop = limited(no_progress=0, rounds=0)
+    waits: dict[int, float] = {}
+    for idle in (9, 10, 11, 16, 40):
+        rounds = [fact for number in range(1, idle + 1) for fact in idle_round(number, elapsed=float(number))]
+        action = next_action(loop, after_all(run_started(), rounds), at(idle))
+        waits[idle] = action.seconds if isinstance(action, Wait) else 0.0
+        later = next_action(loop, after_all(run_started(), rounds), at(idle + 60))
+        assert isinstance(later, StartRound)
+    assert waits == {9: 0.0, 10: 1.0, 11: 2.0, 16: 60.0, 40: 60.0}
 
 
 def test_a_wait_survives_a_crash_and_whoever_resumes_may_know_better() -> None:

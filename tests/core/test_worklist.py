@@ -5,7 +5,8 @@ import pytest
 from bydawn.core.facts import AnyFact, CheckpointApproved, End, TaskSettled, TaskStatus
 from bydawn.core.loop import Checkpoint
 from bydawn.core.state import LoopState
-from bydawn.core.worklist import Stand, Standings, of_checklist, of_folder, standings
+from bydawn.core.tallies import Settled
+from bydawn.core.worklist import Stand, Standings, of_checklist, of_folder, rewritten, standings
 from core.facts_made import LISTED, a_loop, a_round, after_all, run_started, stopped
 
 TODO = "- [x] first\n- [ ] second\n- [ ] third\n"
@@ -112,3 +113,102 @@ def test_the_counts_are_those_that_the_loop_itself_reads() -> None:
     ]:
         assert (found.counts["open"], found.counts["done"]) == (reading.open, reading.done)
         assert [item.id for item in found.items if item.stand is Stand.NEXT] == [reading.next_id]
+
+
+# -- checkpoints that are moved, and equal ones ------------------------------------------------------------------------
+
+PLAN = "- [ ] A\n\nHARD STOP: look\n\n- [ ] B\n- [ ] C\n"
+
+
+def then(now: str, before: str = PLAN, *facts: AnyFact) -> str | None:
+    """What is wrong with a plan that was another one before."""
+    state = after_all(run_started(tasks=of_checklist(before, STOPPED, LoopState(), None)), *facts)
+    return of_checklist(now, STOPPED, state, state.tasks).problem
+
+
+MOVED = {
+    "the mark below a task": "- [x] A\n\n- [ ] B\n\nHARD STOP: look\n\n- [ ] C\n",
+    "the mark to the end": "- [x] A\n\n- [x] B\n- [ ] C\n\nHARD STOP: look\n",
+    "a task above the mark": "- [ ] B\n- [x] A\n\nHARD STOP: look\n\n- [ ] C\n",
+    "and given a note": "- [x] A\n- [x] B (done)\n\nHARD STOP: look\n\n- [ ] C\n",
+}
+
+
+@pytest.mark.parametrize("now", MOVED.values(), ids=MOVED)
+def test_nothing_slips_past_a_checkpoint_that_nobody_has_approved(now: str) -> None:
+    """X-22."""
+    problem = then(now)
+    assert problem
+    assert "before a checkpoint that nobody has approved" in problem
+
+
+def test_a_list_that_only_grows_or_is_ticked_passes_no_checkpoint_by() -> None:
+    added = "- [x] A\n- [ ] A2\n\nHARD STOP: look\n\n- [ ] B2\n- [ ] C\n- [ ] B\n"
+    assert then(added) is None
+    moved = "- [x] A\n- [ ] B\n\nHARD STOP: look\n\n- [ ] C\n"
+    approved = CheckpointApproved(mark=marks_of(PLAN)[0], text="look", by="ada")
+    assert then(moved, PLAN, approved) is None, "it is anybody's once it is approved"
+
+
+def test_the_second_of_two_checkpoints_cannot_be_moved_either() -> None:
+    plan = "- [ ] A\n\nHARD STOP\n\n- [ ] B\n\nHARD STOP: release\n\n- [ ] C\n"
+    moved = "- [ ] A\n\nHARD STOP\n\n- [ ] B\n- [ ] C\n\nHARD STOP: release\n"
+    assert then(moved, plan)
+
+
+TWINS = "- [x] A\n\nHARD STOP\n\n- [x] B\n\nHARD STOP\n\n- [ ] C\n"
+
+
+def marks_of(text: str, state: LoopState | None = None) -> tuple[str, ...]:
+    return of_checklist(text, STOPPED, state or LoopState(), None).marks
+
+
+@pytest.mark.parametrize("end", [None, End.CHECKPOINT])
+def test_an_approval_does_not_slide_to_another_checkpoint_with_the_same_words(end: End | None) -> None:
+    first, second = marks_of(TWINS)
+    reading = of_checklist(TWINS, STOPPED, LoopState(), None)
+    facts = [CheckpointApproved(mark=first, text="HARD STOP", by="ada"), *([stopped(end)] if end else [])]
+    state = after_all(run_started(tasks=reading), *facts)
+    cleared = "- [x] B\n\nHARD STOP\n\n- [ ] C\n"
+    assert marks_of(cleared, state) == (second,)
+    assert words(standings(cleared, STOPPED, state)) == ["1 done B", "- reached HARD STOP", "2 next C"]
+    more = cleared + "\nHARD STOP\n"
+    later = after_all(run_started(tasks=of_checklist(cleared, STOPPED, state, None)), *facts)
+    assert marks_of(more, later)[0] == second
+    assert first not in marks_of(more, later)
+
+
+# -- what a person skipped stays skipped -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [TaskStatus.SKIPPED, TaskStatus.ASIDE])
+def test_a_task_that_got_a_note_while_the_loop_stood_still_stands_as_it_stood(status: TaskStatus) -> None:
+    facts: list[AnyFact] = [settled(id_of("second"), status), stopped(End.PAUSED)]
+    noted = TODO.replace("second", "second (not wanted)")
+    assert words(seen(noted, *facts))[1:] == [f"2 {status} second (not wanted)", "3 next third"]
+
+
+def test_equal_boxes_are_doubted_one_by_one() -> None:
+    second = ("Test it (2)",)
+    state = after_all(run_started(tasks=None), a_round(1, closed=second, doubted=second))
+    found = standings("- [x] Test it\n- [x] Test it\n", LISTED, state)
+    assert words(found) == ["1 done Test it", "2 doubted Test it"]
+
+
+# -- folders: what was claimed, and what was rewritten -----------------------------------------------------------------
+
+
+def test_a_task_that_nothing_was_changed_for_is_done_and_doubted() -> None:
+    done = TaskSettled(task="1-db", text="Database", status=TaskStatus.DONE, by="task-done", doubted=True)
+    found = standings(FILES, FOLDER, after_all(run_started(), done))
+    assert words(found)[:2] == ["1 doubted Database", "2 next API"]
+    again = settled("1-db", TaskStatus.OPEN)
+    assert words(standings(FILES, FOLDER, after_all(run_started(), done, again)))[0] == "1 next Database"
+
+
+def test_a_text_that_another_round_changed_is_known() -> None:
+    before = of_folder(FILES, Settled())
+    now = of_folder({**FILES, "3-docs.md": "# nothing to do\n", "1-db.md": "# Database\nnotes\n"}, Settled(), before)
+    assert rewritten(before, now, "1-db") == ("3-docs",)
+    assert rewritten(before, of_folder(FILES, Settled(), before), None) == ()
+    assert rewritten(None, now, None) == ()

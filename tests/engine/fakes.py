@@ -9,8 +9,9 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, Changes, Fact, LoopCreated, Now, Record
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Agent, CoolDown, Event, Snapshot
+from bydawn.core.replay import after, replay
 from bydawn.core.requests import Request
-from bydawn.core.state import LoopState, after, replay
+from bydawn.core.state import LoopState
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
 Files = dict[str, str | None]

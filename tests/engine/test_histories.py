@@ -29,8 +29,9 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import Hooks, Limits, OnHookFailure, Promise
 from bydawn.core.outcome import POLICY, Exit, Outcome
+from bydawn.core.replay import after, replay
 from bydawn.core.requests import Pause, Stop, Tell
-from bydawn.core.state import LoopState, after, replay
+from bydawn.core.state import LoopState
 from engine.fakes import NOON, PowerCut
 from engine.night import DONE, MAKE_TEST, TODO, Night, Play, ScriptedAgent, todo
 

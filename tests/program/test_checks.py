@@ -13,6 +13,7 @@ from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextChe
 from bydawn.core.redact import Secrets
 from bydawn.process import Processes
 from bydawn.rounds import Rounds
+from bydawn.shell import Shell
 from bydawn.workspace import GitWorkspace
 
 
@@ -31,21 +32,17 @@ def loop(tmp_path: Path) -> Path:
     return folder
 
 
+def shell(loop: Path, timeout: float = 30.0) -> Shell:
+    files = Rounds(loop, Secrets({}))
+    return Shell(processes=Processes((), os.environ), files=files, env={}, timeout=timeout, reveal=str)
+
+
 def checks_in(root: Path, loop: Path, timeout: float = 30.0) -> ShellChecks:
-    return ShellChecks(Processes((), os.environ), Rounds(loop, Secrets({})), root, {}, timeout, str)
+    return ShellChecks(shell(loop, timeout), root)
 
 
 def clean_checks(root: Path, loop: Path, workspace: GitWorkspace) -> ShellChecks:
-    return ShellChecks(
-        Processes((), os.environ),
-        Rounds(loop, Secrets({})),
-        root,
-        {},
-        30.0,
-        str,
-        where=CheckWhere.CLEAN,
-        checkout=workspace.checkout,
-    )
+    return ShellChecks(shell(loop), root, where=CheckWhere.CLEAN, checkout=workspace.checkout)
 
 
 def run(checks: ShellChecks, *wanted: Check | str, tree: str = "", again: bool = False) -> list[Verdict]:
@@ -147,8 +144,7 @@ def test_without_checks_nothing_is_checked_out(root: Path, loop: Path) -> None:
     def never(_: str) -> AbstractContextManager[Path]:
         raise AssertionError
 
-    files = Rounds(loop, Secrets({}))
-    checks = ShellChecks(Processes((), os.environ), files, root, {}, 9, str, where=CheckWhere.CLEAN, checkout=never)
+    checks = ShellChecks(shell(loop), root, where=CheckWhere.CLEAN, checkout=never)
     assert run(checks) == []
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from bydawn.core.facts import AnyFact
 from bydawn.core.redact import HIDDEN, Secrets, rewritten
-from bydawn.core.state import replay
+from bydawn.core.replay import replay
 from bydawn.ledger import LoopLedger, records
 from bydawn.rounds import Rounds
 from core.facts_any import HISTORIES

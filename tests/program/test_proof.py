@@ -162,6 +162,19 @@ def test_a_folder_of_tasks_is_worked_off_in_the_order_of_what_they_need(home: Ho
     }, "nobody edited a task"
 
 
+def test_a_task_that_is_only_claimed_is_named_in_the_report_and_so_is_one_that_was_rewritten(home: Home) -> None:
+    folder = home.repo / "tasks"
+    folder.mkdir()
+    (folder / "1.md").write_text("# One\n")
+    (folder / "2.md").write_text("# Two\nall of it\n")
+    lazy = [shell("echo '# Two: nothing' > tasks/2.md"), says("STATUS: done\n")]
+    said = home.run(home.rounds(lazy), "-t", "tasks", "-k", "true")
+    ended(home, said, 0, "complete")
+    assert "claimed twice, while nothing was changed: 1, 2" in said.out
+    assert "whose text was changed during a round: 2" in said.out
+    assert "doubted" in home.bydawn("tasks", "list", "repo").out
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [
@@ -384,6 +397,16 @@ def test_a_checkpoint_is_approved_once_and_the_loop_goes_on(planned: Home) -> No
     assert planned.bydawn("resume", "--plain", "--approve").code == 0
     refused = planned.bydawn("resume", "--approve")
     assert refused.code == 2
+
+
+def test_a_checkpoint_cannot_be_moved_out_of_the_way(planned: Home) -> None:
+    """X-22."""
+    mover = shell("printf -- '- [x] one\\n- [ ] two\\n\\n## HARD STOP: look at the design\\n' > TODO.md; date > work")
+    said = planned.run(planned.rounds([mover, OK]), *CHECKPOINT)
+    ended(planned, said, 3, "task-file")
+    assert '"two" before a checkpoint that nobody has approved' in said.out
+    assert planned.bydawn("resume", "--plain").code == 3, "nobody has looked at it"
+    ended(planned, planned.bydawn("resume", "--plain", "--accept"), 3, "no-progress")
 
 
 def test_somebody_at_the_terminal_is_asked(planned: Home) -> None:

@@ -8,14 +8,14 @@ from typing import Any, BinaryIO
 
 import click
 
+from bydawn import __version__
 from bydawn.cli import render
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.cli.status import liveness
 from bydawn.core import completion
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted
-from bydawn.core.progress import duration
 from bydawn.core.redact import rewritten
-from bydawn.core.text import plain, shorten
+from bydawn.core.text import duration, plain, shorten
 from bydawn.host.registry import Registry, Standing, standing_of
 from bydawn.operations import look
 from bydawn.operations.settings import secrets
@@ -312,5 +312,12 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
         render.field("Read", f"{name}: {value}{limit}")
     for row in reason.evidence:
         render.field("Proof", row)
-    again = "the same facts give the same answer" if reason.agrees else "THE FACTS NOW GIVE ANOTHER ANSWER: a bug"
-    render.field("Again", again)
+    render.field("Again", _again(reason))
+
+
+def _again(reason: look.Reason) -> str:
+    if reason.agrees:
+        return "the same facts give the same answer"
+    if reason.version != __version__:
+        return f"bydawn {reason.version} decided so; by the rules of {__version__} the answer would be another"
+    return "THE FACTS NOW GIVE ANOTHER ANSWER: a bug"

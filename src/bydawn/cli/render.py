@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bydawn.core.progress import duration
-from bydawn.core.text import plain
+from bydawn.core.text import duration, plain
 
 if TYPE_CHECKING:
     from bydawn.core.facts import Usage

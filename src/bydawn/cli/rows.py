@@ -9,9 +9,8 @@ from bydawn.core.breakers import limits_of
 from bydawn.core.facts import AnyFact, ChecksEnded, Given, RoundEnded, RoundStarted
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
-from bydawn.core.progress import duration
 from bydawn.core.state import LoopState
-from bydawn.core.text import plain, shorten
+from bydawn.core.text import duration, plain, shorten
 
 _NARROW = 72
 

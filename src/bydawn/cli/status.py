@@ -7,8 +7,7 @@ import click
 from bydawn.cli import render
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.facts import EXIT_CODES, End
-from bydawn.core.progress import duration
-from bydawn.core.text import plain, shorten
+from bydawn.core.text import duration, plain, shorten
 from bydawn.host.registry import Registry, Standing
 from bydawn.operations import look
 

@@ -65,7 +65,7 @@ def list_(loop: str | None, path: str | None, cd: Path, as_json: bool, state_dir
     waiting   for another task of the folder
     aside     it failed too often; resume tries it again
     done      ticked, or proven
-    doubted   ticked in a round that changed nothing else
+    doubted   ticked or claimed, while nothing else was changed
     skipped   by a person
 
     \b

@@ -33,9 +33,9 @@ from bydawn.core.facts import (
 from bydawn.core.hooks import complaint
 from bydawn.core.loop import CommandCheck, Loop
 from bydawn.core.ports import Activity, Denied, Event, LimitNotice, Message, Retry
-from bydawn.core.progress import duration, time_left
+from bydawn.core.progress import time_left
 from bydawn.core.state import LoopState
-from bydawn.core.text import plain, shorten
+from bydawn.core.text import duration, plain, shorten
 from bydawn.host.registry import Standing
 from bydawn.operations.start import Plan
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -22,10 +22,16 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     reached: bool  # nothing is open above it
 
 
-def marks(text: str, token: str, skipped: Collection[str] = ()) -> tuple[Mark, ...]:
-    """All marks of a task file, in its order.
+def marks(
+    text: str,
+    token: str,
+    boxes: Iterable[tasks.Task] | None = None,
+    known: Collection[str] | None = None,
+    approved: Collection[str] = (),
+) -> tuple[Mark, ...]:
+    """All marks of a task file, in its order; reached when none of `boxes` above it is open, other marks left out.
 
-    An open box is one above the mark, unless it is a mark itself or nobody wants it any more.
+    `known` are the marks of an earlier reading: where equal ones have become fewer, the first of them are gone.
     """
     if not (pattern := _pattern(token)):
         return ()
@@ -35,17 +41,30 @@ def marks(text: str, token: str, skipped: Collection[str] = ()) -> tuple[Mark, .
         for line, words in _lines(block, pattern):
             found.setdefault(line, words)
             own.add(block.line)
-    boxes = [task for task in tasks.read(text).items if task.line not in own and task.id not in skipped]
-    left = (task.line for task in boxes if not task.done)
-    first_open = min(left, default=None)
-    seen: Counter[str] = Counter()
+    boxes = tasks.read(text).items if boxes is None else boxes
+    first_open = min((task.line for task in boxes if not task.done and task.line not in own), default=None)
+    names = {line: tasks.digest(f"{token} {words}") for line, words in found.items()}
+    numbers = {name: _first(name, count, known, approved) for name, count in Counter(names.values()).items()}
     result = []
     for line, words in sorted(found.items()):
-        name = tasks.digest(f"{token} {words}")
-        seen[name] += 1
+        name = names[line]
         reached = first_open is None or line < first_open
-        result.append(Mark(id=f"{name}-{seen[name]}", text=shorten(words, _LONGEST), line=line, reached=reached))
+        result.append(Mark(id=f"{name}-{numbers[name]}", text=shorten(words, _LONGEST), line=line, reached=reached))
+        numbers[name] += 1
     return tuple(result)
+
+
+def _first(name: str, count: int, known: Collection[str] | None, approved: Collection[str]) -> int:
+    """The number of the first of equal marks. An approval must not slide to a mark that nobody has looked at."""
+    if known is None:
+        return 1
+    if former := _numbers(name, known):
+        return max(min(former), max(former) - count + 1)
+    return 1 + max(_numbers(name, approved), default=0)
+
+
+def _numbers(name: str, ids: Collection[str]) -> list[int]:
+    return [int(number) for each, _, number in (id_.partition("-") for id_ in ids) if each == name]
 
 
 def due(text: str, token: str, approved: Collection[str]) -> Mark | None:

@@ -9,9 +9,9 @@ from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import Changes, Decided, End, LoopStopped, Now, RoundEnded, TaskStatus
 from bydawn.core.loop import Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.progress import duration
 from bydawn.core.state import LoopState
 from bydawn.core.tallies import tally_of
+from bydawn.core.text import duration
 
 RULES: dict[str, str] = {
     "interrupted-round": "a round was started and never ended, so it is settled before anything else",
@@ -77,6 +77,7 @@ class SettleTask(_Action, frozen=True, kw_only=True):
     text: str
     status: TaskStatus
     reason: str
+    doubted: bool = False
 
 
 class Wait(_Action, frozen=True, kw_only=True):
@@ -194,7 +195,12 @@ def _task_done(loop: Loop, state: LoopState) -> Action | None:
     worked_on = "worked on" if mine.progress else "claimed again, though nothing was changed for it"
     reason = f"claimed, {worked_on}" + (" and green" if loop.checks else "")
     return SettleTask(
-        rule="task-done", task=last.task_id, text=last.task or last.task_id, status=TaskStatus.DONE, reason=reason
+        rule="task-done",
+        task=last.task_id,
+        text=last.task or last.task_id,
+        status=TaskStatus.DONE,
+        reason=reason,
+        doubted=not mine.progress,
     )
 
 
@@ -205,10 +211,14 @@ def _finished(loop: Loop, state: LoopState) -> Action:
     evidence += [f"{verdict.check}: passed" for verdict in state.verdicts if loop.checks]
     if state.settled.skipped:
         evidence.append(f"skipped by a person: {completion.counted(len(state.settled.skipped)).split()[0]}")
-    if state.tampered:
-        evidence.append(f"protected files were changed: {', '.join(state.tampered)}")
-    if state.doubted:
-        evidence.append(f"ticked without any other change: {', '.join(state.doubted)}")
+    rows = {
+        "protected files were changed": state.tampered,
+        "changed by a round, and accepted by a person": state.accepted,
+        "ticked without any other change": state.doubted,
+        "claimed twice, while nothing was changed": state.settled.doubted,
+        "open tasks whose text was changed during a round": state.rewritten,
+    }
+    evidence += [f"{what}: {', '.join(which)}" for what, which in rows.items() if which]
     if state.promise_given:
         evidence.append(f"the promise was given in round {state.round}")
     return Stop(
@@ -268,7 +278,7 @@ def _why(breaker: breakers.Tripped, state: LoopState) -> str:
         case "agent-failures":
             return f"the agent failed {count} times in a row; last: {last}"
         case "no-progress":
-            return f"{count} rounds in a row changed nothing that had not been seen before"
+            return _nothing_new(count)
         case "same-failure":
             return f"the checks failed in the very same way {count} times in a row"
         case "check-failures":
@@ -287,6 +297,10 @@ def _why(breaker: breakers.Tripped, state: LoopState) -> str:
             return "the time it was allowed to work until has come"
 
 
+def _nothing_new(rounds: int) -> str:
+    return f"{rounds} rounds in a row changed nothing that had not been seen before"
+
+
 def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
     """What is still missing, with the failing checks' own words."""
     rows = [completion.describe(condition, loop, state) for condition in completion.missing(loop, state)]
@@ -296,11 +310,15 @@ def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
 
 def _back_off(loop: Loop, state: LoopState, now: Now) -> Action | None:
     last = state.last
-    if last is None or not POLICY[last.outcome].backs_off or last.outcome is Outcome.LIMITED:
+    if last is None or last.outcome is Outcome.LIMITED:
         return None  # a limit is the business of the agent that has it, and another one may work meanwhile
-    seconds = last.elapsed + pool.back_off(loop, state, last.outcome) - now.elapsed
-    seconds = min(seconds, breakers.time_left(loop, state, now))
-    return Wait(rule="back-off", seconds=seconds, reason=last.detail) if seconds > 0 else None
+    failed = POLICY[last.outcome].backs_off
+    rest = pool.back_off(loop, state, last.outcome) if failed else pool.slow_down(state)
+    seconds = min(last.elapsed + rest - now.elapsed, breakers.time_left(loop, state, now))
+    if not rest or seconds <= 0:
+        return None
+    reason = last.detail if failed else _nothing_new(state.rounds_without_progress)
+    return Wait(rule="back-off", seconds=seconds, reason=reason)
 
 
 def _next_round(loop: Loop, state: LoopState, now: Now) -> Action:

@@ -96,7 +96,9 @@ class TaskReading(Value, frozen=True, kw_only=True):
     disbelieved: str = ""  # the digest of a file that has a problem
     next_id: str | None = None
     marks: tuple[str, ...] = ()  # every checkpoint, by id
+    above: tuple[int, ...] = ()  # for each open task, how many of those stand above it
     reached: tuple[Mark, ...] = ()
+    texts: tuple[str, ...] = ()  # for each open task of a folder, the digest of its file
     stranded: tuple[str, ...] = ()  # titles of open tasks that wait for one that was set aside
 
 
@@ -230,6 +232,7 @@ class TaskSettled(Fact, frozen=True, kw_only=True, tag="task.settled"):
     by: str
     reason: str = ""
     request: str = ""
+    doubted: bool = False  # done, as the agent says so again and again; nothing was ever changed for it
 
 
 class CheckpointApproved(Fact, frozen=True, kw_only=True, tag="checkpoint.approved"):
@@ -294,6 +297,7 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     tasks: TaskReading | None = None
     closed: tuple[str, ...] = ()
     doubted: tuple[str, ...] = ()  # of these: nothing but the list was changed
+    rewritten: tuple[str, ...] = ()  # open tasks of a folder, not its own, whose text it changed
     claim: TaskClaim | None = None
     blocked: str = ""  # the agent's own words, where it says that only a person can help
     tampered: tuple[str, ...] = ()  # protected files that it changed

@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 from bydawn.core.facts import End, HookEnded, LoopStopped
 from bydawn.core.loop import Hooks, Loop
-from bydawn.core.outcome import Ending, Exit
-from bydawn.core.progress import duration
 from bydawn.core.state import LastRound, LoopState
 from bydawn.core.text import plain, shorten
 
@@ -67,25 +65,6 @@ def _checks(loop: Loop, state: LoopState) -> str:
 def fit(values: dict[str, str], hide: Callable[[str], str]) -> dict[str, str]:
     """Texts of agents and task files as values of variables: one line each, nothing secret, nothing endless."""
     return {name: shorten(hide(plain(text)), LONGEST) for name, text in values.items()}
-
-
-def passed(exit_: Exit) -> bool:
-    return exit_.ending is Ending.EXIT and exit_.code == 0
-
-
-def in_words(exit_: Exit, timeout: float) -> str:
-    """How it ended, in our own words."""
-    match exit_.ending:
-        case Ending.EXIT:
-            return f"exit {exit_.code}" if exit_.signal is None else f"ended by signal {exit_.signal}"
-        case Ending.TOTAL:
-            return f"timed out after {duration(timeout)}"
-        case Ending.ASKED:
-            return "stopped on request"
-        case Ending.NOT_STARTED | Ending.NO_RESOURCES:
-            return f"could not be started: {exit_.detail}"
-        case _:
-            return f"stopped ({exit_.ending})"
 
 
 def complaint(ended: HookEnded, last_line: str = "") -> str:

@@ -4,6 +4,8 @@ from enum import StrEnum
 
 import msgspec
 
+from bydawn.core.text import duration
+
 
 class Outcome(StrEnum):
     """The one verdict on an agent's turn."""
@@ -83,6 +85,10 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     leftovers: tuple[str, ...] = ()
     detail: str = ""
 
+    @property
+    def went_well(self) -> bool:
+        return self.ending is Ending.EXIT and self.code == 0
+
 
 _BY_ENDING: dict[Ending, tuple[Outcome, str]] = {
     Ending.TOTAL: (Outcome.HUNG, "ran into the round's time limit"),
@@ -106,3 +112,18 @@ def believed(claimed: Outcome, exit_: Exit) -> Outcome:
     """An interruption costs nothing, so it is believed only when it came from us; else it would be a free ride."""
     ours = exit_.ending in (Ending.ASKED, Ending.DISK)
     return Outcome.FAILED if claimed is Outcome.INTERRUPTED and not ours else claimed
+
+
+def in_words(exit_: Exit, timeout: float) -> str:
+    """How a command ended, in our own words; `timeout` is what it was given."""
+    match exit_.ending:
+        case Ending.EXIT:
+            return f"exit {exit_.code}" if exit_.signal is None else f"ended by signal {exit_.signal}"
+        case Ending.TOTAL:
+            return f"timed out after {duration(timeout)}"
+        case Ending.ASKED:
+            return "stopped on request"
+        case Ending.NOT_STARTED | Ending.NO_RESOURCES:
+            return f"could not be started: {exit_.detail}"
+        case _:
+            return f"stopped ({exit_.ending})"

@@ -13,6 +13,7 @@ from bydawn.core.state import Limited, LoopState
 # The stall ladder: the prompt says so, a fresh conversation, another agent, and then the breaker.
 FRESH_SESSION_AFTER = 2  # rounds without progress
 OTHER_AGENT_AFTER = 3
+SLOWER_AFTER = 10
 
 _BACK_OFF = {Outcome.TRANSIENT: (2.0, 300.0), Outcome.LIMITED: (60.0, 1800.0)}  # first, longest
 
@@ -53,6 +54,13 @@ def _seconds_left(loop: Loop, state: LoopState, limited: Limited, now: Now) -> f
     if limited.until and limited.times < 2:
         return 0.0  # the reset has come; if it had not, the next time backs off like any other trouble
     return limited.elapsed + back_off(loop, state, Outcome.LIMITED, limited.times) - now.elapsed
+
+
+def slow_down(state: LoopState) -> float:
+    """Seconds of rest for a loop that gets nowhere where no breaker ends it: it must not spin through the night."""
+    idle = state.rounds_without_progress - SLOWER_AFTER
+    took = state.recent_seconds[-1] if state.recent_seconds else 0.0
+    return max(0.0, min(2.0 ** min(idle, 20), 60.0) - took) if idle >= 0 else 0.0
 
 
 def back_off(loop: Loop, state: LoopState, outcome: Outcome, times: int = 0) -> float:

@@ -24,8 +24,9 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     done: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()  # of those that are done: nothing was ever changed for them
 
-    def having(self, task: str, status: TaskStatus) -> "Settled":
+    def having(self, task: str, status: TaskStatus, *, doubted: bool = False) -> "Settled":
         """The same with one task moved to where it stands now."""
         places = {
             TaskStatus.DONE: "done",
@@ -35,7 +36,8 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
         rest = {name: tuple(each for each in getattr(self, name) if each != task) for name in places.values()}
         if place := places.get(status):
             rest[place] = (*rest[place], task)
-        return Settled(**rest)
+        others = tuple(each for each in self.doubted if each != task)
+        return Settled(**rest, doubted=(*others, task) if doubted else others)
 
 
 def tally_of(tallies: tuple[Tally, ...], task: str | None) -> Tally:

@@ -28,6 +28,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     done: bool
 
+    @property
+    def name(self) -> str:
+        """Its text, with a number where others say the same."""
+        number = self.id.partition("-")[2]
+        return f"{self.text} ({number})" if number not in ("", "1") else self.text
+
 
 class Tasks(msgspec.Struct, frozen=True, kw_only=True):
     """All boxes of a task file, in its order."""
@@ -52,14 +58,14 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True):
 def read(text: str, before: TaskReading | None = None, unwanted: Collection[str] = ()) -> Tasks:
     """Read a checklist as GitHub would; with the reading `before`, notice open tasks that vanished.
 
-    `unwanted` tasks, which a person skipped, keep their ids as well, and may vanish.
+    `unwanted` tasks, which a person skipped, keep their ids in any case, and may vanish.
     """
     page = markdown.of_file(text)
     found = list(_boxes(page))
-    known = _known((*before.open_ids, *unwanted)) if before else {}
+    known = _known((*(before.open_ids if before else ()), *unwanted))
     tasks = _numbered([box for box in found if isinstance(box, Task)], known)
-    if before:
-        tasks = _with_former_names(tasks, known, before.done)
+    if known:
+        tasks = _with_former_names(tasks, known, before.done if before else 0)
     return Tasks(
         items=tuple(tasks),
         warnings=tuple(box for box in found if isinstance(box, str)),

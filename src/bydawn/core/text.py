@@ -45,3 +45,19 @@ def shorten(text: str, size: int) -> str:
     """The beginning of a text on one line."""
     line = " ".join(text.split())
     return line if len(line) <= size else line[: size - 1] + "…"
+
+
+def duration(seconds: float) -> str:
+    """A length of time as people say it.
+
+    >>> [duration(s) for s in (0.42, 9.2, 62, 3700, 90000)]
+    ['0.4 s', '9 s', '1 m 02', '1 h 01', '25 h 00']
+    """
+    if seconds < 1:
+        return f"{max(seconds, 0):.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    if minutes < 60:
+        return f"{minutes} m {rest:02}"
+    return f"{minutes // 60} h {minutes % 60:02}"

@@ -13,6 +13,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.ports import Texts
 from bydawn.core.state import LoopState
 from bydawn.core.tallies import Settled
+from bydawn.core.text import shorten
 
 
 class WorkList:
@@ -63,18 +64,18 @@ class WorkList:
             return tasks.missing_file()
         name = _digest(text, state)
         if before and before.text == name:
-            self._believe(self._tasks or tasks.read(text, before, state.settled.skipped))
+            self._believe(self._tasks or _boxes_of(text, state, before))
             return msgspec.structs.replace(before, problem=None, disbelieved="")  # it may have been away in between
         reading = of_checklist(text, self._loop, state, before)
         if reading.problem:
             return msgspec.structs.replace(reading, disbelieved=_mark(text))
-        self._believe(tasks.read(text, before, state.settled.skipped))
+        self._believe(_boxes_of(text, state, before))
         return msgspec.structs.replace(reading, text=name)
 
     def _believe(self, found: tasks.Tasks) -> None:
         self._tasks = found
         for task in found.items:
-            self._names.setdefault(task.id, task.text)
+            self._names.setdefault(task.id, task.name)
 
     def _folder(self, state: LoopState, before: TaskReading | None) -> TaskReading:
         files = self._texts.read_folder(self._loop.tasks or "")
@@ -88,24 +89,55 @@ class WorkList:
 
 def of_checklist(text: str, loop: Loop, state: LoopState, before: TaskReading | None) -> TaskReading:
     """A checklist as a fact: boxes, and the checkpoints that are reached."""
-    found = tasks.read(text, before, state.settled.skipped)
-    token = loop.checkpoint.token if loop.checkpoint else ""
-    marks = checkpoint.marks(text, token, state.settled.skipped) if token else ()
+    found = _boxes_of(text, state, before)
+    marks = _marks_of(text, loop, state, found)
     lines = {mark.line for mark in marks}  # a box that is a checkpoint is nobody's task
     boxes = [task for task in found.items if task.line not in lines and task.id not in state.settled.skipped]
     left = [task for task in boxes if not task.done]
     following = next((task for task in left if task.id not in state.settled.aside), None)
-    lost = set(before.marks) - {mark.id for mark in marks} - set(state.approved) if before else set()
     return TaskReading(
         open=len(left),
         done=len(boxes) - len(left),
         next=following.text if following else None,
         next_id=following.id if following else None,
         open_ids=tuple(task.id for task in left),
-        problem=found.problem or ("lost a checkpoint that nobody has approved" if lost else None),
+        problem=found.problem or _passed_by(marks, boxes, state, before),
         marks=tuple(mark.id for mark in marks),
+        above=tuple(sum(mark.line < task.line for mark in marks) for task in left) if marks else (),
         reached=tuple(Mark(id=mark.id, text=mark.text) for mark in marks if mark.reached),
     )
+
+
+def _boxes_of(text: str, state: LoopState, before: TaskReading | None) -> tasks.Tasks:
+    settled = state.settled
+    return tasks.read(text, before, settled.skipped if before else (*settled.skipped, *settled.aside))
+
+
+def _marks_of(text: str, loop: Loop, state: LoopState, found: tasks.Tasks) -> tuple[checkpoint.Mark, ...]:
+    if not loop.checkpoint:
+        return ()
+    wanted = [task for task in found.items if task.id not in state.settled.skipped]
+    last = state.tasks
+    known = last.marks if last and (last.marks or not last.problem) else None
+    return checkpoint.marks(text, loop.checkpoint.token, wanted, known, state.approved)
+
+
+def _passed_by(
+    marks: tuple[checkpoint.Mark, ...], boxes: list[tasks.Task], state: LoopState, before: TaskReading | None
+) -> str | None:
+    """Has a checkpoint been cleared out of the way, from under a task or altogether, before anybody looked?"""
+    if before is None:
+        return None
+    place = {mark.id: mark.line for mark in marks}
+    if set(before.marks) - set(place) - set(state.approved):
+        return "lost a checkpoint that nobody has approved"
+    above = zip(before.open_ids, before.above, strict=False)
+    stood_below = {id_: before.marks[count - 1] for id_, count in above if count}
+    for task in boxes:
+        mark = stood_below.get(task.id)
+        if mark and mark not in state.approved and task.line < place.get(mark, 0):
+            return f'has "{shorten(task.name, 60)}" before a checkpoint that nobody has approved; it stood behind it'
+    return None
 
 
 def of_folder(files: Mapping[str, str], settled: Settled, before: TaskReading | None = None) -> TaskReading:
@@ -125,8 +157,18 @@ def of_folder(files: Mapping[str, str], settled: Settled, before: TaskReading | 
         next_id=following.id if following else None,
         open_ids=tuple(task.id for task in left),
         problem=found.problem or gone,
+        texts=tuple(_mark(files.get(f"{task.id}.md", "")) for task in left),
         stranded=tuple(task.title for task in task_folder.stranded(found, settled.done, aside)),
     )
+
+
+def rewritten(before: TaskReading | None, now: TaskReading | None, own: str | None) -> tuple[str, ...]:
+    """The open tasks of a folder whose text is another now; to its own a round may add what it likes."""
+    if before is None or now is None:
+        return ()
+    known = dict(zip(before.open_ids, before.texts, strict=False))
+    texts = zip(now.open_ids, now.texts, strict=False)
+    return tuple(id_ for id_, text in texts if id_ != own and known.get(id_, text) != text)
 
 
 def _digest(text: str, state: LoopState) -> str:
@@ -150,7 +192,7 @@ class Stand(StrEnum):
     WAITING = "waiting"  # for another task of its folder
     ASIDE = "aside"
     DONE = "done"
-    DOUBTED = "doubted"  # ticked in a round that changed nothing else
+    DOUBTED = "doubted"  # ticked in a round that changed nothing else, or claimed and nothing was ever changed for it
     SKIPPED = "skipped"
     REACHED = "reached"
     APPROVED = "approved"
@@ -218,10 +260,10 @@ def standings(source: str | Mapping[str, str], loop: Loop, state: LoopState) -> 
 
 
 def _listed_boxes(text: str, loop: Loop, state: LoopState, known: TaskReading | None) -> list[Listed]:
-    token = loop.checkpoint.token if loop.checkpoint else ""
-    marks = checkpoint.marks(text, token, state.settled.skipped) if token else ()
+    found = _boxes_of(text, state, known)
+    marks = _marks_of(text, loop, state, found)
     lines = {mark.line for mark in marks}
-    boxes = [task for task in tasks.read(text, known).items if task.line not in lines]
+    boxes = [task for task in found.items if task.line not in lines]
     rows = [
         Listed(id=task.id, text=task.text, stand=_of_box(task, state), number=number, line=task.line)
         for number, task in enumerate(boxes, 1)
@@ -234,7 +276,7 @@ def _of_box(task: tasks.Task, state: LoopState) -> Stand:
     if task.id in state.settled.skipped:
         return Stand.SKIPPED
     if task.done:
-        return Stand.DOUBTED if task.text in state.doubted else Stand.DONE
+        return Stand.DOUBTED if task.name in state.doubted else Stand.DONE
     return Stand.ASIDE if task.id in state.settled.aside else Stand.OPEN
 
 
@@ -248,12 +290,17 @@ def _listed_files(files: Mapping[str, str], state: LoopState) -> list[Listed]:
     from bydawn.core import task_folder
 
     settled = state.settled
-    places = ((settled.done, Stand.DONE), (settled.skipped, Stand.SKIPPED), (settled.aside, Stand.ASIDE))
+    places = (
+        (settled.doubted, Stand.DOUBTED),
+        (settled.done, Stand.DONE),
+        (settled.skipped, Stand.SKIPPED),
+        (settled.aside, Stand.ASIDE),
+    )
     rows = []
     for number, task in enumerate(task_folder.read(files).items, 1):
         waits_for = tuple(id_ for id_ in task.depends_on if id_ not in settled.done)
         open_ = Stand.WAITING if waits_for else Stand.OPEN
         stand = next((stand for ids, stand in places if task.id in ids), open_)
-        waits_for = () if stand is Stand.DONE else waits_for
+        waits_for = () if task.id in settled.done else waits_for
         rows.append(Listed(id=task.id, text=task.title or task.id, stand=stand, number=number, waits_for=waits_for))
     return rows

@@ -13,7 +13,7 @@ import msgspec
 from bydawn import lock
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import LedgerRepaired
-from bydawn.core.state import replay
+from bydawn.core.replay import replay
 from bydawn.disk import sync_folder, write_private
 from bydawn.git import program
 from bydawn.host.registry import Registry, Standing

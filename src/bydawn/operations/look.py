@@ -18,10 +18,12 @@ from bydawn.core.facts import (
     Record,
     RoundEnded,
     RoundStarted,
+    RunStarted,
     Usage,
     WaitStarted,
 )
-from bydawn.core.state import LoopState, after
+from bydawn.core.replay import after
+from bydawn.core.state import LoopState
 from bydawn.host.registry import Standing
 from bydawn.ledger import records
 
@@ -179,6 +181,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     readings: dict[str, Any]
     agrees: bool
+    version: str = ""  # of the program that decided
     evidence: tuple[str, ...] = ()
 
 
@@ -186,8 +189,10 @@ def why(standing: Standing) -> Reason:
     """The last decision that was written down, taken again from the same facts."""
     from bydawn.core.decide import RULES, next_action
 
-    state, found = LoopState(), None
+    state, found, version = LoopState(), None, ""
     for record in records(standing.folder):
+        if isinstance(record.fact, RunStarted):
+            version = record.fact.version
         if isinstance(record.fact, RoundStarted | WaitStarted | LoopStopped):
             found = (record, state, record.fact.decided)
         state = after(state, record)
@@ -207,6 +212,7 @@ def why(standing: Standing) -> Reason:
         seq=record.seq,
         readings=_readings(standing, before, decided),
         agrees=again.rule == decided.rule,
+        version=version,
         evidence=fact.evidence if isinstance(fact, LoopStopped) else (),
     )
 

@@ -1,0 +1,349 @@
+"""From facts to a state: `replay` folds them, one `after` at a time."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, assert_never
+
+from msgspec.structs import replace
+
+from bydawn.core import tallies
+from bydawn.core.facts import (
+    AgentLimited,
+    CheckpointApproved,
+    ChecksEnded,
+    HookEnded,
+    LedgerRepaired,
+    LimitsRaised,
+    LoopCreated,
+    LoopStopped,
+    MachineSlept,
+    NoteAdded,
+    Obstructed,
+    PauseRequested,
+    Record,
+    RoundEnded,
+    RoundStarted,
+    RunStarted,
+    StopRequested,
+    TamperingAccepted,
+    TaskSettled,
+    TasksRead,
+    TaskStatus,
+    Verdict,
+    WaitStarted,
+)
+from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.state import LastRound, Limited, LoopState, OpenRound, Session, known_as, task_mark
+from bydawn.core.tallies import Tally
+
+RECENT = 10  # rounds that an estimate looks back on
+
+
+def replay(records: Iterable[Record], state: LoopState | None = None) -> LoopState:
+    """The state that a ledger, or its tail on top of an earlier state, amounts to."""
+    state = state or LoopState()
+    for record in records:
+        state = after(state, record)
+    return state
+
+
+def after(state: LoopState, record: Record) -> LoopState:
+    """The state once this fact stands in the ledger."""
+    state = replace(state, seq=record.seq, updated_at=record.at)
+    match record.fact:
+        case LoopCreated():
+            return replace(state, created_at=record.at)
+        case RunStarted():
+            return _run_started(state, record.fact)
+        case TasksRead() as fact:
+            return replace(state, tasks=fact.tasks, **_where(state, fact.tree, fact.work))
+        case TaskSettled():
+            return _task_settled(state, record.fact)
+        case CheckpointApproved() as fact:
+            return replace(state, approved=(*state.approved, fact.mark))
+        case TamperingAccepted() as fact:
+            accepted = tuple(dict.fromkeys((*state.accepted, *fact.paths)))
+            return replace(state, tampered=(), guard="", tasks=None, accepted=accepted)
+        case HookEnded() as fact:
+            left = _where(state, fact.tree, fact.work) if fact.tree else {}
+            return replace(state, elapsed=fact.elapsed, **left)
+        case RoundStarted():
+            return _round_started(state, record.fact, record.at)
+        case RoundEnded():
+            return _round_ended(state, record.fact)
+        case AgentLimited() as fact:
+            known = Limited(agent=fact.agent, detail=fact.detail, until=fact.until, elapsed=state.elapsed, times=0)
+            return replace(state, limited=(*_without(state.limited, fact.agent), known), waiting=None)
+        case ChecksEnded():
+            return _checks_ended(state, record.fact)
+        case WaitStarted() as fact:
+            return replace(state, waiting=fact)
+        case NoteAdded() as fact:
+            return replace(state, notes=(*state.notes, fact))
+        case PauseRequested() as fact:
+            return replace(state, pause=fact)
+        case StopRequested() as fact:
+            return replace(state, stop=fact)
+        case LimitsRaised() as fact:
+            return replace(state, raised=fact.limits)
+        case Obstructed() as fact:
+            return replace(state, obstructed=fact)
+        case LoopStopped() as fact:
+            # Its last hook ran between the decision and this.
+            return replace(state, stopped=fact, waiting=None, elapsed=max(state.elapsed, fact.decided.elapsed))
+        case LedgerRepaired() as fact:
+            return replace(state, round=max(state.round, fact.last_round))
+        case MachineSlept():
+            return state
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
+    return replace(
+        forgiven(state),
+        run=fact.run,
+        runs=state.runs + 1,
+        rounds_this_run=0,
+        rounds_allowed=fact.rounds_allowed,
+        **_where(state, fact.tree, fact.work),
+        tasks=fact.tasks,
+        tampered=fact.tampered,
+        guard=(state.guard or state.tree) if fact.tampered else "",
+        elapsed=max(state.elapsed, fact.elapsed),
+        pause=None,
+        stop=None,
+        waiting=None,
+        obstructed=None,
+        stopped=None,
+    )
+
+
+def forgiven(state: LoopState) -> LoopState:
+    """What a run begins with. Only a start after a recorded stop is a person's (or the host's) fresh chance."""
+    if state.stopped is None:
+        return state  # after a crash nothing is forgiven
+    return replace(
+        state,
+        failures_in_a_row=0,
+        check_failures_in_a_row=0,
+        same_failure=0,
+        rounds_without_progress=0,
+        tallies=tuple(replace(tally, failures=0, before=0) for tally in state.tallies),
+        settled=replace(state.settled, aside=()),
+        last=_forgiven(state.last),
+        limited=(),  # whoever resumes may know better; if not, the cool-downs that all loops share say so again
+    )
+
+
+def _forgiven(last: LastRound | None) -> LastRound | None:
+    """What stopped the loop at once (not logged in, BLOCKED) must not stop it again once a person has resumed it."""
+    if last is None:
+        return None
+    last = replace(last, blocked="", tampered=())
+    if not (POLICY[last.outcome].stops or POLICY[last.outcome].stops_idle):
+        return last
+    return replace(last, outcome=Outcome.INTERRUPTED)
+
+
+def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopState:
+    consumed = set(fact.notes)
+    return replace(
+        state,
+        round=fact.round,
+        open_round=OpenRound(
+            round=fact.round,
+            started_at=at,
+            cookie=fact.cookie,
+            agent=fact.agent,
+            task=fact.task,
+            task_id=fact.task_id,
+            work=fact.work or fact.tree,
+            session=fact.session,
+            notes=tuple(note for note in state.notes if note.note in consumed),
+        ),
+        **_where(state, fact.tree, fact.work),
+        notes=tuple(note for note in state.notes if note.note not in consumed),
+        waiting=None,
+        elapsed=fact.decided.elapsed,
+    )
+
+
+def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
+    policy = POLICY[fact.outcome]
+    blip = not policy.counts and policy.backs_off
+    opened = state.open_round
+    # A note that an agent had no chance to heed is not lost: the next prompt has it again.
+    unheeded = opened.notes if opened and not policy.counts else ()
+    return replace(
+        state,
+        open_round=None,
+        last=LastRound(
+            round=fact.round,
+            outcome=fact.outcome,
+            detail=fact.detail,
+            said=fact.said,
+            promise=fact.promise,
+            progress=fact.progress,
+            elapsed=fact.elapsed,
+            agent=opened.agent if opened else "",
+            task=opened.task if opened else None,
+            task_id=opened.task_id if opened else None,
+            closed=tuple(task for task in fact.closed if task_mark(task) not in state.closed),
+            claim=fact.claim,
+            blocked=fact.blocked,
+            tampered=fact.tampered,
+            restored=fact.restored,
+            unseen=fact.unseen,
+        ),
+        rounds=state.rounds + policy.counts,
+        rounds_this_run=state.rounds_this_run + policy.counts,
+        ok_rounds=state.ok_rounds + (fact.outcome is Outcome.OK),
+        session=_session(state, fact),
+        limited=_limited(state, fact),
+        usage=fact.usage.plus(state.usage) if fact.usage else state.usage,
+        unpriced=state.unpriced or (fact.usage is not None and fact.usage.unpriced),
+        **_where(state, fact.tree, fact.work),
+        **_touched(state, () if fact.restored else fact.tampered),
+        tasks=fact.tasks or state.tasks,
+        tallies=tallies.after_round(state.tallies, opened.task_id, opened.task or "", fact)
+        if opened
+        else state.tallies,
+        # A later round that went well and left the boxes ticked has confirmed them.
+        doubted=fact.doubted if fact.outcome is Outcome.OK else tuple(dict.fromkeys((*state.doubted, *fact.doubted))),
+        closed=tuple(dict.fromkeys((*state.closed, *map(task_mark, fact.closed)))),
+        rewritten=tuple(dict.fromkeys((*state.rewritten, *fact.rewritten))),
+        notes=(*unheeded, *state.notes),
+        awaiting_checks=policy.checks,
+        failures_in_a_row=_streak(state.failures_in_a_row, grows=policy.failure, holds=not policy.counts),
+        blips_in_a_row=_streak(state.blips_in_a_row, grows=blip, holds=fact.outcome is Outcome.INTERRUPTED),
+        rounds_without_progress=_streak(
+            state.rounds_without_progress, grows=not fact.progress, holds=not policy.counts
+        ),
+        elapsed=fact.elapsed,
+        recent_seconds=(*state.recent_seconds, fact.seconds)[-RECENT:] if policy.counts else state.recent_seconds,
+    )
+
+
+def _session(state: LoopState, fact: RoundEnded) -> Session | None:
+    """The conversation that could be gone on with. One that is full or lost is not, and after a crash the id that
+    was chosen beforehand still names it."""
+    opened = state.open_round
+    name = fact.session or (opened.session if opened else None)
+    if name is None or opened is None or fact.outcome in (Outcome.CONTEXT_FULL, Outcome.SESSION_LOST):
+        return None
+    before = state.session if state.session and state.session.id == name else None
+    return Session(
+        id=name,
+        agent=opened.agent,
+        rounds=before.rounds + 1 if before else 1,
+        task=opened.task,
+        usage=fact.session_usage or (before.usage if before else None),
+    )
+
+
+def _limited(state: LoopState, fact: RoundEnded) -> tuple[Limited, ...]:
+    """Who is limited once a round has ended. A turn that was cut short says nothing about that."""
+    opened = state.open_round
+    if opened is None or (fact.outcome is not Outcome.LIMITED and not POLICY[fact.outcome].counts):
+        return state.limited
+    others = _without(state.limited, opened.agent)
+    if fact.outcome is not Outcome.LIMITED:
+        return others
+    times = 1 + max((row.times for row in state.limited if row.agent == opened.agent), default=0)
+    mine = Limited(agent=opened.agent, detail=fact.detail, until=fact.wait_until, elapsed=fact.elapsed, times=times)
+    return (*others, mine)
+
+
+def _without(limited: tuple[Limited, ...], agent: str) -> tuple[Limited, ...]:
+    return tuple(row for row in limited if row.agent != agent)
+
+
+def _task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
+    """Whatever becomes of a task, the next one begins without its failures."""
+    others = tuple(tally for tally in state.tallies if tally.task != fact.task)
+    if fact.status is TaskStatus.ASIDE:
+        others = (*others, Tally(task=fact.task, text=fact.text))
+    last = state.last
+    if last and last.task_id == fact.task:
+        last = replace(last, claim=None)  # what was claimed of it has been heard
+    fresh = {"rounds_without_progress": 0, "same_failure": 0, "check_failures_in_a_row": 0}
+    is_over = fact.status in (TaskStatus.DONE, TaskStatus.ASIDE)
+    settled = state.settled.having(fact.task, fact.status, doubted=fact.doubted)
+    return replace(state, settled=settled, tallies=others, last=last, **(fresh if is_over else {}))
+
+
+def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
+    # A round's checks belong to its length, or the estimate of what is left would be too rosy.
+    recent = [*state.recent_seconds]
+    recent[-1:] = [seconds + fact.seconds for seconds in recent[-1:]]
+    red = [verdict for verdict in fact.verdicts if not verdict.passed]
+    failure = "+".join(verdict.fingerprint or verdict.detail for verdict in red)
+    # Nobody is blamed for what was red before anybody worked, nor twice for one round.
+    is_baseline, counts = fact.round == 0, fact.round > state.verdict_round
+    got_on = state.last is not None and bool(state.last.closed)
+    blamed = [verdict for verdict in red if verdict.check not in (state.baseline or ())]
+    return replace(
+        state,
+        verdicts=fact.verdicts,
+        verdict_tree=fact.tree,
+        verdict_round=fact.round,
+        awaiting_checks=False,
+        baseline=tuple(verdict.check for verdict in red) if is_baseline else _still_red(state.baseline, red),
+        # Ticked in a round that changed nothing else, and proven now: that is progress after all.
+        rounds_without_progress=0 if got_on and not red else state.rounds_without_progress,
+        check_failures_in_a_row=_streak(state.check_failures_in_a_row, grows=bool(blamed), holds=not counts),
+        failure=failure,
+        excused=bool(red) and not blamed,
+        same_failure=_again(state, failure, got_on) if counts else state.same_failure,
+        tallies=_blamed(state) if counts and blamed else state.tallies,
+        **_touched(state, () if fact.restored else fact.tampered),
+        elapsed=fact.elapsed,
+        recent_seconds=tuple(recent),
+    )
+
+
+def _still_red(baseline: tuple[str, ...] | None, red: list[Verdict]) -> tuple[str, ...] | None:
+    """A check that has been green once is excused no more."""
+    if baseline is None:
+        return None
+    return tuple(name for name in baseline if any(verdict.check == name for verdict in red))
+
+
+def _again(state: LoopState, failure: str, got_on: bool) -> int:
+    """Rounds in a row that ended with the very same failure and closed no task."""
+    if not failure or got_on:
+        return 0
+    return state.same_failure + 1 if failure == state.failure else 1
+
+
+def _blamed(state: LoopState) -> tuple[Tally, ...]:
+    """A round whose checks are red has failed its task, unless it closed it in a list."""
+    last = state.last
+    if last is None or last.task_id is None or (last.closed and not last.claim):
+        return state.tallies
+    return tallies.after_red_checks(state.tallies, last.task_id, progress=last.progress)
+
+
+def _streak(length: int, *, grows: bool, holds: bool) -> int:
+    """A run of like rounds: stays as it is, grows, or is broken."""
+    if holds:
+        return length
+    return length + 1 if grows else 0
+
+
+def _where(state: LoopState, tree: str, work: str) -> dict[str, Any]:
+    """The fields that say where the work tree is."""
+    return {"tree": tree, "work": work or tree, "trees": _seen(state.trees, work or tree)}
+
+
+def _touched(state: LoopState, paths: tuple[str, ...]) -> dict[str, Any]:
+    """The fields that say what is not as it was; `state.tree` is the tree from before."""
+    if not paths:
+        return {}
+    return {"tampered": tuple(dict.fromkeys((*state.tampered, *paths))), "guard": state.guard or state.tree}
+
+
+def _seen(trees: tuple[str, ...], tree: str) -> tuple[str, ...]:
+    short = known_as(tree)
+    return trees if not tree or short in trees else (*trees, short)

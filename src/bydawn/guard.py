@@ -1,0 +1,72 @@
+"""Protected files: who touched them, and are they as they were?"""
+
+from msgspec.structs import replace
+
+from bydawn.core.errors import UserError
+from bydawn.core.facts import Obstructed
+from bydawn.core.loop import OnTamper
+from bydawn.core.ports import Snapshot
+from bydawn.hands import Hands
+
+ALWAYS_PROTECTED = ("bydawn.toml",)  # what the next loop here would be told to run
+_TAMPERED = 20  # paths that a fact names
+
+
+class Guard:
+    """Compares trees that are kept; what cannot be compared is an obstacle, never a pass."""
+
+    def __init__(self, hands: Hands) -> None:
+        self._hands = hands
+        self._loop = hands.loop
+        self._workspace = hands.world.workspace
+
+    def after_round(self, round_: int, after: Snapshot) -> tuple[Snapshot, tuple[str, ...], bool]:
+        """The tree after a round, the protected files that the round touched, and whether they were put back."""
+        before, seen = self._hands.state.tree, after.changes
+        is_known = not self._loop.protect and seen.total == len(seen.paths)  # then nobody need ask git
+        unprotected = is_known and not {*ALWAYS_PROTECTED} & {*seen.paths}
+        if after.tree == before or unprotected or self._hands.state.obstructed:
+            return after, (), False
+        try:
+            touched = self._workspace.touched(before, after.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
+            if not touched or self._loop.on_tamper is not OnTamper.RESTORE:
+                return after, touched[:_TAMPERED], False
+            self._workspace.restore(before, touched)
+        except UserError as error:
+            self._give_up(error)
+            return after, (), False
+        restored = self._hands.snapshot(keep_as=f"after/{round_}")
+        return replace(restored, changes=seen), touched[:_TAMPERED], True
+
+    def after_checks(self, round_: int) -> tuple[tuple[str, ...], bool]:
+        """A check runs what the agent wrote; what that does to protected files is the agent's deed, too."""
+        if not self._loop.protect:
+            return (), False
+        now = self._hands.snapshot()
+        if round_:
+            _, tampered, restored = self.after_round(round_, now)
+            return tampered, restored
+        # Before anybody has worked it is the checks' own habit, and would block every round.
+        if touched := self._workspace.touched(self._hands.state.tree, now.tree, self._loop.protect):
+            detail = f"the checks themselves change protected files: {', '.join(touched[:3])}"
+            self._hands.record(Obstructed(kind="protect", detail=detail))
+        return (), False
+
+    def at_start(self, now: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
+        """Protected files that are not as they were: some may have been put back, some were never looked at."""
+        state = self._hands.state
+        try:
+            found = self._workspace.touched(state.guard, now.tree, state.tampered) if state.tampered else ()
+            if not (state.last and state.last.unseen):
+                return now, found[:_TAMPERED]
+            unseen = self._workspace.touched(state.tree, now.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
+            if unseen and self._loop.on_tamper is OnTamper.RESTORE:
+                self._workspace.restore(state.tree, unseen)
+                now, unseen = self._workspace.snapshot(), ()
+        except UserError as error:
+            self._give_up(error)
+            return now, state.tampered
+        return now, tuple(dict.fromkeys((*found, *unseen)))[:_TAMPERED]
+
+    def _give_up(self, error: UserError) -> None:
+        self._hands.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}"))

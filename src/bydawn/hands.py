@@ -1,0 +1,153 @@
+"""The engine's hands: each does one thing in the world, and writes down what came of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.core.facts import AnyFact, MachineSlept, Obstructed, TasksRead
+from bydawn.core.loop import Loop
+from bydawn.core.ports import (
+    Agent,
+    Channel,
+    Checks,
+    Clock,
+    CoolDowns,
+    Event,
+    Follower,
+    Hooks,
+    Ledger,
+    Processes,
+    RoundFiles,
+    Snapshot,
+    Workspace,
+)
+from bydawn.core.requests import Request, Tell, as_fact
+from bydawn.core.state import LoopState
+from bydawn.core.worklist import WorkList
+
+_SLEPT = 5.0  # seconds of suspension worth a fact
+
+
+class World(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything outside the core that a loop touches."""
+
+    ledger: Ledger
+    agents: Mapping[str, Agent]  # the loop's pool, by name
+    cool_downs: CoolDowns
+    agent_env: dict[str, str] = {}
+    workspace: Workspace
+    checks: Checks
+    hooks: Hooks
+    processes: Processes
+    files: RoundFiles
+    channel: Channel
+    clock: Clock
+    full_match: Callable[[str, str], bool]
+    hide: Callable[[str], str]  # what is secret in a text
+    reveal: Callable[[str], str]  # what a setting only refers to
+    chance: Callable[[], float]  # from 0 to 1
+    obstacles: Callable[[], tuple[str, str] | None]
+    followers: Sequence[Follower] = ()
+
+
+class Hands:
+    """What one run of one loop can do. Where the world says no, a fact says so, and nobody dies without a word."""
+
+    def __init__(self, loop: Loop, world: World) -> None:
+        self.loop = loop
+        self.world = world
+        self.list = WorkList(loop, world.workspace)
+
+    @property
+    def state(self) -> LoopState:
+        return self.world.ledger.state
+
+    def record(self, fact: AnyFact) -> None:
+        fact = self.world.ledger.append(fact).fact  # as it was written: without secrets
+        for follower in self.world.followers:
+            follower.saw(fact, self.loop, self.state)
+        if self.world.ledger.disk_full and not (self.state.obstructed or self.state.stopped):
+            self.record(Obstructed(kind="disk", detail="the disk is full"))
+
+    def tell(self, event: Event) -> None:
+        for follower in self.world.followers:
+            follower.heard(event)
+
+    def hear(self) -> None:
+        """Take what has been asked, write it down, and only then forget the asking."""
+        for request in self.world.channel.take():
+            self.take(request)
+        if (slept := self.world.clock.slept()) > _SLEPT:
+            self.record(MachineSlept(seconds=round(slept, 1)))
+
+    def take(self, request: Request) -> None:
+        self.record(as_fact(request))
+        self.world.ledger.sync()
+        self.world.channel.done(request)
+
+    def urgent(self) -> bool:
+        self.hear()
+        return self.state.stop_now
+
+    def asked(self) -> bool:
+        self.hear()
+        return self.state.pause is not None or self.state.stop is not None
+
+    def hurried(self) -> bool:
+        """Somebody wants something of a loop whose end is decided: only notes are taken.
+
+        Anything else cuts the last hook short. A signal has then got what it wants, and a request from another process
+        is recorded by that process, which finds the lock free.
+        """
+        requests = self.world.channel.take()
+        for request in requests:
+            if isinstance(request, Tell):
+                self.take(request)
+        return any(not isinstance(request, Tell) for request in requests)
+
+    def is_past(self, moment: datetime | None) -> bool:
+        return moment is not None and self.world.clock.now().at >= moment
+
+    def snapshot(self, keep_as: str = "") -> Snapshot:
+        """The work tree now; one that cannot be kept is no reason to die without a word."""
+        try:
+            snapshot = self.world.workspace.snapshot()
+            if keep_as and snapshot.tree != self.state.tree:
+                self.world.workspace.keep(keep_as, snapshot.tree)
+        except UserError as error:
+            self.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}"))
+            return Snapshot(tree=self.state.tree, work=self.state.work)
+        return snapshot
+
+    def is_obstructed(self) -> bool:
+        """Record what makes a round impossible, if anything does."""
+        if obstacle := self.world.obstacles():
+            kind, detail = obstacle
+            self.record(Obstructed(kind=kind, detail=detail))
+        return obstacle is not None
+
+    def tasks_changed(self, now: Snapshot) -> bool:
+        """Somebody edited the work list since it was last read, or a task was settled: record it and decide again."""
+        reading = self.list.read(self.state, self.state.tasks)
+        if reading is None or reading == self.state.tasks:
+            return False
+        self.record(TasksRead(tasks=reading, tree=now.tree, work=now.work))
+        return True
+
+    def write(self, round_: int, name: str, text: str) -> str | None:
+        """Write a file of the round; where that is impossible the loop cannot go on, and says so."""
+        try:
+            return self.world.files.write(round_, name, text)
+        except OSError as error:
+            self.record(Obstructed(kind="disk", detail=f"{name} could not be written: {error.strerror}"))
+            return None
+
+    def mask(self, round_: int, *names: str) -> None:
+        """What the agent wrote was its own until now; nothing secret in it outlives the round."""
+        try:
+            self.world.files.mask(round_, *names)
+        except OSError as error:
+            detail = f"secrets in the files of round {round_} could not be masked: {error.strerror}"
+            self.record(Obstructed(kind="disk", detail=detail))
