@@ -54,6 +54,7 @@ def run_loop(
     lock.sign(run)
     os.chdir(workspace)  # held open by us, inherited by every child
     kernel.become_subreaper()
+    kernel.sign_as_worker()
     watch = kernel.Watch()
     channel = LoopChannel(Signals(run), Inbox(folder / "inbox", run), tether, run, watch)
     processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))

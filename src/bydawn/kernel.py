@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LINUX = sys.platform == "linux"
 
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NAME = 15
+_WORKER = b"bydawn-worker"  # at most 15 bytes
 _IN_MODIFY, _IN_MOVED_TO = 0x2, 0x80
 _IN_NONBLOCK, _IN_CLOEXEC = 0o4000, 0o2000000
 _STUCK_AFTER = 5.0  # seconds; a process that KILL does not end hangs in the kernel
@@ -35,6 +37,19 @@ def become_subreaper() -> None:
     """Orphans among our descendants become our children, so that none can slip away (Linux only)."""
     if LINUX:
         _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def sign_as_worker() -> None:
+    """Give this process the name by which its descendants, orphans included, find out where they come from."""
+    if LINUX:
+        _libc().prctl(_PR_SET_NAME, _WORKER, 0, 0, 0)
+
+
+def is_worker(pid: int) -> bool:
+    try:
+        return _read(f"{pid}/comm").strip() == _WORKER
+    except OSError:
+        return False
 
 
 def children() -> list[int]:

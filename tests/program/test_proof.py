@@ -296,6 +296,16 @@ def test_it_cannot_approve_skip_or_raise_anything_itself(home: Home) -> None:
     assert "from inside a round" in (home.repo / "out.txt").read_text()
 
 
+def test_not_even_through_an_orphan_that_hides_where_it_comes_from(home: Home) -> None:
+    (home.repo / "TODO.md").write_text("- [ ] one\n- [ ] two\n")
+    orphan = "env -i HOME=$HOME PATH=$PATH setsid sh -c '(bydawn tasks skip repo 2; echo $? > code) 2> out.txt &'"
+    ticks = "sed -i 's/\\[ \\] one/[x] one/' TODO.md"
+    agent = home.rounds([shell(f"{orphan}; until test -s code; do sleep 0.05; done; {ticks}"), OK])
+    ended(home, home.run(agent, "-t", "TODO.md", "-k", "true", "-n", "1"), 4, "rounds")
+    assert (home.repo / "code").read_text() == "2\n"
+    assert "left behind" in (home.repo / "out.txt").read_text()
+
+
 # -- git in odd places -------------------------------------------------------------------------------------------------
 
 EACH = "echo $BYDAWN_ROUND >> work.txt"

@@ -266,10 +266,11 @@ def take_lock(folder: Path, name: str) -> lock.Lock:
 
 def refuse_inside_a_round() -> None:
     """An agent may look and leave notes; it may not start, resume or repair loops, nor trust or set anything."""
-    if os.environ.get(COOKIE) or any(kernel.has_variable(pid, COOKIE) for pid in kernel.ancestors()):
+    marked = (kernel.has_variable(pid, COOKIE) or kernel.is_worker(pid) for pid in kernel.ancestors())
+    if os.environ.get(COOKIE) or any(marked):
         raise UserError(
             "this cannot be done from inside a round",
-            cause=f"{COOKIE} is set, here or where this was called from: an agent of a loop is asking",
+            cause="an agent of a loop, or something that it left behind, is asking",
             hint="a person has to do it, in a terminal of their own",
         )
 
