@@ -1,8 +1,7 @@
 """When does a usage limit end? Agents say it to people: a local time of day, or a date, without seconds or a zone."""
 
 import re
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 LONGEST = timedelta(days=8)  # no limit lasts longer; what says so was misunderstood
 _JUST_NOW = timedelta(minutes=2)  # a time without seconds may be past already when it is read
@@ -22,12 +21,18 @@ def moment(text: str, now: datetime) -> datetime | None:
     if found is None:
         return None
     try:
-        here = now.astimezone(ZoneInfo(found["zone"])) if found["zone"] else now.astimezone()
+        here = now.astimezone(_zone(found["zone"])) if found["zone"] else now.astimezone()
         said = here.replace(tzinfo=here.tzinfo if found["zone"] else None, **_clock(found), second=0, microsecond=0)
         said = _on_its_day(said, found, here)
     except (ValueError, KeyError, OSError):  # no such day, no such zone
         return None
     return clamped(said.astimezone(UTC), now)
+
+
+def _zone(name: str) -> tzinfo:
+    from zoneinfo import ZoneInfo  # half a megabyte that a loop without such a limit can do without
+
+    return ZoneInfo(name)
 
 
 def clamped(until: datetime, now: datetime) -> datetime:
