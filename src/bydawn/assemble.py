@@ -56,7 +56,7 @@ def run_loop(
     kernel.become_subreaper()
     kernel.sign_as_worker()
     watch = kernel.Watch()
-    channel = LoopChannel(Signals(run), Inbox(folder / "inbox", run), tether, run, watch)
+    channel = LoopChannel(Signals(run, loop.on_interrupt), Inbox(folder / "inbox", run), tether, run, watch)
     processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]

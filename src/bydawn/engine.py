@@ -145,8 +145,20 @@ class Engine:
         self._hands.mask(action.round)
         snapshot, tampered, restored = self._guard.after_round(action.round, snapshot)
         told = {"work": snapshot.work, "tampered": tampered, "restored": restored, **self._looked_at_tasks(snapshot)}
+        told["session"] = self._session_of(action.round)
         self._hands.record(settled(action, snapshot.tree, self.world.clock.now(), snapshot.changes, **told))
         return snapshot
+
+    def _session_of(self, round_: int) -> str | None:
+        """The conversation that an interrupted round had begun, if its agent lived long enough to name it."""
+        opened = self.state.open_round
+        agent = self.world.agents.get(opened.agent) if opened and not opened.session else None
+        if agent is None:
+            return None
+        reader = agent.reader()
+        for line in self.world.files.first_lines(round_, "stdout"):
+            list(reader.read(line))
+        return reader.end(Exit(ending=Ending.ASKED), "").session
 
     def _stop(self, fact: LoopStopped) -> LoopStopped:
         self._hands.record(fact)

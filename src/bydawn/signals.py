@@ -5,6 +5,7 @@ import signal
 from contextlib import suppress
 from types import FrameType
 
+from bydawn.core.loop import OnInterrupt
 from bydawn.core.requests import Pause, Request
 
 _NOW = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -13,8 +14,9 @@ _NOW = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 class Signals:
     """Collects signals; `fd` becomes readable when one has come."""
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, on_interrupt: OnInterrupt) -> None:
         self._run = run
+        self._patience = 1 if on_interrupt is OnInterrupt.FINISH else 0  # interrupts that only ask
         self._come: list[int] = []
         self._interrupts = 0
         self.fd, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -35,6 +37,6 @@ class Signals:
     def _request(self, number: int) -> Request:
         if number == signal.SIGINT:
             self._interrupts += 1
-        now = number in _NOW or self._interrupts > 1
+        now = number in _NOW or self._interrupts > self._patience
         name = signal.Signals(number).name
         return Pause(id="", run=self._run, by="a signal", now=now, signal=name)

@@ -85,6 +85,7 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     ),
     "tasks-aside": (LISTED, [run_started(tasks=todo(2, next_=False))], at()),
     "agent-stop": (PROMISED, [run_started(), *a_round(1, Outcome.AUTH)], at(60)),
+    "agent-denied": (PROMISED, [run_started(), *idle_round(1, outcome=Outcome.DENIED)], at(60)),
     "agent-failures": (limited(agent_failures=1), [run_started(), *a_round(1, Outcome.CRASHED)], at(60)),
     "no-progress": (limited(no_progress=1), [run_started(), *idle_round(1)], at(60)),
     "rounds": (limited(rounds=1), [run_started(), *a_round(1)], at(60)),
@@ -314,7 +315,7 @@ def test_auth_and_config_stop_at_once_and_say_why() -> None:
 def test_a_refusal_stops_the_loop_only_where_it_kept_the_round_from_getting_anywhere() -> None:
     assert decide(PROMISED, run_started(), a_round(1, Outcome.DENIED)).rule == "next-round"
     action = decide(PROMISED, run_started(), idle_round(1, outcome=Outcome.DENIED, detail="may not write"))
-    assert action == Stop(rule="agent-stop", end=End.FAILED, reason="may not write", evidence=("denied",))
+    assert action == Stop(rule="agent-denied", end=End.BLOCKED, reason="may not write")
 
 
 def test_one_more_run_of_one_round_ends_after_one_that_counts() -> None:

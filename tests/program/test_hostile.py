@@ -698,7 +698,7 @@ def test_no_source_starts_a_shell_or_reads_objects(source: Path) -> None:
     assert _imports(tree) & UNSAFE_READERS == set()
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     # "sh" is a name for $0, and "bash" what opencode calls a tool of its own.
-    allowed = {"checks.py": {"/bin/sh", "sh"}, "hooks.py": {"/bin/sh"}, "opencode.py": {"bash"}}
+    allowed = {"shell.py": {"/bin/sh", "sh"}, "opencode.py": {"bash"}}
     assert texts & {"/bin/sh", "sh", "bash", "/bin/bash", "/usr/bin/env"} <= allowed.get(source.name, set())
 
 
@@ -710,14 +710,13 @@ def test_the_lint_finds_what_it_looks_for() -> None:
 
 
 SHELL_CALLS = {
-    "checks.py": ["('/bin/sh', '-c', command)", "('/bin/sh', '-c', _ELSEWHERE, 'sh', str(folder), command)"],
-    "hooks.py": ["('/bin/sh', '-c', self._reveal(command))"],
+    "shell.py": ["('/bin/sh', '-c', _ELSEWHERE, 'sh', folder, command)", "('/bin/sh', '-c', command)"],
 }
 
 
 @pytest.mark.parametrize("name", SHELL_CALLS)
 def test_a_shell_gets_a_persons_words_and_data_only_as_arguments(name: str) -> None:
-    """T13: the two places with a shell put nothing together."""
+    """T13: the one place with a shell puts nothing together."""
     tree = ast.parse((ROOT / "src/bydawn" / name).read_text())
     shells = [node for node in ast.walk(tree) if isinstance(node, ast.Tuple) and "/bin/sh" in ast.unparse(node)]
     assert sorted(ast.unparse(node) for node in shells) == sorted(SHELL_CALLS[name])

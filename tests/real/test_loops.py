@@ -179,7 +179,8 @@ def test_another_agent_stands_in_for_a_limited_one_and_a_second_loop_knows(
     assert workers[0] == workers[-1] == "claude"
     assert len(workers) > 2
     assert {*workers[1:-1]} == {"codex"}
-    assert home.facts("wait.started") == []
+    waits = [fact["data"]["decided"]["rule"] for fact in home.facts("wait.started")]
+    assert "agent-limit" not in waits, "nobody waited for the reset while another could work"
     shown = [row.split() for row in home.bydawn("show", "repo", COLUMNS="100").out.splitlines()]
     assert [row[-1] for row in shown if row and row[0].isdigit()] == workers, "who did which round"
 

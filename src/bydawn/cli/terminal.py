@@ -31,7 +31,7 @@ from bydawn.core.facts import (
     WaitStarted,
 )
 from bydawn.core.hooks import complaint
-from bydawn.core.loop import CommandCheck, Loop
+from bydawn.core.loop import CommandCheck, Loop, OnInterrupt
 from bydawn.core.ports import Activity, Denied, Event, LimitNotice, Message, Retry
 from bydawn.core.progress import time_left
 from bydawn.core.state import LoopState
@@ -146,7 +146,9 @@ class Terminal:
             rows.append(
                 ("May", {"read-only": "only read", "full": "do EVERYTHING: no sandbox"}.get(loop.sandbox, "edit here"))
             )
-        rows += [("Limit", _limits(loop, self._state or LoopState())), ("Stop", "Ctrl-C after this round, twice: now")]
+        finishes = loop.on_interrupt is OnInterrupt.FINISH
+        rows.append(("Limit", _limits(loop, self._state or LoopState())))
+        rows.append(("Stop", "Ctrl-C after this round, twice: now" if finishes else "Ctrl-C, at once"))
         for label, text in rows:
             say(f"  {label:<6} {shorten(text, self._layout.width - 10)}")
         say("")

@@ -26,6 +26,7 @@ RULES: dict[str, str] = {
     "task-file": "the task file cannot be believed, and an unreadable list is never an empty one",
     "checkpoint": "the task file says that a person must look before anything goes on",
     "agent-stop": "the agent cannot work until a person does something; trying again would only burn the night",
+    "agent-denied": "the agent may not do what the work needs, and its round got nowhere",
     "agent-failures": "the agent failed too many times in a row",
     "agent-blocked": "the agent says that only a person can help, and its round got nowhere",
     "task-failures": "one task failed too many times in a row; the rest goes on without it",
@@ -207,7 +208,7 @@ def _task_done(loop: Loop, state: LoopState) -> Action | None:
 def _finished(loop: Loop, state: LoopState) -> Action:
     evidence = []
     if state.tasks and loop.tasks:
-        evidence.append(f"{loop.tasks}: {state.tasks.done} of {state.tasks.done} tasks done")
+        evidence.append(f"{loop.tasks}: {state.tasks.done} of {state.tasks.done + state.tasks.open} tasks done")
     evidence += [f"{verdict.check}: passed" for verdict in state.verdicts if loop.checks]
     if state.settled.skipped:
         evidence.append(f"skipped by a person: {completion.counted(len(state.settled.skipped)).split()[0]}")
@@ -233,13 +234,15 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if state.tasks and state.tasks.problem:
         return Stop(rule="task-file", end=End.BLOCKED, reason=f"{loop.tasks} {state.tasks.problem}")
     last = state.last
-    if last and (POLICY[last.outcome].stops or (POLICY[last.outcome].stops_idle and not last.progress)):
+    if last and POLICY[last.outcome].stops:
         return Stop(rule="agent-stop", end=End.FAILED, reason=last.detail, evidence=(last.outcome.value,))
+    if last and POLICY[last.outcome].stops_idle and not last.progress:
+        return Stop(rule="agent-denied", end=End.BLOCKED, reason=last.detail)
     if last and last.blocked and not last.progress:
         return Stop(rule="agent-blocked", end=End.BLOCKED, reason=last.blocked)
     if (aside := _set_aside(loop, state)) is not None:
         return aside
-    if state.tasks and state.tasks.open and state.tasks.next is None:
+    if loop.tasks_required and state.tasks and state.tasks.open and state.tasks.next is None:
         return _all_aside(loop, state)
     if breaker := breakers.tripped(loop, state, now):
         return Stop(rule=breaker.name, end=breaker.end, reason=_why(breaker, state), evidence=_evidence(loop, state))
@@ -248,7 +251,7 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
 
 def _set_aside(loop: Loop, state: LoopState) -> Action | None:
     """A task that fails again and again is left, as long as there is another one."""
-    last, limit = state.last, breakers.limits_of(loop, state).task_failures
+    last, limit = state.last, breakers.limits_of(loop, state).task_failures if loop.tasks_required else 0
     if last is None or last.task_id is None or state.tasks is None or last.task_id not in state.tasks.open_ids:
         return None
     mine = tally_of(state.tallies, last.task_id)
@@ -325,7 +328,7 @@ def _next_round(loop: Loop, state: LoopState, now: Now) -> Action:
     agent = pool.next_agent(loop, state, now)
     if isinstance(agent, pool.Rest):
         return _rest(loop, state, agent, now)
-    task, task_id = (state.tasks.next, state.tasks.next_id) if state.tasks else (None, None)
+    task, task_id = (state.tasks.next, state.tasks.next_id) if state.tasks and loop.tasks_required else (None, None)
     session = _session(loop, state, agent, task)
     number = state.round + 1
     return StartRound(rule="next-round", round=number, agent=agent, task=task, task_id=task_id, session=session)
@@ -348,7 +351,7 @@ def _session(loop: Loop, state: LoopState, agent: str, task: str | None) -> str 
     session = state.session
     if session is None or session.agent != agent or session.rounds >= loop.session_rounds > 0:
         return None
-    if state.rounds_without_progress >= pool.FRESH_SESSION_AFTER:
+    if loop.session_rounds and state.rounds_without_progress >= pool.FRESH_SESSION_AFTER:
         return None  # it goes round in circles with what it remembers
     wanted = {Sessions.FRESH: False, Sessions.RESUME: True, Sessions.PER_TASK: session.task == task}
     return session.id if wanted[loop.sessions] else None

@@ -191,6 +191,15 @@ class LoopCreated(Fact, frozen=True, kw_only=True, tag="loop.created"):
     settings: str  # the digest of loop.json: the settings cannot change behind the ledger's back
 
 
+class LoopAdopted(Fact, frozen=True, kw_only=True, tag="loop.adopted"):
+    """Another program began this loop; what it left is taken over, and taken at its word."""
+
+    source: str  # the file that says so
+    rounds: int
+    agent: str
+    session: str | None = None
+
+
 class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     """A worker took the loop."""
 
@@ -391,6 +400,7 @@ class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
 
 AnyFact = (
     LoopCreated
+    | LoopAdopted
     | RunStarted
     | LedgerRepaired
     | TasksRead

@@ -16,6 +16,7 @@ class Mode(StrEnum):
     """How a promise is written in a reply."""
 
     TAG = "tag"
+    PLAIN = "plain"  # the text itself, where a tag would stand
     LINE = "line"
     REGEX = "regex"
 
@@ -87,6 +88,13 @@ class CheckpointMode(StrEnum):
     EXIT = "exit"
 
 
+class OnInterrupt(StrEnum):
+    """What the first Ctrl-C means."""
+
+    FINISH = "finish"  # this round, then stand still
+    STOP = "stop"  # now
+
+
 class OnHookFailure(StrEnum):
     IGNORE = "ignore"
     BLOCK = "block"
@@ -101,6 +109,14 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     on_blocked: str | None = None
     on_pause: str | None = None
     on_failure: OnHookFailure = OnHookFailure.IGNORE
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """Another tool's command line and files, in whose words this loop was asked for; only those look in here."""
+
+    name: str
+    words: dict[str, str] = {}  # what it has to remember of them
+    files: tuple[str, ...] = ()  # paths in the workspace that are ours, not the agent's work
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,8 +211,10 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     session_rounds: int = 20  # then a session is left for a fresh one, before it chokes on its own history
     tasks: str | None = None
     task_folder: bool = False  # is `tasks` a folder with a file for each task?
+    tasks_required: bool = True  # False: the list only says where the checkpoints are
     checkpoint: Checkpoint | None = None
     template: str | None = None  # the text that the prompt is made from
+    follow_up: str | None = None  # … in a round that goes on with a conversation, which knows the rest
     progress: str | None = None
     opinions: str | None = None
     checks: tuple[Check, ...] = ()
@@ -207,6 +225,8 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     promise: Promise | None = None
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
+    on_interrupt: OnInterrupt = OnInterrupt.FINISH
+    dialect: Dialect | None = None
 
     @property
     def pool(self) -> tuple[str, ...]:
@@ -216,7 +236,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def requires(self) -> tuple[str, ...]:
         """What completion needs; never empty (a loop with nothing else needs the promise)."""
-        wanted = {"tasks": self.tasks, "checks": self.checks, "promise": self.promise}
+        wanted = {"tasks": self.tasks and self.tasks_required, "checks": self.checks, "promise": self.promise}
         return tuple(name for name, given in wanted.items() if given) or ("promise",)
 
 

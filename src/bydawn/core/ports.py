@@ -284,6 +284,9 @@ class RoundFiles(Protocol):
     def tail(self, round_: int, name: str, size: int) -> str:
         """The end of a file of a round, as text."""
 
+    def first_lines(self, round_: int, name: str) -> list[bytes]:
+        """The whole lines at the beginning of a file of a round; none if there is no such file."""
+
     def last(self) -> int:
         """The highest number that has a folder."""
 

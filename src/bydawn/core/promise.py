@@ -57,8 +57,8 @@ def _place(lines: list[str], promise: Promise, full_match: FullMatch) -> int | N
     last = len(lines) - 1
     near = range(last, last - 1 if promise.match is Match.END else -1, -1)
     match promise.mode:
-        case Mode.TAG:
-            return _place_of_tag(lines, near, promise.token)
+        case Mode.TAG | Mode.PLAIN:
+            return _place_of_token(lines, near, promise.token.strip())
         case Mode.LINE:
             return next((at for at in near if lines[at].strip(_UNSEEN) == promise.text.strip(_UNSEEN)), None)
         case Mode.REGEX:
@@ -68,9 +68,10 @@ def _place(lines: list[str], promise: Promise, full_match: FullMatch) -> int | N
             assert_never(promise.mode)
 
 
-def _place_of_tag(lines: list[str], near: range, token: str) -> int | None:
+def _place_of_token(lines: list[str], near: range, token: str) -> int | None:
     """Where the token stands for the last time: who speaks of it further down has not given it above."""
-    at = next((at for at in near if token in lines[at]), None)
+    whole = _whole(token)
+    at = next((at for at in near if token in lines[at] and whole.search(lines[at])), None)
     if at is None:
         return None
     before, _, behind = lines[at].strip(_UNSEEN).rpartition(token)
@@ -96,8 +97,12 @@ def _occurs(promise: Promise, reply: str) -> bool:
     """Whether the token stands somewhere; a pattern is not tried on every line, each try is a child process."""
     if promise.mode is Mode.REGEX:
         return False
-    whole = rf"(?:\b|(?=\W)){re.escape(promise.token.strip())}(?:\b|(?<=\W))"  # "DONE" is not in "ABANDONED"
-    return re.search(whole, reply) is not None
+    return _whole(promise.token.strip()).search(reply) is not None
+
+
+def _whole(token: str) -> re.Pattern[str]:
+    """The token as a word of its own: "DONE" is not in "ABANDONED"."""
+    return re.compile(rf"(?:\b|(?=\W)){re.escape(token)}(?:\b|(?<=\W))")
 
 
 class _Ending(NamedTuple):
@@ -157,8 +162,9 @@ def _text_before(tokens: "list[Token]", index: int) -> str:
 def _before_token(passage: str, promise: Promise) -> str:
     above, _, line = passage.rpartition("\n")
     match promise.mode:
-        case Mode.TAG:
-            return passage.rpartition(promise.token)[0].replace(promise.token, "")
+        case Mode.TAG | Mode.PLAIN:
+            token = promise.token.strip()
+            return passage.rpartition(token)[0].replace(token, "")
         case Mode.LINE:
             return above
         case Mode.REGEX:

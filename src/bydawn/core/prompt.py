@@ -43,6 +43,7 @@ _ASKED_FOR: dict[str, Section] = {  # only by a template
 }
 _NEWS = ("NOTES", "EVENTS", "CHECKS", "REPLY", "STALL")
 _NEVER_LOST = ("GOAL", "TASKS", "TASK", "NOTES", "EVENTS", "CHECKS", "RULES")  # whatever a template says
+_KNOWN = ("GOAL", "RULES")
 # What gives way when the agent takes less, first to last; never the goal, never a note.
 _GIVES_WAY = ("REPLY", "PROGRESS", "OPINIONS", "CHECKS", "TASK")
 
@@ -67,6 +68,8 @@ def compose(
     `reply` is all that the round before said. `length` is what the agent takes at most; if even the shortest form
     is longer, that one is returned, and it is up to the caller to refuse it.
     """
+    if resumed and loop.follow_up:
+        template = loop.follow_up
     given = Material(
         loop=loop,
         state=state,
@@ -113,12 +116,15 @@ def _laid_out(given: Material, template: str, parts: Mapping[str, str], budgets:
         "NEWS": "\n\n".join(parts[name] for name in _NEWS if parts[name] and name not in used),
     }
     text = fill(template, {name: values[name] for name in MARKERS})
-    return [text.strip(), *(parts[name] for name in _forgotten(used))]
+    return [text.strip(), *(parts[name] for name in _forgotten(used, is_known=template == given.loop.follow_up))]
 
 
-def _forgotten(used: frozenset[str]) -> list[str]:
-    """The sections without which a goal, a task, a note, a failure or the way to finish would be lost."""
-    told = {*used, *(_NEWS if "NEWS" in used else ())}
+def _forgotten(used: frozenset[str], *, is_known: bool) -> list[str]:
+    """The sections without which a goal, a task, a note, a failure or the way to finish would be lost.
+
+    `is_known`: goal and rules stand further up in the same conversation.
+    """
+    told = {*used, *(_NEWS if "NEWS" in used else ()), *(_KNOWN if is_known else ())}
     told |= {"GOAL"} if "PROMPT" in used else set()
     told |= {"TASKS"} if "TASK" in used else set()  # who shows the task may leave out how many there are
     return [name for name in _NEVER_LOST if name not in told]
@@ -130,6 +136,7 @@ def _words(given: Material) -> dict[str, str]:
     return {
         "PROMISE": promise.token if promise else "",
         "ROUND": str(given.round),
+        "COUNTED": str(given.state.rounds + 1),  # without those that were cut short
         "ROUNDS": str(limits_of(given.loop, given.state).rounds or "unlimited"),
         "LOOP": given.loop.id,
         "WORKSPACE": given.loop.workspace,

@@ -14,6 +14,7 @@ from bydawn.core.facts import (
     HookEnded,
     LedgerRepaired,
     LimitsRaised,
+    LoopAdopted,
     LoopCreated,
     LoopStopped,
     MachineSlept,
@@ -53,6 +54,10 @@ def after(state: LoopState, record: Record) -> LoopState:
     match record.fact:
         case LoopCreated():
             return replace(state, created_at=record.at)
+        case LoopAdopted() as fact:
+            session = Session(id=fact.session, agent=fact.agent, rounds=fact.rounds) if fact.session else None
+            rounds = max(state.rounds, fact.rounds)
+            return replace(state, round=max(state.round, rounds), rounds=rounds, session=session)
         case RunStarted():
             return _run_started(state, record.fact)
         case TasksRead() as fact:

@@ -68,7 +68,7 @@ def goal(given: Material, size: int) -> str:
 
 def tasks(given: Material, size: int) -> str:
     loop, reading = given.loop, given.state.tasks
-    if not loop.tasks or not reading:
+    if not loop.tasks or not loop.tasks_required or not reading:
         return ""
     rows = [f"{loop.tasks}: {reading.open} open, {reading.done} done."]
     if reading.next:

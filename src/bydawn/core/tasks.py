@@ -41,6 +41,7 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[Task, ...] = ()
     warnings: tuple[str, ...] = ()
     problem: str | None = None
+    unread: str | None = None  # of that: it cannot even be read as Markdown
 
     @property
     def reading(self) -> TaskReading:
@@ -70,6 +71,7 @@ def read(text: str, before: TaskReading | None = None, unwanted: Collection[str]
         items=tuple(tasks),
         warnings=tuple(box for box in found if isinstance(box, str)),
         problem=page.problem or _problem(tasks, known, before, unwanted),
+        unread=page.problem,
     )
 
 

@@ -19,6 +19,7 @@ MARKERS = (
     "OPINIONS",
     "PROMISE",
     "ROUND",
+    "COUNTED",
     "ROUNDS",
     "LOOP",
     "WORKSPACE",

@@ -101,7 +101,7 @@ def of_checklist(text: str, loop: Loop, state: LoopState, before: TaskReading | 
         next=following.text if following else None,
         next_id=following.id if following else None,
         open_ids=tuple(task.id for task in left),
-        problem=found.problem or _passed_by(marks, boxes, state, before),
+        problem=(found.problem if loop.tasks_required else found.unread) or _passed_by(marks, boxes, state, before),
         marks=tuple(mark.id for mark in marks),
         above=tuple(sum(mark.line < task.line for mark in marks) for task in left) if marks else (),
         reached=tuple(Mark(id=mark.id, text=mark.text) for mark in marks if mark.reached),

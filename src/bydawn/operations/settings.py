@@ -22,6 +22,7 @@ from bydawn.core.loop import (
     Match,
     Mode,
     OnHookFailure,
+    OnInterrupt,
     OnLimit,
     OnTamper,
     PathCheck,
@@ -131,6 +132,7 @@ def wish(settings: Settings, workspace: Path, *, name: str | None = None, new: b
             on_failure=OnHookFailure(settings.text("on_hook_failure") or "ignore"),
         ),
         promise=_promise(settings),
+        on_interrupt=OnInterrupt(settings.text("on_interrupt") or "finish"),
         limits=Limits(
             rounds=int(settings.number("rounds")),
             seconds=settings.number("for") or None,

@@ -16,10 +16,12 @@ from bydawn.core.loop import (
     Checkpoint,
     CheckWhere,
     CommandCheck,
+    Dialect,
     Hooks,
     Limits,
     Loop,
     Mode,
+    OnInterrupt,
     OnLimit,
     OnTamper,
     PathCheck,
@@ -60,8 +62,11 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     sessions: Sessions = Sessions.FRESH
     session_rounds: int = 20
     tasks: str | None = None
+    tasks_required: bool = True
     checkpoint: Checkpoint | None = None
     template: str | None = None
+    follow_up: str | None = None
+    dialect: Dialect | None = None
     progress: str | None = None
     opinions: str | None = None
     checks: tuple[Check, ...] = ()
@@ -72,6 +77,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     promise: Promise | None = None
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
+    on_interrupt: OnInterrupt = OnInterrupt.FINISH
     name: str | None = None
     new: bool = False
     state_dir: Path | None = None
@@ -88,8 +94,10 @@ def loop_of(wish: Wish, workspace: Path) -> Loop:
         )
     pool = _checked_pool(wish)
     in_folder = bool(wish.tasks) and (workspace / str(wish.tasks)).is_dir()
-    if wish.tasks:
-        (_checked_folder if in_folder else _checked_tasks)(workspace, wish.tasks)
+    if wish.tasks and in_folder:
+        _checked_folder(workspace, wish.tasks)
+    elif wish.tasks:
+        _checked_tasks(workspace, wish.tasks, wish.tasks_required)
     if wish.checkpoint and (not wish.tasks or in_folder):
         raise UserError(
             "--checkpoint needs a task file",
@@ -248,7 +256,7 @@ def _checked_pattern(pattern: str) -> None:
         raise UserError(what, cause=str(error), hint="mend it, or leave --done-mode regex away") from None
 
 
-def _checked_tasks(workspace: Path, path: str) -> None:
+def _checked_tasks(workspace: Path, path: str, required: bool) -> None:
     text = read_text(workspace, path)
     if text is None:
         raise UserError(
@@ -258,7 +266,7 @@ def _checked_tasks(workspace: Path, path: str) -> None:
         )
     if (found := tasks.read(text)).problem and found.items:
         raise UserError(f"{path} {found.problem}", hint="mend it, or give another one")
-    if not found.items:
+    if not found.items and required:
         raise UserError(
             f"{path} has no tasks",
             cause="no line of it is a Markdown task such as `- [ ] write the tests`",
