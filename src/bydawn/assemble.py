@@ -5,12 +5,12 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bydawn import __version__, agents, kernel
+from bydawn import __version__, agents, dialects, kernel
 from bydawn.checks import ShellChecks
 from bydawn.cooldowns import SharedCoolDowns
 from bydawn.core.facts import AnyFact, LedgerRepaired, LoopStopped, Now, RoundStarted, RunStarted
@@ -20,17 +20,19 @@ from bydawn.core.redact import Secrets, for_children
 from bydawn.core.requests import Pause, Request
 from bydawn.core.settings import TABLE
 from bydawn.core.state import LoopState
+from bydawn.disk import real_folder
 from bydawn.engine import Engine
 from bydawn.guardian import Tether
 from bydawn.hands import World
 from bydawn.hooks import ShellHooks
 from bydawn.inbox import Inbox
-from bydawn.ledger import LoopLedger
+from bydawn.ledger import LoopLedger, records
 from bydawn.lock import Lock
 from bydawn.process import Processes, free_bytes
 from bydawn.rounds import Rounds
 from bydawn.shell import Shell
 from bydawn.signals import Signals
+from bydawn.views import Views
 from bydawn.workspace import GitWorkspace
 
 _LEAST_FREE = 1 << 20
@@ -47,6 +49,7 @@ def run_loop(
     clock: Clock | None = None,
     followers: Sequence[Follower] = (),
     rounds_allowed: int | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> LoopStopped:
     """Run a loop whose lock we hold until it stops."""
     folder, workspace = ledger.folder, Path(loop.workspace)
@@ -60,7 +63,8 @@ def run_loop(
     processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
-    kept = GitWorkspace(workspace, folder / "git", documents)
+    ours = loop.dialect.files if loop.dialect else ()
+    kept = GitWorkspace(workspace, folder / "git", documents, ours=ours)
 
     def shell(kind: str, timeout: float) -> Shell:
         cookie = {"BYDAWN_COOKIE": f"{loop.uid}.{kind}"}
@@ -89,7 +93,7 @@ def run_loop(
         reveal=secrets.reveal,
         chance=lambda: os.urandom(1)[0] / 255,
         obstacles=lambda: _obstacle(workspace, folder, lock),
-        followers=(StateFile(ledger), Link(workspace, loop.id, folder), *followers),
+        followers=(StateFile(ledger), Link(workspace, loop.id, folder), *views_of(loop, folder, say), *followers),
     )
     if ledger.torn:
         ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
@@ -107,6 +111,14 @@ def run_loop(
     finally:
         if temporary:
             shutil.rmtree(temporary["TMPDIR"], ignore_errors=True)
+
+
+def views_of(loop: Loop, folder: Path, say: Callable[[str], None]) -> tuple[Views, ...]:
+    """Who writes the files of the tool in whose words a loop was asked for, if it was another's."""
+    if loop.dialect is None or loop.dialect.name not in dialects.TABLE:
+        return ()
+    dialect = dialects.find(loop.dialect.name)
+    return (Views(dialect, folder, Path(loop.workspace), lambda: records(folder), say),)
 
 
 def _obstacle(workspace: Path, folder: Path, lock: Lock) -> tuple[str, str] | None:
@@ -204,15 +216,13 @@ class Link:
         """A link has nothing to hear."""
 
     def _restore(self) -> None:
-        """Folder by folder, and through no link: a repository could bring one that leads out of the workspace."""
-        with _folder(str(self._workspace), None) as workspace, _folder(".bydawn", workspace) as ours:
-            with suppress(FileExistsError):
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-                fd = os.open(".gitignore", flags, 0o644, dir_fd=ours)
-                os.write(fd, b"*\n")
-                os.close(fd)
-            with _folder("loops", ours) as loops:
-                self._link(loops)
+        with real_folder(str(self._workspace), ".bydawn") as ours, suppress(FileExistsError):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            fd = os.open(".gitignore", flags, 0o644, dir_fd=ours)
+            os.write(fd, b"*\n")
+            os.close(fd)
+        with real_folder(str(self._workspace), ".bydawn", "loops") as loops:
+            self._link(loops)
 
     def _link(self, loops: int) -> None:
         try:
@@ -222,19 +232,6 @@ class Link:
         except FileNotFoundError:
             pass
         os.symlink(self._folder, self._name, dir_fd=loops)
-
-
-@contextmanager
-def _folder(name: str, parent: int | None) -> Iterator[int]:
-    """A real folder, made if it is missing."""
-    if parent is not None:
-        with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=parent)
-    fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 _MATCHER = "import re, sys; sys.exit(not re.fullmatch(sys.argv[1], sys.argv[2]))"

@@ -2,7 +2,8 @@
 
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bydawn.core.errors import UserError
@@ -63,6 +64,23 @@ def replace_text(path: Path, text: str, mode: int) -> None:
         raise UserError(
             f"{path} cannot be written", cause=str(error.strerror), hint="look at its permissions"
         ) from None
+
+
+@contextmanager
+def real_folder(root: str, *names: str) -> Iterator[int]:
+    """A folder below another, made if it is missing; through no link, which a repository could have brought."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    fd = os.open(root, flags)
+    try:
+        for name in names:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=fd)
+            inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=fd)
+            os.close(fd)
+            fd = inner
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def sync_folder(folder: Path) -> None:

@@ -117,9 +117,19 @@ class GitWorkspace:
     _tree: str | None
     _packing: bool  # are many new files packed at once?
 
-    def __init__(self, root: Path, private: Path, documents: Sequence[str] = (), *, seconds: float = 120.0) -> None:
+    def __init__(
+        self,
+        root: Path,
+        private: Path,
+        documents: Sequence[str] = (),
+        *,
+        ours: Sequence[str] = (),
+        seconds: float = 120.0,
+    ) -> None:
         self._root, self._private, self._seconds = root, private, seconds
         self._documents = Documents(root, documents)
+        # What bydawn itself writes is nobody's work, and in no snapshot.
+        self._ours = tuple(os.fsencode(path.strip("/")) for path in (".bydawn", *ours))
         self._prepare()
 
     def snapshot(self) -> Snapshot:
@@ -261,7 +271,7 @@ class GitWorkspace:
         known = set()  # a deleted file is listed twice, as removed and as changed
         for entry in entries:
             tag, path = entry[:1], entry[2:]
-            if path.partition(b"/")[0] == b".bydawn":
+            if any(path == each or path.startswith(each + b"/") for each in self._ours):
                 continue
             if path.endswith(b"/"):
                 listing.nested.append(path)

@@ -9,9 +9,15 @@ from bydawn import __version__
 STARTERS = ("run", "resume", "demo")
 
 
-def main() -> int:
+def dialect() -> int:
+    """The installed command of another tool: `waylon-smithers …` is `bydawn as waylon-smithers …`."""
+    name = os.path.basename(sys.argv[0])  # noqa: PTH119 - pathlib would take longer than all the rest
+    return main(["as", name, *sys.argv[1:]])
+
+
+def main(arguments: list[str] | None = None) -> int:
     """The installed command."""
-    arguments = sys.argv[1:]
+    arguments = sys.argv[1:] if arguments is None else arguments
     _open_what_is_closed()
     if arguments in (["--version"], ["version"]):
         print(f"bydawn {__version__}")
@@ -35,7 +41,8 @@ def _asked(code: int, following: list[str]) -> int:
     except KeyboardInterrupt:
         return code
     if answer in ("y", "yes"):
-        os.execv(sys.argv[0], [sys.argv[0], *following])  # noqa: S606 - ourselves
+        own = os.path.join(os.path.dirname(sys.argv[0]), "bydawn")  # noqa: PTH118, PTH120 - beside every dialect
+        os.execv(own, [own, *following])  # noqa: S606 - ourselves
     return code
 
 
@@ -52,6 +59,10 @@ def _open_what_is_closed() -> None:
 
 def starts_a_loop(arguments: list[str]) -> bool:
     """A word with a space in it can only be a prompt; a single unknown word is a typo and must start nothing."""
+    if arguments[:1] == ["as"] and len(arguments) > 1:
+        from bydawn import dialects
+
+        return arguments[1] in dialects.TABLE and dialects.starts_a_loop(arguments[1], arguments[2:])
     return bool(arguments) and (arguments[0] in STARTERS or " " in arguments[0].strip())
 
 

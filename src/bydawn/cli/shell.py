@@ -19,6 +19,7 @@ TABLE: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("run", "start", "start a loop here, or go on with one"),
             ("resume", "start", "go on with a loop that stands still"),
             ("demo", "start", "watch a whole loop, no account needed"),
+            ("as", "dialects", "speak as another tool"),
         ),
     ),
     (
@@ -78,7 +79,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in MODULES:
             return None
-        command = getattr(importlib.import_module(f"bydawn.cli.{MODULES[cmd_name]}"), cmd_name)
+        module = importlib.import_module(f"bydawn.cli.{MODULES[cmd_name]}")
+        command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")  # `as` is a word of Python's
         assert isinstance(command, click.Command)  # noqa: S101 - the table names commands
         return command
 

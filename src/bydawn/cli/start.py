@@ -14,6 +14,7 @@ from bydawn.core.errors import UserError
 from bydawn.guardian import Tether
 
 if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
+    from bydawn.cli.voice import Voice
     from bydawn.core.layers import Settings
     from bydawn.core.loop import Limits
     from bydawn.operations.start import Plan
@@ -87,9 +88,9 @@ def run(
         rehearsal(start.rehearse(planned))
         return 0
     if gathered.has_project:
-        _be_trusted(gathered, workspace, flags["state_dir"])
-    _warn_if_unbounded(planned)
-    return _work(tether, planned, once=once, plain=gathered.switch("plain"))
+        be_trusted(gathered, workspace, flags["state_dir"])
+    warn_if_unbounded(planned)
+    return work(tether, planned, once=once, plain=gathered.switch("plain"))
 
 
 @click.command()
@@ -139,8 +140,8 @@ def resume(
     standing = Registry(state_dir).find(loop, cd.resolve())
     planned = plan_resume(standing, settings.secrets_of(gathered), approve=approve, accept=accept)
     plain = plain or gathered.switch("plain")
-    _warn_if_unbounded(planned)
-    return _work(tether, planned, once=once, plain=plain, raising=lambda current: _raised(current, limits))
+    warn_if_unbounded(planned)
+    return work(tether, planned, once=once, plain=plain, raising=lambda current: _raised(current, limits))
 
 
 @click.command()
@@ -155,41 +156,44 @@ def demo(tether: Tether, /, plain: bool, state_dir: Path | None) -> int:
     """
     import msgspec
 
+    from bydawn.cli.voice import DemoVoice
     from bydawn.operations import settings, start
     from bydawn.operations.demo import prepare
 
     planned = start.plan(msgspec.structs.replace(prepare(), state_dir=state_dir))
-    return _work(tether, planned, plain=plain or settings.gather(None).switch("plain"), is_demo=True)
+    return work(tether, planned, plain=plain or settings.gather(None).switch("plain"), voice=DemoVoice())
 
 
-def _work(
+def work(
     tether: Tether,
     planned: "Plan",
     *,
     once: bool = False,
     plain: bool = False,
-    is_demo: bool = False,
+    voice: "Voice | None" = None,
     raising: Callable[["Limits"], "Limits"] | None = None,
 ) -> int:
     """Run the loop to its end, here in the worker, in front of a person."""
     from bydawn.cli.terminal import Terminal
-    from bydawn.core.facts import EXIT_CODES, End
+    from bydawn.cli.voice import OwnVoice
+    from bydawn.core.facts import End
     from bydawn.operations.start import perform
 
-    terminal = Terminal(planned, plain=plain, is_demo=is_demo)
+    voice = voice or OwnVoice()
+    terminal = Terminal(planned, plain=plain, voice=voice)
     try:
         for warning in planned.warnings:
             terminal.warn(warning)
         stopped = perform(planned, tether, followers=(terminal,), once=once, raised=raising, say=terminal.warn)
         if stopped.end is End.CHECKPOINT and planned.loop.checkpoint and planned.loop.checkpoint.mode == "pause":
-            words = ["resume", planned.loop.id, "--approve", "-C", planned.loop.workspace]
-            tether.leave([*words, "--state-dir", str(planned.root), *(["--plain"] if plain else [])])
-        return EXIT_CODES[stopped.end]
+            ours = ["--state-dir", str(planned.root), *(["--plain"] if plain else [])]
+            tether.leave([*voice.go_on(planned.loop), *(ours if planned.loop.dialect is None else [])])
+        return voice.exit_code(stopped)
     finally:
         terminal.close()
 
 
-def _warn_if_unbounded(planned: "Plan") -> None:
+def warn_if_unbounded(planned: "Plan") -> None:
     """A banner, each time: nobody should have to remember what they allowed."""
     if planned.loop.sandbox == "full":
         click.echo(f"{'!' * 64}", err=True)
@@ -213,7 +217,7 @@ def _prompt(given: str | None) -> str | None:
     return given if given and given.strip() else None
 
 
-def _be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None) -> None:
+def be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None) -> None:
     """Nothing of a repository's own settings runs that a person has not agreed to."""
     from bydawn.cli.trust import asked
     from bydawn.host.registry import Registry

@@ -8,6 +8,7 @@ from pathlib import Path
 from bydawn.cli import render
 from bydawn.cli.rows import Layout, RoundRows
 from bydawn.cli.screen import Screen
+from bydawn.cli.voice import Voice
 from bydawn.core.breakers import limits_of
 from bydawn.core.facts import (
     AgentLimited,
@@ -43,9 +44,9 @@ from bydawn.operations.start import Plan
 class Terminal:
     """A follower that writes for people; it can neither slow the loop down nor stop it."""
 
-    def __init__(self, planned: Plan, *, plain: bool, is_demo: bool) -> None:
+    def __init__(self, planned: Plan, *, plain: bool, voice: Voice) -> None:
         self._plan = planned
-        self._is_demo = is_demo
+        self._voice = voice
         self._layout = Layout(render.width())
         self._rows = RoundRows(self._layout)
         self._state: LoopState | None = None
@@ -132,10 +133,9 @@ class Terminal:
 
     def _open(self, loop: Loop, tasks: TaskReading | None) -> None:
         say = self._screen.line
-        if self._is_demo:
-            say("\n  bydawn demo · no account, no network, nothing outside this folder:")
-            say(f"  {_tilde(loop.workspace)}   (kept for you to look at; delete it any time)\n")
-        elif self._plan.goes_on:
+        for line in self._voice.opening(loop):
+            say(line)
+        if self._plan.goes_on:
             say(f"  Going on with {loop.id} after round {self._state.round if self._state else 0}.")
         todo = f"{loop.tasks}, {tasks.open} open" if tasks else "none; the prompt alone"
         checks = ", ".join(
@@ -209,7 +209,7 @@ class Terminal:
         parts = [f"{state.tasks.done} of {state.tasks.done + state.tasks.open} tasks"] if state.tasks else []
         parts += [f"{state.round} round{'s' if state.round != 1 else ''}", duration(state.elapsed)]
         sign = render.SIGNS[fact.end.value]
-        say(f"\n  {sign} {fact.end.value.capitalize()}: {', '.join(parts)}.")
+        say(f"\n  {sign} {self._voice.word(fact)}: {', '.join(parts)}.")
         if fact.end.value == "unverified":
             say("    No checks were configured, so nothing but the agent's word was proven.")
         elif fact.end.value != "complete":
@@ -219,20 +219,11 @@ class Terminal:
         if state.last and state.last.said and fact.end.value in render.NEEDS_YOU:
             say(f"    The agent's last words: “{shorten(state.last.said, 2 * self._layout.width)}”")
         say("")
-        for command, what in self._afterwards(standing):
-            say(f"    {command:<40}  {what}" if self._layout.width >= 80 else f"    {command}\n      {what}")
-
-    def _afterwards(self, standing: Standing) -> list[tuple[str, str]]:
-        if not self._is_demo:
-            return render.next_commands(standing)
-        name, folder, bydawn = standing.loop.id, _tilde(standing.loop.workspace), render.me()
-        return [
-            (f"{bydawn} show {name}", "what happened in each round"),
-            (f"{bydawn} logs {name} --round 3", "what the agent said"),
-            (f"{bydawn} why {name}", "why it ended"),
-            (f"git -C {folder} log --stat", "what was changed"),
-            (f"{bydawn} run --help", "for real: in your own folder, with your own agent"),
-        ]
+        for command, what in self._voice.afterwards(standing):
+            if not command:
+                say(f"    {what}")
+            else:
+                say(f"    {command:<40}  {what}" if self._layout.width >= 80 else f"    {command}\n      {what}")
 
 
 def _limits(loop: Loop, state: LoopState) -> str:
@@ -251,8 +242,3 @@ def _shown(command: str) -> str:
     """A check as people type it: the interpreter's long path is of no interest."""
     first, space, rest = command.partition(" ")
     return f"{Path(first.strip(chr(39))).name}{space}{rest}" if first.strip("'").startswith("/") else command
-
-
-def _tilde(path: str) -> str:
-    home = os.environ.get("HOME", "")
-    return f"~{path.removeprefix(home)}" if home and path.startswith(home + "/") else path

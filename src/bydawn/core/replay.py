@@ -200,6 +200,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             tampered=fact.tampered,
             restored=fact.restored,
             unseen=fact.unseen,
+            exit_code=fact.exit_code,
         ),
         rounds=state.rounds + policy.counts,
         rounds_this_run=state.rounds_this_run + policy.counts,

@@ -78,6 +78,7 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     tampered: tuple[str, ...] = ()
     restored: bool = False
     unseen: bool = False
+    exit_code: int | None = None
 
 
 class LoopState(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from bydawn.core.facts import (
     AnyFact,
     CheckpointApproved,
     LimitsRaised,
+    LoopAdopted,
     LoopCreated,
     LoopStopped,
     Mark,
@@ -51,6 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     standing: Standing | None = None  # None when it is new
     warnings: tuple[str, ...] = ()
     approves: Mark | None = None  # the checkpoint that a person has looked at
+    adopts: LoopAdopted | None = None  # what another program had done of it
     accepts: tuple[str, ...] = ()  # protected files, or a task list, that may stay as rounds have made them
 
     @property
@@ -222,6 +224,7 @@ def perform(
             clock=clock,
             followers=followers,
             rounds_allowed=allowed,
+            say=say,
         )
     finally:
         ledger.close()
@@ -230,6 +233,8 @@ def perform(
 def _given(planned: Plan, loop: Loop, state: LoopState, raised: Callable[[Limits], Limits] | None) -> Iterator[AnyFact]:
     """What a person brings along when they resume a loop."""
     now = state.raised or loop.limits
+    if planned.adopts and not state.runs:
+        yield planned.adopts
     if raised and (limits := raised(now)) != now:
         yield LimitsRaised(limits=limits, by=user())
     if mark := planned.approves:

@@ -1,0 +1,205 @@
+"""`bydawn as NAME …`: another tool's command line, made from its table, and what its requests lead to."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bydawn import dialects
+from bydawn.cli import render
+from bydawn.cli.start import be_trusted, warn_if_unbounded, work
+from bydawn.cli.voice import DialectVoice
+from bydawn.core.errors import UserError
+from bydawn.core.text import plain, shorten
+from bydawn.dialects.seam import Cancel, Command, Dialect, Install, List, Option, Request, Resume, Show, Start
+from bydawn.guardian import Tether
+from bydawn.operations import dialects as operation
+from bydawn.operations.start import Plan, checked_workspace
+
+
+@click.command(
+    name="as",
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.argument("name", required=False)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def as_(ctx: click.Context, name: str | None, words: tuple[str, ...]) -> int:
+    """Speak as another tool: its command line and its files, on this engine.
+
+    \b
+    NAME is one of
+      waylon-smithers
+
+    \b
+    Examples
+      bydawn as waylon-smithers --help
+      bydawn as waylon-smithers "fix it" --full-auto
+    """
+    if name in (None, "-h", "--help"):
+        click.echo(ctx.get_help())
+        return 0
+    if name not in dialects.TABLE:
+        raise UserError(f"there is no dialect {name!r}", hint=f"there are: {', '.join(dialects.TABLE)}")
+    return speak(dialects.find(name), [*words], ctx.obj)
+
+
+def speak(dialect: Dialect, words: list[str], tether: Tether | None) -> int:
+    """One command line of another tool; the exit code."""
+    named = {command.name: command for command in dialect.commands}
+    command = named[words[0]] if words and words[0] in named and words[0] else named[""]
+    rest = words[1:] if command.name else words
+    if not words:
+        rest = ["--help"]
+    parser = parser_of(dialect, command, lambda request, workspace: _obey(dialect, request, workspace, tether))
+    code = parser.main(rest, prog_name=f"{dialect.name} {command.name}".strip(), standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def parser_of(dialect: Dialect, command: Command, obey: Callable[[Request, Path], int]) -> click.Command:
+    """A command of the table as one of click's."""
+
+    def run(**values: Any) -> int:
+        workspace = checked_workspace(Path(values.pop("cd", None) or Path.cwd()))
+        return obey(dialect.read_args(command.name, values, operation.place_of(workspace)), workspace)
+
+    params: list[click.Parameter] = [_option(option) for option in command.options]
+    if command.argument:
+        params.insert(0, click.Argument([command.argument.lower()], required=False, metavar=command.argument))
+    return click.Command(
+        name=command.name or dialect.name,
+        callback=run,
+        params=params,
+        help=command.what[0].upper() + command.what[1:],
+        epilog=_epilog(dialect, command),
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def _option(option: Option) -> click.Option:
+    if option.switch:
+        return click.Option([option.flag], is_flag=True, help=option.what)
+    kind: Any = click.Choice(option.choices) if option.choices else int if option.number else str
+    return click.Option(
+        [option.flag],
+        type=kind,
+        metavar=option.metavar or "|".join(option.choices),
+        default=option.default,
+        show_default=option.default is not None,
+        help=option.what,
+    )
+
+
+def _epilog(dialect: Dialect, command: Command) -> str:
+    rows = ["\b", "Examples", *(f"  {example}" for example in command.examples), ""] if command.examples else []
+    if not command.name:
+        others = [(each.name, each.what) for each in dialect.commands if each.name]
+        rows += ["\b", "Commands", *(f"  {dialect.name} {name:<16} {what}" for name, what in others), ""]
+        rows += ["\b", "Exit codes", "  0 completed  2 wrong usage  3 blocked  4 cap reached  5 HARD STOP"]
+        rows += ["  7 Codex failed  8 already running  130 interrupted or canceled"]
+    return "\n".join(rows)
+
+
+def _obey(dialect: Dialect, request: Request, workspace: Path, tether: Tether | None) -> int:
+    match request:
+        case Start():
+            return _work(dialect, _planned(dialect, request, workspace), tether)
+        case Resume():
+            return _resume(dialect, request, workspace, tether)
+        case Show():
+            return _show(dialect, request, workspace)
+        case List():
+            return _list(dialect, request, workspace)
+        case Cancel():
+            return _cancel(dialect, request, workspace)
+        case Install():
+            return _install(dialect, request, workspace)
+
+
+def _planned(dialect: Dialect, request: Start, workspace: Path, adopts: Any = None) -> Plan:
+    gathered = operation.gather(dialect, request, workspace)
+    planned = operation.plan(dialect, request, gathered, workspace, adopts)
+    if gathered.has_project:
+        be_trusted(gathered, workspace, None)
+    return planned
+
+
+def _work(dialect: Dialect, planned: Plan, tether: Tether | None, request: Resume | None = None) -> int:
+    assert tether  # noqa: S101 - what starts a loop runs under a guardian
+    warn_if_unbounded(planned)
+    raising = (lambda limits: dialect.raised(limits, request)) if request else None
+    return work(tether, planned, voice=DialectVoice(dialect), raising=raising)
+
+
+def _resume(dialect: Dialect, request: Resume, workspace: Path, tether: Tether | None) -> int:
+    if request.name and operation.look_for(dialect, request.name, workspace) is None:
+        adopted = operation.left_behind(dialect, request.name, operation.place_of(workspace))
+        if adopted:
+            operation.agree(adopted, request)
+            planned = _planned(dialect, adopted.start, workspace, adopted.fact)
+            operation.keep_original(dialect, planned)
+            click.echo(f"  Taking over {plain(adopted.fact.source)}.")
+            return _work(dialect, planned, tether, request)
+    standing = operation.find(dialect, request.name, workspace)
+    return _work(dialect, operation.plan_resume(dialect, request, standing), tether, request)
+
+
+def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
+    row, standing = operation.shown(dialect, request, workspace)
+    if request.as_json:
+        _emit(row.state)
+        return 0
+    state = row.state
+    click.echo(f"  {row.id}  {row.status}\n")
+    render.field("Task", shorten(plain(str(state["prompt"])), 300))
+    render.field("Where", str(state["workspace_root"]))
+    render.field("Iteration", f"{state['iteration']} of {state['max_iterations']}", 12)
+    render.field("Session", str(state["codex"]["session_id"] or "—"), 12)
+    render.field("State file", dialect.state_path(standing.loop), 12)
+    render.field("Artifacts", str(state["artifacts"]["dir"]), 12)
+    if state["reason"]:
+        render.field("Reason", str(state["reason"]), 12)
+    if standing.state.stopped:
+        render.commands([step for step in DialectVoice(dialect).afterwards(standing) if step[0]])
+    elif row.status == "crashed":
+        render.commands([(f"{dialect.name} resume --loop-id {row.id}", "go on from where it was")])
+    return 0
+
+
+def _list(dialect: Dialect, request: List, workspace: Path) -> int:
+    rows = operation.listed(dialect, workspace)
+    if request.as_json:
+        _emit({"loops": [row.state for row in rows]})
+        return 0
+    if not rows:
+        click.echo(f"  No loops in {workspace}.")
+    for row in rows:
+        of = f"{row.state.get('iteration', '?')} of {row.state.get('max_iterations', '?')}"
+        note = f"   begun by the original program; `{dialect.name} resume --loop-id {row.id}` takes it over"
+        click.echo(f"  {plain(row.id)}  {plain(row.status)}  iteration {of}{note if row.original else ''}")
+    return 0
+
+
+def _cancel(dialect: Dialect, request: Cancel, workspace: Path) -> int:
+    standing, removed = operation.cancel(dialect, request, workspace)
+    stopped = standing.state.stopped
+    click.echo(f"  {standing.loop.id} is {dialect.word(stopped) if stopped else standing.word}.")
+    if request.cleanup:
+        many = f"{len(removed)} files were" if len(removed) != 1 else "1 file was"
+        click.echo(f"  {many} removed, all of them written for this loop; nothing else was touched.")
+    return 0
+
+
+def _install(dialect: Dialect, request: Install, workspace: Path) -> int:
+    for path, fate, remark in operation.install(dialect, request, workspace):
+        click.echo(f"  {path}: {fate}{f' ({remark})' if remark else ''}")
+    return 0
+
+
+def _emit(data: Any) -> None:
+    """In the other tool's own format, so without anything of ours around it."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())

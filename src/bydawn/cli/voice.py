@@ -1,0 +1,92 @@
+"""Who speaks at the end of a loop: bydawn itself, its demo, or a dialect."""
+
+import os
+from typing import TYPE_CHECKING, Protocol
+
+from bydawn.cli import render
+from bydawn.core.facts import EXIT_CODES, LoopStopped
+from bydawn.core.loop import Loop
+from bydawn.host.registry import Standing
+
+if TYPE_CHECKING:
+    from bydawn.dialects.seam import Dialect
+
+
+class Voice(Protocol):
+    """The words that differ."""
+
+    def opening(self, loop: Loop) -> list[str]: ...
+
+    def word(self, stopped: LoopStopped) -> str: ...
+
+    def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
+        """Commands to paste, and what they do."""
+
+    def exit_code(self, stopped: LoopStopped) -> int: ...
+
+    def go_on(self, loop: Loop) -> list[str]:
+        """The words after `bydawn` that go on past a checkpoint."""
+
+
+class OwnVoice:
+    """bydawn's."""
+
+    def opening(self, loop: Loop) -> list[str]:  # noqa: ARG002
+        return []
+
+    def word(self, stopped: LoopStopped) -> str:
+        return stopped.end.value.capitalize()
+
+    def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
+        return render.next_commands(standing)
+
+    def exit_code(self, stopped: LoopStopped) -> int:
+        return EXIT_CODES[stopped.end]
+
+    def go_on(self, loop: Loop) -> list[str]:
+        return ["resume", loop.id, "--approve", "-C", loop.workspace]
+
+
+class DemoVoice(OwnVoice):
+    """The same, for somebody who sees it for the first time."""
+
+    def opening(self, loop: Loop) -> list[str]:
+        return [
+            "\n  bydawn demo · no account, no network, nothing outside this folder:",
+            f"  {_tilde(loop.workspace)}   (kept for you to look at; delete it any time)\n",
+        ]
+
+    def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
+        name, folder, bydawn = standing.loop.id, _tilde(standing.loop.workspace), render.me()
+        return [
+            (f"{bydawn} show {name}", "what happened in each round"),
+            (f"{bydawn} logs {name} --round 3", "what the agent said"),
+            (f"{bydawn} why {name}", "why it ended"),
+            (f"git -C {folder} log --stat", "what was changed"),
+            (f"{bydawn} run --help", "for real: in your own folder, with your own agent"),
+        ]
+
+
+class DialectVoice(OwnVoice):
+    """Another tool's."""
+
+    def __init__(self, dialect: "Dialect") -> None:
+        self._dialect = dialect
+
+    def word(self, stopped: LoopStopped) -> str:
+        return self._dialect.word(stopped)
+
+    def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
+        stopped = standing.state.stopped
+        return self._dialect.next_steps(standing.loop, standing.state, stopped) if stopped else []
+
+    def exit_code(self, stopped: LoopStopped) -> int:
+        return self._dialect.exit_code(stopped)
+
+    def go_on(self, loop: Loop) -> list[str]:
+        return ["as", self._dialect.name, *self._dialect.go_on(loop)]
+
+
+def _tilde(path: str) -> str:
+    home = os.environ.get("HOME", "")
+    return f"~{path.removeprefix(home)}" if home and path.startswith(home + "/") else path

@@ -1,0 +1,52 @@
+"""What has happened, round by round, for whoever has to tell it in other words."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+from msgspec.structs import replace
+
+from bydawn.core.facts import AnyFact, ChecksEnded, Record, RoundEnded, RoundStarted
+from bydawn.core.outcome import POLICY
+from bydawn.core.replay import after
+from bydawn.core.state import LoopState
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One round, and the number it has among those that count: one that was cut short is tried again under it."""
+
+    round: int
+    counted: int
+    started_at: datetime
+    started: RoundStarted
+    ended_at: datetime | None = None
+    ended: RoundEnded | None = None
+    checks: ChecksEnded | None = None
+
+
+class History:
+    """Every attempt so far, in order."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.attempts: list[Attempt] = []
+        state = LoopState()
+        for record in records:
+            state = after(state, record)
+            self.saw(record.fact, state)
+
+    def saw(self, fact: AnyFact, state: LoopState) -> None:
+        """`state` is the one after the fact."""
+        at = state.updated_at
+        if isinstance(fact, RoundStarted) and at:
+            attempt = Attempt(round=fact.round, counted=state.rounds + 1, started_at=at, started=fact)
+            self.attempts.append(attempt)
+        elif self.attempts and isinstance(fact, RoundEnded):
+            self.attempts[-1] = replace(self.attempts[-1], ended=fact, ended_at=at)
+        elif self.attempts and isinstance(fact, ChecksEnded) and fact.round == self.attempts[-1].round:
+            self.attempts[-1] = replace(self.attempts[-1], checks=fact)
+
+
+def counted(state: LoopState) -> int:
+    """The number of the round that is running, or of the last one; never smaller than it was."""
+    cut_short = state.last is not None and not POLICY[state.last.outcome].counts
+    return state.rounds + bool(state.open_round or cut_short)

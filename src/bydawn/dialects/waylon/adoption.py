@@ -1,0 +1,93 @@
+"""A state file that the original program wrote, taken over as it is."""
+
+from typing import Any
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.core.facts import LoopAdopted
+from bydawn.dialects.seam import Adopted, Place
+from bydawn.dialects.waylon.arguments import APPROVALS, DEFAULT_APPROVAL, MODES, SANDBOXES, start
+
+
+class _Codex(msgspec.Struct, frozen=True):
+    session_id: str | None = None
+    model: str | None = None
+    sandbox: str | None = None
+    approval: str | None = None
+    profile: str | None = None
+
+
+class _Todo(msgspec.Struct, frozen=True):
+    path: str | None = None
+    hard_stop_token: str | None = None
+    hard_stop_mode: str | None = None
+
+
+class _State(msgspec.Struct, frozen=True):
+    """What we need of it; whatever else stands there is kept in the copy of the file."""
+
+    loop_id: str
+    prompt: str
+    created_at: str = ""
+    completion_promise: str = "TASK_COMPLETE"
+    promise_mode: str = "tag"
+    max_iterations: int = 30
+    iteration: int = 0
+    status: str = "running"
+    codex: _Codex = _Codex()
+    todo: _Todo = _Todo()
+
+
+def adopt(text: str, place: Place) -> Adopted:
+    """What the original program had begun. Its words are data: nothing in them can loosen the sandbox unseen."""
+    try:
+        state = msgspec.json.decode(text, type=_State)
+    except msgspec.DecodeError as error:
+        raise UserError(
+            "this state file cannot be taken over", cause=str(error), hint="mend it, or start a new loop"
+        ) from None
+    _refuse_finished(state)
+    values: dict[str, Any] = {
+        "prompt": state.prompt,
+        "loop_id": state.loop_id,
+        "created_at": state.created_at,
+        "max_iterations": max(1, state.max_iterations),
+        "completion_promise": state.completion_promise,
+        "promise_mode": _known("promise_mode", state.promise_mode, MODES),
+        "done_match": "end",
+        "model": state.codex.model,
+        # The document's own example says "default", which is no profile of Codex's.
+        "profile": state.codex.profile if state.codex.profile != "default" else None,
+        "sandbox": _known("codex.sandbox", state.codex.sandbox or "read-only", tuple(SANDBOXES)),
+        "full_auto": False,
+        "ask_for_approval": _known("codex.approval", state.codex.approval or DEFAULT_APPROVAL, APPROVALS),
+        "skip_git_repo_check": False,
+        "todo_file": state.todo.path,
+        "hard_stop_token": state.todo.hard_stop_token or "HARD STOP",
+        "hard_stop_mode": _known("todo.hard_stop_mode", state.todo.hard_stop_mode or "pause", ("pause", "exit")),
+        **dict.fromkeys(("state_file", "jsonl_events", "last_message_dir", "summary_json")),
+    }
+    source = f"{state.loop_id}: {state.status} at iteration {state.iteration}"
+    fact = LoopAdopted(
+        source=source, rounds=max(0, state.iteration), agent="codex", session=state.codex.session_id or None
+    )
+    return Adopted(start=start(values, place), fact=fact)
+
+
+def _refuse_finished(state: _State) -> None:
+    if state.status == "completed":
+        raise UserError(
+            f"the loop {state.loop_id} is completed; there is nothing to go on with",
+            hint="start a new one, under another --loop-id",
+        )
+
+
+def _known(field: str, value: str, words: tuple[str, ...]) -> str:
+    if value in words:
+        return value
+    raise UserError(
+        "this state file cannot be taken over",
+        cause=f"{field} is {value!r}, and must be one of {', '.join(words)}",
+        hint="mend it, or start a new loop",
+    )

@@ -1,0 +1,209 @@
+"""The files of waylon-smithers: state, last messages, events and the summary, each made from facts alone."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from bydawn.core.breakers import limits_of
+from bydawn.core.facts import AnyFact, End, Given, LoopStopped, RoundEnded, RunStarted
+from bydawn.core.history import Attempt, History, counted
+from bydawn.core.loop import Loop, Mode, Promise
+from bydawn.core.state import LoopState
+from bydawn.dialects.seam import Append, Copy, Replace, Source, View
+from bydawn.dialects.waylon import texts
+
+ROOT = ".codex/waylon-smithers"
+# What the document has no word for keeps ours.
+STATUS = {
+    End.COMPLETE: "completed",
+    End.UNVERIFIED: "completed",
+    End.CHECKPOINT: "paused_hard_stop",
+    End.PAUSED: "paused_user_interrupt",
+    End.STOPPED: "canceled",
+}
+
+
+def default_state(name: str) -> str:
+    return f"{ROOT}/loops/{name}.json"
+
+
+class Paths:
+    """Where the files of a loop are; relative ones begin in the workspace."""
+
+    def __init__(self, loop: Loop) -> None:
+        words = loop.dialect.words if loop.dialect else {}
+        self.state = words.get("state_file") or default_state(loop.id)
+        self.folder = (words.get("last_message_dir") or f"{ROOT}/loops/{loop.id}").rstrip("/")
+        self.summary = words.get("summary_json") or f"{self.folder}/summary.json"
+        self.events = words.get("jsonl_events", "")
+
+    def message(self, number: int) -> str:
+        return f"{self.folder}/{message_name(number)}"
+
+    def stream(self, number: int) -> str:
+        return f"{self.folder}/{stream_name(number)}"
+
+    def more_events(self, source: Source, number: int) -> Iterator[View]:
+        """`--jsonl-events`: one file that grows, or a folder with a file for each iteration."""
+        if self.events.endswith("/"):
+            yield Copy(f"{self.events}{stream_name(number)}", source)
+        elif self.events:
+            yield Append(self.events, source)
+
+
+def message_name(number: int) -> str:
+    return f"last_message_iter_{number}.txt"
+
+
+def stream_name(number: int) -> str:
+    return f"events_iter_{number}.jsonl"
+
+
+def ours(words: Mapping[str, str]) -> tuple[str, ...]:
+    """In the workspace, what is no work of an agent's."""
+    named = (words.get(key, "") for key in ("state_file", "last_message_dir", "summary_json", "jsonl_events"))
+    return (ROOT, *(path.rstrip("/") for path in named if path and not path.startswith("/")))
+
+
+def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
+    """After each fact the state; after each iteration what it said and did as well."""
+    paths = Paths(loop)
+    if isinstance(fact, RunStarted):
+        yield Replace(f"{ROOT}/.gitignore", "*\n")  # what is written here is for people, not for commits
+    if isinstance(fact, RoundEnded) and history.attempts:
+        number = history.attempts[-1].counted
+        events = Source(fact.round, "stdout")
+        yield Copy(paths.message(number), Source(fact.round, "reply.md"))
+        yield Copy(paths.stream(number), events)
+        yield from paths.more_events(events, number)
+    yield Replace(paths.state, _json(state_of(loop, state)))
+    if isinstance(fact, RoundEnded | LoopStopped):
+        yield Replace(paths.summary, _json(summary(loop, state, history)))
+
+
+def written(loop: Loop, state: LoopState) -> tuple[str, ...]:
+    """What views may have made; the folder's own `.gitignore` goes with the last loop in it."""
+    paths = Paths(loop)
+    numbers = range(1, counted(state) + 1)
+    # A file that was appended to may be somebody else's as well.
+    streams = [f"{paths.events}{stream_name(number)}" for number in numbers] if paths.events.endswith("/") else []
+    pairs = [path for number in numbers for path in (paths.message(number), paths.stream(number))]
+    return (*pairs, *streams, paths.summary, paths.state)
+
+
+def status_of(stopped: LoopStopped | None) -> str:
+    if stopped is None:
+        return "running"
+    if stopped.decided.rule == "rounds":
+        return "stopped_max_iterations"
+    return STATUS.get(stopped.end, stopped.end.value)
+
+
+def state_of(loop: Loop, state: LoopState) -> dict[str, Any]:
+    """The state file, field by field as the document has them, and ours behind."""
+    words = loop.dialect.words if loop.dialect else {}
+    paths, promise, number = Paths(loop), loop.promise or Promise(), counted(state)
+    ended = number - bool(state.open_round)  # the last iteration that has files
+    last = state.last
+    stopped = state.stopped
+    return {
+        "loop_id": loop.id,
+        "created_at": words.get("created_at") or loop.created_at.isoformat(timespec="seconds"),
+        "workspace_root": loop.workspace,
+        "prompt": loop.prompt,
+        "completion_promise": promise.text,
+        "promise_mode": promise.mode.value if promise.mode is not Mode.LINE else Mode.PLAIN.value,
+        "max_iterations": limits_of(loop, state).rounds,
+        "iteration": number,
+        "status": status_of(stopped),
+        "codex": {
+            "session_id": _session(state),
+            "model": loop.model,
+            "sandbox": words.get("sandbox"),
+            "approval": words.get("approval"),
+            "profile": loop.profile,
+        },
+        "todo": {
+            "path": loop.tasks,
+            "hard_stop_token": loop.checkpoint.token if loop.checkpoint else None,
+            "hard_stop_mode": loop.checkpoint.mode.value if loop.checkpoint else None,
+            "paused_for_hard_stop": stopped is not None and stopped.end is End.CHECKPOINT,
+        },
+        "artifacts": {
+            "dir": f"{paths.folder}/",
+            "last_message_path": message_name(ended) if ended > 0 and last else None,
+            "jsonl_path": stream_name(ended) if ended > 0 and last else None,
+            "summary_json_path": _below(paths.summary, paths.folder),
+        },
+        "last_result": {
+            "exit_code": last.exit_code if last else None,
+            "detected_promise": last is not None and last.promise is Given.GIVEN,
+        },
+        "updated_at": _moment(state.updated_at),
+        "reason": stopped.reason if stopped else None,
+    }
+
+
+def _session(state: LoopState) -> str | None:
+    if state.session:
+        return state.session.id
+    return state.open_round.session if state.open_round else None
+
+
+def summary(loop: Loop, state: LoopState, history: History) -> dict[str, Any]:
+    """Every iteration, how it all ended, and what to do next."""
+    stopped = state.stopped
+    used = state.usage
+    return {
+        "loop_id": loop.id,
+        "status": status_of(stopped),
+        "reason": stopped.reason if stopped else None,
+        "evidence": list(stopped.evidence) if stopped else [],
+        "iteration": counted(state),
+        "max_iterations": limits_of(loop, state).rounds,
+        "session_id": _session(state),
+        "usage": msgspec.to_builtins(used) if used else None,
+        "iterations": [_row(attempt) for attempt in history.attempts if attempt.ended],
+        "what_to_do_next": [_step(*step) for step in texts.next_steps(loop, state, stopped)] if stopped else [],
+    }
+
+
+def _row(attempt: Attempt) -> dict[str, Any]:
+    ended = attempt.ended
+    assert ended  # noqa: S101 - the caller has looked
+    return {
+        "iteration": attempt.counted,
+        "started_at": _moment(attempt.started_at),
+        "ended_at": _moment(attempt.ended_at),
+        "seconds": ended.seconds,
+        "outcome": ended.outcome.value,
+        "detail": ended.detail,
+        "exit_code": ended.exit_code,
+        "detected_promise": ended.promise is Given.GIVEN,
+        "promise_mentioned": ended.promise is Given.MENTIONED,
+        "session_id": ended.session or attempt.started.session,
+        "files_changed": ended.changes.total,
+        "progress": ended.progress,
+        "checks_passed": attempt.checks.passed if attempt.checks else None,
+        "usage": msgspec.to_builtins(ended.usage) if ended.usage else None,
+        "last_message_path": message_name(attempt.counted),
+        "jsonl_path": stream_name(attempt.counted),
+    }
+
+
+def _step(command: str, what: str) -> str:
+    return f"{command}  # {what}" if command else what
+
+
+def _below(path: str, folder: str) -> str:
+    return path.removeprefix(f"{folder}/")
+
+
+def _moment(at: datetime | None) -> str | None:
+    return at.isoformat(timespec="seconds") if at else None
+
+
+def _json(data: dict[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n"

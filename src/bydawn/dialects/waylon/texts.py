@@ -1,0 +1,153 @@
+"""What waylon-smithers says: to Codex in its prompts, to people at the end, and in the helpers it installs."""
+
+from bydawn.core.breakers import limits_of
+from bydawn.core.facts import End, LoopStopped
+from bydawn.core.loop import Loop, Sandbox
+from bydawn.core.state import LoopState
+from bydawn.dialects.seam import Helper
+
+_HEADER = """\
+You are in a Smithers loop: the same task comes again, in this one session, until it is done.
+
+- Loop: {{LOOP}}
+- Iteration: {{COUNTED}} of at most {{ROUNDS}}
+- Completion promise (mode %s): %s
+
+## Task
+
+{{PROMPT}}
+
+{{RULES}}
+- The promise means that the whole task is completely and unequivocally done and that you have verified it.
+- In a `## BLOCKED` section say what stands in the way, and propose next steps.
+- Keep what the next iteration must know in files of the repository, and be brief: this session grows."""
+_TODO = """
+
+## TODO workflow
+
+- Work from top to bottom.
+- Stop at %s and ask for human review; nothing beyond it is begun before that.
+- Prefer deterministic checks: tests, linters, type checks."""
+_NEWS = "\n\n{{NEWS}}\n"
+
+_FOLLOW_UP = """\
+Go on with the Smithers loop {{LOOP}}: iteration {{COUNTED}} of at most {{ROUNDS}}. Task and rules are those above. Look
+at the work tree before you go on. Only when everything is done and verified, end with %s as the last line.
+
+{{NEWS}}
+"""
+
+
+def template(mode: str, promise: str, token: str) -> str:
+    """The prompt of an iteration that begins a session; braces of the person's own are only text."""
+    todo = _TODO % _literal(token) if token else ""
+    return _HEADER % (mode, _shown(mode, promise)) + todo + _NEWS
+
+
+def follow_up(mode: str, promise: str) -> str:
+    """The short prompt of an iteration that goes on with the session."""
+    return _FOLLOW_UP % _shown(mode, promise)
+
+
+def _shown(mode: str, promise: str) -> str:
+    forms = {"tag": f"<promise>{promise}</promise>", "regex": f"something that matches {promise}"}
+    return _literal(forms.get(mode, promise))
+
+
+def _literal(text: str) -> str:
+    return text.replace("{{", "{{{{")
+
+
+def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped) -> list[tuple[str, str]]:
+    """What a person can do now, ready to be pasted."""
+    resume = f"waylon-smithers resume --loop-id {loop.id}"
+    look = (f"waylon-smithers status --loop-id {loop.id}", "the iterations, and where the last message is")
+    if stopped.decided.rule == "rounds":
+        cap = limits_of(loop, state).rounds
+        return [
+            (f"{resume} --max-iterations {cap + max(10, cap)}", "go on with a higher cap"),
+            ("", "or make the prompt smaller or clearer, or add tests that say when it is done"),
+        ]
+    if stopped.end in (End.COMPLETE, End.UNVERIFIED):
+        return [look, ("git diff", "what was changed, as far as it is not committed")]
+    if stopped.end is End.CHECKPOINT:
+        return [look, (resume, "you have looked: go on past the HARD STOP")]
+    if stopped.end is End.BLOCKED and loop.sandbox is Sandbox.READ_ONLY:
+        return [
+            ("", "Codex could not edit anything: the sandbox is read-only unless you say so"),
+            ("", "start it again with --full-auto (it may edit here) or --sandbox workspace-write"),
+            look,
+        ]
+    table: dict[End, list[tuple[str, str]]] = {
+        End.BLOCKED: [(f'bydawn tell {loop.id} "…"', "say what to do differently"), (resume, "then go on"), look],
+        End.FAILED: [(resume, "when Codex works again"), look],
+        End.STOPPED: [(resume, "go on after all")],
+    }
+    return table.get(stopped.end, [(resume, "go on, in the same session")])
+
+
+_SKILL = """\
+---
+name: waylon-smithers
+description: Work well inside a Smithers loop - give the completion promise only when it is true, stop at HARD STOP \
+checkpoints, and leave what the next iteration needs in files. Use it when a prompt says that it is an iteration of a \
+Smithers loop, or when somebody wants to start one.
+---
+
+# Smithers loop
+
+An outer program, `waylon-smithers`, runs you on one task again and again, in one session, until you give a promise that
+it can recognise, until a cap is reached, or until a person must look. This skill changes nothing by itself: the looping
+is done by that program.
+
+## The promise
+
+- It stands in the prompt, for example `<promise>DONE</promise>`.
+- Give it as the last line of your last message, alone, outside code and quotes, and only when the whole task is
+  completely done and you have run what verifies it.
+- Otherwise do not write it at all, not even to say that you cannot give it yet.
+- If you are stuck, write a section `## BLOCKED`: what stands in the way, what you tried, what a person should do next.
+
+## Each iteration
+
+1. Look at the work tree and at the list, if there is one; earlier iterations may have changed things.
+2. Take the next open item, from top to bottom. One item well done is better than three begun.
+3. Verify with deterministic checks: tests, linters, type checks. Say what you ran and what it said.
+4. Write down in a file of the repository what the next iteration must know. The session grows; files do not forget.
+
+## Checkpoints
+
+A line with HARD STOP in the list means: stop there and ask for human review. Never tick, move or remove such a line.
+
+## Starting one
+
+```
+waylon-smithers \\
+  "Go through TODO.md step by step. Ensure tests pass. Output <promise>DONE</promise> only when complete." \\
+  --completion-promise DONE --max-iterations 30 --todo-file TODO.md --full-auto
+```
+
+Without `--full-auto` Codex may only read. Never suggest `--sandbox danger-full-access` for a machine that matters.
+"""
+
+_PROMPT = """\
+You are about to work in the manner of a Smithers loop.
+
+Task: $ARGUMENTS
+
+- Work from top to bottom; stop at every HARD STOP line and ask for human review.
+- Prefer deterministic checks (tests, linters, type checks) and say what they said.
+- If you are blocked, write a section `## BLOCKED` with next steps.
+- End with <promise>TASK_COMPLETE</promise> only when everything is completely done and verified; otherwise do not write
+  it at all.
+"""
+
+HELPERS = (
+    Helper(home=False, path=".codex/skills/waylon-smithers/SKILL.md", text=_SKILL),
+    Helper(
+        home=True,
+        path="prompts/waylon-smithers.md",
+        text=_PROMPT,
+        remark="today's Codex no longer reads custom prompts; the skill is what it uses",
+    ),
+)

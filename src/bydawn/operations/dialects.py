@@ -1,0 +1,306 @@
+"""What the commands of a dialect do: each of them on the one engine, with its loops among all others."""
+
+import os
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bydawn import lock, views
+from bydawn.assemble import views_of
+from bydawn.core.errors import UserError
+from bydawn.core.facts import End, LoopAdopted
+from bydawn.core.layers import Given, Settings
+from bydawn.core.loop import Dialect as Spoken
+from bydawn.core.loop import Sandbox
+from bydawn.core.settings import BY_KEY, Layer
+from bydawn.core.state import LoopState
+from bydawn.dialects.seam import Adopted, Cancel, Dialect, Install, Place, Resume, Show, Start
+from bydawn.disk import real_folder, replace_text
+from bydawn.files import read_text
+from bydawn.git import Git
+from bydawn.host.registry import Registry, Standing, standing_of
+from bydawn.ledger import records
+from bydawn.operations import settings, start, steer
+
+_PATIENCE = 30.0  # seconds that a canceled loop gets to end its agent
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One loop of a dialect as it stands; `state` is what its state file says, and true."""
+
+    id: str
+    status: str
+    state: Mapping[str, Any]
+    original: bool = False  # begun by the other program, and not taken over yet
+
+
+def place_of(workspace: Path) -> Place:
+    return Place(folder=str(Path.cwd()), workspace=str(workspace), now=datetime.now().astimezone())
+
+
+# -- start and go on ---------------------------------------------------------------------------------------------------
+
+
+def gather(dialect: Dialect, request: Start, workspace: Path) -> Settings:
+    """All layers, with what the dialect says on top of them."""
+    given = [
+        Given(key=key, value=BY_KEY[key].kind.from_words(words), layer=Layer.FLAG, where=dialect.name)
+        for key, words in request.settings.items()
+    ]
+    gathered = settings.gather(workspace, given)
+    gathered.refuse_problems()
+    return gathered
+
+
+def plan(
+    dialect: Dialect, request: Start, gathered: Settings, workspace: Path, adopts: LoopAdopted | None = None
+) -> start.Plan:
+    """A new loop, checked in every respect; touches nothing."""
+    if not request.outside_git and not _in_git(workspace):
+        raise UserError(
+            f"{workspace} is in no git repository",
+            cause="what an agent changes there could not be told from what was there before",
+            hint="`git init`, or say --skip-git-repo-check",
+        )
+    # A path that is a folder says so, as the dialects know nothing of the disk.
+    paths = {
+        key: f"{path.rstrip('/')}/" if (workspace / path).is_dir() else path for key, path in request.paths.items()
+    }
+    words = {**request.words, **paths}
+    spoken = Spoken(name=dialect.name, words=words, files=dialect.files(words))
+    wish = settings.wish(gathered, workspace, name=request.name, new=True)
+    wish = msgspec.structs.replace(wish, prompt=request.prompt, dialect=spoken, **request.wish)
+    planned = start.plan(wish)
+    if request.named and planned.loop.id != request.name:
+        raise _taken(dialect, request.name)
+    if adopts is None:
+        _refuse_overwriting(dialect, planned, workspace)
+    views.refuse_unwritable(workspace, dialect.written(planned.loop, LoopState()))
+    remarks = (*request.remarks, *planned.warnings)
+    return msgspec.structs.replace(planned, warnings=remarks, adopts=adopts)
+
+
+def _in_git(workspace: Path) -> bool:
+    return Git(folder=workspace, seconds=20).answer("rev-parse", "--is-inside-work-tree") is not None
+
+
+def _taken(dialect: Dialect, name: str) -> UserError:
+    return UserError(
+        f"there is a loop {name} already",
+        cause="its state would be overwritten",
+        hint=f"`{dialect.name} resume --loop-id {name}`, or choose another --loop-id",
+    )
+
+
+def _refuse_overwriting(dialect: Dialect, planned: start.Plan, workspace: Path) -> None:
+    """Only what one of our loops wrote may be replaced by another's, and never a loop's state."""
+    if os.path.lexists(workspace / dialect.state_path(planned.loop)):
+        raise _taken(dialect, planned.loop.id)
+    for path in dialect.written(planned.loop, LoopState()):
+        there = workspace / path
+        if there.is_file() and "loop_id" not in _json(there):
+            raise UserError(
+                f"{path} is a file of yours", cause="it would be overwritten", hint="give another path for it"
+            )
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> start.Plan:
+    """Go on. Whoever resumes at a checkpoint has looked."""
+    if standing.finished:
+        hint = f'start another: {dialect.name} "PROMPT"'
+        raise UserError(f"the loop {standing.loop.id} is completed; there is nothing to go on with", hint=hint)
+    if request.loosest:
+        raise UserError(
+            f"the sandbox of {standing.loop.id} cannot be changed",
+            cause="a loop keeps the settings it was started with",
+            hint=f'start another: {dialect.name} "PROMPT" --sandbox …',
+        )
+    stopped = standing.state.stopped
+    approves = stopped is not None and stopped.end is End.CHECKPOINT
+    return start.plan_resume(standing, settings.secrets(), approve=approves)
+
+
+# -- loops that the other program began --------------------------------------------------------------------------------
+
+
+def left_behind(dialect: Dialect, name: str, place: Place) -> Adopted | None:
+    """A loop that the other program left in this workspace under that name."""
+    text = read_text(Path(place.workspace), dialect.original_path(name))
+    return dialect.adopt(text, place) if text is not None else None
+
+
+def agree(adopted: Adopted, request: Resume) -> None:
+    """What a file of the repository says cannot take the sandbox away; a person has to."""
+    wanted = Sandbox(adopted.start.settings["sandbox"][0])
+    if wanted is Sandbox.FULL and request.loosest != Sandbox.FULL:
+        raise UserError(
+            f"the state file of {adopted.start.name} asks for no sandbox at all",
+            cause="it is a file of the repository, and has no say in that",
+            hint="if you want it so, say it: --sandbox danger-full-access",
+        )
+
+
+def keep_original(dialect: Dialect, planned: start.Plan) -> None:
+    """What the other program wrote stays beside what replaces it."""
+    workspace, path = Path(planned.loop.workspace), dialect.original_path(planned.loop.id)
+    text = read_text(workspace, path)
+    copy = workspace / f"{path.removesuffix('.json')}.original.json"
+    if text is not None and not os.path.lexists(copy):
+        replace_text(copy, text, 0o644)
+
+
+# -- look --------------------------------------------------------------------------------------------------------------
+
+
+def find(dialect: Dialect, name: str | None, workspace: Path) -> Standing:
+    """The loop of this dialect that a person means: by its id, or the only one here that is not done."""
+    if name is None:
+        return _only_one(dialect, _mine(dialect, Registry().in_workspace(workspace)), workspace)
+    if found := look_for(dialect, name, workspace):
+        return found
+    hint = f"`{dialect.name} list` names the ones there are"
+    raise UserError(f"there is no loop {name!r} here", cause=f"looked in {workspace}", hint=hint)
+
+
+def look_for(dialect: Dialect, name: str, workspace: Path) -> Standing | None:
+    """The loop of that name, here or else wherever there is just one."""
+    registry, wanted = Registry(), name.casefold()
+    here = [each for each in _mine(dialect, registry.in_workspace(workspace)) if each.loop.id.casefold() == wanted]
+    found = here or [each for each in _mine(dialect, registry.everywhere()) if each.loop.id.casefold() == wanted]
+    if len(found) > 1:
+        places = ", ".join(each.loop.workspace for each in found)
+        raise UserError(f"several loops are called {name!r}", cause=places, hint="say which: --cd FOLDER")
+    return found[0] if found else None
+
+
+def _mine(dialect: Dialect, standings: list[Standing]) -> list[Standing]:
+    return [each for each in standings if each.loop.dialect and each.loop.dialect.name == dialect.name]
+
+
+def _only_one(dialect: Dialect, mine: list[Standing], workspace: Path) -> Standing:
+    unfinished = [each for each in mine if not each.finished]
+    for candidates in (unfinished, mine):
+        if len(candidates) == 1:
+            return candidates[0]
+    if not mine:
+        raise UserError(f"there is no loop in {workspace}", hint=f'start one: {dialect.name} "PROMPT"')
+    names = ", ".join(each.loop.id for each in mine)
+    raise UserError("there are several loops here", cause=names, hint="say which: --loop-id ID")
+
+
+def row_of(dialect: Dialect, standing: Standing) -> Row:
+    """A stored word never says running: that somebody is at work is seen, not read."""
+    state = dialect.state(standing.loop, standing.state)
+    stopped = standing.state.stopped
+    status = dialect.word(stopped) if stopped else standing.word
+    status = "running" if status == "waiting" else status
+    return Row(id=standing.loop.id, status=status, state={**state, "status": status})
+
+
+def shown(dialect: Dialect, request: Show, workspace: Path) -> tuple[Row, Standing]:
+    standing = find(dialect, request.name, workspace)
+    return row_of(dialect, standing), standing
+
+
+def listed(dialect: Dialect, workspace: Path) -> list[Row]:
+    """All loops of this workspace, and what the other program left."""
+    rows = [row_of(dialect, standing) for standing in _mine(dialect, Registry().in_workspace(workspace))]
+    known = {row.id for row in rows}
+    folder = (workspace / dialect.original_path("x")).parent
+    for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+        state = _json(path) if path.is_file() and not path.is_symlink() else {}
+        name = state.get("loop_id")
+        if isinstance(name, str) and name == path.stem and name not in known:
+            rows.append(Row(id=name, status=str(state.get("status", "?")), state=state, original=True))
+    return rows
+
+
+# -- end, and clean up -------------------------------------------------------------------------------------------------
+
+
+def cancel(dialect: Dialect, request: Cancel, workspace: Path) -> tuple[Standing, list[str]]:
+    """End a loop wherever it stands; with `cleanup` the files go that were written for it. What was removed."""
+    start.refuse_inside_a_round()
+    standing = find(dialect, request.name, workspace)
+    stopped = standing.state.stopped
+    if not standing.finished and (stopped is None or stopped.end is not End.STOPPED):
+        steer.stop(standing, now=True)
+        _until_it_is_gone(standing)
+    elif standing.finished and not request.cleanup:
+        raise UserError(
+            f"the loop {standing.loop.id} is completed already",
+            cause="there is nothing to cancel",
+            hint="--cleanup-artifacts removes the files that were written for it",
+        )
+    standing = standing_of(standing.folder) or standing
+    bring_up_to_date(standing)
+    paths = dialect.written(standing.loop, standing.state) if request.cleanup else ()
+    return standing, views.remove(Path(standing.loop.workspace), paths)
+
+
+def _until_it_is_gone(standing: Standing) -> None:
+    """Its agent is ended and its last fact written before anything is removed."""
+    deadline = time.monotonic() + _PATIENCE
+    while lock.is_held(standing.folder / "lock"):
+        if time.monotonic() > deadline:
+            raise UserError(
+                f"the loop {standing.loop.id} has been told to end, and has not yet",
+                cause=f"it is {lock.owner(standing.folder / 'lock')}",
+                hint="nothing was removed; ask again in a moment",
+                exit_code=1,
+            )
+        time.sleep(0.05)
+
+
+def bring_up_to_date(standing: Standing) -> None:
+    """What was recorded while nobody ran the loop stands in its files as well."""
+    *_, last = records(standing.folder)
+    for follower in views_of(standing.loop, standing.folder, lambda _: None):
+        follower.saw(last.fact, standing.loop, standing.state)
+
+
+# -- helpers -----------------------------------------------------------------------------------------------------------
+
+
+def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[Path, str, str]]:
+    """Write the helper files: path, what became of it, remark. Nothing that differs is overwritten unasked."""
+    start.refuse_inside_a_round()
+    home = Path(os.environ.get("CODEX_HOME") or Path(os.environ.get("HOME", "/")) / ".codex")
+    targets = [((home if helper.home else workspace) / helper.path, helper) for helper in dialect.helpers]
+    for path, helper in targets:
+        if os.path.lexists(path) and not request.force and _text(path) != helper.text:
+            raise UserError(
+                f"{path} is there already, and differs",
+                cause="nothing was written",
+                hint=f"`{dialect.name} install-helpers --force` overwrites it",
+            )
+    rows = []
+    for path, helper in targets:
+        same = os.path.lexists(path) and _text(path) == helper.text
+        if not same and helper.home:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        elif not same:
+            with real_folder(str(workspace), *Path(helper.path).parts[:-1]):
+                pass
+        if not same:
+            replace_text(path, helper.text, 0o644)
+        rows.append((path, "is as it should be" if same else "written", helper.remark))
+    return rows
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
