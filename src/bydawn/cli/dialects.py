@@ -153,16 +153,21 @@ def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
         return 0
     state = row.state
     click.echo(f"  {row.id}  {row.status}\n")
-    render.field("Task", shorten(plain(str(state["prompt"])), 300))
-    render.field("Where", str(state["workspace_root"]))
-    render.field("Iteration", f"{state['iteration']} of {state['max_iterations']}", 12)
-    render.field("Session", str(state["codex"]["session_id"] or "—"), 12)
-    render.field("State file", dialect.state_path(standing.loop), 12)
-    render.field("Artifacts", str(state["artifacts"]["dir"]), 12)
-    if state["reason"]:
-        render.field("Reason", str(state["reason"]), 12)
+    rows = {
+        "Task": shorten(plain(str(state["prompt"])), 300),
+        "Where": state["workspace_root"],
+        "Iteration": f"{state['iteration']} of {state['max_iterations']}",
+        "Session": state["codex"]["session_id"] or "—",
+        "State file": dialect.state_path(standing.loop),
+        "Artifacts": state["artifacts"]["dir"],
+        "Reason": state["reason"],
+    }
+    for label, text in rows.items():
+        if text:
+            render.field(label, str(text), 14)
     if standing.state.stopped:
-        render.commands([step for step in DialectVoice(dialect).afterwards(standing) if step[0]])
+        steps = DialectVoice(dialect).afterwards(standing)
+        render.commands([step for step in steps if step[0] and f"{dialect.name} status" not in step[0]])
     elif row.status == "crashed":
         render.commands([(f"{dialect.name} resume --loop-id {row.id}", "go on from where it was")])
     return 0

@@ -1,5 +1,6 @@
 """The command line of waylon-smithers, and what each of its words means to us."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -146,6 +147,7 @@ def start(values: Mapping[str, Any], place: Place) -> Start:
         )
     sandbox = values["sandbox"] or ("workspace-write" if values["full_auto"] else "read-only")
     mode, promise = values["promise_mode"], values["completion_promise"]
+    _refuse_odd_promise(mode, promise)
     todo = values["todo_file"]
     settings = {
         **PRESET,
@@ -187,6 +189,19 @@ def _from_workspace(path: str, place: Place) -> str:
     """Typed in this folder, it means this folder; one in the workspace is kept as it is there."""
     full = path if path.startswith("/") else f"{place.folder.rstrip('/')}/{path}"
     return full.removeprefix(f"{place.workspace.rstrip('/')}/") or full
+
+
+def _refuse_odd_promise(mode: str, promise: str) -> None:
+    if not promise.strip():
+        raise UserError(
+            "--completion-promise is empty", cause="nothing could ever be recognised", hint="--completion-promise DONE"
+        )
+    if mode == "regex":
+        try:
+            re.compile(promise)
+        except re.error as error:
+            what = f"--completion-promise {promise!r} is not a regular expression"
+            raise UserError(what, cause=str(error), hint="mend it, or leave --promise-mode regex away") from None
 
 
 def _cap(number: int | None) -> int | None:
