@@ -83,16 +83,18 @@ class Home:
         """Run the installed command in the repository to its end."""
         return said(self.start(*arguments, **options), seconds)
 
-    def start(self, *arguments: str, before: Iterable[str] = (), **options: Any) -> subprocess.Popen[str]:
-        """Start the installed command in a process group of its own.
+    def start(
+        self, *arguments: str, before: Iterable[str] = (), command: str = "bydawn", **options: Any
+    ) -> subprocess.Popen[str]:
+        """Start the installed command, or another that comes with it, in a process group of its own.
 
         `before` stands in front of it; options in capitals are added to its environment, others are those of Popen.
         """
         env = {name: options.pop(name) for name in [*options] if name.isupper()}
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-        settings = {"stdin": nothing, "stdout": pipe, "stderr": pipe, "start_new_session": True, **options}
-        command = [*before, str(COMMAND), *arguments]
-        process = subprocess.Popen(command, cwd=self.repo, env=self.env | env, text=True, **settings)
+        usual = {"cwd": self.repo, "stdin": nothing, "stdout": pipe, "stderr": pipe, "start_new_session": True}
+        words = [*before, str(COMMAND.with_name(command)), *arguments]
+        process = subprocess.Popen(words, env=self.env | env, text=True, **{**usual, **options})
         self._started.append(process)
         return process
 

@@ -67,10 +67,13 @@ def replace_text(path: Path, text: str, mode: int) -> None:
 
 
 @contextmanager
-def real_folder(root: str, *names: str) -> Iterator[int]:
-    """A folder below another, made if it is missing; through no link, which a repository could have brought."""
+def real_folder(root: str, *names: str, follow: bool = False) -> Iterator[int]:
+    """A folder below another, made if it is missing; through no link, which a repository could have brought.
+
+    `follow`: a person named the root, and may well mean a link.
+    """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    fd = os.open(root, flags)
+    fd = os.open(root, flags if follow else flags | os.O_NOFOLLOW)
     try:
         for name in names:
             with suppress(FileExistsError):

@@ -121,13 +121,10 @@ class Views:
     @contextmanager
     def _place(self, path: str) -> Iterator[tuple[int, str]]:
         """The folder of a file, made if it is missing, and its name there."""
-        *folders, name = path.split("/")
-        if path.startswith("/"):  # a person named it, and may well mean a link
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            folders, root = [], str(Path(path).parent)
-        else:
-            root = self._workspace
-        with real_folder(root, *folders) as folder:
+        root, folders, name = _parts(self._workspace, path)
+        if path.startswith("/"):
+            Path(root).mkdir(parents=True, exist_ok=True)
+        with real_folder(root, *folders, follow=path.startswith("/")) as folder:
             yield folder, name
 
     @contextmanager
@@ -175,7 +172,7 @@ def remove(workspace: Path, paths: Sequence[str]) -> list[str]:
     """Remove these files, and folders that are empty then; never through a link, and nothing but plain files."""
     removed = []
     for path in paths:
-        root, folders, name = _parts(workspace, path)
+        root, folders, name = _parts(str(workspace), path)
         with suppress(OSError), _existing(root, folders) as folder:
             if stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode):
                 os.unlink(name, dir_fd=folder)
@@ -186,11 +183,12 @@ def remove(workspace: Path, paths: Sequence[str]) -> list[str]:
     return removed
 
 
-def _parts(workspace: Path, path: str) -> tuple[str, list[str], str]:
+def _parts(workspace: str, path: str) -> tuple[str, list[str], str]:
+    """Where to begin, the folders from there on, and the file's name."""
     *folders, name = path.split("/")
     if path.startswith("/"):
         return str(Path(path).parent), [], name
-    return str(workspace), folders, name
+    return workspace, folders, name
 
 
 @contextmanager
@@ -199,7 +197,7 @@ def _existing(root: str, folders: list[str]) -> Iterator[int]:
     for depth in range(len(folders)):
         if not os.path.lexists(os.path.join(root, *folders[: depth + 1])):  # noqa: PTH118
             raise FileNotFoundError
-    with real_folder(root, *folders) as folder:
+    with real_folder(root, *folders, follow=not folders) as folder:
         yield folder
 
 

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from signal import SIGHUP, SIGINT, SIGTERM, Signals
+from typing import Any
 
 import pytest
 
@@ -134,7 +135,8 @@ class Terminal:
         self.keyboard, self.screen = os.openpty()
 
     def start(self, home: Home, *arguments: str) -> "subprocess.Popen[str]":
-        ends = {"stdin": self.screen, "stdout": self.screen, "stderr": self.screen, "start_new_session": False}
+        streams = {"stdin": self.screen, "stdout": self.screen, "stderr": self.screen}
+        ends: dict[str, Any] = {**streams, "start_new_session": False}
         process = home.start(*arguments, before=["setsid", "--ctty"], TERM="xterm-256color", **ends)
         os.close(self.screen)
         os.set_blocking(self.keyboard, False)

@@ -122,7 +122,7 @@ def _planned(dialect: Dialect, request: Start, workspace: Path, adopts: Any = No
     gathered = operation.gather(dialect, request, workspace)
     planned = operation.plan(dialect, request, gathered, workspace, adopts)
     if gathered.has_project:
-        be_trusted(gathered, workspace, None)
+        be_trusted(gathered, workspace, operation.registry_of(gathered).root)
     return planned
 
 

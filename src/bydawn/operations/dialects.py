@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from bydawn import lock, views
-from bydawn.assemble import views_of
 from bydawn.core.errors import UserError
 from bydawn.core.facts import End, LoopAdopted
 from bydawn.core.layers import Given, Settings
@@ -23,9 +22,9 @@ from bydawn.disk import real_folder, replace_text
 from bydawn.files import read_text
 from bydawn.git import Git
 from bydawn.host.registry import Registry, Standing, standing_of
-from bydawn.ledger import records
 from bydawn.operations import settings, start, steer
 
+_LONGEST_STATE = 16 << 20
 _PATIENCE = 30.0  # seconds that a canceled loop gets to end its agent
 
 
@@ -36,6 +35,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     state: Mapping[str, Any]
     original: bool = False  # begun by the other program, and not taken over yet
+
+
+def registry_of(gathered: Settings | None = None) -> Registry:
+    """All loops of this user, wherever their own settings keep them."""
+    folder = (gathered or settings.gather(None)).text("state_dir")
+    return Registry(Path(folder) if folder else None)
 
 
 def place_of(workspace: Path) -> Place:
@@ -110,6 +115,8 @@ def _refuse_overwriting(dialect: Dialect, planned: start.Plan, workspace: Path) 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
+        if path.stat().st_size > _LONGEST_STATE:
+            return {}
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.DecodeError):
         return {}
@@ -166,7 +173,7 @@ def keep_original(dialect: Dialect, planned: start.Plan) -> None:
 def find(dialect: Dialect, name: str | None, workspace: Path) -> Standing:
     """The loop of this dialect that a person means: by its id, or the only one here that is not done."""
     if name is None:
-        return _only_one(dialect, _mine(dialect, Registry().in_workspace(workspace)), workspace)
+        return _only_one(dialect, _mine(dialect, registry_of().in_workspace(workspace)), workspace)
     if found := look_for(dialect, name, workspace):
         return found
     hint = f"`{dialect.name} list` names the ones there are"
@@ -175,7 +182,7 @@ def find(dialect: Dialect, name: str | None, workspace: Path) -> Standing:
 
 def look_for(dialect: Dialect, name: str, workspace: Path) -> Standing | None:
     """The loop of that name, here or else wherever there is just one."""
-    registry, wanted = Registry(), name.casefold()
+    registry, wanted = registry_of(), name.casefold()
     here = [each for each in _mine(dialect, registry.in_workspace(workspace)) if each.loop.id.casefold() == wanted]
     found = here or [each for each in _mine(dialect, registry.everywhere()) if each.loop.id.casefold() == wanted]
     if len(found) > 1:
@@ -215,7 +222,7 @@ def shown(dialect: Dialect, request: Show, workspace: Path) -> tuple[Row, Standi
 
 def listed(dialect: Dialect, workspace: Path) -> list[Row]:
     """All loops of this workspace, and what the other program left."""
-    rows = [row_of(dialect, standing) for standing in _mine(dialect, Registry().in_workspace(workspace))]
+    rows = [row_of(dialect, standing) for standing in _mine(dialect, registry_of().in_workspace(workspace))]
     known = {row.id for row in rows}
     folder = (workspace / dialect.original_path("x")).parent
     for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
@@ -244,7 +251,6 @@ def cancel(dialect: Dialect, request: Cancel, workspace: Path) -> tuple[Standing
             hint="--cleanup-artifacts removes the files that were written for it",
         )
     standing = standing_of(standing.folder) or standing
-    bring_up_to_date(standing)
     paths = dialect.written(standing.loop, standing.state) if request.cleanup else ()
     return standing, views.remove(Path(standing.loop.workspace), paths)
 
@@ -263,13 +269,6 @@ def _until_it_is_gone(standing: Standing) -> None:
         time.sleep(0.05)
 
 
-def bring_up_to_date(standing: Standing) -> None:
-    """What was recorded while nobody ran the loop stands in its files as well."""
-    *_, last = records(standing.folder)
-    for follower in views_of(standing.loop, standing.folder, lambda _: None):
-        follower.saw(last.fact, standing.loop, standing.state)
-
-
 # -- helpers -----------------------------------------------------------------------------------------------------------
 
 
@@ -277,6 +276,7 @@ def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[P
     """Write the helper files: path, what became of it, remark. Nothing that differs is overwritten unasked."""
     start.refuse_inside_a_round()
     home = Path(os.environ.get("CODEX_HOME") or Path(os.environ.get("HOME", "/")) / ".codex")
+    views.refuse_unwritable(workspace, [helper.path for helper in dialect.helpers if not helper.home])
     targets = [((home if helper.home else workspace) / helper.path, helper) for helper in dialect.helpers]
     for path, helper in targets:
         if os.path.lexists(path) and not request.force and _text(path) != helper.text:
@@ -301,6 +301,6 @@ def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[P
 
 def _text(path: Path) -> str | None:
     try:
-        return path.read_text()
+        return path.read_text() if path.is_file() else None
     except (OSError, UnicodeDecodeError):
         return None

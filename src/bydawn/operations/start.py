@@ -85,7 +85,13 @@ def plan(wish: Wish) -> Plan:
     if standing := _meant(wish, loop, there):
         return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=wish.secrets)
     name = free_name(loop.id, [each.loop.id for each in there])
-    warnings = doubts(loop)
+    busy = [each.loop.id for each in there if each.alive]
+    shared = (
+        [f"{', '.join(busy)} is at work in this folder too: each takes the other's changes for progress"]
+        if busy
+        else []
+    )
+    warnings = (*doubts(loop), *shared)
     return Plan(
         loop=msgspec.structs.replace(loop, id=name),
         folder=registry.home(workspace) / name,

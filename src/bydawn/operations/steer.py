@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn import inbox, kernel, lock
+from bydawn.assemble import views_of
 from bydawn.core.decide import Pause as PauseAction
 from bydawn.core.decide import Settle, last_word, next_action, settled
 from bydawn.core.decide import Stop as StopAction
@@ -17,7 +18,7 @@ from bydawn.core.redact import rewritten
 from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
 from bydawn.engine import COOKIE
 from bydawn.host.registry import Standing
-from bydawn.ledger import LoopLedger, load, read
+from bydawn.ledger import LoopLedger, load, read, records
 from bydawn.operations.settings import secrets
 from bydawn.operations.start import take_lock, user
 from bydawn.process import Processes
@@ -127,11 +128,19 @@ def _record(standing: Standing, request: Request) -> Answer:
             _stand_still(standing, ledger, as_fact(request))
         ledger.sync()
         ledger.snapshot()
+        _follow(standing, ledger)
         end = ledger.state.stopped
         return Answer(taken_by="the ledger", state=end.end.value if end else "")
     finally:
         ledger.close()
         held.release()
+
+
+def _follow(standing: Standing, ledger: LoopLedger) -> None:
+    """Files in another tool's words say the same, although no worker was there to write them."""
+    for follower in views_of(standing.loop, standing.folder, lambda _: None):
+        *_, last = records(standing.folder)
+        follower.saw(last.fact, standing.loop, ledger.state)
 
 
 def _can_be_stopped(ledger: LoopLedger, request: Request) -> bool:

@@ -1,0 +1,680 @@
+"""waylon-smithers as its document describes it: the installed command, its files, and a Codex that is a strict fake."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driving import Home, Said, is_error, said, tree_of, wait_for
+from program.strict_codex import calls, install
+from program.terminal_driver import Terminal
+
+Turn = dict[str, Any]
+
+LOOPS = ".codex/waylon-smithers/loops"
+GIVEN = "All of it is there.\n<promise>TASK_COMPLETE</promise>"
+WORK: Turn = {"append": {"work.txt": "more\n"}, "reply": "Working on it."}
+DONE: Turn = {"append": {"work.txt": "the end\n"}, "reply": GIVEN}
+AUTO = ("--full-auto", "--loop-id", "night")
+
+
+class Butler:
+    """The command, what Codex plays for it, and what both leave behind."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.repo = home.repo
+        self._bin = home.root / "bin"
+        home.env["PATH"] = f"{self._bin}:{home.env['PATH']}"
+
+    def plays(self, *turns: Turn) -> None:
+        install(self._bin, turns)
+
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
+        return self.home.start(*words, command="waylon-smithers", **options)
+
+    def __call__(self, *words: str, seconds: float = 60, **options: Any) -> Said:
+        return said(self.start(*words, **options), seconds)
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        return calls(self._bin)
+
+    @property
+    def sessions(self) -> set[str]:
+        return {call["session"] for call in self.calls}
+
+    def state(self, name: str = "night") -> dict[str, Any]:
+        return dict(json.loads((self.repo / LOOPS / f"{name}.json").read_text()))
+
+    def summary(self, name: str = "night") -> dict[str, Any]:
+        return dict(json.loads((self.repo / LOOPS / name / "summary.json").read_text()))
+
+    def status(self, name: str = "night") -> dict[str, Any]:
+        return dict(json.loads(self("status", "--loop-id", name, "--json").out))
+
+
+@pytest.fixture
+def butler(home: Home) -> Butler:
+    return Butler(home)
+
+
+# -- §13, the acceptance criteria --------------------------------------------------------------------------------------
+
+
+def test_three_iterations_are_one_session_that_is_resumed_by_its_id(butler: Butler) -> None:
+    """W-001, W-002, W-004, W-050, W-110."""
+    butler.plays(WORK, WORK, DONE)
+    ended = butler("Write it all.", *AUTO)
+    assert ended.code == 0, ended
+    first, *later = butler.calls
+    assert "resume" not in first["argv"]
+    assert [call["argv"][-3:] for call in later] == [["resume", first["session"], "-"]] * 2
+    assert butler.sessions == {butler.state()["codex"]["session_id"]}
+    assert "Write it all." in first["prompt"]
+    assert all("Write it all." not in call["prompt"] and len(call["prompt"]) < 600 for call in later), "short"
+
+
+def test_the_promise_stops_it_at_once(butler: Butler) -> None:
+    """W-003, W-053, W-111."""
+    butler.plays(DONE, WORK)
+    ended = butler("Write it all.", *AUTO)
+    assert (ended.code, len(butler.calls)) == (0, 1)
+    assert butler.state()["status"] == butler.summary()["status"] == "completed"
+    assert "completed" in ended.out
+
+
+def test_the_cap_stops_it_and_the_summary_says_what_to_do_next(butler: Butler) -> None:
+    """W-021, W-054, W-112."""
+    butler.plays(WORK)
+    ended = butler("Write it all.", "--max-iterations", "2", *AUTO)
+    assert (ended.code, len(butler.calls)) == (4, 2)
+    assert butler.state()["status"] == "stopped_max_iterations"
+    steps = " ".join(butler.summary()["what_to_do_next"])
+    assert all(words in steps for words in ("--max-iterations 12", "prompt", "tests"))
+    assert "resume --loop-id night --max-iterations 12" in ended.out
+    butler.plays(DONE)
+    assert butler("resume", "--loop-id", "night", "--max-iterations", "3").code == 0
+    assert (butler.state()["iteration"], butler.state()["max_iterations"]) == (3, 3)
+
+
+def test_two_loops_in_one_repository_do_not_touch_each_other(butler: Butler) -> None:
+    """W-008, W-057, W-113."""
+    butler.plays({"wait_for": str(butler.home.root / "go"), "reply": "one"}, {**WORK, "sleep": 0.2}, DONE, DONE, DONE)
+    one = butler.start("The one.", "--full-auto", "--loop-id", "one")
+    wait_for(lambda: butler.calls)
+    two = butler.start("The other.", "--full-auto", "--loop-id", "two")
+    wait_for(lambda: len(butler.calls) >= 2)
+    (butler.home.root / "go").touch()
+    endings = [said(one), said(two)]
+    assert [ended.code for ended in endings] == [0, 0], endings
+    states = [butler.state("one"), butler.state("two")]
+    assert [state["prompt"] for state in states] == ["The one.", "The other."]
+    assert len({state["codex"]["session_id"] for state in states}) == 2
+    assert all((butler.repo / LOOPS / name / "last_message_iter_1.txt").is_file() for name in ("one", "two"))
+    assert "is at work in this folder too" in endings[1].out
+
+
+PLAN = "- [ ] one\n\n## HARD STOP: look\n\n- [ ] two\n"
+TICK: Turn = {"tick": "TODO.md", "append": {"work.txt": "x\n"}, "reply": "Did one."}
+TODO = ("--todo-file", "TODO.md", *AUTO)
+
+
+def test_a_hard_stop_needs_a_person_and_a_resume_is_one(butler: Butler) -> None:
+    """W-036, W-041, W-058, W-114."""
+    (butler.repo / "TODO.md").write_text(PLAN)
+    butler.plays(TICK, {**TICK, "reply": GIVEN})
+    ended = butler("Go through TODO.md.", *TODO)
+    assert (ended.code, len(butler.calls)) == (5, 1)
+    state = butler.state()
+    assert (state["status"], state["todo"]["paused_for_hard_stop"]) == ("paused_hard_stop", True)
+    assert "waylon-smithers resume --loop-id night" in ended.out
+    assert butler("resume", "--loop-id", "night").code == 0
+    assert len(butler.sessions) == 1
+    assert butler.state()["todo"]["paused_for_hard_stop"] is False
+
+
+@pytest.mark.parametrize(("mode", "asks"), [("pause", True), ("exit", False)])
+def test_in_a_terminal_somebody_is_asked_unless_it_is_to_stop_in_any_case(
+    butler: Butler, mode: str, asks: bool
+) -> None:
+    """W-038, W-058."""
+    (butler.repo / "TODO.md").write_text(PLAN)
+    butler.plays(TICK, {**TICK, "reply": GIVEN})
+    words = ("Go through TODO.md.", "--hard-stop-mode", mode, *TODO)
+    terminal = Terminal(butler.home, *words, command="waylon-smithers")
+    if asks:
+        terminal.see("[y/N]")
+        terminal.type("y\n")
+    shown = terminal.end()
+    assert (shown.code, "[y/N]" in shown.text) == (0 if asks else 5, asks)
+    assert butler.state()["status"] == ("completed" if asks else "paused_hard_stop")
+
+
+def test_words_of_its_own_stop_it_only_where_they_are_reached(butler: Butler) -> None:
+    """W-037, X-22: ticking what stands above is what reaches it."""
+    (butler.repo / "TODO.md").write_text("- [ ] one\n- [ ] two\n\nASK ANN\n\n- [ ] three\n")
+    butler.plays(TICK)
+    assert butler("Go through TODO.md.", "--hard-stop-token", "ASK ANN", *TODO).code == 5
+    assert butler.state()["iteration"] == 2
+
+
+def test_ctrl_c_stops_it_now_and_keeps_the_session(butler: Butler) -> None:
+    """W-006, W-059, W-115."""
+    butler.plays(WORK, {"sleep": 60}, DONE)
+    process = butler.start("Write it all.", *AUTO)
+    wait_for(lambda: len(butler.calls) == 2)
+    process.send_signal(signal.SIGINT)
+    assert said(process).code == 130
+    state = butler.state()
+    assert (state["status"], state["iteration"]) == ("paused_user_interrupt", 2)
+    assert state["codex"]["session_id"] in butler.sessions
+    assert butler("resume", "--loop-id", "night").code == 0
+    assert butler.sessions == {state["codex"]["session_id"]}
+    assert butler.state()["iteration"] == 2, "the iteration that was cut short is done again"
+
+
+# -- §16, pasted -------------------------------------------------------------------------------------------------------
+
+
+def test_the_basic_example_may_only_read_and_says_what_to_do_about_it(butler: Butler) -> None:
+    """W-007, W-014, W-090."""
+    (butler.repo / "TODO.md").write_text(PLAN)
+    butler.plays({"write": {"work.txt": "x\n"}, "reply": "I am not allowed to write."})
+    ended = butler(
+        "Go through TODO.md step-by-step. Ensure tests pass. Output <promise>DONE</promise> only when complete.",
+        "--completion-promise",
+        "DONE",
+        "--max-iterations",
+        "50",
+        "--todo-file",
+        "TODO.md",
+    )
+    assert (ended.code, "--full-auto" in ended.out) == (3, True), ended
+    [state] = json.loads(butler("list", "--json").out)["loops"]
+    assert (state["status"], state["codex"]["sandbox"], state["codex"]["approval"]) == (
+        "blocked",
+        "read-only",
+        "on-request",
+    )
+    assert re.fullmatch(r"repo-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d", state["loop_id"])
+    assert not (butler.repo / "work.txt").exists()
+
+
+def test_the_low_friction_example_edits_and_completes(butler: Butler) -> None:
+    """W-014, W-030."""
+    butler.plays(WORK, {**DONE, "reply": "Green.\n<promise>DONE</promise>"})
+    ended = butler(
+        "Fix failing tests until green. Output <promise>DONE</promise> when all tests pass.",
+        "--completion-promise",
+        "DONE",
+        "--max-iterations",
+        "25",
+        "--full-auto",
+    )
+    assert ended.code == 0
+    assert (butler.repo / "work.txt").read_text() == "more\nthe end\n"
+    assert {call["sandbox"] for call in butler.calls} == {"workspace-write"}
+
+
+# -- what Codex is given -----------------------------------------------------------------------------------------------
+
+
+def test_every_iteration_runs_with_what_the_first_one_was_given(butler: Butler) -> None:
+    """W-026, W-027, W-028, W-029, W-051: the sandbox too, which Codex forgets (X-23)."""
+    butler.plays(WORK, WORK, DONE)
+    elsewhere = butler.home.root / "home"
+    options = ("--cd", str(butler.repo), "--model", "gpt-5", "--profile", "fast", "--sandbox", "workspace-write")
+    assert butler("Write it.", "--loop-id", "night", *options, cwd=elsewhere).code == 0
+    for call in butler.calls:
+        assert call["argv"][1:4] == ["--json", "-s", "workspace-write"]
+        assert call["argv"][5:7] == ["-C", str(butler.repo)]
+        assert call["argv"][7:11] == ["-m", "gpt-5", "-p", "fast"]
+    assert butler.state()["codex"]["model"] == "gpt-5"
+
+
+def test_no_git_repository_is_an_error_unless_it_is_wanted(butler: Butler) -> None:
+    """W-032."""
+    folder = butler.home.root / "plain"
+    folder.mkdir()
+    butler.plays(DONE)
+    refused = butler("Write it.", *AUTO, "--cd", str(folder))
+    assert (refused.code, "--skip-git-repo-check" in refused.err) == (2, True)
+    assert tree_of(folder) == {}
+    assert butler("Write it.", *AUTO, "--cd", str(folder), "--skip-git-repo-check").code == 0
+
+
+@pytest.mark.parametrize(("sandbox", "warned"), [("danger-full-access", True), ("workspace-write", False)])
+def test_a_dangerous_setting_has_a_banner_each_time(butler: Butler, sandbox: str, warned: bool) -> None:
+    """W-091, W-092."""
+    butler.plays({"error": "unexpected status 401 Unauthorized"}, DONE)
+    started = butler("Write it.", "--sandbox", sandbox, "--loop-id", "night")
+    resumed = butler("resume", "--loop-id", "night")
+    assert [("FULL ACCESS" in each.err) for each in (started, resumed)] == [warned, warned]
+
+
+def test_approvals_are_taken_down_and_nobody_is_asked(butler: Butler) -> None:
+    """W-031, X-23."""
+    butler.plays(DONE)
+    ended = butler("Write it.", "--ask-for-approval", "untrusted", *AUTO)
+    assert (ended.code, "nobody is asked" in ended.out) == (0, True)
+    assert butler.state()["codex"]["approval"] == "untrusted"
+    assert not any("approval" in word for call in butler.calls for word in call["argv"] if word.startswith("-"))
+
+
+REPLIES = {
+    "a mention": "I cannot output <promise>TASK_COMPLETE</promise> yet",
+    "a quote": "You said:\n\n> <promise>TASK_COMPLETE</promise>",
+    "a fence": "```\n<promise>TASK_COMPLETE</promise>\n```",
+    "another text": "<promise>DONE</promise>",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
+def test_only_a_promise_that_is_given_completes(butler: Butler, reply: str) -> None:
+    """W-005, W-052, W-101, X-04."""
+    butler.plays({**WORK, "reply": reply}, {**WORK, "reply": "It is all there: <promise>TASK_COMPLETE</promise>"})
+    assert butler("Write it.", *AUTO).code == 0
+    rows = butler.summary()["iterations"]
+    assert [row["detected_promise"] for row in rows] == [False, True]
+    assert rows[0]["promise_mentioned"] is (reply in [*REPLIES.values()][:3])
+
+
+@pytest.mark.parametrize(
+    ("mode", "promise", "reply"),
+    [
+        ("plain", "ALL GREEN", "The suite passes. ALL GREEN"),
+        ("regex", r"ALL (GREEN|WELL)\s*!?", "The suite passes.\nALL WELL!"),
+    ],
+)
+def test_a_promise_can_be_plain_words_or_a_pattern(butler: Butler, mode: str, promise: str, reply: str) -> None:
+    """W-022, W-023, W-052."""
+    butler.plays({**WORK, "reply": f"{promise} is what I would say, but it is not so."}, {**WORK, "reply": reply})
+    assert butler("Write it.", "--promise-mode", mode, "--completion-promise", promise, *AUTO).code == 0
+    assert len(butler.calls) == 2
+    assert (butler.state()["promise_mode"], butler.state()["completion_promise"]) == (mode, promise)
+
+
+def test_who_wants_the_document_to_the_letter_gets_a_mere_mention_believed(butler: Butler) -> None:
+    """W-052, X-04."""
+    butler.plays({**WORK, "reply": "I cannot output <promise>TASK_COMPLETE</promise> yet"})
+    assert butler("Write it.", "--done-match", "anywhere", *AUTO).code == 0
+
+
+def test_a_blocked_section_ends_it_in_codex_own_words(butler: Butler) -> None:
+    """W-082."""
+    butler.plays({"reply": "## BLOCKED\n\nThe licence key is missing. Next step: put it into .env."})
+    ended = butler("Write it.", *AUTO)
+    assert (ended.code, butler.state()["status"]) == (3, "blocked")
+    assert "The licence key is missing" in butler.state()["reason"]
+
+
+# -- its files ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_iteration_leaves_its_last_message_and_its_events(butler: Butler) -> None:
+    """W-009, W-034, W-051, W-073."""
+    butler.plays(WORK, DONE)
+    butler("Write it.", *AUTO)
+    folder = butler.repo / LOOPS / "night"
+    assert (folder / "last_message_iter_1.txt").read_text() == "Working on it."
+    assert (folder / "last_message_iter_2.txt").read_text() == GIVEN
+    for number in (1, 2):
+        lines = [json.loads(line) for line in (folder / f"events_iter_{number}.jsonl").read_text().splitlines()]
+        assert (lines[0]["type"], lines[-1]["type"]) == ("thread.started", "turn.completed")
+    assert butler.state()["artifacts"] == {
+        "dir": f"{LOOPS}/night/",
+        "last_message_path": "last_message_iter_2.txt",
+        "jsonl_path": "events_iter_2.jsonl",
+        "summary_json_path": "summary.json",
+    }
+
+
+def test_files_can_be_elsewhere(butler: Butler) -> None:
+    """W-025, W-033, W-034, W-035."""
+    butler.plays(WORK, DONE)
+    out = butler.home.root / "out"
+    options = {
+        "--state-file": out / "deep/state.json",
+        "--last-message-dir": out / "messages",
+        "--summary-json": out / "summary.json",
+        "--jsonl-events": out / "events.jsonl",
+    }
+    words = [word for flag, path in options.items() for word in (flag, str(path))]
+    assert butler("Write it.", *AUTO, *words).code == 0
+    assert json.loads((out / "deep/state.json").read_text())["status"] == "completed"
+    assert len(json.loads((out / "summary.json").read_text())["iterations"]) == 2
+    streams = [(out / f"messages/events_iter_{number}.jsonl").read_text() for number in (1, 2)]
+    assert (out / "events.jsonl").read_text() == "".join(streams)
+    assert not (butler.repo / LOOPS).exists()
+
+
+def test_events_can_go_into_a_folder(butler: Butler) -> None:
+    """W-033."""
+    butler.plays(WORK, DONE)
+    (butler.repo / "events").mkdir()
+    assert butler("Write it.", *AUTO, "--jsonl-events", "events").code == 0
+    assert sorted(tree_of(butler.repo / "events")) == ["events_iter_1.jsonl", "events_iter_2.jsonl"]
+    assert [row["files_changed"] for row in butler.summary()["iterations"]] == [1, 1], "ours are nobody's work"
+
+
+def test_what_is_written_is_no_work_and_no_commit_takes_it_along(butler: Butler) -> None:
+    """W-009: five iterations that only talk get nowhere, whatever was written about them."""
+    butler.plays({"reply": "Thinking."})
+    ended = butler("Write it.", *AUTO)
+    assert (ended.code, len(butler.calls)) == (3, 5)
+    assert len(butler.sessions) == 1, "stuck or not, it is the one session"
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=butler.repo, capture_output=True, text=True)
+    assert status.stdout == ""
+
+
+def test_a_reader_never_sees_a_torn_or_a_backward_state(butler: Butler) -> None:
+    """W-055, W-056, W-070, W-101: fifty iterations, polled all the while."""
+    butler.plays(*[WORK] * 49, DONE)
+    process = butler.start("Write it.", "--max-iterations", "60", *AUTO)
+    path = butler.repo / LOOPS / "night.json"
+    wait_for(path.exists)
+    seen: list[tuple[int, str]] = []
+    while process.poll() is None:
+        state = json.loads(path.read_bytes())
+        seen.append((state["iteration"], state["status"]))
+    assert said(process, 120).code == 0
+    numbers = [number for number, _ in seen]
+    assert numbers == sorted(numbers)
+    assert len({*numbers}) > 20, "it was looked at often enough"
+    assert {status for _, status in seen} <= {"running", "completed"}
+    assert butler.state()["iteration"] == 50
+    assert not [*path.parent.glob(".*")], "no draft is left"
+
+
+def test_killed_at_any_moment_it_goes_on_with_session_iteration_and_state(butler: Butler) -> None:
+    """W-006, W-041, W-101: kill -9 of everything of ours at random moments, again and again."""
+    butler.plays(*[{**WORK, "sleep": 0.05}] * 24, DONE)
+    chance, highest = random.Random(6), 0  # noqa: S311 - the same moments every time
+    process = butler.start("Write it.", "--max-iterations", "40", *AUTO)
+    for _ in range(7):
+        wait_for(lambda: butler.calls)
+        time.sleep(chance.uniform(0.1, 0.9))  # the moment is the point, and it is not waited for anything
+        _kill(process)
+        state = butler.state()
+        assert state["iteration"] >= highest
+        highest = state["iteration"]
+        process = butler.start("resume", "--loop-id", "night")
+    ended = said(process, 90)
+    assert ended.code == 0, ended
+    state = butler.state()
+    assert (state["status"], len(butler.sessions)) == ("completed", 1)
+    assert {state["codex"]["session_id"]} == butler.sessions
+    assert highest <= state["iteration"] == len({row["iteration"] for row in butler.summary()["iterations"]})
+    messages = {path.name for path in (butler.repo / LOOPS / "night").glob("last_message_iter_*.txt")}
+    assert messages == {f"last_message_iter_{number}.txt" for number in range(1, state["iteration"] + 1)}
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Guardian and worker at once, as a power cut would."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for pid in (process.pid, *map(int, children)):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+# -- its other commands ------------------------------------------------------------------------------------------------
+
+
+def test_status_and_list_show_what_bydawn_shows(butler: Butler) -> None:
+    """W-039, W-042, W-075."""
+    butler.plays(WORK, {"sleep": 60})
+    process = butler.start("Write it.", *AUTO)
+    wait_for(lambda: len(butler.calls) == 2)
+    assert butler.status()["status"] == "running"
+    assert butler.home.status("night")["state"] == "running"
+    _kill(process)
+    assert butler.status()["status"] == "crashed", "nobody is at work, whatever the file says"
+    shown = butler("status", "--loop-id", "night").out
+    assert all(words in shown for words in ("crashed", "2 of 30", "resume --loop-id night", f"{LOOPS}/night.json"))
+    assert "night  crashed  iteration 2 of 30" in butler("list").out
+    assert butler("status").out == shown, "it is the only one here"
+    assert butler("cancel").code == 0, "which ends what the crash left alive"
+
+
+def test_cancel_reaches_a_running_loop(butler: Butler) -> None:
+    """W-040, W-060, W-061."""
+    butler.plays(WORK, {"sleep": 60})
+    process = butler.start("Write it.", *AUTO)
+    wait_for(lambda: len(butler.calls) == 2)
+    canceled = butler("cancel", "--loop-id", "night")
+    assert (canceled.code, "night is canceled" in canceled.out) == (0, True)
+    assert said(process).code == 130
+    assert butler.state()["status"] == "canceled"
+    assert (butler.repo / "work.txt").read_text() == "more\n", "the repository stays as it is"
+
+
+@pytest.mark.parametrize("crashed", [True, False])
+def test_cancel_reaches_one_that_stands_still(butler: Butler, crashed: bool) -> None:
+    """W-040, W-060."""
+    butler.plays(WORK, {"sleep": 60})
+    process = butler.start("Write it.", *AUTO)
+    wait_for(lambda: len(butler.calls) == 2)
+    if crashed:
+        _kill(process)
+    else:
+        process.send_signal(signal.SIGINT)
+        said(process)
+    assert butler("cancel", "--loop-id", "night").code == 0
+    assert butler.state()["status"] == butler.status()["status"] == "canceled"
+
+
+def test_bydawn_stops_it_as_well_and_its_file_says_so(butler: Butler) -> None:
+    """W-075."""
+    butler.plays(WORK)
+    butler("Write it.", "--max-iterations", "1", *AUTO)
+    assert butler.home.bydawn("stop", "night").code == 0
+    assert butler.state()["status"] == "canceled"
+
+
+def test_cleaning_up_removes_what_was_written_and_nothing_else(butler: Butler) -> None:
+    """W-040, W-060, X-27."""
+    butler.plays(WORK)
+    butler("Write it.", "--max-iterations", "2", *AUTO)
+    folder = butler.repo / LOOPS / "night"
+    (folder / "notes.md").write_text("mine")
+    (folder / "last_message_iter_9.txt").write_text("mine")
+    (folder / "events_iter_1.jsonl").unlink()
+    (folder / "events_iter_1.jsonl").symlink_to(butler.repo / "README.md")
+    before = {path: data for path, data in tree_of(butler.repo).items() if not path.startswith(".codex")}
+    assert butler("cancel", "--loop-id", "night", "--cleanup-artifacts").code == 0
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "events_iter_1.jsonl",
+        "last_message_iter_9.txt",
+        "notes.md",
+    ]
+    assert not folder.with_suffix(".json").exists()
+    after = {path: data for path, data in tree_of(butler.repo).items() if not path.startswith(".codex")}
+    assert after == before
+    assert butler.status()["status"] == "canceled", "the ledger remembers"
+
+
+def test_a_loop_is_never_overwritten_by_another(butler: Butler) -> None:
+    """W-024, W-057."""
+    butler.plays(WORK)
+    butler("Write it.", "--max-iterations", "1", *AUTO)
+    before = tree_of(butler.repo)
+    refused = butler("Another.", *AUTO)
+    assert (refused.code, is_error(refused.err), "resume --loop-id night" in refused.err) == (2, True, True)
+    mine = butler("Another.", "--full-auto", "--loop-id", "new", "--summary-json", "README.md")
+    assert (mine.code, "README.md is a file of yours" in mine.err) == (2, True)
+    assert tree_of(butler.repo) == before
+
+
+ORIGINAL: dict[str, Any] = {
+    "loop_id": "repo-2026-01-06T21-10-00",
+    "created_at": "2026-01-06T21:10:00-08:00",
+    "workspace_root": "/path/to/repo",
+    "prompt": "Go through TODO.md step-by-step...",
+    "completion_promise": "DONE",
+    "promise_mode": "tag",
+    "max_iterations": 50,
+    "iteration": 7,
+    "status": "running",
+    "codex": {
+        "session_id": None,
+        "model": "gpt-5.2-codex",
+        "sandbox": "workspace-write",
+        "approval": "on-request",
+        "profile": "default",
+    },
+    "todo": {
+        "path": "TODO.md",
+        "hard_stop_token": "HARD STOP",
+        "hard_stop_mode": "pause",
+        "paused_for_hard_stop": False,
+    },
+    "artifacts": {"dir": f"{LOOPS}/repo-2026-01-06T21-10-00/", "last_message_path": "last_message_iter_7.txt"},
+    "last_result": {"exit_code": 0, "detected_promise": False},
+    "a field of its own": 1,
+}
+
+
+@pytest.fixture
+def original(butler: Butler) -> Path:
+    """A loop that the original program began, in the middle of a session that Codex knows."""
+    butler.plays(WORK)
+    codex = [str(butler.home.root / "bin/codex"), "exec", "--json", "-s", "read-only", "-"]
+    began = subprocess.run(codex, cwd=butler.repo, input="x", env=butler.home.env, capture_output=True, text=True)
+    session = json.loads(began.stdout.splitlines()[0])["thread_id"]
+    (butler.repo / "TODO.md").write_text(PLAN)
+    path = butler.repo / LOOPS / "repo-2026-01-06T21-10-00.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({**ORIGINAL, "codex": {**ORIGINAL["codex"], "session_id": session}}))
+    return path
+
+
+def test_a_loop_of_the_original_program_is_taken_over(butler: Butler, original: Path) -> None:
+    """W-041, W-056: pasted from the document; its session, its count and its cap go on, and its file is kept."""
+    was = original.read_text()
+    assert "begun by the original program" in butler("list").out
+    butler.plays(WORK, {**DONE, "reply": "<promise>DONE</promise>"})
+    ended = butler("resume", "--loop-id", "repo-2026-01-06T21-10-00")
+    assert ended.code == 0, ended
+    state = butler.state("repo-2026-01-06T21-10-00")
+    session = json.loads(was)["codex"]["session_id"]
+    assert (state["iteration"], state["max_iterations"], state["codex"]["session_id"]) == (9, 50, session)
+    assert (state["created_at"], state["status"]) == (ORIGINAL["created_at"], "completed")
+    assert butler.sessions == {session}
+    assert original.with_suffix(".original.json").read_text() == was
+
+
+def test_a_repositorys_file_cannot_take_the_sandbox_away(butler: Butler, original: Path) -> None:
+    """W-091."""
+    state = json.loads(original.read_text())
+    original.write_text(json.dumps({**state, "codex": {**state["codex"], "sandbox": "danger-full-access"}}))
+    before, asked = tree_of(butler.repo), len(butler.calls)
+    refused = butler("resume", "--loop-id", ORIGINAL["loop_id"])
+    assert (refused.code, "--sandbox danger-full-access" in refused.err) == (2, True)
+    assert (tree_of(butler.repo), len(butler.calls)) == (before, asked)
+
+
+def test_one_that_is_there_is_not_begun_anew(butler: Butler, original: Path) -> None:
+    refused = butler("Another.", "--full-auto", "--loop-id", ORIGINAL["loop_id"])
+    assert (refused.code, "resume --loop-id" in refused.err) == (2, True)
+    assert json.loads(original.read_text())["iteration"] == 7
+
+
+def test_helpers_are_written_once_and_never_over_a_persons_own(butler: Butler) -> None:
+    """W-015, W-120."""
+    skill = butler.repo / ".codex/skills/waylon-smithers/SKILL.md"
+    custom = butler.home.root / "home/.codex/prompts/waylon-smithers.md"
+    installed = butler("install-helpers")
+    assert (installed.code, "no longer reads" in installed.out) == (0, True)
+    assert skill.read_text().startswith("---\nname: waylon-smithers\n")
+    assert "TASK_COMPLETE" in custom.read_text()
+    assert butler("install-helpers").code == 0
+    custom.unlink()
+    skill.write_text("mine")
+    refused = butler("install-helpers")
+    assert (refused.code, skill.read_text(), custom.exists()) == (2, "mine", False)
+    assert butler("install-helpers", "--force").code == 0
+    assert custom.exists()
+    assert "name: waylon-smithers" in skill.read_text()
+
+
+# -- what should not work ----------------------------------------------------------------------------------------------
+
+WRONG = {
+    "no such option": (["Write it.", "--bogus"], "--bogus"),
+    "no such mode": (["Write it.", "--promise-mode", "loud"], "loud"),
+    "no number": (["Write it.", "--max-iterations", "many"], "many"),
+    "no room": (["Write it.", "--max-iterations", "0"], "leaves nothing to do"),
+    "no prompt": (["--full-auto"], "nothing to do"),
+    "a blank prompt": ([" "], "nothing to do"),
+    "no pattern": (["Write it.", "--promise-mode", "regex", "--completion-promise", "("], "regular expression"),
+    "no promise": (["Write it.", "--completion-promise", ""], "empty"),
+    "no list": (["Write it.", "--todo-file", "NONE.md"], "NONE.md"),
+    "no folder": (["Write it.", "--cd", "nowhere"], "nowhere"),
+    "no such loop": (["resume", "--loop-id", "nobody"], "nobody"),
+    "an odd id": (["Write it.", "--loop-id", "../x"], "cannot be the name"),
+    "a file for a folder": (["Write it.", "--last-message-dir", "README.md"], "README.md"),
+    "two words": (["Write", "it."], "it."),
+}
+
+
+@pytest.mark.parametrize(("words", "shown"), WRONG.values(), ids=WRONG)
+def test_bad_input_changes_nothing_and_asks_nobody(butler: Butler, words: list[str], shown: str) -> None:
+    """W-020."""
+    butler.plays(DONE)
+    before = tree_of(butler.home.root)
+    refused = butler(*words)
+    assert (refused.code, shown in refused.err) == (2, True), refused
+    assert re.match(r"error: .+\n(cause: .+\n)? hint: .+\n", refused.err)
+    assert {path for path in tree_of(butler.home.root) if "/.local/" not in path} == {
+        path for path in before if "/.local/" not in path
+    }
+    assert butler.calls == []
+
+
+def test_a_link_that_a_repository_brings_leads_nowhere(butler: Butler) -> None:
+    """W-101: nothing is written outside of the workspace."""
+    outside = butler.home.root / "outside"
+    outside.mkdir()
+    (butler.repo / ".codex").symlink_to(outside)
+    butler.plays(DONE)
+    refused = butler("Write it.", *AUTO)
+    assert (refused.code, "leads through a link" in refused.err) == (2, True)
+    assert tree_of(outside) == {}
+
+
+def test_an_agent_that_forges_the_state_file_is_not_believed(butler: Butler) -> None:
+    """W-055: views are never read back."""
+    forged = json.dumps({"status": "completed", "iteration": 99})
+    butler.plays({"write": {f"{LOOPS}/night.json": forged}, "reply": "Done, see the state."}, WORK, DONE)
+    assert butler("Write it.", "--sandbox", "danger-full-access", "--loop-id", "night").code == 0
+    assert (len(butler.calls), butler.state()["iteration"]) == (3, 3)
+
+
+def test_its_loops_are_found_where_the_persons_own_settings_keep_them(butler: Butler) -> None:
+    """W-039."""
+    butler.plays(WORK)
+    butler.home.env["BYDAWN_STATE_DIR"] = str(butler.home.root / "elsewhere")
+    assert butler("Write it.", "--max-iterations", "1", *AUTO).code == 4
+    assert butler.status()["status"] == "stopped_max_iterations"
+    assert butler("resume", "--loop-id", "night", "--max-iterations", "2").code == 4
+
+
+def test_bydawn_speaks_it_too(butler: Butler) -> None:
+    """W-020."""
+    butler.plays(DONE)
+    assert butler.home.bydawn("as", "waylon-smithers", "Write it.", *AUTO).code == 0
+    assert butler.home.bydawn("as", "waylon-smithers", "status", "--loop-id=night").out == butler("status").out
+    assert "--max-iterations" in butler.home.bydawn("as", "waylon-smithers", "--help").out
+    unknown = butler.home.bydawn("as", "nobody", "x")
+    assert (unknown.code, "waylon-smithers" in unknown.err) == (2, True)
