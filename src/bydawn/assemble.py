@@ -5,8 +5,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from bydawn.checks import ShellChecks
 from bydawn.cooldowns import SharedCoolDowns
 from bydawn.core.facts import AnyFact, LedgerRepaired, LoopStopped, Now, RoundStarted, RunStarted
 from bydawn.core.loop import Loop, Sandbox
-from bydawn.core.ports import Clock, Event, Follower
+from bydawn.core.ports import Agent, Clock, Event, Follower
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.requests import Pause, Request
 from bydawn.core.settings import TABLE
@@ -71,46 +71,57 @@ def run_loop(
         return Shell(processes=processes, files=files, env=cookie, timeout=timeout, reveal=secrets.reveal)
 
     pool = agents.pool(loop)
-    # A short name: there will be sockets below it.
-    litters = any(agent.abilities.litters for agent in pool.values())
-    temporary = {"TMPDIR": tempfile.mkdtemp(prefix="by-")} if litters else {}
-    world = World(
-        ledger=ledger,
-        agents=pool,
-        cool_downs=SharedCoolDowns(state_folder / "cool-downs", loop, os.environ),
-        agent_env=temporary,
-        workspace=kept,
-        checks=ShellChecks(
-            shell("check", loop.timeouts.check), workspace, where=loop.check_where, checkout=kept.checkout
-        ),
-        hooks=ShellHooks(shell("hook", loop.timeouts.hook), workspace),
-        processes=processes,
-        files=files,
-        channel=channel,
-        clock=clock or SystemClock(ledger.state.elapsed),
-        full_match=full_match,
-        hide=secrets.hide,
-        reveal=secrets.reveal,
-        chance=lambda: os.urandom(1)[0] / 255,
-        obstacles=lambda: _obstacle(workspace, folder, lock),
-        followers=(StateFile(ledger), Link(workspace, loop.id, folder), *views_of(loop, folder, say), *followers),
-    )
     if ledger.torn:
         ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
-    started = RunStarted(
+    with _temporary(pool) as agent_env:
+        world = World(
+            ledger=ledger,
+            agents=pool,
+            cool_downs=SharedCoolDowns(state_folder / "cool-downs", loop, os.environ),
+            agent_env=agent_env,
+            workspace=kept,
+            checks=ShellChecks(
+                shell("check", loop.timeouts.check), workspace, where=loop.check_where, checkout=kept.checkout
+            ),
+            hooks=ShellHooks(shell("hook", loop.timeouts.hook), workspace),
+            processes=processes,
+            files=files,
+            channel=channel,
+            clock=clock or SystemClock(ledger.state.elapsed),
+            full_match=full_match,
+            hide=secrets.hide,
+            reveal=secrets.reveal,
+            chance=lambda: os.urandom(1)[0] / 255,
+            obstacles=lambda: _obstacle(workspace, folder, lock),
+            followers=(StateFile(ledger), Link(workspace, loop.id, folder), *views_of(loop, folder, say), *followers),
+        )
+        return Engine(loop, world, _started(run, loop, pool, rounds_allowed)).run()
+
+
+@contextmanager
+def _temporary(pool: Mapping[str, Agent]) -> Iterator[dict[str, str]]:
+    """A folder for agents that leave things lying about; a short name, as there will be sockets below it."""
+    if not any(agent.abilities.litters for agent in pool.values()):
+        yield {}
+        return
+    folder = tempfile.mkdtemp(prefix="by-")
+    try:
+        yield {"TMPDIR": folder}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _started(run: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: int | None) -> RunStarted:
+    held = any(agent.abilities.sandboxes for agent in pool.values())
+    return RunStarted(
         run=run,
         pid=os.getpid(),
         boot=kernel.boot_id(),
         version=__version__,
         tree="",
         rounds_allowed=rounds_allowed,
-        sandbox=loop.sandbox or (Sandbox.WORKSPACE if any(each.abilities.sandboxes for each in pool.values()) else ""),
+        sandbox=loop.sandbox or (Sandbox.WORKSPACE if held else ""),
     )
-    try:
-        return Engine(loop, world, started).run()
-    finally:
-        if temporary:
-            shutil.rmtree(temporary["TMPDIR"], ignore_errors=True)
 
 
 def views_of(loop: Loop, folder: Path, say: Callable[[str], None]) -> tuple[Views, ...]:

@@ -13,6 +13,7 @@ from bydawn.core import kinds, template
 from bydawn.core.errors import UserError
 from bydawn.core.layers import Given, Problem, Reading, Settings, near, settle
 from bydawn.core.loop import (
+    Check,
     Checkpoint,
     CheckpointMode,
     CheckWhere,
@@ -114,14 +115,7 @@ def wish(settings: Settings, workspace: Path, *, name: str | None = None, new: b
         tasks=settings.text("tasks"),
         progress=settings.text("progress"),
         opinions=settings.text("opinions"),
-        checks=(
-            *(CommandCheck(command=command) for command in settings.texts("check")),
-            *(PathCheck(path=path) for path in settings.texts("require_path")),
-            *(
-                TextCheck(path=p, text=t)
-                for p, _, t in (each.partition("::") for each in settings.texts("require_text"))
-            ),
-        ),
+        checks=_checks(settings),
         check_where=CheckWhere(settings.text("check_where") or "workspace"),
         protect=settings.texts("protect"),
         on_tamper=OnTamper(settings.text("on_tamper") or "block"),
@@ -133,31 +127,48 @@ def wish(settings: Settings, workspace: Path, *, name: str | None = None, new: b
         ),
         promise=_promise(settings),
         on_interrupt=OnInterrupt(settings.text("on_interrupt") or "finish"),
-        limits=Limits(
-            rounds=int(settings.number("rounds")),
-            seconds=settings.number("for") or None,
-            until=_until(settings["until"]),
-            **_budget(settings.text("budget")),
-            latest_wake=_until(settings["latest_wake"]),
-            no_progress=int(settings.number("max_no_change")),
-            agent_failures=int(settings.number("max_failures")),
-            check_failures=int(settings.number("max_check_failures")),
-            same_failure=int(settings.number("max_same_failure")),
-            task_failures=int(settings.number("max_task_failures")),
-        ),
-        timeouts=Timeouts(
-            round=settings.number("round_timeout"),
-            silence=settings.number("silence_timeout"),
-            first_byte=settings.number("first_byte_timeout"),
-            linger=settings.number("linger_timeout"),
-            check=settings.number("check_timeout"),
-            hook=settings.number("hook_timeout"),
-            output=int(settings.number("output_limit")),
-        ),
+        limits=_limits(settings),
+        timeouts=_timeouts(settings),
         name=name,
         new=new,
         state_dir=Path(state_dir) if state_dir else None,
         secrets=secrets_of(settings),
+    )
+
+
+def _checks(settings: Settings) -> tuple[Check, ...]:
+    texts = (each.partition("::") for each in settings.texts("require_text"))
+    return (
+        *(CommandCheck(command=command) for command in settings.texts("check")),
+        *(PathCheck(path=path) for path in settings.texts("require_path")),
+        *(TextCheck(path=path, text=text) for path, _, text in texts),
+    )
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        rounds=int(settings.number("rounds")),
+        seconds=settings.number("for") or None,
+        until=_until(settings["until"]),
+        **_budget(settings.text("budget")),
+        latest_wake=_until(settings["latest_wake"]),
+        no_progress=int(settings.number("max_no_change")),
+        agent_failures=int(settings.number("max_failures")),
+        check_failures=int(settings.number("max_check_failures")),
+        same_failure=int(settings.number("max_same_failure")),
+        task_failures=int(settings.number("max_task_failures")),
+    )
+
+
+def _timeouts(settings: Settings) -> Timeouts:
+    return Timeouts(
+        round=settings.number("round_timeout"),
+        silence=settings.number("silence_timeout"),
+        first_byte=settings.number("first_byte_timeout"),
+        linger=settings.number("linger_timeout"),
+        check=settings.number("check_timeout"),
+        hook=settings.number("hook_timeout"),
+        output=int(settings.number("output_limit")),
     )
 
 
