@@ -62,6 +62,14 @@ def test_the_reply_is_the_last_message_of_a_turn_that_was_completed() -> None:
     assert ended.usage_is_total
 
 
+def test_a_patch_that_the_sandbox_refuses_is_only_said_beside_the_stream() -> None:
+    """X-01: as the real one says it; without an event, a read-only loop would go on to no avail."""
+    said = "ERROR codex_core::tools: error=patch rejected: writing is blocked by read-only sandbox; rejected by user"
+    _, ended = read(COMPLETED, stderr=f"warning: x\n{said}\n")
+    assert ended.outcome is Outcome.DENIED
+    assert ended.detail.startswith("not allowed: patch rejected: writing is blocked by read-only sandbox")
+
+
 def test_words_before_a_failure_are_no_reply() -> None:
     failed = {"type": "turn.failed", "error": {"message": "unexpected status 500 Internal Server Error"}}
     _, ended = read(STARTED, said("<promise>DONE</promise>"), failed, exit_=Exit(code=1))

@@ -123,6 +123,16 @@ def test_two_loops_in_one_repository_do_not_touch_each_other(butler: Butler) -> 
     assert "is at work in this folder too" in endings[1].out
 
 
+def test_two_that_start_in_the_same_second_get_names_of_their_own(butler: Butler) -> None:
+    """W-024, W-113."""
+    butler.plays(WORK)
+    started = [butler.start(f"Number {number}.", "--full-auto", "--max-iterations", "1") for number in range(4)]
+    endings = [said(process) for process in started]
+    assert [ended.code for ended in endings] == [4] * 4, endings
+    loops = json.loads(butler("list", "--json").out)["loops"]
+    assert sorted(state["prompt"] for state in loops) == [f"Number {number}." for number in range(4)]
+
+
 PLAN = "- [ ] one\n\n## HARD STOP: look\n\n- [ ] two\n"
 TICK: Turn = {"tick": "TODO.md", "append": {"work.txt": "x\n"}, "reply": "Did one."}
 TODO = ("--todo-file", "TODO.md", *AUTO)

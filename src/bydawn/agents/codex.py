@@ -67,6 +67,7 @@ _COMPLAINTS: tuple[tuple[str, Outcome], ...] = (
 _ADVICE = {Outcome.AUTH: _LOGIN}
 _USAGE_ERROR = 2  # what its parser of flags exits with
 _RESET = "try again at "
+_REFUSED_PATCH = "blocked by read-only sandbox"
 _HOPELESS_AFTER = 2  # refused log-ins in a row; one may be a hiccup of its own refresh
 
 
@@ -236,7 +237,10 @@ class CodexReader:
         if self._asked_for and self._thread and self._thread != self._asked_for:
             return Outcome.SESSION_LOST, f"session {self._asked_for} was not resumed; it began {self._thread} instead"
         if self._done:
-            return (Outcome.DENIED, f"not allowed: {self._denied}") if self._denied else (Outcome.OK, "")
+            # A patch that the sandbox refuses leaves no event; it is only said beside the stream.
+            refused = next((line for line in stderr.splitlines() if _REFUSED_PATCH in line), "")
+            denied = self._denied or shorten(refused[refused.find("patch rejected") :], 120)
+            return (Outcome.DENIED, f"not allowed: {denied}") if denied else (Outcome.OK, "")
         if self._failure is not None:
             return _judged(self._failure, _SAYINGS)
         return imposed(exit_) or _ended_early(exit_, stderr)

@@ -147,7 +147,7 @@ class Terminal:
                 ("May", {"read-only": "only read", "full": "do EVERYTHING: no sandbox"}.get(loop.sandbox, "edit here"))
             )
         finishes = loop.on_interrupt is OnInterrupt.FINISH
-        rows.append(("Limit", _limits(loop, self._state or LoopState())))
+        rows.append(("Limit", _limits(loop, self._state or LoopState(), self._voice.unit)))
         rows.append(("Stop", "Ctrl-C after this round, twice: now" if finishes else "Ctrl-C, at once"))
         for label, text in rows:
             say(f"  {label:<6} {shorten(text, self._layout.width - 10)}")
@@ -176,7 +176,7 @@ class Terminal:
     def _how_far(self, state: LoopState, width: int) -> str:
         if not state.tasks:
             limit = limits_of(self._plan.loop, state).rounds
-            return f"  {state.rounds}{f' of at most {limit}' if limit else ''} rounds done"
+            return f"  {state.rounds}{f' of at most {limit}' if limit else ''} {self._voice.unit}s done"
         done, total = state.tasks.done, state.tasks.done + state.tasks.open
         room = max(8, min(24, width - 50))
         full = room * done // max(total, 1)
@@ -207,7 +207,8 @@ class Terminal:
         say = self._screen.line
         standing = Standing(folder=self._plan.folder, loop=loop, state=state, alive=False)
         parts = [f"{state.tasks.done} of {state.tasks.done + state.tasks.open} tasks"] if state.tasks else []
-        parts += [f"{state.round} round{'s' if state.round != 1 else ''}", duration(state.elapsed)]
+        rounds = self._voice.so_far(state)
+        parts += [f"{rounds} {self._voice.unit}{'s' if rounds != 1 else ''}", duration(state.elapsed)]
         sign = render.SIGNS[fact.end.value]
         say(f"\n  {sign} {self._voice.word(fact)}: {', '.join(parts)}.")
         if fact.end.value == "unverified":
@@ -226,9 +227,9 @@ class Terminal:
                 say(f"    {command:<40}  {what}" if self._layout.width >= 80 else f"    {command}\n      {what}")
 
 
-def _limits(loop: Loop, state: LoopState) -> str:
+def _limits(loop: Loop, state: LoopState, unit: str) -> str:
     limits = limits_of(loop, state)
-    parts = [f"{limits.rounds} rounds" if limits.rounds else "any number of rounds"]
+    parts = [f"{limits.rounds} {unit}s" if limits.rounds else f"any number of {unit}s"]
     if limits.seconds:
         parts.append(duration(limits.seconds))
     if limits.until:

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from bydawn.cli import render
 from bydawn.core.facts import EXIT_CODES, LoopStopped
+from bydawn.core.history import counted
 from bydawn.core.loop import Loop
+from bydawn.core.state import LoopState
 from bydawn.host.registry import Standing
 
 if TYPE_CHECKING:
@@ -15,7 +17,12 @@ if TYPE_CHECKING:
 class Voice(Protocol):
     """The words that differ."""
 
+    unit: str  # the word for a round
+
     def opening(self, loop: Loop) -> list[str]: ...
+
+    def so_far(self, state: LoopState) -> int:
+        """How many there were, as people count them."""
 
     def word(self, stopped: LoopStopped) -> str: ...
 
@@ -30,6 +37,11 @@ class Voice(Protocol):
 
 class OwnVoice:
     """bydawn's."""
+
+    unit = "round"
+
+    def so_far(self, state: LoopState) -> int:
+        return state.round
 
     def opening(self, loop: Loop) -> list[str]:  # noqa: ARG002
         return []
@@ -72,6 +84,10 @@ class DialectVoice(OwnVoice):
 
     def __init__(self, dialect: "Dialect") -> None:
         self._dialect = dialect
+        self.unit = dialect.unit
+
+    def so_far(self, state: LoopState) -> int:
+        return counted(state)
 
     def word(self, stopped: LoopStopped) -> str:
         return self._dialect.word(stopped)

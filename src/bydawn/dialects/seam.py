@@ -149,6 +149,7 @@ class Dialect(Protocol):
     """One other tool."""
 
     name: str
+    unit: str  # its word for a round
     commands: tuple[Command, ...]
     helpers: tuple[Helper, ...]
 

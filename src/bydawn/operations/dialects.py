@@ -18,12 +18,13 @@ from bydawn.core.loop import Sandbox
 from bydawn.core.settings import BY_KEY, Layer
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Adopted, Cancel, Dialect, Install, Place, Resume, Show, Start
-from bydawn.disk import real_folder, replace_text
+from bydawn.disk import make_private, real_folder, replace_text
 from bydawn.files import read_text
 from bydawn.git import Git
 from bydawn.host.registry import Registry, Standing, standing_of
 from bydawn.operations import settings, start, steer
 
+_SAME_SECOND = 100  # loops that may start in one, in one folder
 _LONGEST_STATE = 16 << 20
 _PATIENCE = 30.0  # seconds that a canceled loop gets to end its agent
 
@@ -87,6 +88,20 @@ def plan(
     views.refuse_unwritable(workspace, dialect.written(planned.loop, LoopState()))
     remarks = (*request.remarks, *planned.warnings)
     return msgspec.structs.replace(planned, warnings=remarks, adopts=adopts)
+
+
+def reserved(planned: start.Plan) -> start.Plan:
+    """The same under a name that is ours alone: of two that start in the same second, one takes the next name."""
+    make_private(planned.folder.parent)
+    for number in range(1, _SAME_SECOND):
+        name = planned.loop.id if number == 1 else f"{planned.loop.id}-{number}"
+        folder = planned.folder.with_name(name)
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        return msgspec.structs.replace(planned, folder=folder, loop=msgspec.structs.replace(planned.loop, id=name))
+    return planned
 
 
 def _in_git(workspace: Path) -> bool:

@@ -17,6 +17,7 @@ class Waylon:
     """The whole of it, from its modules."""
 
     name = arguments.NAME
+    unit = "iteration"
     commands: tuple[Command, ...] = arguments.COMMANDS
     helpers: tuple[Helper, ...] = texts.HELPERS
 
