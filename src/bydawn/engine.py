@@ -31,6 +31,7 @@ from bydawn.core.facts import (
     RoundEnded,
     RoundStarted,
     RunStarted,
+    SessionBegun,
     TaskSettled,
     Usage,
     WaitStarted,
@@ -39,9 +40,11 @@ from bydawn.core.loop import Loop, OnTamper
 from bydawn.core.outcome import Ending, Exit, Outcome, believed
 from bydawn.core.ports import (
     Agent,
+    Begun,
     ChildLimits,
     Command,
     Ended,
+    Event,
     Job,
     Snapshot,
 )
@@ -145,20 +148,8 @@ class Engine:
         self._hands.mask(action.round)
         snapshot, tampered, restored = self._guard.after_round(action.round, snapshot)
         told = {"work": snapshot.work, "tampered": tampered, "restored": restored, **self._looked_at_tasks(snapshot)}
-        told["session"] = self._session_of(action.round)
         self._hands.record(settled(action, snapshot.tree, self.world.clock.now(), snapshot.changes, **told))
         return snapshot
-
-    def _session_of(self, round_: int) -> str | None:
-        """The conversation that an interrupted round had begun, if its agent lived long enough to name it."""
-        opened = self.state.open_round
-        agent = self.world.agents.get(opened.agent) if opened and not opened.session else None
-        if agent is None:
-            return None
-        reader = agent.reader()
-        for line in self.world.files.first_lines(round_, "stdout"):
-            list(reader.read(line))
-        return reader.end(Exit(ending=Ending.ASKED), "").session
 
     def _stop(self, fact: LoopStopped) -> LoopStopped:
         self._hands.record(fact)
@@ -220,7 +211,7 @@ class Engine:
             self._settle(Settle(rule="interrupted-round", round=action.round, reason=reason), before)
             return
         reader = agent.reader(turn)
-        listener = Listener(reader, self._hands.tell, self._overspent)
+        listener = Listener(reader, self._told, self._overspent)
         exit_ = self.world.processes.run(
             self._job(action.round, agent, command, stdin, cookie),
             listener.on_line,
@@ -305,6 +296,13 @@ class Engine:
             ),
             ladder=agent.ladder,
         )
+
+    def _told(self, event: Event) -> None:
+        """A conversation that has just begun is written down at once: a crash must not cost it."""
+        opened = self.state.open_round
+        if isinstance(event, Begun) and opened and not opened.session:
+            self._hands.record(SessionBegun(round=opened.round, session=event.session))
+        self._hands.tell(event)
 
     def _overspent(self, used: Usage) -> bool:
         return breakers.overspent(self.loop, self.state, used)

@@ -7,7 +7,6 @@ from bydawn.core.redact import Secrets
 from bydawn.core.text import plain
 
 _CHUNK = 1 << 20
-_BEGINNING = 1 << 16
 _CONTEXT = 16  # bytes: is this the beginning of a word?
 
 
@@ -42,14 +41,6 @@ class Rounds:
                 return plain(file.read(size))
         except FileNotFoundError:
             return ""
-
-    def first_lines(self, round_: int, name: str) -> list[bytes]:
-        """The whole lines at the beginning of a file of a round; none if there is no such file."""
-        try:
-            with (self._path(round_) / name).open("rb") as file:
-                return file.read(_BEGINNING).split(b"\n")[:-1]
-        except OSError:
-            return []
 
     def mask(self, round_: int, *names: str) -> None:
         """Overwrite the secrets in these files of a round, or in all of them, where they stand; lengths are kept."""

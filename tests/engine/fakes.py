@@ -172,9 +172,6 @@ class MemoryFiles:
     def tail(self, round_: int, name: str, size: int) -> str:
         return self.texts.get((round_, name), "")[-size:]
 
-    def first_lines(self, round_: int, name: str) -> list[bytes]:
-        return self.texts.get((round_, name), "").encode().split(b"\n")[:-1]
-
     def last(self) -> int:
         return max((round_ for round_, _ in self.texts), default=0)
 

@@ -67,9 +67,7 @@ class ScriptedAgent:
     def abilities(self) -> Abilities:
         return Abilities(resumes=True)
 
-    def reader(self, turn: Turn | None = None) -> "PlayReader":
-        if turn is None:  # somebody looks at what a round has left, and no turn is played
-            return PlayReader(Play(), "")
+    def reader(self, turn: Turn | None = None) -> "PlayReader":  # noqa: ARG002
         play = next(self._plays)
         self.turns += 1
         self.playing = play if isinstance(play, Play) else Play(says=play)

@@ -11,6 +11,7 @@ from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.ports import (
     Abilities,
     Activity,
+    Begun,
     Command,
     Denied,
     Ended,
@@ -174,6 +175,7 @@ class CodexReader:
         match event.type:
             case "thread.started":
                 self._thread = event.thread_id
+                return (Begun(self._thread),) if self._thread else ()
             case "item.started" | "item.completed":
                 return self._item(event.item, ended=event.type == "item.completed")
             case "error":

@@ -289,6 +289,13 @@ class RoundStarted(Fact, frozen=True, kw_only=True, tag="round.started"):
     work: str = ""
 
 
+class SessionBegun(Fact, frozen=True, kw_only=True, tag="session.begun"):
+    """The agent has named the conversation that this round began."""
+
+    round: int
+    session: str
+
+
 class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     round: int
     outcome: Outcome
@@ -409,6 +416,7 @@ AnyFact = (
     | TamperingAccepted
     | HookEnded
     | RoundStarted
+    | SessionBegun
     | RoundEnded
     | AgentLimited
     | ChecksEnded

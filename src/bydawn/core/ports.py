@@ -67,6 +67,12 @@ class LimitNotice(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None = None
 
 
+class Begun(msgspec.Struct, frozen=True):
+    """The conversation has a name now, by which it can be gone on with."""
+
+    session: str
+
+
 class Spent(msgspec.Struct, frozen=True):
     """What this turn has used so far."""
 
@@ -83,7 +89,7 @@ class Finished(msgspec.Struct, frozen=True):
     """The agent's terminal event: it has nothing more to say and ought to exit."""
 
 
-Event = Message | Activity | Retry | Denied | LimitNotice | Spent | Hopeless | Finished
+Event = Begun | Message | Activity | Retry | Denied | LimitNotice | Spent | Hopeless | Finished
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -283,9 +289,6 @@ class RoundFiles(Protocol):
 
     def tail(self, round_: int, name: str, size: int) -> str:
         """The end of a file of a round, as text."""
-
-    def first_lines(self, round_: int, name: str) -> list[bytes]:
-        """The whole lines at the beginning of a file of a round; none if there is no such file."""
 
     def last(self) -> int:
         """The highest number that has a folder."""

@@ -25,6 +25,7 @@ from bydawn.core.facts import (
     RoundEnded,
     RoundStarted,
     RunStarted,
+    SessionBegun,
     StopRequested,
     TamperingAccepted,
     TaskSettled,
@@ -74,6 +75,9 @@ def after(state: LoopState, record: Record) -> LoopState:
             return replace(state, elapsed=fact.elapsed, **left)
         case RoundStarted():
             return _round_started(state, record.fact, record.at)
+        case SessionBegun() as fact:
+            opened = replace(state.open_round, session=fact.session) if state.open_round else None
+            return replace(state, open_round=opened)
         case RoundEnded():
             return _round_ended(state, record.fact)
         case AgentLimited() as fact:
