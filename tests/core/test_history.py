@@ -1,0 +1,73 @@
+"""What has happened, round by round."""
+
+import pytest
+from hypothesis import given, settings
+
+from bydawn.core.facts import AnyFact, LoopAdopted
+from bydawn.core.history import History, counted
+from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.replay import after
+from bydawn.core.state import LoopState
+from core.facts_any import HISTORIES
+from core.facts_made import BORN, a_round, after_all, checked, ended, numbered, run_started, started
+
+MANY = settings(max_examples=80, deadline=None)
+
+
+def past(*facts: AnyFact) -> History:
+    return History(numbered([BORN, run_started(), *facts]))
+
+
+def test_a_round_is_one_attempt_with_what_became_of_it() -> None:
+    [first, second] = past(*a_round(1), checked(1), started(2)).attempts
+    assert (first.round, first.counted) == (1, 1)
+    assert (first.started, first.ended, first.checks) == (started(1), ended(1), checked(1))
+    assert first.ended_at
+    assert (first.ended_at - first.started_at).total_seconds() == 1
+    assert (second.round, second.ended, second.ended_at, second.checks) == (2, None, None, None)
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_one_that_was_cut_short_is_tried_again_under_its_number(outcome: Outcome) -> None:
+    attempts = past(*a_round(1), *a_round(2, outcome), *a_round(3)).attempts
+    assert [each.round for each in attempts] == [1, 2, 3]
+    assert [each.counted for each in attempts] == [1, 2, 3 if POLICY[outcome].counts else 2]
+
+
+def test_checks_of_another_round_are_not_those_of_the_last() -> None:
+    [only] = past(checked(0), *a_round(1), checked(0)).attempts
+    assert only.checks is None
+    assert past(checked(0)).attempts == []
+
+
+def test_a_loop_that_was_taken_over_counts_on() -> None:
+    adopted = LoopAdopted(source="x", rounds=7, agent="codex")
+    [only] = past(adopted, *a_round(8)).attempts
+    assert (only.round, only.counted) == (8, 8)
+    assert counted(after_all(adopted)) == 7
+    assert counted(after_all(adopted, started(8))) == 8
+
+
+def test_a_round_is_counted_from_its_start_to_the_start_of_the_next() -> None:
+    facts = [run_started(), started(1), ended(1), checked(1), started(2), ended(2, Outcome.TRANSIENT), started(3)]
+    assert [counted(after_all(*facts[:count])) for count in range(1, len(facts) + 1)] == [0, 1, 1, 1, 2, 2, 2]
+
+
+@MANY
+@given(HISTORIES)
+def test_over_any_history_the_count_never_goes_down(facts: list[AnyFact]) -> None:
+    state, before = LoopState(), 0
+    for record in numbered(facts):
+        state = after(state, record)
+        assert counted(state) >= before
+        before = counted(state)
+
+
+@MANY
+@given(HISTORIES)
+def test_over_any_history_to_follow_it_is_the_same_as_to_read_it_afterwards(facts: list[AnyFact]) -> None:
+    state, followed = LoopState(), History()
+    for record in numbered(facts):
+        state = after(state, record)
+        followed.saw(record.fact, state)
+    assert followed.attempts == History(numbered(facts)).attempts
