@@ -20,6 +20,7 @@ from bydawn.disk import real_folder, write_private
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 _GROWING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_COMPARED = 64 << 20  # bytes; more than that is rather written twice than read
 _MODE = 0o644  # before the umask: like any other file of the repository
 
 
@@ -88,7 +89,7 @@ class Views:
     def _new(self, path: str) -> Iterator[int]:
         """A file that takes its place whole: no reader ever sees a part of it."""
         with self._place(path) as (folder, name):
-            draft = f".{name}.{os.getpid()}.tmp"
+            draft = f".{name}.tmp"  # one loop has one writer, so what a killed one left is simply written over
             fd = os.open(draft, _NEW, _MODE, dir_fd=folder)
             try:
                 yield fd
@@ -103,17 +104,16 @@ class Views:
     def _append(self, path: str, source: Source) -> None:
         """Once for each round, even if we die in the middle: where the file ended before is known."""
         with self._place(path) as (folder, name), self._source(source) as origin:
-            fd = os.open(
-                name, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, _MODE, dir_fd=folder
-            )
+            fd = os.open(name, _GROWING, _MODE, dir_fd=folder)
             try:
                 size, length = os.fstat(fd).st_size, os.fstat(origin).st_size
                 begun = self._marks.of(path, source.round)
                 if begun is not None and size >= begun + length:
                     return
-                if begun is not None and begun < size:
+                if begun is not None and begun < size and _is_part(fd, begun, size, origin):
                     os.ftruncate(fd, begun)
-                self._marks.note(path, source.round, size if begun is None else min(begun, size))
+                    size = begun
+                self._marks.note(path, source.round, size)
                 _copy(origin, fd)
             finally:
                 os.close(fd)
@@ -157,6 +157,11 @@ class _Marks:
             return {}
 
 
+def _is_part(fd: int, begin: int, end: int, origin: int) -> bool:
+    """Is what stands there the beginning of ours, and not another loop's?"""
+    return end - begin <= _COMPARED and os.pread(fd, end - begin, begin) == os.pread(origin, end - begin, 0)
+
+
 def _pour(data: bytes, fd: int) -> None:
     view = memoryview(data)
     while view:
@@ -177,7 +182,8 @@ def remove(workspace: Path, paths: Sequence[str]) -> list[str]:
             if stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode):
                 os.unlink(name, dir_fd=folder)
                 removed.append(path)
-    for place in sorted({path.rpartition("/")[0] for path in removed}, key=len, reverse=True):
+    places = {path.rpartition("/")[0] for path in removed} - {""}
+    for place in sorted(places, key=len, reverse=True):
         with suppress(OSError):  # somebody else's files are still in it
             (workspace / place).rmdir()
     return removed
@@ -214,6 +220,8 @@ def refuse_unwritable(workspace: Path, paths: Sequence[str]) -> None:
                 cause=f"{links[0]} is one",
                 hint="make it a folder, or give another path",
             )
+        if (place / Path(path).name).is_dir():
+            raise UserError(f"{path} is a folder", cause="a file is meant", hint="give a path in it")
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
             cause = f"{there} is no folder" if not there.is_dir() else f"nobody may write to {there}"
             raise UserError(f"{path} cannot be written", cause=cause, hint="give another path")

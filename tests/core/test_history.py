@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given, settings
 
-from bydawn.core.facts import AnyFact, LoopAdopted
+from bydawn.core.facts import AnyFact, End, LoopAdopted
 from bydawn.core.history import History, counted
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from core.facts_any import HISTORIES
-from core.facts_made import BORN, a_round, after_all, checked, ended, numbered, run_started, started
+from core.facts_made import BORN, a_round, after_all, checked, ended, numbered, run_started, started, stopped
 
 MANY = settings(max_examples=80, deadline=None)
 
@@ -71,3 +71,9 @@ def test_over_any_history_to_follow_it_is_the_same_as_to_read_it_afterwards(fact
         state = after(state, record)
         followed.saw(record.fact, state)
     assert followed.attempts == History(numbered(facts)).attempts
+
+
+def test_a_resumed_loop_has_not_begun_another_round_yet() -> None:
+    facts = [run_started(), *a_round(1, Outcome.DENIED), stopped(End.BLOCKED)]
+    assert counted(after_all(*facts)) == 1
+    assert counted(after_all(*facts, run_started())) == 1

@@ -60,6 +60,7 @@ def test_the_example_of_the_document_is_taken_over_with_all_it_says() -> None:
         "created_at": "2026-01-06T21:10:00-08:00",
         "sandbox": "workspace-write",
         "approval": "on-request",
+        "iterations_before": "7",
     }
     assert start.paths == {}  # its files stay where the original program would look for them
     assert DIALECT.state_path(loop_of(start)) == DIALECT.original_path(ID) == f"{ROOT}/loops/{ID}.json"
@@ -179,3 +180,9 @@ def test_a_sandbox_that_holds_needs_nobody_to_agree(sandbox: str, approval: str)
 def test_the_fact_can_be_written_down_and_read_back() -> None:
     fact = adopted().fact
     assert msgspec.json.decode(msgspec.json.encode(fact), type=LoopAdopted) == fact
+
+
+def test_a_loop_without_a_list_is_taken_over() -> None:
+    """The original writes `"todo": null` for every loop that was started without --todo-file."""
+    assert "tasks" not in adopted(changed(todo=None)).start.settings
+    assert adopted(changed(codex=None)).start.settings["sandbox"] == ("read-only",)

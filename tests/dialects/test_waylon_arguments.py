@@ -344,7 +344,7 @@ def test_a_pattern_that_is_none_is_refused_under_its_own_flag(pattern: str) -> N
 @pytest.mark.parametrize("number", [0, -1, -(10**30)])
 def test_a_cap_leaves_at_least_one_iteration(command: str, number: int) -> None:
     """W-021."""
-    assert refused(command, max_iterations=number).what == f"--max-iterations {number} leaves nothing to do"
+    assert refused(command, max_iterations=number).what == f"--max-iterations {number} makes no sense"
 
 
 # -- the other commands ------------------------------------------------------------------------------------------------
@@ -455,3 +455,37 @@ def test_the_examples_of_the_document_are_understood(words: tuple[str, ...], rou
     assert request.settings["rounds"] == (rounds,)
     assert request.settings["done_when"] == ("DONE",)
     assert request.settings["sandbox"] == (sandbox,)
+
+
+@pytest.mark.parametrize("options", [{"model": " "}, {"profile": " "}, {"todo_file": " "}, {"max_iterations": 10**20}])
+def test_what_is_no_value_is_refused_before_anybody_believes_it(options: dict[str, Any]) -> None:
+    with pytest.raises(UserError):
+        asked(**options)
+
+
+def test_an_empty_token_is_refused_under_its_own_flag() -> None:
+    """W-037."""
+    with pytest.raises(UserError, match="--hard-stop-token"):
+        asked(todo_file="TODO.md", hard_stop_token=" ")  # noqa: S106 - no secret
+
+
+PLAIN = [
+    ("./s.json", "s.json"),
+    ("a/../s.json", "s.json"),
+    ("a//s.json", "a/s.json"),
+    ("../s.json", "/w/s.json"),
+    ("/w/repo/./s.json", "s.json"),
+]
+
+
+@pytest.mark.parametrize(("typed", "kept"), PLAIN)
+def test_a_path_is_kept_in_its_plain_form(typed: str, kept: str) -> None:
+    """W-025: or what is written there would be taken for the agent's work."""
+    assert asked(state_file=typed).paths == {"state_file": kept}
+
+
+def test_two_files_cannot_be_one_and_none_is_the_workspace() -> None:
+    with pytest.raises(UserError, match="two files"):
+        asked(state_file="x.json", summary_json="./x.json")
+    with pytest.raises(UserError, match="the workspace itself"):
+        asked(last_message_dir=".")

@@ -381,3 +381,19 @@ def test_whatever_can_be_made_is_fine_and_nothing_is_made_yet(story: Story, tmp_
     refuse_unwritable(story.workspace, paths)
     assert everything(story.workspace) == []
     assert not (tmp_path / "new").exists()
+
+
+def test_the_workspace_itself_is_never_removed(tmp_path: Path) -> None:
+    """W-060."""
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    (workspace / "state.json").write_text("{}")
+    assert remove(workspace, ["state.json"]) == ["state.json"]
+    assert workspace.is_dir()
+
+
+@pytest.mark.parametrize("path", ["out", "out/"])
+def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path, path: str) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UserError):
+        refuse_unwritable(tmp_path, [path])

@@ -624,7 +624,11 @@ WRONG = {
     "no such option": (["Write it.", "--bogus"], "--bogus"),
     "no such mode": (["Write it.", "--promise-mode", "loud"], "loud"),
     "no number": (["Write it.", "--max-iterations", "many"], "many"),
-    "no room": (["Write it.", "--max-iterations", "0"], "leaves nothing to do"),
+    "no room": (["Write it.", "--max-iterations", "0"], "makes no sense"),
+    "no end": (["Write it.", "--max-iterations", "9" * 20], "makes no sense"),
+    "no model": (["Write it.", "--model", " "], "--model is empty"),
+    "one file for two": (["Write it.", "--state-file", "x.json", "--summary-json", "./x.json"], "two files"),
+    "a folder for a file": (["Write it.", "--summary-json", "folder"], "is a folder"),
     "no prompt": (["--full-auto"], "nothing to do"),
     "a blank prompt": ([" "], "nothing to do"),
     "no pattern": (["Write it.", "--promise-mode", "regex", "--completion-promise", "("], "regular expression"),
@@ -642,6 +646,7 @@ WRONG = {
 def test_bad_input_changes_nothing_and_asks_nobody(butler: Butler, words: list[str], shown: str) -> None:
     """W-020."""
     butler.plays(DONE)
+    (butler.repo / "folder").mkdir()
     before = tree_of(butler.home.root)
     refused = butler(*words)
     assert (refused.code, shown in refused.err) == (2, True), refused

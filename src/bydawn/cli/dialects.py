@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from bydawn import dialects
+from bydawn import __version__, dialects
 from bydawn.cli import render
 from bydawn.cli.start import be_trusted, warn_if_unbounded, work
 from bydawn.cli.voice import DialectVoice
@@ -48,6 +48,9 @@ def as_(ctx: click.Context, name: str | None, words: tuple[str, ...]) -> int:
 
 def speak(dialect: Dialect, words: list[str], tether: Tether | None) -> int:
     """One command line of another tool; the exit code."""
+    if words == ["--version"]:
+        click.echo(f"{dialect.name}, spoken by bydawn {__version__}")
+        return 0
     named = {command.name: command for command in dialect.commands}
     command = named[words[0]] if words and words[0] in named and words[0] else named[""]
     rest = words[1:] if command.name else words

@@ -7,7 +7,6 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.facts import AnyFact, ChecksEnded, Record, RoundEnded, RoundStarted
-from bydawn.core.outcome import POLICY
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 
@@ -48,5 +47,5 @@ class History:
 
 def counted(state: LoopState) -> int:
     """The number of the round that is running, or of the last one; never smaller than it was."""
-    cut_short = state.last is not None and not POLICY[state.last.outcome].counts
+    cut_short = state.last is not None and not state.last.counts
     return state.rounds + bool(state.open_round or cut_short)

@@ -205,6 +205,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             restored=fact.restored,
             unseen=fact.unseen,
             exit_code=fact.exit_code,
+            counts=policy.counts,
         ),
         rounds=state.rounds + policy.counts,
         rounds_this_run=state.rounds_this_run + policy.counts,

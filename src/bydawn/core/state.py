@@ -79,6 +79,7 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     restored: bool = False
     unseen: bool = False
     exit_code: int | None = None
+    counts: bool = True  # against the limit of rounds
 
 
 class LoopState(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,6 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     number: bool = False
     default: str | None = None
-    required: bool = False
 
     @property
     def key(self) -> str:

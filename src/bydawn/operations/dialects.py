@@ -53,13 +53,18 @@ def place_of(workspace: Path) -> Place:
 
 def gather(dialect: Dialect, request: Start, workspace: Path) -> Settings:
     """All layers, with what the dialect says on top of them."""
-    given = [
-        Given(key=key, value=BY_KEY[key].kind.from_words(words), layer=Layer.FLAG, where=dialect.name)
-        for key, words in request.settings.items()
-    ]
-    gathered = settings.gather(workspace, given)
+    gathered = settings.gather(workspace, [_given(dialect, *row) for row in request.settings.items()])
     gathered.refuse_problems()
     return gathered
+
+
+def _given(dialect: Dialect, key: str, words: tuple[str, ...]) -> Given:
+    try:
+        value = BY_KEY[key].kind.from_words(words)
+    except ValueError as error:
+        hint = f"`{dialect.name} --help` says what there is"
+        raise UserError(f"{' '.join(words)!r} cannot be the {key}", cause=str(error), hint=hint) from None
+    return Given(key=key, value=value, layer=Layer.FLAG, where=dialect.name)
 
 
 def plan(
@@ -72,10 +77,8 @@ def plan(
             cause="what an agent changes there could not be told from what was there before",
             hint="`git init`, or say --skip-git-repo-check",
         )
-    # A path that is a folder says so, as the dialects know nothing of the disk.
-    paths = {
-        key: f"{path.rstrip('/')}/" if (workspace / path).is_dir() else path for key, path in request.paths.items()
-    }
+    # What is a folder, and where links lead, is for us to know: dialects have never seen a disk.
+    paths = {key: _placed(workspace, path) for key, path in request.paths.items()}
     words = {**request.words, **paths}
     spoken = Spoken(name=dialect.name, words=words, files=dialect.files(words))
     wish = settings.wish(gathered, workspace, name=request.name, new=True)
@@ -85,7 +88,8 @@ def plan(
         raise _taken(dialect, request.name)
     if adopts is None:
         _refuse_overwriting(dialect, planned, workspace)
-    views.refuse_unwritable(workspace, dialect.written(planned.loop, LoopState()))
+    named = [path for path in paths.values() if not path.endswith("/")]
+    views.refuse_unwritable(workspace, [*named, *dialect.written(planned.loop, LoopState())])
     remarks = (*request.remarks, *planned.warnings)
     return msgspec.structs.replace(planned, warnings=remarks, adopts=adopts)
 
@@ -104,6 +108,14 @@ def reserved(planned: start.Plan) -> start.Plan:
     return planned
 
 
+def _placed(workspace: Path, path: str) -> str:
+    """A path as files are known by: real, from the workspace on if it is in there, with a slash if it is a folder."""
+    full = workspace / path
+    real = Path(os.path.realpath(full.parent)) / full.name
+    inside = str(real.relative_to(workspace)) if real.is_relative_to(workspace) else str(real)
+    return f"{inside}/" if path.endswith("/") or real.is_dir() else inside
+
+
 def _in_git(workspace: Path) -> bool:
     return Git(folder=workspace, seconds=20).answer("rev-parse", "--is-inside-work-tree") is not None
 
@@ -118,14 +130,18 @@ def _taken(dialect: Dialect, name: str) -> UserError:
 
 def _refuse_overwriting(dialect: Dialect, planned: start.Plan, workspace: Path) -> None:
     """Only what one of our loops wrote may be replaced by another's, and never a loop's state."""
-    if os.path.lexists(workspace / dialect.state_path(planned.loop)):
-        raise _taken(dialect, planned.loop.id)
+    state = workspace / dialect.state_path(planned.loop)
+    if os.path.lexists(state):
+        name = _json(state).get("loop_id")
+        raise _taken(dialect, str(name)) if name else _yours(dialect.state_path(planned.loop))
     for path in dialect.written(planned.loop, LoopState()):
         there = workspace / path
         if there.is_file() and "loop_id" not in _json(there):
-            raise UserError(
-                f"{path} is a file of yours", cause="it would be overwritten", hint="give another path for it"
-            )
+            raise _yours(path)
+
+
+def _yours(path: str) -> UserError:
+    return UserError(f"{path} is a file of yours", cause="it would be overwritten", hint="give another path for it")
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -159,7 +175,13 @@ def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> start.
 def left_behind(dialect: Dialect, name: str, place: Place) -> Adopted | None:
     """A loop that the other program left in this workspace under that name."""
     text = read_text(Path(place.workspace), dialect.original_path(name))
-    return dialect.adopt(text, place) if text is not None else None
+    if text is None:
+        return None
+    adopted = dialect.adopt(text, place)
+    if adopted.start.name != name:
+        cause = f"it says that it is {adopted.start.name!r}"
+        raise UserError(f"{dialect.original_path(name)} is another loop's", cause=cause, hint="put its name right")
+    return adopted
 
 
 def agree(adopted: Adopted, request: Resume) -> None:

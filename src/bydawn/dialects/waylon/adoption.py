@@ -35,8 +35,8 @@ class _State(msgspec.Struct, frozen=True):
     max_iterations: int = 30
     iteration: int = 0
     status: str = "running"
-    codex: _Codex = _Codex()
-    todo: _Todo = _Todo()
+    codex: _Codex | None = None
+    todo: _Todo | None = None
 
 
 def adopt(text: str, place: Place) -> Adopted:
@@ -48,6 +48,7 @@ def adopt(text: str, place: Place) -> Adopted:
             "this state file cannot be taken over", cause=str(error), hint="mend it, or start a new loop"
         ) from None
     _refuse_finished(state)
+    codex, todo = state.codex or _Codex(), state.todo or _Todo()
     values: dict[str, Any] = {
         "prompt": state.prompt,
         "loop_id": state.loop_id,
@@ -56,23 +57,23 @@ def adopt(text: str, place: Place) -> Adopted:
         "completion_promise": state.completion_promise,
         "promise_mode": _known("promise_mode", state.promise_mode, MODES),
         "done_match": "end",
-        "model": state.codex.model,
+        "model": codex.model,
         # The document's own example says "default", which is no profile of Codex's.
-        "profile": state.codex.profile if state.codex.profile != "default" else None,
-        "sandbox": _known("codex.sandbox", state.codex.sandbox or "read-only", tuple(SANDBOXES)),
+        "profile": codex.profile if codex.profile != "default" else None,
+        "sandbox": _known("codex.sandbox", codex.sandbox or "read-only", tuple(SANDBOXES)),
         "full_auto": False,
-        "ask_for_approval": _known("codex.approval", state.codex.approval or DEFAULT_APPROVAL, APPROVALS),
+        "ask_for_approval": _known("codex.approval", codex.approval or DEFAULT_APPROVAL, APPROVALS),
         "skip_git_repo_check": False,
-        "todo_file": state.todo.path,
-        "hard_stop_token": state.todo.hard_stop_token or "HARD STOP",
-        "hard_stop_mode": _known("todo.hard_stop_mode", state.todo.hard_stop_mode or "pause", ("pause", "exit")),
+        "todo_file": todo.path,
+        "hard_stop_token": todo.hard_stop_token or "HARD STOP",
+        "hard_stop_mode": _known("todo.hard_stop_mode", todo.hard_stop_mode or "pause", ("pause", "exit")),
         **dict.fromkeys(("state_file", "jsonl_events", "last_message_dir", "summary_json")),
     }
     source = f"{state.loop_id}: {state.status} at iteration {state.iteration}"
-    fact = LoopAdopted(
-        source=source, rounds=max(0, state.iteration), agent="codex", session=state.codex.session_id or None
-    )
-    return Adopted(start=start(values, place), fact=fact)
+    fact = LoopAdopted(source=source, rounds=max(0, state.iteration), agent="codex", session=codex.session_id or None)
+    begun = start(values, place)
+    words = {**begun.words, "iterations_before": str(fact.rounds)}
+    return Adopted(start=msgspec.structs.replace(begun, words=words), fact=fact)
 
 
 def _refuse_finished(state: _State) -> None:

@@ -1,5 +1,6 @@
 """The command line of waylon-smithers, and what each of its words means to us."""
 
+import posixpath
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +15,7 @@ SANDBOXES = {"read-only": "read-only", "workspace-write": "workspace", "danger-f
 APPROVALS = ("untrusted", "on-failure", "on-request", "never")
 MODES = ("tag", "plain", "regex")
 DEFAULT_APPROVAL = "on-request"
+_HIGHEST_CAP = 1_000_000
 
 # What a loop of this dialect is, whatever files say of other loops. `session_rounds` 0: the one session is never left.
 PRESET: dict[str, tuple[str, ...]] = {
@@ -148,6 +150,7 @@ def start(values: Mapping[str, Any], place: Place) -> Start:
     sandbox = values["sandbox"] or ("workspace-write" if values["full_auto"] else "read-only")
     mode, promise = values["promise_mode"], values["completion_promise"]
     _refuse_odd_promise(mode, promise)
+    _refuse_blanks(values)
     todo = values["todo_file"]
     settings = {
         **PRESET,
@@ -175,7 +178,7 @@ def start(values: Mapping[str, Any], place: Place) -> Start:
             "follow_up": texts.follow_up(mode, promise),
         },
         words=words,
-        paths={key: _from_workspace(values[key], place) for key in _PATHS if values[key]},
+        paths=_paths(values, place),
         named=bool(values["loop_id"]),
         outside_git=values["skip_git_repo_check"],
         remarks=_remarks(sandbox, values),
@@ -185,10 +188,34 @@ def start(values: Mapping[str, Any], place: Place) -> Start:
 _PATHS = ("state_file", "jsonl_events", "last_message_dir", "summary_json")
 
 
+def _paths(values: Mapping[str, Any], place: Place) -> dict[str, str]:
+    """Where files go that have a place of their own; each of them is one file, and none is the workspace itself."""
+    paths = {key: _from_workspace(values[key], place) for key in _PATHS if values[key]}
+    flags = {path.rstrip("/"): f"--{key.replace('_', '-')}" for key, path in paths.items()}
+    if len(flags) < len(paths):
+        raise UserError(
+            "two files cannot be one", cause=f"twice: {', '.join(flags)}", hint="give each a path of its own"
+        )
+    for path, flag in flags.items():
+        if f"{place.workspace}/".startswith(f"{path}/"):
+            hint = f"{flag} out/…, or leave it away"
+            raise UserError(f"{flag} is the workspace itself", cause="its files would mix with yours", hint=hint)
+    return paths
+
+
 def _from_workspace(path: str, place: Place) -> str:
     """Typed in this folder, it means this folder; one in the workspace is kept as it is there."""
-    full = path if path.startswith("/") else f"{place.folder.rstrip('/')}/{path}"
+    full = posixpath.normpath(posixpath.join(place.folder, path)) + ("/" if path.endswith("/") else "")
     return full.removeprefix(f"{place.workspace.rstrip('/')}/") or full
+
+
+def _refuse_blanks(values: Mapping[str, Any]) -> None:
+    for key in ("model", "profile", "todo_file", "hard_stop_token", "loop_id", *_PATHS):
+        if values[key] is not None and not values[key].strip():
+            flag = f"--{key.replace('_', '-')}"
+            raise UserError(
+                f"{flag} is empty", cause="nothing stands there", hint=f"give it a value, or leave {flag} away"
+            )
 
 
 def _refuse_odd_promise(mode: str, promise: str) -> None:
@@ -205,10 +232,9 @@ def _refuse_odd_promise(mode: str, promise: str) -> None:
 
 
 def _cap(number: int | None) -> int | None:
-    if number is not None and number < 1:
-        raise UserError(
-            f"--max-iterations {number} leaves nothing to do", cause="a loop has a cap here", hint="--max-iterations 30"
-        )
+    if number is not None and not 1 <= number <= _HIGHEST_CAP:
+        cause = "a loop has a cap here" if number < 1 else f"no cap is higher than {_HIGHEST_CAP:,}"
+        raise UserError(f"--max-iterations {number} makes no sense", cause=cause, hint="--max-iterations 30")
     return number
 
 

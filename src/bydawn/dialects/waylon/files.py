@@ -84,9 +84,10 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
 
 
 def written(loop: Loop, state: LoopState) -> tuple[str, ...]:
-    """What views may have made; the folder's own `.gitignore` goes with the last loop in it."""
+    """What views may have made; `.gitignore` is every loop's, and what another program wrote is none of it."""
     paths = Paths(loop)
-    numbers = range(1, counted(state) + 1)
+    before = int(loop.dialect.words.get("iterations_before", "0")) if loop.dialect else 0
+    numbers = range(before + 1, counted(state) + 1)
     # A file that was appended to may be somebody else's as well.
     streams = [f"{paths.events}{stream_name(number)}" for number in numbers] if paths.events.endswith("/") else []
     pairs = [path for number in numbers for path in (paths.message(number), paths.stream(number))]
