@@ -1,5 +1,6 @@
 """Files in another tool's format, written as a loop goes on, for people and scripts; nobody here reads them."""
 
+import errno
 import os
 import shutil
 import stat
@@ -15,11 +16,11 @@ from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
-from bydawn.dialects.seam import Append, Copy, Dialect, Replace, Source, View
+from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View
 from bydawn.disk import real_folder, write_private
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-_GROWING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_GROWING = os.O_RDWR | os.O_NONBLOCK | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _COMPARED = 64 << 20  # bytes; more than that is rather written twice than read
 _MODE = 0o644  # before the umask: like any other file of the repository
 
@@ -79,11 +80,21 @@ class Views:
                     with self._new(path) as fd:
                         _pour(text.encode("utf-8", "replace"), fd)
                     self._last[path] = text
+            case Create(path, text):
+                self._create(path, text)
             case Copy(path, source):
                 with self._new(path) as fd, self._source(source) as origin:
                     _copy(origin, fd)
             case Append(path, source):
                 self._append(path, source)
+
+    def _create(self, path: str, text: str) -> None:
+        with self._place(path) as (folder, name), suppress(FileExistsError):
+            fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE, dir_fd=folder)
+            try:
+                _pour(text.encode(), fd)
+            finally:
+                os.close(fd)
 
     @contextmanager
     def _new(self, path: str) -> Iterator[int]:
@@ -106,6 +117,8 @@ class Views:
         with self._place(path) as (folder, name), self._source(source) as origin:
             fd = os.open(name, _GROWING, _MODE, dir_fd=folder)
             try:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    raise OSError(errno.EINVAL, "no plain file")
                 size, length = os.fstat(fd).st_size, os.fstat(origin).st_size
                 begun = self._marks.of(path, source.round)
                 if begun is not None and size >= begun + length:
@@ -220,7 +233,9 @@ def refuse_unwritable(workspace: Path, paths: Sequence[str]) -> None:
                 cause=f"{links[0]} is one",
                 hint="make it a folder, or give another path",
             )
-        if (place / Path(path).name).is_dir():
+        if os.path.lexists(target := place / Path(path).name) and not (target.is_file() or target.is_dir()):
+            raise UserError(f"{path} is no plain file", cause="a file is meant", hint="give another path")
+        if target.is_dir():
             raise UserError(f"{path} is a folder", cause="a file is meant", hint="give a path in it")
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
             cause = f"{there} is no folder" if not there.is_dir() else f"nobody may write to {there}"

@@ -28,13 +28,13 @@ def without(*fields: str) -> str:
     return json.dumps({key: value for key, value in json.loads(EXAMPLE).items() if key not in fields})
 
 
-def adopted(text: str = EXAMPLE) -> Adopted:
-    return DIALECT.adopt(text, HERE)
+def adopted(text: str = EXAMPLE, sandbox: str = "") -> Adopted:
+    return DIALECT.adopt(text, Resume(name=ID, sandbox=sandbox), HERE)
 
 
 def refused(text: str) -> UserError:
     with pytest.raises(UserError) as error:
-        DIALECT.adopt(text, HERE)
+        adopted(text)
     assert error.value.hint
     return error.value
 
@@ -160,13 +160,15 @@ def test_what_could_not_be_typed_cannot_be_taken_over_either(fields: dict[str, A
 
 def test_a_file_of_the_repository_cannot_take_the_sandbox_away() -> None:
     """W-091."""
-    found = adopted(changed(codex={"sandbox": "danger-full-access"}))
-    assert found.start.settings["sandbox"] == ("full",)
-    for loosest in ("", "read-only", "workspace"):
-        with pytest.raises(UserError, match="asks for no sandbox at all") as error:
-            agree(found, Resume(name=ID, loosest=loosest))
-        assert error.value.hint == "if you want it so, say it: --sandbox danger-full-access"
-    agree(found, Resume(name=ID, loosest="full"))
+    text = changed(codex={"sandbox": "danger-full-access"})
+    with pytest.raises(UserError, match="asks for no sandbox at all") as error:
+        agree(adopted(text), Resume(name=ID))
+    assert error.value.hint == "if you want it so, say it: --sandbox danger-full-access"
+    words = {"read-only": "read-only", "workspace-write": "workspace", "danger-full-access": "full"}
+    for typed, ours in words.items():
+        found = adopted(text, typed)
+        agree(found, Resume(name=ID, sandbox=typed))
+        assert (found.start.settings["sandbox"], found.start.words["sandbox"]) == ((ours,), typed)
 
 
 @pytest.mark.parametrize("sandbox", ["read-only", "workspace-write"])

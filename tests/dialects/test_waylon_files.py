@@ -15,7 +15,7 @@ from bydawn.core.facts import EXIT_CODES, AnyFact, Changes, End, Given, LoopAdop
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.replay import replay
-from bydawn.dialects.seam import Copy, Replace, Source, View
+from bydawn.dialects.seam import Copy, Create, Replace, Source, View
 from bydawn.dialects.waylon import DIALECT
 from core.facts_any import HISTORIES
 from core.facts_made import BORN, a_note, a_round, checked, decided, numbered, pause, raised, run_started, started
@@ -265,7 +265,7 @@ def test_other_facts_change_the_state_alone() -> None:
 
 
 def test_what_is_written_is_kept_out_of_commits() -> None:
-    assert last_views(BEGUN)[0] == Replace(f"{ROOT}/.gitignore", "*\n")
+    assert last_views(BEGUN)[0] == Create(f"{ROOT}/.gitignore", "*\n")
 
 
 @pytest.mark.parametrize("path", ["events.jsonl", "logs/events.jsonl", "/var/events.jsonl"])

@@ -12,7 +12,7 @@ from bydawn.core.loop import Dialect, Loop
 from bydawn.core.replay import after
 from bydawn.core.settings import BY_KEY, Layer
 from bydawn.core.state import LoopState
-from bydawn.dialects.seam import Append, Copy, Option, Place, Replace, Source, Start, View
+from bydawn.dialects.seam import Append, Copy, Create, Option, Place, Replace, Source, Start, View
 from bydawn.dialects.waylon import DIALECT
 from bydawn.operations.settings import wish
 from core.facts_made import NOON, a_loop, numbered
@@ -124,6 +124,8 @@ class Disk:
             match view:
                 case Replace(path, text):
                     self.texts[path] = text
+                case Create(path, text):
+                    self.texts.setdefault(path, text)
                 case Copy(path, source):
                     self.copies[path] = source
                 case Append(path, source):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from driving import Home, Said, is_error, said, tree_of, wait_for
+from driving import Home, Said, a_repository, is_error, said, tree_of, wait_for
 from program.strict_codex import calls, install
 from program.terminal_driver import Terminal
 
@@ -167,6 +167,41 @@ def test_in_a_terminal_somebody_is_asked_unless_it_is_to_stop_in_any_case(
     shown = terminal.end()
     assert (shown.code, "[y/N]" in shown.text) == (0 if asks else 5, asks)
     assert butler.state()["status"] == ("completed" if asks else "paused_hard_stop")
+
+
+PASSES_BY = {
+    "removed": {"write": {"TODO.md": "- [ ] one\n- [ ] two\n"}},
+    "moved to the end": {"write": {"TODO.md": "- [x] one\n- [x] two\n\n## HARD STOP: look\n"}},
+    "the whole list removed": {"sh": "rm TODO.md"},
+    "emptied": {"write": {"TODO.md": ""}},
+}
+
+
+@pytest.mark.parametrize("deed", PASSES_BY.values(), ids=PASSES_BY)
+def test_a_promise_does_not_get_past_a_hard_stop_that_is_gone(butler: Butler, deed: Turn) -> None:
+    """W-058, W-101, W-114."""
+    (butler.repo / "TODO.md").write_text(PLAN)
+    butler.plays({**deed, "append": {"work.txt": "x\n"}, "reply": GIVEN})
+    ended = butler("Go through TODO.md.", *TODO)
+    assert (ended.code, butler.state()["status"]) == (3, "blocked"), ended
+
+
+def test_nor_past_one_that_nobody_has_come_to(butler: Butler) -> None:
+    """W-058, W-101: the boxes above it are open, and yet all is said to be done."""
+    (butler.repo / "TODO.md").write_text(PLAN)
+    butler.plays(DONE)
+    assert butler("Go through TODO.md.", *TODO).code == 5
+    assert butler.state()["status"] == "paused_hard_stop"
+    assert butler("resume", "--loop-id", "night").code == 0, "a person has looked, and the promise was given"
+    assert len(butler.calls) == 1
+
+
+def test_a_list_without_boxes_stops_it_before_it_begins(butler: Butler) -> None:
+    """W-058: whatever stands above the line, nothing says that it is open."""
+    (butler.repo / "TODO.md").write_text("Write it all.\n\nHARD STOP\n")
+    butler.plays(DONE)
+    assert butler("Go through TODO.md.", *TODO).code == 5
+    assert butler("resume", "--loop-id", "night").code == 0
 
 
 def test_words_of_its_own_stop_it_only_where_they_are_reached(butler: Butler) -> None:
@@ -514,6 +549,57 @@ def test_cleaning_up_removes_what_was_written_and_nothing_else(butler: Butler) -
     assert butler.status()["status"] == "canceled", "the ledger remembers"
 
 
+def test_a_loop_of_another_folder_is_out_of_reach(butler: Butler) -> None:
+    """W-057: the same id may stand for two loops in two folders."""
+    butler.plays(WORK)
+    butler("Write it.", "--max-iterations", "1", *AUTO)
+    other = butler.home.root / "other"
+    a_repository(other, "another")
+    for command in ("status", "resume", "cancel"):
+        refused = butler(command, "--loop-id", "night", "--cd", str(other))
+        assert (refused.code, f"--cd {butler.repo}" in refused.err) == (2, True), refused
+    assert butler.state()["status"] == "stopped_max_iterations"
+
+
+YOURS = {
+    "a message of another's": "messages/last_message_iter_1.txt",
+    "a stream of another's": "messages/events_iter_7.jsonl",
+}
+
+
+@pytest.mark.parametrize("path", YOURS.values(), ids=YOURS)
+def test_files_that_are_there_already_are_not_taken_over(butler: Butler, path: str) -> None:
+    """W-034, W-060."""
+    butler.plays(DONE)
+    (butler.repo / "messages").mkdir()
+    (butler.repo / path).write_text("mine")
+    refused = butler("Write it.", *AUTO, "--last-message-dir", "messages")
+    assert (refused.code, "is a file of yours" in refused.err) == (2, True), refused
+    assert (butler.repo / path).read_text() == "mine"
+
+
+@pytest.mark.parametrize("flag", ["--state-file", "--summary-json", "--jsonl-events"])
+@pytest.mark.parametrize("kind", ["fifo", "link"])
+def test_what_is_no_plain_file_is_left_alone(butler: Butler, flag: str, kind: str) -> None:
+    """W-025, W-033, W-035: nobody waits for a reader, and nothing of a person's is replaced."""
+    butler.plays(DONE)
+    path = butler.home.root / "odd"
+    os.mkfifo(path) if kind == "fifo" else path.symlink_to(butler.home.root / "nowhere")
+    refused = butler("Write it.", *AUTO, flag, str(path))
+    assert refused.code == 2, refused
+    assert os.path.lexists(path)
+    assert not path.is_file()
+
+
+def test_a_gitignore_of_a_persons_own_stays(butler: Butler) -> None:
+    path = butler.repo / ".codex/waylon-smithers/.gitignore"
+    path.parent.mkdir(parents=True)
+    path.write_text("# mine\n")
+    butler.plays(DONE)
+    assert butler("Write it.", *AUTO).code == 0
+    assert path.read_text() == "# mine\n"
+
+
 def test_a_loop_is_never_overwritten_by_another(butler: Butler) -> None:
     """W-024, W-057."""
     butler.plays(WORK)
@@ -562,7 +648,7 @@ def original(butler: Butler) -> Path:
     codex = [str(butler.home.root / "bin/codex"), "exec", "--json", "-s", "read-only", "-"]
     began = subprocess.run(codex, cwd=butler.repo, input="x", env=butler.home.env, capture_output=True, text=True)
     session = json.loads(began.stdout.splitlines()[0])["thread_id"]
-    (butler.repo / "TODO.md").write_text(PLAN)
+    (butler.repo / "TODO.md").write_text("- [ ] one\n- [ ] two\n")
     path = butler.repo / LOOPS / "repo-2026-01-06T21-10-00.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({**ORIGINAL, "codex": {**ORIGINAL["codex"], "session_id": session}}))
@@ -582,6 +668,13 @@ def test_a_loop_of_the_original_program_is_taken_over(butler: Butler, original: 
     assert (state["created_at"], state["status"]) == (ORIGINAL["created_at"], "completed")
     assert butler.sessions == {session}
     assert original.with_suffix(".original.json").read_text() == was
+
+
+def test_a_loop_that_is_taken_over_gets_the_sandbox_that_a_person_names(butler: Butler, original: Path) -> None:
+    """W-029, W-091."""
+    butler.plays({**WORK, "reply": "<promise>DONE</promise>"})
+    assert butler("resume", "--loop-id", original.stem, "--sandbox", "read-only").code in (0, 3)
+    assert {call["sandbox"] for call in butler.calls[1:]} == {"read-only"}
 
 
 def test_a_repositorys_file_cannot_take_the_sandbox_away(butler: Butler, original: Path) -> None:

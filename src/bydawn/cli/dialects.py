@@ -139,7 +139,7 @@ def _work(dialect: Dialect, planned: Plan, tether: Tether | None, request: Resum
 
 def _resume(dialect: Dialect, request: Resume, workspace: Path, tether: Tether | None) -> int:
     if request.name and operation.look_for(dialect, request.name, workspace) is None:
-        adopted = operation.left_behind(dialect, request.name, operation.place_of(workspace))
+        adopted = operation.left_behind(dialect, request.name, request, operation.place_of(workspace))
         if adopted:
             operation.agree(adopted, request)
             planned = _planned(dialect, adopted.start, workspace, adopted.fact)

@@ -15,7 +15,9 @@ def missing(loop: Loop, state: LoopState) -> list[str]:
         and not state.tasks.problem
         and (not state.doubted or bool(loop.checks)),  # where checks are green, they say what the boxes are worth
     }
-    return [condition for condition in loop.requires if not met[condition]]
+    # A list that only says where the checkpoints are says nothing any more if it cannot be believed.
+    unbelieved = not loop.tasks_required and state.tasks is not None and bool(state.tasks.problem)
+    return [*(["tasks"] if unbelieved else []), *(name for name in loop.requires if not met[name])]
 
 
 def _worked(loop: Loop, state: LoopState) -> bool:

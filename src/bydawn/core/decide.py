@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from bydawn.core import breakers, completion, pool
-from bydawn.core.facts import Changes, Decided, End, LoopStopped, Now, RoundEnded, TaskStatus
+from bydawn.core.facts import Changes, Decided, End, LoopStopped, Mark, Now, RoundEnded, TaskStatus
 from bydawn.core.loop import Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import LoopState
@@ -174,10 +174,16 @@ def _tampered(loop: Loop, state: LoopState) -> Action | None:
 
 def _checkpoint(loop: Loop, state: LoopState) -> Action | None:
     """Before completion, too: whoever did what stands above and below it in one round has passed it by."""
-    for mark in state.tasks.reached if loop.checkpoint and state.tasks else ():
-        if mark.id not in state.approved:
-            return Stop(rule="checkpoint", end=End.CHECKPOINT, reason=f"{loop.tasks} says: {mark.text}")
-    return None
+    mark = checkpoint_of(loop, state)
+    return Stop(rule="checkpoint", end=End.CHECKPOINT, reason=f"{loop.tasks} says: {mark.text}") if mark else None
+
+
+def checkpoint_of(loop: Loop, state: LoopState) -> Mark | None:
+    """The checkpoint that the loop stands at. Where all else is there, none can be ahead of it any more."""
+    if not loop.checkpoint or state.tasks is None:
+        return None
+    marks = (*state.tasks.reached, *(state.tasks.ahead if not completion.missing(loop, state) else ()))
+    return next((mark for mark in marks if mark.id not in state.approved), None)
 
 
 def _task_done(loop: Loop, state: LoopState) -> Action | None:

@@ -98,6 +98,7 @@ class TaskReading(Value, frozen=True, kw_only=True):
     marks: tuple[str, ...] = ()  # every checkpoint, by id
     above: tuple[int, ...] = ()  # for each open task, how many of those stand above it
     reached: tuple[Mark, ...] = ()
+    ahead: tuple[Mark, ...] = ()  # the other ones
     texts: tuple[str, ...] = ()  # for each open task of a folder, the digest of its file
     stranded: tuple[str, ...] = ()  # titles of open tasks that wait for one that was set aside
 

@@ -105,6 +105,7 @@ def of_checklist(text: str, loop: Loop, state: LoopState, before: TaskReading | 
         marks=tuple(mark.id for mark in marks),
         above=tuple(sum(mark.line < task.line for mark in marks) for task in left) if marks else (),
         reached=tuple(Mark(id=mark.id, text=mark.text) for mark in marks if mark.reached),
+        ahead=tuple(Mark(id=mark.id, text=mark.text) for mark in marks if not mark.reached),
     )
 
 

@@ -71,7 +71,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 class Resume(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None
     rounds: int | None = None
-    loosest: str = ""  # the sandbox that a person has agreed to, for a loop that another program began
+    sandbox: str = ""  # in the dialect's own word, for a loop that another program began
 
 
 class Show(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +111,13 @@ class Replace(msgspec.Struct, frozen=True):
     text: str
 
 
+class Create(msgspec.Struct, frozen=True):
+    """The same, unless there is something already."""
+
+    path: str
+    text: str
+
+
 class Copy(msgspec.Struct, frozen=True):
     """The same with what a round left; where it left nothing, an empty file."""
 
@@ -125,7 +132,7 @@ class Append(msgspec.Struct, frozen=True):
     source: Source
 
 
-View = Replace | Copy | Append
+View = Replace | Create | Copy | Append
 
 
 class Helper(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +177,7 @@ class Dialect(Protocol):
     def state_path(self, loop: Loop) -> str:
         """The file that says how this loop stands."""
 
-    def adopt(self, text: str, place: Place) -> Adopted:
+    def adopt(self, text: str, request: Resume, place: Place) -> Adopted:
         """A loop that the original program left behind; raises `UserError`."""
 
     def original_path(self, name: str) -> str:

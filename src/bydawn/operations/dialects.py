@@ -1,6 +1,7 @@
 """What the commands of a dialect do: each of them on the one engine, with its loops among all others."""
 
 import os
+import shlex
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -25,6 +26,7 @@ from bydawn.host.registry import Registry, Standing, standing_of
 from bydawn.operations import settings, start, steer
 
 _SAME_SECOND = 100  # loops that may start in one, in one folder
+_LOOKED_AT = 1000  # iterations whose files must not be there already
 _LONGEST_STATE = 16 << 20
 _PATIENCE = 30.0  # seconds that a canceled loop gets to end its agent
 
@@ -86,10 +88,10 @@ def plan(
     planned = start.plan(wish)
     if request.named and planned.loop.id != request.name:
         raise _taken(dialect, request.name)
-    if adopts is None:
-        _refuse_overwriting(dialect, planned, workspace)
     named = [path for path in paths.values() if not path.endswith("/")]
     views.refuse_unwritable(workspace, [*named, *dialect.written(planned.loop, LoopState())])
+    if adopts is None:
+        _refuse_overwriting(dialect, planned, workspace)
     remarks = (*request.remarks, *planned.warnings)
     return msgspec.structs.replace(planned, warnings=remarks, adopts=adopts)
 
@@ -134,8 +136,10 @@ def _refuse_overwriting(dialect: Dialect, planned: start.Plan, workspace: Path) 
     if os.path.lexists(state):
         name = _json(state).get("loop_id")
         raise _taken(dialect, str(name)) if name else _yours(dialect.state_path(planned.loop))
-    for path in dialect.written(planned.loop, LoopState()):
+    for path in dialect.written(planned.loop, LoopState(rounds=_LOOKED_AT)):
         there = workspace / path
+        if os.path.lexists(there) and (there.is_symlink() or not there.is_file()):
+            raise UserError(f"{path} is no plain file", cause="it would be replaced", hint="give another path for it")
         if there.is_file() and "loop_id" not in _json(there):
             raise _yours(path)
 
@@ -158,7 +162,7 @@ def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> start.
     if standing.finished:
         hint = f'start another: {dialect.name} "PROMPT"'
         raise UserError(f"the loop {standing.loop.id} is completed; there is nothing to go on with", hint=hint)
-    if request.loosest:
+    if request.sandbox:
         raise UserError(
             f"the sandbox of {standing.loop.id} cannot be changed",
             cause="a loop keeps the settings it was started with",
@@ -172,12 +176,12 @@ def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> start.
 # -- loops that the other program began --------------------------------------------------------------------------------
 
 
-def left_behind(dialect: Dialect, name: str, place: Place) -> Adopted | None:
+def left_behind(dialect: Dialect, name: str, request: Resume, place: Place) -> Adopted | None:
     """A loop that the other program left in this workspace under that name."""
     text = read_text(Path(place.workspace), dialect.original_path(name))
     if text is None:
         return None
-    adopted = dialect.adopt(text, place)
+    adopted = dialect.adopt(text, request, place)
     if adopted.start.name != name:
         cause = f"it says that it is {adopted.start.name!r}"
         raise UserError(f"{dialect.original_path(name)} is another loop's", cause=cause, hint="put its name right")
@@ -186,8 +190,7 @@ def left_behind(dialect: Dialect, name: str, place: Place) -> Adopted | None:
 
 def agree(adopted: Adopted, request: Resume) -> None:
     """What a file of the repository says cannot take the sandbox away; a person has to."""
-    wanted = Sandbox(adopted.start.settings["sandbox"][0])
-    if wanted is Sandbox.FULL and request.loosest != Sandbox.FULL:
+    if Sandbox(adopted.start.settings["sandbox"][0]) is Sandbox.FULL and not request.sandbox:
         raise UserError(
             f"the state file of {adopted.start.name} asks for no sandbox at all",
             cause="it is a file of the repository, and has no say in that",
@@ -213,19 +216,17 @@ def find(dialect: Dialect, name: str | None, workspace: Path) -> Standing:
         return _only_one(dialect, _mine(dialect, registry_of().in_workspace(workspace)), workspace)
     if found := look_for(dialect, name, workspace):
         return found
-    hint = f"`{dialect.name} list` names the ones there are"
+    others = [each for each in _mine(dialect, registry_of().everywhere()) if each.loop.id.casefold() == name.casefold()]
+    hint = (
+        f"--cd {shlex.quote(others[0].loop.workspace)}" if others else f"`{dialect.name} list` names the ones there are"
+    )
     raise UserError(f"there is no loop {name!r} here", cause=f"looked in {workspace}", hint=hint)
 
 
 def look_for(dialect: Dialect, name: str, workspace: Path) -> Standing | None:
-    """The loop of that name, here or else wherever there is just one."""
-    registry, wanted = registry_of(), name.casefold()
-    here = [each for each in _mine(dialect, registry.in_workspace(workspace)) if each.loop.id.casefold() == wanted]
-    found = here or [each for each in _mine(dialect, registry.everywhere()) if each.loop.id.casefold() == wanted]
-    if len(found) > 1:
-        places = ", ".join(each.loop.workspace for each in found)
-        raise UserError(f"several loops are called {name!r}", cause=places, hint="say which: --cd FOLDER")
-    return found[0] if found else None
+    """The loop of that name in this workspace, and in no other: who cancels one means this one."""
+    mine = _mine(dialect, registry_of().in_workspace(workspace))
+    return next((each for each in mine if each.loop.id.casefold() == name.casefold()), None)
 
 
 def _mine(dialect: Dialect, standings: list[Standing]) -> list[Standing]:

@@ -11,6 +11,7 @@ import msgspec
 from bydawn import agents, kernel, lock
 from bydawn.assemble import run_loop
 from bydawn.core import prompt
+from bydawn.core.decide import checkpoint_of
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import (
     FINISHED,
@@ -157,10 +158,8 @@ def plan_resume(standing: Standing, secrets: Secrets, *, approve: bool = False, 
 
 def _due(standing: Standing) -> Mark:
     """The checkpoint that the loop stands at."""
-    reached = standing.state.tasks.reached if standing.state.tasks else ()
-    for mark in reached:
-        if mark.id not in standing.state.approved:
-            return mark
+    if mark := checkpoint_of(standing.loop, standing.state):
+        return mark
     raise UserError(
         f"the loop {standing.loop.id} stands at no checkpoint",
         cause=f"it is {standing.word}",

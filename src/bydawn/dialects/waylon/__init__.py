@@ -39,8 +39,8 @@ class Waylon:
     def state_path(self, loop: Loop) -> str:
         return files.Paths(loop).state
 
-    def adopt(self, text: str, place: Place) -> Adopted:
-        return adoption.adopt(text, place)
+    def adopt(self, text: str, request: Resume, place: Place) -> Adopted:
+        return adoption.adopt(text, request.sandbox, place)
 
     def original_path(self, name: str) -> str:
         return files.default_state(name)

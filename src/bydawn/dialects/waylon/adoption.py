@@ -39,8 +39,8 @@ class _State(msgspec.Struct, frozen=True):
     todo: _Todo | None = None
 
 
-def adopt(text: str, place: Place) -> Adopted:
-    """What the original program had begun. Its words are data: nothing in them can loosen the sandbox unseen."""
+def adopt(text: str, sandbox: str, place: Place) -> Adopted:
+    """What the original program had begun; the sandbox is its own unless a person names another."""
     try:
         state = msgspec.json.decode(text, type=_State)
     except msgspec.DecodeError as error:
@@ -60,7 +60,7 @@ def adopt(text: str, place: Place) -> Adopted:
         "model": codex.model,
         # The document's own example says "default", which is no profile of Codex's.
         "profile": codex.profile if codex.profile != "default" else None,
-        "sandbox": _known("codex.sandbox", codex.sandbox or "read-only", tuple(SANDBOXES)),
+        "sandbox": sandbox or _known("codex.sandbox", codex.sandbox or "read-only", tuple(SANDBOXES)),
         "full_auto": False,
         "ask_for_approval": _known("codex.approval", codex.approval or DEFAULT_APPROVAL, APPROVALS),
         "skip_git_repo_check": False,

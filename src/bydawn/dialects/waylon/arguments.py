@@ -131,8 +131,8 @@ def read(command: str, values: Mapping[str, Any], place: Place) -> Request:
         case "list":
             return List(as_json=values["json"])
         case "resume":
-            loosest = SANDBOXES[values["sandbox"]] if values["sandbox"] else ""
-            return Resume(name=values["loop_id"], rounds=_cap(values["max_iterations"]), loosest=loosest)
+            cap, sandbox = _cap(values["max_iterations"]), values["sandbox"] or ""
+            return Resume(name=values["loop_id"], rounds=cap, sandbox=sandbox)
         case "cancel":
             return Cancel(name=values["loop_id"], cleanup=values["cleanup_artifacts"])
         case "install-helpers":

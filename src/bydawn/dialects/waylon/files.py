@@ -11,7 +11,7 @@ from bydawn.core.facts import AnyFact, End, Given, LoopStopped, RoundEnded, RunS
 from bydawn.core.history import Attempt, History, counted
 from bydawn.core.loop import Loop, Mode, Promise
 from bydawn.core.state import LoopState
-from bydawn.dialects.seam import Append, Copy, Replace, Source, View
+from bydawn.dialects.seam import Append, Copy, Create, Replace, Source, View
 from bydawn.dialects.waylon import texts
 
 ROOT = ".codex/waylon-smithers"
@@ -71,7 +71,7 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
     """After each fact the state; after each iteration what it said and did as well."""
     paths = Paths(loop)
     if isinstance(fact, RunStarted):
-        yield Replace(f"{ROOT}/.gitignore", "*\n")  # what is written here is for people, not for commits
+        yield Create(f"{ROOT}/.gitignore", "*\n")  # what is written here is for people, not for commits
     if isinstance(fact, RoundEnded) and history.attempts:
         number = history.attempts[-1].counted
         events = Source(fact.round, "stdout")
