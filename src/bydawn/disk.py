@@ -47,7 +47,7 @@ def replace_text(path: Path, text: str, mode: int) -> None:
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        before = path.lstat() if os.path.lexists(path) else None
+        before = path.lstat() if os.path.lexists(path) and not path.is_symlink() else None
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as out:
             if before and (os.getuid(), os.getgid()) != (before.st_uid, before.st_gid):

@@ -333,7 +333,7 @@ class Engine:
                 signal=exit_.signal,
                 seconds=round(exit_.seconds, 3),
                 said=shorten(reply, _SAID),
-                promise=self._promise(ended),
+                promise=self._promise(ended, said),
                 session=ended.session,
                 changes=after.changes,
                 **tasks,
@@ -361,12 +361,16 @@ class Engine:
             "rewritten": rewritten(known, reading, opened.task_id if opened else None),
         }
 
-    def _promise(self, ended: Ended) -> Given:
-        """Only the reply of a turn that went well is looked at; raw output never is."""
+    def _promise(self, ended: Ended, said: claims.Claims) -> Given:
+        """Only the reply of a turn that went well is looked at; raw output never is.
+
+        Whoever is blocked has not given it, whatever stands at the end.
+        """
         wanted = prompt.promise_of(self.loop)
         if wanted is None or ended.outcome is not Outcome.OK:
             return Given.ABSENT
-        return promise.judge(ended.reply, wanted, self.world.full_match)
+        given = promise.judge(ended.reply, wanted, self.world.full_match)
+        return Given.MENTIONED if said.blocked and given is Given.GIVEN else given
 
     def _check(self, action: RunChecks) -> None:
         self._fresh = None

@@ -22,6 +22,8 @@ from bydawn.disk import real_folder, write_private
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 _GROWING = os.O_RDWR | os.O_NONBLOCK | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _COMPARED = 64 << 20  # bytes; more than that is rather written twice than read
+_CHUNK = 1 << 20
+_LONGEST_NAME = 200  # bytes, so that there is room for a draft beside it
 _MODE = 0o644  # before the umask: like any other file of the repository
 
 
@@ -120,13 +122,14 @@ class Views:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
                     raise OSError(errno.EINVAL, "no plain file")
                 size, length = os.fstat(fd).st_size, os.fstat(origin).st_size
-                begun = self._marks.of(path, source.round)
-                if begun is not None and size >= begun + length:
-                    return
+                inode = os.fstat(fd).st_ino
+                begun, was = self._marks.of(path, source.round) or (None, inode)
+                if was != inode or (begun is not None and size >= begun + length):
+                    return  # it is all there, or was before the file was exchanged for another
                 if begun is not None and begun < size and _is_part(fd, begun, size, origin):
                     os.ftruncate(fd, begun)
                     size = begun
-                self._marks.note(path, source.round, size)
+                self._marks.note(path, source.round, size, inode)
                 _copy(origin, fd)
             finally:
                 os.close(fd)
@@ -156,16 +159,17 @@ class _Marks:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def of(self, path: str, round_: int) -> int | None:
-        known = self._known().get(path, (0, 0))
-        return known[1] if known[0] == round_ else None
+    def of(self, path: str, round_: int) -> tuple[int, int] | None:
+        """Where it ended and which file it was, if this round's part has been begun."""
+        number, size, inode = self._known().get(path, (0, 0, 0))
+        return (size, inode) if number == round_ else None
 
-    def note(self, path: str, round_: int, size: int) -> None:
-        write_private(self._path, msgspec.json.encode({**self._known(), path: (round_, size)}))
+    def note(self, path: str, round_: int, size: int, inode: int) -> None:
+        write_private(self._path, msgspec.json.encode({**self._known(), path: (round_, size, inode)}))
 
-    def _known(self) -> dict[str, tuple[int, int]]:
+    def _known(self) -> dict[str, tuple[int, int, int]]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, tuple[int, int]])
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, tuple[int, int, int]])
         except (FileNotFoundError, msgspec.DecodeError):
             return {}
 
@@ -183,22 +187,35 @@ def _pour(data: bytes, fd: int) -> None:
 
 def _copy(origin: int, fd: int) -> None:
     with os.fdopen(os.dup(origin), "rb") as source, os.fdopen(os.dup(fd), "wb") as target:
-        shutil.copyfileobj(source, target, 1 << 20)
+        shutil.copyfileobj(source, target, _CHUNK)
 
 
-def remove(workspace: Path, paths: Sequence[str]) -> list[str]:
-    """Remove these files, and folders that are empty then; never through a link, and nothing but plain files."""
+def is_copy(workspace: Path, path: str, origin: Path) -> bool:
+    """Does this file still say what was copied there? One that is gone by now left an empty copy."""
+    root, folders, name = _parts(str(workspace), path)
+    source = origin if origin.is_file() else Path(os.devnull)
+    with suppress(OSError), _existing(root, folders) as folder:
+        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        with os.fdopen(fd, "rb") as copy, source.open("rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return False
+            while (part := copy.read(_CHUNK)) == file.read(_CHUNK):
+                if not part:
+                    return True
+    return False
+
+
+def remove(workspace: Path, paths: Sequence[str], folder: str) -> list[str]:
+    """Remove these files, and that folder if it is empty then; never through a link, and nothing but plain files."""
     removed = []
     for path in paths:
         root, folders, name = _parts(str(workspace), path)
-        with suppress(OSError), _existing(root, folders) as folder:
-            if stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode):
-                os.unlink(name, dir_fd=folder)
+        with suppress(OSError), _existing(root, folders) as place:
+            if stat.S_ISREG(os.lstat(name, dir_fd=place).st_mode):
+                os.unlink(name, dir_fd=place)
                 removed.append(path)
-    places = {path.rpartition("/")[0] for path in removed} - {""}
-    for place in sorted(places, key=len, reverse=True):
-        with suppress(OSError):  # somebody else's files are still in it
-            (workspace / place).rmdir()
+    with suppress(OSError):  # somebody else's files are still in it
+        (workspace / folder).rmdir()
     return removed
 
 
@@ -235,6 +252,10 @@ def refuse_unwritable(workspace: Path, paths: Sequence[str]) -> None:
             )
         if os.path.lexists(target := place / Path(path).name) and not (target.is_file() or target.is_dir()):
             raise UserError(f"{path} is no plain file", cause="a file is meant", hint="give another path")
+        if len(os.fsencode(target.name)) > _LONGEST_NAME:
+            raise UserError(
+                f"{path} is too long a name", cause=f"{_LONGEST_NAME} bytes are room enough", hint="shorten it"
+            )
         if target.is_dir():
             raise UserError(f"{path} is a folder", cause="a file is meant", hint="give a path in it")
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):

@@ -129,7 +129,8 @@ class GitWorkspace:
         self._root, self._private, self._seconds = root, private, seconds
         self._documents = Documents(root, documents)
         # What bydawn itself writes is nobody's work, and in no snapshot.
-        self._ours = tuple(os.fsencode(path.strip("/")) for path in (".bydawn", *ours))
+        patterns = (re.escape(path.strip("/")).replace(r"\*", "[^/]*") for path in (".bydawn", *ours))
+        self._ours = re.compile(os.fsencode(f"(?:{'|'.join(patterns)})(?:/|\\Z)"))
         self._prepare()
 
     def snapshot(self) -> Snapshot:
@@ -271,7 +272,7 @@ class GitWorkspace:
         known = set()  # a deleted file is listed twice, as removed and as changed
         for entry in entries:
             tag, path = entry[:1], entry[2:]
-            if any(path == each or path.startswith(each + b"/") for each in self._ours):
+            if self._ours.match(path):
                 continue
             if path.endswith(b"/"):
                 listing.nested.append(path)

@@ -50,8 +50,9 @@ def test_commands_that_only_look_are_commands_of_it(name: str) -> None:
         (["list"], False),
         (["cancel", "--loop-id", "night"], False),
         (["install-helpers"], False),
-        (["fix it", "--help"], False),
-        (["resume", "-h"], False),
+        (["--help"], False),
+        (["-h"], False),
+        (["fix it", "--completion-promise", "-h"], True),  # a value, not a question
         (["--version"], False),
     ],
 )

@@ -60,7 +60,6 @@ def test_the_example_of_the_document_is_taken_over_with_all_it_says() -> None:
         "created_at": "2026-01-06T21:10:00-08:00",
         "sandbox": "workspace-write",
         "approval": "on-request",
-        "iterations_before": "7",
     }
     assert start.paths == {}  # its files stay where the original program would look for them
     assert DIALECT.state_path(loop_of(start)) == DIALECT.original_path(ID) == f"{ROOT}/loops/{ID}.json"
@@ -102,9 +101,25 @@ def test_a_part_may_say_nothing() -> None:
 
 
 def test_counts_that_make_no_sense_do_no_harm() -> None:
-    found = adopted(changed(iteration=-3, max_iterations=0))
-    assert (found.fact.rounds, found.start.settings["rounds"]) == (0, ("1",))
+    assert adopted(changed(max_iterations=0)).start.settings["rounds"] == ("1",)
     assert adopted(changed(iteration=60)).fact.rounds == 60
+    for iteration in (-3, 2_000_000_000):
+        assert refused(changed(iteration=iteration)).cause == f"iteration is {iteration}"
+
+
+SESSIONS = ["--dangerously-bypass-approvals-and-sandbox", "-cnotify=x", "the last one", "0199a213-81c0-7800", "../x"]
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_a_session_is_an_id_and_never_an_option_of_codex(session: str) -> None:
+    """W-091: a file of the repository must not turn the sandbox off by the back door."""
+    assert "codex.session_id" in refused(changed(codex={"session_id": session})).cause
+    for key in ("model", "profile"):
+        assert "is no name" in refused(changed(codex={key: "--yolo"})).what
+
+
+def test_what_is_nested_without_end_is_refused_like_anything_odd() -> None:
+    assert refused('{"loop_id":' + "[" * 200_000).cause
 
 
 @pytest.mark.parametrize("status", ["running", "paused_user_interrupt", "paused_hard_stop", "canceled", "error_spawn"])

@@ -309,7 +309,11 @@ PATHS = ("state_file", "jsonl_events", "last_message_dir", "summary_json")
 def test_a_path_means_the_folder_in_which_it_was_typed(key: str, folder: str, typed_: str, kept: str) -> None:
     """W-025, W-026, W-033, W-034, W-035."""
     place = Place(folder=folder, workspace="/w/repo", now=EVENING)
-    assert asked(place, **{key: typed_}).paths == {key: kept}
+    if kept.endswith("/") and key in ("state_file", "summary_json"):
+        with pytest.raises(UserError, match="is a folder"):
+            asked(place, **{key: typed_})
+    else:
+        assert asked(place, **{key: typed_}).paths == {key: kept}
 
 
 def test_a_loop_may_work_outside_of_git_only_if_it_is_asked_to() -> None:
@@ -482,6 +486,19 @@ PLAIN = [
 def test_a_path_is_kept_in_its_plain_form(typed: str, kept: str) -> None:
     """W-025: or what is written there would be taken for the agent's work."""
     assert asked(state_file=typed).paths == {"state_file": kept}
+
+
+@pytest.mark.parametrize("path", ["TODO.md", "./TODO.md", ".git/HEAD", "sub/.git/x"])
+def test_what_something_else_needs_is_not_ours_to_write(path: str) -> None:
+    with pytest.raises(UserError, match="is not ours to write"):
+        asked(todo_file="TODO.md", jsonl_events=path)
+
+
+@pytest.mark.parametrize(("mode", "promise"), [("tag", "a\nb"), ("regex", ".*"), ("regex", "(DONE)?")])
+def test_a_promise_that_nobody_or_anybody_gives_is_refused(mode: str, promise: str) -> None:
+    """W-005, W-023."""
+    with pytest.raises(UserError, match="--completion-promise"):
+        asked(promise_mode=mode, completion_promise=promise)
 
 
 def test_two_files_cannot_be_one_and_none_is_the_workspace() -> None:

@@ -336,7 +336,8 @@ def test_files_in_the_workspace_are_no_work_of_the_agent() -> None:
     inside = {"state_file": "s.json", "last_message_dir": "said/", "jsonl_events": "events.jsonl"}
     loop = smithers(**inside, summary_json="/var/sum.json")
     assert loop.dialect
-    assert loop.dialect.files == (ROOT, "s.json", "said", "events.jsonl")
+    names = ("said/last_message_iter_*.txt", "said/events_iter_*.jsonl", "said/summary.json")
+    assert loop.dialect.files == (ROOT, "s.json", *names, "events.jsonl"), "names, and never a folder of the person's"
     assert DIALECT.files({}) == (ROOT,)
 
 

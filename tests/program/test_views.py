@@ -18,7 +18,7 @@ from bydawn.core.replay import after, replay
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Append, Copy, Replace, Source, View
 from bydawn.dialects.waylon import Waylon
-from bydawn.views import Views, refuse_unwritable, remove
+from bydawn.views import Views, is_copy, refuse_unwritable, remove
 from core.facts_made import BORN, NOON, PROMISED, a_note, a_round, numbered, run_started, started
 
 Told = Callable[[AnyFact], Iterable[View]]
@@ -208,6 +208,9 @@ def test_a_path_that_a_person_named_in_full_may_lead_through_a_link(story: Story
 # -- files that grow ---------------------------------------------------------------------------------------------------
 
 
+SAME = "the file that is there"
+
+
 def growing(fact: AnyFact) -> list[View]:
     return [Append("all", Source(fact.round, "stdout"))] if isinstance(fact, RoundEnded) else []
 
@@ -229,11 +232,11 @@ def test_each_round_is_added_once_behind_what_is_there(story: Story) -> None:
     [
         ("mine\n", None),  # before anything was done
         ("mine\n", "{"),  # while the mark was made
-        ("mine\n", {"all": (1, 5)}),  # before the first byte
-        ("mine\non", {"all": (1, 5)}),  # in the middle
-        ("mine\none\n", {"all": (1, 5)}),  # when all was done
-        ("mine\non", {"all": (1, 5), "other": (1, 0)}),
-        ("mine\n", {"all": (0, 0)}),  # the mark of a round before
+        ("mine\n", {"all": (1, 5, SAME)}),  # before the first byte
+        ("mine\non", {"all": (1, 5, SAME)}),  # in the middle
+        ("mine\none\n", {"all": (1, 5, SAME)}),  # when all was done
+        ("mine\non", {"all": (1, 5, SAME), "other": (1, 0, 0)}),
+        ("mine\n", {"all": (0, 0, SAME)}),  # the mark of a round before
     ],
 )
 def test_whenever_a_worker_dies_the_next_one_adds_what_is_missing(story: Story, there: str, mark: object) -> None:
@@ -242,10 +245,22 @@ def test_whenever_a_worker_dies_the_next_one_adds_what_is_missing(story: Story, 
     story.facts += [run_started(), *a_round(1)]
     (story.workspace / "all").write_text(there)
     if mark:
-        (story.folder / "appended.json").write_text(mark if isinstance(mark, str) else json.dumps(mark))
+        text = mark if isinstance(mark, str) else json.dumps(mark)
+        text = text.replace(f'"{SAME}"', str((story.workspace / "all").stat().st_ino))
+        (story.folder / "appended.json").write_text(text)
     for _ in range(2):
         story.follower(growing)(run_started())
         assert story.read("all") == "mine\none\n"
+
+
+def test_a_file_that_was_exchanged_for_another_is_nobody_elses_loss(story: Story) -> None:
+    """W-033: rotated in between, and somebody has written into the new one."""
+    story.left(1, stdout="one\n")
+    story.follower(growing)(run_started(), *a_round(1))
+    (story.workspace / "all").rename(story.workspace / "old")
+    (story.workspace / "all").write_text("theirs\n")
+    story.follower(growing)(run_started())
+    assert (story.read("all"), story.read("old")) == ("theirs\n", "one\n")
 
 
 def test_what_somebody_else_added_since_is_left_alone(story: Story) -> None:
@@ -291,13 +306,30 @@ def test_views_that_a_crash_left_out_are_made_up_for(story: Story) -> None:
 # -- cleaning up -------------------------------------------------------------------------------------------------------
 
 
-def test_files_that_were_named_are_removed_with_the_folders_that_are_empty_then(story: Story) -> None:
+def test_files_that_were_named_are_removed_and_of_folders_only_our_own(story: Story) -> None:
     """W-060."""
     story.shows(*(Replace(path, "x") for path in ("top", "a/b/one", "a/b/two", "a/three", "kept/four")))
     (story.workspace / "kept/mine").write_text("mine")
     paths = ["top", "a/b/one", "a/b/two", "a/three", "kept/four", "a/b/never", "nowhere/five"]
-    assert remove(story.workspace, paths) == paths[:5]
-    assert everything(story.workspace) == ["kept", "kept/mine"]
+    assert remove(story.workspace, paths, "a/b") == paths[:5]
+    assert everything(story.workspace) == ["a", "kept", "kept/mine"]
+    assert remove(story.workspace, [], "kept") == []
+    assert (story.workspace / "kept/mine").exists()
+
+
+def test_a_copy_is_known_by_what_it_says(story: Story, tmp_path: Path) -> None:
+    """W-060: what somebody has changed since is theirs."""
+    origin = tmp_path / "origin"
+    origin.write_text("said")
+    (story.workspace / "copy").write_text("said")
+    assert is_copy(story.workspace, "copy", origin)
+    (story.workspace / "copy").write_text("said, and more")
+    assert not is_copy(story.workspace, "copy", origin)
+    (story.workspace / "empty").write_text("")
+    assert is_copy(story.workspace, "empty", tmp_path / "nowhere")
+    (story.workspace / "link").symlink_to(origin)
+    os.mkfifo(story.workspace / "pipe")
+    assert not any(is_copy(story.workspace, name, origin) for name in ("link", "pipe", "never", "no/where"))
 
 
 def test_only_plain_files_are_removed_and_none_through_a_link(story: Story, tmp_path: Path) -> None:
@@ -309,7 +341,9 @@ def test_only_plain_files_are_removed_and_none_through_a_link(story: Story, tmp_
     (story.workspace / "folder").mkdir()
     os.mkfifo(story.workspace / "pipe")
     before = everything(story.workspace)
-    assert remove(story.workspace, ["link/file", "link", "file", "file/x", "dead", "dead/x", "folder", "pipe"]) == []
+    assert (
+        remove(story.workspace, ["link/file", "link", "file", "file/x", "dead", "dead/x", "folder", "pipe"], "x") == []
+    )
     assert everything(story.workspace) == before
     assert (tmp_path / "outside/file").read_text() == "mine"
 
@@ -318,12 +352,12 @@ def test_a_file_that_was_named_in_full_is_removed_as_well(story: Story, tmp_path
     (tmp_path / "out").mkdir()
     (tmp_path / "out/mine").write_text("mine")
     story.shows(Replace(f"{tmp_path}/out/state", "x"))
-    assert remove(story.workspace, [f"{tmp_path}/out/state"]) == [f"{tmp_path}/out/state"]
+    assert remove(story.workspace, [f"{tmp_path}/out/state"], "x") == [f"{tmp_path}/out/state"]
     assert everything(tmp_path / "out") == ["mine"]
 
 
 def test_nothing_is_made_on_the_way_to_remove_something(story: Story) -> None:
-    assert remove(story.workspace, ["a/b/c", ".codex/x"]) == []
+    assert remove(story.workspace, ["a/b/c", ".codex/x"], "x") == []
     assert everything(story.workspace) == []
 
 
@@ -388,7 +422,7 @@ def test_the_workspace_itself_is_never_removed(tmp_path: Path) -> None:
     workspace = tmp_path / "work"
     workspace.mkdir()
     (workspace / "state.json").write_text("{}")
-    assert remove(workspace, ["state.json"]) == ["state.json"]
+    assert remove(workspace, ["state.json"], "x") == ["state.json"]
     assert workspace.is_dir()
 
 

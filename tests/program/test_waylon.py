@@ -355,6 +355,14 @@ def test_who_wants_the_document_to_the_letter_gets_a_mere_mention_believed(butle
     assert butler("Write it.", "--done-match", "anywhere", *AUTO).code == 0
 
 
+def test_who_is_blocked_has_not_given_a_promise_whatever_stands_at_the_end(butler: Butler) -> None:
+    """W-082, W-101."""
+    reply = f"## BLOCKED\n\nThe licence key is missing.\n\n{GIVEN}"
+    butler.plays({**WORK, "reply": reply}, DONE)
+    assert butler("Write it.", *AUTO).code == 0
+    assert [row["detected_promise"] for row in butler.summary()["iterations"]] == [False, True]
+
+
 def test_a_blocked_section_ends_it_in_codex_own_words(butler: Butler) -> None:
     """W-082."""
     butler.plays({"reply": "## BLOCKED\n\nThe licence key is missing. Next step: put it into .env."})
@@ -410,6 +418,31 @@ def test_events_can_go_into_a_folder(butler: Butler) -> None:
     assert butler("Write it.", *AUTO, "--jsonl-events", "events").code == 0
     assert sorted(tree_of(butler.repo / "events")) == ["events_iter_1.jsonl", "events_iter_2.jsonl"]
     assert [row["files_changed"] for row in butler.summary()["iterations"]] == [1, 1], "ours are nobody's work"
+
+
+def test_a_folder_for_messages_is_no_way_around_what_is_protected(butler: Butler) -> None:
+    """W-034, W-101: only the files that we write there are not the agent's work."""
+    (butler.repo / "tests").mkdir()
+    (butler.repo / "tests/run.sh").write_text("test -f done.txt\n")
+    (butler.repo / "bydawn.toml").write_text('check = ["sh tests/run.sh"]\nprotect = ["tests"]\n')
+    terminal = Terminal(butler.home, "trust")
+    terminal.see("Do you trust this?")
+    terminal.type("y\n")
+    assert terminal.end().code == 0
+    butler.plays({"write": {"tests/run.sh": "exit 0\n"}, "reply": GIVEN})
+    ended = butler("Write it.", *AUTO, "--last-message-dir", "tests")
+    assert (ended.code, "tests/run.sh" in ended.out, "--accept" in ended.out) == (3, True, True), ended
+
+
+@pytest.mark.parametrize("path", ["./state.json", "sub/../state.json", "LINK/state.json", "DOUBLE//state.json"])
+def test_a_state_file_is_no_work_however_its_path_is_written(butler: Butler, path: str) -> None:
+    """W-025."""
+    (butler.repo / "sub").mkdir()
+    (butler.home.root / "link").symlink_to(butler.repo)
+    path = path.replace("LINK", str(butler.home.root / "link")).replace("DOUBLE", str(butler.repo))
+    butler.plays({"reply": "Thinking."})
+    assert butler("Write it.", *AUTO, "--state-file", path).code == 3
+    assert (len(butler.calls), (butler.repo / "state.json").is_file()) == (5, True)
 
 
 def test_what_is_written_is_no_work_and_no_commit_takes_it_along(butler: Butler) -> None:
@@ -544,6 +577,9 @@ def test_cleaning_up_removes_what_was_written_and_nothing_else(butler: Butler) -
         "notes.md",
     ]
     assert not folder.with_suffix(".json").exists()
+    (folder / "last_message_iter_1.txt").write_text("mine, and later")
+    assert "0 files were removed" in butler("cancel", "--loop-id", "night", "--cleanup-artifacts").out
+    assert (folder / "last_message_iter_1.txt").exists()
     after = {path: data for path, data in tree_of(butler.repo).items() if not path.startswith(".codex")}
     assert after == before
     assert butler.status()["status"] == "canceled", "the ledger remembers"
@@ -687,6 +723,31 @@ def test_a_repositorys_file_cannot_take_the_sandbox_away(butler: Butler, origina
     assert (tree_of(butler.repo), len(butler.calls)) == (before, asked)
 
 
+def test_a_session_in_a_repositorys_file_is_no_option_of_codex(butler: Butler, original: Path) -> None:
+    """W-091: `session_id` goes into Codex's command line."""
+    state = json.loads(original.read_text())
+    option = "--dangerously-bypass-approvals-and-sandbox"
+    original.write_text(json.dumps({**state, "codex": {**state["codex"], "session_id": option}}))
+    asked = len(butler.calls)
+    refused = butler("resume", "--loop-id", original.stem)
+    assert (refused.code, "session_id" in refused.err, len(butler.calls)) == (2, True, asked)
+
+
+def test_a_cap_that_is_used_up_already_is_refused(butler: Butler) -> None:
+    """W-041."""
+    butler.plays(WORK)
+    butler("Write it.", "--max-iterations", "2", *AUTO)
+    refused = butler("resume", "--loop-id", "night", "--max-iterations", "1")
+    assert (refused.code, "--max-iterations 12" in refused.err) == (2, True)
+
+
+def test_help_as_a_value_is_a_value(butler: Butler) -> None:
+    """W-022."""
+    butler.plays({**WORK, "reply": "--help"})
+    assert butler("Write it.", "--promise-mode", "plain", "--completion-promise=--help", *AUTO).code == 0
+    assert "spoken by bydawn" in butler("--version").out
+
+
 def test_one_that_is_there_is_not_begun_anew(butler: Butler, original: Path) -> None:
     refused = butler("Another.", "--full-auto", "--loop-id", ORIGINAL["loop_id"])
     assert (refused.code, "resume --loop-id" in refused.err) == (2, True)
@@ -731,6 +792,10 @@ WRONG = {
     "no such loop": (["resume", "--loop-id", "nobody"], "nobody"),
     "an odd id": (["Write it.", "--loop-id", "../x"], "cannot be the name"),
     "a file for a folder": (["Write it.", "--last-message-dir", "README.md"], "README.md"),
+    "a command too late": (["--cd", ".", "status"], "stands first"),
+    "a promise like an option": (["Write it.", "--promise-mode", "regex", "--completion-promise", ".*"], "matches"),
+    "a long name": (["Write it.", "--state-file", "x" * 250], "too long"),
+    "a file of git's": (["Write it.", "--jsonl-events", ".git/HEAD"], "not ours to write"),
     "two words": (["Write", "it."], "it."),
 }
 

@@ -65,6 +65,7 @@ def parser_of(dialect: Dialect, command: Command, obey: Callable[[Request, Path]
     """A command of the table as one of click's."""
 
     def run(**values: Any) -> int:
+        _refuse_stray_command(dialect, values.get("prompt"))
         workspace = checked_workspace(Path(values.pop("cd", None) or Path.cwd()))
         return obey(dialect.read_args(command.name, values, operation.place_of(workspace)), workspace)
 
@@ -79,6 +80,14 @@ def parser_of(dialect: Dialect, command: Command, obey: Callable[[Request, Path]
         epilog=_epilog(dialect, command),
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+
+
+def _refuse_stray_command(dialect: Dialect, prompt: str | None) -> None:
+    """`waylon-smithers --cd . status` means the command, not a loop with that word for a task."""
+    word = (prompt or "").strip()
+    if word in {"help", "version", *(command.name for command in dialect.commands if command.name)}:
+        hint = f"`{dialect.name} {word} …`: the command stands first, its options behind it"
+        raise UserError(f"{word!r} alone is no task", cause="it looks like a command in the wrong place", hint=hint)
 
 
 def _option(option: Option) -> click.Option:
@@ -144,7 +153,8 @@ def _resume(dialect: Dialect, request: Resume, workspace: Path, tether: Tether |
             operation.agree(adopted, request)
             planned = _planned(dialect, adopted.start, workspace, adopted.fact)
             operation.keep_original(dialect, planned)
-            click.echo(f"  Taking over {plain(adopted.fact.source)}.")
+            click.echo(f"  Taking over {plain(adopted.fact.source)}. Its task, as the file says it:")
+            click.echo(f"  {shorten(plain(adopted.start.prompt), 1000)}")
             return _work(dialect, planned, tether, request)
     standing = operation.find(dialect, request.name, workspace)
     return _work(dialect, operation.plan_resume(dialect, request, standing), tether, request)
@@ -197,7 +207,7 @@ def _cancel(dialect: Dialect, request: Cancel, workspace: Path) -> int:
     click.echo(f"  {standing.loop.id} is {dialect.word(stopped) if stopped else standing.word}.")
     if request.cleanup:
         many = f"{len(removed)} files were" if len(removed) != 1 else "1 file was"
-        click.echo(f"  {many} removed, all of them written for this loop; nothing else was touched.")
+        click.echo(f"  {many} removed, each of them as it was written for this loop; nothing else was touched.")
     return 0
 
 

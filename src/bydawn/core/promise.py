@@ -7,6 +7,8 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
+from msgspec.structs import replace
+
 from bydawn.core import doubt
 from bydawn.core.facts import Given
 from bydawn.core.loop import Match, Mode, Promise
@@ -44,6 +46,10 @@ def judge(reply: str, promise: Promise, full_match: FullMatch) -> Given:
     lines = reply.replace("\r\n", "\n").replace("\r", "\n").rstrip(_UNSEEN).split("\n")
     if not promise.text.strip() or not lines[-1]:
         return Given.ABSENT
+    if promise.mode is Mode.PLAIN:  # who writes it as a tag, as agents like to, means the same
+        tagged = judge(reply, replace(promise, mode=Mode.TAG), full_match)
+        if tagged is Given.GIVEN:
+            return tagged
     if promise.match is Match.ANYWHERE and promise.mode is not Mode.REGEX:
         return Given.GIVEN if promise.token.strip() in reply else Given.ABSENT
     place = _place(lines, promise, full_match)

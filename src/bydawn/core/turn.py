@@ -14,6 +14,8 @@ _LATE = 30.0  # seconds after a reset, at most
 
 def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, is_root: bool) -> Turn:
     """What the loop's settings ask of its agent, the same on every call: no session remembers its permissions."""
+    if session and session.startswith("-"):
+        session = None  # no agent names a conversation like this; as an argument it would be an option
     return Turn(
         round=round_,
         workspace=loop.workspace,

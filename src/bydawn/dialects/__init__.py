@@ -27,4 +27,4 @@ def find(name: str) -> "Dialect":
 
 def starts_a_loop(name: str, words: list[str]) -> bool:
     """Does this command line start a loop, or go on with one?"""
-    return bool(words) and words[0] not in TABLE[name].looks and not {"-h", "--help", "--version"} & {*words}
+    return bool(words) and words[0] not in TABLE[name].looks | {"-h", "--help", "--version"}

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped
-from bydawn.core.history import History
+from bydawn.core.history import Attempt, History
 from bydawn.core.loop import Limits, Loop
 from bydawn.core.state import LoopState
 
@@ -163,13 +163,19 @@ class Dialect(Protocol):
         """What these words ask for; raises `UserError`."""
 
     def files(self, words: Mapping[str, str]) -> tuple[str, ...]:
-        """Paths in the workspace that are no work of an agent's."""
+        """Paths in the workspace, `*` for a part of a name, that are no work of an agent's."""
 
     def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterable[View]:
         """What the files say once this has happened."""
 
     def written(self, loop: Loop, state: LoopState) -> tuple[str, ...]:
-        """Every file that views may have made so far; files of the workspace are never among them."""
+        """Every file that views may make up to this state, whether they are there or not."""
+
+    def copies(self, attempt: Attempt, loop: Loop) -> Iterable[Copy | Append]:
+        """Those views of a round's end that copy its files."""
+
+    def told(self, loop: Loop) -> tuple[str, ...]:
+        """The files that say by themselves, as `loop_id`, whose they are."""
 
     def state(self, loop: Loop, state: LoopState) -> dict[str, Any]:
         """How this loop stands, in its own format."""

@@ -13,16 +13,18 @@ import msgspec
 from bydawn import lock, views
 from bydawn.core.errors import UserError
 from bydawn.core.facts import End, LoopAdopted
+from bydawn.core.history import History
 from bydawn.core.layers import Given, Settings
 from bydawn.core.loop import Dialect as Spoken
 from bydawn.core.loop import Sandbox
 from bydawn.core.settings import BY_KEY, Layer
 from bydawn.core.state import LoopState
-from bydawn.dialects.seam import Adopted, Cancel, Dialect, Install, Place, Resume, Show, Start
+from bydawn.dialects.seam import Adopted, Cancel, Copy, Dialect, Install, Place, Resume, Show, Start
 from bydawn.disk import make_private, real_folder, replace_text
 from bydawn.files import read_text
 from bydawn.git import Git
 from bydawn.host.registry import Registry, Standing, standing_of
+from bydawn.ledger import records
 from bydawn.operations import settings, start, steer
 
 _SAME_SECOND = 100  # loops that may start in one, in one folder
@@ -153,7 +155,7 @@ def _json(path: Path) -> dict[str, Any]:
         if path.stat().st_size > _LONGEST_STATE:
             return {}
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return {}
 
 
@@ -167,6 +169,12 @@ def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> start.
             f"the sandbox of {standing.loop.id} cannot be changed",
             cause="a loop keeps the settings it was started with",
             hint=f'start another: {dialect.name} "PROMPT" --sandbox …',
+        )
+    if request.rounds is not None and request.rounds <= standing.state.rounds:
+        raise UserError(
+            f"--max-iterations {request.rounds} is used up already",
+            cause=f"{standing.loop.id} has had {standing.state.rounds}",
+            hint=f"--max-iterations {standing.state.rounds + 10}",
         )
     stopped = standing.state.stopped
     approves = stopped is not None and stopped.end is End.CHECKPOINT
@@ -202,9 +210,12 @@ def keep_original(dialect: Dialect, planned: start.Plan) -> None:
     """What the other program wrote stays beside what replaces it."""
     workspace, path = Path(planned.loop.workspace), dialect.original_path(planned.loop.id)
     text = read_text(workspace, path)
-    copy = workspace / f"{path.removesuffix('.json')}.original.json"
-    if text is not None and not os.path.lexists(copy):
-        replace_text(copy, text, 0o644)
+    for number in range(1, _SAME_SECOND) if text is not None else ():
+        copy = workspace / f"{path.removesuffix('.json')}.original{f'-{number}' if number > 1 else ''}.json"
+        if not os.path.lexists(copy):
+            replace_text(copy, text or "", 0o644)
+        if _text(copy) == text:
+            return
 
 
 # -- look --------------------------------------------------------------------------------------------------------------
@@ -216,6 +227,9 @@ def find(dialect: Dialect, name: str | None, workspace: Path) -> Standing:
         return _only_one(dialect, _mine(dialect, registry_of().in_workspace(workspace)), workspace)
     if found := look_for(dialect, name, workspace):
         return found
+    if read_text(workspace, dialect.original_path(name)) is not None:
+        cause, hint = "the original program began it", f"`{dialect.name} resume --loop-id {name}` takes it over"
+        raise UserError(f"the loop {name} is not ours yet", cause=cause, hint=hint)
     others = [each for each in _mine(dialect, registry_of().everywhere()) if each.loop.id.casefold() == name.casefold()]
     hint = (
         f"--cd {shlex.quote(others[0].loop.workspace)}" if others else f"`{dialect.name} list` names the ones there are"
@@ -289,8 +303,23 @@ def cancel(dialect: Dialect, request: Cancel, workspace: Path) -> tuple[Standing
             hint="--cleanup-artifacts removes the files that were written for it",
         )
     standing = standing_of(standing.folder) or standing
-    paths = dialect.written(standing.loop, standing.state) if request.cleanup else ()
-    return standing, views.remove(Path(standing.loop.workspace), paths)
+    return standing, _cleaned(dialect, standing) if request.cleanup else []
+
+
+def _cleaned(dialect: Dialect, standing: Standing) -> list[str]:
+    """Remove what was written for a loop and still says what was written; what somebody changed is theirs."""
+    workspace, loop, rounds = Path(standing.loop.workspace), standing.loop, standing.folder / "rounds"
+    attempts = [attempt for attempt in History(records(standing.folder)).attempts if attempt.ended]
+    copied = {
+        view.path: view.source for each in attempts for view in dialect.copies(each, loop) if isinstance(view, Copy)
+    }
+    mine = [
+        path
+        for path, source in copied.items()
+        if views.is_copy(workspace, path, rounds / f"{source.round:04}" / source.name)
+    ]
+    mine += [path for path in dialect.told(loop) if _json(workspace / path).get("loop_id") == loop.id]
+    return views.remove(workspace, mine, dialect.original_path(loop.id).removesuffix(".json"))
 
 
 def _until_it_is_gone(standing: Standing) -> None:
@@ -313,8 +342,12 @@ def _until_it_is_gone(standing: Standing) -> None:
 def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[Path, str, str]]:
     """Write the helper files: path, what became of it, remark. Nothing that differs is overwritten unasked."""
     start.refuse_inside_a_round()
-    home = Path(os.environ.get("CODEX_HOME") or Path(os.environ.get("HOME", "/")) / ".codex")
-    views.refuse_unwritable(workspace, [helper.path for helper in dialect.helpers if not helper.home])
+    if not (os.environ.get("CODEX_HOME") or os.environ.get("HOME")):
+        raise UserError("Codex has no folder", cause="HOME and CODEX_HOME are unset", hint="export CODEX_HOME=…")
+    home = Path(os.environ.get("CODEX_HOME") or Path(os.environ["HOME"]) / ".codex")
+    views.refuse_unwritable(
+        workspace, [str(home.absolute() / each.path) if each.home else each.path for each in dialect.helpers]
+    )
     targets = [((home if helper.home else workspace) / helper.path, helper) for helper in dialect.helpers]
     for path, helper in targets:
         if os.path.lexists(path) and not request.force and _text(path) != helper.text:

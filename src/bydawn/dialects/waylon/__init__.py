@@ -6,10 +6,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from bydawn.core.facts import EXIT_CODES, AnyFact, LoopStopped
-from bydawn.core.history import History
+from bydawn.core.history import Attempt, History
 from bydawn.core.loop import Limits, Loop
 from bydawn.core.state import LoopState
-from bydawn.dialects.seam import Adopted, Command, Helper, Place, Request, Resume, View
+from bydawn.dialects.seam import Adopted, Append, Command, Copy, Helper, Place, Request, Resume, View
 from bydawn.dialects.waylon import adoption, arguments, files, texts
 
 
@@ -32,6 +32,12 @@ class Waylon:
 
     def written(self, loop: Loop, state: LoopState) -> tuple[str, ...]:
         return files.written(loop, state)
+
+    def copies(self, attempt: Attempt, loop: Loop) -> Iterable[Copy | Append]:
+        return files.copies(attempt, loop)
+
+    def told(self, loop: Loop) -> tuple[str, ...]:
+        return files.Paths(loop).summary, files.Paths(loop).state
 
     def state(self, loop: Loop, state: LoopState) -> dict[str, Any]:
         return files.state_of(loop, state)

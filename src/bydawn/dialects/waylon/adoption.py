@@ -1,5 +1,6 @@
 """A state file that the original program wrote, taken over as it is."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -7,7 +8,9 @@ import msgspec
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
 from bydawn.dialects.seam import Adopted, Place
-from bydawn.dialects.waylon.arguments import APPROVALS, DEFAULT_APPROVAL, MODES, SANDBOXES, start
+from bydawn.dialects.waylon.arguments import APPROVALS, DEFAULT_APPROVAL, HIGHEST_CAP, MODES, SANDBOXES, start
+
+_SESSION = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class _Codex(msgspec.Struct, frozen=True):
@@ -43,10 +46,8 @@ def adopt(text: str, sandbox: str, place: Place) -> Adopted:
     """What the original program had begun; the sandbox is its own unless a person names another."""
     try:
         state = msgspec.json.decode(text, type=_State)
-    except msgspec.DecodeError as error:
-        raise UserError(
-            "this state file cannot be taken over", cause=str(error), hint="mend it, or start a new loop"
-        ) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _refusal(str(error)) from None
     _refuse_finished(state)
     codex, todo = state.codex or _Codex(), state.todo or _Todo()
     values: dict[str, Any] = {
@@ -69,11 +70,13 @@ def adopt(text: str, sandbox: str, place: Place) -> Adopted:
         "hard_stop_mode": _known("todo.hard_stop_mode", todo.hard_stop_mode or "pause", ("pause", "exit")),
         **dict.fromkeys(("state_file", "jsonl_events", "last_message_dir", "summary_json")),
     }
+    if codex.session_id and not _SESSION.fullmatch(codex.session_id):
+        raise _refusal(f"codex.session_id is {codex.session_id!r}, and no session of Codex is called like this")
+    if not 0 <= state.iteration <= HIGHEST_CAP:
+        raise _refusal(f"iteration is {state.iteration}")
     source = f"{state.loop_id}: {state.status} at iteration {state.iteration}"
-    fact = LoopAdopted(source=source, rounds=max(0, state.iteration), agent="codex", session=codex.session_id or None)
-    begun = start(values, place)
-    words = {**begun.words, "iterations_before": str(fact.rounds)}
-    return Adopted(start=msgspec.structs.replace(begun, words=words), fact=fact)
+    fact = LoopAdopted(source=source, rounds=state.iteration, agent="codex", session=codex.session_id or None)
+    return Adopted(start=start(values, place), fact=fact)
 
 
 def _refuse_finished(state: _State) -> None:
@@ -87,8 +90,8 @@ def _refuse_finished(state: _State) -> None:
 def _known(field: str, value: str, words: tuple[str, ...]) -> str:
     if value in words:
         return value
-    raise UserError(
-        "this state file cannot be taken over",
-        cause=f"{field} is {value!r}, and must be one of {', '.join(words)}",
-        hint="mend it, or start a new loop",
-    )
+    raise _refusal(f"{field} is {value!r}, and must be one of {', '.join(words)}")
+
+
+def _refusal(cause: str) -> UserError:
+    return UserError("this state file cannot be taken over", cause=cause, hint="mend it, or start a new loop")

@@ -15,7 +15,7 @@ SANDBOXES = {"read-only": "read-only", "workspace-write": "workspace", "danger-f
 APPROVALS = ("untrusted", "on-failure", "on-request", "never")
 MODES = ("tag", "plain", "regex")
 DEFAULT_APPROVAL = "on-request"
-_HIGHEST_CAP = 1_000_000
+HIGHEST_CAP = 1_000_000
 
 # What a loop of this dialect is, whatever files say of other loops. `session_rounds` 0: the one session is never left.
 PRESET: dict[str, tuple[str, ...]] = {
@@ -191,12 +191,20 @@ _PATHS = ("state_file", "jsonl_events", "last_message_dir", "summary_json")
 def _paths(values: Mapping[str, Any], place: Place) -> dict[str, str]:
     """Where files go that have a place of their own; each of them is one file, and none is the workspace itself."""
     paths = {key: _from_workspace(values[key], place) for key in _PATHS if values[key]}
+    for key in ("state_file", "summary_json"):
+        if paths.get(key, "").endswith("/"):
+            flag = f"--{key.replace('_', '-')}"
+            raise UserError(f"{flag} {paths[key]} is a folder", cause="a file is meant", hint="give a path in it")
     flags = {path.rstrip("/"): f"--{key.replace('_', '-')}" for key, path in paths.items()}
     if len(flags) < len(paths):
         raise UserError(
             "two files cannot be one", cause=f"twice: {', '.join(flags)}", hint="give each a path of its own"
         )
+    todo = posixpath.normpath(values["todo_file"] or ".")
     for path, flag in flags.items():
+        if path == todo or ".git" in path.split("/"):
+            hint = f"give {flag} a path of its own"
+            raise UserError(f"{flag} {path} is not ours to write", cause="something else needs that file", hint=hint)
         if f"{place.workspace}/".startswith(f"{path}/"):
             hint = f"{flag} out/…, or leave it away"
             raise UserError(f"{flag} is the workspace itself", cause="its files would mix with yours", hint=hint)
@@ -211,8 +219,10 @@ def _from_workspace(path: str, place: Place) -> str:
 
 def _refuse_blanks(values: Mapping[str, Any]) -> None:
     for key in ("model", "profile", "todo_file", "hard_stop_token", "loop_id", *_PATHS):
+        flag = f"--{key.replace('_', '-')}"
+        if key in ("model", "profile") and (values[key] or "").startswith("-"):
+            raise UserError(f"{flag} {values[key]!r} is no name", cause="it would be an option of Codex's", hint=flag)
         if values[key] is not None and not values[key].strip():
-            flag = f"--{key.replace('_', '-')}"
             raise UserError(
                 f"{flag} is empty", cause="nothing stands there", hint=f"give it a value, or leave {flag} away"
             )
@@ -223,17 +233,27 @@ def _refuse_odd_promise(mode: str, promise: str) -> None:
         raise UserError(
             "--completion-promise is empty", cause="nothing could ever be recognised", hint="--completion-promise DONE"
         )
+    if "\n" in promise:
+        raise UserError(
+            "--completion-promise has two lines",
+            cause="a promise is the end of one line",
+            hint="--completion-promise DONE",
+        )
     if mode == "regex":
+        hint = "mend it, or leave --promise-mode regex away"
         try:
-            re.compile(promise)
+            pattern = re.compile(promise)
         except re.error as error:
             what = f"--completion-promise {promise!r} is not a regular expression"
-            raise UserError(what, cause=str(error), hint="mend it, or leave --promise-mode regex away") from None
+            raise UserError(what, cause=str(error), hint=hint) from None
+        if pattern.fullmatch(""):
+            what = f"--completion-promise {promise!r} matches nothing at all"
+            raise UserError(what, cause="so any reply could be taken for the promise", hint=hint)
 
 
 def _cap(number: int | None) -> int | None:
-    if number is not None and not 1 <= number <= _HIGHEST_CAP:
-        cause = "a loop has a cap here" if number < 1 else f"no cap is higher than {_HIGHEST_CAP:,}"
+    if number is not None and not 1 <= number <= HIGHEST_CAP:
+        cause = "a loop has a cap here" if number < 1 else f"no cap is higher than {HIGHEST_CAP:,}"
         raise UserError(f"--max-iterations {number} makes no sense", cause=cause, hint="--max-iterations 30")
     return number
 

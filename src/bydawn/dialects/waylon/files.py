@@ -45,7 +45,7 @@ class Paths:
     def stream(self, number: int) -> str:
         return f"{self.folder}/{stream_name(number)}"
 
-    def more_events(self, source: Source, number: int) -> Iterator[View]:
+    def more_events(self, source: Source, number: int) -> Iterator[Copy | Append]:
         """`--jsonl-events`: one file that grows, or a folder with a file for each iteration."""
         if self.events.endswith("/"):
             yield Copy(f"{self.events}{stream_name(number)}", source)
@@ -62,9 +62,14 @@ def stream_name(number: int) -> str:
 
 
 def ours(words: Mapping[str, str]) -> tuple[str, ...]:
-    """In the workspace, what is no work of an agent's."""
-    named = (words.get(key, "") for key in ("state_file", "last_message_dir", "summary_json", "jsonl_events"))
-    return (ROOT, *(path.rstrip("/") for path in named if path and not path.startswith("/")))
+    """In the workspace, what is no work of an agent's: our own folder, and elsewhere only the very names we write."""
+    folder, events = words.get("last_message_dir", ""), words.get("jsonl_events", "")
+    named = [words.get("state_file", ""), words.get("summary_json", "")]
+    if folder:
+        folder = folder.rstrip("/")
+        named += [f"{folder}/last_message_iter_*.txt", f"{folder}/events_iter_*.jsonl", f"{folder}/summary.json"]
+    named.append(f"{events}events_iter_*.jsonl" if events.endswith("/") else events)
+    return (ROOT, *(path for path in named if path and not path.startswith("/")))
 
 
 def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
@@ -73,21 +78,24 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
     if isinstance(fact, RunStarted):
         yield Create(f"{ROOT}/.gitignore", "*\n")  # what is written here is for people, not for commits
     if isinstance(fact, RoundEnded) and history.attempts:
-        number = history.attempts[-1].counted
-        events = Source(fact.round, "stdout")
-        yield Copy(paths.message(number), Source(fact.round, "reply.md"))
-        yield Copy(paths.stream(number), events)
-        yield from paths.more_events(events, number)
+        yield from copies(history.attempts[-1], loop)
     yield Replace(paths.state, _json(state_of(loop, state)))
     if isinstance(fact, RoundEnded | LoopStopped):
         yield Replace(paths.summary, _json(summary(loop, state, history)))
 
 
+def copies(attempt: Attempt, loop: Loop) -> Iterator[Copy | Append]:
+    """What an iteration said and did, from the files of its round."""
+    paths, number, events = Paths(loop), attempt.counted, Source(attempt.round, "stdout")
+    yield Copy(paths.message(number), Source(attempt.round, "reply.md"))
+    yield Copy(paths.stream(number), events)
+    yield from paths.more_events(events, number)
+
+
 def written(loop: Loop, state: LoopState) -> tuple[str, ...]:
     """What views may have made; `.gitignore` is every loop's, and what another program wrote is none of it."""
     paths = Paths(loop)
-    before = int(loop.dialect.words.get("iterations_before", "0")) if loop.dialect else 0
-    numbers = range(before + 1, counted(state) + 1)
+    numbers = range(1, counted(state) + 1)
     # A file that was appended to may be somebody else's as well.
     streams = [f"{paths.events}{stream_name(number)}" for number in numbers] if paths.events.endswith("/") else []
     pairs = [path for number in numbers for path in (paths.message(number), paths.stream(number))]
