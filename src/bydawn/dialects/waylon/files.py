@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from bydawn.core.breakers import limits_of
-from bydawn.core.facts import AnyFact, End, Given, LoopStopped, RoundEnded, RunStarted
+from bydawn.core.facts import FINISHED, AnyFact, End, Given, LoopStopped, RoundEnded, RunStarted
 from bydawn.core.history import Attempt, History, counted
 from bydawn.core.loop import Loop, Mode, Promise
 from bydawn.core.state import LoopState
@@ -151,8 +151,14 @@ def state_of(loop: Loop, state: LoopState) -> dict[str, Any]:
             "detected_promise": last is not None and last.promise is Given.GIVEN,
         },
         "updated_at": _moment(state.updated_at),
-        "reason": stopped.reason if stopped else None,
+        "reason": _reason(loop, stopped),
     }
+
+
+def _reason(loop: Loop, stopped: LoopStopped | None) -> str | None:
+    if stopped is None or stopped.end not in FINISHED:
+        return stopped.reason if stopped else None
+    return "the promise was given" + (", and all checks passed" if loop.checks else "")
 
 
 def _session(state: LoopState) -> str | None:
@@ -168,7 +174,7 @@ def summary(loop: Loop, state: LoopState, history: History) -> dict[str, Any]:
     return {
         "loop_id": loop.id,
         "status": status_of(stopped),
-        "reason": stopped.reason if stopped else None,
+        "reason": _reason(loop, stopped),
         "evidence": list(stopped.evidence) if stopped else [],
         "iteration": counted(state),
         "max_iterations": limits_of(loop, state).rounds,
