@@ -19,7 +19,7 @@ from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View
 from bydawn.disk import real_folder, write_private
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _GROWING = os.O_RDWR | os.O_NONBLOCK | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _COMPARED = 64 << 20  # bytes; more than that is rather written twice than read
 _CHUNK = 1 << 20
@@ -92,7 +92,7 @@ class Views:
 
     def _create(self, path: str, text: str) -> None:
         with self._place(path) as (folder, name), suppress(FileExistsError):
-            fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE, dir_fd=folder)
+            fd = os.open(name, _NEW, _MODE, dir_fd=folder)
             try:
                 _pour(text.encode(), fd)
             finally:
@@ -102,7 +102,9 @@ class Views:
     def _new(self, path: str) -> Iterator[int]:
         """A file that takes its place whole: no reader ever sees a part of it."""
         with self._place(path) as (folder, name):
-            draft = f".{name}.tmp"  # one loop has one writer, so what a killed one left is simply written over
+            draft = f".{name}.tmp"
+            with suppress(FileNotFoundError):  # one loop has one writer: a killed one, or somebody with a pipe, left it
+                os.unlink(draft, dir_fd=folder)
             fd = os.open(draft, _NEW, _MODE, dir_fd=folder)
             try:
                 yield fd

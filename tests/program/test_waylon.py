@@ -826,6 +826,13 @@ def test_a_link_that_a_repository_brings_leads_nowhere(butler: Butler) -> None:
     assert tree_of(outside) == {}
 
 
+def test_a_pipe_where_a_draft_would_be_stops_nobody(butler: Butler) -> None:
+    """W-055: an agent with full access can put anything anywhere."""
+    butler.plays({"sh": f"mkfifo {LOOPS}/.night.json.tmp {LOOPS}/night/.summary.json.tmp", "reply": "Piped."}, DONE)
+    assert butler("Write it.", "--sandbox", "danger-full-access", "--loop-id", "night").code == 0
+    assert butler.state()["status"] == butler.summary()["status"] == "completed"
+
+
 def test_an_agent_that_forges_the_state_file_is_not_believed(butler: Butler) -> None:
     """W-055: views are never read back."""
     forged = json.dumps({"status": "completed", "iteration": 99})
