@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from bydawn import __version__, agents, dialects, kernel
 from bydawn.checks import ShellChecks
 from bydawn.cooldowns import SharedCoolDowns
@@ -63,8 +65,7 @@ def run_loop(
     processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
-    ours = loop.dialect.files if loop.dialect else ()
-    kept = GitWorkspace(workspace, folder / "git", documents, ours=ours)
+    kept = GitWorkspace(workspace, folder / "git", documents, ours=OurFiles(folder.parent))
 
     def shell(kind: str, timeout: float) -> Shell:
         cookie = {"BYDAWN_COOKIE": f"{loop.uid}.{kind}"}
@@ -195,6 +196,32 @@ class LoopChannel:
 
     def done(self, request: Request) -> None:
         self._inbox.done(request)
+
+
+class OurFiles:
+    """What the loops of a workspace write there for people, this one and all others; looked up when one is new."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._seen = 0
+        self._known: tuple[str, ...] = ()
+
+    def __call__(self) -> tuple[str, ...]:
+        stamp = self._home.stat().st_mtime_ns
+        if stamp != self._seen:
+            loops = [self._files(folder) for folder in sorted(self._home.iterdir())]
+            self._known = tuple(dict.fromkeys(path for files in loops for path in files or ()))
+            self._seen = stamp if None not in loops else 0  # one is being born: look again
+        return self._known
+
+    def _files(self, folder: Path) -> tuple[str, ...] | None:
+        try:
+            loop = msgspec.json.decode((folder / "loop.json").read_bytes(), type=Loop)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError):
+            return ()
+        return loop.dialect.files if loop.dialect else ()
 
 
 class StateFile:

@@ -9,9 +9,10 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from enum import Enum, auto
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -123,14 +124,13 @@ class GitWorkspace:
         private: Path,
         documents: Sequence[str] = (),
         *,
-        ours: Sequence[str] = (),
+        ours: Callable[[], Sequence[str]] = tuple,
         seconds: float = 120.0,
     ) -> None:
         self._root, self._private, self._seconds = root, private, seconds
         self._documents = Documents(root, documents)
         # What bydawn itself writes is nobody's work, and in no snapshot.
-        patterns = (re.escape(path.strip("/")).replace(r"\*", "[^/]*") for path in (".bydawn", *ours))
-        self._ours = re.compile(os.fsencode(f"(?:{'|'.join(patterns)})(?:/|\\Z)"))
+        self._ours = ours
         self._prepare()
 
     def snapshot(self) -> Snapshot:
@@ -269,10 +269,11 @@ class GitWorkspace:
 
     def _sorted(self, entries: Iterable[bytes]) -> Listing:
         listing = Listing()
+        ours = _pattern((".bydawn/", *self._ours()))
         known = set()  # a deleted file is listed twice, as removed and as changed
         for entry in entries:
             tag, path = entry[:1], entry[2:]
-            if self._ours.match(path):
+            if ours.match(path):
                 continue
             if path.endswith(b"/"):
                 listing.nested.append(path)
@@ -348,6 +349,13 @@ class GitWorkspace:
         note = self._private / "bydawn-tree"
         digest, _, tree = note.read_text().partition(" ") if note.is_file() else ("", "", "")
         return tree if digest and digest == _digest_of(self._private / "index") else None
+
+
+@cache
+def _pattern(paths: tuple[str, ...]) -> re.Pattern[bytes]:
+    """These files, and whatever is in the folders among them, which end with a slash; a `*` is a number in a name."""
+    names = (re.escape(path).replace(r"\*", "[0-9]+") + ("" if path.endswith("/") else r"\Z") for path in paths)
+    return re.compile(os.fsencode("|".join(names)))
 
 
 def _is_refused(path: bytes, mode: int) -> bool:

@@ -6,7 +6,7 @@ from bydawn.core.facts import AnyFact, CheckpointApproved, End, TaskSettled, Tas
 from bydawn.core.loop import Checkpoint
 from bydawn.core.state import LoopState
 from bydawn.core.tallies import Settled
-from bydawn.core.worklist import Stand, Standings, of_checklist, of_folder, rewritten, standings
+from bydawn.core.worklist import Stand, Standings, WorkList, of_checklist, of_folder, rewritten, standings
 from core.facts_made import LISTED, a_loop, a_round, after_all, run_started, stopped
 
 TODO = "- [x] first\n- [ ] second\n- [ ] third\n"
@@ -176,6 +176,37 @@ def test_an_approval_does_not_slide_to_another_checkpoint_with_the_same_words(en
     later = after_all(run_started(tasks=of_checklist(cleared, STOPPED, state, None)), *facts)
     assert marks_of(more, later)[0] == second
     assert first not in marks_of(more, later)
+
+
+def test_nor_does_it_while_the_list_is_away() -> None:
+    """X-22: gone, blocked, put back; which marks there were is still known."""
+    first, second = marks_of(TWINS)
+    reading = of_checklist(TWINS, STOPPED, LoopState(), None)
+    approved = CheckpointApproved(mark=first, text="HARD STOP", by="ada")
+    cleared = "- [x] B\n\nHARD STOP\n\n- [ ] C\n"
+    files: dict[str, str] = {}
+    listed = WorkList(STOPPED, Folder(files))
+    state = after_all(run_started(tasks=reading), approved, stopped(End.CHECKPOINT))
+    gone = listed.read(state, None)
+    assert gone
+    state = after_all(run_started(tasks=reading), approved, stopped(End.CHECKPOINT), run_started(tasks=gone))
+    files["TODO.md"] = cleared
+    back = listed.read(after_all(run_started(tasks=gone), approved, stopped(End.BLOCKED)), None)
+    assert back
+    assert back.marks == (second,)
+
+
+class Folder:
+    """A workspace with these files in it."""
+
+    def __init__(self, files: dict[str, str]) -> None:
+        self._files = files
+
+    def read_text(self, path: str) -> str | None:
+        return self._files.get(path)
+
+    def read_folder(self, path: str) -> dict[str, str] | None:  # noqa: ARG002
+        return None
 
 
 # -- what a person skipped stays skipped -------------------------------------------------------------------------------

@@ -338,8 +338,10 @@ def test_files_in_the_workspace_are_no_work_of_the_agent() -> None:
     loop = smithers(**inside, summary_json="/var/sum.json")
     assert loop.dialect
     names = ("said/last_message_iter_*.txt", "said/events_iter_*.jsonl", "said/summary.json")
-    assert loop.dialect.files == (ROOT, "s.json", *names, "events.jsonl"), "names, and never a folder of the person's"
-    assert DIALECT.files({}) == (ROOT,)
+    assert loop.dialect.files == (f"{ROOT}/", "s.json", *names, "events.jsonl"), (
+        "names, and never a folder of the person's"
+    )
+    assert DIALECT.files({}) == (f"{ROOT}/",)
 
 
 # -- what may be removed -----------------------------------------------------------------------------------------------

@@ -361,6 +361,7 @@ def test_who_is_blocked_has_not_given_a_promise_whatever_stands_at_the_end(butle
     butler.plays({**WORK, "reply": reply}, DONE)
     assert butler("Write it.", *AUTO).code == 0
     assert [row["detected_promise"] for row in butler.summary()["iterations"]] == [False, True]
+    assert "said that you are blocked" in butler.calls[1]["prompt"]
 
 
 def test_a_blocked_section_ends_it_in_codex_own_words(butler: Butler) -> None:
@@ -432,6 +433,67 @@ def test_a_folder_for_messages_is_no_way_around_what_is_protected(butler: Butler
     butler.plays({"write": {"tests/run.sh": "exit 0\n"}, "reply": GIVEN})
     ended = butler("Write it.", *AUTO, "--last-message-dir", "tests")
     assert (ended.code, "tests/run.sh" in ended.out, "--accept" in ended.out) == (3, True, True), ended
+
+
+ODD = {
+    "a file of the project": ["--jsonl-events", "README.md"],
+    "a file that is no stream": ["--jsonl-events", "notes.txt"],
+    "a file of git's, by a link": ["--jsonl-events", "gitlink/HEAD"],
+    "the list, by another name": ["--todo-file", "TODO.md", "--jsonl-events", "here/TODO.md"],
+    "the place of the state": ["--summary-json", f"{LOOPS}/night.json"],
+    "the place of the summary": ["--jsonl-events", f"{LOOPS}/night/summary.json"],
+    "everything": ["--state-file", "*"],
+    "the workspace, by a link": ["--last-message-dir", "here"],
+    "a ledger": ["--jsonl-events", "LEDGER"],
+}
+
+
+@pytest.mark.parametrize("words", ODD.values(), ids=ODD)
+def test_a_path_that_would_hide_or_harm_something_is_refused(butler: Butler, words: list[str]) -> None:
+    """W-025, W-033, W-034, W-035: what is ours is out of the sight of every check."""
+    butler.plays(DONE)
+    (butler.repo / "here").symlink_to(butler.repo)
+    (butler.repo / "gitlink").symlink_to(butler.repo / ".git")
+    (butler.repo / "notes.txt").write_text("mine\n")
+    (butler.repo / "TODO.md").write_text(PLAN)
+    if "LEDGER" in words:
+        butler("Write it.", "--full-auto", "--loop-id", "first")
+        words = ["--jsonl-events", ".bydawn/loops/first/ledger.jsonl"]
+    before, asked = tree_of(butler.repo), len(butler.calls)
+    refused = butler("Write it.", *AUTO, *words)
+    assert (refused.code, is_error(refused.err)) == (2, True), refused
+    assert (tree_of(butler.repo), len(butler.calls)) == (before, asked)
+
+
+def test_two_loops_at_once_cannot_write_to_the_same_place(butler: Butler) -> None:
+    """W-034, W-057."""
+    butler.plays({"sleep": 60})
+    process = butler.start("Write it.", "--full-auto", "--loop-id", "one", "--last-message-dir", "logs")
+    wait_for(lambda: butler.calls)
+    refused = butler("Write it.", "--full-auto", "--loop-id", "two", "--last-message-dir", "logs")
+    assert (refused.code, "one is at work, and writes there" in refused.err) == (2, True)
+    process.send_signal(signal.SIGINT)
+    said(process)
+
+
+def test_a_pipe_in_the_place_of_the_state_holds_nobody_up(butler: Butler) -> None:
+    """W-040."""
+    butler.plays(WORK)
+    butler("Write it.", "--max-iterations", "1", *AUTO)
+    path = butler.repo / LOOPS / "night.json"
+    path.unlink()
+    os.mkfifo(path)
+    assert butler("cancel", "--loop-id", "night", "--cleanup-artifacts").code == 0
+    assert butler("list").code == 0
+
+
+def test_two_idle_loops_do_not_take_each_others_files_for_work(butler: Butler) -> None:
+    """W-008, W-113."""
+    butler.plays({"reply": "Thinking.", "sleep": 0.3})
+    words = ("Write it.", "--full-auto", "--max-iterations=9", "--jsonl-events")
+    started = [butler.start(*words, f"{name}.jsonl", "--loop-id", name) for name in ("one", "two")]
+    assert [said(process).code for process in started] == [3, 3]
+    assert len(butler.calls) == 10, "five each"
 
 
 @pytest.mark.parametrize("path", ["./state.json", "sub/../state.json", "LINK/state.json", "DOUBLE//state.json"])
@@ -644,7 +706,7 @@ def test_a_loop_is_never_overwritten_by_another(butler: Butler) -> None:
     refused = butler("Another.", *AUTO)
     assert (refused.code, is_error(refused.err), "resume --loop-id night" in refused.err) == (2, True, True)
     mine = butler("Another.", "--full-auto", "--loop-id", "new", "--summary-json", "README.md")
-    assert (mine.code, "README.md is a file of yours" in mine.err) == (2, True)
+    assert (mine.code, "README.md is not ours to write" in mine.err) == (2, True)
     assert tree_of(butler.repo) == before
 
 

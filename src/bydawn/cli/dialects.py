@@ -84,7 +84,7 @@ def parser_of(dialect: Dialect, command: Command, obey: Callable[[Request, Path]
 
 def _refuse_stray_command(dialect: Dialect, prompt: str | None) -> None:
     """`waylon-smithers --cd . status` means the command, not a loop with that word for a task."""
-    word = (prompt or "").strip()
+    word = (prompt or "").strip().lower()
     if word in {"help", "version", *(command.name for command in dialect.commands if command.name)}:
         hint = f"`{dialect.name} {word} …`: the command stands first, its options behind it"
         raise UserError(f"{word!r} alone is no task", cause="it looks like a command in the wrong place", hint=hint)

@@ -166,7 +166,9 @@ def next_commands(standing: "Standing") -> list[tuple[str, str]]:
         table["blocked"] = [
             (f"{bydawn} tasks edit {name}", "mend the list"),
             (f"{bydawn} resume {name}", "then go on"),
-            (f"{bydawn} resume {name} --accept", "or take it as it is now"),
+            (f"{bydawn} resume {name} --accept", "or take it as it is now")
+            if standing.state.stopped.can_be_accepted
+            else None,
         ]
     return [row for row in table.get(word, []) if row]
 

@@ -405,6 +405,11 @@ class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
     evidence: tuple[str, ...] = ()
     by: str | None = None
 
+    @property
+    def can_be_accepted(self) -> bool:
+        """Is there anything that a person could want as it is now? A list that is gone or unreadable is nothing."""
+        return "is gone" not in self.reason and "cannot be read" not in self.reason
+
 
 AnyFact = (
     LoopCreated

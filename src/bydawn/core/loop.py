@@ -116,7 +116,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     words: dict[str, str] = {}  # what it has to remember of them
-    files: tuple[str, ...] = ()  # paths in the workspace that are ours, not the agent's work
+    files: tuple[
+        str, ...
+    ] = ()  # in the workspace, ours and not the agent's work: folders end with a slash, `*` is a number
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):

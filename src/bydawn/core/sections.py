@@ -233,6 +233,11 @@ def _not_believed(given: Material) -> str:
     if last.promise is Given.GIVEN:
         rows = "\n".join(f"- {given.line(row, 500)}" for row in missing)
         return f"## Your claim to be done was not accepted\n\n{rows}"
+    if last.promise is Given.MENTIONED and last.blocked:
+        return (
+            "## You gave the promise and said that you are blocked\n\nOnly one of them can be true. Give the promise "
+            "in a reply that has no BLOCKED section, or say what stands in the way and leave the promise out."
+        )
     if last.promise is Given.MENTIONED:
         return (
             "## You mentioned the promise without giving it\n\nIt counts only as the last line of the reply, "

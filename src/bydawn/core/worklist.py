@@ -34,8 +34,10 @@ class WorkList:
             reading = self._folder(state, before) if self._loop.task_folder else self._file(state, before)
         except UserError as error:
             reading = TaskReading(open=0, done=0, problem=f"cannot be read: {error.cause or error.what}")
-        if not reading.problem or before is None:
+        if not reading.problem:
             return reading
+        if before is None:  # a person's fresh start, but which checkpoints there were is not forgotten
+            return msgspec.structs.replace(reading, marks=state.tasks.marks if state.tasks else ())
         return msgspec.structs.replace(before, problem=reading.problem, disbelieved=reading.disbelieved)
 
     def closed_since(self, before: TaskReading | None) -> tuple[str, ...]:

@@ -163,13 +163,16 @@ class Dialect(Protocol):
         """What these words ask for; raises `UserError`."""
 
     def files(self, words: Mapping[str, str]) -> tuple[str, ...]:
-        """Paths in the workspace, `*` for a part of a name, that are no work of an agent's."""
+        """Paths in the workspace that are no work of an agent's: folders end with a slash, a `*` is a number."""
 
     def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterable[View]:
         """What the files say once this has happened."""
 
     def written(self, loop: Loop, state: LoopState) -> tuple[str, ...]:
         """Every file that views may make up to this state, whether they are there or not."""
+
+    def growing(self, loop: Loop) -> tuple[str, ...]:
+        """Those that are appended to."""
 
     def copies(self, attempt: Attempt, loop: Loop) -> Iterable[Copy | Append]:
         """Those views of a round's end that copy its files."""

@@ -3,7 +3,8 @@
 import os
 import shlex
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from bydawn.core.facts import End, LoopAdopted
 from bydawn.core.history import History
 from bydawn.core.layers import Given, Settings
 from bydawn.core.loop import Dialect as Spoken
-from bydawn.core.loop import Sandbox
+from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.settings import BY_KEY, Layer
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Adopted, Cancel, Copy, Dialect, Install, Place, Resume, Show, Start
@@ -92,6 +93,7 @@ def plan(
         raise _taken(dialect, request.name)
     named = [path for path in paths.values() if not path.endswith("/")]
     views.refuse_unwritable(workspace, [*named, *dialect.written(planned.loop, LoopState())])
+    _refuse_foreign(workspace, planned.loop, paths.values())
     if adopts is None:
         _refuse_overwriting(dialect, planned, workspace)
     remarks = (*request.remarks, *planned.warnings)
@@ -117,6 +119,9 @@ def _placed(workspace: Path, path: str) -> str:
     full = workspace / path
     real = Path(os.path.realpath(full.parent)) / full.name
     inside = str(real.relative_to(workspace)) if real.is_relative_to(workspace) else str(real)
+    if inside == "." or workspace.is_relative_to(real):
+        hint = "give a folder of its own"
+        raise UserError(f"{path} is the workspace itself", cause="its files would mix with yours", hint=hint)
     return f"{inside}/" if path.endswith("/") or real.is_dir() else inside
 
 
@@ -132,18 +137,47 @@ def _taken(dialect: Dialect, name: str) -> UserError:
     )
 
 
+def _refuse_foreign(workspace: Path, loop: Loop, paths: Iterable[str]) -> None:
+    """No file of git's, none of the project, and not the list: what is ours is out of the sight of every check."""
+    git = Git(folder=workspace, seconds=20)
+    for path in (each.rstrip("/") for each in paths):
+        full = workspace / path
+        known = full.is_file() and git.answer("ls-files", "--error-unmatch", "--", str(full)) is not None
+        is_list = bool(loop.tasks) and os.path.realpath(full) == os.path.realpath(workspace / str(loop.tasks))
+        if known or is_list or ".git" in full.parts:
+            cause = "something else needs that file"
+            raise UserError(f"{path} is not ours to write", cause=cause, hint="give another path")
+
+
 def _refuse_overwriting(dialect: Dialect, planned: start.Plan, workspace: Path) -> None:
     """Only what one of our loops wrote may be replaced by another's, and never a loop's state."""
+    made, growing = dialect.written(planned.loop, LoopState(rounds=_LOOKED_AT)), dialect.growing(planned.loop)
+    for each in _mine(dialect, registry_of().in_workspace(workspace)):
+        theirs = {*dialect.written(each.loop, LoopState(rounds=_LOOKED_AT)), *dialect.growing(each.loop)}
+        if each.alive and (shared := theirs.intersection((*made, *growing))):
+            cause = f"{each.loop.id} is at work, and writes there"
+            raise UserError(f"{min(shared)} is another loop's", cause=cause, hint="give another path for it")
+    if twice := [path for path, count in Counter((*made, *growing)).items() if count > 1]:
+        raise UserError("two files cannot be one", cause=f"twice: {twice[0]}", hint="give each a path of its own")
+    for path in growing:  # an earlier one of ours may grow on
+        if (workspace / path).is_file() and not _has_events(workspace / path):
+            raise _yours(path)
     state = workspace / dialect.state_path(planned.loop)
     if os.path.lexists(state):
         name = _json(state).get("loop_id")
         raise _taken(dialect, str(name)) if name else _yours(dialect.state_path(planned.loop))
-    for path in dialect.written(planned.loop, LoopState(rounds=_LOOKED_AT)):
+    for path in made:
         there = workspace / path
         if os.path.lexists(there) and (there.is_symlink() or not there.is_file()):
             raise UserError(f"{path} is no plain file", cause="it would be replaced", hint="give another path for it")
         if there.is_file() and "loop_id" not in _json(there):
             raise _yours(path)
+
+
+def _has_events(path: Path) -> bool:
+    with path.open("rb") as file:
+        line = file.readline(_LONGEST_STATE)
+    return not line.strip() or line.startswith(b'{"type":')
 
 
 def _yours(path: str) -> UserError:
@@ -152,7 +186,7 @@ def _yours(path: str) -> UserError:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _LONGEST_STATE:
+        if not path.is_file() or path.stat().st_size > _LONGEST_STATE:
             return {}
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.DecodeError, RecursionError):

@@ -33,6 +33,10 @@ class Waylon:
     def written(self, loop: Loop, state: LoopState) -> tuple[str, ...]:
         return files.written(loop, state)
 
+    def growing(self, loop: Loop) -> tuple[str, ...]:
+        events = files.Paths(loop).events
+        return (events,) if events and not events.endswith("/") else ()
+
     def copies(self, attempt: Attempt, loop: Loop) -> Iterable[Copy | Append]:
         return files.copies(attempt, loop)
 

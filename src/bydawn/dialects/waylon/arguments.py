@@ -202,6 +202,8 @@ def _paths(values: Mapping[str, Any], place: Place) -> dict[str, str]:
         )
     todo = posixpath.normpath(values["todo_file"] or ".")
     for path, flag in flags.items():
+        if "*" in path:
+            raise UserError(f"{flag} {path} has a * in it", cause="it is one path", hint="give it a plain name")
         if path == todo or ".git" in path.split("/"):
             hint = f"give {flag} a path of its own"
             raise UserError(f"{flag} {path} is not ours to write", cause="something else needs that file", hint=hint)

@@ -69,7 +69,7 @@ def ours(words: Mapping[str, str]) -> tuple[str, ...]:
         folder = folder.rstrip("/")
         named += [f"{folder}/last_message_iter_*.txt", f"{folder}/events_iter_*.jsonl", f"{folder}/summary.json"]
     named.append(f"{events}events_iter_*.jsonl" if events.endswith("/") else events)
-    return (ROOT, *(path for path in named if path and not path.startswith("/")))
+    return (f"{ROOT}/", *(path for path in named if path and not path.startswith("/")))
 
 
 def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:

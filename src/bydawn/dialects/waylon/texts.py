@@ -74,7 +74,8 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped) -> list[tuple
         return [look, (resume, "you have looked: go on past the HARD STOP")]
     if stopped.decided.rule in ("tampered", "task-file"):
         accept = f"bydawn resume {loop.id} --accept"
-        return [("git diff", "what was changed"), (resume, "when you have put it back"), (accept, "or keep it so")]
+        keep = [(accept, "or keep it so")] if stopped.can_be_accepted else []
+        return [("git diff", "what was changed"), (resume, "when you have put it back"), *keep]
     if stopped.end is End.BLOCKED and loop.sandbox is Sandbox.READ_ONLY:
         return [
             ("", "Codex could not edit anything: the sandbox is read-only unless you say so"),
