@@ -178,7 +178,7 @@ def checked_name(name: str) -> str:
     raise UserError(
         f"{name[:40]!r} cannot be the name of a loop",
         cause="names are 1 to 63 letters, digits, `-`, `_` or `.`, and begin with a letter or digit",
-        hint=f"for example: {slug(name) or 'night'}",
+        hint=f"for example: --name {slug(name) or 'night'}",
     )
 
 

@@ -24,7 +24,7 @@ from bydawn.dialects.seam import Adopted, Cancel, Copy, Dialect, Install, Place,
 from bydawn.disk import make_private, real_folder, replace_text
 from bydawn.files import read_text
 from bydawn.git import Git
-from bydawn.host.registry import Registry, Standing, standing_of
+from bydawn.host.registry import Registry, Standing, checked_name, standing_of
 from bydawn.ledger import records
 from bydawn.operations import settings, start, steer
 
@@ -82,6 +82,7 @@ def plan(
             cause="what an agent changes there could not be told from what was there before",
             hint="`git init`, or say --skip-git-repo-check",
         )
+    _refuse_odd_name(request.name)
     # What is a folder, and where links lead, is for us to know: dialects have never seen a disk.
     paths = {key: _placed(workspace, path) for key, path in request.paths.items()}
     words = {**request.words, **paths}
@@ -98,6 +99,14 @@ def plan(
         _refuse_overwriting(dialect, planned, workspace)
     remarks = (*request.remarks, *planned.warnings)
     return msgspec.structs.replace(planned, warnings=remarks, adopts=adopts)
+
+
+def _refuse_odd_name(name: str) -> None:
+    """In words that fit every dialect: each of them has its own flag for it."""
+    try:
+        checked_name(name)
+    except UserError as error:
+        raise UserError(error.what, cause=error.cause, hint="give it another one") from None
 
 
 def reserved(planned: start.Plan) -> start.Plan:

@@ -290,7 +290,9 @@ def checked_workspace(path: Path) -> Path:
     try:
         real = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
-        raise UserError(f"there is no folder {path}", cause=_reason(error), hint="give an existing one") from None
+        raise UserError(
+            f"there is no folder {path}", cause=_reason(error), hint="give an existing one with -C"
+        ) from None
     if not real.is_dir():
         raise UserError(f"{path} is not a folder", hint="give a folder with -C")
     try:
