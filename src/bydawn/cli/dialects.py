@@ -117,8 +117,7 @@ def _epilog(dialect: Dialect, command: Command) -> str:
 def _obey(dialect: Dialect, request: Request, workspace: Path, tether: Tether | None) -> int:
     match request:
         case Start():
-            planned = _planned(dialect, request, workspace)
-            return _work(dialect, planned if request.named else operation.reserved(planned), tether)
+            return _work(dialect, _planned(dialect, request, workspace), tether)
         case Resume():
             return _resume(dialect, request, workspace, tether)
         case Show():

@@ -5,6 +5,7 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def _given(dialect: Dialect, key: str, words: tuple[str, ...]) -> Given:
 def plan(
     dialect: Dialect, request: Start, gathered: Settings, workspace: Path, adopts: LoopAdopted | None = None
 ) -> start.Plan:
-    """A new loop, checked in every respect; touches nothing."""
+    """A new loop, checked in every respect; a name that nobody chose is reserved by an empty folder, no more."""
     if not request.outside_git and not _in_git(workspace):
         raise UserError(
             f"{workspace} is in no git repository",
@@ -92,11 +93,17 @@ def plan(
     planned = start.plan(wish)
     if request.named and planned.loop.id != request.name:
         raise _taken(dialect, request.name)
-    named = [path for path in paths.values() if not path.endswith("/")]
-    views.refuse_unwritable(workspace, [*named, *dialect.written(planned.loop, LoopState())])
-    _refuse_foreign(workspace, planned.loop, paths.values())
-    if adopts is None:
-        _refuse_overwriting(dialect, planned, workspace)
+    planned = planned if request.named else reserved(planned)
+    try:
+        named = [path for path in paths.values() if not path.endswith("/")]
+        views.refuse_unwritable(workspace, [*named, *dialect.written(planned.loop, LoopState())])
+        _refuse_foreign(workspace, planned.loop, paths.values())
+        if adopts is None:
+            _refuse_overwriting(dialect, planned, workspace)
+    except UserError:
+        with suppress(OSError):  # what was reserved is empty; anything else stays
+            planned.folder.rmdir()
+        raise
     remarks = (*request.remarks, *planned.warnings)
     return msgspec.structs.replace(planned, warnings=remarks, adopts=adopts)
 
