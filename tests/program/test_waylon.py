@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dialects.waylon_made import EXAMPLE
 from driving import Home, Said, a_repository, is_error, said, tree_of, wait_for
 from program.strict_codex import calls, install
 from program.terminal_driver import Terminal
@@ -710,33 +711,7 @@ def test_a_loop_is_never_overwritten_by_another(butler: Butler) -> None:
     assert tree_of(butler.repo) == before
 
 
-ORIGINAL: dict[str, Any] = {
-    "loop_id": "repo-2026-01-06T21-10-00",
-    "created_at": "2026-01-06T21:10:00-08:00",
-    "workspace_root": "/path/to/repo",
-    "prompt": "Go through TODO.md step-by-step...",
-    "completion_promise": "DONE",
-    "promise_mode": "tag",
-    "max_iterations": 50,
-    "iteration": 7,
-    "status": "running",
-    "codex": {
-        "session_id": None,
-        "model": "gpt-5.2-codex",
-        "sandbox": "workspace-write",
-        "approval": "on-request",
-        "profile": "default",
-    },
-    "todo": {
-        "path": "TODO.md",
-        "hard_stop_token": "HARD STOP",
-        "hard_stop_mode": "pause",
-        "paused_for_hard_stop": False,
-    },
-    "artifacts": {"dir": f"{LOOPS}/repo-2026-01-06T21-10-00/", "last_message_path": "last_message_iter_7.txt"},
-    "last_result": {"exit_code": 0, "detected_promise": False},
-    "a field of its own": 1,
-}
+ORIGINAL: dict[str, Any] = {**json.loads(EXAMPLE), "a field of its own": 1}
 
 
 @pytest.fixture
