@@ -8,7 +8,8 @@ from bydawn.core.facts import Usage
 from bydawn.core.outcome import Outcome
 from bydawn.core.ports import Ended
 from bydawn.core.state import Session
-from bydawn.core.turn import reset_of, usage_of
+from bydawn.core.turn import reset_of, turn_of, usage_of
+from core.facts_made import a_loop
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
 TOTAL = Usage(tokens_in=4000, tokens_cached=None, tokens_out=90)
@@ -56,3 +57,11 @@ def test_a_reset_in_the_past_is_now_and_one_in_a_year_is_not_believed() -> None:
     assert reset_of(ended(until=NOON - timedelta(hours=1)), NOON, 1.0) == NOON
     assert reset_of(ended(until=NOON + timedelta(days=365)), NOON, 0.0) == NOON + timedelta(days=8)
     assert reset_of(ended(), NOON, 1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "asked_for"), [("0199a213", "0199a213"), ("--yolo", None), ("-c", None), (None, None)]
+)
+def test_a_conversation_is_never_an_option_of_the_agents(name: str | None, asked_for: str | None) -> None:
+    """Whatever a file or a stream calls it, it stands in a command line."""
+    assert turn_of(a_loop(), 1, name, "", is_root=False).session == asked_for
