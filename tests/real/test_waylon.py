@@ -341,14 +341,27 @@ def test_the_basic_example_may_only_read_and_says_what_would_help(smithers: Smit
     assert not (smithers.repo / "fix.txt").exists()
 
 
+def test_a_command_that_its_sandbox_refuses_is_heard_of_at_once(smithers: Smithers, model: ModelServer) -> None:
+    """W-014."""
+    smithers.tasks(2)
+    model.play([Answer(sh=f"sleep 1; {TICKS.sh}"), Answer(text="I could not.")])
+    ended = smithers.paste(BASIC)
+    assert (ended.code, "--full-auto" in ended.out) == (3, True)
+    state = smithers.state(smithers.only_loop)
+    assert (state["status"], state["iteration"]) == ("blocked", 1)
+
+
 def test_a_codex_that_only_fails_to_write_does_not_do_so_all_night(smithers: Smithers, model: ModelServer) -> None:
-    """W-014; of a command that its sandbox refuses, Codex tells the model and nobody else."""
+    """W-014; of a command that is refused within its first 0.15 s, Codex tells the model and nobody else."""
     smithers.tasks(2)
     model.play([TICKS, Answer(text="I could not.")] * 6)
     ended = smithers.paste(BASIC)
     assert (ended.code, "--full-auto" in ended.out) == (3, True)
     state = smithers.state(smithers.only_loop)
-    assert (state["status"], state["iteration"]) == ("blocked", 5)
+    last = smithers.artifact(f"events_iter_{state['iteration']}.jsonl", smithers.only_loop)
+    # On a slow machine a command may outlive that moment; the round that tells of it is the last.
+    told = "Read-only file system" in last
+    assert (state["status"], told or state["iteration"] == 5) == ("blocked", True)
     assert "- [x]" not in (smithers.repo / "TODO.md").read_text()
 
 
