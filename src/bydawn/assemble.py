@@ -34,7 +34,6 @@ from bydawn.process import Processes, free_bytes
 from bydawn.rounds import Rounds
 from bydawn.shell import Shell
 from bydawn.signals import Signals
-from bydawn.views import Views
 from bydawn.workspace import GitWorkspace
 
 _LEAST_FREE = 1 << 20
@@ -125,10 +124,12 @@ def _started(run: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: in
     )
 
 
-def views_of(loop: Loop, folder: Path, say: Callable[[str], None]) -> tuple[Views, ...]:
+def views_of(loop: Loop, folder: Path, say: Callable[[str], None]) -> Sequence[Follower]:
     """Who writes the files of the tool in whose words a loop was asked for, if it was another's."""
     if loop.dialect is None or loop.dialect.name not in dialects.TABLE:
         return ()
+    from bydawn.views import Views  # here, as most loops have none
+
     dialect = dialects.find(loop.dialect.name)
     return (Views(dialect, folder, Path(loop.workspace), lambda: records(folder), say),)
 

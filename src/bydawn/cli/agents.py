@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from bydawn.cli import render
+from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, state_dir
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain
@@ -15,7 +16,7 @@ _WORD = "ready.txt"
 _PROMPT = f"Write the single word ready into the file {_WORD} in this folder, and say that you have done it."
 
 
-@click.group()
+@group()
 def agents() -> None:
     """Which agents are on this machine, and do they work?
 
@@ -56,7 +57,7 @@ def list_(as_json: bool, state_dir: Path | None) -> None:
 
 @agents.command()
 @click.argument("name")
-@click.option("-m", "--model", help="The agent's model.")
+@option("-m", "--model", help="The agent's model.")
 @state_dir
 def test(name: str, model: str | None, state_dir: Path | None) -> int:
     """One tiny turn in a throw-away folder: can the agent start, log in and write a file?"""

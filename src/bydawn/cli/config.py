@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bydawn.cli import render
+from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, cd, state_dir
 from bydawn.core.redact import rewritten
 from bydawn.core.text import shorten, visible
@@ -14,11 +15,11 @@ from bydawn.core.text import shorten, visible
 if TYPE_CHECKING:
     from bydawn.core.layers import Given, Problem, Settings
 
-origin = click.option("--origin", is_flag=True, help="Say where each value came from.")
-user = click.option("--user", is_flag=True, help="In your own file instead of the project's.")
+origin = option("--origin", is_flag=True, help="Say where each value came from.")
+user = option("--user", is_flag=True, help="In your own file instead of the project's.")
 
 
-@click.group()
+@group()
 def config() -> None:
     """Settings, and where each came from.
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from bydawn import __version__, dialects
+from bydawn.cli import command as parsing
 from bydawn.cli import render
 from bydawn.cli.start import be_trusted, warn_if_unbounded, work
 from bydawn.cli.voice import DialectVoice
@@ -18,7 +19,7 @@ from bydawn.operations import dialects as operation
 from bydawn.operations.start import Plan, checked_workspace
 
 
-@click.command(
+@parsing.command(
     name="as",
     add_help_option=False,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
@@ -72,7 +73,7 @@ def parser_of(dialect: Dialect, command: Command, obey: Callable[[Request, Path]
     params: list[click.Parameter] = [_option(option) for option in command.options]
     if command.argument:
         params.insert(0, click.Argument([command.argument.lower()], required=False, metavar=command.argument))
-    return click.Command(
+    return parsing.Command(
         name=command.name or dialect.name,
         callback=run,
         params=params,
@@ -92,9 +93,9 @@ def _refuse_stray_command(dialect: Dialect, prompt: str | None) -> None:
 
 def _option(option: Option) -> click.Option:
     if option.switch:
-        return click.Option([option.flag], is_flag=True, help=option.what)
+        return parsing.Option([option.flag], is_flag=True, help=option.what)
     kind: Any = click.Choice(option.choices) if option.choices else int if option.number else str
-    return click.Option(
+    return parsing.Option(
         [option.flag],
         type=kind,
         metavar=option.metavar or "|".join(option.choices),

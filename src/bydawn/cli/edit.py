@@ -6,13 +6,14 @@ from pathlib import Path
 import click
 
 from bydawn.cli import render
+from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, state_dir
 from bydawn.core.text import visible
 
 
-@click.command()
+@command()
 @click.argument("what", type=click.Choice(["todo", "tasks", "progress", "opinions", "prompt", "config"]))
-@click.option("--user", is_flag=True, help="Your own settings instead of the project's.")
+@option("--user", is_flag=True, help="Your own settings instead of the project's.")
 @cd
 @state_dir
 def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:

@@ -10,6 +10,7 @@ import click
 
 from bydawn import __version__
 from bydawn.cli import render
+from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.cli.status import liveness
 from bydawn.core import completion
@@ -21,9 +22,9 @@ from bydawn.operations import look
 from bydawn.operations.settings import secrets
 
 
-@click.command()
+@command()
 @loop_argument
-@click.option("--round", "round_", type=click.IntRange(1), help="One round only.")
+@option("--round", "round_", type=click.IntRange(1), help="One round only.")
 @cd
 @as_json
 @state_dir
@@ -136,12 +137,12 @@ def _show_round(standing: Standing, each: look.Round) -> None:
     render.field("All of it", str(look.round_folder(standing, row["round"])))
 
 
-@click.command()
+@command()
 @loop_argument
-@click.option("--round", "round_", type=click.IntRange(1), help="That round; default: the last.")
-@click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the last N lines of output.")
-@click.option("-f", "--follow", is_flag=True, help="Go on as it is written, until the loop stops.")
-@click.option("--raw", is_flag=True, help="The agent's own output, untouched but for escapes.")
+@option("--round", "round_", type=click.IntRange(1), help="That round; default: the last.")
+@option("--tail", type=click.IntRange(1), metavar="N", help="Only the last N lines of output.")
+@option("-f", "--follow", is_flag=True, help="Go on as it is written, until the loop stops.")
+@option("--raw", is_flag=True, help="The agent's own output, untouched but for escapes.")
 @cd
 @as_json
 @state_dir
@@ -253,7 +254,7 @@ def _echo_event(event: Any, as_json: bool) -> None:
         click.echo(f"  · {event.text}")
 
 
-@click.command()
+@command()
 @loop_argument
 @cd
 @as_json
@@ -282,7 +283,7 @@ def events(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) ->
         click.echo(line.rstrip()[: 4 * render.width()])
 
 
-@click.command()
+@command()
 @loop_argument
 @cd
 @as_json

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bydawn.cli.command import option
+
 if TYPE_CHECKING:  # read commands have to be quick and need no table
     from bydawn.core.layers import Given
     from bydawn.core.settings import Setting
@@ -32,17 +34,17 @@ def _has_user_file() -> bool:
     )
 
 
-cd = click.option(
+cd = option(
     "-C", "--cd", default=".", type=click.Path(path_type=Path), help="The folder to work in.", show_default=True
 )
-state_dir = click.option(
+state_dir = option(
     "--state-dir",
     callback=_state_dir,
     type=click.Path(path_type=Path),
     help="Where the truth is kept, instead of the user's state folder.",
 )
 loop_argument = click.argument("loop", required=False, metavar="[LOOP]")
-as_json = click.option("--json", "as_json", is_flag=True, help='Data for programs, with "schema": 1.')
+as_json = option("--json", "as_json", is_flag=True, help='Data for programs, with "schema": 1.')
 
 
 def _word(setting: "Setting") -> Callable[[str], str]:
@@ -68,9 +70,9 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
             continue
         default = f"  [default: {setting.shown(setting.default)}]" if setting.default not in (None, False) else ""
         if setting.kind.literal == (bool,):
-            command = click.option(*setting.flags, setting.key, is_flag=True, default=None, help=setting.what)(command)
+            command = option(*setting.flags, setting.key, is_flag=True, default=None, help=setting.what)(command)
             continue
-        command = click.option(
+        command = option(
             *setting.flags,
             setting.key,
             type=_word(setting),

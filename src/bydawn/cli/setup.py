@@ -6,14 +6,15 @@ import click
 
 from bydawn import __version__
 from bydawn.cli import render
+from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain
 
 
-@click.command()
+@command()
 @loop_argument
-@click.option("--repair", is_flag=True, help="Set the damaged part of a ledger aside, and say where.")
+@option("--repair", is_flag=True, help="Set the damaged part of a ledger aside, and say where.")
 @cd
 @as_json
 @state_dir
@@ -51,7 +52,7 @@ def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: P
     return 1 if bad else 0
 
 
-@click.command()
+@command()
 @as_json
 def version(as_json: bool) -> None:
     """Which bydawn this is."""

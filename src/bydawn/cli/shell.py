@@ -8,6 +8,7 @@ from collections.abc import Callable
 import click
 
 from bydawn import __version__
+from bydawn.cli.command import Group, Option
 from bydawn.cli.main import starts_a_loop
 from bydawn.core.errors import UserError
 
@@ -70,7 +71,7 @@ Exit codes
 """
 
 
-class Commands(click.Group):
+class Commands(Group):
     """Loads a command's module when it is called, and not before."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -111,7 +112,7 @@ class Commands(click.Group):
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(__version__, prog_name="bydawn", message="%(prog)s %(version)s")
+@click.version_option(__version__, cls=Option, prog_name="bydawn", message="%(prog)s %(version)s")
 @click.pass_context
 def bydawn(ctx: click.Context) -> None:
     """Run a coding agent again and again on one goal until machines agree that the work is done.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bydawn.cli.command import Command, command, option
 from bydawn.cli.options import cd, given_by_flags, loop_argument, setting_options, state_dir
 from bydawn.cli.values import budget, count, moment, more, over, span
 from bydawn.core.errors import UserError
@@ -19,10 +20,10 @@ if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
     from bydawn.core.loop import Limits
     from bydawn.operations.start import Plan
 
-plain = click.option("--plain", is_flag=True, help="Flat lines, no colour, nothing redrawn.")
+plain = option("--plain", is_flag=True, help="Flat lines, no colour, nothing redrawn.")
 
 
-class WithRest(click.Command):
+class WithRest(Command):
     """Whatever stands after `--` is for the agent, even where a prompt is missing."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -33,15 +34,15 @@ class WithRest(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command(cls=WithRest)
+@command(cls=WithRest)
 @click.argument("prompt", required=False, metavar="[PROMPT|-|@FILE]")
-@click.option("--name", help="The loop's name; default: the folder's.")
+@option("--name", help="The loop's name; default: the folder's.")
 @cd
-@click.option("--once", is_flag=True, help="One round only, then stand still.")
-@click.option("--new", is_flag=True, help="Start another loop even if one here is unfinished.")
-@click.option("--dry-run", is_flag=True, help="Show command, prompt, checks and limits; run nothing.")
-@click.option("--dangerously-full-access", is_flag=True, help="The same as --sandbox full: no sandbox at all.")
-@click.option("--no-project", is_flag=True, help="Leave out the settings of the folder's bydawn.toml.")
+@option("--once", is_flag=True, help="One round only, then stand still.")
+@option("--new", is_flag=True, help="Start another loop even if one here is unfinished.")
+@option("--dry-run", is_flag=True, help="Show command, prompt, checks and limits; run nothing.")
+@option("--dangerously-full-access", is_flag=True, help="The same as --sandbox full: no sandbox at all.")
+@option("--no-project", is_flag=True, help="Leave out the settings of the folder's bydawn.toml.")
 @setting_options
 @click.pass_obj
 def run(
@@ -93,22 +94,22 @@ def run(
     return work(tether, planned, once=once, plain=gathered.switch("plain"))
 
 
-@click.command()
+@command()
 @loop_argument
 @cd
-@click.option("-n", "--rounds", type=more(count), metavar="+N|N", help="Raise the limit of rounds.")
-@click.option("--for", "for_", type=more(span), metavar="+TIME|TIME", help="Raise the time limit.")
-@click.option("--until", type=moment, metavar="MOMENT", help="A new moment to end.")
-@click.option("--latest-wake", type=moment, metavar="MOMENT", help="A new moment up to which limits are waited out.")
-@click.option("--budget", type=budget, metavar="+AMOUNT|AMOUNT", help="Raise the budget (+3usd, 5Mtok).")
-@click.option("--max-no-change", type=more(count), metavar="+N|N", help="Raise the no-progress limit.")
-@click.option("--max-failures", type=more(count), metavar="+N|N", help="Raise the limit of failures in a row.")
-@click.option("--max-check-failures", type=more(count), metavar="+N|N", help="Raise the limit of red rounds in a row.")
-@click.option("--max-same-failure", type=more(count), metavar="+N|N", help="Raise the limit of the very same failure.")
-@click.option("--max-task-failures", type=more(count), metavar="+N|N", help="Raise what one task may fail.")
-@click.option("--approve", is_flag=True, help="You have looked: go on past the checkpoint it stands at.")
-@click.option("--accept", is_flag=True, help="Changed protected files, or the task list, may stay so.")
-@click.option("--once", is_flag=True, help="One round only, then stand still.")
+@option("-n", "--rounds", type=more(count), metavar="+N|N", help="Raise the limit of rounds.")
+@option("--for", "for_", type=more(span), metavar="+TIME|TIME", help="Raise the time limit.")
+@option("--until", type=moment, metavar="MOMENT", help="A new moment to end.")
+@option("--latest-wake", type=moment, metavar="MOMENT", help="A new moment up to which limits are waited out.")
+@option("--budget", type=budget, metavar="+AMOUNT|AMOUNT", help="Raise the budget (+3usd, 5Mtok).")
+@option("--max-no-change", type=more(count), metavar="+N|N", help="Raise the no-progress limit.")
+@option("--max-failures", type=more(count), metavar="+N|N", help="Raise the limit of failures in a row.")
+@option("--max-check-failures", type=more(count), metavar="+N|N", help="Raise the limit of red rounds in a row.")
+@option("--max-same-failure", type=more(count), metavar="+N|N", help="Raise the limit of the very same failure.")
+@option("--max-task-failures", type=more(count), metavar="+N|N", help="Raise what one task may fail.")
+@option("--approve", is_flag=True, help="You have looked: go on past the checkpoint it stands at.")
+@option("--accept", is_flag=True, help="Changed protected files, or the task list, may stay so.")
+@option("--once", is_flag=True, help="One round only, then stand still.")
 @plain
 @state_dir
 @click.pass_obj
@@ -144,7 +145,7 @@ def resume(
     return work(tether, planned, once=once, plain=plain, raising=lambda current: _raised(current, limits))
 
 
-@click.command()
+@command()
 @plain
 @state_dir
 @click.pass_obj

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from bydawn.cli import render
+from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.facts import EXIT_CODES, End
 from bydawn.core.text import duration, plain, shorten
@@ -12,11 +13,11 @@ from bydawn.host.registry import Registry, Standing
 from bydawn.operations import look
 
 
-@click.command()
+@command()
 @loop_argument
 @cd
 @as_json
-@click.option("--exit-code", is_flag=True, help="Exit with the code of the loop's state instead of 0.")
+@option("--exit-code", is_flag=True, help="Exit with the code of the loop's state instead of 0.")
 @state_dir
 def status(
     loop: str | None = None,

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import click
 
+from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, loop_argument, state_dir
 from bydawn.cli.render import me
 from bydawn.host.registry import Registry
 from bydawn.operations import steer
 
 
-@click.command()
+@command()
 @click.argument("loop")
 @click.argument("text")
 @cd
@@ -27,9 +28,9 @@ def tell(loop: str, text: str, cd: Path, state_dir: Path | None) -> None:
     click.echo(f"  Noted by {answer.taken_by}; it stands in the next prompt of {standing.loop.id}.")
 
 
-@click.command()
+@command()
 @loop_argument
-@click.option("--now", is_flag=True, help="Do not wait for the round to end.")
+@option("--now", is_flag=True, help="Do not wait for the round to end.")
 @cd
 @state_dir
 def pause(loop: str | None, now: bool, cd: Path, state_dir: Path | None) -> None:
@@ -45,9 +46,9 @@ def pause(loop: str | None, now: bool, cd: Path, state_dir: Path | None) -> None
     click.echo(f"  {standing.loop.id} stands still {when}. Go on with: {me()} resume {standing.loop.id}")
 
 
-@click.command()
+@command()
 @loop_argument
-@click.option("--after-round", is_flag=True, help="Let the running round end first.")
+@option("--after-round", is_flag=True, help="Let the running round end first.")
 @cd
 @state_dir
 def stop(loop: str | None, after_round: bool, cd: Path, state_dir: Path | None) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from bydawn.cli import render
+from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.text import plain, shorten
 
@@ -36,7 +37,7 @@ _NARROW = 72
 _LONGEST_ID = 28
 
 
-@click.group()
+@group()
 def tasks() -> None:
     """How each task of a loop stands; add one, skip it, open it again, edit it.
 
@@ -52,7 +53,7 @@ def tasks() -> None:
 
 @tasks.command(name="list")
 @loop_argument
-@click.option("-t", "--tasks", "path", metavar="PATH", help="This checklist or folder instead, without any loop.")
+@option("-t", "--tasks", "path", metavar="PATH", help="This checklist or folder instead, without any loop.")
 @cd
 @as_json
 @state_dir

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bydawn.cli import render
+from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, state_dir
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from bydawn.trust import Trusts
 
 
-@click.command()
+@command()
 @click.argument("path", default=".", type=click.Path(path_type=Path))
-@click.option("--list", "listing", is_flag=True, help="All that you have agreed to.")
-@click.option("--revoke", is_flag=True, help="Take it back.")
-@click.option("--once", metavar="HASH", help="For the next start only, if the settings have this hash.")
+@option("--list", "listing", is_flag=True, help="All that you have agreed to.")
+@option("--revoke", is_flag=True, help="Take it back.")
+@option("--once", metavar="HASH", help="For the next start only, if the settings have this hash.")
 @as_json
 @state_dir
 def trust(

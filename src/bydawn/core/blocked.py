@@ -6,23 +6,20 @@ from collections.abc import Iterator
 from bydawn.core import markdown
 from bydawn.core.markdown import Block, Span
 
+# The expressions of this module are compiled when they are first needed, which in most loops is never.
 _LONGEST = 1_000
 _BELOW_HEADINGS = 7
 _SIGNS = r"[^\w~`>]*"  # emphasis and emoji before the word; not what strikes it out or quotes it
 _DASH = r"\s+[—–-]+\s"
 # `## Blocked`, `## 🚫 BLOCKED: no key`, `# Blocked (CI)`; not "Not blocked" or "Blocked-user list".
-_HEADING = re.compile(
-    rf"{_SIGNS}blocked(?:{_SIGNS}|(?:[*_]*:|{_DASH})(?P<words>.*)|\s+\((?P<aside>[^()]*)\){_SIGNS})", re.IGNORECASE
-)
+_HEADING = rf"(?i){_SIGNS}blocked(?:{_SIGNS}|(?:[*_]*:|{_DASH})(?P<words>.*)|\s+\((?P<aside>[^()]*)\){_SIGNS})"
 # `**Blocked**`, `**BLOCKED:** no key`, `**Blocked: no key**`: bold up to the colon or the line's end.
-_BOLD = re.compile(
-    rf"{_SIGNS}(?:\*\*|__)blocked(?:{_SIGNS}_*|(?:(?:\*\*|__)?:|(?:\*\*|__){_DASH})(?P<words>.*))", re.IGNORECASE
-)
-_BARE = re.compile(r"BLOCKED:(?P<words>.*)")
-_OTHER_FIELD = re.compile(r"\s*[*_]*(?:STATUS|SUMMARY)[*_]*:.*")
+_BOLD = rf"(?i){_SIGNS}(?:\*\*|__)blocked(?:{_SIGNS}_*|(?:(?:\*\*|__)?:|(?:\*\*|__){_DASH})(?P<words>.*))"
+_BARE = r"BLOCKED:(?P<words>.*)"
+_OTHER_FIELD = r"\s*[*_]*(?:STATUS|SUMMARY)[*_]*:.*"
 _NO = r"none|nothing|no|nope|nil|null|false|0|n/?a|not applicable|resolved"
 _NOT_BLOCKED = r"no(?:t|thing)?(?: \w+)? block\w*\b(?!.*\b(?:except|but|besides|other)\b).*"
-_NOTHING = re.compile(rf"\W*(?:(?:{_NO})(?:[^\w\s/]+(?:\s.*)?|(?:{_DASH}|\s+\().*|\s*)|{_NOT_BLOCKED})?", re.IGNORECASE)
+_NOTHING = rf"(?i)\W*(?:(?:{_NO})(?:[^\w\s/]+(?:\s.*)?|(?:{_DASH}|\s+\().*|\s*)|{_NOT_BLOCKED})?"
 
 
 def blocked_words(reply: str) -> str | None:
@@ -49,18 +46,18 @@ def says_nothing(words: str) -> bool:
     >>> says_nothing("None. All tests pass."), says_nothing("No key for the API.")
     (True, False)
     """
-    return _NOTHING.fullmatch(words) is not None
+    return re.fullmatch(_NOTHING, words) is not None
 
 
 def _opened(block: Block) -> list[str] | None:
     """What a block says behind the word, if a section begins in it; in lists, tables and quotes none does."""
     if block.within == ("heading",):
-        heading = _HEADING.fullmatch(block.text)
+        heading = re.fullmatch(_HEADING, block.text)
         return [(heading["words"] or heading["aside"] or "").strip(" \t*_")] if heading else None
     if block.within == ("paragraph",):
         lines = block.text.split("\n")
         for number, line in enumerate(lines):
-            if opening := _BARE.fullmatch(line.strip()) or _BOLD.fullmatch(line.strip()):
+            if opening := re.fullmatch(_BARE, line.strip()) or re.fullmatch(_BOLD, line.strip()):
                 first = opening.groupdict().get("words") or ""
                 return [first.strip(" \t*_"), *lines[number + 1 :]]
     return None
@@ -76,7 +73,7 @@ def _section(lines: list[str], blocks: tuple[Block, ...], index: int) -> Iterato
                 return
             lines = _seen(block).split("\n")
         for number, line in enumerate(lines):
-            if _OTHER_FIELD.fullmatch(line):
+            if re.fullmatch(_OTHER_FIELD, line):
                 return
             yield f"- {line}" if block.begins_item and number == 0 else line
 

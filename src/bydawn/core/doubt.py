@@ -73,14 +73,14 @@ _HARMLESS = (  # "let me know if you like", "0 failed", "fixed the failing test"
     r"\b(?:no|0|zero|nothing|none|without)(?: [\w']+){0,2}? (?:fail\w*|errors?|remain\w*|left|pending|missing)\b",
     r"\b(?:fixed|added|resolved|repaired|handled|closed|removed)(?: [\w']+){0,3}? (?:fail\w*|errors?|missing|broken)\b",
 )
-_GOES_ON = re.compile(r"[a-z]|\s*(?:[,;:?…)\]}»”\"']|(?:is|was|are|were|will|would|as|or|and|because|in)\b)")
+_GOES_ON = r"[a-z]|\s*(?:[,;:?…)\]}»”\"']|(?:is|was|are|were|will|would|as|or|and|because|in)\b)"
 
-_SENTENCE_END = re.compile(r"(?<!\.)[.!](?=[\s\"')\]]|$)|。")  # not "...": who trails off has not finished
-_LEADS_IN = re.compile(r"(?:[:,?…→↓⬇👇—–∶-]|\.\.)\W*$")
-_ABBREVIATION = re.compile(r"\b(?:e\. ?g|i\. ?e|z\. ?B)\.", re.IGNORECASE)
-_SPAN = re.compile(r"`[^`]*`")
-_CODE = re.compile(r"[/\\(){}\[\]<>=|&$#@_]|\s-|\.\w")  # what tells `make -k` from `not`, a word in fancy dress
-_QUOTES = re.compile(r'(")|(`)|(~~)|([“”„])|([«»])|([「」])')
+_SENTENCE_END = r"(?<!\.)[.!](?=[\s\"')\]]|$)|。"  # not "...": who trails off has not finished
+_LEADS_IN = r"(?:[:,?…→↓⬇👇—–∶-]|\.\.)\W*$"
+_ABBREVIATION = r"(?i)\b(?:e\. ?g|i\. ?e|z\. ?B)\."
+_SPAN = r"`[^`]*`"
+_CODE = r"[/\\(){}\[\]<>=|&$#@_]|\s-|\.\w"  # what tells `make -k` from `not`, a word in fancy dress
+_QUOTES = r'(")|(`)|(~~)|([“”„])|([«»])|([「」])'
 _LONGEST_SENTENCE = 5_000  # characters; an endless one is not worth the time
 _LONGEST_AFTERWORD = 20_000  # who goes on for so long had not finished
 _TAIL = 200  # characters; enough for how a sentence ends
@@ -99,7 +99,7 @@ def doubted(before: str, above: list[str]) -> bool:
     if _left_open(before):
         return True
     own, *others = (plain(_without_code(text)) for text in (before, *above))
-    sentences = [own, *(text for text in others if _LEADS_IN.search(text[-_TAIL:]))]
+    sentences = [own, *(text for text in others if re.search(_LEADS_IN, text[-_TAIL:]))]
     if any(_compiled(*_DOUBTS).search(_last_sentence(text)) for text in sentences):
         return True
     return any(_compiled(*_BARE_NO).search(_last_sentence(text.rstrip(".! "))[-_TAIL:]) for text in (own, *others))
@@ -107,7 +107,7 @@ def doubted(before: str, above: list[str]) -> bool:
 
 def taken_back(behind: str) -> bool:
     """Whether anything behind a promise takes it back; code counts, for a log may bring the bad news."""
-    if len(behind) > _LONGEST_AFTERWORD or _GOES_ON.match(behind):
+    if len(behind) > _LONGEST_AFTERWORD or re.match(_GOES_ON, behind):
         return True
     said = _compiled(*_HARMLESS).sub(" ", plain(behind))
     return _compiled(*_TAKES_BACK).search(said) is not None
@@ -122,14 +122,14 @@ def plain(text: str) -> str:
 
 def _left_open(text: str) -> bool:
     """Whether a quote, code or strike-through was opened and not closed."""
-    signs = [found.lastindex for found in _QUOTES.finditer(_without_code(text))]
+    signs = [found.lastindex for found in re.finditer(_QUOTES, _without_code(text))]
     return any(signs.count(kind) % 2 for kind in set(signs))
 
 
 def _without_code(text: str) -> str:
     """The words of a command or a name are about the program, never about the promise."""
-    return _SPAN.sub(lambda span: "code" if _CODE.search(span[0]) else span[0], text)
+    return re.sub(_SPAN, lambda span: "code" if re.search(_CODE, span[0]) else span[0], text)
 
 
 def _last_sentence(text: str) -> str:
-    return _SENTENCE_END.split(_ABBREVIATION.sub("for example", text[-_LONGEST_SENTENCE:]))[-1].strip()
+    return re.split(_SENTENCE_END, re.sub(_ABBREVIATION, "for example", text[-_LONGEST_SENTENCE:]))[-1].strip()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FullMatch = Callable[[str, str], bool]
 
-_BEHIND = re.compile(r"[*_\s]*(?:[.。]|[!！]+)?[*_\s]*")  # what may follow the token on its line
+_BEHIND = r"[*_\s]*(?:[.。]|[!！]+)?[*_\s]*"  # what may follow the token on its line
 _UNSEEN = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u202f\u205f\u2060\u3000\ufeff" + "".join(
     map(chr, range(0x2000, 0x2010))  # blanks of every width, none included
 )
@@ -27,15 +27,15 @@ _UNSEEN = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u202f\u205f\u2060
 # A pattern is tried in a child process with a time limit: only on the last lines, for that is where a reply ends.
 _TRIED_LINES = 20
 _TRIED_LENGTH = 10_000  # characters; the line is an argument of that child, and no promise is this long
-_WORD = re.compile(r"[\w']+")
-_NO_ARGUMENT = re.compile("[\0\ud800-\udfff]")
+_WORD = r"[\w']+"
+_NO_ARGUMENT = "[\0\ud800-\udfff]"
 
 # Parsing is slow by the line. Far above the last one, only what opens or closes code and comments can matter.
 _NEAR = 500
 _RAW = "pre|script|style|textarea"
-_FAR = re.compile(rf" {{0,3}}(?:[-*+] +)?(?:```|~~~|<!--|<(?:{_RAW})\b)|.*(?:-->|</(?:{_RAW})>)", re.IGNORECASE)
+_FAR = rf"(?i) {{0,3}}(?:[-*+] +)?(?:```|~~~|<!--|<(?:{_RAW})\b)|.*(?:-->|</(?:{_RAW})>)"
 # HTML whose content is folded, quoted, struck out or hidden; a blank line ends the block, not the element.
-_CONTAINER = re.compile(r"<(/?)(details|blockquote|template|table|code|del|strike|s|q)\b", re.IGNORECASE)
+_CONTAINER = r"(?i)<(/?)(details|blockquote|template|table|code|del|strike|s|q)\b"
 
 
 def judge(reply: str, promise: Promise, full_match: FullMatch) -> Given:
@@ -82,11 +82,11 @@ def _place_of_token(lines: list[str], near: range, token: str) -> int | None:
         return None
     before, _, behind = lines[at].strip(_UNSEEN).rpartition(token)
     alone = at == near.start or not before.strip("*_ ")  # at the end of the reply, a sentence may precede it
-    return at if alone and _BEHIND.fullmatch(behind) else None
+    return at if alone and re.fullmatch(_BEHIND, behind) else None
 
 
 def _matches(line: str, pattern: str, full_match: FullMatch) -> bool:
-    if len(line) > _TRIED_LENGTH or _NO_ARGUMENT.search(line):
+    if len(line) > _TRIED_LENGTH or re.search(_NO_ARGUMENT, line):
         return False
     bare = line.strip("*_ ").rstrip(".!").strip("*_ ")
     return any(full_match(pattern, form) for form in dict.fromkeys((line, bare)))
@@ -120,7 +120,7 @@ class _Ending(NamedTuple):
 
 def _ending(lines: list[str]) -> _Ending | None:
     """The end of a reply as its reader sees it; None where that is code, a quote or part of some HTML."""
-    lines = [*filter(_FAR.match, lines[:-_NEAR]), *lines[-_NEAR:]]
+    lines = [*(line for line in lines[:-_NEAR] if re.match(_FAR, line)), *lines[-_NEAR:]]
     tokens = _parser().parse("\n".join(lines))
     last = max((index for index, token in enumerate(tokens) if token.nesting == 0), default=-1)
     around = {token.type for token in tokens[last + 1 :]}  # behind the last block, only what contains it ends
@@ -148,7 +148,9 @@ def _is_prose(block: "Token", lines: list[str]) -> bool:
 def _in_html(tokens: "list[Token]") -> bool:
     """Whether an element that was opened above is still open."""
     depth: Counter[str] = Counter()
-    for closes, name in _CONTAINER.findall("".join(token.content for token in tokens if token.type == "html_block")):
+    for closes, name in re.findall(
+        _CONTAINER, "".join(token.content for token in tokens if token.type == "html_block")
+    ):
         depth[name.lower()] = max(0, depth[name.lower()] + (-1 if closes else 1))
     return any(depth.values())
 
@@ -182,13 +184,13 @@ def _before_token(passage: str, promise: Promise) -> str:
 def _unasked(line: str, pattern: str) -> str:
     """What a matching line says beyond the words that its pattern spells out; those are wanted, whatever they mean."""
     spelled = re.sub(r"\\(\W)", r"\1", re.sub(r"\\[A-Za-z]", " ", pattern)).lower()
-    wanted = set(_WORD.findall(spelled))
+    wanted = set(re.findall(_WORD, spelled))
 
     def asked(word: str) -> bool:
-        return word.lower() in spelled and wanted.issuperset(_WORD.findall(word.lower()))
+        return word.lower() in spelled and wanted.issuperset(re.findall(_WORD, word.lower()))
 
     rest = " ".join(word for word in line.split() if not asked(word))
-    return _WORD.sub(lambda word: "" if asked(word[0]) else word[0], rest)
+    return re.sub(_WORD, lambda word: "" if asked(word[0]) else word[0], rest)
 
 
 @cache

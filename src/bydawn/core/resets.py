@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 LONGEST = timedelta(days=8)  # no limit lasts longer; what says so was misunderstood
 _JUST_NOW = timedelta(minutes=2)  # a time without seconds may be past already when it is read
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_SAID = re.compile(
+_SAID = (
     r"(?i)(?:(?P<month>[a-z]{3})[a-z]* (?P<day>\d{1,2})(?:st|nd|rd|th)?,?(?: (?P<year>\d{4}))?,? )?"
     r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))? ?(?P<half>[ap]m)(?: \((?P<zone>[A-Za-z_/+-]+)\))?"
 )
@@ -17,7 +17,7 @@ def moment(text: str, now: datetime) -> datetime | None:
 
     Without a zone the words are in the machine's own, which is that of `now.astimezone()`.
     """
-    found = _SAID.search(text)
+    found = re.search(_SAID, text)
     if found is None:
         return None
     try:
