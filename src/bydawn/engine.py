@@ -1,13 +1,16 @@
 """Read, decide, do, record. The engine performs one action at a time and contains no rule about whether."""
 
 import os
+import signal
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any, assert_never
 
 import msgspec
 
-from bydawn.core import breakers, claims, flaky, progress, promise, prompt
+from bydawn.core import breakers, claims, completion, flaky, progress, promise, prompt
 from bydawn.core.decide import (
     Pause,
     RunChecks,
@@ -34,6 +37,7 @@ from bydawn.core.facts import (
     SessionBegun,
     TaskSettled,
     Usage,
+    Verdict,
     WaitStarted,
 )
 from bydawn.core.loop import Loop, OnTamper
@@ -148,8 +152,30 @@ class Engine:
         self._hands.mask(action.round)
         snapshot, tampered, restored = self._guard.after_round(action.round, snapshot)
         told = {"work": snapshot.work, "tampered": tampered, "restored": restored, **self._looked_at_tasks(snapshot)}
+        told |= {"progress": self._progress(snapshot, told), **self._spent_unseen(action.round)}
         self._hands.record(settled(action, snapshot.tree, self.world.clock.now(), snapshot.changes, **told))
         return snapshot
+
+    def _spent_unseen(self, round_: int) -> dict[str, Usage | None]:
+        """What a turn had used before its end was lost: its words are kept, and they say so."""
+        opened, lines = self.state.open_round, self.world.files.lines(round_, "stdout")
+        agent, first = self.world.agents.get(opened.agent) if opened else None, next(lines, None)
+        if opened is None or agent is None or first is None:
+            return {}
+        reader = agent.reader(turn_of(self.loop, round_, opened.session, "", is_root=os.getuid() == 0))
+        listener = Listener(reader, lambda _: None, lambda _: False)
+        for line in chain([first], lines):
+            listener.on_line(line)
+        ended = reader.end(Exit(signal=signal.SIGKILL), "")
+        return {
+            "usage": usage_of(ended, self.state.session, listener.spent),
+            "session_usage": ended.usage if ended.usage_is_total else None,
+        }
+
+    def _progress(self, after: Snapshot, told: Mapping[str, Any]) -> bool:
+        """Neither a box that was ticked without any other change counts, nor one that was added to be ticked."""
+        counts = not told["doubted"] and progress.fewer(self.state, told["tasks"])
+        return progress.made(self.state, after.work or after.tree, told["closed"] if counts else ())
 
     def _stop(self, fact: LoopStopped) -> LoopStopped:
         self._hands.record(fact)
@@ -314,7 +340,6 @@ class Engine:
         after = self._hands.snapshot(keep_as=f"after/{round_}")
         after, tampered, restored = self._guard.after_round(round_, after)
         tasks = self._looked_at_tasks(after)
-        closed = () if tasks["doubted"] else tasks["closed"]
         said = claims.of(reply, ended.outcome, self.loop)
         self._hands.record(
             RoundEnded(
@@ -323,7 +348,7 @@ class Engine:
                 detail=shorten(hide(plain(ended.detail)), _SAID),
                 tree=after.tree,
                 work=after.work,
-                progress=progress.made(self.state, after.work or after.tree, closed),
+                progress=self._progress(after, tasks),
                 claim=said.task,
                 blocked=said.blocked,
                 tampered=tampered,
@@ -375,24 +400,27 @@ class Engine:
     def _check(self, action: RunChecks) -> None:
         self._fresh = None
         started = self.world.clock.now().elapsed
-        run, tree = self.world.checks.run, self.state.tree
-        verdicts = run(self.loop.checks, action.round, tree, self._hands.urgent)
-        if suspects := () if self.state.stop_now else flaky.suspects(self.loop.checks, verdicts, self.state):
-            again = run(suspects, action.round, tree, self._hands.urgent, again=True)
-            verdicts = flaky.weighed(verdicts, again, self.state)
-        else:
-            verdicts = flaky.weighed(verdicts, (), self.state)
-        if self.state.stop_now:
-            return  # a check that was cut short has said nothing
+        self._guard.before_checks()
+        left, verdicts = None, self._verdicts(action.round, self.state.tree)
+        if verdicts is None:
+            return
         tampered, restored = self._guard.after_checks(action.round)
         if tampered and self.loop.on_tamper is not OnTamper.REPORT:
             told = f"protected files were changed while it ran: {', '.join(tampered[:3])}"
             verdicts = tuple(msgspec.structs.replace(each, passed=False, detail=told) for each in verdicts)
+        elif completion.would_finish(self.loop, self.state, verdicts):
+            # Done means proven on the tree as it is, and these may have changed it. Once is enough: many leave a log.
+            now_there = self._hands.snapshot(keep_as=f"before/{action.round + 1}")
+            if now_there.tree != self.state.tree:
+                left, verdicts = now_there, self._verdicts(action.round, now_there.tree)
+        if verdicts is None:
+            return
         now = self.world.clock.now().elapsed
         self._hands.record(
             ChecksEnded(
                 round=action.round,
-                tree=self.state.tree,
+                tree=left.tree if left else self.state.tree,
+                work=(left.work or left.tree) if left else "",
                 verdicts=verdicts,
                 elapsed=now,
                 seconds=round(now - started, 3),
@@ -400,6 +428,14 @@ class Engine:
                 restored=restored,
             )
         )
+
+    def _verdicts(self, round_: int, tree: str) -> tuple[Verdict, ...] | None:
+        """What the checks say of a tree, the doubtful ones twice; cut short they have said nothing."""
+        run, urgent = self.world.checks.run, self._hands.urgent
+        verdicts = run(self.loop.checks, round_, tree, urgent)
+        suspects = () if self.state.stop_now else flaky.suspects(self.loop.checks, verdicts, self.state)
+        again = run(suspects, round_, tree, urgent, again=True) if suspects else ()
+        return None if self.state.stop_now else flaky.weighed(verdicts, again, self.state)
 
     # -- what is around it -----------------------------------------------------------------------------------------
 

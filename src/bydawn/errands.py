@@ -27,7 +27,9 @@ class Errands:
         self._hands = hands
         self._loop = hands.loop
         self._prepared = 0  # the round that `pre_round` has run for
-        self._followed = hands.state.round  # … and `post_round`
+        # … and `post_round`. One that has blocked the loop is asked again: its no must not be waved through.
+        blocked = hands.state.obstructed is not None and hands.state.obstructed.hook == "post_round"
+        self._followed = hands.state.round - blocked
 
     def waited(self) -> None:
         """What was prepared hours ago is not."""
@@ -94,4 +96,4 @@ class Errands:
         if ended.passed or self._loop.hooks.on_failure is not OnHookFailure.BLOCK or self._hands.state.stop_now:
             return
         last_line = headline(self._hands.world.files.tail(ended.round, hooks.output_of(ended.hook), _LAST_WORDS))
-        self._hands.record(Obstructed(kind="hook", detail=hooks.complaint(ended, last_line)))
+        self._hands.record(Obstructed(kind="hook", detail=hooks.complaint(ended, last_line), hook=ended.hook))

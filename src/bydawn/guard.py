@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from bydawn.core.decide import checks_due
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Obstructed
 from bydawn.core.loop import OnTamper
@@ -9,7 +10,7 @@ from bydawn.core.ports import Snapshot
 from bydawn.hands import Hands
 
 ALWAYS_PROTECTED = ("bydawn.toml",)  # what the next loop here would be told to run
-_TAMPERED = 20  # paths that a fact names
+_TAMPERED = 1000  # paths that a fact names; whether all is as it was is asked of the trees, never of this list
 
 
 class Guard:
@@ -19,6 +20,7 @@ class Guard:
         self._hands = hands
         self._loop = hands.loop
         self._workspace = hands.world.workspace
+        self._settings: tuple[str | None, ...] = ()
 
     def after_round(self, round_: int, after: Snapshot) -> tuple[Snapshot, tuple[str, ...], bool]:
         """The tree after a round, the protected files that the round touched, and whether they were put back."""
@@ -38,10 +40,13 @@ class Guard:
         restored = self._hands.snapshot(keep_as=f"after/{round_}")
         return replace(restored, changes=seen), touched[:_TAMPERED], True
 
+    def before_checks(self) -> None:
+        self._settings = self._read_settings()
+
     def after_checks(self, round_: int) -> tuple[tuple[str, ...], bool]:
         """A check runs what the agent wrote; what that does to protected files is the agent's deed, too."""
-        if not self._loop.protect:
-            return (), False
+        if not self._loop.protect and self._read_settings() == self._settings:
+            return (), False  # the usual case, and then nobody need ask git
         now = self._hands.snapshot()
         if round_:
             _, tampered, restored = self.after_round(round_, now)
@@ -54,12 +59,13 @@ class Guard:
 
     def at_start(self, now: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
         """Protected files that are not as they were: some may have been put back, some were never looked at."""
-        state = self._hands.state
+        state, protected = self._hands.state, (*ALWAYS_PROTECTED, *self._loop.protect)
         try:
-            found = self._workspace.touched(state.guard, now.tree, state.tampered) if state.tampered else ()
-            if not (state.last and state.last.unseen):
+            found = self._workspace.touched(state.guard, now.tree, protected) if state.tampered else ()
+            # Checks that were due may have been running when it ended, and they run the agent's code.
+            if not state.last or not (state.last.unseen or checks_due(self._loop, state)):
                 return now, found[:_TAMPERED]
-            unseen = self._workspace.touched(state.tree, now.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
+            unseen = self._workspace.touched(state.tree, now.tree, protected)
             if unseen and self._loop.on_tamper is OnTamper.RESTORE:
                 self._workspace.restore(state.tree, unseen)
                 now, unseen = self._workspace.snapshot(), ()
@@ -67,6 +73,13 @@ class Guard:
             self._give_up(error)
             return now, state.tampered
         return now, tuple(dict.fromkeys((*found, *unseen)))[:_TAMPERED]
+
+    def _read_settings(self) -> tuple[str | None, ...]:
+        """What is always protected, as it is now; one that cannot be read is like none."""
+        try:
+            return tuple(self._workspace.read_text(path) for path in ALWAYS_PROTECTED)
+        except UserError:
+            return ()
 
     def _give_up(self, error: UserError) -> None:
         self._hands.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}"))

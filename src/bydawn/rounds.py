@@ -1,10 +1,13 @@
 """Where the bulk of a loop's rounds lives: one folder per round, named by facts, never in the ledger."""
 
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from bydawn.core.redact import Secrets
 from bydawn.core.text import plain
+from bydawn.tail import LONGEST_LINE
 
 _CHUNK = 1 << 20
 _CONTEXT = 16  # bytes: is this the beginning of a word?
@@ -41,6 +44,20 @@ class Rounds:
                 return plain(file.read(size))
         except FileNotFoundError:
             return ""
+
+    def lines(self, round_: int, name: str) -> Iterator[bytes]:
+        """A file of a round, line by line; what is too long to be an event is left out."""
+        with suppress(FileNotFoundError), (self._path(round_) / name).open("rb") as file:
+            whole = True
+            while part := file.readline(LONGEST_LINE):
+                if whole and part.endswith(b"\n"):
+                    yield part[:-1]
+                whole = part.endswith(b"\n")
+
+    def last_sign(self, round_: int) -> float:
+        """When something of a round was last written, in seconds of the wall clock; 0 if nothing was."""
+        folder = self._path(round_)
+        return max((entry.stat().st_mtime for entry in os.scandir(folder)), default=0.0) if folder.is_dir() else 0.0
 
     def mask(self, round_: int, *names: str) -> None:
         """Overwrite the secrets in these files of a round, or in all of them, where they stand; lengths are kept."""

@@ -1,7 +1,7 @@
 """The world in memory: clocks, a ledger, a work tree, the files of the rounds, a channel, a witness."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 
@@ -171,6 +171,9 @@ class MemoryFiles:
 
     def tail(self, round_: int, name: str, size: int) -> str:
         return self.texts.get((round_, name), "")[-size:]
+
+    def lines(self, round_: int, name: str) -> Iterator[bytes]:
+        return iter(self.texts.get((round_, name), "").encode().splitlines())
 
     def last(self) -> int:
         return max((round_ for round_, _ in self.texts), default=0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped, RunStarted, Verdict
+from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped, RunStarted, Usage, Verdict
 from bydawn.core.hooks import output_of
 from bydawn.core.loop import Check, CommandCheck, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
@@ -43,6 +43,7 @@ class Play(msgspec.Struct, frozen=True, kw_only=True):
     writes: Files = {}  # path and text; None deletes
     seconds: float = 60.0
     wait_until: datetime | None = None
+    spends: Usage | None = None
     exit: Exit | None = None
     meanwhile: Callable[[], None] = lambda: None  # in the middle of the turn
 
@@ -96,6 +97,7 @@ class PlayReader:
             reply=self._play.says,
             session=self._session,
             wait_until=self._play.wait_until,
+            usage=self._play.spends,
         )
 
 

@@ -43,6 +43,30 @@ def test_a_guardian_killed_again_and_again_does_no_harm_either(home: Home) -> No
     assert is_without_gap_or_repetition([fact["data"]["round"] for fact in home.facts("round.started")])
 
 
+def test_what_killed_rounds_used_counts_against_the_limits(home: Home) -> None:
+    """Tokens, and the time up to the last sign of life."""
+    program = home.root / "spender"
+    line = '{{"text": "on it", "in": {}}}\\n'
+    lines = f"printf '{line.format(1)}'; sleep 0.5; printf '{line.format(900_000)}'"
+    program.write_text(f"#!/bin/sh\ncat > /dev/null\ndate +%N > work\n{lines}\nexec sleep {LONGER_THAN_ANY_TEST}\n")
+    program.chmod(0o755)
+    fields = ("--agent-json", "text=text", "--agent-json", "tokens_in=in")
+
+    def has_said(word: str) -> bool:
+        return sum(word in path.read_text() for path in home.states.glob("loops/*/repo/rounds/*/stdout")) == kill
+
+    for kill in range(1, 4):
+        budget = ("--budget", "2Mtok", "--for", "1h", *fields)
+        process = home.start_run(f"cmd:{program}", *budget) if kill == 1 else home.start("resume", "--plain")
+        wait_for(lambda: has_said("900000"))
+        os.kill(worker_of(process), signal.SIGKILL)
+        said(process)
+    ended = home.bydawn("resume", "--plain")
+    assert (ended.code, "2,700,000 tokens are used, of a budget of 2,000,000" in ended.out) == (4, True), ended
+    assert len(home.facts("round.started")) == 3
+    assert home.facts("round.ended")[-1]["data"]["elapsed"] >= 3 * 0.5
+
+
 def a_diligent_agent(home: Home, tasks: int, *more: Step) -> str:
     """It does one task a round."""
     home.tasks(tasks)

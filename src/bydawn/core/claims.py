@@ -23,4 +23,6 @@ def of(reply: str, outcome: Outcome, loop: Loop) -> Claims:
 
     said = status_of(reply)
     blocked = blocked_words(reply) or (said.blocked or said.summary if said and said.status is Status.BLOCKED else "")
+    if said and said.status is Status.DONE and blocked:
+        said = None  # whoever is blocked has not done it, whatever stands at the end
     return Claims(task=TaskClaim(status=said.status, summary=said.summary) if said else None, blocked=blocked)

@@ -10,7 +10,7 @@ from bydawn.core.facts import Changes, Decided, End, LoopStopped, Mark, Now, Rou
 from bydawn.core.loop import Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import LoopState
-from bydawn.core.tallies import tally_of
+from bydawn.core.tallies import Tally, tally_of
 from bydawn.core.text import duration
 
 RULES: dict[str, str] = {
@@ -46,6 +46,9 @@ RULES: dict[str, str] = {
     "back-off": "the agent had trouble just now; waiting a little costs nothing",
     "next-round": "nothing above applies and there is work left",
 }
+
+
+_NAMED = 20  # protected files that the end of a loop names
 
 
 class _Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +95,7 @@ class Wait(_Action, frozen=True, kw_only=True):
 class Pause(_Action, frozen=True, kw_only=True):
     reason: str
     by: str
+    evidence: tuple[str, ...] = ()
 
 
 class Stop(_Action, frozen=True, kw_only=True):
@@ -110,7 +114,7 @@ def last_word(action: Pause | Stop, now: Now) -> LoopStopped:
         end=action.end if isinstance(action, Stop) else End.PAUSED,
         reason=action.reason,
         decided=Decided(rule=action.rule, at=now.at, elapsed=now.elapsed),
-        evidence=action.evidence if isinstance(action, Stop) else (),
+        evidence=action.evidence,
         by=action.by,
     )
 
@@ -118,13 +122,12 @@ def last_word(action: Pause | Stop, now: Now) -> LoopStopped:
 def settled(action: Settle, tree: str, now: Now, changes: Changes | None = None, **more: Any) -> RoundEnded:
     """The fact that ends a round which nobody saw the end of; what it changed stays."""
     return RoundEnded(
-        **more,
+        **{"progress": False, **more},
         round=action.round,
         outcome=Outcome.INTERRUPTED,
         detail=action.reason,
         tree=tree,
         changes=changes or Changes(),
-        progress=False,
         elapsed=now.elapsed,
     )
 
@@ -134,28 +137,39 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
     if state.open_round:
         return Settle(rule="interrupted-round", round=state.open_round.round)
     if state.stop_now:
-        return _asked(state)
+        return _asked(loop, state)
     if state.obstructed:
         return _obstructed(state)
     if loop.checks and state.round == 0 and state.verdict_tree is None:
         return RunChecks(rule="baseline", round=0)
-    if loop.checks and ((state.awaiting_checks and not state.checks_passed) or completion.unproven(loop, state)):
+    if checks_due(loop, state):
         return RunChecks(rule="checks-due", round=state.round)
     if (action := _tampered(loop, state) or _task_done(loop, state) or _checkpoint(loop, state)) is not None:
         return action
     if not completion.missing(loop, state):
         return _finished(loop, state)
     if state.stop or state.pause:
-        return _asked(state)
+        return _asked(loop, state)
     return _stuck(loop, state, now) or _back_off(loop, state, now) or _next_round(loop, state, now)
 
 
-def _asked(state: LoopState) -> Action:
+def checks_due(loop: Loop, state: LoopState) -> bool:
+    """Do checks have to run before anything else is decided? What they run is the agent's work."""
+    if not loop.checks or state.checks_passed:
+        return False
+    stale = state.verdict_tree != state.tree  # a hook, or a person, has changed something since
+    return state.awaiting_checks or completion.unproven(loop, state) or (stale and _claimed(loop, state) is not None)
+
+
+def _asked(loop: Loop, state: LoopState) -> Action:
+    """What else would have stopped it is said all the same: whoever resumes finds it again."""
+    also = (f"{loop.tasks} {state.tasks.problem}",) if state.tasks and state.tasks.problem else ()
     if state.stop:
-        return Stop(rule="asked-to-stop", end=End.STOPPED, reason=f"asked by {state.stop.by}", by=state.stop.by)
+        by = state.stop.by
+        return Stop(rule="asked-to-stop", end=End.STOPPED, reason=f"asked by {by}", by=by, evidence=also)
     assert state.pause  # noqa: S101 - the caller has seen one of the two
     by = state.pause.signal or state.pause.by
-    return Pause(rule="asked-to-pause", reason=f"paused by {by}", by=by)
+    return Pause(rule="asked-to-pause", reason=f"paused by {by}", by=by, evidence=also)
 
 
 def _obstructed(state: LoopState) -> Action:
@@ -167,9 +181,14 @@ def _obstructed(state: LoopState) -> Action:
 def _tampered(loop: Loop, state: LoopState) -> Action | None:
     if not state.tampered or loop.on_tamper is OnTamper.REPORT:
         return None
-    many = "a protected file was" if len(state.tampered) == 1 else f"{len(state.tampered)} protected files were"
-    reason = f"{many} changed: {', '.join(state.tampered[:3])}"
-    return Stop(rule="tampered", end=End.BLOCKED, reason=reason, evidence=state.tampered)
+    count, named = len(state.tampered), state.tampered[:_NAMED]
+    many = "a protected file was" if count == 1 else f"{count:,} protected files were"
+    reason = f"{many} changed: {', '.join(named[:3])}"
+    rest = [f"… and {count - _NAMED:,} more"] if count > _NAMED else []
+    if state.tasks and state.tasks.problem:  # whoever accepts the one accepts the other, and should know
+        rest.append(f"{loop.tasks} {state.tasks.problem}")
+        reason += f"; and {rest[-1]}"
+    return Stop(rule="tampered", end=End.BLOCKED, reason=reason, evidence=(*named, *rest))
 
 
 def _checkpoint(loop: Loop, state: LoopState) -> Action | None:
@@ -191,24 +210,25 @@ def _task_done(loop: Loop, state: LoopState) -> Action | None:
 
     One that nothing was changed for counts when a second round says the same.
     """
+    mine = _claimed(loop, state)
+    if mine is None or (loop.checks and not state.checks_passed):
+        return None
+    worked_on = "worked on" if mine.progress else "claimed again, though nothing was changed for it"
+    reason = f"claimed, {worked_on}" + (" and green" if loop.checks else "")
+    text = (state.last and state.last.task) or mine.task
+    done, doubted = TaskStatus.DONE, not mine.progress
+    return SettleTask(rule="task-done", task=mine.task, text=text, status=done, reason=reason, doubted=doubted)
+
+
+def _claimed(loop: Loop, state: LoopState) -> Tally | None:
+    """The open task that the last round's agent calls done, with nothing against it but perhaps the checks."""
     last = state.last
     if not loop.task_folder or last is None or last.task_id is None or state.tasks is None or not last.claim:
         return None
     mine = tally_of(state.tallies, last.task_id)
     is_open = last.task_id in state.tasks.open_ids and last.task_id not in state.settled.done
-    proven = (mine.progress or mine.claims > 1) and (state.checks_passed or not loop.checks)
-    if not is_open or last.claim.status != TaskStatus.DONE or not proven:
-        return None
-    worked_on = "worked on" if mine.progress else "claimed again, though nothing was changed for it"
-    reason = f"claimed, {worked_on}" + (" and green" if loop.checks else "")
-    return SettleTask(
-        rule="task-done",
-        task=last.task_id,
-        text=last.task or last.task_id,
-        status=TaskStatus.DONE,
-        reason=reason,
-        doubted=not mine.progress,
-    )
+    believable = last.claim.status == TaskStatus.DONE and (mine.progress or mine.claims > 1)
+    return mine if is_open and believable else None
 
 
 def _finished(loop: Loop, state: LoopState) -> Action:

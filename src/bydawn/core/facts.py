@@ -345,6 +345,7 @@ class ChecksEnded(Fact, frozen=True, kw_only=True, tag="checks.ended"):
     seconds: float = 0.0
     tampered: tuple[str, ...] = ()  # protected files that were changed while they ran
     restored: bool = False
+    work: str = ""  # of a tree that the checks themselves have left, and then passed on
 
     @property
     def passed(self) -> bool:
@@ -396,6 +397,7 @@ class Obstructed(Fact, frozen=True, kw_only=True, tag="loop.obstructed"):
 
     kind: str
     detail: str
+    hook: str = ""  # the one that failed
 
 
 class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
@@ -407,8 +409,8 @@ class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
 
     @property
     def can_be_accepted(self) -> bool:
-        """Is there anything that a person could want as it is now? A list that is gone or unreadable is nothing."""
-        return "is gone" not in self.reason and "cannot be read" not in self.reason
+        """Could a person want it as it is now? A list that nobody can work by is none the better for being accepted."""
+        return self.decided.rule == "tampered" or " lost " in self.reason or "before a checkpoint" in self.reason
 
 
 AnyFact = (

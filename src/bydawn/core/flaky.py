@@ -10,7 +10,7 @@ from bydawn.core.state import LoopState
 
 
 def suspects(checks: Sequence[Check], verdicts: Sequence[Verdict], state: LoopState) -> tuple[Check, ...]:
-    """The checks to run once more: newly red ones, and those that are green where they were red on this very tree.
+    """The checks to run once more: newly red ones, and those that are green where nothing explains it.
 
     One that was red before and is red again is just red; that would only cost time.
     """
@@ -22,10 +22,13 @@ def suspects(checks: Sequence[Check], verdicts: Sequence[Verdict], state: LoopSt
 
 
 def _changed(verdict: Verdict, state: LoopState) -> bool:
-    before = _before(verdict, state)
-    if verdict.passed:
-        return before is not None and not before.passed and not before.flaky and state.verdict_tree == state.tree
-    return before is None or before.passed
+    before, same_tree = _before(verdict, state), state.verdict_tree == state.tree
+    if not verdict.passed:
+        return before is None or before.passed
+    if verdict.check in state.flaky:
+        return not (same_tree and before and before.flaky)  # that one stays doubtful in any case
+    nothing_done = same_tree or not (state.last and state.last.progress)
+    return before is not None and not before.passed and nothing_done
 
 
 def weighed(verdicts: Sequence[Verdict], again: Sequence[Verdict], state: LoopState) -> tuple[Verdict, ...]:

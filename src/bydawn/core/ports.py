@@ -1,6 +1,6 @@
 """What the engine needs from the world, as small protocols; `assemble` supplies the real things."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -289,6 +289,9 @@ class RoundFiles(Protocol):
 
     def tail(self, round_: int, name: str, size: int) -> str:
         """The end of a file of a round, as text."""
+
+    def lines(self, round_: int, name: str) -> Iterator[bytes]:
+        """A file of a round, line by line; what is too long to be an event is left out."""
 
     def last(self) -> int:
         """The highest number that has a folder."""

@@ -1,5 +1,6 @@
 """Did the round get anywhere, how far is the loop, how long will it take?"""
 
+from bydawn.core.facts import TaskReading
 from bydawn.core.state import LoopState, known_as, task_mark
 
 ENOUGH_ROUNDS = 3  # before that, an estimate is a guess
@@ -11,6 +12,11 @@ def made(state: LoopState, work: str, closed: tuple[str, ...]) -> bool:
     `work` is the tree without notes and task list, and `closed` has none that was ticked without any other change.
     """
     return known_as(work) not in state.trees or any(task_mark(task) not in state.closed for task in closed)
+
+
+def fewer(state: LoopState, now: TaskReading | None) -> bool:
+    """Are fewer tasks open than ever before? Who adds a box and ticks it has done nothing that was asked for."""
+    return now is not None and not now.problem and (state.fewest is None or now.open < state.fewest)
 
 
 def time_left(state: LoopState) -> tuple[float, float] | None:

@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from bydawn.core import tallies
+from bydawn.core import progress, tallies
 from bydawn.core.facts import (
     AgentLimited,
     CheckpointApproved,
@@ -28,6 +28,7 @@ from bydawn.core.facts import (
     SessionBegun,
     StopRequested,
     TamperingAccepted,
+    TaskReading,
     TaskSettled,
     TasksRead,
     TaskStatus,
@@ -62,14 +63,16 @@ def after(state: LoopState, record: Record) -> LoopState:
         case RunStarted():
             return _run_started(state, record.fact)
         case TasksRead() as fact:
-            return replace(state, tasks=fact.tasks, **_where(state, fact.tree, fact.work))
+            return replace(_tasks_read(state, fact.tasks), **_where(state, fact.tree, fact.work))
         case TaskSettled():
             return _task_settled(state, record.fact)
         case CheckpointApproved() as fact:
             return replace(state, approved=(*state.approved, fact.mark))
         case TamperingAccepted() as fact:
             accepted = tuple(dict.fromkeys((*state.accepted, *fact.paths)))
-            return replace(state, tampered=(), guard="", tasks=None, accepted=accepted)
+            # The next reading is believed, but which checkpoints there were, and which were approved, is not forgotten.
+            tasks = replace(state.tasks, problem=None, disbelieved="", text="") if state.tasks else None
+            return replace(state, tampered=(), guard="", tasks=tasks, accepted=accepted)
         case HookEnded() as fact:
             left = _where(state, fact.tree, fact.work) if fact.tree else {}
             return replace(state, elapsed=fact.elapsed, **left)
@@ -117,6 +120,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         rounds_allowed=fact.rounds_allowed,
         **_where(state, fact.tree, fact.work),
         tasks=fact.tasks,
+        fewest=_fewest(state, fact.tasks) if state.stopped is None else _open(fact.tasks),
         tampered=fact.tampered,
         guard=(state.guard or state.tree) if fact.tampered else "",
         elapsed=max(state.elapsed, fact.elapsed),
@@ -204,6 +208,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             tampered=fact.tampered,
             restored=fact.restored,
             unseen=fact.unseen,
+            fewer=progress.fewer(state, fact.tasks),
             exit_code=fact.exit_code,
             counts=policy.counts,
         ),
@@ -217,6 +222,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         **_where(state, fact.tree, fact.work),
         **_touched(state, () if fact.restored else fact.tampered),
         tasks=fact.tasks or state.tasks,
+        fewest=_fewest(state, fact.tasks),
         tallies=tallies.after_round(state.tallies, opened.task_id, opened.task or "", fact)
         if opened
         else state.tallies,
@@ -278,10 +284,31 @@ def _task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
     last = state.last
     if last and last.task_id == fact.task:
         last = replace(last, claim=None)  # what was claimed of it has been heard
-    fresh = {"rounds_without_progress": 0, "same_failure": 0, "check_failures_in_a_row": 0}
-    is_over = fact.status in (TaskStatus.DONE, TaskStatus.ASIDE)
     settled = state.settled.having(fact.task, fact.status, doubted=fact.doubted)
-    return replace(state, settled=settled, tallies=others, last=last, **(fresh if is_over else {}))
+    fresh = {}
+    if fact.status in (TaskStatus.DONE, TaskStatus.ASIDE):
+        fresh = {"same_failure": 0, "check_failures_in_a_row": 0}
+    # Not for each of the tasks that an agent may invent; and one that is done counts when the list is read.
+    if fact.status is TaskStatus.ASIDE and (state.fewest is None or len(settled.aside) <= state.fewest):
+        fresh["rounds_without_progress"] = 0
+    return replace(state, settled=settled, tallies=others, last=last, **fresh)
+
+
+def _tasks_read(state: LoopState, tasks: TaskReading) -> LoopState:
+    """Between rounds: a person has changed the list, or a task was settled."""
+    idle = 0 if progress.fewer(state, tasks) else state.rounds_without_progress
+    known = state.tasks.open if state.tasks else 0
+    given = state.fewest + max(0, tasks.open - known) if state.fewest is not None else None
+    fewest = _fewest(replace(state, fewest=given), tasks)
+    return replace(state, tasks=tasks, fewest=fewest, rounds_without_progress=idle)
+
+
+def _fewest(state: LoopState, tasks: TaskReading | None) -> int | None:
+    return _open(tasks) if progress.fewer(state, tasks) else state.fewest
+
+
+def _open(tasks: TaskReading | None) -> int | None:
+    return tasks.open if tasks and not tasks.problem else None
 
 
 def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
@@ -292,7 +319,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
     failure = "+".join(verdict.fingerprint or verdict.detail for verdict in red)
     # Nobody is blamed for what was red before anybody worked, nor twice for one round.
     is_baseline, counts = fact.round == 0, fact.round > state.verdict_round
-    got_on = state.last is not None and bool(state.last.closed)
+    got_on = state.last is not None and bool(state.last.closed) and state.last.fewer
     blamed = [verdict for verdict in red if verdict.check not in (state.baseline or ())]
     return replace(
         state,
@@ -300,6 +327,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
         verdict_tree=fact.tree,
         verdict_round=fact.round,
         awaiting_checks=False,
+        flaky=tuple(dict.fromkeys((*state.flaky, *(verdict.check for verdict in fact.verdicts if verdict.flaky)))),
         baseline=tuple(verdict.check for verdict in red) if is_baseline else _still_red(state.baseline, red),
         # Ticked in a round that changed nothing else, and proven now: that is progress after all.
         rounds_without_progress=0 if got_on and not red else state.rounds_without_progress,
@@ -309,6 +337,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
         same_failure=_again(state, failure, got_on) if counts else state.same_failure,
         tallies=_blamed(state) if counts and blamed else state.tallies,
         **_touched(state, () if fact.restored else fact.tampered),
+        **(_where(state, fact.tree, fact.work) if fact.work else {}),
         elapsed=fact.elapsed,
         recent_seconds=tuple(recent),
     )

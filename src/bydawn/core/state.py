@@ -78,6 +78,7 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     tampered: tuple[str, ...] = ()
     restored: bool = False
     unseen: bool = False
+    fewer: bool = False  # are fewer tasks open than ever before?
     exit_code: int | None = None
     counts: bool = True  # against the limit of rounds
 
@@ -105,6 +106,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     work: str = ""  # the tree without documents and task list: what progress is measured by
     trees: tuple[str, ...] = ()  # every such work that was seen, in short
     tasks: TaskReading | None = None
+    fewest: int | None = None  # open tasks, ever since a person last gave it some: inventing and ticking gains nothing
     settled: Settled = Settled()
     tallies: tuple[Tally, ...] = ()  # one for a task at most
     doubted: tuple[str, ...] = ()  # tasks ticked in a round that changed nothing else, until a later one confirms them
@@ -118,6 +120,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...] = ()
     verdict_tree: str | None = None
     verdict_round: int = 0
+    flaky: tuple[str, ...] = ()  # checks that were ever seen in both colours on one tree
     awaiting_checks: bool = False
     check_failures_in_a_row: int = 0
     failure: str = ""  # what tells the last failure of the checks from another

@@ -46,9 +46,11 @@ def tally_of(tallies: tuple[Tally, ...], task: str | None) -> Tally:
 
 def after_round(tallies: tuple[Tally, ...], task: str | None, text: str, fact: RoundEnded) -> tuple[Tally, ...]:
     """With this round in them; one that got nowhere has failed its task."""
-    if task is None or not POLICY[fact.outcome].counts:
+    if task is None:
         return tallies
     mine = tally_of(tallies, task)
+    if not POLICY[fact.outcome].counts:  # it has neither failed nor said anything, but what it changed is there
+        return _with(tallies, replace(mine, text=text, progress=True)) if fact.progress else tallies
     failed = POLICY[fact.outcome].failure or not fact.progress
     said_done = fact.claim is not None and fact.claim.status == TaskStatus.DONE
     return _with(

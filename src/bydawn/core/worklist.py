@@ -48,13 +48,17 @@ class WorkList:
 
     def is_as_it_was(self, state: LoopState) -> bool:
         """Is this still the very list that was not believed? Then nobody has looked at it."""
-        if self._loop.task_folder or not state.tasks or not state.tasks.disbelieved:
+        if not state.tasks or not state.tasks.disbelieved:
             return False
         try:
-            text = self._texts.read_text(self._loop.tasks or "")
+            text = self._folder_text() if self._loop.task_folder else self._texts.read_text(self._loop.tasks or "")
         except UserError:
             return False
         return text is not None and state.tasks.disbelieved == _mark(text)
+
+    def _folder_text(self) -> str | None:
+        files = self._texts.read_folder(self._loop.tasks or "")
+        return None if files is None else _in_one(files)
 
     def text_of(self, task_id: str | None) -> str:
         """The whole text of a task of a folder; a box in a list has no more than its line."""
@@ -84,9 +88,10 @@ class WorkList:
         if files is None:
             return tasks.missing_file()
         reading = of_folder(files, state.settled, before)
-        if not reading.problem:
-            self._files = files
-        return msgspec.structs.replace(reading, text=_digest(repr(sorted(files.items())), state))
+        if reading.problem:
+            return msgspec.structs.replace(reading, disbelieved=_mark(_in_one(files)))
+        self._files = files
+        return msgspec.structs.replace(reading, text=_digest(_in_one(files), state))
 
 
 def of_checklist(text: str, loop: Loop, state: LoopState, before: TaskReading | None) -> TaskReading:
@@ -120,8 +125,7 @@ def _marks_of(text: str, loop: Loop, state: LoopState, found: tasks.Tasks) -> tu
     if not loop.checkpoint:
         return ()
     wanted = [task for task in found.items if task.id not in state.settled.skipped]
-    last = state.tasks
-    known = last.marks if last and (last.marks or not last.problem) else None
+    known = state.tasks.marks if state.tasks else None
     return checkpoint.marks(text, loop.checkpoint.token, wanted, known, state.approved)
 
 
@@ -172,6 +176,10 @@ def rewritten(before: TaskReading | None, now: TaskReading | None, own: str | No
     known = dict(zip(before.open_ids, before.texts, strict=False))
     texts = zip(now.open_ids, now.texts, strict=False)
     return tuple(id_ for id_, text in texts if id_ != own and known.get(id_, text) != text)
+
+
+def _in_one(files: Mapping[str, str]) -> str:
+    return repr(sorted(files.items()))
 
 
 def _digest(text: str, state: LoopState) -> str:
