@@ -419,6 +419,17 @@ def test_a_checkpoint_cannot_be_moved_out_of_the_way(planned: Home) -> None:
     ended(planned, planned.bydawn("resume", "--plain", "--accept"), 3, "no-progress")
 
 
+def test_one_that_a_person_moves_on_is_approved_where_it_is_reached(planned: Home) -> None:
+    """W-058, X-22: it was looked at where it stood, not behind the work that comes before it now."""
+    planned.run(planned.rounds(do_next()), *CHECKPOINT)
+    (planned.repo / "TODO.md").write_text("- [x] one\n- [ ] two\n\n## HARD STOP: look at the design\n\n- [ ] three\n")
+    refused = planned.bydawn("resume", "--plain", "--approve")
+    assert (refused.code, "open work before it now" in refused.err) == (2, True)
+    assert planned.bydawn("resume", "--plain").code == 5
+    assert "[x] two" in (planned.repo / "TODO.md").read_text()
+    assert planned.bydawn("resume", "--plain", "--approve").code == 0
+
+
 def test_somebody_at_the_terminal_is_asked(planned: Home) -> None:
     terminal = Terminal(planned, "run", "x", "-a", planned.rounds(do_next()), "--plain", *CHECKPOINT)
     terminal.see("[y/N]")

@@ -153,6 +153,17 @@ def test_a_hard_stop_needs_a_person_and_a_resume_is_one(butler: Butler) -> None:
     assert butler.state()["todo"]["paused_for_hard_stop"] is False
 
 
+def test_a_resume_approves_none_that_was_moved_behind_open_work(butler: Butler) -> None:
+    """W-058, X-22."""
+    (butler.repo / "TODO.md").write_text(PLAN)
+    butler.plays(TICK, TICK, {**TICK, "reply": GIVEN})
+    assert butler("Go through TODO.md.", *TODO).code == 5
+    (butler.repo / "TODO.md").write_text("- [x] one\n- [ ] two\n\n## HARD STOP: look\n\n- [ ] deploy\n")
+    assert butler("resume", "--loop-id", "night").code == 5
+    assert "- [ ] deploy" in (butler.repo / "TODO.md").read_text()
+    assert butler("resume", "--loop-id", "night").code == 0
+
+
 @pytest.mark.parametrize(("mode", "asks"), [("pause", True), ("exit", False)])
 def test_in_a_terminal_somebody_is_asked_unless_it_is_to_stop_in_any_case(
     butler: Butler, mode: str, asks: bool

@@ -227,7 +227,7 @@ def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> start.
             hint=f"--max-iterations {standing.state.rounds + 10}",
         )
     stopped = standing.state.stopped
-    approves = stopped is not None and stopped.end is End.CHECKPOINT
+    approves = stopped is not None and stopped.end is End.CHECKPOINT and start.due(standing) is not None
     return start.plan_resume(standing, settings.secrets(), approve=approves)
 
 

@@ -31,6 +31,7 @@ from bydawn.core.loop import (
 )
 from bydawn.core.ports import Clock, Command, Follower
 from bydawn.core.redact import Secrets, rewritten
+from bydawn.core.replay import forgiven
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.core.turn import turn_of
@@ -137,7 +138,7 @@ def plan_resume(standing: Standing, secrets: Secrets, *, approve: bool = False, 
     for name in standing.loop.pool:
         checked_agent(name)
     refuse_if_secrets_are_missing(standing.loop, secrets)
-    mark = _due(standing) if approve else None
+    mark = _approved(standing) if approve else None
     state = standing.state
     if accept and not state.tampered and not (state.tasks and state.tasks.problem):
         raise UserError(
@@ -156,15 +157,25 @@ def plan_resume(standing: Standing, secrets: Secrets, *, approve: bool = False, 
     )
 
 
-def _due(standing: Standing) -> Mark:
-    """The checkpoint that the loop stands at."""
-    if mark := checkpoint_of(standing.loop, standing.state):
+def _approved(standing: Standing) -> Mark:
+    if mark := due(standing):
         return mark
+    moved = checkpoint_of(standing.loop, standing.state)
     raise UserError(
         f"the loop {standing.loop.id} stands at no checkpoint",
-        cause=f"it is {standing.word}",
-        hint=f"go on with `bydawn resume {standing.loop.id}`",
+        cause=f"in {standing.loop.tasks} there is open work before it now" if moved else f"it is {standing.word}",
+        hint=f"go on with `bydawn resume {standing.loop.id}`" + ("; it stops there again" if moved else ""),
     )
+
+
+def due(standing: Standing) -> Mark | None:
+    """The checkpoint that the loop stands at, unless the list says by now that it has not come to that."""
+    loop, state = standing.loop, standing.state
+    mark, reading = checkpoint_of(loop, state), WorkList(loop, Texts(Path(loop.workspace))).read(forgiven(state), None)
+    if mark is None or reading is None or reading.problem:
+        return mark
+    again = checkpoint_of(loop, msgspec.structs.replace(state, tasks=reading))
+    return mark if again and again.id == mark.id else None
 
 
 def rehearse(planned: Plan) -> Rehearsal:
