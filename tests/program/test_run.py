@@ -3,6 +3,8 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from driving import DONE, OK, Home
 
 GIVEN = "<promise>TASK_COMPLETE</promise>"
@@ -130,6 +132,16 @@ def test_a_dry_run_shows_everything_and_writes_nothing(home: Home) -> None:
         assert word.replace(" ", "") in shown
     assert not home.states.exists()
     assert not (home.repo / ".bydawn").exists()
+
+
+@pytest.mark.parametrize("rehearsed", [[], ["--dry-run"]])
+def test_a_checkpoint_that_is_code_is_warned_about(home: Home, rehearsed: list[str]) -> None:
+    (home.repo / "TODO.md").write_text("# Plan\n\n    HARD STOP\n\n- `HARD STOP`\n- [ ] a\n\nHARD STOP\n")
+    said = home.run(home.each_task(), "-t", "TODO.md", "--checkpoint", "HARD STOP", *rehearsed)
+    told = [row.strip() for row in said.out.splitlines() if "no checkpoint" in row]
+    assert [row.partition("TODO.md, ")[2] for row in told] == [
+        f"line {line}: HARD STOP is code here, and no checkpoint" for line in (3, 5)
+    ]
 
 
 def test_a_line_that_only_looks_like_a_task_is_warned_about(home: Home) -> None:

@@ -214,6 +214,8 @@ def rehearsal(shown: "Rehearsal") -> None:
         field("Sandbox", loop.sandbox or shown.sandbox)
     field("Files", str(shown.plan.folder))
     field("Needs", " and ".join(loop.requires))
+    for warning in shown.plan.warnings:
+        field("Warning", plain(warning))
     click.echo("\n  Prompt of the next round\n")
     click.echo(plain(shown.prompt))
     click.echo("  Nothing was run and nothing was written.")

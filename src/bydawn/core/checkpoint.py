@@ -72,6 +72,14 @@ def due(text: str, token: str, approved: Collection[str]) -> Mark | None:
     return next((mark for mark in marks(text, token) if mark.reached and mark.id not in approved), None)
 
 
+def overlooked(text: str, token: str) -> list[int]:
+    """The lines that hold the token and are no marks, as they are code; a person may not know that."""
+    if not (pattern := _pattern(token)):
+        return []
+    seen = {mark.line for mark in marks(text, token)}
+    return [number for number, line in enumerate(text.splitlines(), 1) if pattern.search(line) and number not in seen]
+
+
 def _pattern(token: str) -> re.Pattern[str] | None:
     """The token as a whole word, perhaps emphasised; case matters, as people write "hard stop" in prose."""
     words = token.split()

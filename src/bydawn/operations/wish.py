@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from bydawn import agents
-from bydawn.core import tasks, worklist
+from bydawn.core import checkpoint, tasks, worklist
 from bydawn.core.errors import UserError
 from bydawn.core.loop import (
     Check,
@@ -42,6 +42,8 @@ from bydawn.operations.agents import first_that_works
 _OUR_OWN = {"v", "id", "uid", "workspace", "created_at"}  # of a loop, not of what was asked for
 OF_ONE_AGENT = ("model", "profile", "effort", "agent_args")  # they mean something else to each
 OPTIONS = (*OF_ONE_AGENT, "agent_commits")
+
+_LINES_NAMED = 3
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -306,7 +308,7 @@ def _checked_documents(workspace: Path, wish: Wish) -> None:
 
 def doubts(loop: Loop) -> tuple[str, ...]:
     """What a person should know before the loop starts."""
-    rows = [*_doubtful_tasks(Path(loop.workspace), loop.tasks)] if loop.tasks and not loop.task_folder else []
+    rows = [*_doubtful_lines(loop)] if loop.tasks and not loop.task_folder else []
     rows += [
         f"--protect {glob!r} matches no file that is kept (ignored files and links are not)" for glob in _idle(loop)
     ]
@@ -326,6 +328,12 @@ def _idle(loop: Loop) -> list[str]:
     ]
 
 
-def _doubtful_tasks(workspace: Path, path: str) -> tuple[str, ...]:
-    """Lines that a person may take for a task and Markdown does not."""
-    return tuple(f"{path}, {warning}" for warning in tasks.read(read_text(workspace, path) or "").warnings)
+def _doubtful_lines(loop: Loop) -> tuple[str, ...]:
+    """Lines that a person may take for a task, or for a checkpoint, and Markdown does not."""
+    text = read_text(Path(loop.workspace), loop.tasks or "") or ""
+    rows = [f"{loop.tasks}, {warning}" for warning in tasks.read(text).warnings]
+    if loop.checkpoint:
+        token = loop.checkpoint.token
+        lines = checkpoint.overlooked(text, token)[:_LINES_NAMED]
+        rows += [f"{loop.tasks}, line {line}: {token} is code here, and no checkpoint" for line in lines]
+    return tuple(rows)
