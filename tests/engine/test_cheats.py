@@ -249,6 +249,16 @@ def test_whoever_invents_boxes_and_ticks_them_gets_nowhere(toggles: bool) -> Non
     assert night.agent.turns < 20
 
 
+def test_whoever_splits_a_task_and_works_through_the_parts_gets_on() -> None:
+    """The check stays red in the same way until the last of them."""
+    parts = [todo("big", *(f"x {n}" for n in range(turn)), *map(str, range(turn, 9))) for turn in range(10)]
+    plays = [Play(writes={TODO: text, "a": str(n)}) for n, text in enumerate(parts)]
+    last = Play(writes={TODO: parts[-1].replace("[ ]", "[x]"), "a": "right"})
+    night = Night([*plays, last], files={TODO: todo("big")}, tasks=TODO, check=lambda files: files.get("a") == "right")
+    night.checks.fingerprint = lambda _: "f-1"
+    assert (night.run().end, night.agent.turns) == (End.COMPLETE, 11)
+
+
 def test_neither_does_who_invents_task_files() -> None:
     """Each claimed twice, and nothing else done."""
     later = [Play(says=CLAIM, writes={f"tasks/0-{turn}.md": f"# {turn}"}) for turn in range(90)]

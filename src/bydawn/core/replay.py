@@ -319,7 +319,8 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
     failure = "+".join(verdict.fingerprint or verdict.detail for verdict in red)
     # Nobody is blamed for what was red before anybody worked, nor twice for one round.
     is_baseline, counts = fact.round == 0, fact.round > state.verdict_round
-    got_on = state.last is not None and bool(state.last.closed) and state.last.fewer
+    last = state.last
+    got_on = last is not None and bool(last.closed) and (last.fewer or last.progress)
     blamed = [verdict for verdict in red if verdict.check not in (state.baseline or ())]
     return replace(
         state,
