@@ -22,6 +22,7 @@ from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.ports import Snapshot, Workspace
 from bydawn.files import READ_AT_MOST, read_text
 from bydawn.git import WorkspaceGone
+from bydawn.nested import DEEPEST, MOST_BELOW
 from bydawn.workspace import KEPT_AT_MOST, PACKED_FROM, GitWorkspace
 
 ME = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
@@ -730,6 +731,90 @@ def test_a_submodule_is_a_nested_repository(root: Path, private: Path, tmp_path:
     assert names(private, after) == {"a", ".gitmodules"}
     assert after.tree != first.tree
     assert everything_in(root / ".git") == before
+
+
+def test_work_in_a_repository_below_a_nested_one_is_seen(root: Path, private: Path) -> None:
+    a_repository(root)
+    a_repository(root / "sub")
+    deeper = a_repository(root / "sub" / "x" / "deeper", inside="i\n")
+    workspace = GitWorkspace(root, private)
+    assert len({workspace.snapshot().tree, *states_of(deeper, workspace)}) == 5
+
+
+def test_work_in_a_submodule_of_a_submodule_is_seen(root: Path, private: Path, tmp_path: Path) -> None:
+    a_repository(root)
+    deep = a_repository(tmp_path / "deep", inside="i\n")
+    mid = a_repository(tmp_path / "mid")
+    git(mid, *SUBMODULES, "submodule", "add", "-q", str(deep), "x/deep")
+    git(mid, "commit", "-qm", "a submodule")
+    git(root, *SUBMODULES, "submodule", "add", "-q", str(mid), "mid")
+    workspace = GitWorkspace(root, private)
+    first = workspace.snapshot()  # one that is not there yet is an empty folder
+    git(root, *SUBMODULES, "submodule", "update", "-q", "--init", "--recursive")
+    before = everything_in(root / ".git")
+    assert workspace.snapshot() == workspace.snapshot()
+    assert everything_in(root / ".git") == before
+    assert len({first.tree, *states_of(root / "mid" / "x" / "deep", workspace)}) == 5
+
+
+def test_a_repository_that_was_added_without_a_word_is_looked_into_too(root: Path, private: Path) -> None:
+    nested = a_repository(root / "sub")
+    deeper = a_repository(nested / "deeper", inside="i\n")
+    git(nested, "add", "deeper")  # no `.gitmodules`
+    git(nested, "commit", "-qm", "a submodule")
+    git(nested, "update-index", "--split-index")
+    workspace = GitWorkspace(root, private)
+    assert len({workspace.snapshot().tree, *states_of(deeper, workspace)}) == 5
+
+
+def states_of(folder: Path, workspace: GitWorkspace) -> Iterator[str]:
+    """What the workspace is called while somebody works in a repository of it; four times."""
+    for text in ("edited", "edited again"):
+        (folder / "inside").write_text(text)
+        yield workspace.snapshot().tree
+    for text in ("second", "third"):
+        git(folder, "commit", "-qam", text, "--allow-empty")
+        yield workspace.snapshot().tree
+
+
+def test_a_submodule_behind_a_link_is_not_looked_into(root: Path, private: Path) -> None:
+    nested = a_repository(root / "sub")
+    a_repository(nested / "x" / "sub", inside="i\n")
+    git(nested, "add", "x/sub")
+    git(nested, "commit", "-qm", "a submodule")
+    outside = a_repository(root.parent / "outside" / "sub", inside="i\n")
+    shutil.rmtree(nested / "x")
+    (nested / "x").symlink_to(outside.parent)
+    workspace = GitWorkspace(root, private)
+    first = workspace.snapshot()
+    (outside / "inside").write_text("edited")
+    assert workspace.snapshot() == first
+
+
+def test_one_nested_repository_costs_two_git_calls_and_many_below_it_are_bounded(
+    root: Path, private: Path, tmp_path: Path, bin_: Path
+) -> None:
+    a_repository(root)
+    flat = a_repository(root / "sub")
+    program, log = shutil.which("git"), tmp_path / "calls"
+    (bin_ / "git").write_text(f'#!/bin/sh\necho "$1" >> {log}\nexec {program} "$@"\n')
+    (bin_ / "git").chmod(0o755)
+    workspace = GitWorkspace(root, private)
+
+    def calls() -> list[str]:
+        log.write_text("")
+        workspace.snapshot()
+        return log.read_text().split()
+
+    calls()
+    assert calls() == ["ls-files", "config", "status"]
+    folder = flat
+    for _ in range(DEEPEST + 3):
+        folder = a_repository(folder / "deeper")
+    assert calls() == ["ls-files", *["config", "status"] * DEEPEST]
+    for number in range(MOST_BELOW + 5):
+        shutil.copytree(folder, flat / f"copy {number}")
+    assert calls() == ["ls-files", *["config", "status"] * (MOST_BELOW + 1)]
 
 
 def test_a_nested_repository_cannot_make_us_run_its_programs(root: Path, private: Path, tmp_path: Path) -> None:
