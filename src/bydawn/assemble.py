@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -18,10 +19,12 @@ from bydawn.cooldowns import SharedCoolDowns
 from bydawn.core.facts import AnyFact, LedgerRepaired, LoopStopped, Now, RoundStarted, RunStarted
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.ports import Agent, Clock, Event, Follower
+from bydawn.core.promise import TooSlow
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.requests import Pause, Request
 from bydawn.core.settings import TABLE
 from bydawn.core.state import LoopState
+from bydawn.core.text import shorten
 from bydawn.disk import real_folder
 from bydawn.engine import Engine
 from bydawn.guardian import Tether
@@ -281,15 +284,28 @@ class Link:
         os.symlink(self._folder, self._name, dir_fd=loops)
 
 
-_MATCHER = "import re, sys; sys.exit(not re.fullmatch(sys.argv[1], sys.argv[2]))"
+# The limit is one of computing, or a pattern would be slow wherever the machine is busy.
+_MATCHER = (
+    "import re, signal, sys; signal.setitimer(signal.ITIMER_PROF, {seconds}); "
+    "sys.exit(not re.fullmatch(sys.argv[1], sys.argv[2]))"
+)
 
 
-def full_match(pattern: str, text: str) -> bool:
-    """A person's pattern may need for ever (29 characters took 28 s), so it runs in a child with a limit."""
+def full_match(pattern: str, text: str, seconds: float = 2) -> bool:
+    """A person's pattern may need for ever (29 characters took 28 s), so it runs in a child with a limit.
+
+    Raises `TooSlow`: to say no would leave the loop waiting for a promise that may have been given.
+    """
     import subprocess
 
+    child = [sys.executable, "-I", "-S", "-c", _MATCHER.format(seconds=seconds), pattern, text]
     try:
-        child = [sys.executable, "-I", "-S", "-c", _MATCHER, pattern, text]
-        return subprocess.run(child, timeout=2, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
+        code = subprocess.run(child, timeout=30 * seconds, stdin=subprocess.DEVNULL, capture_output=True).returncode
     except subprocess.TimeoutExpired:
-        return False
+        code = -signal.SIGPROF
+    if code == -signal.SIGPROF:
+        raise TooSlow(
+            f"the pattern {shorten(pattern, 100)} took more than {seconds:g} seconds on a line of the reply, so nobody "
+            "can say whether that was the promise; begin a new loop with a simpler one"
+        )
+    return code == 0

@@ -394,7 +394,11 @@ class Engine:
         wanted = prompt.promise_of(self.loop)
         if wanted is None or ended.outcome is not Outcome.OK:
             return Given.ABSENT
-        given = promise.judge(ended.reply, wanted, self.world.full_match)
+        try:
+            given = promise.judge(ended.reply, wanted, self.world.full_match)
+        except promise.TooSlow as slow:
+            self._hands.record(Obstructed(kind="promise", detail=str(slow)))
+            return Given.ABSENT
         return Given.MENTIONED if said.blocked and given is Given.GIVEN else given
 
     def _check(self, action: RunChecks) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bydawn.core import promise as promise_module
 from bydawn.core.facts import Given
 from bydawn.core.loop import Match, Mode, Promise
-from bydawn.core.promise import judge
+from bydawn.core.promise import TooSlow, judge
 
 T = "<promise>TASK_COMPLETE</promise>"
 TAG = Promise()
@@ -374,6 +374,14 @@ def test_a_pattern_is_tried_at_most_twice_and_only_on_the_last_line() -> None:
 
     judge("DONE\n" * 1000 + "**DONE.**", Promise(text="x", mode=Mode.REGEX), record)
     assert asked == ["**DONE.**", "DONE"]
+
+
+def test_a_pattern_that_runs_out_of_time_says_neither_yes_nor_no() -> None:
+    def endless(_pattern: str, text: str) -> bool:
+        raise TooSlow(text)
+
+    with pytest.raises(TooSlow, match="aaab"):
+        judge("Fine.\naaab", Promise(text="(a+)+", mode=Mode.REGEX), endless)
 
 
 @pytest.mark.parametrize("match", [Match.OWN_LINE, Match.ANYWHERE])

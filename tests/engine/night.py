@@ -239,6 +239,7 @@ class Night:
         self.channel = FakeChannel()
         self.witness = Witness()
         self.obstacle: tuple[str, str] | None = None
+        self.full_match: Callable[[str, str], bool] = lambda pattern, text: pattern == text
 
     @property
     def agents(self) -> dict[str, ScriptedAgent]:
@@ -257,7 +258,7 @@ class Night:
             files=self.files,
             channel=self.channel,
             clock=self.clock,
-            full_match=lambda pattern, text: pattern == text,
+            full_match=self.full_match,
             hide=str,
             reveal=str,
             chance=lambda: 0.0,

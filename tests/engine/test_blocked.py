@@ -8,6 +8,7 @@ from bydawn.core.facts import (
     ChecksEnded,
     End,
     Fact,
+    Given,
     LoopStopped,
     Obstructed,
     RoundEnded,
@@ -15,7 +16,9 @@ from bydawn.core.facts import (
     RunStarted,
     TamperingAccepted,
 )
+from bydawn.core.loop import Mode, Promise
 from bydawn.core.outcome import Ending, Exit, Outcome
+from bydawn.core.promise import TooSlow
 from engine.fakes import Files
 from engine.night import DONE, TODO, Night, Play, blip, busy, todo
 
@@ -124,6 +127,20 @@ def test_an_agent_that_deletes_the_workspace_ends_its_round_and_blocks_the_loop(
     assert "the folder /w is gone" in stopped.reason
     assert len(night.facts(RoundEnded)) == 1
     assert night.checks.runs == 0
+
+
+def test_a_pattern_that_runs_out_of_time_blocks_and_is_tried_again_when_a_person_goes_on() -> None:
+    night = Night(["half of it", "ALL DONE"], promise=Promise(text="ALL DONE", mode=Mode.REGEX))
+
+    def endless(_pattern: str, _text: str) -> bool:
+        raise TooSlow("the pattern took too long")
+
+    tries, night.full_match = night.full_match, endless
+    stopped = night.run()
+    assert (stopped.end, stopped.reason) == (End.BLOCKED, "the pattern took too long")
+    assert [ended.promise for ended in night.facts(RoundEnded)] == [Given.ABSENT]
+    night.full_match = tries
+    assert night.run().end is End.UNVERIFIED
 
 
 def test_a_workspace_that_is_gone_before_a_round_costs_no_round() -> None:

@@ -376,10 +376,14 @@ def test_a_promise_is_words_whatever_signs_are_in_it(home: Home, text: str) -> N
     assert not (home.repo / "song").exists()
 
 
-def test_a_pattern_that_would_take_for_ever_takes_two_seconds(home: Home) -> None:
-    agent = home.rounds([says("a" * 40 + "b")])
-    said = home.run(agent, "--done-mode", "regex", "--done-when", "(a+)+$", "-n", "1", seconds=30)
-    assert said.code == 4
+def test_a_pattern_that_would_take_for_ever_takes_two_seconds_and_blocks(home: Home) -> None:
+    agent = home.rounds([shell("date +%N > work-$BYDAWN_ROUND"), says("a" * 40 + "b")])
+    said = home.run(agent, "--done-mode", "regex", "--done-when", "(a+)+$", "-k", "true", seconds=30)
+    ended(home, said, 3, "obstructed")
+    assert len(home.rounds_ended()) == 1
+    for text in (said.out, home.bydawn("show").out, home.bydawn("why").out):
+        assert "the pattern (a+)+$ took more than 2 seconds on a line of the reply" in text
+    assert home.bydawn("resume", seconds=30).code == 3  # it does not go on as if nothing were wrong with it
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------------------

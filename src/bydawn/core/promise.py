@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 FullMatch = Callable[[str, str], bool]
 
+
+class TooSlow(Exception):
+    """A pattern ran out of time on a line: neither yes nor no; the text is for the person whose pattern it is."""
+
+
 _BEHIND = r"[*_\s]*(?:[.。]|[!！]+)?[*_\s]*"  # what may follow the token on its line
 _UNSEEN = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u202f\u205f\u2060\u3000\ufeff" + "".join(
     map(chr, range(0x2000, 0x2010))  # blanks of every width, none included
@@ -41,7 +46,8 @@ _CONTAINER = r"(?i)<(/?)(details|blockquote|template|table|code|del|strike|s|q)\
 def judge(reply: str, promise: Promise, full_match: FullMatch) -> Given:
     """Judge an agent's final message; `full_match(pattern, text)` is asked in regex mode, at most twice for a line.
 
-    A line above the end counts only if nothing behind it negates, postpones, conditions or regrets it.
+    What that raises (`TooSlow`) goes through. A line above the end counts only if nothing behind it negates,
+    postpones, conditions or regrets it.
     """
     lines = reply.replace("\r\n", "\n").replace("\r", "\n").rstrip(_UNSEEN).split("\n")
     if not promise.text.strip() or not lines[-1]:
