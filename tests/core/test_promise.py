@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bydawn.core import promise as promise_module
 from bydawn.core.facts import Given
 from bydawn.core.loop import Match, Mode, Promise
-from bydawn.core.promise import TooSlow, judge
+from bydawn.core.promise import TooSlow, is_possible, judge
 
 T = "<promise>TASK_COMPLETE</promise>"
 TAG = Promise()
@@ -405,6 +405,62 @@ def test_a_pattern_is_tried_on_the_last_twenty_filled_lines_at_most(match: Match
 def test_a_pattern_is_not_tried_on_a_line_that_no_child_could_be_given(line: str, match: Match) -> None:
     """The line is an argument of a program, and the system refuses these."""
     assert judge(line, Promise(text=".*", mode=Mode.REGEX, match=match), never_asked) is Given.ABSENT
+
+
+# ---------------------------------------------------------------- what nobody could ever give
+
+
+@pytest.mark.parametrize(
+    ("text", "modes"),
+    [
+        ("ALL DONE", "tag plain line"),
+        ("ALL\nDONE", ""),
+        ("ALL\rDONE", ""),
+        ("DONE\n", "plain line"),  # blanks around it do not count there
+        (" DONE ", "tag plain line"),
+        ("    DONE", "tag plain line"),  # it would be code, but nobody has to write those blanks
+        ("\u200b", "tag"),
+        ("DONE\u200b", "tag line"),
+        ("> DONE", "tag"),  # a quote
+        ("```", "tag"),  # code
+        ("---", "tag"),
+        ("# DONE", "tag plain line"),
+        ("- not done", "tag plain line"),
+        ("<done/>", "tag plain line"),
+    ],
+)
+@pytest.mark.parametrize("match", [Match.END, Match.OWN_LINE])
+def test_a_promise_is_possible_if_somebody_can_give_it(text: str, modes: str, match: Match) -> None:
+    can = [
+        mode for mode in (Mode.TAG, Mode.PLAIN, Mode.LINE) if is_possible(Promise(text=text, mode=mode, match=match))
+    ]
+    assert " ".join(can) == modes
+
+
+def test_a_substring_may_have_two_lines() -> None:
+    assert is_possible(Promise(text="ALL\nDONE", match=Match.ANYWHERE))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "possible"),
+    [
+        (r"DONE \d+\s*", True),
+        ("ALL\nDONE", False),
+        ("DONE\n", False),
+        (" DONE", False),  # the lines of a reply are tried without blanks around them
+        ("DONE ", False),
+        (" *DONE *", True),
+        (" ?DONE", True),
+        (" DONE|READY", True),
+        ("[^\n]+DONE", True),
+        ("ALL\n?DONE", True),
+        ("(?x) ALL [ ]\n DONE ", True),
+    ],
+)
+def test_a_pattern_is_refused_only_where_no_line_could_match(pattern: str, possible: bool) -> None:
+    assert is_possible(Promise(text=pattern, mode=Mode.REGEX)) is possible
+    lines = ("ALL DONE", "ALLDONE", "READY", "DONE", "DONE 1", "x DONE")
+    assert possible is any(re.fullmatch(pattern, line) for line in lines)
 
 
 # ---------------------------------------------------------------- other matches; the corpus has more of them

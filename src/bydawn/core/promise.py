@@ -33,6 +33,9 @@ _UNSEEN = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u202f\u205f\u2060
 _TRIED_LINES = 20
 _TRIED_LENGTH = 10_000  # characters; the line is an argument of that child, and no promise is this long
 _WORD = r"[\w']+"
+_PLAIN_WORDS = r"[^\W_][\w ]*"
+# A pattern that wants a blank at the edge of a line, or the end of a line in it. One with alternatives may do without.
+_OUT_OF_REACH = rf"(?s)(?!.*\|)(?:[{_UNSEEN}](?![?*{{]).*|[^\[]*[\n\r](?![?*{{]).*|.*[{_UNSEEN}])"
 _NO_ARGUMENT = "[\0\ud800-\udfff]"
 
 # Parsing is slow by the line. Far above the last one, only what opens or closes code and comments can matter.
@@ -62,6 +65,17 @@ def judge(reply: str, promise: Promise, full_match: FullMatch) -> Given:
     if place is None:
         return Given.MENTIONED if _occurs(promise, reply) else Given.ABSENT
     return Given.GIVEN if promise.match is Match.ANYWHERE or _is_meant(lines, place, promise) else Given.MENTIONED
+
+
+def is_possible(promise: Promise) -> bool:
+    """Can it be given at all? Whoever writes it and nothing else has given it; of a pattern less can be said."""
+    if promise.mode is Mode.REGEX:
+        is_loose = re.compile(promise.text).flags & re.VERBOSE  # then its blanks mean nothing
+        return bool(is_loose) or not re.fullmatch(_OUT_OF_REACH, promise.text)
+    if re.fullmatch(_PLAIN_WORDS, promise.text):
+        return True  # nearly always, and then nobody need load a parser
+    replies = (promise.token, promise.token.strip(_UNSEEN))
+    return any(judge(reply, promise, lambda _pattern, _text: False) is Given.GIVEN for reply in replies)
 
 
 def _place(lines: list[str], promise: Promise, full_match: FullMatch) -> int | None:

@@ -32,6 +32,7 @@ from bydawn.core.loop import (
     Timeouts,
 )
 from bydawn.core.ports import Agent
+from bydawn.core.promise import is_possible
 from bydawn.core.redact import Secrets, Unnamed, rewritten
 from bydawn.core.tallies import Settled
 from bydawn.files import read_folder, read_text
@@ -108,8 +109,8 @@ def loop_of(wish: Wish, workspace: Path) -> Loop:
         )
     _checked_globs(wish.protect)
     _checked_documents(workspace, wish)
-    if wish.promise and wish.promise.mode is Mode.REGEX:
-        _checked_pattern(wish.promise.text)
+    if wish.promise:
+        _checked_promise(wish.promise)
     name = checked_name(wish.name) if wish.name is not None else slug(workspace.name) or "loop"
     # Whatever both of them have is carried over by name, so that no setting is forgotten on the way.
     carried = {field: getattr(wish, field) for field in wish.__struct_fields__ if field in Loop.__struct_fields__}
@@ -248,6 +249,20 @@ def _refuse_what_it_does_not_know(agent: Agent, wish: Wish) -> None:
             cause=f"levels that it knows: {known}",
             hint=f"-s {max(can.sandboxes, key=list(Sandbox).index).value}" if can.sandboxes else "leave -s away",
         )
+
+
+def _checked_promise(promise: Promise) -> None:
+    if promise.mode is Mode.REGEX:
+        _checked_pattern(promise.text)
+    if is_possible(promise):
+        return
+    lines = len(promise.text.strip().splitlines())
+    why = f"and this has {lines}" if lines > 1 else "without blanks around it, outside of code and quotes"
+    raise UserError(
+        f"--done-when {promise.text!r} can never be given",
+        cause=f"a promise is one line of a reply, {why}",
+        hint="give a few plain words: --done-when 'ALL DONE'",
+    )
 
 
 def _checked_pattern(pattern: str) -> None:
