@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from bydawn.core import fingerprint
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Verdict
@@ -45,10 +47,11 @@ class ShellChecks:
             return ()
         files = "again" if again else "check"
         with self._checkout(tree) if self._checkout else nullcontext(self._workspace) as folder:
-            return tuple(
+            verdicts = tuple(
                 self._verdict(check, folder, round_, f"{files}-{number}.txt", urgent)
                 for number, check in enumerate(checks, 1)
             )
+        return tuple(map(_elsewhere, verdicts)) if self._checkout else verdicts
 
     def _verdict(self, check: Check, folder: Path, round_: int, name: str, urgent: Callable[[], bool]) -> Verdict:
         match check:
@@ -93,6 +96,14 @@ class ShellChecks:
             return _static(check, False, f"there is no file {check.path}")
         there = self._shell.reveal(check.text) in data.decode(errors="replace")
         return _static(check, there, "it stands there" if there else f"{check.path} does not contain {check.text!r}")
+
+
+def _elsewhere(verdict: Verdict) -> Verdict:
+    """A failure that says where it was seen, for whoever finds that the same passes in the workspace."""
+    if verdict.passed:
+        return verdict
+    detail = f"{verdict.detail}, in a clean checkout"
+    return replace(verdict, detail=detail, excerpt=detail if verdict.excerpt == verdict.detail else verdict.excerpt)
 
 
 def _static(check: PathCheck | TextCheck, passed: bool, detail: str) -> Verdict:

@@ -16,7 +16,7 @@ from bydawn.core.facts import (
     TaskStatus,
     Verdict,
 )
-from bydawn.core.loop import Checkpoint, Loop, Mode, PathCheck, Promise, Sessions, TextCheck
+from bydawn.core.loop import Checkpoint, CheckWhere, Loop, Mode, PathCheck, Promise, Sessions, TextCheck
 from bydawn.core.outcome import Outcome
 from bydawn.core.prompt import BUDGETS, promise_of
 from core.facts_made import (
@@ -69,6 +69,20 @@ def test_every_check_is_announced_before_it_can_fail() -> None:
     text = prompt(loop, run_started())
     for check in loop.checks:
         assert f"`{check.name}` must hold" in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"checks": (MAKE_TEST,), "check_where": CheckWhere.CLEAN}, True),
+        ({"checks": (MAKE_TEST,)}, False),
+        ({"check_where": CheckWhere.CLEAN}, False),  # nothing is run there
+    ],
+)
+def test_an_agent_knows_that_checks_see_less_than_it_does(settings: dict[str, Any], said: bool) -> None:
+    text = prompt(a_loop(**settings), run_started())
+    assert ("in a clean checkout" in text) is said
+    assert ("submodules" in text) is said
 
 
 # -- the promise ---------------------------------------------------------------------------------------------------

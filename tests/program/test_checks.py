@@ -114,6 +114,7 @@ def test_all_checks_of_a_run_see_one_clean_checkout(root: Path, loop: Path) -> N
         tree=tree,
     )
     assert [verdict.passed for verdict in verdicts] == [True, True, True, False, True, False]
+    assert verdicts[3].told == "there is no ignored, in a clean checkout"
     place = said(loop, "check-1.txt").strip()
     assert said(loop, "check-2.txt").startswith(f"{place}\n")
     assert place != str(root)
@@ -127,6 +128,7 @@ def test_a_failure_in_a_clean_checkout_names_the_files_of_the_workspace(root: Pa
     checks, tree = clean_checks(root, loop, workspace), workspace.snapshot().tree
     [one] = run(checks, 'echo "$PWD/a.py:3: no"; exit 1', tree=tree)
     [two] = run(checks, 'echo "$PWD/a.py:3: no"; exit 1', tree=tree)
+    assert one.told == f"exit 1, in a clean checkout: {root}/a.py:3: no"
     assert one.excerpt == f"{root}/a.py:3: no\n"
     assert one.fingerprint == two.fingerprint
     assert said(loop, "check-1.txt") != one.excerpt

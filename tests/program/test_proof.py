@@ -96,6 +96,10 @@ def test_checks_can_run_where_nothing_but_the_kept_tree_is(home: Home) -> None:
     said = home.run(home.rounds(cheat, [RIGHT, OK]), *check, "--check-where", "clean", "--new")
     ended_at = [fact["data"]["verdicts"][0]["passed"] for fact in home.facts("checks.ended", "repo-2")]
     assert (said.code, ended_at) == (0, [False, False, True])
+    assert "exit 1, in a clean checkout" in said.out
+    assert (
+        "in a clean checkout, in a folder of its own" in (home.folder("repo-2") / "rounds/0001/prompt.md").read_text()
+    )
 
 
 # -- the list ----------------------------------------------------------------------------------------------------------

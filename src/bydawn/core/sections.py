@@ -7,7 +7,7 @@ import msgspec
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.facts import Given, TaskStatus, Verdict
-from bydawn.core.loop import Loop, Mode, Promise, Sessions
+from bydawn.core.loop import CheckWhere, Loop, Mode, Promise, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.quote import Keep, code, cut, fenced, harmless, inline, left_out, shares, some
 from bydawn.core.state import LoopState
@@ -16,6 +16,12 @@ from bydawn.core.tallies import tally_of
 GOAL = "## Goal\n\n"
 _MOST_CHECKS = 20  # failing ones that are told one by one
 _BLOCKED = "end your reply with a section `## BLOCKED` that says what is needed"
+_CLEAN = (
+    "That is done in a clean checkout, in a folder of its own, so it may fail there and pass where you look: what git "
+    "ignores is not there (installed packages, results of a build), and neither are `.git`, submodules and other "
+    "repositories inside of this one. What a check needs must be among the files that git would keep, or the check "
+    "must make it."
+)
 
 
 class Material(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +121,8 @@ def task(given: Material, size: int) -> str:
 def rules(given: Material, size: int) -> str:
     loop = given.loop
     told = some([f"{code(check.name)} must hold; it is run after every round." for check in loop.checks], size // 2)
+    if loop.checks and loop.check_where is CheckWhere.CLEAN:
+        told.append(_CLEAN)
     if loop.protect:
         globs = ", ".join(some([code(glob) for glob in loop.protect], size // 2))
         told.append(f"Do not change these files: {globs}")
