@@ -7,7 +7,7 @@ import pytest
 
 from bydawn.core.decide import RULES, Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
 from bydawn.core.facts import End, Fact, Mark, Now, Obstructed, TasksRead, Usage
-from bydawn.core.loop import Checkpoint, Loop, OnLimit
+from bydawn.core.loop import Checkpoint, Limits, Loop, OnLimit
 from bydawn.core.outcome import Outcome
 from core.facts_made import (
     CHECKED,
@@ -316,6 +316,13 @@ def test_a_refusal_stops_the_loop_only_where_it_kept_the_round_from_getting_anyw
     assert decide(PROMISED, run_started(), a_round(1, Outcome.DENIED)).rule == "next-round"
     action = decide(PROMISED, run_started(), idle_round(1, outcome=Outcome.DENIED, detail="may not write"))
     assert action == Stop(rule="agent-denied", end=End.BLOCKED, reason="may not write")
+
+
+@pytest.mark.parametrize(("rounds", "words"), [(1, "the only round is used up"), (2, "all 2 rounds are used up")])
+def test_a_limit_of_rounds_is_told_in_words_that_fit(rounds: int, words: str) -> None:
+    action = decide(a_loop(limits=Limits(rounds=rounds)), run_started(), *(a_round(n) for n in range(1, rounds + 1)))
+    assert isinstance(action, Stop)
+    assert (action.rule, action.reason) == ("rounds", words)
 
 
 def test_one_more_run_of_one_round_ends_after_one_that_counts() -> None:

@@ -1,5 +1,6 @@
 """Bad input: one message in three parts, the right exit code, nothing on the disk, nothing spent."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,9 @@ TABLE: list[tuple[list[str], int, str, str]] = [
     (["run", "x", "-a", "demo", "--protect", "../secret"], 2, "protects nothing", "tests/**"),
     (["run", "x", "-a", "demo", "--protect", " "], 2, "is empty", ""),
     (["run", "x", "-a", "demo", "-k", " "], 2, "is empty", ""),
-    (["run", "x", "-a", "demo", "--template", "MISSING.md"], 2, "cannot be read", ""),
+    (["run", "x", "-a", "demo", "--template", "MISSING.md"], 2, "the template MISSING.md cannot be read", "none in"),
+    (["run", "x", "-a", "demo", "--template", "pipe"], 2, "the template pipe cannot be read", "no plain file"),
+    (["run", "x", "-a", "demo", "-t", "pipe"], 2, "the task file pipe cannot be read", "no plain file"),
     (["run", "x", "-a", "demo", "--template", "README.md"], 2, "cannot be used", "prompts.md"),
     (["run", "x", "-a", "demo", "--done-mode", "regex", "--done-when", "("], 2, "regular expression", ""),
     (["run", "x", "-a", "demo", "--done-match", "somewhere"], 2, "not one of", ""),
@@ -92,6 +95,7 @@ def test_bad_input_changes_nothing_and_says_what_to_do(
     home: Home, arguments: list[str], code: int, what: str, rest: str
 ) -> None:
     (home.repo / "latin1.md").write_bytes(b"- \xe9\n")
+    os.mkfifo(home.repo / "pipe")
     before = everything(home)
     said = home.bydawn(*arguments)
     assert said.code == code

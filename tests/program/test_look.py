@@ -67,7 +67,9 @@ def test_show_names_what_is_missing_and_every_round(home: Home) -> None:
     text = home.bydawn("show").out
     assert "1 task is open in TODO.md" in text
     assert "Next" in text
-    assert "task 1" in home.bydawn("show", "--round", "1").out
+    of_round = home.bydawn("show", "--round", "1").out
+    assert "task 1" in of_round
+    assert "  Folder  /" in of_round
     assert "has no round 9" in home.bydawn("show", "--round", "9").err
 
 

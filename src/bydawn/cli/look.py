@@ -134,7 +134,7 @@ def _show_round(standing: Standing, each: look.Round) -> None:
             render.field("Ended", f"left behind: {left}")
     for verdict in row["verdicts"]:
         render.field("Check", f"{verdict.check} → {'pass' if verdict.passed else verdict.told}")
-    render.field("All of it", str(look.round_folder(standing, row["round"])))
+    render.field("Folder", str(look.round_folder(standing, row["round"])))
 
 
 @command()

@@ -313,7 +313,7 @@ def _why(breaker: breakers.Tripped, state: LoopState) -> str:
         case "check-failures":
             return f"checks were red after {count} rounds in a row"
         case "rounds":
-            return f"all {int(breaker.limit)} rounds are used up"
+            return f"all {int(breaker.limit)} rounds are used up" if breaker.limit > 1 else "the only round is used up"
         case "rounds-this-run":
             return f"this run was allowed {int(breaker.limit)} {'round' if breaker.limit == 1 else 'rounds'}"
         case "tokens":

@@ -53,7 +53,7 @@ def _with_prompts(reading: Reading, folder: Path) -> Reading:
     for each in reading.given:
         if _names_a_file(each):
             try:
-                each = msgspec.structs.replace(each, text=_prompt_file(folder, str(each.value).removeprefix("@")))
+                each = msgspec.structs.replace(each, text=_words_of(folder, each.key, str(each.value)))
             except UserError as error:
                 problems.append(Problem(where=each.where, what=error.what, cause=error.cause, hint=error.hint))
         given.append(each)
@@ -65,10 +65,13 @@ def _names_a_file(given: Given) -> bool:
     return is_prompt or given.key == "template"
 
 
-def _prompt_file(folder: Path, path: str) -> str:
+def _words_of(folder: Path, key: str, value: str) -> str:
+    """The text of the file that a prompt or a template names."""
+    path = value.removeprefix("@") if key == "prompt" else value
     text = read_text(folder, path)
     if text is None:
-        raise UserError(f"the prompt {path} cannot be read", cause=f"there is none in {folder}", hint="write it there")
+        cause = "it is no plain file" if (folder / path).exists() else f"there is none in {folder}"
+        raise UserError(f"the {key} {path} cannot be read", cause=cause, hint="write it there")
     return text
 
 
@@ -177,7 +180,7 @@ def _prompt(settings: Settings, workspace: Path) -> str:
     if given.layer is Layer.FLAG or not isinstance(given.value, str):
         return settings.text("prompt") or ""
     if given.layer is not Layer.PROJECT and given.value.startswith("@"):
-        return _prompt_file(workspace, given.value[1:])
+        return _words_of(workspace, "prompt", given.value)
     return given.text or given.value
 
 
@@ -186,7 +189,7 @@ def _template(settings: Settings, workspace: Path) -> str | None:
     given = settings["template"]
     if not isinstance(given.value, str):
         return None
-    text = given.text or _prompt_file(workspace, given.value)
+    text = given.text or _words_of(workspace, "template", given.value)
     if problem := template.problem(text):
         hint = "mend it, or leave --template away; docs/prompts.md lists the markers"
         raise UserError(f"the template {given.value} cannot be used", cause=problem, hint=hint)

@@ -275,6 +275,12 @@ def _checked_pattern(pattern: str) -> None:
 
 def _checked_tasks(workspace: Path, path: str, required: bool) -> None:
     text = read_text(workspace, path)
+    if text is None and (workspace / path).exists():
+        raise UserError(
+            f"the task file {path} cannot be read",
+            cause="it is no plain file",
+            hint="give a Markdown file, or a folder",
+        )
     if text is None:
         raise UserError(
             f"there is no task file {path}",
