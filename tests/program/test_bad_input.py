@@ -57,6 +57,22 @@ TABLE: list[tuple[list[str], int, str, str]] = [
     (["run", "x", "-a", "demo", "--name", "a\nb"], 2, "cannot be the name", ""),
     (["run", "x", "-a", "demo", "-k", " "], 2, "it is empty", "--check"),
     (["run", "x", "-a", "demo", "--require-text", "README.md"], 2, "names no text", "::"),
+    (["run", "x", "-a", "demo", "--require-path", "../.."], 2, "not a path from the workspace", "stays in it"),
+    (["run", "x", "-a", "demo", "--require-path", "."], 2, "not a path from the workspace", "docs/README.md"),
+    (["run", "x", "-a", "demo", "--require-path", "docs/../.."], 2, "not a path from the workspace", "--require-path"),
+    (["run", "x", "-a", "demo", "--require-path", "/etc/passwd"], 2, "not a path from the workspace", "--require-path"),
+    (
+        ["run", "x", "-a", "demo", "--require-text", "../a::b"],
+        2,
+        "not a path from the workspace",
+        "docs/README.md::TEXT",
+    ),
+    (
+        ["run", "x", "-a", "demo", "--require-text", "/etc/passwd::b"],
+        2,
+        "not a path from the workspace",
+        "--require-text",
+    ),
     (["run", "x", "-a", "demo", "--done-when", " "], 2, "it is empty", "--done-when"),
     (["run", "x", "-a", "demo", "--done-mode", "line"], 2, "needs a text", "--done-when"),
     (["run", "x", "-a", "demo", "--done-mode", "regex", "--done-when", "("], 2, "not a regular expression", ""),
@@ -105,6 +121,11 @@ def test_bad_input_changes_nothing_and_says_what_to_do(
     assert rest in said.err
     assert "Traceback" not in said.err
     assert everything(home) == before
+
+
+def test_whoever_names_a_path_in_full_is_told_how_it_is_meant(home: Home) -> None:
+    said = home.run(home.rounds([OK]), "--require-path", f"{home.repo}/docs/a.md")
+    assert (said.code, "--require-path docs/a.md\n" in said.err) == (2, True)
 
 
 def test_another_prompt_for_an_unfinished_loop_is_refused_and_the_way_out_is_named(home: Home) -> None:

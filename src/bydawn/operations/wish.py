@@ -1,5 +1,6 @@
 """What a person asked for, checked in every respect before anything is written or spent."""
 
+import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -108,6 +109,7 @@ def loop_of(wish: Wish, workspace: Path) -> Loop:
             hint="-t TODO.md, or leave --checkpoint away",
         )
     _checked_globs(wish.protect)
+    _checked_paths(workspace, wish.checks)
     _checked_documents(workspace, wish)
     if wish.promise:
         _checked_promise(wish.promise)
@@ -315,6 +317,22 @@ def _checked_globs(globs: tuple[str, ...]) -> None:
                 f"--protect {glob!r} protects nothing",
                 cause="a glob begins in the workspace, stays in it, and takes nothing back",
                 hint="give it from the workspace on: --protect 'tests/**'",
+            )
+
+
+def _checked_paths(workspace: Path, checks: tuple[Check, ...]) -> None:
+    """What is outside, or the workspace itself, is there or not whatever a round does."""
+    for check in checks:
+        if isinstance(check, CommandCheck):
+            continue
+        flag, text = ("--require-path", "") if isinstance(check, PathCheck) else ("--require-text", "::TEXT")
+        path = os.path.normpath(check.path)
+        if path.startswith("/") or path.split("/")[0] in (".", ".."):
+            meant = path.removeprefix(f"{workspace}/")
+            raise UserError(
+                f"{flag} {check.path!r} is not a path from the workspace on",
+                cause="a path begins in the workspace and stays in it",
+                hint=f"give it from the workspace on: {flag} {meant if meant != path else 'docs/README.md'}{text}",
             )
 
 
