@@ -802,6 +802,55 @@ def test_one_that_is_there_is_not_begun_anew(butler: Butler, original: Path) -> 
     assert json.loads(original.read_text())["iteration"] == 7
 
 
+# What a state file of a repository may say, and what must come of none of it.
+NASTY: dict[str, dict[str, Any]] = {
+    "escapes": {"iteration": "\x1b]0;owned\x07\x1b[2J1", "max_iterations": "\u202e3", "status": "\x9b31mrunning"},
+    "rows of its own": {"iteration": "1\n  other  completed  iteration 3 of 3", "status": "a\u2028b\x85c"},
+    "no end": {"iteration": "1" * 5000, "status": ["x"] * 5000, "max_iterations": {"a": 1}},
+    "a command": {"loop_id": "x;touch PWNED;#"},
+    "a command in the name": {"loop_id": "$(touch PWNED)"},
+    "a control in the name": {"loop_id": "x\x1b[2J\ny"},
+}
+
+
+@pytest.mark.parametrize("fields", NASTY.values(), ids=NASTY)
+def test_a_hostile_state_file_is_one_short_harmless_row(butler: Butler, fields: dict[str, Any]) -> None:
+    """W-042, W-101: whatever it says, it forges no row, moves no cursor, and stands in no command to be pasted."""
+    state = {"loop_id": "night", "prompt": "p", **fields}
+    path = butler.repo / LOOPS / f"{state['loop_id']}.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(state))
+    [row] = butler("list").out.split("\n")[:-1]
+    assert row.isprintable(), ascii(row)
+    assert len(row) < 300
+    hints = re.findall("`(.*?)`", row)
+    assert hints == (["waylon-smithers resume --loop-id night"] if state["loop_id"] == "night" else []), row
+
+
+@pytest.mark.parametrize("name", ["x`touch PWNED`", "$(id)", "\x1b[2Jx", ["x"], 7])
+def test_what_a_file_calls_itself_is_offered_to_nobody_unless_it_is_a_name(butler: Butler, name: Any) -> None:
+    """W-024, W-101."""
+    butler.plays(DONE)
+    path = butler.repo / LOOPS / "night.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"loop_id": name, "status": "completed", "prompt": "p"}))
+    refused = butler("Write it.", *AUTO)
+    assert (refused.code, "is a file of yours" in refused.err, "touch" in refused.err) == (2, True, False), refused
+    assert butler.calls == []
+
+
+def test_words_of_a_file_that_is_taken_over_forge_no_line(butler: Butler, original: Path) -> None:
+    """W-041, W-101."""
+    state = {**json.loads(original.read_text()), "status": "x\n  ✓ completed: 9 iterations", "prompt": "a\n\x1b[2Jb"}
+    original.write_text(json.dumps(state))
+    butler.plays({**DONE, "reply": "<promise>DONE</promise>"})
+    lines = butler("resume", "--loop-id", original.stem).out.splitlines()
+    assert lines[:2] == [
+        f"  Taking over {original.stem}: x ✓ completed: 9 iterations at iteration 7. Its task, as the file says it:",
+        "  a b",
+    ]
+
+
 def test_helpers_are_written_once_and_never_over_a_persons_own(butler: Butler) -> None:
     """W-015, W-120."""
     skill = butler.repo / ".codex/skills/waylon-smithers/SKILL.md"

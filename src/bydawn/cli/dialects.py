@@ -153,8 +153,8 @@ def _resume(dialect: Dialect, request: Resume, workspace: Path, tether: Tether |
             operation.agree(adopted, request)
             planned = _planned(dialect, adopted.start, workspace, adopted.fact)
             operation.keep_original(dialect, planned)
-            click.echo(f"  Taking over {plain(adopted.fact.source)}. Its task, as the file says it:")
-            click.echo(f"  {shorten(plain(adopted.start.prompt), 1000)}")
+            click.echo(f"  Taking over {_told(adopted.fact.source, 200)}. Its task, as the file says it:")
+            click.echo(f"  {_told(adopted.start.prompt, 1000)}")
             return _work(dialect, planned, tether, request)
     standing = operation.find(dialect, request.name, workspace)
     return _work(dialect, operation.plan_resume(dialect, request, standing), tether, request)
@@ -193,12 +193,24 @@ def _list(dialect: Dialect, request: List, workspace: Path) -> int:
         _emit({"loops": [row.state for row in rows]})
         return 0
     if not rows:
-        click.echo(f"  No loops in {workspace}.")
+        click.echo(f"  No loops in {plain(str(workspace))}.")
     for row in rows:
-        of = f"{row.state.get('iteration', '?')} of {row.state.get('max_iterations', '?')}"
-        note = f"   begun by the original program; `{dialect.name} resume --loop-id {row.id}` takes it over"
-        click.echo(f"  {plain(row.id)}  {plain(row.status)}  iteration {of}{note if row.original else ''}")
+        of = " of ".join(_told(row.state.get(key, "?"), 20) for key in ("iteration", "max_iterations"))
+        note = f"   {_origin(dialect, row)}" if row.original else ""
+        click.echo(f"  {_told(row.id, 80)}  {_told(row.status, 40)}  iteration {of}{note}")
     return 0
+
+
+def _origin(dialect: Dialect, row: operation.Row) -> str:
+    begun = "begun by the original program"
+    if not operation.can_be_named(row.id):
+        return f"{begun}; a loop of ours cannot be called so"
+    return f"{begun}; `{operation.typed(dialect, 'resume', row.id)}` takes it over"
+
+
+def _told(value: object, size: int) -> str:
+    """What a file says, which anybody may have written: one short line that does nothing to a terminal."""
+    return shorten(plain(str(value)), size)
 
 
 def _cancel(dialect: Dialect, request: Cancel, workspace: Path) -> int:
@@ -213,7 +225,7 @@ def _cancel(dialect: Dialect, request: Cancel, workspace: Path) -> int:
 
 def _install(dialect: Dialect, request: Install, workspace: Path) -> int:
     for path, fate, remark in operation.install(dialect, request, workspace):
-        click.echo(f"  {path}: {fate}{f' ({remark})' if remark else ''}")
+        click.echo(f"  {plain(str(path))}: {fate}{f' ({remark})' if remark else ''}")
     return 0
 
 

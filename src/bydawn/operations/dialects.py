@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -116,6 +116,19 @@ def _refuse_odd_name(name: str) -> None:
         raise UserError(error.what, cause=error.cause, hint="give it another one") from None
 
 
+def typed(dialect: Dialect, command: str, name: str) -> str:
+    """A command about a loop, ready to be pasted."""
+    return shlex.join([dialect.name, command, "--loop-id", name])
+
+
+def can_be_named(name: object) -> TypeGuard[str]:
+    """Could a loop be called so? A file can say anything, and what is no name stands in no command of ours."""
+    try:
+        return isinstance(name, str) and bool(checked_name(name))
+    except UserError:
+        return False
+
+
 def reserved(planned: start.Plan) -> start.Plan:
     """The same under a name that is ours alone: of two that start in the same second, one takes the next name."""
     make_private(planned.folder.parent)
@@ -149,7 +162,7 @@ def _taken(dialect: Dialect, name: str) -> UserError:
     return UserError(
         f"there is a loop {name} already",
         cause="its state would be overwritten",
-        hint=f"`{dialect.name} resume --loop-id {name}`, or choose another --loop-id",
+        hint=f"`{typed(dialect, 'resume', name)}`, or choose another --loop-id",
     )
 
 
@@ -181,7 +194,7 @@ def _refuse_overwriting(dialect: Dialect, planned: start.Plan, workspace: Path) 
     state = workspace / dialect.state_path(planned.loop)
     if os.path.lexists(state):
         name = _json(state).get("loop_id")
-        raise _taken(dialect, str(name)) if name else _yours(dialect.state_path(planned.loop))
+        raise _taken(dialect, name) if can_be_named(name) else _yours(dialect.state_path(planned.loop))
     for path in made:
         there = workspace / path
         if os.path.lexists(there) and (there.is_symlink() or not there.is_file()):
@@ -278,7 +291,7 @@ def find(dialect: Dialect, name: str | None, workspace: Path) -> Standing:
     if found := look_for(dialect, name, workspace):
         return found
     if read_text(workspace, dialect.original_path(name)) is not None:
-        cause, hint = "the original program began it", f"`{dialect.name} resume --loop-id {name}` takes it over"
+        cause, hint = "the original program began it", f"`{typed(dialect, 'resume', name)}` takes it over"
         raise UserError(f"the loop {name} is not ours yet", cause=cause, hint=hint)
     others = [each for each in _mine(dialect, registry_of().everywhere()) if each.loop.id.casefold() == name.casefold()]
     hint = (

@@ -7,6 +7,7 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
+from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Adopted, Place
 from bydawn.dialects.waylon.arguments import APPROVALS, DEFAULT_APPROVAL, HIGHEST_CAP, MODES, SANDBOXES, start
 
@@ -82,7 +83,7 @@ def adopt(text: str, sandbox: str, place: Place) -> Adopted:
 def _refuse_finished(state: _State) -> None:
     if state.status == "completed":
         raise UserError(
-            f"the loop {state.loop_id} is completed; there is nothing to go on with",
+            f"the loop {shorten(plain(state.loop_id), 80)} is completed; there is nothing to go on with",
             hint="start a new one, under another --loop-id",
         )
 
