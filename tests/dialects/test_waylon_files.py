@@ -450,8 +450,8 @@ def test_the_summary_of_a_completed_loop_says_by_what() -> None:
     assert (summary["status"], summary["evidence"]) == ("completed", ["the promise"])
     assert summary["iterations"][-1]["detected_promise"] is True
     assert [step.split("  # ")[0] for step in summary["what_to_do_next"]] == [
-        f"waylon-smithers status --loop-id {ID}",
-        "git diff",
+        f"waylon-smithers status --loop-id {ID} --cd {HERE.workspace}",
+        f"git -C {HERE.workspace} diff",
     ]
 
 
@@ -461,7 +461,7 @@ def test_the_summary_at_the_cap_says_what_to_do_next() -> None:
     summary = summary_after([*BEGUN, *iteration(1), halted(End.LIMIT, "rounds")], loop)
     assert (summary["status"], summary["iteration"], summary["max_iterations"]) == ("stopped_max_iterations", 1, 1)
     assert summary["what_to_do_next"] == [
-        f"waylon-smithers resume --loop-id {ID} --max-iterations 11  # go on with a higher cap",
+        f"waylon-smithers resume --loop-id {ID} --cd {HERE.workspace} --max-iterations 11  # go on with a higher cap",
         "or make the prompt smaller or clearer, or add tests that say when it is done",
     ]
 

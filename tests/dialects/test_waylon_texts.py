@@ -1,5 +1,6 @@
 """What waylon-smithers tells Codex, and what it tells people."""
 
+import shlex
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from bydawn.dialects.seam import Helper
 from bydawn.dialects.waylon import DIALECT
 from core.facts_made import a_note, a_round, after_all, decided, raised, run_started
 from core.prompts_made import prompt
-from dialects.waylon_made import ID, asked, smithers
+from dialects.waylon_made import HERE, ID, asked, loop_of, smithers
 
 MODES = ("tag", "plain", "regex")
 TASK = "Fix the tests.\n\n  Indented {{PROMPT}} { } {{{{ %s %(x)d\nand no more."
@@ -166,7 +167,7 @@ STATUS = f"waylon-smithers status --loop-id {ID}"
 
 def steps(end: End, rule: str = "complete", state: LoopState | None = None, **options: Any) -> list[tuple[str, str]]:
     stopped = LoopStopped(end=end, reason="why not", decided=decided(rule))
-    return DIALECT.next_steps(smithers(**options), state or after_all(BEGUN), stopped)
+    return DIALECT.next_steps(smithers(**options), state or after_all(BEGUN), stopped, HERE.workspace)
 
 
 @pytest.mark.parametrize(
@@ -187,6 +188,20 @@ def test_every_end_says_what_to_paste_next(end: End, commands: list[str]) -> Non
     found = steps(end, full_auto=True)
     assert [command for command, _ in found] == commands
     assert all(what for _, what in found)
+
+
+@pytest.mark.parametrize("folder", ["/w", ""])  # "": whoever reads a file may be anywhere
+@pytest.mark.parametrize("end", End)
+def test_outside_of_the_loops_folder_every_command_names_it(end: End, folder: str) -> None:
+    """W-026, W-054."""
+    stopped = LoopStopped(end=end, reason="why not", decided=decided("complete"))
+    loop = loop_of(asked(full_auto=True), "/w/my repo")
+    found = [command for command, _ in DIALECT.next_steps(loop, after_all(BEGUN), stopped, folder) if command]
+    assert found
+    for command in found:
+        words = shlex.split(command)
+        flag = "--cd" if words[0] == "waylon-smithers" else "-C"
+        assert words[words.index(flag) + 1] == "/w/my repo"
 
 
 @pytest.mark.parametrize(("cap", "higher"), [(1, 11), (10, 20), (30, 60), (100, 200)])

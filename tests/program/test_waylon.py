@@ -626,6 +626,22 @@ def test_cancel_reaches_one_that_stands_still(butler: Butler, crashed: bool) -> 
     assert butler.state()["status"] == butler.status()["status"] == "canceled"
 
 
+def test_what_is_offered_can_be_pasted_where_the_command_was_typed(butler: Butler) -> None:
+    """W-026, W-054: on the screen, by `status`, in the summary, and where something is refused."""
+    elsewhere, cd = butler.home.root / "else where", ("--cd", "../repo")
+    elsewhere.mkdir()
+    butler.plays(WORK)
+    ended = butler("Write it.", "--max-iterations", "1", *AUTO, *cd, cwd=elsewhere)
+    shown = butler("status", *cd, cwd=elsewhere)
+    taken = butler("Another.", *AUTO, *cd, cwd=elsewhere)
+    for words in (ended.out, shown.out, " ".join(butler.summary()["what_to_do_next"]), taken.err):
+        [command] = re.findall(r"waylon-smithers resume[^`#\n]*?(?=`| {2}|\n)", words)
+        before = butler.state()["iteration"]
+        pasted = ["sh", "-c", f"{command} --max-iterations {before + 1}"]
+        assert subprocess.run(pasted, cwd=elsewhere, env=butler.home.env, capture_output=True).returncode == 4, command
+        assert butler.state()["iteration"] == before + 1
+
+
 def test_bydawn_stops_it_as_well_and_its_file_says_so(butler: Butler) -> None:
     """W-075."""
     butler.plays(WORK)

@@ -183,7 +183,8 @@ def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
         steps = DialectVoice(dialect).afterwards(standing)
         render.commands([step for step in steps if step[0] and f"{dialect.name} status" not in step[0]])
     elif row.status == "crashed":
-        render.commands([(f"{dialect.name} resume --loop-id {row.id}", "go on from where it was")])
+        again = operation.typed(dialect, workspace, "resume", "--loop-id", row.id)
+        render.commands([(again, "go on from where it was")])
     return 0
 
 
@@ -196,16 +197,16 @@ def _list(dialect: Dialect, request: List, workspace: Path) -> int:
         click.echo(f"  No loops in {plain(str(workspace))}.")
     for row in rows:
         of = " of ".join(_told(row.state.get(key, "?"), 20) for key in ("iteration", "max_iterations"))
-        note = f"   {_origin(dialect, row)}" if row.original else ""
+        note = f"   {_origin(dialect, workspace, row)}" if row.original else ""
         click.echo(f"  {_told(row.id, 80)}  {_told(row.status, 40)}  iteration {of}{note}")
     return 0
 
 
-def _origin(dialect: Dialect, row: operation.Row) -> str:
+def _origin(dialect: Dialect, workspace: Path, row: operation.Row) -> str:
     begun = "begun by the original program"
     if not operation.can_be_named(row.id):
         return f"{begun}; a loop of ours cannot be called so"
-    return f"{begun}; `{operation.typed(dialect, 'resume', row.id)}` takes it over"
+    return f"{begun}; `{operation.typed(dialect, workspace, 'resume', '--loop-id', row.id)}` takes it over"
 
 
 def _told(value: object, size: int) -> str:

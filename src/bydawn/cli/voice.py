@@ -1,6 +1,7 @@
 """Who speaks at the end of a loop: bydawn itself, its demo, or a dialect."""
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bydawn.cli import render
@@ -84,6 +85,7 @@ class DialectVoice(OwnVoice):
 
     def __init__(self, dialect: "Dialect") -> None:
         self._dialect = dialect
+        self._folder = str(Path.cwd())  # where the command was typed: a loop that runs is in its workspace
         self.unit = dialect.unit
 
     def so_far(self, state: LoopState) -> int:
@@ -94,7 +96,7 @@ class DialectVoice(OwnVoice):
 
     def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
         stopped = standing.state.stopped
-        return self._dialect.next_steps(standing.loop, standing.state, stopped) if stopped else []
+        return self._dialect.next_steps(standing.loop, standing.state, stopped, self._folder) if stopped else []
 
     def exit_code(self, stopped: LoopStopped) -> int:
         return self._dialect.exit_code(stopped)

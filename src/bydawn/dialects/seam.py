@@ -197,8 +197,8 @@ class Dialect(Protocol):
 
     def exit_code(self, stopped: LoopStopped) -> int: ...
 
-    def next_steps(self, loop: Loop, state: LoopState, stopped: LoopStopped) -> list[tuple[str, str]]:
-        """Commands, and what each of them does; advice without a command has an empty one."""
+    def next_steps(self, loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[tuple[str, str]]:
+        """Commands to be pasted in that folder, and what each does; advice without a command has an empty one."""
 
     def go_on(self, loop: Loop) -> list[str]:
         """The words of its own that go on past a checkpoint."""

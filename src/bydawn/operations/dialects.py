@@ -92,7 +92,7 @@ def plan(
     wish = msgspec.structs.replace(wish, prompt=request.prompt, dialect=spoken, **request.wish)
     planned = start.plan(wish)
     if request.named and planned.loop.id != request.name:
-        raise _taken(dialect, request.name)
+        raise _taken(dialect, workspace, request.name)
     planned = planned if request.named else reserved(planned)
     try:
         named = [path for path in paths.values() if not path.endswith("/")]
@@ -116,9 +116,13 @@ def _refuse_odd_name(name: str) -> None:
         raise UserError(error.what, cause=error.cause, hint="give it another one") from None
 
 
-def typed(dialect: Dialect, command: str, name: str) -> str:
-    """A command about a loop, ready to be pasted."""
-    return shlex.join([dialect.name, command, "--loop-id", name])
+def typed(dialect: Dialect, workspace: Path, *words: str) -> str:
+    """A command about loops of a workspace, ready to be pasted where the person is."""
+    return f"{shlex.join([dialect.name, *words])}{_elsewhere(workspace)}"
+
+
+def _elsewhere(workspace: Path) -> str:
+    return f" --cd {shlex.quote(str(workspace))}" if workspace != Path.cwd() else ""
 
 
 def can_be_named(name: object) -> TypeGuard[str]:
@@ -158,11 +162,11 @@ def _in_git(workspace: Path) -> bool:
     return Git(folder=workspace, seconds=20).answer("rev-parse", "--is-inside-work-tree") is not None
 
 
-def _taken(dialect: Dialect, name: str) -> UserError:
+def _taken(dialect: Dialect, workspace: Path, name: str) -> UserError:
     return UserError(
         f"there is a loop {name} already",
         cause="its state would be overwritten",
-        hint=f"`{typed(dialect, 'resume', name)}`, or choose another --loop-id",
+        hint=f"`{typed(dialect, workspace, 'resume', '--loop-id', name)}`, or choose another --loop-id",
     )
 
 
@@ -194,7 +198,7 @@ def _refuse_overwriting(dialect: Dialect, planned: start.Plan, workspace: Path) 
     state = workspace / dialect.state_path(planned.loop)
     if os.path.lexists(state):
         name = _json(state).get("loop_id")
-        raise _taken(dialect, name) if can_be_named(name) else _yours(dialect.state_path(planned.loop))
+        raise _taken(dialect, workspace, name) if can_be_named(name) else _yours(dialect.state_path(planned.loop))
     for path in made:
         there = workspace / path
         if os.path.lexists(there) and (there.is_symlink() or not there.is_file()):
@@ -225,13 +229,13 @@ def _json(path: Path) -> dict[str, Any]:
 def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> start.Plan:
     """Go on. Whoever resumes at a checkpoint has looked."""
     if standing.finished:
-        hint = f'start another: {dialect.name} "PROMPT"'
+        hint = f'start another: {dialect.name} "PROMPT"{_elsewhere(Path(standing.loop.workspace))}'
         raise UserError(f"the loop {standing.loop.id} is completed; there is nothing to go on with", hint=hint)
     if request.sandbox:
         raise UserError(
             f"the sandbox of {standing.loop.id} cannot be changed",
             cause="a loop keeps the settings it was started with",
-            hint=f'start another: {dialect.name} "PROMPT" --sandbox …',
+            hint=f'start another: {dialect.name} "PROMPT" --sandbox …{_elsewhere(Path(standing.loop.workspace))}',
         )
     if request.rounds is not None and request.rounds <= standing.state.rounds:
         raise UserError(
@@ -291,12 +295,11 @@ def find(dialect: Dialect, name: str | None, workspace: Path) -> Standing:
     if found := look_for(dialect, name, workspace):
         return found
     if read_text(workspace, dialect.original_path(name)) is not None:
-        cause, hint = "the original program began it", f"`{typed(dialect, 'resume', name)}` takes it over"
-        raise UserError(f"the loop {name} is not ours yet", cause=cause, hint=hint)
+        hint = f"`{typed(dialect, workspace, 'resume', '--loop-id', name)}` takes it over"
+        raise UserError(f"the loop {name} is not ours yet", cause="the original program began it", hint=hint)
     others = [each for each in _mine(dialect, registry_of().everywhere()) if each.loop.id.casefold() == name.casefold()]
-    hint = (
-        f"--cd {shlex.quote(others[0].loop.workspace)}" if others else f"`{dialect.name} list` names the ones there are"
-    )
+    hint = f"`{typed(dialect, workspace, 'list')}` names the ones there are"
+    hint = f"--cd {shlex.quote(others[0].loop.workspace)}" if others else hint
     raise UserError(f"there is no loop {name!r} here", cause=f"looked in {workspace}", hint=hint)
 
 
@@ -316,7 +319,8 @@ def _only_one(dialect: Dialect, mine: list[Standing], workspace: Path) -> Standi
         if len(candidates) == 1:
             return candidates[0]
     if not mine:
-        raise UserError(f"there is no loop in {workspace}", hint=f'start one: {dialect.name} "PROMPT"')
+        hint = f'start one: {dialect.name} "PROMPT"{_elsewhere(workspace)}'
+        raise UserError(f"there is no loop in {workspace}", hint=hint)
     names = ", ".join(each.loop.id for each in mine)
     raise UserError("there are several loops here", cause=names, hint="say which: --loop-id ID")
 
@@ -417,7 +421,7 @@ def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[P
             raise UserError(
                 f"{path} is there already, and differs",
                 cause="nothing was written",
-                hint=f"`{dialect.name} install-helpers --force` overwrites it",
+                hint=f"`{typed(dialect, workspace, 'install-helpers', '--force')}` overwrites it",
             )
     rows = []
     for path, helper in targets:

@@ -61,8 +61,8 @@ class Waylon:
     def exit_code(self, stopped: LoopStopped) -> int:
         return EXIT_CODES[stopped.end]
 
-    def next_steps(self, loop: Loop, state: LoopState, stopped: LoopStopped) -> list[tuple[str, str]]:
-        return texts.next_steps(loop, state, stopped)
+    def next_steps(self, loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[tuple[str, str]]:
+        return texts.next_steps(loop, state, stopped, folder)
 
     def go_on(self, loop: Loop) -> list[str]:
         return ["resume", "--loop-id", loop.id, "--cd", loop.workspace]

@@ -1,5 +1,7 @@
 """What waylon-smithers says: to Codex in its prompts, to people at the end, and in the helpers it installs."""
 
+import shlex
+
 from bydawn.core.breakers import limits_of
 from bydawn.core.facts import End, LoopStopped
 from bydawn.core.loop import Loop, Sandbox
@@ -58,24 +60,36 @@ def _literal(text: str) -> str:
     return text.replace("{{", "{{{{")
 
 
-def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped) -> list[tuple[str, str]]:
-    """What a person can do now, ready to be pasted."""
-    resume = f"waylon-smithers resume --loop-id {loop.id}"
-    look = (f"waylon-smithers status --loop-id {loop.id}", "the iterations, and where the last message is")
+class _Commands:
+    """What can be typed about a loop; outside of its own folder, or where that is not known, with the folder's name."""
+
+    def __init__(self, loop: Loop, folder: str) -> None:
+        where = shlex.quote(loop.workspace) if folder != loop.workspace else ""
+        ours, others = (f" {flag} {where}" if where else "" for flag in ("--cd", "-C"))
+        self.resume = f"waylon-smithers resume --loop-id {loop.id}{ours}"
+        self.status = f"waylon-smithers status --loop-id {loop.id}{ours}"
+        self.tell = f'bydawn tell {loop.id} "…"{others}'
+        self.accept = f"bydawn resume {loop.id} --accept{others}"
+        self.diff = f"git{others} diff"
+
+
+def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[tuple[str, str]]:
+    """What a person can do now, ready to be pasted in that folder; without one, anywhere."""
+    paste = _Commands(loop, folder)
+    look = (paste.status, "the iterations, and where the last message is")
     if stopped.decided.rule == "rounds":
         cap = limits_of(loop, state).rounds
         return [
-            (f"{resume} --max-iterations {cap + max(10, cap)}", "go on with a higher cap"),
+            (f"{paste.resume} --max-iterations {cap + max(10, cap)}", "go on with a higher cap"),
             ("", "or make the prompt smaller or clearer, or add tests that say when it is done"),
         ]
     if stopped.end in (End.COMPLETE, End.UNVERIFIED):
-        return [look, ("git diff", "what was changed, as far as it is not committed")]
+        return [look, (paste.diff, "what was changed, as far as it is not committed")]
     if stopped.end is End.CHECKPOINT:
-        return [look, (resume, "you have looked: go on past the HARD STOP")]
+        return [look, (paste.resume, "you have looked: go on past the HARD STOP")]
     if stopped.decided.rule in ("tampered", "task-file"):
-        accept = f"bydawn resume {loop.id} --accept"
-        keep = [(accept, "or keep it so")] if stopped.can_be_accepted else []
-        return [("git diff", "what was changed"), (resume, "when you have put it back"), *keep]
+        keep = [(paste.accept, "or keep it so")] if stopped.can_be_accepted else []
+        return [(paste.diff, "what was changed"), (paste.resume, "when you have put it back"), *keep]
     if stopped.end is End.BLOCKED and loop.sandbox is Sandbox.READ_ONLY:
         return [
             ("", "Codex could not edit anything: the sandbox is read-only unless you say so"),
@@ -83,11 +97,11 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped) -> list[tuple
             look,
         ]
     table: dict[End, list[tuple[str, str]]] = {
-        End.BLOCKED: [(f'bydawn tell {loop.id} "…"', "say what to do differently"), (resume, "then go on"), look],
-        End.FAILED: [(resume, "when Codex works again"), look],
-        End.STOPPED: [(resume, "go on after all")],
+        End.BLOCKED: [(paste.tell, "say what to do differently"), (paste.resume, "then go on"), look],
+        End.FAILED: [(paste.resume, "when Codex works again"), look],
+        End.STOPPED: [(paste.resume, "go on after all")],
     }
-    return table.get(stopped.end, [(resume, "go on, in the same session")])
+    return table.get(stopped.end, [(paste.resume, "go on, in the same session")])
 
 
 _SKILL = """\
