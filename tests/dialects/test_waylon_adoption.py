@@ -66,7 +66,7 @@ def test_the_example_of_the_document_is_taken_over_with_all_it_says() -> None:
 
 
 def test_the_default_profile_of_the_example_is_no_profile_of_codex() -> None:
-    assert "profile" not in adopted().start.settings
+    assert adopted().start.settings["profile"] == ()
     assert adopted(changed(codex={"profile": "night"})).start.settings["profile"] == ("night",)
 
 
@@ -84,7 +84,7 @@ def test_what_is_missing_is_what_it_would_have_been() -> None:
     assert start.settings["sandbox"] == ("read-only",)
     assert start.words["approval"] == "on-request"
     assert start.words["created_at"] == "2026-01-06T21:10:00-08:00"  # now, where nothing says when
-    assert "checkpoint" not in start.settings
+    assert start.settings["checkpoint"] == ()
 
 
 @pytest.mark.parametrize("part", ["codex", "todo", "artifacts", "last_result", "created_at", "status"])
@@ -97,7 +97,7 @@ def test_a_part_may_say_nothing() -> None:
     found = adopted(changed(codex=empty, todo=dict.fromkeys(("path", "hard_stop_token", "hard_stop_mode"))))
     assert found.fact.session is None
     assert found.start.settings["sandbox"] == ("read-only",)
-    assert {"model", "profile", "tasks"}.isdisjoint(found.start.settings)
+    assert {found.start.settings[key] for key in ("model", "profile", "tasks")} == {()}
 
 
 def test_counts_that_make_no_sense_do_no_harm() -> None:
@@ -201,5 +201,5 @@ def test_the_fact_can_be_written_down_and_read_back() -> None:
 
 def test_a_loop_without_a_list_is_taken_over() -> None:
     """The original writes `"todo": null` for every loop that was started without --todo-file."""
-    assert "tasks" not in adopted(changed(todo=None)).start.settings
+    assert adopted(changed(todo=None)).start.settings["tasks"] == ()
     assert adopted(changed(codex=None)).start.settings["sandbox"] == ("read-only",)

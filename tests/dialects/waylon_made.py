@@ -90,6 +90,7 @@ def loop_of(request: Start, workspace: str = HERE.workspace) -> Loop:
     given = [
         Given(key=key, value=BY_KEY[key].kind.from_words(words), layer=Layer.FLAG, where="a test")
         for key, words in request.settings.items()
+        if words
     ]
     wanted = wish(settle([Reading(given=tuple(given))], datetime.now(UTC)), Path(workspace))
     carried = {field: getattr(wanted, field) for field in wanted.__struct_fields__ if field in Loop.__struct_fields__}

@@ -954,6 +954,62 @@ def test_an_agent_that_forges_the_state_file_is_not_believed(butler: Butler) -> 
     assert (len(butler.calls), butler.state()["iteration"]) == (3, 3)
 
 
+# Fit for `bydawn run`, each of them; the loops of another tool know nothing of it.
+OTHERWISE = {
+    "checkpoint": "'HARD STOP'",
+    "tasks": "'TODO.md'",
+    "model": "'opus'",
+    "profile": "'slow'",
+    "effort": "'max'",
+    "agent": "['claude', 'codex']",
+    "agent_args": "['--betas', 'x']",
+    "agent_json": "['text=message.content']",
+    "agent_commits": "true",
+    "prompt": "'@GOAL.md'",
+    "template": "'TEMPLATE.md'",
+    "progress": "'NOTES.md'",
+    "opinions": "'OPINIONS.md'",
+    "sandbox": "'full'",
+    "session": "'fresh'",
+    "rounds": "1",
+    "done_when": "'NEVER'",
+    "done_mode": "'regex'",
+    "on_interrupt": "'finish'",
+    "max_failures": "1",
+}
+
+
+@pytest.mark.parametrize("lines", [[f"{key} = {value}" for key, value in OTHERWISE.items()], []], ids=["set", "unset"])
+def test_what_a_person_set_for_other_loops_makes_no_difference(butler: Butler, lines: list[str]) -> None:
+    """W-007, W-036, W-090: the document's defaults hold, and nothing of this breaks a start."""
+    config = butler.home.root / "home/.config/bydawn/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("\n".join(lines))
+    butler.plays(WORK, DONE)
+    ended = butler("Write it.", *AUTO)
+    assert ended.code == 0, ended
+    assert butler.state()["todo"]["path"] is None
+    assert butler.state()["todo"]["hard_stop_token"] is None
+    for call in butler.calls:
+        assert {"-m", "-p", "--betas", "opus"}.isdisjoint(call["argv"])
+        assert ("workspace-write", "NOTES.md" in call["prompt"]) == (call["sandbox"], False)
+        assert "model_reasoning_effort" not in " ".join(call["argv"])
+    loop = json.loads((butler.home.folder("night") / "loop.json").read_text())
+    assert not {"model", "effort", "progress", "opinions", "agent_commits"} & {key for key in loop if loop[key]}
+
+
+def test_a_budget_in_dollars_is_refused_where_it_stands(butler: Butler) -> None:
+    """W-012: somebody relies on it, and Codex does not say what it costs."""
+    config = butler.home.root / "home/.config/bydawn/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("budget = '5usd'\n")
+    butler.plays(DONE)
+    refused = butler("Write it.", *AUTO)
+    assert (refused.code, "config.toml:1" in refused.err, "--budget" in refused.err) == (2, True, False), refused
+    assert "BYDAWN_BUDGET=2Mtok waylon-smithers" in refused.err
+    assert butler("Write it.", *AUTO, BYDAWN_BUDGET="2Mtok").code == 0
+
+
 def test_its_loops_are_found_where_the_persons_own_settings_keep_them(butler: Butler) -> None:
     """W-039."""
     butler.plays(WORK)

@@ -55,7 +55,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """A new loop. `settings` are ours, by key, and hold against every file; `wish` is what no setting says."""
+    """A new loop. `settings` are ours, by key, and hold against every file, one without words as "none".
+
+    `wish` is what no setting says.
+    """
 
     prompt: str
     name: str

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 import msgspec
 
-from bydawn import lock, views
+from bydawn import agents, lock, views
 from bydawn.core.errors import UserError
 from bydawn.core.facts import End, LoopAdopted
 from bydawn.core.history import History
@@ -28,6 +28,7 @@ from bydawn.git import Git
 from bydawn.host.registry import Registry, Standing, checked_name, standing_of
 from bydawn.ledger import records
 from bydawn.operations import settings, start, steer
+from bydawn.operations.wish import Wish
 
 _SAME_SECOND = 100  # loops that may start in one, in one folder
 _LOOKED_AT = 1000  # iterations whose files must not be there already
@@ -66,7 +67,7 @@ def gather(dialect: Dialect, request: Start, workspace: Path) -> Settings:
 
 def _given(dialect: Dialect, key: str, words: tuple[str, ...]) -> Given:
     try:
-        value = BY_KEY[key].kind.from_words(words)
+        value = BY_KEY[key].kind.from_words(words) if words else None
     except ValueError as error:
         hint = f"`{dialect.name} --help` says what there is"
         raise UserError(f"{' '.join(words)!r} cannot be the {key}", cause=str(error), hint=hint) from None
@@ -89,6 +90,7 @@ def plan(
     words = {**request.words, **paths}
     spoken = Spoken(name=dialect.name, words=words, files=dialect.files(words))
     wish = settings.wish(gathered, workspace, name=request.name, new=True)
+    _refuse_dollars(dialect, gathered, wish)
     wish = msgspec.structs.replace(wish, prompt=request.prompt, dialect=spoken, **request.wish)
     planned = start.plan(wish)
     if request.named and planned.loop.id != request.name:
@@ -106,6 +108,16 @@ def plan(
         raise
     remarks = (*request.remarks, *planned.warnings)
     return msgspec.structs.replace(planned, warnings=remarks, adopts=adopts)
+
+
+def _refuse_dollars(dialect: Dialect, gathered: Settings, wish: Wish) -> None:
+    """A budget comes from a file or a variable, so the person is told where: here is no flag for it."""
+    if wish.limits.usd and not agents.find(wish.agents[0]).abilities.tells_cost:
+        raise UserError(
+            f"{gathered['budget'].where}: {wish.agents[0]} does not say what it costs",
+            cause=f"a budget in dollars ({gathered.text('budget')}) could not be held",
+            hint=f"give one in tokens, for once: BYDAWN_BUDGET=2Mtok {dialect.name} …",
+        )
 
 
 def _refuse_odd_name(name: str) -> None:

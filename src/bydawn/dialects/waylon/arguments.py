@@ -17,9 +17,14 @@ MODES = ("tag", "plain", "regex")
 DEFAULT_APPROVAL = "on-request"
 HIGHEST_CAP = 1_000_000
 
-# What a loop of this dialect is, whatever files say of other loops. `session_rounds` 0: the one session is never left.
+# What files say of other loops, and perhaps of another agent, that no loop of this dialect has unless it is typed.
+_ABSENT = ("model", "profile", "effort", "agent_args", "agent_json", "tasks", "checkpoint")
+_ABSENT_TOO = ("prompt", "template", "progress", "opinions")  # its prompt is its own
+# What a loop of this dialect is, whatever files say. `session_rounds` 0: the one session is never left.
 PRESET: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*_ABSENT, *_ABSENT_TOO), ()),
     "agent": ("codex",),
+    "agent_commits": ("no",),
     "session": ("resume",),
     "session_rounds": ("0",),
     "on_interrupt": ("stop",),
