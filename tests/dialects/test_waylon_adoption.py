@@ -100,6 +100,16 @@ def test_a_part_may_say_nothing() -> None:
     assert {found.start.settings[key] for key in ("model", "profile", "tasks")} == {()}
 
 
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_text_without_letters_is_what_was_never_set(blank: str) -> None:
+    """W-041: the original writes such texts for options that nobody gave."""
+    codex = dict.fromkeys(("model", "sandbox", "approval", "profile"), blank)
+    todo = dict.fromkeys(("path", "hard_stop_token", "hard_stop_mode"), blank)
+    found = adopted(changed(codex=codex, todo=todo, completion_promise=blank, promise_mode=blank)).start
+    unset = changed(codex=dict.fromkeys(codex), todo=dict.fromkeys(todo), completion_promise="TASK_COMPLETE")
+    assert found == adopted(unset).start
+
+
 def test_counts_that_make_no_sense_do_no_harm() -> None:
     assert adopted(changed(max_iterations=0)).start.settings["rounds"] == ("1",)
     assert adopted(changed(iteration=60)).fact.rounds == 60
@@ -162,7 +172,6 @@ def test_what_is_not_understood_is_refused_and_named(text: str, cause: str) -> N
     ("fields", "what"),
     [
         ({"prompt": " "}, "there is nothing to do"),
-        ({"completion_promise": ""}, "--completion-promise is empty"),
         ({"promise_mode": "regex", "completion_promise": "("}, "--completion-promise '(' is not a regular expression"),
     ],
 )

@@ -7,6 +7,7 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
+from bydawn.core.loop import TASK_COMPLETE
 from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Adopted, Place
 from bydawn.dialects.waylon.arguments import APPROVALS, DEFAULT_APPROVAL, HIGHEST_CAP, MODES, SANDBOXES, start
@@ -34,7 +35,7 @@ class _State(msgspec.Struct, frozen=True):
     loop_id: str
     prompt: str
     created_at: str = ""
-    completion_promise: str = "TASK_COMPLETE"
+    completion_promise: str = TASK_COMPLETE
     promise_mode: str = "tag"
     max_iterations: int = 30
     iteration: int = 0
@@ -56,19 +57,19 @@ def adopt(text: str, sandbox: str, place: Place) -> Adopted:
         "loop_id": state.loop_id,
         "created_at": state.created_at,
         "max_iterations": max(1, state.max_iterations),
-        "completion_promise": state.completion_promise,
-        "promise_mode": _known("promise_mode", state.promise_mode, MODES),
+        "completion_promise": _given(state.completion_promise) or TASK_COMPLETE,
+        "promise_mode": _known("promise_mode", _given(state.promise_mode) or "tag", MODES),
         "done_match": "end",
-        "model": codex.model,
+        "model": _given(codex.model),
         # The document's own example says "default", which is no profile of Codex's.
-        "profile": codex.profile if codex.profile != "default" else None,
-        "sandbox": sandbox or _known("codex.sandbox", codex.sandbox or "read-only", tuple(SANDBOXES)),
+        "profile": _given(codex.profile) if codex.profile != "default" else None,
+        "sandbox": sandbox or _known("codex.sandbox", _given(codex.sandbox) or "read-only", tuple(SANDBOXES)),
         "full_auto": False,
-        "ask_for_approval": _known("codex.approval", codex.approval or DEFAULT_APPROVAL, APPROVALS),
+        "ask_for_approval": _known("codex.approval", _given(codex.approval) or DEFAULT_APPROVAL, APPROVALS),
         "skip_git_repo_check": False,
-        "todo_file": todo.path,
-        "hard_stop_token": todo.hard_stop_token or "HARD STOP",
-        "hard_stop_mode": _known("todo.hard_stop_mode", todo.hard_stop_mode or "pause", ("pause", "exit")),
+        "todo_file": _given(todo.path),
+        "hard_stop_token": _given(todo.hard_stop_token) or "HARD STOP",
+        "hard_stop_mode": _known("todo.hard_stop_mode", _given(todo.hard_stop_mode) or "pause", ("pause", "exit")),
         **dict.fromkeys(("state_file", "jsonl_events", "last_message_dir", "summary_json")),
     }
     if codex.session_id and not _SESSION.fullmatch(codex.session_id):
@@ -78,6 +79,11 @@ def adopt(text: str, sandbox: str, place: Place) -> Adopted:
     source = f"{state.loop_id}: {state.status} at iteration {state.iteration}"
     fact = LoopAdopted(source=source, rounds=state.iteration, agent="codex", session=codex.session_id or None)
     return Adopted(start=start(values, place), fact=fact)
+
+
+def _given(text: str | None) -> str | None:
+    """What was never set is written as an empty text, too."""
+    return text if text and text.strip() else None
 
 
 def _refuse_finished(state: _State) -> None:
