@@ -770,6 +770,52 @@ def test_a_loop_of_the_original_program_is_taken_over(butler: Butler, original: 
     assert original.with_suffix(".original.json").read_text() == was
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_the_only_loop_here_may_be_one_of_the_original_program(butler: Butler, original: Path, named: bool) -> None:
+    """W-039, W-040, W-041: each command finds it, with or without its id."""
+    which = ("--loop-id", original.stem) if named else ()
+    was = json.loads(original.read_text())
+    shown = butler("status", *which)
+    assert (shown.code, json.loads(butler("status", "--json", *which).out)) == (0, was), shown
+    for words in ("running, as its file says", "7 of 50", ORIGINAL["prompt"], f"resume --loop-id {original.stem}`"):
+        assert words in shown.out
+    canceled = butler("cancel", "--cleanup-artifacts", *which)
+    assert (canceled.code, "is canceled" in canceled.out) == (0, True), canceled
+    assert json.loads(original.read_text()) == {**was, "status": "canceled"}
+    butler.plays({**WORK, "reply": "<promise>DONE</promise>"})
+    resumed = butler("resume", *which)
+    assert (resumed.code, f"Taking over {original.stem}: canceled" in resumed.out) == (0, True), resumed
+    assert butler.state(original.stem)["iteration"] == 8
+    assert "completed" in butler("status", *which).out, "it is ours by now"
+
+
+def test_of_several_loops_of_the_original_program_one_has_to_be_named(butler: Butler, original: Path) -> None:
+    """W-039, W-041: those that are completed do not count, and one of ours comes first."""
+    state = json.loads(original.read_text())
+    for name, status in (("old", "completed"), ("other", "running")):
+        (original.parent / f"{name}.json").write_text(json.dumps({**state, "loop_id": name, "status": status}))
+    for command in ("status", "resume", "cancel"):
+        refused = butler(command)
+        assert (refused.code, f"cause: other, {original.stem}\n" in refused.err) == (2, True), refused
+    done = butler("cancel", "--loop-id", "old")
+    assert (done.code, "completed already" in done.err) == (2, True)
+    (original.parent / "other.json").unlink()
+    assert original.stem in butler("status").out
+    butler.plays(WORK)
+    butler("Write it.", "--max-iterations", "1", *AUTO)
+    assert "night  stopped_max_iterations" in butler("status").out
+
+
+def test_a_link_is_no_way_to_have_another_file_canceled(butler: Butler, original: Path) -> None:
+    """W-060, W-101."""
+    outside = butler.home.root / "outside"
+    original.parent.rename(outside)
+    original.parent.symlink_to(outside)
+    before = tree_of(outside)
+    refused = butler("cancel")
+    assert (refused.code, "leads through a link" in refused.err, tree_of(outside)) == (2, True, before), refused
+
+
 def test_a_loop_that_is_taken_over_gets_the_sandbox_that_a_person_names(butler: Butler, original: Path) -> None:
     """W-029, W-091."""
     butler.plays({**WORK, "reply": "<promise>DONE</promise>"})

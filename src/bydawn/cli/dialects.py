@@ -147,8 +147,10 @@ def _work(dialect: Dialect, planned: Plan, tether: Tether | None, request: Resum
 
 
 def _resume(dialect: Dialect, request: Resume, workspace: Path, tether: Tether | None) -> int:
-    if request.name and operation.look_for(dialect, request.name, workspace) is None:
-        adopted = operation.left_behind(dialect, request.name, request, operation.place_of(workspace))
+    left = operation.left(dialect, request.name, workspace)
+    name = left.id if left else request.name
+    if name and operation.look_for(dialect, name, workspace) is None:
+        adopted = operation.left_behind(dialect, name, request, operation.place_of(workspace))
         if adopted:
             operation.agree(adopted, request)
             planned = _planned(dialect, adopted.start, workspace, adopted.fact)
@@ -161,6 +163,8 @@ def _resume(dialect: Dialect, request: Resume, workspace: Path, tether: Tether |
 
 
 def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
+    if left := operation.left(dialect, request.name, workspace):
+        return _show_left(dialect, left, workspace, request)
     row, standing = operation.shown(dialect, request, workspace)
     if request.as_json:
         _emit(row.state)
@@ -188,6 +192,26 @@ def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
     return 0
 
 
+def _show_left(dialect: Dialect, row: operation.Row, workspace: Path, request: Show) -> int:
+    """A loop that the original program left: nothing but its file speaks for it."""
+    if request.as_json:
+        _emit(row.state)
+        return 0
+    click.echo(f"  {_told(row.id, 80)}  {_told(row.status, 40)}, as its file says\n")
+    codex = row.state.get("codex")
+    rows = {
+        "Task": row.state.get("prompt"),
+        "Iteration": _iteration(row),
+        "Session": codex.get("session_id") if isinstance(codex, dict) else None,
+        "State file": dialect.original_path(row.id),
+    }
+    for label, value in rows.items():
+        if value:
+            render.field(label, _told(value, 300), 14)
+    click.echo(f"\n  {_origin(dialect, workspace, row)}")
+    return 0
+
+
 def _list(dialect: Dialect, request: List, workspace: Path) -> int:
     rows = operation.listed(dialect, workspace)
     if request.as_json:
@@ -196,14 +220,19 @@ def _list(dialect: Dialect, request: List, workspace: Path) -> int:
     if not rows:
         click.echo(f"  No loops in {plain(str(workspace))}.")
     for row in rows:
-        of = " of ".join(_told(row.state.get(key, "?"), 20) for key in ("iteration", "max_iterations"))
         note = f"   {_origin(dialect, workspace, row)}" if row.original else ""
-        click.echo(f"  {_told(row.id, 80)}  {_told(row.status, 40)}  iteration {of}{note}")
+        click.echo(f"  {_told(row.id, 80)}  {_told(row.status, 40)}  iteration {_iteration(row)}{note}")
     return 0
+
+
+def _iteration(row: operation.Row) -> str:
+    return " of ".join(_told(row.state.get(key, "?"), 20) for key in ("iteration", "max_iterations"))
 
 
 def _origin(dialect: Dialect, workspace: Path, row: operation.Row) -> str:
     begun = "begun by the original program"
+    if row.status == "completed":
+        return begun
     if not operation.can_be_named(row.id):
         return f"{begun}; a loop of ours cannot be called so"
     return f"{begun}; `{operation.typed(dialect, workspace, 'resume', '--loop-id', row.id)}` takes it over"
@@ -215,6 +244,11 @@ def _told(value: object, size: int) -> str:
 
 
 def _cancel(dialect: Dialect, request: Cancel, workspace: Path) -> int:
+    if left := operation.left(dialect, request.name, workspace):
+        operation.cancel_left(dialect, left, workspace)
+        click.echo(f"  {_told(left.id, 80)} is canceled, as its file says now. The original program began it:")
+        click.echo("  if that still runs, end it there (Ctrl-C); the files that it wrote are all still here.")
+        return 0
     standing, removed = operation.cancel(dialect, request, workspace)
     stopped = standing.state.stopped
     click.echo(f"  {standing.loop.id} is {dialect.word(stopped) if stopped else standing.word}.")

@@ -4,7 +4,7 @@ import os
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from bydawn.core.loop import Dialect as Spoken
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.settings import BY_KEY, Layer
 from bydawn.core.state import LoopState
+from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Adopted, Cancel, Copy, Dialect, Install, Place, Resume, Show, Start
 from bydawn.disk import make_private, real_folder, replace_text
 from bydawn.files import read_text
@@ -306,9 +307,8 @@ def find(dialect: Dialect, name: str | None, workspace: Path) -> Standing:
         return _only_one(dialect, _mine(dialect, registry_of().in_workspace(workspace)), workspace)
     if found := look_for(dialect, name, workspace):
         return found
-    if read_text(workspace, dialect.original_path(name)) is not None:
-        hint = f"`{typed(dialect, workspace, 'resume', '--loop-id', name)}` takes it over"
-        raise UserError(f"the loop {name} is not ours yet", cause="the original program began it", hint=hint)
+    if read_text(workspace, path := dialect.original_path(name)) is not None:
+        raise UserError(f"{path} says nothing of a loop {name}", cause="it is another file", hint="mend it")
     others = [each for each in _mine(dialect, registry_of().everywhere()) if each.loop.id.casefold() == name.casefold()]
     hint = f"`{typed(dialect, workspace, 'list')}` names the ones there are"
     hint = f"--cd {shlex.quote(others[0].loop.workspace)}" if others else hint
@@ -333,8 +333,24 @@ def _only_one(dialect: Dialect, mine: list[Standing], workspace: Path) -> Standi
     if not mine:
         hint = f'start one: {dialect.name} "PROMPT"{_elsewhere(workspace)}'
         raise UserError(f"there is no loop in {workspace}", hint=hint)
-    names = ", ".join(each.loop.id for each in mine)
-    raise UserError("there are several loops here", cause=names, hint="say which: --loop-id ID")
+    raise _several(each.loop.id for each in mine)
+
+
+def _several(names: Iterable[str]) -> UserError:
+    cause = shorten(plain(", ".join(names)), 400)
+    return UserError("there are several loops here", cause=cause, hint="say which: --loop-id ID")
+
+
+def left(dialect: Dialect, name: str | None, workspace: Path) -> Row | None:
+    """The loop of the other program that a person means: the one of that name, or the only one if none is ours."""
+    mine = _mine(dialect, registry_of().in_workspace(workspace))
+    if mine and (name is None or look_for(dialect, name, workspace)):
+        return None
+    rows = [row for row in _left_here(dialect, workspace) if name in (None, row.id)]
+    open_ones = [row for row in rows if row.status != "completed"]
+    if len(found := open_ones or rows) > 1:
+        raise _several(row.id for row in found)
+    return found[0] if found else None
 
 
 def row_of(dialect: Dialect, standing: Standing) -> Row:
@@ -355,13 +371,16 @@ def listed(dialect: Dialect, workspace: Path) -> list[Row]:
     """All loops of this workspace, and what the other program left."""
     rows = [row_of(dialect, standing) for standing in _mine(dialect, registry_of().in_workspace(workspace))]
     known = {row.id for row in rows}
+    return [*rows, *(row for row in _left_here(dialect, workspace) if row.id not in known)]
+
+
+def _left_here(dialect: Dialect, workspace: Path) -> Iterator[Row]:
+    """What state files say of loops, each of its own; ours have such files as well."""
     folder = (workspace / dialect.original_path("x")).parent
     for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
         state = _json(path) if path.is_file() and not path.is_symlink() else {}
-        name = state.get("loop_id")
-        if isinstance(name, str) and name == path.stem and name not in known:
-            rows.append(Row(id=name, status=str(state.get("status", "?")), state=state, original=True))
-    return rows
+        if state.get("loop_id") == path.stem:
+            yield Row(id=path.stem, status=str(state.get("status", "?")), state=state, original=True)
 
 
 # -- end, and clean up -------------------------------------------------------------------------------------------------
@@ -399,6 +418,18 @@ def _cleaned(dialect: Dialect, standing: Standing) -> list[str]:
     ]
     mine += [path for path in dialect.told(loop) if _json(workspace / path).get("loop_id") == loop.id]
     return views.remove(workspace, mine, dialect.original_path(loop.id).removesuffix(".json"))
+
+
+def cancel_left(dialect: Dialect, row: Row, workspace: Path) -> None:
+    """Say in the other program's own file that its loop is canceled; whatever else stands there stays."""
+    start.refuse_inside_a_round()
+    if row.status == "completed":
+        what = f"the loop {shorten(plain(row.id), 80)} is completed already"
+        raise UserError(what, cause="there is nothing to cancel", hint="its files are yours to keep or to delete")
+    path = dialect.original_path(row.id)
+    views.refuse_unwritable(workspace, [path])
+    text = msgspec.json.format(msgspec.json.encode({**row.state, "status": "canceled"}), indent=2).decode()
+    replace_text(workspace / path, f"{text}\n", 0o644)
 
 
 def _until_it_is_gone(standing: Standing) -> None:
