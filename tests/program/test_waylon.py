@@ -1056,6 +1056,21 @@ def test_a_budget_in_dollars_is_refused_where_it_stands(butler: Butler) -> None:
     assert butler("Write it.", *AUTO, BYDAWN_BUDGET="2Mtok").code == 0
 
 
+def test_a_start_that_is_refused_leaves_no_name_behind(butler: Butler) -> None:
+    """W-024: the name was reserved by a folder, and nothing came of the loop."""
+    (butler.repo / "bydawn.toml").write_text('check = ["true"]\n')
+    butler.plays(DONE)
+    assert "is not trusted" in butler("Write it.", "--full-auto").err
+    terminal = Terminal(butler.home, "Write it.", "--full-auto", command="waylon-smithers")
+    terminal.see("Do you trust this?")
+    terminal.type("\x03")
+    assert terminal.end().code == 130
+    assert [*butler.home.states.glob("loops/repo-*/*")] == []
+    (butler.repo / "bydawn.toml").unlink()
+    assert butler("Write it.", "--full-auto").code == 0
+    assert len([*butler.home.states.glob("loops/repo-*/*/ledger.jsonl")]) == 1
+
+
 def test_its_loops_are_found_where_the_persons_own_settings_keep_them(butler: Butler) -> None:
     """W-039."""
     butler.plays(WORK)

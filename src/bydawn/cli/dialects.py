@@ -13,7 +13,7 @@ from bydawn.cli.start import be_trusted, warn_if_unbounded, work
 from bydawn.cli.voice import DialectVoice
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
-from bydawn.dialects.seam import Cancel, Command, Dialect, Install, List, Option, Request, Resume, Show, Start
+from bydawn.dialects.seam import Adopted, Cancel, Command, Dialect, Install, List, Option, Request, Resume, Show, Start
 from bydawn.guardian import Tether
 from bydawn.operations import dialects as operation
 from bydawn.operations.start import Plan, checked_workspace
@@ -118,7 +118,7 @@ def _epilog(dialect: Dialect, command: Command) -> str:
 def _obey(dialect: Dialect, request: Request, workspace: Path, tether: Tether | None) -> int:
     match request:
         case Start():
-            return _work(dialect, _planned(dialect, request, workspace), tether)
+            return _begin(dialect, request, workspace, tether)
         case Resume():
             return _resume(dialect, request, workspace, tether)
         case Show():
@@ -131,12 +131,34 @@ def _obey(dialect: Dialect, request: Request, workspace: Path, tether: Tether | 
             return _install(dialect, request, workspace)
 
 
-def _planned(dialect: Dialect, request: Start, workspace: Path, adopts: Any = None) -> Plan:
-    gathered = operation.gather(dialect, request, workspace)
-    planned = operation.plan(dialect, request, gathered, workspace, adopts)
+def _begin(
+    dialect: Dialect,
+    start: Start,
+    workspace: Path,
+    tether: Tether | None,
+    adopted: Adopted | None = None,
+    request: Resume | None = None,
+) -> int:
+    """A new loop, or one that the original program left; if it is refused on the way, its name is free again."""
+    gathered = operation.gather(dialect, start, workspace)
+    fact = adopted.fact if adopted else None
     if gathered.has_project:
+        # All is checked before anybody is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
+        operation.give_back(start, operation.plan(dialect, start, gathered, workspace, fact))
         be_trusted(gathered, workspace, operation.registry_of(gathered).root)
-    return planned
+    planned = operation.plan(dialect, start, gathered, workspace, fact)
+    try:
+        if adopted:
+            _take_over(dialect, planned, adopted)
+        return _work(dialect, planned, tether, request)
+    finally:
+        operation.give_back(start, planned)
+
+
+def _take_over(dialect: Dialect, planned: Plan, adopted: Adopted) -> None:
+    operation.keep_original(dialect, planned)
+    click.echo(f"  Taking over {_told(adopted.fact.source, 200)}. Its task, as the file says it:")
+    click.echo(f"  {_told(adopted.start.prompt, 1000)}")
 
 
 def _work(dialect: Dialect, planned: Plan, tether: Tether | None, request: Resume | None = None) -> int:
@@ -153,11 +175,7 @@ def _resume(dialect: Dialect, request: Resume, workspace: Path, tether: Tether |
         adopted = operation.left_behind(dialect, name, request, operation.place_of(workspace))
         if adopted:
             operation.agree(adopted, request)
-            planned = _planned(dialect, adopted.start, workspace, adopted.fact)
-            operation.keep_original(dialect, planned)
-            click.echo(f"  Taking over {_told(adopted.fact.source, 200)}. Its task, as the file says it:")
-            click.echo(f"  {_told(adopted.start.prompt, 1000)}")
-            return _work(dialect, planned, tether, request)
+            return _begin(dialect, adopted.start, workspace, tether, adopted, request)
     standing = operation.find(dialect, request.name, workspace)
     return _work(dialect, operation.plan_resume(dialect, request, standing), tether, request)
 

@@ -103,9 +103,8 @@ def plan(
         _refuse_foreign(workspace, planned.loop, paths.values())
         if adopts is None:
             _refuse_overwriting(dialect, planned, workspace)
-    except UserError:
-        with suppress(OSError):  # what was reserved is empty; anything else stays
-            planned.folder.rmdir()
+    except BaseException:  # whatever it is, nothing comes of this loop
+        give_back(request, planned)
         raise
     remarks = (*request.remarks, *planned.warnings)
     return msgspec.structs.replace(planned, warnings=remarks, adopts=adopts)
@@ -158,6 +157,13 @@ def reserved(planned: start.Plan) -> start.Plan:
             continue
         return msgspec.structs.replace(planned, folder=folder, loop=msgspec.structs.replace(planned.loop, id=name))
     return planned
+
+
+def give_back(request: Start, planned: start.Plan) -> None:
+    """Free a name that was reserved; once a loop was born under it, or somebody has its lock, the folder stays."""
+    if not request.named:
+        with suppress(OSError):  # it is not empty
+            planned.folder.rmdir()
 
 
 def _placed(workspace: Path, path: str) -> str:
