@@ -8,10 +8,10 @@ import pytest
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
-from bydawn.dialects.seam import Adopted, Resume
+from bydawn.dialects.seam import Adopted, Place, Resume
 from bydawn.dialects.waylon import DIALECT
 from bydawn.operations.dialects import agree
-from dialects.waylon_made import EXAMPLE, HERE, ID, ROOT, loop_of
+from dialects.waylon_made import EVENING, EXAMPLE, HERE, ID, ROOT, loop_of
 
 SESSION = "0199a213-81c0-7800-8aa1-bbab2a035a53"
 
@@ -63,6 +63,12 @@ def test_the_example_of_the_document_is_taken_over_with_all_it_says() -> None:
     }
     assert start.paths == {}  # its files stay where the original program would look for them
     assert DIALECT.state_path(loop_of(start)) == DIALECT.original_path(ID) == f"{ROOT}/loops/{ID}.json"
+
+
+def test_the_list_that_a_file_names_is_in_the_workspace_wherever_the_command_is_typed() -> None:
+    """W-026, W-036."""
+    place = Place(folder="/w", workspace="/w/repo", now=EVENING)
+    assert DIALECT.adopt(EXAMPLE, Resume(name=ID), place).start.settings["tasks"] == ("TODO.md",)
 
 
 def test_the_default_profile_of_the_example_is_no_profile_of_codex() -> None:

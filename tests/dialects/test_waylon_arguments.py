@@ -319,6 +319,21 @@ def test_a_path_means_the_folder_in_which_it_was_typed(key: str, folder: str, ty
         assert asked(place, **{key: typed_}).paths == {key: kept}
 
 
+@pytest.mark.parametrize(
+    ("folder", "typed_", "kept"),
+    [
+        ("/w/repo", "./TODO.md", "TODO.md"),
+        ("/w/repo/sub", "TODO.md", "sub/TODO.md"),
+        ("/w", "repo/TODO.md", "TODO.md"),
+        ("/w", "TODO.md", "/w/TODO.md"),  # which is not in the workspace, and will be refused
+    ],
+)
+def test_so_does_the_path_of_a_list(folder: str, typed_: str, kept: str) -> None:
+    """W-026, W-036."""
+    place = Place(folder=folder, workspace="/w/repo", now=EVENING)
+    assert asked(place, todo_file=typed_).settings["tasks"] == (kept,)
+
+
 def test_a_loop_may_work_outside_of_git_only_if_it_is_asked_to() -> None:
     """W-032."""
     assert asked(skip_git_repo_check=True).outside_git

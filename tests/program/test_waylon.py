@@ -642,6 +642,16 @@ def test_what_is_offered_can_be_pasted_where_the_command_was_typed(butler: Butle
         assert butler.state()["iteration"] == before + 1
 
 
+def test_every_path_begins_in_the_folder_in_which_it_was_typed(butler: Butler) -> None:
+    """W-025, W-026, W-036."""
+    (butler.repo / "TODO.md").write_text(PLAN)
+    butler.plays(TICK)
+    words = ("--cd", "repo", "--todo-file", "repo/TODO.md", "--state-file", "state.json")
+    assert butler("Go through TODO.md.", *AUTO, *words, cwd=butler.home.root).code == 5
+    state = json.loads((butler.home.root / "state.json").read_text())
+    assert state["todo"]["path"] == "TODO.md"
+
+
 def test_bydawn_stops_it_as_well_and_its_file_says_so(butler: Butler) -> None:
     """W-075."""
     butler.plays(WORK)
@@ -948,6 +958,9 @@ WRONG = {
     "no promise": (["Write it.", "--completion-promise", ""], "empty"),
     "no list": (["Write it.", "--todo-file", "NONE.md"], "NONE.md"),
     "no folder": (["Write it.", "--cd", "nowhere"], "nowhere"),
+    "no folder at all": (["Write it.", "--cd="], "--cd is empty"),
+    "no id": (["status", "--loop-id="], "--loop-id is empty"),
+    "a list elsewhere": (["Write it.", "--todo-file", "../TODO.md"], "is not in the workspace"),
     "no such loop": (["resume", "--loop-id", "nobody"], "nobody"),
     "an odd id": (["Write it.", "--loop-id", "../x"], "cannot be the name"),
     "a file for a folder": (["Write it.", "--last-message-dir", "README.md"], "README.md"),

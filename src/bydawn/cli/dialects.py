@@ -67,7 +67,7 @@ def parser_of(dialect: Dialect, command: Command, obey: Callable[[Request, Path]
 
     def run(**values: Any) -> int:
         _refuse_stray_command(dialect, values.get("prompt"))
-        workspace = checked_workspace(Path(values.pop("cd", None) or Path.cwd()))
+        workspace = _workspace(values.pop("cd", None))
         return obey(dialect.read_args(command.name, values, operation.place_of(workspace)), workspace)
 
     params: list[click.Parameter] = [_option(option) for option in command.options]
@@ -81,6 +81,12 @@ def parser_of(dialect: Dialect, command: Command, obey: Callable[[Request, Path]
         epilog=_epilog(dialect, command),
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+
+
+def _workspace(given: str | None) -> Path:
+    if given is not None and not given.strip():
+        raise UserError("--cd is empty", cause="nothing stands there", hint="give it a folder, or leave --cd away")
+    return checked_workspace(Path(given) if given else Path.cwd())
 
 
 def _refuse_stray_command(dialect: Dialect, prompt: str | None) -> None:

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
@@ -78,7 +79,8 @@ def adopt(text: str, sandbox: str, place: Place) -> Adopted:
         raise _refusal(f"iteration is {state.iteration}")
     source = f"{state.loop_id}: {state.status} at iteration {state.iteration}"
     fact = LoopAdopted(source=source, rounds=state.iteration, agent="codex", session=codex.session_id or None)
-    return Adopted(start=start(values, place), fact=fact)
+    # What its file names begins in the workspace, wherever the command is typed.
+    return Adopted(start=start(values, replace(place, folder=place.workspace)), fact=fact)
 
 
 def _given(text: str | None) -> str | None:

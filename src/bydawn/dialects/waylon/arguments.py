@@ -57,7 +57,11 @@ _START = (
     ),
     Option(flag="--loop-id", metavar="ID", what="The loop's id; else repository name and time."),
     Option(flag="--state-file", metavar="PATH", what="Else .codex/waylon-smithers/loops/ID.json."),
-    _CD,
+    Option(
+        flag="--cd",
+        metavar="PATH",
+        what="The workspace root; this folder unless you say so. Every other path begins in this folder.",
+    ),
     Option(flag="--model", metavar="MODEL", what="The model."),
     Option(flag="--profile", metavar="PROFILE", what="Codex's own profile."),
     Option(flag="--sandbox", choices=tuple(SANDBOXES), what="What Codex may do; read-only unless you say so."),
@@ -78,7 +82,11 @@ _START = (
     ),
     Option(flag="--last-message-dir", metavar="PATH", what="Else .codex/waylon-smithers/loops/ID/."),
     Option(flag="--summary-json", metavar="PATH", what="Else summary.json in that folder."),
-    Option(flag="--todo-file", metavar="PATH", what="A list with HARD STOP lines, at which a person must look."),
+    Option(
+        flag="--todo-file",
+        metavar="PATH",
+        what="A list in the workspace with HARD STOP lines, at which a person must look.",
+    ),
     Option(flag="--hard-stop-token", metavar="STRING", default="HARD STOP", what="The words of such a line."),
     Option(flag="--hard-stop-mode", choices=("pause", "exit"), default="pause", what="Ask, or stop in any case."),
 )
@@ -130,6 +138,8 @@ COMMANDS = (
 
 def read(command: str, values: Mapping[str, Any], place: Place) -> Request:
     """The request behind the words; raises `UserError`."""
+    if command:
+        _refuse_blanks(values)
     match command:
         case "status":
             return Show(name=values["loop_id"], as_json=values["json"])
@@ -156,7 +166,7 @@ def start(values: Mapping[str, Any], place: Place) -> Start:
     mode, promise = values["promise_mode"], values["completion_promise"]
     _refuse_odd_promise(mode, promise)
     _refuse_blanks(values)
-    todo = values["todo_file"]
+    todo = _from_workspace(values["todo_file"], place) if values["todo_file"] else ""
     settings = {
         **PRESET,
         "rounds": (str(_cap(values["max_iterations"])),),
@@ -183,7 +193,7 @@ def start(values: Mapping[str, Any], place: Place) -> Start:
             "follow_up": texts.follow_up(mode, promise),
         },
         words=words,
-        paths=_paths(values, place),
+        paths=_paths(values, todo, place),
         named=bool(values["loop_id"]),
         outside_git=values["skip_git_repo_check"],
         remarks=_remarks(sandbox, values),
@@ -193,7 +203,7 @@ def start(values: Mapping[str, Any], place: Place) -> Start:
 _PATHS = ("state_file", "jsonl_events", "last_message_dir", "summary_json")
 
 
-def _paths(values: Mapping[str, Any], place: Place) -> dict[str, str]:
+def _paths(values: Mapping[str, Any], todo: str, place: Place) -> dict[str, str]:
     """Where files go that have a place of their own; each of them is one file, and none is the workspace itself."""
     paths = {key: _from_workspace(values[key], place) for key in _PATHS if values[key]}
     for key in ("state_file", "summary_json"):
@@ -205,11 +215,10 @@ def _paths(values: Mapping[str, Any], place: Place) -> dict[str, str]:
         raise UserError(
             "two files cannot be one", cause=f"twice: {', '.join(flags)}", hint="give each a path of its own"
         )
-    todo = posixpath.normpath(values["todo_file"] or ".")
     for path, flag in flags.items():
         if "*" in path:
             raise UserError(f"{flag} {path} has a * in it", cause="it is one path", hint="give it a plain name")
-        if path == todo or ".git" in path.split("/"):
+        if path == todo.rstrip("/") or ".git" in path.split("/"):
             hint = f"give {flag} a path of its own"
             raise UserError(f"{flag} {path} is not ours to write", cause="something else needs that file", hint=hint)
         if f"{place.workspace}/".startswith(f"{path}/"):
@@ -226,6 +235,8 @@ def _from_workspace(path: str, place: Place) -> str:
 
 def _refuse_blanks(values: Mapping[str, Any]) -> None:
     for key in ("model", "profile", "todo_file", "hard_stop_token", "loop_id", *_PATHS):
+        if key not in values:
+            continue
         flag = f"--{key.replace('_', '-')}"
         if key in ("model", "profile") and (values[key] or "").startswith("-"):
             raise UserError(f"{flag} {values[key]!r} is no name", cause="it would be an option of Codex's", hint=flag)
