@@ -451,7 +451,7 @@ def test_the_summary_of_a_completed_loop_says_by_what() -> None:
     assert summary["iterations"][-1]["detected_promise"] is True
     assert [step.split("  # ")[0] for step in summary["what_to_do_next"]] == [
         f"waylon-smithers status --loop-id {ID} --cd {HERE.workspace}",
-        f"git -C {HERE.workspace} diff",
+        f"git -C {HERE.workspace} status",
     ]
 
 

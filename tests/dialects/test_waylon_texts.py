@@ -173,8 +173,8 @@ def steps(end: End, rule: str = "complete", state: LoopState | None = None, **op
 @pytest.mark.parametrize(
     ("end", "commands"),
     [
-        (End.COMPLETE, [STATUS, "git diff"]),
-        (End.UNVERIFIED, [STATUS, "git diff"]),
+        (End.COMPLETE, [STATUS, "git status"]),
+        (End.UNVERIFIED, [STATUS, "git status"]),
         (End.BLOCKED, [f'bydawn tell {ID} "…"', RESUME, STATUS]),
         (End.LIMIT, [RESUME]),  # of time or tokens
         (End.CHECKPOINT, [STATUS, RESUME]),
@@ -217,6 +217,11 @@ def test_the_higher_cap_is_above_the_one_that_was_raised_before() -> None:
     """W-054."""
     [(command, _), _] = steps(End.LIMIT, "rounds", after_all(BEGUN, raised(rounds=60)))
     assert command == f"{RESUME} --max-iterations 120"
+
+
+def test_where_there_may_be_no_git_nobody_is_sent_to_it() -> None:
+    """W-032."""
+    assert [command for command, _ in steps(End.COMPLETE, skip_git_repo_check=True)] == [STATUS]
 
 
 def test_whoever_may_only_read_is_told_what_lets_codex_edit() -> None:

@@ -652,6 +652,19 @@ def test_every_path_begins_in_the_folder_in_which_it_was_typed(butler: Butler) -
     assert state["todo"]["path"] == "TODO.md"
 
 
+def test_what_the_next_commands_promise_is_what_they_show(butler: Butler) -> None:
+    """W-039, W-053: the last message by `status`, and a file that is new by git."""
+    butler.plays(WORK, DONE)
+    ended = butler("Write it.", *AUTO).out
+    assert "how it stands, and where the last message is" in ended
+    shown = butler("status", "--loop-id", "night").out
+    assert "2 of 30" in shown
+    [path] = re.findall("Last message +(.+)", shown)
+    assert (butler.repo / path).read_text() == GIVEN
+    [command] = re.findall("(git .+?) {2}", ended)
+    assert "work.txt" in subprocess.run(command.split(), cwd=butler.repo, capture_output=True, text=True).stdout
+
+
 def test_bydawn_stops_it_as_well_and_its_file_says_so(butler: Butler) -> None:
     """W-075."""
     butler.plays(WORK)
@@ -939,6 +952,16 @@ def test_helpers_are_written_once_and_never_over_a_persons_own(butler: Butler) -
     assert butler("install-helpers", "--force").code == 0
     assert custom.exists()
     assert "name: waylon-smithers" in skill.read_text()
+
+
+@pytest.mark.parametrize("place", [".codex/skills/waylon-smithers", ".codex"])
+def test_helpers_that_cannot_be_written_are_said_to_need_room(butler: Butler, place: str) -> None:
+    """W-120: nobody has chosen those paths, and none can be given."""
+    (butler.repo / place).parent.mkdir(parents=True, exist_ok=True)
+    (butler.repo / place).write_text("in the way")
+    refused = butler("install-helpers")
+    assert (refused.code, "another path" in refused.err, "clear the way" in refused.err) == (2, False, True), refused
+    assert not (butler.home.root / "home/.codex").exists()
 
 
 # -- what should not work ----------------------------------------------------------------------------------------------

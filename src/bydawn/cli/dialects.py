@@ -1,6 +1,6 @@
 """`bydawn as NAME …`: another tool's command line, made from its table, and what its requests lead to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -202,11 +202,12 @@ def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
         "Session": state["codex"]["session_id"] or "—",
         "State file": dialect.state_path(standing.loop),
         "Artifacts": state["artifacts"]["dir"],
+        "Last message": _last_message(state["artifacts"]),
         "Reason": state["reason"],
     }
     for label, text in rows.items():
         if text:
-            render.field(label, str(text), 14)
+            render.field(label, str(text), 16)
     if standing.state.stopped:
         steps = DialectVoice(dialect).afterwards(standing)
         render.commands([step for step in steps if step[0] and f"{dialect.name} status" not in step[0]])
@@ -214,6 +215,11 @@ def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
         again = operation.typed(dialect, workspace, "resume", "--loop-id", row.id)
         render.commands([(again, "go on from where it was")])
     return 0
+
+
+def _last_message(artifacts: Mapping[str, str | None]) -> str:
+    name = artifacts["last_message_path"]
+    return f"{artifacts['dir']}{name}" if name else "—"
 
 
 def _show_left(dialect: Dialect, row: operation.Row, workspace: Path, request: Show) -> int:
@@ -231,7 +237,7 @@ def _show_left(dialect: Dialect, row: operation.Row, workspace: Path, request: S
     }
     for label, value in rows.items():
         if value:
-            render.field(label, _told(value, 300), 14)
+            render.field(label, _told(value, 300), 16)
     click.echo(f"\n  {_origin(dialect, workspace, row)}")
     return 0
 

@@ -461,9 +461,12 @@ def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[P
     if not (os.environ.get("CODEX_HOME") or os.environ.get("HOME")):
         raise UserError("Codex has no folder", cause="HOME and CODEX_HOME are unset", hint="export CODEX_HOME=…")
     home = Path(os.environ.get("CODEX_HOME") or Path(os.environ["HOME"]) / ".codex")
-    views.refuse_unwritable(
-        workspace, [str(home.absolute() / each.path) if each.home else each.path for each in dialect.helpers]
-    )
+    paths = [str(home.absolute() / each.path) if each.home else each.path for each in dialect.helpers]
+    try:
+        views.refuse_unwritable(workspace, paths)
+    except UserError as error:  # nobody chooses these paths, so no other can be given
+        hint = "nothing was written; clear the way there, and ask again"
+        raise UserError(error.what, cause=error.cause, hint=hint) from None
     targets = [((home if helper.home else workspace) / helper.path, helper) for helper in dialect.helpers]
     for path, helper in targets:
         if os.path.lexists(path) and not request.force and _text(path) != helper.text:

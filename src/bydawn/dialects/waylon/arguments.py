@@ -183,6 +183,8 @@ def start(values: Mapping[str, Any], place: Place) -> Start:
         "sandbox": sandbox,
         "approval": values["ask_for_approval"] or ("never" if values["full_auto"] else DEFAULT_APPROVAL),
     }
+    if values["skip_git_repo_check"]:
+        words["outside_git"] = "perhaps"
     return Start(
         prompt=values["prompt"],
         name=values["loop_id"] or _name(place),

@@ -70,13 +70,15 @@ class _Commands:
         self.status = f"waylon-smithers status --loop-id {loop.id}{ours}"
         self.tell = f'bydawn tell {loop.id} "…"{others}'
         self.accept = f"bydawn resume {loop.id} --accept{others}"
-        self.diff = f"git{others} diff"
+        self.changes = f"git{others} status"  # a diff would not show what is new
 
 
 def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[tuple[str, str]]:
     """What a person can do now, ready to be pasted in that folder; without one, anywhere."""
     paste = _Commands(loop, folder)
-    look = (paste.status, "the iterations, and where the last message is")
+    look = (paste.status, "how it stands, and where the last message is")
+    outside_git = loop.dialect is not None and "outside_git" in loop.dialect.words
+    changed = [] if outside_git else [(paste.changes, "what was changed and is not committed")]
     if stopped.decided.rule == "rounds":
         cap = limits_of(loop, state).rounds
         return [
@@ -84,12 +86,12 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
             ("", "or make the prompt smaller or clearer, or add tests that say when it is done"),
         ]
     if stopped.end in (End.COMPLETE, End.UNVERIFIED):
-        return [look, (paste.diff, "what was changed, as far as it is not committed")]
+        return [look, *changed]
     if stopped.end is End.CHECKPOINT:
         return [look, (paste.resume, "you have looked: go on past the HARD STOP")]
     if stopped.decided.rule in ("tampered", "task-file"):
         keep = [(paste.accept, "or keep it so")] if stopped.can_be_accepted else []
-        return [(paste.diff, "what was changed"), (paste.resume, "when you have put it back"), *keep]
+        return [*changed, (paste.resume, "when you have put it back"), *keep]
     if stopped.end is End.BLOCKED and loop.sandbox is Sandbox.READ_ONLY:
         return [
             ("", "Codex could not edit anything: the sandbox is read-only unless you say so"),
