@@ -84,6 +84,19 @@ def test_three_iterations_are_one_session_that_is_resumed_by_its_id(butler: Butl
     assert all("Write it all." not in call["prompt"] and len(call["prompt"]) < 600 for call in later), "short"
 
 
+def test_its_iterations_are_counted_in_one_way_everywhere(butler: Butler) -> None:
+    """W-056: one whose session was lost is done again under its number, in the table as well as at the end."""
+    butler.plays(WORK)
+    butler("Write it all.", "--max-iterations", "1", *AUTO)
+    for path in (butler.home.root / "bin/sessions").iterdir():
+        path.unlink()
+    ended = butler("resume", "--loop-id", "night", "--max-iterations", "3")
+    assert "Going on with night after iteration 1." in ended.out
+    assert re.findall(r"(?m)^  iter\. ", ended.out)
+    assert re.findall(r"(?m)^  (\d+) +", ended.out) == ["2", "2", "3"], ended.out
+    assert "stopped_max_iterations: 3 iterations" in ended.out
+
+
 def test_the_promise_stops_it_at_once(butler: Butler) -> None:
     """W-003, W-053, W-111."""
     butler.plays(DONE, WORK)

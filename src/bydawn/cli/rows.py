@@ -1,6 +1,6 @@
 """One line per round, made from facts: what was done, what git and the checks say of it, what is left."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -24,10 +24,11 @@ class Layout(msgspec.Struct, frozen=True):
     def task_width(self) -> int:
         return max(16, min(40, self.width - 58)) if self.width >= _NARROW else max(10, self.width - 30)
 
-    def header(self) -> str:
+    def header(self, unit: str) -> str:
+        number = unit if len(unit) < 6 else f"{unit[:4]}."
         if self.width < _NARROW:
-            return self._line("round", "task", "time", "", "check", "", "")
-        return self._line("round", "task", "time", "files", "check", "verdict", "")
+            return self._line(number, "task", "time", "", "check", "", "")
+        return self._line(number, "task", "time", "files", "check", "verdict", "")
 
     def row(self, number: str, task: str, time: str, files: str, check: str, verdict: str, left: str) -> str:
         return self._line(number, shorten(task, self.task_width), time, files, check, verdict, left)
@@ -42,8 +43,10 @@ class Layout(msgspec.Struct, frozen=True):
 class RoundRows:
     """Collects the facts of a round; its row is complete when the next thing happens."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, unit: str, so_far: Callable[[LoopState], int]) -> None:
         self._layout = layout
+        self._unit, self._so_far = unit, so_far  # what people call a round here, and how they count
+        self._number = 0
         self._task = self._agent = ""
         self._ended: RoundEnded | None = None
         self._checks: ChecksEnded | None = None
@@ -56,7 +59,7 @@ class RoundRows:
                 self._task = plain(fact.task or "")
                 self._agent = plain(fact.agent) if loop.others else ""
             case RoundEnded():
-                self._ended = fact
+                self._ended, self._number = fact, self._so_far(state)
                 if not state.awaiting_checks or not loop.checks or state.checks_passed:
                     yield from self.flush(loop, state)
             case ChecksEnded():
@@ -77,7 +80,7 @@ class RoundRows:
             return
         seconds = ended.seconds + (checks.seconds if checks else 0)
         yield self._layout.row(
-            str(ended.round),
+            str(self._number),
             self._task or plain(ended.said) or "—",
             duration(seconds),
             _files(ended),
@@ -86,7 +89,8 @@ class RoundRows:
             f"{_left(state)} {shorten(self._agent, 12)}".strip(),
         )
         room = self._layout.width - 12
-        yield from (f"         └ {shorten(note, room)}" for note in _notes(ended, checks, loop, state))
+        following = f"{self._unit} {self._number + 1}"
+        yield from (f"         └ {shorten(note, room)}" for note in _notes(ended, checks, loop, state, following))
 
 
 def _files(ended: RoundEnded) -> str:
@@ -121,12 +125,14 @@ def _left(state: LoopState) -> str:
     return f"{state.tasks.done}/{state.tasks.done + state.tasks.open}" if state.tasks else ""
 
 
-def _notes(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> Iterator[str]:
+def _notes(
+    ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState, following: str
+) -> Iterator[str]:
     if ended.outcome is not Outcome.OK and ended.detail:
         yield plain(ended.detail)
     for verdict in checks.verdicts if checks else ():
         if not verdict.passed:
-            yield f"{plain(verdict.told)} → sent to the agent in round {ended.round + 1}"
+            yield f"{plain(verdict.told)} → sent to the agent in {following}"
     missing = [completion.describe(name, loop, state) for name in completion.missing(loop, state)]
     if ended.promise is Given.GIVEN and missing:
         yield f"the agent's “done” was not accepted: {missing[0]}"

@@ -48,7 +48,7 @@ class Terminal:
         self._plan = planned
         self._voice = voice
         self._layout = Layout(render.width())
-        self._rows = RoundRows(self._layout)
+        self._rows = RoundRows(self._layout, voice.unit, voice.so_far)
         self._state: LoopState | None = None
         self._doing = ""
         self._told: set[str] = set()  # notices, each of which is worth one line
@@ -71,11 +71,11 @@ class Terminal:
                 self._doing = "starting"
                 if fact.notes:
                     many = f"{len(fact.notes)} notes" if len(fact.notes) > 1 else "your note"
-                    self._screen.line(f"         ✎ {many} went into the prompt of round {fact.round}")
+                    self._screen.line(f"         ✎ {many} went into the prompt of {self._now(state)}")
             case WaitStarted():
                 self._flush(loop, state)
                 until = f" until {fact.until.astimezone():%H:%M}" if fact.until else f" {duration(fact.seconds)}"
-                self._screen.line(f"         … waiting{until}: {plain(fact.reason)} (costs no round)")
+                self._screen.line(f"         … waiting{until}: {plain(fact.reason)} (costs no {self._voice.unit})")
             case TaskSettled() if fact.status is not TaskStatus.DONE:
                 word = {TaskStatus.OPEN: "open again"}.get(fact.status, fact.status.value)
                 why = f": {plain(fact.reason)}" if fact.reason else ""
@@ -125,6 +125,10 @@ class Terminal:
     def close(self) -> None:
         self._screen.close()
 
+    def _now(self, state: LoopState) -> str:
+        """The round that is running, or the last one: `round 4`."""
+        return f"{self._voice.unit} {self._voice.so_far(state)}"
+
     def _flush(self, loop: Loop, state: LoopState) -> None:
         for line in self._rows.flush(loop, state):
             self._screen.line(line)
@@ -136,7 +140,7 @@ class Terminal:
         for line in self._voice.opening(loop):
             say(line)
         if self._plan.goes_on:
-            say(f"  Going on with {loop.id} after round {self._state.round if self._state else 0}.")
+            say(f"  Going on with {loop.id} after {self._now(self._state or LoopState())}.")
         todo = f"{loop.tasks}, {tasks.open} open" if tasks else "none; the prompt alone"
         checks = ", ".join(
             _shown(check.name) if isinstance(check, CommandCheck) else check.name for check in loop.checks
@@ -152,7 +156,7 @@ class Terminal:
         for label, text in rows:
             say(f"  {label:<6} {shorten(text, self._layout.width - 10)}")
         say("")
-        say(self._layout.header())
+        say(self._layout.header(self._voice.unit))
 
     # -- the live block --------------------------------------------------------------------------------------------
 
@@ -165,7 +169,7 @@ class Terminal:
         if state.open_round:
             spent = duration(time.monotonic() - self._round_began)
             doing = shorten(self._plan.secrets.hide(plain(self._doing)), 80)
-            lines.append(f"  now    round {state.open_round.round}, {spent} · {doing}")
+            lines.append(f"  now    {self._now(state)}, {spent} · {doing}")
             lines.append(f"  alive  last output {duration(self._output_age(loop, state))} ago")
         elif state.waiting:
             lines.append(f"  now    waiting: {plain(state.waiting.reason)}")
@@ -196,11 +200,11 @@ class Terminal:
 
     def _leaving(self, fact: PauseRequested | StopRequested, state: LoopState) -> list[str]:
         if fact.now or not state.open_round:
-            return ["  Stopping now; what this round changed stays in the work tree."]
+            return [f"  Stopping now; what this {self._voice.unit} changed stays in the work tree."]
         spent = duration(time.monotonic() - self._round_began)
         return [
-            f"  Stopping after round {state.open_round.round} (the agent has {spent} behind it).",
-            "  Ctrl-C again to stop now; the round's changes stay in the work tree.",
+            f"  Stopping after {self._now(state)} (the agent has {spent} behind it).",
+            f"  Ctrl-C again to stop now; the {self._voice.unit}'s changes stay in the work tree.",
         ]
 
     def _summary(self, fact: LoopStopped, loop: Loop, state: LoopState) -> None:
