@@ -123,6 +123,15 @@ def test_counts_that_make_no_sense_do_no_harm() -> None:
         assert refused(changed(iteration=iteration)).cause == f"iteration is {iteration}"
 
 
+@pytest.mark.parametrize("rounds", [1, 7])
+def test_a_cap_that_is_used_up_already_is_refused(rounds: int) -> None:
+    """W-041: as for a loop of our own."""
+    with pytest.raises(UserError, match=f"--max-iterations {rounds} is used up already") as error:
+        DIALECT.adopt(EXAMPLE, Resume(name=ID, rounds=rounds), HERE)
+    assert (error.value.cause, error.value.hint) == (f"{ID} has had 7", "--max-iterations 17")
+    assert DIALECT.adopt(EXAMPLE, Resume(name=ID, rounds=8), HERE).fact.rounds == 7
+
+
 SESSIONS = ["--dangerously-bypass-approvals-and-sandbox", "-cnotify=x", "the last one", "0199a213-81c0-7800", "../x"]
 
 

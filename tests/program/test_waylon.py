@@ -977,6 +977,14 @@ def test_helpers_that_cannot_be_written_are_said_to_need_room(butler: Butler, pl
     assert not (butler.home.root / "home/.codex").exists()
 
 
+def test_a_folder_of_codex_that_depends_on_where_one_is_gets_no_helper(butler: Butler) -> None:
+    """W-120: the prompt would become a file of the project."""
+    before = tree_of(butler.repo)
+    refused = butler("install-helpers", CODEX_HOME="codex")
+    assert (refused.code, f"export CODEX_HOME={butler.repo}/codex" in refused.err) == (2, True), refused
+    assert tree_of(butler.repo) == before
+
+
 # -- what should not work ----------------------------------------------------------------------------------------------
 
 WRONG = {
@@ -1004,6 +1012,8 @@ WRONG = {
     "a promise like an option": (["Write it.", "--promise-mode", "regex", "--completion-promise", ".*"], "matches"),
     "a long name": (["Write it.", "--state-file", "x" * 250], "too long"),
     "a file of git's": (["Write it.", "--jsonl-events", ".git/HEAD"], "not ours to write"),
+    "no value": (["status", "--loop-id"], "`waylon-smithers status --help`"),
+    "no value for a start": (["Write it.", "--model"], "`waylon-smithers --help`"),
     "two words": (["Write", "it."], "it."),
 }
 

@@ -58,7 +58,13 @@ def speak(dialect: Dialect, words: list[str], tether: Tether | None) -> int:
     if not words:
         rest = ["--help"]
     parser = parser_of(dialect, command, lambda request, workspace: _obey(dialect, request, workspace, tether))
-    code = parser.main(rest, prog_name=f"{dialect.name} {command.name}".strip(), standalone_mode=False)
+    name = f"{dialect.name} {command.name}".strip()
+    try:
+        code = parser.main(rest, prog_name=name, standalone_mode=False)
+    except click.UsageError as error:
+        # Where a value is missing click names nobody, and the hint would send people to the command around this one.
+        error.ctx = error.ctx or click.Context(parser, info_name=name)
+        raise
     return code if isinstance(code, int) else 0
 
 

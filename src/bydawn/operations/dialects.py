@@ -461,7 +461,11 @@ def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[P
     if not (os.environ.get("CODEX_HOME") or os.environ.get("HOME")):
         raise UserError("Codex has no folder", cause="HOME and CODEX_HOME are unset", hint="export CODEX_HOME=…")
     home = Path(os.environ.get("CODEX_HOME") or Path(os.environ["HOME"]) / ".codex")
-    paths = [str(home.absolute() / each.path) if each.home else each.path for each in dialect.helpers]
+    if not home.is_absolute():
+        cause = "it means another folder wherever Codex is started"
+        hint = f"export CODEX_HOME={shlex.quote(str(home.absolute()))}, if that is the one"
+        raise UserError(f"CODEX_HOME is {str(home)!r}, which is not absolute", cause=cause, hint=hint)
+    paths = [str(home / each.path) if each.home else each.path for each in dialect.helpers]
     try:
         views.refuse_unwritable(workspace, paths)
     except UserError as error:  # nobody chooses these paths, so no other can be given

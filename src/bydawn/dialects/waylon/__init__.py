@@ -50,7 +50,7 @@ class Waylon:
         return files.Paths(loop).state
 
     def adopt(self, text: str, request: Resume, place: Place) -> Adopted:
-        return adoption.adopt(text, request.sandbox, place)
+        return adoption.adopt(text, request, place)
 
     def original_path(self, name: str) -> str:
         return files.default_state(name)

@@ -10,7 +10,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import TASK_COMPLETE
 from bydawn.core.text import plain, shorten
-from bydawn.dialects.seam import Adopted, Place
+from bydawn.dialects.seam import Adopted, Place, Resume
 from bydawn.dialects.waylon.arguments import APPROVALS, DEFAULT_APPROVAL, HIGHEST_CAP, MODES, SANDBOXES, start
 
 _SESSION = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -45,7 +45,7 @@ class _State(msgspec.Struct, frozen=True):
     todo: _Todo | None = None
 
 
-def adopt(text: str, sandbox: str, place: Place) -> Adopted:
+def adopt(text: str, request: Resume, place: Place) -> Adopted:
     """What the original program had begun; the sandbox is its own unless a person names another."""
     try:
         state = msgspec.json.decode(text, type=_State)
@@ -64,7 +64,7 @@ def adopt(text: str, sandbox: str, place: Place) -> Adopted:
         "model": _given(codex.model),
         # The document's own example says "default", which is no profile of Codex's.
         "profile": _given(codex.profile) if codex.profile != "default" else None,
-        "sandbox": sandbox or _known("codex.sandbox", _given(codex.sandbox) or "read-only", tuple(SANDBOXES)),
+        "sandbox": request.sandbox or _known("codex.sandbox", _given(codex.sandbox) or "read-only", tuple(SANDBOXES)),
         "full_auto": False,
         "ask_for_approval": _known("codex.approval", _given(codex.approval) or DEFAULT_APPROVAL, APPROVALS),
         "skip_git_repo_check": False,
@@ -77,6 +77,12 @@ def adopt(text: str, sandbox: str, place: Place) -> Adopted:
         raise _refusal(f"codex.session_id is {codex.session_id!r}, and no session of Codex is called like this")
     if not 0 <= state.iteration <= HIGHEST_CAP:
         raise _refusal(f"iteration is {state.iteration}")
+    if request.rounds is not None and request.rounds <= state.iteration:
+        raise UserError(
+            f"--max-iterations {request.rounds} is used up already",
+            cause=f"{shorten(plain(state.loop_id), 80)} has had {state.iteration}",
+            hint=f"--max-iterations {state.iteration + 10}",
+        )
     source = f"{state.loop_id}: {state.status} at iteration {state.iteration}"
     fact = LoopAdopted(source=source, rounds=state.iteration, agent="codex", session=codex.session_id or None)
     # What its file names begins in the workspace, wherever the command is typed.
