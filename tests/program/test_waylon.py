@@ -842,6 +842,18 @@ def test_of_several_loops_of_the_original_program_one_has_to_be_named(butler: Bu
     assert "night  stopped_max_iterations" in butler("status").out
 
 
+@pytest.mark.parametrize("text", ["{", '{"loop_id": "other", "prompt": "p"}'])
+def test_a_file_that_says_nothing_of_a_loop_is_named(butler: Butler, text: str) -> None:
+    """W-039, W-040."""
+    path = butler.repo / LOOPS / "night.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    for command in ("status", "cancel"):
+        refused = butler(command, "--loop-id", "night")
+        assert (refused.code, f"{LOOPS}/night.json says nothing" in refused.err) == (2, True), refused
+    assert path.read_text() == text
+
+
 def test_a_link_is_no_way_to_have_another_file_canceled(butler: Butler, original: Path) -> None:
     """W-060, W-101."""
     outside = butler.home.root / "outside"

@@ -314,7 +314,8 @@ def find(dialect: Dialect, name: str | None, workspace: Path) -> Standing:
     if found := look_for(dialect, name, workspace):
         return found
     if read_text(workspace, path := dialect.original_path(name)) is not None:
-        raise UserError(f"{path} says nothing of a loop {name}", cause="it is another file", hint="mend it")
+        cause, hint = "it is no state file, or that of another loop", "mend it, or start a loop under another --loop-id"
+        raise UserError(f"{path} says nothing of a loop {name}", cause=cause, hint=hint)
     others = [each for each in _mine(dialect, registry_of().everywhere()) if each.loop.id.casefold() == name.casefold()]
     hint = f"`{typed(dialect, workspace, 'list')}` names the ones there are"
     hint = f"--cd {shlex.quote(others[0].loop.workspace)}" if others else hint
