@@ -325,7 +325,10 @@ def test_a_path_means_the_folder_in_which_it_was_typed(key: str, folder: str, ty
         ("/w/repo", "./TODO.md", "TODO.md"),
         ("/w/repo/sub", "TODO.md", "sub/TODO.md"),
         ("/w", "repo/TODO.md", "TODO.md"),
-        ("/w", "TODO.md", "/w/TODO.md"),  # which is not in the workspace, and will be refused
+        ("/w", "TODO.md", "TODO.md"),
+        ("/w", "docs/TODO.md", "docs/TODO.md"),
+        ("/w/repo", "../TODO.md", "../TODO.md"),  # which is not in the workspace, and will be refused
+        ("/w/repo", "/elsewhere/TODO.md", "/elsewhere/TODO.md"),
     ],
 )
 def test_so_does_the_path_of_a_list(folder: str, typed_: str, kept: str) -> None:

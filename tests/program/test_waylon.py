@@ -655,11 +655,12 @@ def test_what_is_offered_can_be_pasted_where_the_command_was_typed(butler: Butle
         assert butler.state()["iteration"] == before + 1
 
 
-def test_every_path_begins_in_the_folder_in_which_it_was_typed(butler: Butler) -> None:
-    """W-025, W-026, W-036."""
+@pytest.mark.parametrize("list_", ["repo/TODO.md", "TODO.md"])
+def test_every_path_begins_in_the_folder_in_which_it_was_typed(butler: Butler, list_: str) -> None:
+    """W-025, W-026, W-036; a list that is not there is meant in the workspace."""
     (butler.repo / "TODO.md").write_text(PLAN)
     butler.plays(TICK)
-    words = ("--cd", "repo", "--todo-file", "repo/TODO.md", "--state-file", "state.json")
+    words = ("--cd", "repo", "--todo-file", list_, "--state-file", "state.json")
     assert butler("Go through TODO.md.", *AUTO, *words, cwd=butler.home.root).code == 5
     state = json.loads((butler.home.root / "state.json").read_text())
     assert state["todo"]["path"] == "TODO.md"

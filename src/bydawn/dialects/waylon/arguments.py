@@ -166,7 +166,7 @@ def start(values: Mapping[str, Any], place: Place) -> Start:
     mode, promise = values["promise_mode"], values["completion_promise"]
     _refuse_odd_promise(mode, promise)
     _refuse_blanks(values)
-    todo = _from_workspace(values["todo_file"], place) if values["todo_file"] else ""
+    todo = _list(values["todo_file"], place) if values["todo_file"] else ""
     settings = {
         **PRESET,
         "rounds": (str(_cap(values["max_iterations"])),),
@@ -233,6 +233,12 @@ def _from_workspace(path: str, place: Place) -> str:
     """Typed in this folder, it means this folder; one in the workspace is kept as it is there."""
     full = posixpath.normpath(posixpath.join(place.folder, path)) + ("/" if path.endswith("/") else "")
     return full.removeprefix(f"{place.workspace.rstrip('/')}/") or full
+
+
+def _list(path: str, place: Place) -> str:
+    """Like any other path; but a list is in the workspace, so that what would lead out of it is meant from there on."""
+    typed = _from_workspace(path, place)
+    return path if typed.startswith("/") and not path.startswith("/") else typed
 
 
 def _refuse_blanks(values: Mapping[str, Any]) -> None:
