@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from bydawn.core import breakers, claims, completion, flaky, progress, promise, prompt
+from bydawn.core import breakers, claims, progress, promise, prompt
 from bydawn.core.decide import (
     Pause,
     RunChecks,
@@ -26,7 +26,6 @@ from bydawn.core.decide import (
 from bydawn.core.errors import UserError
 from bydawn.core.facts import (
     AgentLimited,
-    ChecksEnded,
     Decided,
     Given,
     LoopStopped,
@@ -37,10 +36,9 @@ from bydawn.core.facts import (
     SessionBegun,
     TaskSettled,
     Usage,
-    Verdict,
     WaitStarted,
 )
-from bydawn.core.loop import Loop, OnTamper
+from bydawn.core.loop import Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, believed
 from bydawn.core.ports import (
     Agent,
@@ -60,6 +58,7 @@ from bydawn.core.worklist import rewritten
 from bydawn.errands import Errands
 from bydawn.guard import Guard
 from bydawn.hands import Hands, World
+from bydawn.proof import Proof
 
 COOKIE = "BYDAWN_COOKIE"
 _SAID = 400  # characters of a reply that go into the ledger
@@ -78,6 +77,7 @@ class Engine:
         self._started = started
         self._hands = hands = Hands(loop, world)
         self._guard = Guard(hands)
+        self._proof = Proof(hands, self._guard)
         self._errands = Errands(hands)
         self._fresh: Snapshot | None = None  # the one of the start, while nothing has happened since
 
@@ -102,7 +102,8 @@ class Engine:
                 case StartRound():
                     self._round(action, decided)
                 case RunChecks():
-                    self._check(action)
+                    self._fresh = None
+                    self._proof.take(action.round)
                 case SettleTask():
                     self._settle_task(action)
                 case Wait():
@@ -400,46 +401,6 @@ class Engine:
             self._hands.record(Obstructed(kind="promise", detail=str(slow)))
             return Given.ABSENT
         return Given.MENTIONED if said.blocked and given is Given.GIVEN else given
-
-    def _check(self, action: RunChecks) -> None:
-        self._fresh = None
-        started = self.world.clock.now().elapsed
-        self._guard.before_checks()
-        left, verdicts = None, self._verdicts(action.round, self.state.tree)
-        if verdicts is None:
-            return
-        tampered, restored = self._guard.after_checks(action.round)
-        if tampered and self.loop.on_tamper is not OnTamper.REPORT:
-            told = f"protected files were changed while it ran: {', '.join(tampered[:3])}"
-            verdicts = tuple(msgspec.structs.replace(each, passed=False, detail=told) for each in verdicts)
-        elif completion.would_finish(self.loop, self.state, verdicts):
-            # Done means proven on the tree as it is, and these may have changed it. Once is enough: many leave a log.
-            now_there = self._hands.snapshot(keep_as=f"before/{action.round + 1}")
-            if now_there.tree != self.state.tree:
-                left, verdicts = now_there, self._verdicts(action.round, now_there.tree)
-        if verdicts is None:
-            return
-        now = self.world.clock.now().elapsed
-        self._hands.record(
-            ChecksEnded(
-                round=action.round,
-                tree=left.tree if left else self.state.tree,
-                work=(left.work or left.tree) if left else "",
-                verdicts=verdicts,
-                elapsed=now,
-                seconds=round(now - started, 3),
-                tampered=tampered,
-                restored=restored,
-            )
-        )
-
-    def _verdicts(self, round_: int, tree: str) -> tuple[Verdict, ...] | None:
-        """What the checks say of a tree, the doubtful ones twice; cut short they have said nothing."""
-        run, urgent = self.world.checks.run, self._hands.urgent
-        verdicts = run(self.loop.checks, round_, tree, urgent)
-        suspects = () if self.state.stop_now else flaky.suspects(self.loop.checks, verdicts, self.state)
-        again = run(suspects, round_, tree, urgent, again=True) if suspects else ()
-        return None if self.state.stop_now else flaky.weighed(verdicts, again, self.state)
 
     # -- what is around it -----------------------------------------------------------------------------------------
 

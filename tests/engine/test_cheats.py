@@ -127,6 +127,13 @@ def test_our_own_settings_are_protected_while_checks_run_too() -> None:
     assert night.run().evidence == ("bydawn.toml",)
 
 
+def test_a_second_look_at_what_the_checks_left_is_watched_as_the_first() -> None:
+    night = Night(busy(), files=dict(TESTS), check=lambda _: True, protect=("tests/*",))
+    deeds: dict[int, Files] = {1: {"test.log": "1"}, 2: {"tests/a": "exit 0"}}
+    night.checks.meanwhile = lambda: night.workspace.edit(deeds.get(night.checks.runs, {}))
+    assert night.run().decided.rule == "tampered"
+
+
 def test_whoever_accepts_a_file_is_told_what_else_they_accept() -> None:
     lost = Play(writes={"tests/a": "x", TODO: todo("x one")})
     night = Night([lost], files={TODO: todo("one", "two"), **TESTS}, tasks=TODO, protect=("tests/*",))
