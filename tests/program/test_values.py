@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bydawn.cli.values import Raise, count, moment, more, over, span
+from bydawn.cli.values import Raise, count, moment, more, span
+from bydawn.core.errors import UserError
 from bydawn.core.kinds import next_moment, size
 
 SPANS = [
@@ -115,20 +116,22 @@ def test_what_is_no_count_is_refused(text: str) -> None:
 RAISED = [
     ("50", 30.0, 50.0),
     ("+20", 30.0, 50.0),
-    ("+20", None, 20.0),  # there was no limit: from nothing on
+    ("50", None, 50.0),
     ("0", 30.0, 0.0),  # off
 ]
 
 
 @pytest.mark.parametrize(("text", "current", "wanted"), RAISED)
 def test_a_limit_is_replaced_or_added_to(text: str, current: float | None, wanted: float) -> None:
-    assert over(current, Raise(text, count)) == wanted
+    assert Raise(text, count).over(current, "--rounds") == wanted
 
 
-def test_a_limit_that_nobody_raises_stays_as_it_is() -> None:
-    assert over(30.0, None) == 30.0
-    assert over(None, None) is None
+@pytest.mark.parametrize("current", [0, None])
+def test_what_is_added_to_no_limit_would_be_one_and_is_refused(current: float | None) -> None:
+    with pytest.raises(UserError, match=r"--rounds \+20") as error:
+        Raise("+20", count).over(current, "--rounds")
+    assert "--rounds 20" in error.value.hint
 
 
 def test_time_is_added_to_time() -> None:
-    assert over(3600.0, more(span)("+2h")) == 3 * 3600.0
+    assert more(span)("+2h").over(3600.0, "--for") == 3 * 3600.0

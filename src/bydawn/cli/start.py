@@ -10,7 +10,7 @@ import click
 
 from bydawn.cli.command import Command, command, option
 from bydawn.cli.options import cd, given_by_flags, loop_argument, setting_options, state_dir
-from bydawn.cli.values import budget, count, moment, more, over, span
+from bydawn.cli.values import budget, count, moment, more, span
 from bydawn.core.errors import UserError
 from bydawn.guardian import Tether
 
@@ -132,6 +132,9 @@ def resume(
       bydawn resume
       bydawn resume shop-api --rounds +20 --for +2h
     """
+    import msgspec
+
+    from bydawn.core.breakers import limits_of
     from bydawn.host.registry import Registry
     from bydawn.operations import settings
     from bydawn.operations.start import plan_resume
@@ -139,10 +142,15 @@ def resume(
     gathered = settings.gather(None)
     gathered.refuse_problems()
     standing = Registry(state_dir).find(loop, cd.resolve())
-    planned = plan_resume(standing, settings.secrets_of(gathered), approve=approve, accept=accept)
+    asked = _asked(limits_of(standing.loop, standing.state), limits)
+    planned = plan_resume(standing, settings.secrets_of(gathered), approve=approve, accept=accept, limits=asked)
     plain = plain or gathered.switch("plain")
     warn_if_unbounded(planned)
-    return work(tether, planned, once=once, plain=plain, raising=lambda current: _raised(current, limits))
+
+    def raised(current: "Limits") -> "Limits":
+        return msgspec.structs.replace(current, **_asked(current, limits))
+
+    return work(tether, planned, once=once, plain=plain, raising=raised)
 
 
 @command()
@@ -237,19 +245,21 @@ def be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None) ->
         trust.agree(question.powers, workspace, trusts)
 
 
-def _raised(current: "Limits", wanted: dict[str, Any]) -> "Limits":
-    import msgspec
+_COUNTED = {  # an option of `resume`, the flag that it is, and the limit that it sets
+    "rounds": ("--rounds", "rounds"),
+    "for_": ("--for", "seconds"),
+    "max_no_change": ("--max-no-change", "no_progress"),
+    "max_failures": ("--max-failures", "agent_failures"),
+    "max_check_failures": ("--max-check-failures", "check_failures"),
+    "max_same_failure": ("--max-same-failure", "same_failure"),
+    "max_task_failures": ("--max-task-failures", "task_failures"),
+}
 
-    return msgspec.structs.replace(
-        current,
-        rounds=int(over(current.rounds, wanted["rounds"]) or 0),
-        seconds=over(current.seconds, wanted["for_"]),
-        until=wanted["until"] or current.until,
-        latest_wake=wanted["latest_wake"] or current.latest_wake,
-        **(wanted["budget"](current) if wanted["budget"] else {}),
-        no_progress=int(over(current.no_progress, wanted["max_no_change"]) or 0),
-        agent_failures=int(over(current.agent_failures, wanted["max_failures"]) or 0),
-        check_failures=int(over(current.check_failures, wanted["max_check_failures"]) or 0),
-        same_failure=int(over(current.same_failure, wanted["max_same_failure"]) or 0),
-        task_failures=int(over(current.task_failures, wanted["max_task_failures"]) or 0),
-    )
+
+def _asked(current: "Limits", options: dict[str, Any]) -> dict[str, Any]:
+    """The limits that a person asks for, by name; what they say nothing of stays as it is."""
+    found = {name: options[name] for name in ("until", "latest_wake") if options[name]}
+    for said, (flag, name) in _COUNTED.items():
+        if (wanted := options[said]) is not None:
+            found[name] = wanted.over(getattr(current, name), flag)
+    return found | (options["budget"](current) if options["budget"] else {})

@@ -32,7 +32,7 @@ from bydawn.core.facts import (
     WaitStarted,
 )
 from bydawn.core.hooks import complaint
-from bydawn.core.loop import CommandCheck, Loop, OnInterrupt
+from bydawn.core.loop import CommandCheck, Limits, Loop, OnInterrupt
 from bydawn.core.ports import Activity, Denied, Event, LimitNotice, Message, Retry
 from bydawn.core.progress import time_left
 from bydawn.core.state import LoopState
@@ -105,7 +105,7 @@ class Terminal:
             case LedgerRepaired():
                 self._screen.line(f"  ! {fact.cut_bytes} bytes of a torn record were cut off; kept in {fact.kept_in}")
             case LimitsRaised():
-                self._screen.line("  Limits raised.")
+                self._screen.line(f"  Limits {self._how_set(fact.limits, loop)}.")
             case LoopStopped():
                 self._flush(loop, state)
                 self._summary(fact, loop, state)
@@ -157,6 +157,12 @@ class Terminal:
             say(f"  {label:<6} {shorten(text, self._layout.width - 10)}")
         say("")
         say(self._layout.header(self._voice.unit))
+
+    def _how_set(self, limits: Limits, loop: Loop) -> str:
+        """Raised only if none of them is lower than before; no limit at all is the highest."""
+        was = limits_of(loop, self._plan.standing.state) if self._plan.standing else loop.limits
+        pairs = [(getattr(was, name), getattr(limits, name)) for name in limits.__struct_fields__]
+        return "changed" if any(new and (not old or new < old) for old, new in pairs) else "raised"
 
     # -- the live block --------------------------------------------------------------------------------------------
 

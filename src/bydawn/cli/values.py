@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from bydawn.core import kinds
+from bydawn.core.errors import UserError
 
 if TYPE_CHECKING:
     from bydawn.core.loop import Limits
@@ -44,10 +45,19 @@ class Raise:
     """A limit to put in the place of the one in force: `50`, or `+20` on top of it."""
 
     def __init__(self, text: str, unit: Callable[[str], float]) -> None:
+        self._text = text
         self._adds = text.startswith("+")
         self._value = unit(text.removeprefix("+"))
 
-    def over(self, current: float | None) -> float:
+    def over(self, current: float | None, flag: str) -> float:
+        """The limit in force from now on; `flag` is what asks for it."""
+        if self._adds and not current:
+            # From nothing on it would be a limit where there was none: the very opposite of what is asked for.
+            raise UserError(
+                f"there is no limit that {flag} {self._text} could be added to",
+                cause="this loop has none",
+                hint=f"leave it away, or set one, counted from the loop's beginning: {flag} {self._text[1:]}",
+            )
         return (current or 0) + self._value if self._adds else self._value
 
 
@@ -56,18 +66,14 @@ def more(unit: Callable[[str], float]) -> Callable[[str], Raise]:
     return lambda text: Raise(text, unit)
 
 
-def over(current: float | None, wanted: Raise | None) -> float | None:
-    """The limit in force from now on."""
-    return current if wanted is None else wanted.over(current)
-
-
 def budget(text: str) -> Callable[["Limits"], dict[str, float]]:
     """What raises a budget: `5usd` in its place, `+3usd` on top of it."""
-    unit, amount = _read(kinds.budget, text.removeprefix("+"))
-    field = "usd" if unit == "usd" else "tokens"
+    unit, _ = _read(kinds.budget, text.removeprefix("+"))
+    wanted = Raise(text, lambda word: kinds.budget(word)[1])
 
     def raised(current: "Limits") -> dict[str, float]:
-        total = amount + (getattr(current, field) or 0 if text.startswith("+") else 0)
-        return {field: total if field == "usd" else int(total)}
+        if unit == "usd":
+            return {"usd": wanted.over(current.usd, "--budget")}
+        return {"tokens": int(wanted.over(current.tokens, "--budget"))}
 
     return raised

@@ -3,14 +3,17 @@
 import hashlib
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
 from bydawn import agents, kernel, lock
 from bydawn.assemble import run_loop
-from bydawn.core import prompt
+from bydawn.core import prompt, reach
 from bydawn.core.decide import checkpoint_of
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import (
@@ -22,6 +25,7 @@ from bydawn.core.facts import (
     LoopCreated,
     LoopStopped,
     Mark,
+    Now,
     TamperingAccepted,
 )
 from bydawn.core.loop import (
@@ -42,7 +46,14 @@ from bydawn.files import Texts
 from bydawn.guardian import Tether
 from bydawn.host.registry import Registry, Standing, free_name
 from bydawn.ledger import LoopLedger, records
-from bydawn.operations.wish import Wish, checked_agent, doubts, loop_of, refuse_if_secrets_are_missing
+from bydawn.operations.wish import (
+    Wish,
+    checked_agent,
+    doubts,
+    loop_of,
+    refuse_budget_without_costs,
+    refuse_if_secrets_are_missing,
+)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,8 +135,18 @@ def _refuse_unsafe(root: Path, workspace: Path) -> None:
         )
 
 
-def plan_resume(standing: Standing, secrets: Secrets, *, approve: bool = False, accept: bool = False) -> Plan:
-    """Go on with a loop that stands still; past its checkpoint, or with changed protected files, if a person looked."""
+def plan_resume(
+    standing: Standing,
+    secrets: Secrets,
+    *,
+    approve: bool = False,
+    accept: bool = False,
+    limits: Mapping[str, Any] = MappingProxyType({}),
+) -> Plan:
+    """Go on with a loop that stands still; past its checkpoint, or with changed protected files, if a person looked.
+
+    `limits` are those that they set anew, by name.
+    """
     refuse_inside_a_round()
     if standing.trouble:
         raise standing.trouble
@@ -138,6 +159,9 @@ def plan_resume(standing: Standing, secrets: Secrets, *, approve: bool = False, 
     for name in standing.loop.pool:
         checked_agent(name)
     refuse_if_secrets_are_missing(standing.loop, secrets)
+    for agent in agents.pool(standing.loop).values():
+        refuse_budget_without_costs(agent, limits.get("usd"))
+    _refuse_used_up(standing, limits)
     mark = _approved(standing) if approve else None
     state = standing.state
     if accept and not state.tampered and not (state.tasks and state.tasks.problem):
@@ -155,6 +179,18 @@ def plan_resume(standing: Standing, secrets: Secrets, *, approve: bool = False, 
         approves=mark,
         accepts=accepts if accept else (),
     )
+
+
+def _refuse_used_up(standing: Standing, limits: Mapping[str, Any]) -> None:
+    """A limit that would end the loop at once is a slip of the hand."""
+    name, state = standing.loop.id, forgiven(standing.state)
+    now = Now(datetime.now(UTC), state.elapsed)
+    if found := reach.used_up(standing.loop, state, limits, now):
+        raise UserError(
+            f"{reach.asked(found)} is used up already",
+            cause=f"{name} {reach.used(found)}; nothing was changed",
+            hint=f"`bydawn resume {name} {reach.enough(found, state)}`",
+        )
 
 
 def _approved(standing: Standing) -> Mark:

@@ -237,12 +237,7 @@ def _refuse_what_it_does_not_know(agent: Agent, wish: Wish) -> None:
             cause="it would ignore it and go on",
             hint=f"--effort {'|'.join(can.efforts)}",
         )
-    if wish.limits.usd and not can.tells_cost:
-        raise UserError(
-            f"the agent {agent.name} does not say what it costs",
-            cause="a budget in dollars could not be held",
-            hint="give one in tokens (--budget 2Mtok), or limit rounds and time",
-        )
+    refuse_budget_without_costs(agent, wish.limits.usd)
     level = wish.sandbox or (Sandbox.WORKSPACE if can.sandboxes else None)
     if level and level not in can.sandboxes:
         known = ", ".join(sorted(can.sandboxes)) or "none: what it may do is up to its own command"
@@ -265,6 +260,16 @@ def _checked_promise(promise: Promise) -> None:
         cause=f"a promise is one line of a reply, {why}",
         hint="give a few plain words: --done-when 'ALL DONE'",
     )
+
+
+def refuse_budget_without_costs(agent: Agent, usd: float | None) -> None:
+    """Dollars that nobody counts are no limit, though everybody would think so."""
+    if usd and not agent.abilities.tells_cost:
+        raise UserError(
+            f"the agent {agent.name} does not say what it costs",
+            cause="a budget in dollars could not be held",
+            hint="give one in tokens (--budget 2Mtok), or limit rounds and time",
+        )
 
 
 def _checked_pattern(pattern: str) -> None:

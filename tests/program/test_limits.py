@@ -1,0 +1,71 @@
+"""Limits on `resume`: what raises one, what cannot be held, and what would end the loop at once."""
+
+import pytest
+
+from driving import OK, Home, Step, is_error
+
+
+def spending(tokens: int) -> Step:
+    return {"result": {"text": "did it", "usage": {"tokens_in": tokens, "tokens_out": 0}}}
+
+
+def grown(home: Home, *more: Step) -> str:
+    """An agent that changes something in every round."""
+    return home.rounds([{"append": {"path": "log", "text": "x"}}, *(more or (OK,))])
+
+
+def refused(home: Home, *words: str) -> str:
+    """What is said of a `resume` that is refused; nothing is written down, and nothing is run."""
+    before = home.facts()
+    said = home.bydawn("resume", "--plain", *words)
+    assert said.code == 2, said.out
+    assert is_error(said.err)
+    assert home.facts() == before
+    return said.err
+
+
+@pytest.mark.parametrize(
+    ("option", "more"),
+    [
+        ("--rounds", "+5"),
+        ("--for", "+2h"),
+        ("--budget", "+3usd"),
+        ("--budget", "+1Mtok"),
+        ("--max-no-change", "+3"),
+        ("--max-failures", "+3"),
+    ],
+)
+def test_nothing_can_be_added_to_a_limit_that_is_not_there(home: Home, option: str, more: str) -> None:
+    home.run(grown(home), "--rounds", "0", "--max-no-change", "0", "--max-failures", "0", "--once")
+    err = refused(home, option, more)
+    assert f"{option} {more}" in err
+    assert f"{option} {more[1:]}" in err  # what sets one
+
+
+def test_a_limit_that_is_used_up_already_is_refused_with_one_that_would_do(home: Home) -> None:
+    home.run(grown(home, spending(700_000)), "--rounds", "5")
+    for words, used, enough in (
+        (["--rounds", "1"], "has had 5 rounds", "--rounds 20"),
+        (["--rounds", "5"], "has had 5 rounds", "--rounds 20"),
+        (["--for", "0.001s"], "has worked for", "--for 2h"),
+        (["--budget", "1Mtok", "--rounds", "9"], "has used 3,500,000 tokens", "--budget 5Mtok"),
+    ):
+        err = refused(home, *words)
+        assert used in err
+        assert f"`bydawn resume repo {enough}`" in err
+
+
+def test_a_lower_limit_that_is_not_used_up_is_taken_and_not_called_raised(home: Home) -> None:
+    home.run(grown(home), "--once")
+    said = home.bydawn("resume", "--plain", "--rounds", "2")
+    assert said.code == 4
+    assert "Limits changed." in said.out
+    assert "raised" not in said.out.partition("Going on")[0]
+    assert len(home.rounds_ended()) == 2
+    assert "Limits raised." in home.bydawn("resume", "--plain", "--rounds", "+1").out
+    assert "Limits raised." in home.bydawn("resume", "--plain", "--rounds", "0", "--once").out  # without any limit
+
+
+def test_a_budget_in_dollars_is_refused_on_resume_where_nobody_says_what_it_costs(home: Home) -> None:
+    home.run("cmd:true", "--rounds", "1")
+    assert "could not be held" in refused(home, "--budget", "1usd", "--rounds", "+1")
