@@ -1,8 +1,10 @@
 """Limits on `resume`: what raises one, what cannot be held, and what would end the loop at once."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
-from driving import OK, Home, Step, is_error
+from driving import OK, Home, Said, Step, is_error
 
 
 def spending(tokens: int) -> Step:
@@ -69,3 +71,41 @@ def test_a_lower_limit_that_is_not_used_up_is_taken_and_not_called_raised(home: 
 def test_a_budget_in_dollars_is_refused_on_resume_where_nobody_says_what_it_costs(home: Home) -> None:
     home.run("cmd:true", "--rounds", "1")
     assert "could not be held" in refused(home, "--budget", "1usd", "--rounds", "+1")
+
+
+# -- what is suggested -------------------------------------------------------------------------------------------------
+
+
+def suggested(said: Said) -> list[str]:
+    """The first command that is to be pasted, without our own name."""
+    line = next(line.strip() for line in said.out.splitlines() if line.strip().startswith("bydawn resume "))
+    return line.partition("  ")[0].split()[1:]
+
+
+def test_the_raise_that_is_suggested_reaches_beyond_what_is_used(home: Home) -> None:
+    said = home.run(grown(home, spending(3_500_000)), "--budget", "1Mtok")
+    assert suggested(said) == ["resume", "repo", "--budget", "+6Mtok"]
+    assert suggested(home.bydawn("show")) == suggested(said)
+    home.bydawn(*suggested(said), "--plain")
+    assert len(home.rounds_ended()) == 2
+
+
+def test_every_limit_that_is_used_up_is_in_the_suggested_raise(home: Home) -> None:
+    said = home.run(grown(home, spending(400_000)), "--budget", "1Mtok", "--rounds", "3", "--for", "0.1s")
+    assert suggested(said) == ["resume", "repo", "--for", "+2h"]  # the time is up, and nothing else yet
+    said = home.bydawn(*suggested(said), "--plain")
+    assert suggested(said) == ["resume", "repo", "--rounds", "+20", "--budget", "+1Mtok"]
+
+
+def test_after_a_single_round_there_is_nothing_to_raise(home: Home) -> None:
+    said = home.run(grown(home), "--once")
+    assert suggested(said) == ["resume", "repo"]
+    assert "raise the limit" not in said.out
+
+
+def test_a_moment_to_wake_up_at_that_is_suggested_is_one_at_which_the_agent_is_free(home: Home) -> None:
+    free = datetime.now(UTC) + timedelta(hours=3)
+    limited = {"result": {"outcome": "limited", "text": "later", "wait_until": free.isoformat()}}
+    said = home.run(home.rounds([limited]), "--latest-wake", (free - timedelta(hours=1)).isoformat())
+    assert "--latest-wake" in suggested(said)
+    assert datetime.fromisoformat(suggested(said)[-1]).astimezone() > free

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -132,6 +132,7 @@ def next_commands(standing: "Standing") -> list[tuple[str, str]]:
     """The commands that make sense for a loop as it stands; only ones that exist."""
     name, word, last, bydawn = standing.loop.id, standing.word, standing.state.round, me()
     look = (f"{bydawn} logs {name} --round {last}", "what the agent said last") if last else None
+    flags, what = _beyond_limits(standing) if word == "limit" else ("", "")
     table: dict[str, list[tuple[str, str] | None]] = {
         "running": [
             (f"{bydawn} logs {name} -f", "watch it"),
@@ -148,7 +149,7 @@ def next_commands(standing: "Standing") -> list[tuple[str, str]]:
             (f"{bydawn} resume {name} --approve", "you have looked: go on"),
         ],
         "failed": [look, (f"{bydawn} resume {name}", "when the agent works again")],
-        "limit": [(f"{bydawn} resume {name} {_raise(standing)}".strip(), _what_limit(standing)), look],
+        "limit": [(f"{bydawn} resume {name} {flags}".strip(), what), look],
         "paused": [(f"{bydawn} resume {name}", "go on")],
         "stopped": [(f"{bydawn} resume {name}", "go on after all")],
         "crashed": [(f"{bydawn} resume {name}", "go on from the last fact")],
@@ -173,23 +174,28 @@ def next_commands(standing: "Standing") -> list[tuple[str, str]]:
     return [row for row in table.get(word, []) if row]
 
 
-def _raise(standing: "Standing") -> str:
-    stopped = standing.state.stopped
-    rule = stopped.decided.rule if stopped else ""
-    return {
-        "rounds": "--rounds +20",
-        "time": "--for +2h",
-        "until": "--until 09:00",
-        "latest-wake": "--latest-wake 09:00",
-        "tokens": "--budget +1Mtok",
-        "cost": "--budget +3usd",
-    }.get(rule, "")
+def _beyond_limits(standing: "Standing") -> tuple[str, str]:
+    """The flags of a `resume` that takes a loop beyond its limits, all of them at once, and what it does."""
+    from bydawn.core import reach
+    from bydawn.core.breakers import limits_of
+    from bydawn.core.facts import Now
+
+    loop, state, now = standing.loop, standing.state, datetime.now(UTC)
+    rule = state.stopped.decided.rule if state.stopped else ""
+    flags = [reach.raised(each, state) for each in reach.all_used_up(loop, state, Now(now, state.elapsed))]
+    if (until := limits_of(loop, state).until) and until <= now:
+        flags.append("--until 09:00")
+    if rule == "latest-wake":
+        flags.append(f"--latest-wake {_when_free(standing, now)}")
+    if flags:
+        return " ".join(flags), "raise the limit and go on"
+    return "", "when the agent is free again" if rule == "limit-stops" else "go on"
 
 
-def _what_limit(standing: "Standing") -> str:
-    stopped = standing.state.stopped
-    is_its_own = stopped is not None and stopped.decided.rule == "limit-stops"
-    return "when the agent is free again" if is_its_own else "raise the limit and go on"
+def _when_free(standing: "Standing", now: datetime) -> str:
+    """A moment at which the first of the agents is free again, as far as anybody knows."""
+    known = [row.until for row in standing.state.limited if row.until and row.until > now]
+    return f"{min(known).astimezone() + timedelta(minutes=5):%Y-%m-%dT%H:%M}" if known else "09:00"
 
 
 def rehearsal(shown: "Rehearsal") -> None:
