@@ -1,10 +1,15 @@
 """Looking at loops: the same words for people and for programs, computed from the ledger at the moment of asking."""
 
 import json
+import re
+import shlex
 from typing import Any
 
+import click
 import pytest
 
+from bydawn.cli.render import OF_LOOPS
+from bydawn.cli.shell import bydawn
 from driving import DONE, HANG, OK, Home, said, wait_for
 
 STATUS_KEYS = {
@@ -32,6 +37,35 @@ def test_the_state_folder_is_the_one_a_person_set_wherever_they_set_it(home: Hom
     assert "unverified" in home.bydawn(BYDAWN_STATE_DIR=str(home.root / "elsewhere")).out
     home.bydawn("config", "set", "--user", "state_dir", str(home.root / "elsewhere"))
     assert "unverified" in home.bydawn().out
+
+
+def test_what_is_printed_where_a_state_folder_was_typed_can_be_pasted(home: Home) -> None:
+    there = ["--state-dir", str(home.root / "else where")]
+    ended = home.run(home.rounds([OK], [DONE]), "--once", *there)
+    shown = [home.bydawn(*words, f"--state-dir={there[1]}") for words in (["status"], ["show"], ["pause", "repo"])]
+    refused = home.bydawn("resume", "--approve", *there)
+    assert refused.code == 2
+    pasted = re.findall(r"bydawn (?:resume|show|logs) .*? --state-dir '[^']+'", refused.err)
+    pasted += [line for said in (ended, *shown) for line in re.findall(r"bydawn .*?(?=  |$)", said.out, re.MULTILINE)]
+    assert len(pasted) >= 6
+    for line in sorted({*pasted}, key=lambda line: "resume" in line):
+        assert home.bydawn(*shlex.split(line)[1:]).code == 0, line
+    assert home.bydawn("show").code == 2  # and nothing was begun elsewhere
+
+
+def test_a_state_folder_that_is_set_for_good_need_not_be_typed(home: Home) -> None:
+    said = home.run(home.rounds([OK]), "--once", BYDAWN_STATE_DIR=str(home.root / "elsewhere"))
+    assert "bydawn resume repo" in said.out
+    assert "--state-dir" not in said.out
+
+
+def test_every_command_that_is_given_the_state_folder_takes_it() -> None:
+    with bydawn.make_context("bydawn", ["status"]) as context:
+        found = [bydawn.get_command(context, name) for name in OF_LOOPS]
+        groups = [each for each in found if isinstance(each, click.Group)]
+        single = [each for each in found if each and each not in groups]
+        single += [each for group in groups for each in group.commands.values()]
+    assert all(any(param.name == "state_dir" for param in each.params) for each in single)
 
 
 def test_every_read_command_has_json_with_a_schema_number(home: Home) -> None:

@@ -126,7 +126,7 @@ def check(cd: Path, as_json: bool, state_dir: Path | None) -> int:
         click.echo(f"  ! {warning}")
     if inert:
         click.echo(f"  ! inert until you trust the project's file: {', '.join(inert)}")
-        click.echo(f"    → {render.me()} trust {visible(shlex.quote(str(folder)))}")
+        click.echo(f"    → {render.typed(f'trust {visible(shlex.quote(str(folder)))}')}")
     if not gathered.problems:
         click.echo("  ✓ Every setting is understood.")
     return 2 if gathered.problems else 0
@@ -207,7 +207,7 @@ def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: P
     click.echo(f"  {'Set' if words else 'Took out'} {key} in {visible(str(file.path))}")
     if not trusted:
         click.echo("  It holds more that you have not agreed to:")
-        click.echo(f"    {render.me()} trust {visible(shlex.quote(str(folder)))}")
+        click.echo(f"    {render.typed(f'trust {visible(shlex.quote(str(folder)))}')}")
 
 
 def _as_data(given: "Given", inert: bool) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
         path, trusted = operation.edit_config(folder, Trusts(Registry(state_dir).root), user=user)
         if not trusted:
             click.echo(f"  {visible(str(path))} holds more that you have not agreed to:")
-            click.echo(f"    {render.me()} trust {visible(shlex.quote(str(folder)))}")
+            click.echo(f"    {render.typed(f'trust {visible(shlex.quote(str(folder)))}')}")
         return
     if user:
         raise click.UsageError("--user goes with config only")

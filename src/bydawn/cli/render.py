@@ -1,8 +1,11 @@
 """How things are shown: plain text that fits 48 columns, or JSON with a schema number."""
 
+import itertools
 import os
+import re
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,6 +32,11 @@ SIGNS = {
     "damaged": "✗",
 }
 _COLOURS = {"complete": "green", "unverified": "green", "running": "cyan", "waiting": "cyan"}
+# The commands that look for loops, or for what is trusted, in a state folder.
+OF_LOOPS = (
+    *("run", "resume", "demo", "status", "show", "logs", "events", "why"),
+    *("tell", "tasks", "pause", "stop", "doctor", "trust"),
+)
 NEEDS_YOU = ("blocked", "failed", "damaged", "crashed", "checkpoint", "limit")
 
 
@@ -44,9 +52,27 @@ def me() -> str:
     return os.environ.get("BYDAWN_AS") or "bydawn"
 
 
+def typed(words: str) -> str:
+    """A command of ours as the person has to type it, so that it can be pasted and finds the same loops."""
+    given = state_folder() if words.split()[0] in OF_LOOPS else []
+    if not given:
+        return f"{me()} {words}"
+    import shlex
+
+    return f"{me()} {words} {shlex.join(given)}"
+
+
 def as_typed(text: str) -> str:
     """A text with our own commands in it, as the person has to type them."""
-    return text.replace("`bydawn ", f"`{me()} ")
+    return re.sub("`bydawn ([^`]+)`", lambda found: f"`{typed(found[1])}`", text)
+
+
+def state_folder() -> list[str]:
+    """`--state-dir X` if that was typed; what a variable or a file says of it holds the next time, too."""
+    words = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
+    given = [word.partition("=")[2] for word in words if word.startswith("--state-dir=")]
+    given += [after for word, after in itertools.pairwise(words) if word == "--state-dir"]
+    return ["--state-dir", str(Path(given[-1]).absolute())] if given else []
 
 
 def width() -> int:
@@ -130,48 +156,46 @@ def commands(rows: list[tuple[str, str]]) -> None:
 
 def next_commands(standing: "Standing") -> list[tuple[str, str]]:
     """The commands that make sense for a loop as it stands; only ones that exist."""
-    name, word, last, bydawn = standing.loop.id, standing.word, standing.state.round, me()
-    look = (f"{bydawn} logs {name} --round {last}", "what the agent said last") if last else None
+    name, word, last = standing.loop.id, standing.word, standing.state.round
+    look = (f"logs {name} --round {last}", "what the agent said last") if last else None
     flags, what = _beyond_limits(standing) if word == "limit" else ("", "")
     table: dict[str, list[tuple[str, str] | None]] = {
         "running": [
-            (f"{bydawn} logs {name} -f", "watch it"),
-            (f"{bydawn} pause {name}", "stand still after this round"),
+            (f"logs {name} -f", "watch it"),
+            (f"pause {name}", "stand still after this round"),
         ],
-        "waiting": [(f"{bydawn} why {name}", "what it waits for"), (f"{bydawn} stop {name}", "give up")],
+        "waiting": [(f"why {name}", "what it waits for"), (f"stop {name}", "give up")],
         "blocked": [
-            (f'{bydawn} tell {name} "…"', "say what to do differently"),
-            (f"{bydawn} resume {name}", "then go on"),
+            (f'tell {name} "…"', "say what to do differently"),
+            (f"resume {name}", "then go on"),
             look,
         ],
         "checkpoint": [
-            (f"{bydawn} show {name}", "what was done up to here"),
-            (f"{bydawn} resume {name} --approve", "you have looked: go on"),
+            (f"show {name}", "what was done up to here"),
+            (f"resume {name} --approve", "you have looked: go on"),
         ],
-        "failed": [look, (f"{bydawn} resume {name}", "when the agent works again")],
-        "limit": [(f"{bydawn} resume {name} {flags}".strip(), what), look],
-        "paused": [(f"{bydawn} resume {name}", "go on")],
-        "stopped": [(f"{bydawn} resume {name}", "go on after all")],
-        "crashed": [(f"{bydawn} resume {name}", "go on from the last fact")],
-        "damaged": [(f"{bydawn} doctor --repair {name}", "set the damaged part aside")],
-        "complete": [(f"{bydawn} show {name}", "the rounds"), look],
-        "unverified": [(f"{bydawn} show {name}", "the rounds"), look],
+        "failed": [look, (f"resume {name}", "when the agent works again")],
+        "limit": [(f"resume {name} {flags}".strip(), what), look],
+        "paused": [(f"resume {name}", "go on")],
+        "stopped": [(f"resume {name}", "go on after all")],
+        "crashed": [(f"resume {name}", "go on from the last fact")],
+        "damaged": [(f"doctor --repair {name}", "set the damaged part aside")],
+        "complete": [(f"show {name}", "the rounds"), look],
+        "unverified": [(f"show {name}", "the rounds"), look],
     }
     if standing.state.stopped and standing.state.stopped.decided.rule == "tampered":
         table["blocked"] = [
-            (f"{bydawn} show {name} --round {last}", "what it did"),
-            (f"{bydawn} resume {name}", "when you have put them back"),
-            (f"{bydawn} resume {name} --accept", "or keep them as they are now"),
+            (f"show {name} --round {last}", "what it did"),
+            (f"resume {name}", "when you have put them back"),
+            (f"resume {name} --accept", "or keep them as they are now"),
         ]
     if standing.state.stopped and standing.state.stopped.decided.rule == "task-file":
         table["blocked"] = [
-            (f"{bydawn} tasks edit {name}", "mend the list"),
-            (f"{bydawn} resume {name}", "then go on"),
-            (f"{bydawn} resume {name} --accept", "or take it as it is now")
-            if standing.state.stopped.can_be_accepted
-            else None,
+            (f"tasks edit {name}", "mend the list"),
+            (f"resume {name}", "then go on"),
+            (f"resume {name} --accept", "or take it as it is now") if standing.state.stopped.can_be_accepted else None,
         ]
-    return [row for row in table.get(word, []) if row]
+    return [(typed(row[0]), row[1]) for row in table.get(word, []) if row]
 
 
 def _beyond_limits(standing: "Standing") -> tuple[str, str]:

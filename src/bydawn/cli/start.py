@@ -183,6 +183,7 @@ def work(
     raising: Callable[["Limits"], "Limits"] | None = None,
 ) -> int:
     """Run the loop to its end, here in the worker, in front of a person."""
+    from bydawn.cli.render import state_folder
     from bydawn.cli.terminal import Terminal
     from bydawn.cli.voice import OwnVoice
     from bydawn.core.facts import End
@@ -195,7 +196,7 @@ def work(
             terminal.warn(warning)
         stopped = perform(planned, tether, followers=(terminal,), once=once, raised=raising, say=terminal.warn)
         if stopped.end is End.CHECKPOINT and planned.loop.checkpoint and planned.loop.checkpoint.mode == "pause":
-            ours = ["--state-dir", str(planned.root), *(["--plain"] if plain else [])]
+            ours = [*state_folder(), *(["--plain"] if plain else [])]
             tether.leave([*voice.go_on(planned.loop), *(ours if planned.loop.dialect is None else [])])
         return voice.exit_code(stopped)
     finally:

@@ -54,8 +54,8 @@ def _by_need(found: list[Standing]) -> list[Standing]:
 def _status_rows(found: list[Standing]) -> None:
     if not found:
         click.echo("  No loops yet.\n")
-        click.echo(f"  Watch one    {render.me()} demo")
-        click.echo(f'  Start one    {render.me()} run "PROMPT"')
+        click.echo(f"  Watch one    {render.typed('demo')}")
+        click.echo("  Start one    " + render.typed('run "PROMPT"'))
         return
     names = min(24, max(len(each.loop.id) for each in found))
     width = render.width()
@@ -70,7 +70,7 @@ def _status_rows(found: list[Standing]) -> None:
             click.echo(f"      {shorten(plain(reason), width - 8)}")
     needy = next((each for each in found if each.word in render.NEEDS_YOU), None)
     if needy:
-        render.commands([(f"{render.me()} show {needy.loop.id}", "what happened and what to do")])
+        render.commands([(render.typed(f"show {needy.loop.id}"), "what happened and what to do")])
 
 
 def liveness(each: Standing) -> str:

@@ -186,7 +186,9 @@ def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> N
     else:
         click.echo(f"  Added as task {task.number} to {where}, line {task.line}.")
     if standing.finished:
-        click.echo(f"  {standing.loop.id} is {standing.word}. For what is new: {render.me()} run --new -t {board.file}")
+        click.echo(
+            f"  {standing.loop.id} is {standing.word}. For what is new: {render.typed(f'run --new -t {board.file}')}"
+        )
     else:
         _go_on(standing)
 
@@ -257,7 +259,7 @@ def _settled(standing: "Standing", rows: "Iterable[Settled]", what: str) -> None
 
 def _go_on(standing: "Standing") -> None:
     if not standing.alive:
-        click.echo(f"  Go on with: {render.me()} resume {standing.loop.id}")
+        click.echo(f"  Go on with: {render.typed(f'resume {standing.loop.id}')}")
 
 
 @tasks.command()

@@ -70,13 +70,13 @@ class DemoVoice(OwnVoice):
         ]
 
     def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
-        name, folder, bydawn = standing.loop.id, _tilde(standing.loop.workspace), render.me()
+        name, folder = standing.loop.id, _tilde(standing.loop.workspace)
         return [
-            (f"{bydawn} show {name}", "what happened in each round"),
-            (f"{bydawn} logs {name} --round 3", "what the agent said"),
-            (f"{bydawn} why {name}", "why it ended"),
+            (render.typed(f"show {name}"), "what happened in each round"),
+            (render.typed(f"logs {name} --round 3"), "what the agent said"),
+            (render.typed(f"why {name}"), "why it ended"),
             (f"git -C {folder} log --stat", "what was changed"),
-            (f"{bydawn} run --help", "for real: in your own folder, with your own agent"),
+            (render.typed("run --help"), "for real: in your own folder, with your own agent"),
         ]
 
 
