@@ -21,6 +21,8 @@ from bydawn.host.registry import Registry, Standing, standing_of
 from bydawn.operations import look
 from bydawn.operations.settings import secrets
 
+_TELLING = ("obstructed", "tasks-aside")  # rules whose reason alone does not say what to do
+
 
 @command()
 @loop_argument
@@ -62,6 +64,8 @@ def _show_loop(standing: Standing) -> None:
         render.field("Used", render.used(state.usage, unpriced=state.unpriced))
         for task, usage in look.usage_by_task(standing).items():
             render.field("", f"{shorten(plain(task), 60)}: {render.used(usage, unpriced=state.unpriced)}")
+    for told in look.evidence(standing) if state.stopped and state.stopped.decided.rule in _TELLING else ():
+        render.field("Because", told)
     for condition in [] if standing.trouble else completion.missing(loop, state):
         render.field("Missing", completion.describe(condition, loop, state))
     for verdict in state.verdicts:
@@ -311,7 +315,7 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
         value = ", ".join(row["reading"]) if isinstance(row["reading"], list) else row["reading"]
         limit = f" of {row['limit']}" if row["limit"] is not None and name != "open tasks" else ""
         render.field("Read", f"{name}: {value}{limit}")
-    for row in reason.evidence:
+    for row in look.evidence(standing) if standing.state.stopped else reason.evidence:
         render.field("Proof", row)
     render.field("Again", _again(reason))
 

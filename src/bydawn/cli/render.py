@@ -165,11 +165,7 @@ def next_commands(standing: "Standing") -> list[tuple[str, str]]:
             (f"pause {name}", "stand still after this round"),
         ],
         "waiting": [(f"why {name}", "what it waits for"), (f"stop {name}", "give up")],
-        "blocked": [
-            (f'tell {name} "…"', "say what to do differently"),
-            (f"resume {name}", "then go on"),
-            look,
-        ],
+        "blocked": _when_blocked(standing) if word == "blocked" else [],
         "checkpoint": [
             (f"show {name}", "what was done up to here"),
             (f"resume {name} --approve", "you have looked: go on"),
@@ -183,19 +179,48 @@ def next_commands(standing: "Standing") -> list[tuple[str, str]]:
         "complete": [(f"show {name}", "the rounds"), look],
         "unverified": [(f"show {name}", "the rounds"), look],
     }
-    if standing.state.stopped and standing.state.stopped.decided.rule == "tampered":
-        table["blocked"] = [
+    return [(typed(row[0]), row[1]) for row in table.get(word, []) if row]
+
+
+def _when_blocked(standing: "Standing") -> list[tuple[str, str] | None]:
+    """What helps depends on what blocks it; a word to the agent is of use only where the agent can help."""
+    from bydawn.operations import look
+
+    name, last, stopped = standing.loop.id, standing.state.round, standing.state.stopped
+    rule = stopped.decided.rule if stopped else ""
+    said_last = (f"logs {name} --round {last}", "what the agent said last") if last else None
+    tell = (f'tell {name} "…"', "say what to do differently")
+    go_on = (f"resume {name}", "then go on")
+    if rule == "tampered":
+        return [
             (f"show {name} --round {last}", "what it did"),
             (f"resume {name}", "when you have put them back"),
             (f"resume {name} --accept", "or keep them as they are now"),
         ]
-    if standing.state.stopped and standing.state.stopped.decided.rule == "task-file":
-        table["blocked"] = [
-            (f"tasks edit {name}", "mend the list"),
-            (f"resume {name}", "then go on"),
-            (f"resume {name} --accept", "or take it as it is now") if standing.state.stopped.can_be_accepted else None,
-        ]
-    return [(typed(row[0]), row[1]) for row in table.get(word, []) if row]
+    if rule == "task-file" and stopped:
+        accept = (f"resume {name} --accept", "or take it as it is now")
+        return [(f"tasks edit {name}", "mend the list"), go_on, accept if stopped.can_be_accepted else None]
+    if rule == "obstructed":
+        what = "when you have mended the hook" if look.failed_hook(standing) else "when that is mended"
+        return [(f"resume {name}", what), None if look.failed_hook(standing) else said_last]
+    if rule == "tasks-aside" and (skipped := _after_skipping(standing)):
+        return [*skipped, go_on]
+    return [tell, go_on, said_last]
+
+
+def _after_skipping(standing: "Standing") -> list[tuple[str, str]]:
+    """What can be done where open tasks wait for one that a person has skipped."""
+    from bydawn.operations import look
+
+    name = standing.loop.id
+    skipped, waiting = look.stranded_by_skipping(standing)
+    if not skipped:
+        return []
+    numbers = [" ".join(str(task.number) for task in tasks) for tasks in (skipped, waiting)]
+    return [
+        (f"tasks reopen {name} {numbers[0]}", "do after all what others wait for"),
+        (f"tasks skip {name} {numbers[1]}", "or leave out what waits for it, too"),
+    ]
 
 
 def _beyond_limits(standing: "Standing") -> tuple[str, str]:

@@ -38,6 +38,7 @@ from bydawn.core.progress import time_left
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
 from bydawn.host.registry import Standing
+from bydawn.operations import look
 from bydawn.operations.start import Plan
 
 
@@ -225,8 +226,10 @@ class Terminal:
             say("    No checks were configured, so nothing but the agent's word was proven.")
         elif fact.end.value != "complete":
             say(f"    {plain(fact.reason)}")
-        for row in fact.evidence if fact.end.value not in ("paused", "stopped") else ():
-            say(f"    · {shorten(plain(row), self._layout.width - 8)}")
+        for row in look.evidence(standing) if fact.end.value not in ("paused", "stopped") else ():
+            # A command and a path of the person's own are of use only as a whole.
+            room = 2000 if fact.decided.rule == "obstructed" else self._layout.width - 8
+            say(f"    · {shorten(plain(row), room)}")
         if state.last and state.last.said and fact.end.value in render.NEEDS_YOU:
             say(f"    The agent's last words: “{shorten(state.last.said, 2 * self._layout.width)}”")
         say("")

@@ -13,6 +13,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import (
     ChecksEnded,
     Decided,
+    HookEnded,
     LoopStopped,
     Now,
     Record,
@@ -22,6 +23,7 @@ from bydawn.core.facts import (
     Usage,
     WaitStarted,
 )
+from bydawn.core.hooks import output_of
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from bydawn.host.registry import Standing
@@ -29,6 +31,7 @@ from bydawn.ledger import records
 
 if TYPE_CHECKING:  # `status` has to be quick and never meets one
     from bydawn.core.ports import Event
+    from bydawn.core.worklist import Listed
 
 
 def summary(standing: Standing) -> dict[str, Any]:
@@ -233,6 +236,82 @@ def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[st
         "missing": (completion.missing(standing.loop, state), None),
     }
     return {name: {"reading": reading, "limit": limit} for name, (reading, limit) in table.items()}
+
+
+# -- what stopped it, for people ---------------------------------------------------------------------------------------
+
+
+def evidence(standing: Standing) -> tuple[str, ...]:
+    """What bears out the loop's last word, in sentences."""
+    stopped = standing.state.stopped
+    if stopped is None:
+        return ()
+    if stopped.decided.rule == "obstructed":  # the fact has only the kind of it, for programs
+        hook = failed_hook(standing)
+        return (f"the command of {hook.name}: {hook.command}", f"what it printed: {hook.output}") if hook else ()
+    if stopped.decided.rule == "tasks-aside":
+        from bydawn.operations.settings import secrets
+
+        return tuple(map(secrets().hide, _why_idle(standing))) or stopped.evidence
+    return stopped.evidence
+
+
+class FailedHook(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    command: str
+    output: Path
+
+
+def failed_hook(standing: Standing) -> FailedHook | None:
+    """The command of a person's own whose failure ended the loop."""
+    obstacle = standing.state.obstructed
+    if obstacle is None or obstacle.kind != "hook":
+        return None
+    facts = (record.fact for record in records(standing.folder))
+    # The hook of the end may have failed after it; that one stops nothing.
+    failed = [fact for fact in facts if isinstance(fact, HookEnded) and not fact.passed and "round" in fact.hook]
+    if not failed:
+        return None
+    name = failed[-1].hook
+    output = round_folder(standing, failed[-1].round) / output_of(name)
+    return FailedHook(name=name, command=getattr(standing.loop.hooks, name) or "", output=output)
+
+
+class Idle(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that cannot be worked on, and those that it waits for."""
+
+    task: "Listed"
+    waits_for: "tuple[Listed, ...]"
+
+
+def idle_tasks(standing: Standing) -> list[Idle]:
+    """The open tasks of a folder that nobody can take up as things are."""
+    from bydawn.operations.tasks import of_loop
+
+    tasks = of_loop(standing).standings.tasks
+    by_id = {task.id: task for task in tasks}
+    rows = [(task, tuple(by_id[id_] for id_ in task.waits_for if id_ in by_id)) for task in tasks]
+    return [Idle(task=task, waits_for=others) for task, others in rows if task.stand in ("waiting", "aside")]
+
+
+def stranded_by_skipping(standing: Standing) -> "tuple[list[Listed], list[Listed]]":
+    """The skipped tasks that others wait for, and those others; some of them at second hand."""
+    idle = [each for each in idle_tasks(standing) if each.task.stand == "waiting"]
+    skipped = {other.id: other for each in idle for other in each.waits_for if other.stand == "skipped"}
+    lost = {*skipped}
+    for _ in idle:  # no chain is longer
+        lost |= {each.task.id for each in idle if any(other.id in lost for other in each.waits_for)}
+    return [*skipped.values()], [each.task for each in idle if each.task.id in lost]
+
+
+def _why_idle(standing: Standing) -> Iterator[str]:
+    words = {"skipped": ", which was skipped", "aside": ", which was set aside"}
+    for each in idle_tasks(standing):
+        if each.task.stand == "aside":
+            yield f"set aside: {each.task.text}"
+            continue
+        others = (f"“{other.text}”{words.get(other.stand, '')}" for other in each.waits_for)
+        yield f"“{each.task.text}” waits for {' and '.join(others)}"
 
 
 def events(standing: Standing, lines: Iterator[tuple[int, bytes]]) -> "Iterator[Event]":

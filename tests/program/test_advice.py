@@ -1,0 +1,94 @@
+"""What a person is told to do when a loop needs them: every command that is offered works, and helps."""
+
+import re
+import shlex
+
+from driving import DONE, OK, Home, Said, Step
+
+WRITES: Step = {"append": {"path": "log", "text": "x"}}
+
+
+def offered(said: Said) -> list[str]:
+    """The commands that are to be pasted."""
+    rows = (line.strip().partition("  ")[0] for line in said.out.splitlines())
+    return [row for row in rows if re.match(r"bydawn \S", row)]
+
+
+def paste(home: Home, command: str) -> Said:
+    program, *words = shlex.split(command)
+    assert program == "bydawn"
+    return home.bydawn(*words, *(["--plain"] if words[0] == "resume" else []))
+
+
+def a_folder(home: Home, **tasks: str) -> str:
+    (home.repo / "tasks").mkdir()
+    for name, text in tasks.items():
+        (home.repo / "tasks" / f"{name}.md").write_text(text)
+    return "tasks"
+
+
+def claiming(home: Home) -> str:
+    """An agent that does whatever task it is given."""
+    return home.rounds([WRITES, {"result": {"text": "did it\n\nSTATUS: done"}}])
+
+
+# -- hooks -------------------------------------------------------------------------------------------------------------
+
+
+def test_after_a_failed_hook_its_command_its_output_and_the_way_on_are_given(home: Home) -> None:
+    switch = home.root / "switch"
+    hook = f"echo the database is down >&2; test -e {switch}"
+    agent = home.rounds([WRITES, DONE])
+    ended = home.run(agent, "--pre-round", hook, "--on-hook-failure", "block")
+    assert ended.code == 3
+    output = home.folder() / "rounds/0001/hook-pre_round.txt"
+    for said in (ended, home.bydawn("show"), home.bydawn("why")):
+        unfolded = "".join(said.out.split())
+        assert "".join(hook.split()) in unfolded
+        assert str(output) in unfolded
+        assert "· hook\n" not in said.out
+        assert "tell" not in said.out
+    assert "the database is down" in output.read_text()
+    assert offered(ended) == offered(home.bydawn("show")) == ["bydawn resume repo"]
+    switch.touch()
+    assert paste(home, offered(ended)[0]).code == 0
+
+
+def test_what_no_agent_can_help_with_is_not_told_to_one(home: Home) -> None:
+    ended = home.run(home.rounds([OK]), "--protect", "README.md", "-k", "echo x >> README.md")
+    assert ended.code == 3
+    assert home.facts("loop.stopped")[0]["data"]["decided"]["rule"] == "obstructed"
+    assert offered(ended) == ["bydawn resume repo"]
+    assert "· protect" not in ended.out
+
+
+# -- tasks that wait for one that nobody does --------------------------------------------------------------------------
+
+
+def test_a_task_that_waits_for_a_skipped_one_is_named_with_what_can_be_done(home: Home) -> None:
+    folder = a_folder(home, one="# First\n", two="# Then\n<!-- depends_on: one -->\n", zzz="# Last\n")
+    agent = claiming(home)
+    home.run(agent, "-t", folder, "--once", "-k", "true", "--rounds", "1")
+    home.bydawn("tasks", "reopen", "repo", "1")
+    home.bydawn("tasks", "skip", "repo", "1")
+    ended = home.bydawn("resume", "--plain", "--rounds", "20")
+    assert ended.code == 3
+    for said in (ended, home.bydawn("show"), home.bydawn("why")):
+        assert "“Then” waits for “First”, which was skipped" in said.out
+        assert "tell" not in said.out
+    wanted = ["bydawn tasks reopen repo 1", "bydawn tasks skip repo 2", "bydawn resume repo"]
+    assert offered(ended) == offered(home.bydawn("show")) == wanted
+    assert paste(home, wanted[1]).code == 0
+    assert paste(home, wanted[2]).code == 0
+
+
+def test_the_skipped_task_can_be_taken_up_again_as_it_is_offered(home: Home) -> None:
+    folder = a_folder(home, one="# First\n", two="# Then\n<!-- depends_on: one -->\n")
+    agent = claiming(home)
+    home.run(agent, "-t", folder, "-k", "true", "--for", "0.001s")
+    home.bydawn("tasks", "skip", "repo", "1")
+    ended = home.bydawn("resume", "--plain", "--for", "0")
+    assert ended.code == 3
+    reopen, _, resume = offered(ended)
+    assert paste(home, reopen).code == 0
+    assert paste(home, resume).code == 0
