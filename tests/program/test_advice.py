@@ -92,3 +92,49 @@ def test_the_skipped_task_can_be_taken_up_again_as_it_is_offered(home: Home) -> 
     reopen, _, resume = offered(ended)
     assert paste(home, reopen).code == 0
     assert paste(home, resume).code == 0
+
+
+# -- a loop that is done -----------------------------------------------------------------------------------------------
+
+
+def commands_in(text: str) -> list[str]:
+    return re.findall(r"`(bydawn [^`]+)`", text)
+
+
+def test_whoever_wants_more_of_a_finished_loop_is_given_the_command_for_another(home: Home) -> None:
+    folder = a_folder(home, one="# It's first\n")
+    assert home.run(claiming(home), "-t", folder, "-k", "test -e log").code == 0
+    for words in (["tasks", "reopen", "repo", "1"], ["tell", "repo", "more"], ["resume", "repo"]):
+        refused = home.bydawn(*words)
+        assert refused.code == 2
+        assert "nobody to tell or to stop" not in refused.err
+        [another] = commands_in(refused.err)
+        assert paste(home, another).code == 0
+    assert [home.outcomes(f"repo-{number}") for number in (2, 3, 4)] == [["ok"]] * 3
+
+
+def test_a_finished_checklist_is_opened_in_its_file(home: Home) -> None:
+    home.tasks(1)
+    home.run(home.each_task(), "-t", "TODO.md", "-k", "true")
+    assert commands_in(home.bydawn("tasks", "reopen", "repo", "1").err)[0] == "bydawn tasks edit repo"
+
+
+def test_what_cannot_be_typed_again_is_named_and_its_place_is_held(home: Home) -> None:
+    home.run(home.rounds([DONE]), "--rounds", "3", "--protect", "README.md")
+    refused = home.bydawn("tell", "repo", "more")
+    [another] = commands_in(refused.err)
+    assert another.endswith(" …")
+    assert "limits" in refused.err and "protect" in refused.err
+    assert paste(home, another).code == 2
+    assert not home.has_loop("repo-2")
+
+
+def test_a_command_with_a_place_for_a_persons_own_words_does_nothing_as_it_is(home: Home) -> None:
+    for words in (["run", "…"], ["run", " … ", "-t", home.tasks(1)]):
+        assert home.bydawn(*words, "-a", home.rounds([DONE])).code == 2
+    assert not home.states.exists()
+    ended = home.run(home.rounds([OK]), "--max-no-change", "1")
+    [tell, *_] = offered(ended)
+    assert tell == 'bydawn tell repo "…"'
+    assert paste(home, tell).code == 2
+    assert home.show()["notes_waiting"] == []

@@ -363,7 +363,7 @@ def test_a_finished_loop_s_list_can_grow_for_another_loop(home: Home) -> None:
     a_standing_loop(home, run_started(), stopped(End.COMPLETE))
     answer = tasks(home, "add", "repo", "b")
     assert answer.code == 0
-    assert "repo is complete. For what is new: bydawn run --new -t TODO.md" in answer.out
+    assert "repo is complete. For what is new, start another: `bydawn run --new 'fix it' -t TODO.md" in answer.out
 
 
 # -- skip and reopen ---------------------------------------------------------------------------------------------------

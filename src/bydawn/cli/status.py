@@ -55,7 +55,7 @@ def _status_rows(found: list[Standing]) -> None:
     if not found:
         click.echo("  No loops yet.\n")
         click.echo(f"  Watch one    {render.typed('demo')}")
-        click.echo("  Start one    " + render.typed('run "PROMPT"'))
+        click.echo("  Start one    " + render.typed('run "…"'))
         return
     names = min(24, max(len(each.loop.id) for each in found))
     width = render.width()

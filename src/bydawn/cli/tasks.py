@@ -174,6 +174,7 @@ def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> N
       bydawn tasks add shop-api "write the changelog"
     """
     from bydawn.host.registry import Registry
+    from bydawn.operations import start
     from bydawn.operations import tasks as operation
 
     standing = Registry(state_dir).find(loop, cd.resolve())
@@ -186,9 +187,8 @@ def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> N
     else:
         click.echo(f"  Added as task {task.number} to {where}, line {task.line}.")
     if standing.finished:
-        click.echo(
-            f"  {standing.loop.id} is {standing.word}. For what is new: {render.typed(f'run --new -t {board.file}')}"
-        )
+        another = render.as_typed(start.another(standing.loop))
+        click.echo(f"  {standing.loop.id} is {standing.word}. For what is new, {plain(another)}")
     else:
         _go_on(standing)
 

@@ -9,6 +9,8 @@ _ESCAPES = (
 )
 _TELLING = r"(?i)error|assert|fail|expected|exception|panic|denied|not found"
 
+PLACEHOLDER = "…"  # stands for a person's own words in a command that is offered; nothing is done with it as it is
+
 
 def plain(text: str | bytes) -> str:
     """Without escapes, control characters and direction marks; bytes that are no text become `�`."""

@@ -100,7 +100,7 @@ class Registry:
             return here[0]
         if not here:
             raise UserError(
-                f"there is no loop in {workspace}", hint='start one with `bydawn run "PROMPT"`, or see `bydawn status`'
+                f"there is no loop in {workspace}", hint='start one with `bydawn run "…"`, or see `bydawn status`'
             )
         unfinished = [each for each in here if not each.finished]
         if len(unfinished) == 1:

@@ -248,13 +248,13 @@ def _json(path: Path) -> dict[str, Any]:
 def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> start.Plan:
     """Go on. Whoever resumes at a checkpoint has looked."""
     if standing.finished:
-        hint = f'start another: {dialect.name} "PROMPT"{_elsewhere(Path(standing.loop.workspace))}'
+        hint = f'start another: {dialect.name} "…"{_elsewhere(Path(standing.loop.workspace))}'
         raise UserError(f"the loop {standing.loop.id} is completed; there is nothing to go on with", hint=hint)
     if request.sandbox:
         raise UserError(
             f"the sandbox of {standing.loop.id} cannot be changed",
             cause="a loop keeps the settings it was started with",
-            hint=f'start another: {dialect.name} "PROMPT" --sandbox …{_elsewhere(Path(standing.loop.workspace))}',
+            hint=f'start another: {dialect.name} "…" --sandbox …{_elsewhere(Path(standing.loop.workspace))}',
         )
     if request.rounds is not None and request.rounds <= standing.state.rounds:
         raise UserError(
@@ -338,7 +338,7 @@ def _only_one(dialect: Dialect, mine: list[Standing], workspace: Path) -> Standi
         if len(candidates) == 1:
             return candidates[0]
     if not mine:
-        hint = f'start one: {dialect.name} "PROMPT"{_elsewhere(workspace)}'
+        hint = f'start one: {dialect.name} "…"{_elsewhere(workspace)}'
         raise UserError(f"there is no loop in {workspace}", hint=hint)
     raise _several(each.loop.id for each in mine)
 

@@ -29,15 +29,18 @@ from bydawn.core.facts import (
     TamperingAccepted,
 )
 from bydawn.core.loop import (
+    CommandCheck,
     Limits,
     Loop,
+    PathCheck,
+    TextCheck,
     differences,
 )
 from bydawn.core.ports import Clock, Command, Follower
 from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.replay import forgiven
 from bydawn.core.state import LoopState
-from bydawn.core.text import plain
+from bydawn.core.text import PLACEHOLDER, plain
 from bydawn.core.turn import turn_of
 from bydawn.core.worklist import WorkList
 from bydawn.disk import make_private, others_can_write, sync_folder, write_durable
@@ -153,7 +156,7 @@ def plan_resume(
     if standing.finished:
         raise UserError(
             f"the loop {standing.loop.id} is {standing.word}; there is nothing to go on with",
-            hint='start another with `bydawn run --new "PROMPT"`',
+            hint=another(standing.loop),
         )
     checked_workspace(Path(standing.loop.workspace))
     for name in standing.loop.pool:
@@ -179,6 +182,49 @@ def plan_resume(
         approves=mark,
         accepts=accepts if accept else (),
     )
+
+
+_SHORT = 200  # characters of a prompt that can be pasted
+_TYPED_AGAIN = {"prompt", "agent", "others", "tasks", "task_folder", "checks"}
+
+
+def another(loop: Loop) -> str:
+    """How a person starts such a loop once more; a new one knows nothing of what this one has done."""
+    if loop.dialect:
+        return f"start another with {loop.dialect.name}"
+    words = [shlex.quote(word) for word in _typed_again(loop)]
+    if any("`" in word for word in words):  # nobody could see where the command ends
+        return f'start another: `bydawn run --new "{PLACEHOLDER}"`'
+    rest = [name for name in differences(_without_settings(loop), loop) if name not in _TYPED_AGAIN]
+    left_out = f", where {PLACEHOLDER} is what else it was given: {', '.join(rest)}" if rest else ""
+    command = " ".join(["bydawn run --new", *words, *([PLACEHOLDER] if rest else [])])
+    return f"start another: `{command}`{left_out}"
+
+
+def _typed_again(loop: Loop) -> Iterator[str]:
+    if loop.prompt:
+        is_short = len(loop.prompt) <= _SHORT and loop.prompt.isprintable() and loop.prompt[0] not in "-@"
+        yield loop.prompt if is_short else PLACEHOLDER
+    if Path.cwd() != Path(loop.workspace):
+        yield from ("-C", loop.workspace)
+    if loop.tasks:
+        yield from ("-t", loop.tasks)
+    for agent in loop.pool:
+        yield from ("-a", agent)
+    for check in loop.checks:
+        match check:
+            case CommandCheck():
+                yield from ("-k", check.command)
+            case PathCheck():
+                yield from ("--require-path", check.path)
+            case TextCheck():
+                yield from ("--require-text", f"{check.path}::{check.text}")
+
+
+def _without_settings(loop: Loop) -> Loop:
+    """The same goal, with nothing but what holds where nobody says anything."""
+    given = {name: getattr(loop, name) for name in ("id", "uid", "workspace", "created_at", "prompt", "agent")}
+    return Loop(**given)
 
 
 def _refuse_used_up(standing: Standing, limits: Mapping[str, Any]) -> None:

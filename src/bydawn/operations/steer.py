@@ -16,11 +16,12 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import FINISHED, AnyFact, Now, TaskStatus
 from bydawn.core.redact import rewritten
 from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
+from bydawn.core.text import PLACEHOLDER
 from bydawn.engine import COOKIE
 from bydawn.host.registry import Standing
 from bydawn.ledger import LoopLedger, load, read, records
 from bydawn.operations.settings import secrets
-from bydawn.operations.start import take_lock, user
+from bydawn.operations.start import another, take_lock, user
 from bydawn.process import Processes
 from bydawn.rounds import Rounds
 
@@ -48,8 +49,9 @@ def stop(standing: Standing, *, now: bool) -> Answer:
 
 def tell(standing: Standing, text: str) -> Answer:
     """A note that stands in the next prompt."""
-    if not text.strip():
-        raise UserError("there is nothing to tell", cause="the note is empty", hint='bydawn tell LOOP "round half up"')
+    if text.strip() in ("", PLACEHOLDER):
+        cause = "it stands for your own words" if text.strip() else "the note is empty"
+        raise UserError("there is nothing to tell", cause=cause, hint='bydawn tell LOOP "round half up"')
     refuse_finished(standing)
     return _ask(standing, Tell(id=_new_id(), run="", by=user(), text=text))
 
@@ -69,8 +71,8 @@ def refuse_finished(standing: Standing) -> None:
     if standing.finished:
         raise UserError(
             f"the loop {standing.loop.id} is {standing.word} already",
-            cause="it has ended, so there is nobody to tell or to stop",
-            hint='start another with `bydawn run --new "PROMPT"`',
+            cause="it has ended, and so nobody is there to do anything",
+            hint=another(standing.loop),
         )
 
 

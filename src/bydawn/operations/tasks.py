@@ -21,7 +21,7 @@ from bydawn.files import read_folder, read_inside, read_text
 from bydawn.host.registry import Standing
 from bydawn.operations import steer
 from bydawn.operations.settings import checkpoint_of, gather
-from bydawn.operations.start import refuse_inside_a_round
+from bydawn.operations.start import another, refuse_inside_a_round
 
 _TRIES = 5  # to write a list that somebody else is writing, too
 _SHOWN = 60  # characters of a task in an error
@@ -227,7 +227,7 @@ def _settle(
 ) -> Iterable[Settled]:
     """Everything is looked at before anything is recorded; then each as soon as it stands in the ledger."""
     refuse_inside_a_round()
-    steer.refuse_finished(standing)
+    _refuse_finished(standing)
     board = of_loop(standing)
     tasks = list(dict.fromkeys(named(board, word) for word in words))
     for task in tasks:
@@ -246,6 +246,20 @@ def _settle(
             stranded=tuple(each for each in waiting if each.stand is Stand.WAITING),
             round=opened.round if opened and opened.task_id == task.id else None,
         )
+
+
+def _refuse_finished(standing: Standing) -> None:
+    """A loop that is done takes up nothing any more; what a person can do instead depends on where its tasks stand."""
+    if not standing.finished or not standing.loop.tasks:
+        return steer.refuse_finished(standing)
+    loop, go_on = standing.loop, another(standing.loop)
+    opens = f"open it in the file (`bydawn tasks edit {loop.id}`), then " if not loop.task_folder else ""
+    every = "; every task is open in it" if loop.task_folder else ""
+    raise UserError(
+        f"the loop {loop.id} is {standing.word} already",
+        cause="it has ended, and takes up no task again",
+        hint=f"{opens}{go_on}{every}",
+    )
 
 
 def _refuse_ticked(board: Board, task: Listed) -> None:

@@ -36,6 +36,7 @@ from bydawn.core.ports import Agent
 from bydawn.core.promise import is_possible
 from bydawn.core.redact import Secrets, Unnamed, rewritten
 from bydawn.core.tallies import Settled
+from bydawn.core.text import PLACEHOLDER
 from bydawn.files import read_folder, read_text
 from bydawn.git import Git
 from bydawn.host.registry import checked_name, new_uid, slug
@@ -95,6 +96,12 @@ def loop_of(wish: Wish, workspace: Path) -> Loop:
             "there is nothing to do",
             cause="the prompt is empty and no task file is given",
             hint='say what to do, for example "fix the failing tests", or give a checklist with -t TODO.md',
+        )
+    if wish.prompt.strip() == PLACEHOLDER:
+        raise UserError(
+            f"{PLACEHOLDER!r} is no goal",
+            cause="it stands for your own words; nothing was started",
+            hint='say what to do, for example "fix the failing tests"',
         )
     pool = _checked_pool(wish)
     in_folder = bool(wish.tasks) and (workspace / str(wish.tasks)).is_dir()
