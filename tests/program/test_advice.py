@@ -3,6 +3,8 @@
 import re
 import shlex
 
+import pytest
+
 from driving import DONE, OK, Home, Said, Step
 
 WRITES: Step = {"append": {"path": "log", "text": "x"}}
@@ -92,6 +94,38 @@ def test_the_skipped_task_can_be_taken_up_again_as_it_is_offered(home: Home) -> 
     reopen, _, resume = offered(ended)
     assert paste(home, reopen).code == 0
     assert paste(home, resume).code == 0
+
+
+# -- a list that cannot be believed ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wait", ["nobody", "two"], ids=["for-nobody", "in-a-circle"])
+def test_a_folder_that_makes_no_sense_is_mended_and_cannot_be_accepted(home: Home, wait: str) -> None:
+    folder = a_folder(home, one="# First\n", two="# Then\n<!-- depends_on: one -->\n")
+    spoilt = {"write": {"path": "tasks/one.md", "text": f"# First\n<!-- depends_on: {wait} -->\n"}}
+    ended = home.run(home.rounds([spoilt, OK], [OK]), "-t", folder, "-k", "true")
+    assert ended.code == 3
+    assert offered(ended) == offered(home.bydawn("show")) == ["bydawn tasks list repo", "bydawn resume repo"]
+    assert str(home.repo / "tasks") in ended.out
+    listed, resume = offered(ended)
+    assert paste(home, listed).code == 0
+    assert "depend" in paste(home, listed).out or "wait" in paste(home, listed).out
+    before = home.facts()
+    refused = home.bydawn("resume", "--accept")
+    assert (refused.code, home.facts()) == (2, before)
+    (home.repo / "tasks/one.md").write_text("# First\n")
+    assert paste(home, resume).code == 3  # the agent never does anything
+    assert home.facts("loop.stopped")[-1]["data"]["decided"]["rule"] != "task-file"
+
+
+def test_a_folder_that_has_lost_a_task_can_be_accepted(home: Home) -> None:
+    folder = a_folder(home, one="# First\n", two="# Then\n")
+    ended = home.run(home.rounds([{"delete": "tasks/two.md"}, OK]), "-t", folder, "-k", "true")
+    assert ended.code == 3
+    accept = offered(ended)[-1]
+    assert accept == "bydawn resume repo --accept"
+    paste(home, accept)
+    assert home.facts("loop.stopped")[-1]["data"]["decided"]["rule"] != "task-file"
 
 
 # -- a loop that is done -----------------------------------------------------------------------------------------------

@@ -197,15 +197,24 @@ def _when_blocked(standing: "Standing") -> list[tuple[str, str] | None]:
             (f"resume {name}", "when you have put them back"),
             (f"resume {name} --accept", "or keep them as they are now"),
         ]
-    if rule == "task-file" and stopped:
+    if rule == "task-file":
         accept = (f"resume {name} --accept", "or take it as it is now")
-        return [(f"tasks edit {name}", "mend the list"), go_on, accept if stopped.can_be_accepted else None]
+        return [*_mend_list(standing), None if look.trouble_with_tasks(standing) else accept]
     if rule == "obstructed":
         what = "when you have mended the hook" if look.failed_hook(standing) else "when that is mended"
         return [(f"resume {name}", what), None if look.failed_hook(standing) else said_last]
     if rule == "tasks-aside" and (skipped := _after_skipping(standing)):
         return [*skipped, go_on]
     return [tell, go_on, said_last]
+
+
+def _mend_list(standing: "Standing") -> list[tuple[str, str]]:
+    """A folder has no file that could be opened for all of it, so it is said where it is."""
+    name, loop = standing.loop.id, standing.loop
+    if not loop.task_folder:
+        return [(f"tasks edit {name}", "mend the list"), (f"resume {name}", "then go on")]
+    where = Path(loop.workspace) / (loop.tasks or "")
+    return [(f"tasks list {name}", "what is wrong now"), (f"resume {name}", f"when you have mended {where}")]
 
 
 def _after_skipping(standing: "Standing") -> list[tuple[str, str]]:

@@ -277,6 +277,13 @@ def failed_hook(standing: Standing) -> FailedHook | None:
     return FailedHook(name=name, command=getattr(standing.loop.hooks, name) or "", output=output)
 
 
+def trouble_with_tasks(standing: Standing) -> str | None:
+    """What is wrong with the task list as it is now, whatever it was before: that goes away for nobody's word."""
+    from bydawn.operations.tasks import of_loop
+
+    return of_loop(standing).trouble
+
+
 class Idle(msgspec.Struct, frozen=True, kw_only=True):
     """A task that cannot be worked on, and those that it waits for."""
 

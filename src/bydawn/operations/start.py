@@ -49,6 +49,7 @@ from bydawn.files import Texts
 from bydawn.guardian import Tether
 from bydawn.host.registry import Registry, Standing, free_name
 from bydawn.ledger import LoopLedger, records
+from bydawn.operations.look import trouble_with_tasks
 from bydawn.operations.wish import (
     Wish,
     checked_agent,
@@ -173,6 +174,8 @@ def plan_resume(
             cause="no protected file was changed, and its task list was believed",
             hint=f"go on with `bydawn resume {standing.loop.id}`",
         )
+    if accept and not state.tampered:
+        _refuse_unreadable(standing)
     accepts = (*state.tampered, *((standing.loop.tasks or "",) if state.tasks and state.tasks.problem else ()))
     return Plan(
         loop=standing.loop,
@@ -236,6 +239,16 @@ def _refuse_used_up(standing: Standing, limits: Mapping[str, Any]) -> None:
             f"{reach.asked(found)} is used up already",
             cause=f"{name} {reach.used(found)}; nothing was changed",
             hint=f"`bydawn resume {name} {reach.enough(found, state)}`",
+        )
+
+
+def _refuse_unreadable(standing: Standing) -> None:
+    """A person can accept that tasks are gone, and not that nobody knows which there are, or which comes first."""
+    if trouble := trouble_with_tasks(standing):
+        raise UserError(
+            f"the tasks of {standing.loop.id} cannot be accepted as they are",
+            cause=trouble,
+            hint=f"mend it, then `bydawn resume {standing.loop.id}`",
         )
 
 
