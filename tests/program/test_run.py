@@ -46,6 +46,18 @@ def test_required_paths_and_texts_are_checks_like_any_other(home: Home) -> None:
     assert (before, first, second) == ([False, False], [False, False], [True, True])
 
 
+def test_the_row_of_a_check_speaks_of_tasks_only_where_there_are_some(home: Home) -> None:
+    home.run(home.rounds([OK]), "-k", "test -e made", "--once")
+    (home.repo / "made").touch()
+    ended = home.bydawn("resume", "--plain")
+    assert ended.code == 0
+    assert "all tasks are done" not in ended.out
+    assert "the work tree as it is now" in ended.out
+    home.run(home.rounds([OK]), "-t", home.tasks(1), "-k", "true", "--once")
+    (home.repo / "TODO.md").write_text("- [x] task 1\n")
+    assert "all tasks are done" in home.bydawn("resume", "--plain").out
+
+
 def test_a_check_that_hangs_is_ended_and_counts_as_failed(home: Home) -> None:
     said = home.run(home.rounds([OK]), "-k", "sleep 60", "--check-timeout", "0.3s", "--once")
     assert said.code == 4

@@ -65,8 +65,9 @@ class RoundRows:
             case ChecksEnded():
                 self._checks = fact
                 if self._ended is None:
-                    about = "all tasks are done" if fact.round else "before anything is changed"
-                    yield self._layout.row("check", about, duration(fact.seconds), "", _check(fact), "", "")
+                    yield self._layout.row(
+                        "check", _about(fact, state), duration(fact.seconds), "", _check(fact), "", ""
+                    )
                     self._checks = None
                 yield from self.flush(loop, state)
             case _:
@@ -91,6 +92,14 @@ class RoundRows:
         room = self._layout.width - 12
         following = f"{self._unit} {self._number + 1}"
         yield from (f"         └ {shorten(note, room)}" for note in _notes(ended, checks, loop, state, following))
+
+
+def _about(checks: ChecksEnded, state: LoopState) -> str:
+    """Why checks ran that no round led to."""
+    if not checks.round:
+        return "before anything is changed"
+    all_done = state.tasks is not None and not state.tasks.open and not state.tasks.problem
+    return "all tasks are done" if all_done else "the work tree as it is now"
 
 
 def _files(ended: RoundEnded) -> str:
