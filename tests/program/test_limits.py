@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from driving import OK, Home, Said, Step, is_error
+from driving import HANG, OK, Home, Said, Step, is_error, said
 
 
 def spending(tokens: int) -> Step:
@@ -71,6 +71,26 @@ def test_a_lower_limit_that_is_not_used_up_is_taken_and_not_called_raised(home: 
 def test_a_budget_in_dollars_is_refused_on_resume_where_nobody_says_what_it_costs(home: Home) -> None:
     home.run("cmd:true", "--rounds", "1")
     assert "could not be held" in refused(home, "--budget", "1usd", "--rounds", "+1")
+
+
+def test_a_round_that_the_budget_cut_short_is_not_said_to_be_stopped_on_request(home: Home) -> None:
+    fields = ["--agent-json", "text=t", "--agent-json", "tokens_in=n"]
+    spends = """cmd:sh -c 'echo "{\\"t\\":\\"on it\\",\\"n\\":5000}"; sleep 60'"""
+    ended = home.run(spends, *fields, "--budget", "1ktok")
+    assert ended.code == 4
+    for each in (ended, home.bydawn("show"), home.bydawn("show", "--round", "1")):
+        assert "over budget" in each.out
+        assert "interrupted" not in each.out and "on request" not in each.out
+    assert "the budget was used up" in home.bydawn("show", "--round", "1").out
+    assert home.outcomes() == ["interrupted"]
+
+
+def test_a_round_that_a_person_ended_is_still_said_to_be(home: Home) -> None:
+    running = home.start_run(home.rounds([{"say": "hi"}, HANG]), "--budget", "1ktok")
+    home.await_round(1)
+    home.bydawn("stop")
+    for out in (said(running).out, home.bydawn("show", "--round", "1").out):
+        assert "stopped on request" in out
 
 
 # -- what is suggested -------------------------------------------------------------------------------------------------

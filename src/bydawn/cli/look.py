@@ -12,6 +12,7 @@ from bydawn import __version__
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+from bydawn.cli.rows import OVER_BUDGET
 from bydawn.cli.status import liveness
 from bydawn.core import completion
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted
@@ -19,6 +20,7 @@ from bydawn.core.redact import rewritten
 from bydawn.core.text import duration, plain, shorten
 from bydawn.host.registry import Registry, Standing, standing_of
 from bydawn.operations import look
+from bydawn.operations.look import cut_by_budget
 from bydawn.operations.settings import secrets
 
 _TELLING = ("obstructed", "tasks-aside")  # rules whose reason alone does not say what to do
@@ -94,7 +96,8 @@ def _round_row(each: look.Round, *, by: bool) -> str:
     ended = each.ended.fact if each.ended else None
     outcome, seconds, changed = "running", "", ""
     if isinstance(ended, RoundEnded):
-        outcome, seconds = ended.outcome.value, duration(ended.seconds)
+        outcome = "over budget" if cut_by_budget(ended, asked=each.asked) else ended.outcome.value
+        seconds = duration(ended.seconds)
         count = ended.changes.total
         changed = f"{count} file{'s' if count != 1 else ''}" if count else "no change"
     checks = each.checks.fact if each.checks else None
@@ -108,7 +111,9 @@ def _round_row(each: look.Round, *, by: bool) -> str:
 
 
 def _show_round(standing: Standing, each: look.Round) -> None:
-    row = look.as_row(each)
+    row, ended = look.as_row(each), each.ended.fact if each.ended else None
+    if isinstance(ended, RoundEnded) and cut_by_budget(ended, asked=each.asked):
+        row |= {"outcome": "over budget", "detail": OVER_BUDGET}
     render.field("Round", f"{row['round']} of {standing.loop.id}, {row['outcome'] or 'running'}")
     if row["task"]:
         render.field("Task", row["task"])

@@ -11,8 +11,10 @@ from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
+from bydawn.operations.look import cut_by_budget
 
 _NARROW = 72
+OVER_BUDGET = "the budget was used up, so the round was cut short"
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -118,6 +120,8 @@ def _check(checks: ChecksEnded | None) -> str:
 
 
 def _verdict(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> str:
+    if cut_by_budget(ended, asked=state.stop_now):
+        return "over budget"
     if ended.outcome is not Outcome.OK:
         return ended.outcome.value.replace("_", " ")
     if not ended.progress and state.rounds_without_progress:
@@ -137,7 +141,9 @@ def _left(state: LoopState) -> str:
 def _notes(
     ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState, following: str
 ) -> Iterator[str]:
-    if ended.outcome is not Outcome.OK and ended.detail:
+    if cut_by_budget(ended, asked=state.stop_now):
+        yield OVER_BUDGET
+    elif ended.outcome is not Outcome.OK and ended.detail:
         yield plain(ended.detail)
     for verdict in checks.verdicts if checks else ():
         if not verdict.passed:

@@ -16,14 +16,17 @@ from bydawn.core.facts import (
     HookEnded,
     LoopStopped,
     Now,
+    PauseRequested,
     Record,
     RoundEnded,
     RoundStarted,
     RunStarted,
+    StopRequested,
     Usage,
     WaitStarted,
 )
 from bydawn.core.hooks import output_of
+from bydawn.core.outcome import Ending, Exit, imposed
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from bydawn.host.registry import Standing
@@ -78,6 +81,7 @@ class Round(msgspec.Struct, kw_only=True):
     started: Record
     ended: Record | None = None
     checks: Record | None = None
+    asked: bool = False  # did somebody want its end at once?
 
 
 def rounds(standing: Standing) -> list[Round]:
@@ -87,6 +91,8 @@ def rounds(standing: Standing) -> list[Round]:
         match record.fact:
             case RoundStarted():
                 found.append(Round(started=record))
+            case PauseRequested(now=True) | StopRequested(now=True) if found and found[-1].ended is None:
+                found[-1].asked = True
             case RoundEnded() if found:
                 found[-1].ended = record
             case ChecksEnded() if found:
@@ -94,6 +100,11 @@ def rounds(standing: Standing) -> list[Round]:
             case _:
                 pass
     return found
+
+
+def cut_by_budget(ended: RoundEnded, *, asked: bool) -> bool:
+    """Was a round ended by us for what it spent? Nobody had asked for it, whatever its record says."""
+    return not asked and (ended.outcome, ended.detail) == imposed(Exit(ending=Ending.ASKED))
 
 
 def the_round(standing: Standing, number: int) -> Round:
