@@ -233,6 +233,9 @@ def test_or_it_is_put_back_and_the_work_goes_on(tested: Home, cheat: str) -> Non
     assert tree_of(tested.repo / "tests") == before
     assert not (tested.repo / "tests/check.sh").is_symlink()
     assert [row["restored"] for row in tested.rounds_ended()] == [True, False]
+    assert "protected files were put back: tests/check.sh (round 1)" in said.out
+    assert "Undone  protected files were put back: tests/check.sh (round 1)" in tested.bydawn("show").out
+    assert tested.show()["put_back"]["tests/check.sh"] == [1]
 
 
 def test_a_tired_person_who_just_resumes_gets_no_green_tick(tested: Home) -> None:
@@ -247,7 +250,9 @@ def test_a_tired_person_who_just_resumes_gets_no_green_tick(tested: Home) -> Non
 
 def test_a_person_may_want_it_as_it_is(tested: Home) -> None:
     tested.run(tested.rounds([shell("echo exit 0 > tests/check.sh"), DONE]), *SUITE, "--protect", "tests/**")
+    assert "Changed protected files: tests/check.sh" in tested.bydawn("show").out
     assert tested.bydawn("resume", "--plain", "--accept").code == 0
+    assert "Allowed accepted by a person, as rounds made it: tests/check.sh" in tested.bydawn("show").out
     assert tested.bydawn("resume", "--accept").code == 2
 
 

@@ -77,6 +77,12 @@ def _show_loop(standing: Standing) -> None:
         render.field("Before", f"red before the first round: {', '.join(state.baseline)}")
     if state.doubted:
         render.field("Doubted", f"ticked without any other change: {', '.join(state.doubted)}")
+    if state.tampered:
+        render.field("Changed", f"protected files: {', '.join(state.tampered)}")
+    if undone := look.told_of_put_back(standing):
+        render.field("Undone", f"protected files were put back: {undone}")
+    if state.accepted:
+        render.field("Allowed", f"accepted by a person, as rounds made it: {', '.join(state.accepted)}")
     for tally in state.tallies:
         if tally.task in state.settled.aside:
             render.field("Aside", tally.text or tally.task)

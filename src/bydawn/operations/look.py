@@ -26,6 +26,7 @@ from bydawn.core.facts import (
     WaitStarted,
 )
 from bydawn.core.hooks import output_of
+from bydawn.core.loop import OnTamper
 from bydawn.core.outcome import Ending, Exit, imposed
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
@@ -128,6 +129,7 @@ def detail(standing: Standing, only: int | None = None) -> dict[str, Any]:
         "doubted": standing.state.doubted,
         "aside": standing.state.settled.aside,
         "skipped": standing.state.settled.skipped,
+        "put_back": put_back(standing),
         "usage_by_task": usage_by_task(standing),
         "notes_waiting": [note.text for note in standing.state.notes],
         "rounds": [as_row(each) for each in chosen],
@@ -253,10 +255,36 @@ def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[st
 
 
 def evidence(standing: Standing) -> tuple[str, ...]:
-    """What bears out the loop's last word, in sentences."""
-    stopped = standing.state.stopped
-    if stopped is None:
+    """What bears out the loop's last word, in sentences, and what was done against the rules on the way there."""
+    if standing.state.stopped is None:
         return ()
+    undone = told_of_put_back(standing)
+    return (
+        *_evidence(standing, standing.state.stopped),
+        *([f"protected files were put back: {undone}"] if undone else []),
+    )
+
+
+def put_back(standing: Standing) -> dict[str, list[int]]:
+    """The protected files that were changed and are as they were again, each with the rounds that did it."""
+    found: dict[str, list[int]] = {}
+    if standing.loop.on_tamper is not OnTamper.RESTORE:
+        return found
+    for record in records(standing.folder):
+        fact = record.fact
+        if isinstance(fact, RoundEnded | ChecksEnded) and fact.restored:
+            for path in fact.tampered:
+                found[path] = [*dict.fromkeys([*found.get(path, ()), fact.round])]
+    return found
+
+
+def told_of_put_back(standing: Standing) -> str:
+    """`tests/a.py (round 2), tests/b.py (rounds 2, 5)`"""
+    rows = put_back(standing).items()
+    return ", ".join(f"{path} (round{'s' if len(by) > 1 else ''} {', '.join(map(str, by))})" for path, by in rows)
+
+
+def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
     if stopped.decided.rule == "obstructed":  # the fact has only the kind of it, for programs
         hook = failed_hook(standing)
         return (f"the command of {hook.name}: {hook.command}", f"what it printed: {hook.output}") if hook else ()
