@@ -172,3 +172,28 @@ def test_a_command_with_a_place_for_a_persons_own_words_does_nothing_as_it_is(ho
     assert tell == 'bydawn tell repo "…"'
     assert paste(home, tell).code == 2
     assert home.show()["notes_waiting"] == []
+
+
+# -- loops of one name -------------------------------------------------------------------------------------------------
+
+
+def test_of_two_loops_with_one_name_the_right_one_is_named(home: Home) -> None:
+    """`app` in one folder, `app` in another, and at last in a folder that has the same name, too."""
+    folders = [home.root / "a b", home.root / "c", home.root / "deep/c"]
+    agent = home.rounds([WRITES, OK])
+    for folder in folders:
+        folder.mkdir(parents=True)
+    run = ["run", "do it", "-a", agent, "--name", "app", "--rounds", "2", "--once", "--plain"]
+    alone = home.bydawn(*run, "-C", str(folders[0]))
+    assert offered(alone)[0] == "bydawn resume app"
+    second = home.bydawn(*run, "-C", str(folders[1]))
+    assert offered(second)[0] == "bydawn resume app@c"
+    assert offered(home.bydawn("show", "app", "-C", str(folders[0])))[0] == "bydawn resume 'app@a b'"
+    third = home.bydawn(*run, "-C", str(folders[2]))
+    assert offered(third)[0] == f"bydawn resume app -C {folders[2]}"
+    for command in (*offered(third), *offered(home.bydawn("show", "app", "-C", str(folders[1])))):
+        assert paste(home, command).code in (0, 4), command
+    assert paste(home, offered(home.bydawn("status"))[0]).code == 0
+    assert commands_in(home.bydawn("resume", "app", "-C", str(folders[1]), "--accept").err) == [
+        f"bydawn resume app -C {folders[1]}"
+    ]

@@ -156,7 +156,7 @@ def commands(rows: list[tuple[str, str]]) -> None:
 
 def next_commands(standing: "Standing") -> list[tuple[str, str]]:
     """The commands that make sense for a loop as it stands; only ones that exist."""
-    name, word, last = standing.loop.id, standing.word, standing.state.round
+    name, word, last = standing.called, standing.word, standing.state.round
     look = (f"logs {name} --round {last}", "what the agent said last") if last else None
     flags, what = _beyond_limits(standing) if word == "limit" else ("", "")
     table: dict[str, list[tuple[str, str] | None]] = {
@@ -186,7 +186,7 @@ def _when_blocked(standing: "Standing") -> list[tuple[str, str] | None]:
     """What helps depends on what blocks it; a word to the agent is of use only where the agent can help."""
     from bydawn.operations import look
 
-    name, last, stopped = standing.loop.id, standing.state.round, standing.state.stopped
+    name, last, stopped = standing.called, standing.state.round, standing.state.stopped
     rule = stopped.decided.rule if stopped else ""
     said_last = (f"logs {name} --round {last}", "what the agent said last") if last else None
     tell = (f'tell {name} "…"', "say what to do differently")
@@ -210,7 +210,7 @@ def _when_blocked(standing: "Standing") -> list[tuple[str, str] | None]:
 
 def _mend_list(standing: "Standing") -> list[tuple[str, str]]:
     """A folder has no file that could be opened for all of it, so it is said where it is."""
-    name, loop = standing.loop.id, standing.loop
+    name, loop = standing.called, standing.loop
     if not loop.task_folder:
         return [(f"tasks edit {name}", "mend the list"), (f"resume {name}", "then go on")]
     where = Path(loop.workspace) / (loop.tasks or "")
@@ -221,7 +221,7 @@ def _after_skipping(standing: "Standing") -> list[tuple[str, str]]:
     """What can be done where open tasks wait for one that a person has skipped."""
     from bydawn.operations import look
 
-    name = standing.loop.id
+    name = standing.called
     skipped, waiting = look.stranded_by_skipping(standing)
     if not skipped:
         return []

@@ -70,7 +70,7 @@ def _status_rows(found: list[Standing]) -> None:
             click.echo(f"      {shorten(plain(reason), width - 8)}")
     needy = next((each for each in found if each.word in render.NEEDS_YOU), None)
     if needy:
-        render.commands([(render.typed(f"show {needy.loop.id}"), "what happened and what to do")])
+        render.commands([(render.typed(f"show {needy.called}"), "what happened and what to do")])
 
 
 def liveness(each: Standing) -> str:

@@ -43,7 +43,7 @@ def pause(loop: str | None, now: bool, cd: Path, state_dir: Path | None) -> None
     standing = Registry(state_dir).find(loop, cd.resolve())
     answer = steer.pause(standing, now=now)
     when = "now" if now or answer.state else "after this round"
-    click.echo(f"  {standing.loop.id} stands still {when}. Go on with: {typed(f'resume {standing.loop.id}')}")
+    click.echo(f"  {standing.loop.id} stands still {when}. Go on with: {typed(f'resume {standing.called}')}")
 
 
 @command()
@@ -61,4 +61,4 @@ def stop(loop: str | None, after_round: bool, cd: Path, state_dir: Path | None) 
     standing = Registry(state_dir).find(loop, cd.resolve())
     answer = steer.stop(standing, now=not after_round)
     when = "after this round" if after_round and not answer.state else "now"
-    click.echo(f"  {standing.loop.id} ends {when}. If it was a mistake: {typed(f'resume {standing.loop.id}')}")
+    click.echo(f"  {standing.loop.id} ends {when}. If it was a mistake: {typed(f'resume {standing.called}')}")

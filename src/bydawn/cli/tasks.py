@@ -259,7 +259,7 @@ def _settled(standing: "Standing", rows: "Iterable[Settled]", what: str) -> None
 
 def _go_on(standing: "Standing") -> None:
     if not standing.alive:
-        click.echo(f"  Go on with: {render.typed(f'resume {standing.loop.id}')}")
+        click.echo(f"  Go on with: {render.typed(f'resume {standing.called}')}")
 
 
 @tasks.command()

@@ -70,7 +70,7 @@ class DemoVoice(OwnVoice):
         ]
 
     def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
-        name, folder = standing.loop.id, _tilde(standing.loop.workspace)
+        name, folder = standing.called, _tilde(standing.loop.workspace)
         return [
             (render.typed(f"show {name}"), "what happened in each round"),
             (render.typed(f"logs {name} --round 3"), "what the agent said"),

@@ -46,6 +46,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return "crashed"
 
     @property
+    def called(self) -> str:
+        """What a person has to type for it, wherever they are."""
+        return called(self.folder, self.loop)
+
+    @property
     def finished(self) -> bool:
         return self.state.stopped is not None and self.state.stopped.end in FINISHED
 
@@ -138,6 +143,19 @@ def standing_of(folder: Path) -> Standing | None:
         state, _ = load(folder)
         alive = is_held(lock)
     return Standing(folder=folder, loop=loop, state=state, alive=alive)
+
+
+def called(folder: Path, loop: Loop) -> str:
+    """A loop's name in a command that can be pasted, and its place where another loop has that name, too."""
+    homes = [home for home in _folders(folder.parent.parent) if home != folder.parent]
+    namesakes = [each for home in homes for each in _folders(home) if _same(each.name, folder.name)]
+    others = [Path(found.loop.workspace).name for each in namesakes if (found := standing_of(each))]
+    if not others:
+        return loop.id
+    import shlex  # hardly anybody has two loops of one name
+
+    where = Path(loop.workspace)
+    return f"{loop.id} -C {shlex.quote(str(where))}" if where.name in others else shlex.quote(f"{loop.id}@{where.name}")
 
 
 def _nameless(folder: Path) -> Loop:

@@ -156,7 +156,7 @@ def repair(standing: Standing) -> Finding:
     """Set the damaged part of a ledger aside and go on from the last line that can be believed."""
     refuse_inside_a_round()
     folder, name = standing.folder, f"loop {standing.loop.id}"
-    held = take_lock(folder, standing.loop.id)
+    held = take_lock(folder, standing.loop)
     try:
         good, aside = _split(folder / "ledger.jsonl", folder)
         if aside is None:
@@ -176,7 +176,7 @@ def repair(standing: Standing) -> Finding:
         name=name,
         ok=True,
         detail=f"kept the first {good} facts; what came after is in {aside}",
-        hint=f"look at it, then `bydawn resume {standing.loop.id}`",
+        hint=f"look at it, then `bydawn resume {standing.called}`",
     )
 
 

@@ -47,7 +47,7 @@ from bydawn.disk import make_private, others_can_write, sync_folder, write_durab
 from bydawn.engine import COOKIE
 from bydawn.files import Texts
 from bydawn.guardian import Tether
-from bydawn.host.registry import Registry, Standing, free_name
+from bydawn.host.registry import Registry, Standing, called, free_name
 from bydawn.ledger import LoopLedger, records
 from bydawn.operations.look import trouble_with_tasks
 from bydawn.operations.wish import (
@@ -162,7 +162,7 @@ def plan_resume(
     checked_workspace(Path(standing.loop.workspace))
     for name in standing.loop.pool:
         checked_agent(name)
-    refuse_if_secrets_are_missing(standing.loop, secrets)
+    refuse_if_secrets_are_missing(standing.loop, standing.called, secrets)
     for agent in agents.pool(standing.loop).values():
         refuse_budget_without_costs(agent, limits.get("usd"))
     _refuse_used_up(standing, limits)
@@ -172,7 +172,7 @@ def plan_resume(
         raise UserError(
             f"there is nothing to accept in {standing.loop.id}",
             cause="no protected file was changed, and its task list was believed",
-            hint=f"go on with `bydawn resume {standing.loop.id}`",
+            hint=f"go on with `bydawn resume {standing.called}`",
         )
     if accept and not state.tampered:
         _refuse_unreadable(standing)
@@ -238,7 +238,7 @@ def _refuse_used_up(standing: Standing, limits: Mapping[str, Any]) -> None:
         raise UserError(
             f"{reach.asked(found)} is used up already",
             cause=f"{name} {reach.used(found)}; nothing was changed",
-            hint=f"`bydawn resume {name} {reach.enough(found, state)}`",
+            hint=f"`bydawn resume {standing.called} {reach.enough(found, state)}`",
         )
 
 
@@ -248,7 +248,7 @@ def _refuse_unreadable(standing: Standing) -> None:
         raise UserError(
             f"the tasks of {standing.loop.id} cannot be accepted as they are",
             cause=trouble,
-            hint=f"mend it, then `bydawn resume {standing.loop.id}`",
+            hint=f"mend it, then `bydawn resume {standing.called}`",
         )
 
 
@@ -259,7 +259,7 @@ def _approved(standing: Standing) -> Mark:
     raise UserError(
         f"the loop {standing.loop.id} stands at no checkpoint",
         cause=f"in {standing.loop.tasks} there is open work before it now" if moved else f"it is {standing.word}",
-        hint=f"go on with `bydawn resume {standing.loop.id}`" + ("; it stops there again" if moved else ""),
+        hint=f"go on with `bydawn resume {standing.called}`" + ("; it stops there again" if moved else ""),
     )
 
 
@@ -311,7 +311,7 @@ def perform(
     """Take the loop's lock, hand it to the guardian as well, and run until the loop stops."""
     loop, folder = planned.loop, planned.folder
     make_private(folder)
-    held = take_lock(folder, loop.id)
+    held = take_lock(folder, loop)
     tether.share(held.fd, loop.id)
     ledger = LoopLedger(folder, say, planned.secrets.hide)
     try:
@@ -367,15 +367,16 @@ def _refuse_if_overtaken(planned: Plan, state: LoopState) -> None:
         )
 
 
-def take_lock(folder: Path, name: str) -> lock.Lock:
+def take_lock(folder: Path, loop: Loop) -> lock.Lock:
     """The loop's lock, or an error that names its owner."""
     try:
         return lock.Lock.take(folder / "lock")
     except lock.Owned as owned:
+        name = called(folder, loop)
         raise UserError(
-            f"another worker owns the loop {name}",
+            f"another worker owns the loop {loop.id}",
             cause=f"it is {owned}",
-            hint=f"watch it with `bydawn logs -f {name}`, or end it with `bydawn stop {name}`",
+            hint=f"watch it with `bydawn logs {name} -f`, or end it with `bydawn stop {name}`",
             exit_code=8,
         ) from None
 
@@ -443,7 +444,7 @@ def _go_on(loop: Loop, standing: Standing) -> Standing:
         raise UserError(
             f"the loop {name} is {standing.word}, and this is another {changed[0]}",
             cause=f"differs in: {what}",
-            hint=f"go on with `bydawn resume {name}` (limits can be raised there), or start another with --new",
+            hint=f"go on with `bydawn resume {standing.called}` (limits can be raised there), or start another: --new",
         )
     return standing
 

@@ -115,7 +115,7 @@ def _record(standing: Standing, request: Request) -> Answer:
     """Nobody runs the loop: take the lock and write it down ourselves, settled and all; nothing is waited for."""
     if isinstance(request, Pause | Stop):
         request = msgspec.structs.replace(request, now=True)
-    held = take_lock(standing.folder, standing.loop.id)
+    held = take_lock(standing.folder, standing.loop)
     hidden = secrets()
     ledger = LoopLedger(standing.folder, lambda _: None, hidden.hide)
     try:

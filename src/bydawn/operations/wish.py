@@ -170,7 +170,8 @@ def _hooks(loop: Loop) -> list[str]:
     return [command for command in msgspec.structs.astuple(loop.hooks) if isinstance(command, str)]
 
 
-def refuse_if_secrets_are_missing(loop: Loop, secrets: Secrets) -> None:
+def refuse_if_secrets_are_missing(loop: Loop, name: str, secrets: Secrets) -> None:
+    """`name` is what a person has to type for the loop."""
     names = secrets.missing(
         " ".join([loop.prompt, *loop.pool, *loop.agent_args, *(check.name for check in loop.checks), *_hooks(loop)])
     )
@@ -178,7 +179,7 @@ def refuse_if_secrets_are_missing(loop: Loop, secrets: Secrets) -> None:
         raise UserError(
             f"the loop {loop.id} needs the variable {names[0]}",
             cause="a secret in its settings was kept by name only, and the environment does not have it",
-            hint=f"export {names[0]}=…, then `bydawn resume {loop.id}`",
+            hint=f"export {names[0]}=…, then `bydawn resume {name}`",
         )
 
 
