@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
@@ -27,12 +28,13 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import shorten
 from bydawn.disk import real_folder
 from bydawn.engine import Engine
+from bydawn.guard import ALWAYS_PROTECTED
 from bydawn.guardian import Tether
 from bydawn.hands import World
 from bydawn.hooks import ShellHooks
 from bydawn.inbox import Inbox
 from bydawn.ledger import LoopLedger, records
-from bydawn.lock import Lock
+from bydawn.lock import Lock, is_held
 from bydawn.process import Processes, free_bytes
 from bydawn.rounds import Rounds
 from bydawn.shell import Shell
@@ -67,7 +69,7 @@ def run_loop(
     processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
-    kept = GitWorkspace(workspace, folder / "git", documents, ours=OurFiles(folder.parent))
+    kept = GitWorkspace(workspace, folder / "git", documents, ours=OurFiles(loop, folder))
 
     def shell(kind: str, timeout: float) -> Shell:
         cookie = {"BYDAWN_COOKIE": f"{loop.uid}.{kind}"}
@@ -211,20 +213,42 @@ class LoopChannel:
 
 
 class OurFiles:
-    """What the loops of a workspace write there for people, this one and all others; looked up when one is new."""
+    """What this loop writes in its workspace for people, and what others write that are at work there meanwhile.
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
+    It is nobody's work. What a loop named that has ended before is a person's again, and what this one protects is
+    never another's.
+    """
+
+    def __init__(self, loop: Loop, folder: Path) -> None:
+        self._own = loop.dialect.files if loop.dialect else ()
+        self._protect = (*ALWAYS_PROTECTED, *loop.protect)
+        self._folder = folder
+        self._began = (folder / "lock").stat().st_mtime_ns  # signed by this very run
         self._seen = 0
-        self._known: tuple[str, ...] = ()
+        self._others: dict[Path, tuple[str, ...]] = {}
+        self._met: set[Path] = set()
 
     def __call__(self) -> tuple[str, ...]:
-        stamp = self._home.stat().st_mtime_ns
-        if stamp != self._seen:
-            loops = [self._files(folder) for folder in sorted(self._home.iterdir())]
-            self._known = tuple(dict.fromkeys(path for files in loops for path in files or ()))
-            self._seen = stamp if None not in loops else 0  # one is being born: look again
-        return self._known
+        self._look_around()
+        for folder, files in self._others.items():
+            if files and folder not in self._met and self._is_at_work(folder):
+                self._met.add(folder)  # for good: what it left when it ended is no work of ours either
+        others = (path for folder, files in self._others.items() if folder in self._met for path in files)
+        return tuple(dict.fromkeys((*self._own, *others)))
+
+    def _look_around(self) -> None:
+        """Read the settings of the loops that are new here."""
+        stamp = self._folder.parent.stat().st_mtime_ns
+        if stamp == self._seen:
+            return
+        unborn = False
+        for folder in sorted(self._folder.parent.iterdir()):
+            if folder != self._folder and folder not in self._others:
+                files = self._files(folder)
+                unborn = unborn or files is None
+                if files is not None:
+                    self._others[folder] = files
+        self._seen = 0 if unborn else stamp  # one is being born: look again
 
     def _files(self, folder: Path) -> tuple[str, ...] | None:
         try:
@@ -233,7 +257,42 @@ class OurFiles:
             return None
         except (OSError, msgspec.DecodeError):
             return ()
-        return loop.dialect.files if loop.dialect else ()
+        files = loop.dialect.files if loop.dialect else ()
+        return tuple(path for path in files if not is_protected(path, self._protect))
+
+    def _is_at_work(self, folder: Path) -> bool:
+        """Now, or since we began: nothing is written for people that its ledger does not say first."""
+        try:
+            wrote = (folder / "ledger.jsonl").stat().st_mtime_ns
+        except OSError:
+            return False
+        return wrote >= self._began or is_held(folder / "lock")
+
+
+def is_protected(path: str, globs: Sequence[str]) -> bool:
+    """Might one of these globs mean this file, or a folder that it is in? A `*` in the path is a number.
+
+    In doubt yes, and without asking git, which has the last word on what a glob means.
+    """
+    name = path.replace("*", "1")
+    plain = ("/".join(_steps(glob)) for glob in globs)
+    return any(_reaches(_steps(glob), _steps(name)) for glob in globs) or any(
+        f"{name}/".startswith(f"{each}/") for each in plain
+    )
+
+
+def _steps(path: str) -> list[str]:
+    return [step for step in path.split("/") if step not in ("", ".")]
+
+
+def _reaches(glob: list[str], path: list[str]) -> bool:
+    if not glob:
+        return True  # all that is below is meant as well
+    if glob[0] == "**":
+        return any(_reaches(glob[1:], path[skipped:]) for skipped in range(len(path) + 1))
+    # What git understands and fnmatch does not stands for anything.
+    wanted = "*" if "\\" in glob[0] or "[" in glob[0] else glob[0]
+    return bool(path) and fnmatchcase(path[0], wanted) and _reaches(glob[1:], path[1:])
 
 
 class StateFile:

@@ -2,11 +2,13 @@
 
 import errno
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -16,14 +18,17 @@ from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
-from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View
+from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View, draft
 from bydawn.disk import real_folder, write_private
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _GROWING = os.O_RDWR | os.O_NONBLOCK | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_THROUGH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COMPARED = 64 << 20  # bytes; more than that is rather written twice than read
 _CHUNK = 1 << 20
-_LONGEST_NAME = 200  # bytes, so that there is room for a draft beside it
+_KEPT = 100  # copies of one file, all different
+_LONGEST_NAME = 200  # bytes; file systems have room for 255, and some encrypt names
+_FIRST = LoopState(rounds=1)  # whose files stand for those of every round
 _MODE = 0o644  # before the umask: like any other file of the repository
 
 
@@ -45,12 +50,18 @@ class Views:
         self._say = say
         self._history: History | None = None
         self._last: dict[str, str] = {}  # texts, so that nothing is written twice
+        self._draft: Callable[[], str] = str
+        self._left: set[str] = set()
         self._complained: set[str] = set()
         self._marks = _Marks(folder / "appended.json")
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
         if self._history is None:  # the ledger has this fact already
             self._history = History(self._past())
+            # Unforeseeable, so that nobody can have put anything in its place.
+            self._draft = lambda: draft(loop, int.from_bytes(os.urandom(8), "big"))
+            sweep(Path(self._workspace), self._dialect.written(loop, _FIRST), loop)
+            self._leave_alone(loop, state)
             self._catch_up(loop, state)
         else:
             self._history.saw(fact, state)
@@ -58,6 +69,11 @@ class Views:
 
     def heard(self, event: Event) -> None:
         """What streams by is copied when its round has ended."""
+
+    def _leave_alone(self, loop: Loop, state: LoopState) -> None:
+        """What has become somebody else's file while nobody wrote to it; whoever started us may not have looked."""
+        told = self._dialect.told(loop)
+        self._left = {path for path in told if not is_free(Path(self._workspace), path, loop, state)}
 
     def _catch_up(self, loop: Loop, state: LoopState) -> None:
         """After a crash between a fact and its views the last round's may be missing; to repeat them does no harm."""
@@ -69,6 +85,8 @@ class Views:
     def _perform(self, views: Iterable[View]) -> None:
         for view in views:
             try:
+                if view.path in self._left:
+                    raise OSError(errno.EEXIST, "it is not this loop's file any more")
                 self._write(view)
             except OSError as error:
                 if view.path not in self._complained:
@@ -80,7 +98,7 @@ class Views:
             case Replace(path, text):
                 if self._last.get(path) != text:
                     with self._new(path) as fd:
-                        _pour(text.encode("utf-8", "replace"), fd)
+                        _pour(encoded(text), fd)
                     self._last[path] = text
             case Create(path, text):
                 self._create(path, text)
@@ -102,16 +120,14 @@ class Views:
     def _new(self, path: str) -> Iterator[int]:
         """A file that takes its place whole: no reader ever sees a part of it."""
         with self._place(path) as (folder, name):
-            draft = f".{name}.tmp"
-            with suppress(FileNotFoundError):  # one loop has one writer: a killed one, or somebody with a pipe, left it
-                os.unlink(draft, dir_fd=folder)
-            fd = os.open(draft, _NEW, _MODE, dir_fd=folder)
+            unfinished = self._draft()
+            fd = os.open(unfinished, _NEW, _MODE, dir_fd=folder)
             try:
                 yield fd
-                os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+                os.replace(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(OSError):
-                    os.unlink(draft, dir_fd=folder)
+                    os.unlink(unfinished, dir_fd=folder)
                 raise
             finally:
                 os.close(fd)
@@ -131,6 +147,7 @@ class Views:
                 if begun is not None and begun < size and _is_part(fd, begun, size, origin):
                     os.ftruncate(fd, begun)
                     size = begun
+                size += _on_a_new_line(fd, size)
                 self._marks.note(path, source.round, size, inode)
                 _copy(origin, fd)
             finally:
@@ -138,11 +155,10 @@ class Views:
 
     @contextmanager
     def _place(self, path: str) -> Iterator[tuple[int, str]]:
-        """The folder of a file, made if it is missing, and its name there."""
+        """The folder of a file, made if it is missing, and its name there; through no link, wherever it is."""
         root, folders, name = _parts(self._workspace, path)
-        if path.startswith("/"):
-            Path(root).mkdir(parents=True, exist_ok=True)
-        with real_folder(root, *folders, follow=path.startswith("/")) as folder:
+        opened = _way(folders, make=True) if root == "/" else real_folder(root, *folders)
+        with opened as folder:
             yield folder, name
 
     @contextmanager
@@ -176,9 +192,19 @@ class _Marks:
             return {}
 
 
+def _on_a_new_line(fd: int, size: int) -> int:
+    """End the line that a killed agent left; how many bytes that took."""
+    return os.write(fd, b"\n") if size and os.pread(fd, 1, size - 1) != b"\n" else 0
+
+
 def _is_part(fd: int, begin: int, end: int, origin: int) -> bool:
     """Is what stands there the beginning of ours, and not another loop's?"""
     return end - begin <= _COMPARED and os.pread(fd, end - begin, begin) == os.pread(origin, end - begin, 0)
+
+
+def encoded(text: str) -> bytes:
+    """A text as it is written; what cannot be does not keep the rest from it."""
+    return text.encode("utf-8", "replace")
 
 
 def _pour(data: bytes, fd: int) -> None:
@@ -207,36 +233,170 @@ def is_copy(workspace: Path, path: str, origin: Path) -> bool:
     return False
 
 
-def remove(workspace: Path, paths: Sequence[str], folder: str) -> list[str]:
-    """Remove these files, and that folder if it is empty then; never through a link, and nothing but plain files."""
-    removed = []
+def keep(workspace: Path, path: str) -> str:
+    """Copy a plain file beside itself, as `NAME.original.ENDING`, unless such a copy is there already; its path."""
+    root, folders, name = _parts(str(workspace), path)
+    stem, dot, ending = name.rpartition(".")
+    for number in range(1, _KEPT):
+        copy = f"{stem}.original{'' if number == 1 else f'-{number}'}{dot}{ending}"
+        try:
+            with _existing(root, folders) as folder, suppress(FileExistsError):
+                _copy_beside(folder, name, copy)
+        except OSError as error:
+            hint = "nothing was changed; look at its permissions and at free disk space"
+            raise UserError(f"{path} cannot be kept", cause=error.strerror or str(error), hint=hint) from None
+        if is_copy(workspace, path.removesuffix(name) + copy, workspace / path):
+            return path.removesuffix(name) + copy
+    hint = "nothing was changed; move them away"
+    raise UserError(f"{path} cannot be kept", cause=f"there are {_KEPT - 1} copies of it already", hint=hint)
+
+
+def _copy_beside(folder: int, name: str, copy: str) -> None:
+    origin = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        fd = os.open(copy, _NEW, _MODE, dir_fd=folder)
+        try:
+            _copy(origin, fd)
+            os.fsync(fd)  # what it is a copy of will be gone soon
+        finally:
+            os.close(fd)
+    finally:
+        os.close(origin)
+
+
+def has_grown(folder: Path, workspace: Path, path: str, source: Source) -> bool:
+    """Is what was added to this file last still where it was added?"""
+    mark = _Marks(folder / "appended.json").of(path, source.round)
+    root, folders, name = _parts(str(workspace), path)
+    with suppress(OSError), _existing(root, folders) as place:
+        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
+        with os.fdopen(fd, "rb"), (folder / "rounds" / f"{source.round:04}" / source.name).open("rb") as origin:
+            length = os.fstat(origin.fileno()).st_size
+            return mark is not None and length > 0 and _is_part(fd, mark[0], mark[0] + length, origin.fileno())
+    return False
+
+
+def is_free(workspace: Path, path: str, loop: Loop, state: LoopState) -> bool:
+    """Is there nothing, or a file that says that it is this loop's?
+
+    One that has ended no round yet may still replace what another loop of ours left there.
+    """
+    if not os.path.lexists(workspace / path):
+        return True
+    try:
+        said = msgspec.json.decode(text_of(workspace, path) or b"", type=_Owner)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    begun = state.last is not None or state.stopped is not None
+    return not begun or (said.loop_id, said.workspace_root) == (loop.id, loop.workspace)
+
+
+class _Owner(msgspec.Struct, frozen=True):
+    """Whose a file is, as it says itself."""
+
+    loop_id: str
+    workspace_root: Any = None  # the original program's own may be anything
+
+
+def text_of(workspace: Path, path: str) -> bytes | None:
+    """What a plain file says, through no link and without waiting; None for anything else."""
+    root, folders, name = _parts(str(workspace), path)
+    with suppress(OSError), _existing(root, folders) as folder:
+        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        with os.fdopen(fd, "rb") as file:
+            return file.read(_COMPARED) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+    return None
+
+
+def remove(workspace: Path, paths: Sequence[str], folder: str = "") -> tuple[list[str], dict[str, str]]:
+    """Remove these files, and that folder if it is empty then; never through a link, and nothing but plain files.
+
+    Which were removed, and which could not be, and why.
+    """
+    removed, stuck = [], {}
     for path in paths:
         root, folders, name = _parts(str(workspace), path)
-        with suppress(OSError), _existing(root, folders) as place:
-            if stat.S_ISREG(os.lstat(name, dir_fd=place).st_mode):
-                os.unlink(name, dir_fd=place)
-                removed.append(path)
-    with suppress(OSError):  # somebody else's files are still in it
-        (workspace / folder).rmdir()
-    return removed
+        try:
+            with _existing(root, folders) as place:
+                if stat.S_ISREG(os.lstat(name, dir_fd=place).st_mode):
+                    os.unlink(name, dir_fd=place)
+                    removed.append(path)
+        except (FileNotFoundError, NotADirectoryError):  # gone, or exchanged for something that is not ours
+            pass
+        except OSError as error:
+            stuck[path] = error.strerror or str(error)
+    root, folders, name = _parts(str(workspace), folder)
+    with suppress(OSError), _existing(root, folders) as place:  # somebody else's files are still in it
+        os.rmdir(name, dir_fd=place)
+    return removed, stuck
+
+
+def sweep(workspace: Path, paths: Sequence[str], loop: Loop) -> None:
+    """Remove the drafts that killed writers of this loop left beside these files; nobody else is writing for it."""
+    ours = re.compile(re.escape(draft(loop, "*")).replace(r"\*", "[0-9]+"))
+    for path in {path.rpartition("/")[0]: path for path in paths}.values():
+        root, folders, _ = _parts(str(workspace), path)
+        with suppress(OSError), _existing(root, folders) as folder:
+            for name in filter(ours.fullmatch, _names(folder)):
+                if stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode):
+                    os.unlink(name, dir_fd=folder)
+
+
+def _names(folder: int) -> list[str]:
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return os.listdir(fd)
+    finally:
+        os.close(fd)
 
 
 def _parts(workspace: str, path: str) -> tuple[str, list[str], str]:
     """Where to begin, the folders from there on, and the file's name."""
     *folders, name = path.split("/")
     if path.startswith("/"):
-        return str(Path(path).parent), [], name
+        return "/", [folder for folder in folders if folder], name
     return workspace, folders, name
 
 
 @contextmanager
 def _existing(root: str, folders: list[str]) -> Iterator[int]:
     """A folder that is there; nothing is made on the way to remove something."""
+    if root == "/":
+        with _way(folders, make=False) as folder:
+            yield folder
+        return
     for depth in range(len(folders)):
         if not os.path.lexists(os.path.join(root, *folders[: depth + 1])):  # noqa: PTH118
             raise FileNotFoundError
     with real_folder(root, *folders, follow=not folders) as folder:
         yield folder
+
+
+@contextmanager
+def _way(folders: list[str], *, make: bool) -> Iterator[int]:
+    """A folder by its real path: where a person's links lead was found out when the loop began.
+
+    Those above it may be closed to readers, so they are only gone through.
+    """
+    fd = os.open("/", _THROUGH)
+    try:
+        for name in folders:
+            if make and not _is_there(name, fd):
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=fd)
+            inner = os.open(name, _THROUGH, dir_fd=fd)
+            os.close(fd)
+            fd = inner
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _is_there(name: str, folder: int) -> bool:
+    with suppress(FileNotFoundError):
+        os.lstat(name, dir_fd=folder)
+        return True
+    return False
 
 
 def refuse_unwritable(workspace: Path, paths: Sequence[str]) -> None:

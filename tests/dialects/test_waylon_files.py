@@ -15,7 +15,7 @@ from bydawn.core.facts import EXIT_CODES, FINISHED, AnyFact, Changes, End, Given
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.replay import replay
-from bydawn.dialects.seam import Copy, Create, Replace, Source, View
+from bydawn.dialects.seam import Copy, Create, Replace, Source, View, draft
 from bydawn.dialects.waylon import DIALECT
 from core.facts_any import HISTORIES
 from core.facts_made import BORN, a_note, a_round, checked, decided, numbered, pause, raised, run_started, started
@@ -334,14 +334,21 @@ def test_two_loops_share_no_file_but_the_one_that_keeps_them_out_of_commits() ->
 
 
 def test_files_in_the_workspace_are_no_work_of_the_agent() -> None:
+    """Names, and never a folder: what else is in one is a person's."""
     inside = {"state_file": "s.json", "last_message_dir": "said/", "jsonl_events": "events.jsonl"}
     loop = smithers(**inside, summary_json="/var/sum.json")
-    assert loop.dialect
-    names = ("said/last_message_iter_*.txt", "said/events_iter_*.jsonl", "said/summary.json")
-    assert loop.dialect.files == (f"{ROOT}/", "s.json", *names, "events.jsonl"), (
-        "names, and never a folder of the person's"
-    )
-    assert DIALECT.files({}) == (f"{ROOT}/",)
+    messages = ("said/last_message_iter_*.txt", "said/events_iter_*.jsonl")
+    unfinished = draft(loop, "*")
+    drafts = (unfinished, f"/var/{unfinished}", f"said/{unfinished}")
+    assert DIALECT.files(loop) == ("s.json", "/var/sum.json", *messages, "events.jsonl", *drafts)
+    events = DIALECT.files(smithers(summary_json="sum.json", jsonl_events="logs/"))
+    assert [path for path in events if unfinished not in path] == [
+        STATE,
+        "sum.json",
+        f"{FOLDER}/last_message_iter_*.txt",
+        f"{FOLDER}/events_iter_*.jsonl",
+        "logs/events_iter_*.jsonl",
+    ]
 
 
 # -- what may be removed -----------------------------------------------------------------------------------------------
@@ -368,6 +375,16 @@ def night(runs: list[list[Outcome]]) -> list[AnyFact]:
             facts += iteration(number, outcome)
         facts.append(halted(End.PAUSED))
     return facts
+
+
+@MANY
+@given(PLACES)
+def test_whatever_is_written_in_the_workspace_is_known_to_be_no_work(places: dict[str, str]) -> None:
+    loop = smithers(**places)
+    disk = on_disk(loop, night([[*Outcome][:1]] * 2))
+    inside = {path for path in (*disk.texts, *disk.copies, *disk.growing) if not path.startswith("/")}
+    known = {path.replace("*", number) for path in DIALECT.files(loop) for number in "12"}
+    assert inside - {f"{ROOT}/.gitignore"} <= known, "which keeps itself out of sight"
 
 
 @MANY

@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from bydawn.core.facts import AnyFact
 from bydawn.core.history import History
 from bydawn.core.layers import Given, Reading, settle
@@ -94,10 +96,10 @@ def loop_of(request: Start, workspace: str = HERE.workspace) -> Loop:
     ]
     wanted = wish(settle([Reading(given=tuple(given))], datetime.now(UTC)), Path(workspace))
     carried = {field: getattr(wanted, field) for field in wanted.__struct_fields__ if field in Loop.__struct_fields__}
-    words = {**request.words, **request.paths}
-    spoken = Dialect(name=DIALECT.name, words=words, files=DIALECT.files(words))
+    spoken = Dialect(name=DIALECT.name, words={**request.words, **request.paths})
     own = {"id": request.name, "workspace": workspace, "agent": wanted.agents[0], "dialect": spoken}
-    return a_loop(**{**carried, **own, "prompt": request.prompt, **request.wish})
+    loop = a_loop(**{**carried, **own, "prompt": request.prompt, **request.wish})
+    return replace(loop, dialect=replace(spoken, files=DIALECT.files(loop)))
 
 
 def smithers(**given: Any) -> Loop:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, Record, RoundEnded
@@ -162,6 +163,28 @@ def test_what_cannot_be_written_is_said_once_and_the_rest_is_written(story: Stor
     assert everything(story.workspace) == ["file", "fine", "folder"]
 
 
+def test_what_looks_like_a_draft_and_is_a_persons_stays(story: Story) -> None:
+    (story.workspace / ".a.tmp").write_text("precious")
+    (story.workspace / ".bydawn-1-1.tmp").write_text("precious")
+    story.shows(Replace("a", "x"), Copy("b", Source(1, "reply")))
+    assert [story.read(path) for path in (".a.tmp", ".bydawn-1-1.tmp", "a", "b")] == ["precious", "precious", "x", ""]
+
+
+def test_what_a_killed_writer_left_is_swept_away_by_the_next_and_nothing_else_is(story: Story) -> None:
+    """W-101: by its name it is a draft of this very loop's."""
+    loop = replace(PROMISED, uid="d")  # 100, as a number
+    state = story.workspace / Waylon().state_path(loop)
+    state.parent.mkdir(parents=True)
+    mine, other = state.with_name(".bydawn-100-7.tmp"), state.with_name(".bydawn-99-7.tmp")
+    for path in (mine, other):
+        path.write_text("half of")
+    os.mkfifo(state.with_name(".bydawn-100-8.tmp"))
+    views = Views(Waylon(), story.folder, story.workspace, lambda: numbered(story.facts), story.said.append)
+    views.saw(run_started(), loop, replay(numbered([*story.facts, run_started()])))
+    assert sorted(path.name for path in state.parent.glob(".*")) == [".bydawn-100-8.tmp", ".bydawn-99-7.tmp"]
+    assert state.is_file()
+
+
 # -- links -------------------------------------------------------------------------------------------------------------
 
 
@@ -196,13 +219,14 @@ def test_a_link_in_place_of_the_file_is_replaced_and_what_it_led_to_is_left_alon
     assert [line.split()[0] for line in story.said] == ["grown"]
 
 
-def test_a_path_that_a_person_named_in_full_may_lead_through_a_link(story: Story, tmp_path: Path) -> None:
-    """W-025."""
+def test_nor_through_one_on_a_path_that_was_named_in_full(story: Story, tmp_path: Path) -> None:
+    """W-025: where it leads was found out before, so that a link can only have come since."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    story.shows(Replace(f"{tmp_path}/link/deep/a", "x"))
-    assert (tmp_path / "real/deep/a").read_text() == "x"
-    assert story.said == []
+    story.shows(Replace(f"{story.workspace.parent}/real/deep/a", "x"), Replace(f"{story.workspace.parent}/link/b", "x"))
+    assert everything(tmp_path / "real") == ["deep", "deep/a"]
+    assert [line.split(" ")[0] for line in story.said] == [f"{story.workspace.parent}/link/b"]
+    assert remove(story.workspace, [f"{story.workspace.parent}/link/deep/a"]) == ([], {})
 
 
 # -- files that grow ---------------------------------------------------------------------------------------------------
@@ -282,6 +306,16 @@ def test_a_file_that_a_person_emptied_grows_from_there(story: Story) -> None:
     assert story.read("all") == "two\n"
 
 
+def test_half_a_line_of_a_killed_agent_spoils_no_other(story: Story) -> None:
+    """W-033."""
+    story.left(1, stdout='{"type":')
+    story.left(2, stdout="{}\n")
+    happens = story.follower(growing)
+    happens(run_started(), *a_round(1), *a_round(2))
+    story.follower(growing)(run_started())
+    assert story.read("all") == '{"type":\n{}\n'
+
+
 def test_a_round_that_printed_nothing_adds_nothing(story: Story) -> None:
     story.follower(growing)(run_started(), *a_round(1))
     assert story.read("all") == ""
@@ -311,9 +345,9 @@ def test_files_that_were_named_are_removed_and_of_folders_only_our_own(story: St
     story.shows(*(Replace(path, "x") for path in ("top", "a/b/one", "a/b/two", "a/three", "kept/four")))
     (story.workspace / "kept/mine").write_text("mine")
     paths = ["top", "a/b/one", "a/b/two", "a/three", "kept/four", "a/b/never", "nowhere/five"]
-    assert remove(story.workspace, paths, "a/b") == paths[:5]
+    assert remove(story.workspace, paths, "a/b") == (paths[:5], {})
     assert everything(story.workspace) == ["a", "kept", "kept/mine"]
-    assert remove(story.workspace, [], "kept") == []
+    assert remove(story.workspace, [], "kept") == ([], {})
     assert (story.workspace / "kept/mine").exists()
 
 
@@ -341,9 +375,8 @@ def test_only_plain_files_are_removed_and_none_through_a_link(story: Story, tmp_
     (story.workspace / "folder").mkdir()
     os.mkfifo(story.workspace / "pipe")
     before = everything(story.workspace)
-    assert (
-        remove(story.workspace, ["link/file", "link", "file", "file/x", "dead", "dead/x", "folder", "pipe"], "x") == []
-    )
+    paths = ["link/file", "link", "file", "file/x", "dead", "dead/x", "folder", "pipe"]
+    assert remove(story.workspace, paths, "x") == ([], {})
     assert everything(story.workspace) == before
     assert (tmp_path / "outside/file").read_text() == "mine"
 
@@ -352,12 +385,21 @@ def test_a_file_that_was_named_in_full_is_removed_as_well(story: Story, tmp_path
     (tmp_path / "out").mkdir()
     (tmp_path / "out/mine").write_text("mine")
     story.shows(Replace(f"{tmp_path}/out/state", "x"))
-    assert remove(story.workspace, [f"{tmp_path}/out/state"], "x") == [f"{tmp_path}/out/state"]
+    assert remove(story.workspace, [f"{tmp_path}/out/state"], "x") == ([f"{tmp_path}/out/state"], {})
     assert everything(tmp_path / "out") == ["mine"]
 
 
+@pytest.mark.parametrize("folder", ["link/inner", "link"])
+def test_a_folder_is_not_removed_through_a_link(story: Story, tmp_path: Path, folder: str) -> None:
+    """W-060."""
+    (tmp_path / "outside/inner").mkdir(parents=True)
+    (story.workspace / "link").symlink_to(tmp_path / "outside")
+    assert remove(story.workspace, [], folder) == ([], {})
+    assert everything(tmp_path / "outside") == ["inner"]
+
+
 def test_nothing_is_made_on_the_way_to_remove_something(story: Story) -> None:
-    assert remove(story.workspace, ["a/b/c", ".codex/x"], "x") == []
+    assert remove(story.workspace, ["a/b/c", ".codex/x"], "x") == ([], {})
     assert everything(story.workspace) == []
 
 
@@ -422,7 +464,7 @@ def test_the_workspace_itself_is_never_removed(tmp_path: Path) -> None:
     workspace = tmp_path / "work"
     workspace.mkdir()
     (workspace / "state.json").write_text("{}")
-    assert remove(workspace, ["state.json"], "x") == ["state.json"]
+    assert remove(workspace, ["state.json"], "x") == (["state.json"], {})
     assert workspace.is_dir()
 
 

@@ -11,10 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from bydawn.core.loop import Loop
+from bydawn.dialects.seam import draft
 from dialects.waylon_made import EXAMPLE
-from driving import Home, Said, a_repository, is_error, said, tree_of, wait_for
+from driving import ME, Home, Said, a_repository, is_error, said, tree_of, wait_for
 from program.strict_codex import calls, install
 from program.terminal_driver import Terminal
 
@@ -437,6 +440,36 @@ def test_files_can_be_elsewhere(butler: Butler) -> None:
     assert not (butler.repo / LOOPS).exists()
 
 
+@pytest.mark.parametrize("flag", ["--last-message-dir", "--summary-json", "--state-file", "--jsonl-events"])
+def test_a_folder_elsewhere_that_becomes_a_link_is_not_followed(butler: Butler, flag: str) -> None:
+    """W-025, W-033, W-034, W-035: an agent that may do anything could lead us anywhere."""
+    root = butler.home.root
+    (root / "out").mkdir()
+    (root / "victim").mkdir()
+    # Again and again: a state that is written just then makes the folder anew.
+    swap = "until test -L out; do rm -rf was; mv out was; ln -sT victim out; done"
+    butler.plays({"sh": f"cd {root}; {swap}", "append": {"work.txt": "x"}, "reply": "Swapped."}, WORK)
+    path = f"{root}/out" if flag == "--last-message-dir" else f"{root}/out/file"
+    words = ("--sandbox", "danger-full-access", "--loop-id", "night", "--max-iterations", "2", flag, path)
+    ended = butler("Write it.", *words)
+    assert (ended.code, "cannot be written" in ended.out + ended.err) == (4, True), ended
+    refused = butler("resume", "--loop-id", "night", "--max-iterations", "3")
+    assert (refused.code, "leads through a link" in refused.err) == (2, True), refused
+    butler("cancel", "--loop-id", "night", "--cleanup-artifacts")
+    assert [*(root / "victim").iterdir()] == []
+
+
+@pytest.mark.parametrize("way", ["link", "link/deep", "link/deep/new"])
+def test_a_link_that_a_person_means_is_followed_once(butler: Butler, way: str) -> None:
+    """W-025, W-034: to where it led when the loop began."""
+    root = butler.home.root
+    (root / "real/deep").mkdir(parents=True)
+    (root / "link").symlink_to("real")
+    butler.plays(DONE)
+    assert butler("Write it.", *AUTO, "--last-message-dir", f"{root}/{way}").code == 0
+    assert (root / way.replace("link", "real") / "summary.json").is_file()
+
+
 def test_events_can_go_into_a_folder(butler: Butler) -> None:
     """W-033."""
     butler.plays(WORK, DONE)
@@ -450,7 +483,7 @@ def test_a_folder_for_messages_is_no_way_around_what_is_protected(butler: Butler
     """W-034, W-101: only the files that we write there are not the agent's work."""
     (butler.repo / "tests").mkdir()
     (butler.repo / "tests/run.sh").write_text("test -f done.txt\n")
-    (butler.repo / "bydawn.toml").write_text('check = ["sh tests/run.sh"]\nprotect = ["tests"]\n')
+    (butler.repo / "bydawn.toml").write_text('check = ["sh tests/run.sh"]\nprotect = ["tests/run.sh"]\n')
     terminal = Terminal(butler.home, "trust")
     terminal.see("Do you trust this?")
     terminal.type("y\n")
@@ -458,6 +491,68 @@ def test_a_folder_for_messages_is_no_way_around_what_is_protected(butler: Butler
     butler.plays({"write": {"tests/run.sh": "exit 0\n"}, "reply": GIVEN})
     ended = butler("Write it.", *AUTO, "--last-message-dir", "tests")
     assert (ended.code, "tests/run.sh" in ended.out, "--accept" in ended.out) == (3, True, True), ended
+
+
+NAMED_ONCE = {
+    "a stream": ("--jsonl-events", "tests.jsonl", False),
+    "a summary that was cleaned up": ("--summary-json", "report.json", True),
+    "a message": ("--last-message-dir", "last_message_iter_1.txt", True),
+}
+
+
+@pytest.mark.parametrize(("flag", "path", "clean"), NAMED_ONCE.values(), ids=NAMED_ONCE)
+@pytest.mark.parametrize("ours", [True, False], ids=["waylon-smithers", "bydawn"])
+def test_what_an_ended_loop_once_named_is_a_persons_again(
+    butler: Butler, flag: str, path: str, clean: bool, ours: bool
+) -> None:
+    """W-033, W-034, W-035, W-101: protected, it is seen whoever changes it."""
+    butler.plays(DONE)
+    path = path if flag != "--last-message-dir" else f"said/{path}"
+    assert butler("Write it.", "--full-auto", "--loop-id", "old", flag, path.split("/")[0]).code == 0
+    if clean:
+        assert butler("cancel", "--loop-id", "old", "--cleanup-artifacts").code == 0
+    _commit(butler.repo, path, "as it should be\n")
+    config = butler.home.root / "home/.config/bydawn/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'protect = ["{path}"]\n')
+    butler.plays({**DONE, "write": {path: "forged\n"}})
+    if ours:
+        ended = butler("Write it.", "--full-auto", "--loop-id", "new")
+    else:
+        ended = butler.home.run("codex", "--new", "--sandbox", "workspace", "--done-when", "TASK_COMPLETE")
+    assert (ended.code, path in ended.out) == (3, True), ended
+
+
+def _commit(repo: Path, path: str, text: str) -> None:
+    """A file of a person's own, in their own git."""
+    (repo / path).parent.mkdir(parents=True, exist_ok=True)
+    (repo / path).write_text(text)
+    for words in (("add", "-f", "--", path), ("commit", "-qm", "mine")):
+        subprocess.run(["git", *ME, *words], cwd=repo, check=True, capture_output=True)
+
+
+def test_what_is_protected_is_no_place_for_our_files(butler: Butler) -> None:
+    """W-034, W-101: what is ours is out of the sight of every check."""
+    butler.plays(DONE)
+    config = butler.home.root / "home/.config/bydawn/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('protect = ["tests/**", ".codex/**"]\n')
+    refused = butler("Write it.", *AUTO, "--last-message-dir", "tests/said")
+    assert (refused.code, "is protected" in refused.err, butler.calls) == (2, True, []), refused
+    assert butler("Write it.", *AUTO).code == 0, "its own folder is its own"
+
+
+def test_a_loop_that_came_and_went_meanwhile_did_no_work_of_ours(butler: Butler) -> None:
+    """W-008: its files are there for good, and nobody else's progress."""
+    gate = butler.home.root / "go"
+    idle: Turn = {"reply": "Thinking."}
+    butler.plays({"wait_for": str(gate), **idle}, {**idle, "reply": GIVEN}, idle)
+    process = butler.start("Think.", "--full-auto", "--loop-id", "one", "--max-iterations", "9")
+    wait_for(lambda: butler.calls)
+    assert butler("Write it.", "--full-auto", "--loop-id", "two", "--summary-json", "two.json").code == 0
+    gate.touch()
+    assert said(process).code == 3
+    assert [row["files_changed"] for row in butler.summary("one")["iterations"]] == [0] * 5
 
 
 ODD = {
@@ -490,6 +585,96 @@ def test_a_path_that_would_hide_or_harm_something_is_refused(butler: Butler, wor
     assert (tree_of(butler.repo), len(butler.calls)) == (before, asked)
 
 
+IMPOSSIBLE = {
+    "events, a link to a file": ["--jsonl-events", "to_file"],
+    "events, a link to a folder": ["--jsonl-events", "to_folder"],
+    "events, a link elsewhere to a file": ["--jsonl-events", "../to_folder/"],
+    "events below a file": ["--jsonl-events", "plain/"],
+    "events in a folder with one for a file": ["--jsonl-events", "odd/"],
+    "messages, a link": ["--last-message-dir", "to_folder", "--summary-json", "s.json"],
+    "messages below a file": ["--last-message-dir", "plain", "--summary-json", "s.json"],
+    "one below the other": ["--state-file", "a", "--summary-json", "a/b"],
+    "one below the other, the other way round": ["--state-file", "a/b/c", "--jsonl-events", "a"],
+    "our own folder": ["--state-file", ".codex/waylon-smithers"],
+    "the folder of all": ["--jsonl-events", ".codex"],
+    "what keeps ours out of commits": ["--state-file", ".codex/waylon-smithers/.gitignore"],
+    "the same, as events": ["--jsonl-events", ".codex/waylon-smithers/.gitignore"],
+    "messages of a commit": ["--last-message-dir", "reports"],
+    "a file of a commit that is gone": ["--state-file", "gone.json"],
+    "events of a commit that are gone": ["--jsonl-events", "gone.json"],
+    "a place that is closed": ["--jsonl-events", "closed/"],
+    "messages in a place that is closed": ["--last-message-dir", "closed", "--summary-json", "s.json"],
+    "events that nobody may read": ["--jsonl-events", "secret.jsonl"],
+    "events that nobody may write": ["--jsonl-events", "fixed.jsonl"],
+}
+
+
+@pytest.mark.parametrize("words", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_a_place_that_cannot_work_is_refused_before_anything_starts(butler: Butler, words: list[str]) -> None:
+    """W-025, W-033, W-034, W-035: no loop runs all night without its files."""
+    butler.plays(DONE)
+    elsewhere = butler.home.root / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "all.jsonl").write_text('{"type":"thread.started"}\n')
+    (butler.repo / "to_file").symlink_to(elsewhere / "all.jsonl")
+    (butler.repo / "to_folder").symlink_to(elsewhere)
+    (butler.repo / "plain").write_text("mine\n")
+    (butler.repo / "odd/events_iter_3.jsonl").mkdir(parents=True)
+    _commit(butler.repo, "reports/summary.json", '{"loop_id": "another"}\n')
+    _commit(butler.repo, "gone.json", "{}\n")
+    (butler.repo / "gone.json").unlink()
+    (butler.repo / "closed").mkdir(mode=0o555)
+    for name, mode in (("secret.jsonl", 0o200), ("fixed.jsonl", 0o444)):
+        (butler.repo / name).write_text('{"type":"thread.started"}\n')
+        (butler.repo / name).chmod(mode)
+    if "../to_folder/" in words:
+        (butler.home.root / "to_folder").symlink_to(butler.repo / "plain")
+    before = sorted(butler.repo.rglob("*"))
+    drop = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.getuid() == 0 else ()
+    refused = butler("Write it.", *AUTO, *words, before=drop)
+    assert (refused.code, is_error(refused.err), "hint:" in refused.err) == (2, True, True), refused
+    assert "the system refused" not in refused.err
+    assert (sorted(butler.repo.rglob("*")), butler.calls) == (before, [])
+
+
+EVENT = '{"type":"thread.started","thread_id":"x"}\n'
+NO_EVENTS = {
+    "a blank first line": "\nmy private notes\n",
+    "nothing but a blank line": "\n",
+    "a map": '{"type":"FeatureCollection","features":[]}\n',
+    "a last line that is not ended": EVENT.rstrip(),
+    "notes behind an event": f"{EVENT}my private notes\n",
+    "a type that is none": '{"type":1}\n',
+    "no object": '["type"]\n',
+    "no text": '{"type":"\udcff"}\n',
+    "other objects": f'{EVENT}{{"case":1}}\n',
+}
+
+
+@pytest.mark.parametrize("text", NO_EVENTS.values(), ids=NO_EVENTS)
+def test_events_are_added_to_nothing_but_events(butler: Butler, text: str) -> None:
+    """W-033."""
+    butler.plays(DONE)
+    (butler.repo / "all.jsonl").write_bytes(text.encode(errors="surrogateescape"))
+    refused = butler("Write it.", *AUTO, "--jsonl-events", "all.jsonl")
+    assert (refused.code, "all.jsonl is a file of yours" in refused.err, butler.calls) == (2, True, []), refused
+    assert (butler.repo / "all.jsonl").read_text(errors="surrogateescape") == text
+
+
+def test_events_of_an_earlier_loop_grow_on_whatever_codex_printed_between_them(butler: Butler) -> None:
+    """W-033: going on, a file is known as the one that was added to."""
+    (butler.repo / "all.jsonl").write_text(f'{EVENT}{{"type":"error","message":"x"}}\n')
+    butler.plays({**WORK, "say": ["a warning", '{"type":"item.com'], "exit": 1}, DONE)
+    words = ("--jsonl-events", "all.jsonl")
+    stuck = butler("Write it.", *AUTO, *words, "--max-iterations", "1")
+    assert stuck.code == 4, stuck
+    assert butler("resume", "--loop-id", "night", "--max-iterations", "2").code == 0
+    lines = (butler.repo / "all.jsonl").read_text().splitlines()
+    assert (lines[0], "a warning" in lines, json.loads(lines[-1])["type"]) == (EVENT.strip(), True, "turn.completed")
+    other = butler("Write it.", "--full-auto", "--loop-id", "other", *words)
+    assert (other.code, "is a file of yours" in other.err) == (2, True), "another loop would not know"
+
+
 def test_two_loops_at_once_cannot_write_to_the_same_place(butler: Butler) -> None:
     """W-034, W-057."""
     butler.plays({"sleep": 60})
@@ -499,6 +684,60 @@ def test_two_loops_at_once_cannot_write_to_the_same_place(butler: Butler) -> Non
     assert (refused.code, "one is at work, and writes there" in refused.err) == (2, True)
     process.send_signal(signal.SIGINT)
     said(process)
+
+
+@pytest.mark.parametrize("flag", ["--state-file", "--summary-json", "--jsonl-events", "--last-message-dir"])
+def test_of_three_that_start_at_the_same_moment_one_gets_the_place(butler: Butler, flag: str) -> None:
+    """W-025, W-033, W-034, W-035, W-057."""
+    butler.plays({**WORK, "sleep": 1})
+    words = ("--full-auto", "--max-iterations", "1", flag, "here", "--loop-id")
+    started = [butler.start("Write it.", *words, name) for name in ("one", "two", "three")]
+    endings = [said(process) for process in started]
+    assert sorted(ended.code for ended in endings) == [2, 2, 4], endings
+    assert len(butler.calls) == 1
+    reasons = ("is at work, and writes there", "there is a loop")  # which may have written its state by then
+    assert all(any(reason in ended.err for reason in reasons) for ended in endings if ended.code == 2), endings
+
+
+def test_of_two_that_start_under_one_name_one_is_told_so(butler: Butler) -> None:
+    """W-024, W-057."""
+    butler.plays({**WORK, "sleep": 1})
+    endings = [said(process) for process in [butler.start("Write it.", *AUTO, "--max-iterations", "1") for _ in "12"]]
+    assert sorted(ended.code for ended in endings) == [2, 4], endings
+    assert "there is a loop night already" in endings[0].err + endings[1].err
+
+
+def test_one_that_goes_on_does_not_share_a_place_either(butler: Butler) -> None:
+    """W-041, W-057: another may have taken it meanwhile."""
+    butler.plays(WORK, {**WORK, "sleep": 60})
+    events = ("--full-auto", "--jsonl-events", "all.jsonl", "--loop-id")
+    assert butler("Write it.", *events, "one", "--max-iterations", "1").code == 4
+    process = butler.start("Write it.", *events, "two")
+    wait_for(lambda: len(butler.calls) == 2)
+    refused = butler("resume", "--loop-id", "one", "--max-iterations", "2")
+    assert (refused.code, "two is at work, and writes there" in refused.err) == (2, True), refused
+    process.send_signal(signal.SIGINT)
+    said(process)
+    butler.plays(WORK)
+    assert butler("resume", "--loop-id", "one", "--max-iterations", "2").code == 4, "now it is free"
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_nor_do_loops_of_different_folders(butler: Butler, before: bool) -> None:
+    """W-025, W-035, W-057: a path is what it leads to."""
+    (butler.repo / "sub").mkdir()
+    butler.plays({"sleep": 60})
+    above = ("--summary-json", "sub/sum.json", "--full-auto", "--loop-id", "one")
+    below = ("--summary-json", "sub/sum.json", "--full-auto", "--loop-id", "two", "--cd", "sub")
+    first, second = (above, below) if before else (below, above)
+    process = butler.start("Write it.", *first)
+    wait_for(lambda: butler.calls)
+    refused = butler("Write it.", *second)
+    assert (refused.code, "is at work in " in refused.err) == (2, True), refused
+    _kill(process)
+    butler.plays(DONE)
+    assert butler("Write it.", *second).code == 0, "the dead hold no place"
+    assert butler.home.bydawn("stop", first[first.index("--loop-id") + 1]).code == 0
 
 
 def test_a_pipe_in_the_place_of_the_state_holds_nobody_up(butler: Butler) -> None:
@@ -712,6 +951,88 @@ def test_cleaning_up_removes_what_was_written_and_nothing_else(butler: Butler) -
     assert butler.status()["status"] == "canceled", "the ledger remembers"
 
 
+@pytest.mark.parametrize("path", [f"{LOOPS}/night.json", f"{LOOPS}/night/summary.json"])
+def test_what_somebody_wrote_into_a_file_of_ours_is_not_cleaned_away(butler: Butler, path: str) -> None:
+    """W-060."""
+    butler.plays(DONE)
+    butler("Write it.", *AUTO, "--jsonl-events", "all.jsonl")
+    edited = json.dumps({**json.loads((butler.repo / path).read_text()), "my notes": "three hours"})
+    (butler.repo / path).write_text(edited)
+    cleaned = butler("cancel", "--loop-id", "night", "--cleanup-artifacts")
+    assert (cleaned.code, "3 files were removed" in cleaned.out) == (0, True), cleaned
+    assert (butler.repo / path).read_text() == edited
+    kept = re.findall(r"^  left: (\S+) \((.+)\)$", cleaned.out, re.MULTILINE)
+    assert kept == [
+        (path, "it does not say what was written last"),
+        ("all.jsonl", "it grew, and may be others' as well"),
+    ]
+
+
+@pytest.mark.parametrize("path", ["night.json", "night/summary.json", "night/last_message_iter_2.txt"])
+def test_nor_is_it_lost_when_the_loop_had_not_ended_yet(butler: Butler, path: str) -> None:
+    """W-060: canceling writes to the file once more."""
+    butler.plays(WORK)
+    butler("Write it.", "--max-iterations", "2", *AUTO)
+    file = butler.repo / LOOPS / path
+    file.write_text(
+        edited := file.read_text().replace("Work", "My work").replace("{", '{"my notes": "three hours",', 1)
+    )
+    cleaned = butler("cancel", "--loop-id", "night", "--cleanup-artifacts")
+    copy = file.with_suffix(f".original{file.suffix}")
+    assert (cleaned.code, f"left: {copy.relative_to(butler.repo)}" in cleaned.out) == (0, True), cleaned
+    assert (copy.read_text(), file.exists()) == (edited, False)
+
+
+@pytest.mark.parametrize("end", ["completed", "killed", "interrupted", "blocked", "still at work"])
+def test_however_it_ended_nothing_of_it_is_left_when_it_is_cleaned_up(butler: Butler, end: str) -> None:
+    """W-040, W-060: what was written last is known, whoever wrote it."""
+    last = {"completed": DONE, "blocked": {"reply": "## BLOCKED\n\nThe key is missing."}}.get(end, {"sleep": 60})
+    butler.plays(WORK, last)
+    hook = butler.home.root / "home/.config/bydawn/config.toml"
+    hook.parent.mkdir(parents=True)
+    hook.write_text('on_complete = "echo done"\n')
+    process = butler.start("Write it.", *AUTO)
+    wait_for(lambda: len(butler.calls) == 2)
+    if end == "killed":
+        _kill(process)
+    elif end == "interrupted":
+        process.send_signal(signal.SIGINT)
+    if end not in ("killed", "still at work"):
+        said(process)
+    cleaned = butler("cancel", "--loop-id", "night", "--cleanup-artifacts")
+    assert (cleaned.code, "left:" in cleaned.out) == (0, False), cleaned
+    assert [*tree_of(butler.repo / LOOPS)] == []
+
+
+def test_what_cannot_be_removed_is_said(butler: Butler) -> None:
+    """W-060: as somebody who may not, which root may be all the same."""
+    butler.plays(DONE)
+    assert butler("Write it.", *AUTO).code == 0
+    (butler.repo / LOOPS / "night").chmod(0o555)
+    drop = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.getuid() == 0 else ()
+    cleaned = butler("cancel", "--loop-id", "night", "--cleanup-artifacts", before=drop)
+    (butler.repo / LOOPS / "night").chmod(0o755)
+    assert (cleaned.code, "1 file was removed" in cleaned.out) == (1, True), cleaned
+    stuck = f"not removed: {LOOPS}/night/summary.json (Permission denied)"
+    assert (stuck in cleaned.out, is_error(cleaned.err)) == (True, True), cleaned
+    assert ("left:" in cleaned.out, "3 files of this loop could not" in cleaned.err) == (False, True)
+
+
+def test_cleaning_up_leaves_the_file_of_another_loop_with_the_same_id(butler: Butler) -> None:
+    """W-057, W-060: the very same path, in another folder's name."""
+    butler.plays(DONE)
+    shared, other = str(butler.home.root / "sum.json"), butler.home.root / "other"
+    a_repository(other, "another")
+    for folder in (butler.repo, other):
+        butler.plays(DONE)
+        assert butler("Write it.", *AUTO, "--cd", str(folder), "--summary-json", shared).code == 0
+    cleaned = butler("cancel", "--loop-id", "night", "--cleanup-artifacts")
+    assert (cleaned.code, f"left: {shared}" in cleaned.out) == (0, True), cleaned
+    assert json.loads(Path(shared).read_text())["workspace_root"] == str(other)
+    assert butler("cancel", "--loop-id", "night", "--cd", str(other), "--cleanup-artifacts").code == 0
+    assert not Path(shared).exists()
+
+
 def test_a_loop_of_another_folder_is_out_of_reach(butler: Butler) -> None:
     """W-057: the same id may stand for two loops in two folders."""
     butler.plays(WORK)
@@ -773,6 +1094,51 @@ def test_a_loop_is_never_overwritten_by_another(butler: Butler) -> None:
     mine = butler("Another.", "--full-auto", "--loop-id", "new", "--summary-json", "README.md")
     assert (mine.code, "README.md is not ours to write" in mine.err) == (2, True)
     assert tree_of(butler.repo) == before
+
+
+TAKEN_BACK = {
+    "the summary": ("--summary-json", "report.json", "report.json"),
+    "the state": ("--state-file", "state.json", "state.json"),
+    "the events": ("--jsonl-events", "all.jsonl", "all.jsonl"),
+    "a message": ("--last-message-dir", "said", "said/last_message_iter_2.txt"),
+    "one that was there": ("--last-message-dir", "said", "said/last_message_iter_1.txt"),
+}
+
+
+@pytest.mark.parametrize(("flag", "path", "mine"), TAKEN_BACK.values(), ids=TAKEN_BACK)
+def test_going_on_overwrites_nothing_that_has_become_a_persons(butler: Butler, flag: str, path: str, mine: str) -> None:
+    """W-025, W-033, W-034, W-035, W-041."""
+    butler.plays(WORK)
+    assert butler("Write it.", *AUTO, "--max-iterations", "1", flag, path).code == 4
+    assert butler("cancel", "--loop-id", "night", "--cleanup-artifacts").code == 0
+    (butler.repo / mine).unlink(missing_ok=True)
+    _commit(butler.repo, mine, '{"mine": 1}\n')
+    refused = butler("resume", "--loop-id", "night", "--max-iterations", "2")
+    assert (refused.code, mine in refused.err, is_error(refused.err)) == (2, True, True), refused
+    assert len(butler.calls) == 1
+    (butler.repo / mine).unlink()
+    assert butler("resume", "--loop-id", "night", "--max-iterations", "2").code == 4
+
+
+def test_whoever_goes_on_with_it_or_ends_it_a_persons_file_stays(butler: Butler) -> None:
+    """W-025, W-075: by bydawn's own commands as well."""
+    butler.plays(WORK)
+    assert butler("Write it.", *AUTO, "--max-iterations", "1", "--state-file", "state.json").code == 4
+    _commit(butler.repo, "state.json", '{"loop_id": "mine"}\n')
+    refused = butler.home.bydawn("resume", "night", "--rounds", "2")
+    assert (refused.code, "state.json is a file of yours" in refused.err, len(butler.calls)) == (2, True, 1), refused
+    assert butler("cancel", "--loop-id", "night").code == 0
+    assert (butler.repo / "state.json").read_text() == '{"loop_id": "mine"}\n'
+
+
+def test_what_the_agent_committed_along_is_still_ours(butler: Butler) -> None:
+    """W-041: a commit of everything takes our files along, and going on needs nobody's help."""
+    butler.plays(WORK)
+    words = ("--state-file", "state.json", "--summary-json", "sum.json", "--last-message-dir", "said")
+    assert butler("Write it.", *AUTO, *words, "--jsonl-events", "all.jsonl", "--max-iterations", "1").code == 4
+    for command in (("add", "-A"), ("commit", "-qm", "all of it")):
+        subprocess.run(["git", *ME, *command], cwd=butler.repo, check=True, capture_output=True)
+    assert butler("resume", "--loop-id", "night", "--max-iterations", "2").code == 4
 
 
 ORIGINAL: dict[str, Any] = {**json.loads(EXAMPLE), "a field of its own": 1}
@@ -863,6 +1229,46 @@ def test_a_link_is_no_way_to_have_another_file_canceled(butler: Butler, original
     before = tree_of(outside)
     refused = butler("cancel")
     assert (refused.code, "leads through a link" in refused.err, tree_of(outside)) == (2, True, before), refused
+
+
+def test_what_the_original_program_wrote_is_kept_when_its_loop_is_taken_over(butler: Butler, original: Path) -> None:
+    """W-041, W-060: summary and messages too, and cleaning up is about ours alone."""
+    folder = original.with_suffix("")
+    folder.mkdir()
+    theirs = {
+        "summary.json": '{"loop_id": "x", "iterations": [1, 2]}',
+        "last_message_iter_7.txt": "said then",
+        "last_message_iter_8.txt": "said, and not counted",
+        "last_message_iter_9.txt": "\udcff",
+    }
+    for name, text in theirs.items():
+        (folder / name).write_bytes(text.encode(errors="surrogateescape"))
+    before = {**tree_of(folder), "state": original.read_bytes()}
+    butler.plays(WORK)
+    assert butler("resume", "--loop-id", original.stem, "--max-iterations", "8").code == 4
+    assert butler("resume", "--loop-id", original.stem, "--max-iterations", "9").code == 4, "nothing is in the way"
+    assert (folder / "last_message_iter_9.txt").read_text() == "Working on it."
+    assert butler("cancel", "--loop-id", original.stem, "--cleanup-artifacts").code == 0
+    assert tree_of(folder) == {
+        "summary.original.json": before["summary.json"],
+        "last_message_iter_7.txt": before["last_message_iter_7.txt"],
+        "last_message_iter_8.original.txt": before["last_message_iter_8.txt"],
+        "last_message_iter_9.original.txt": before["last_message_iter_9.txt"],
+    }
+    assert original.with_suffix(".original.json").read_bytes() == before["state"]
+    assert not original.exists()
+
+
+def test_what_cannot_be_kept_is_not_taken_over(butler: Butler, original: Path) -> None:
+    """W-060."""
+    (original.parent / original.stem).mkdir()
+    (original.parent / original.stem / "summary.json").write_text("{}")
+    (original.parent / original.stem).chmod(0o555)
+    drop = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.getuid() == 0 else ()
+    before, asked = tree_of(butler.repo), len(butler.calls)
+    refused = butler("resume", "--loop-id", original.stem, before=drop)
+    assert (refused.code, is_error(refused.err)) == (2, True), refused
+    assert (tree_of(butler.repo), len(butler.calls)) == (before, asked)
 
 
 def test_a_loop_that_is_taken_over_gets_the_sandbox_that_a_person_names(butler: Butler, original: Path) -> None:
@@ -1057,11 +1463,27 @@ def test_a_link_that_a_repository_brings_leads_nowhere(butler: Butler) -> None:
     assert tree_of(outside) == {}
 
 
-def test_a_pipe_where_a_draft_would_be_stops_nobody(butler: Butler) -> None:
-    """W-055: an agent with full access can put anything anywhere."""
-    butler.plays({"sh": f"mkfifo {LOOPS}/.night.json.tmp {LOOPS}/night/.summary.json.tmp", "reply": "Piped."}, DONE)
-    assert butler("Write it.", "--sandbox", "danger-full-access", "--loop-id", "night").code == 0
-    assert butler.state()["status"] == butler.summary()["status"] == "completed"
+def test_a_draft_that_a_killed_worker_left_is_no_work_and_does_not_stay(butler: Butler) -> None:
+    """W-055, W-101: wherever it was written to."""
+    _commit(butler.repo, ".report.json.tmp", "precious\n")
+    words = ("--summary-json", "report.json", "--state-file", "deep/state.json", "--last-message-dir", "said")
+    butler.plays({"sleep": 60, "reply": "x"}, {"reply": "Thinking."})
+    process = butler.start("Write it.", *AUTO, *words)
+    wait_for(lambda: butler.calls)
+    _kill(process)
+    loop = msgspec.json.decode((butler.home.folder("night") / "loop.json").read_bytes(), type=Loop)
+    drafts = [butler.repo / folder / draft(loop, 7) for folder in ("", "deep", "said")]
+    (butler.repo / "said").mkdir()
+    for path in drafts:
+        path.write_text("half of")
+    resumed = butler("resume", "--loop-id", "night")
+    assert resumed.code == 3, resumed
+    assert not any(path.exists() for path in drafts)
+    for path in drafts:
+        path.write_text("half of")
+    assert butler("cancel", "--loop-id", "night", "--cleanup-artifacts").code == 0
+    assert not any(path.exists() for path in drafts)
+    assert (butler.repo / ".report.json.tmp").read_text() == "precious\n"
 
 
 def test_an_agent_that_forges_the_state_file_is_not_believed(butler: Butler) -> None:

@@ -1,6 +1,6 @@
 """`bydawn as NAME …`: another tool's command line, made from its table, and what its requests lead to."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Adopted, Cancel, Command, Dialect, Install, List, Option, Request, Resume, Show, Start
 from bydawn.guardian import Tether
 from bydawn.operations import dialects as operation
+from bydawn.operations import places
 from bydawn.operations.start import Plan, checked_workspace
 
 
@@ -160,6 +161,7 @@ def _begin(
         be_trusted(gathered, workspace, operation.registry_of(gathered).root)
     planned = operation.plan(dialect, start, gathered, workspace, fact)
     try:
+        operation.secure(dialect, planned)
         if adopted:
             _take_over(dialect, planned, adopted)
         return _work(dialect, planned, tether, request)
@@ -218,7 +220,7 @@ def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
         steps = DialectVoice(dialect).afterwards(standing)
         render.commands([step for step in steps if step[0] and f"{dialect.name} status" not in step[0]])
     elif row.status == "crashed":
-        again = operation.typed(dialect, workspace, "resume", "--loop-id", row.id)
+        again = places.typed(dialect, workspace, "resume", "--loop-id", row.id)
         render.commands([(again, "go on from where it was")])
     return 0
 
@@ -269,9 +271,9 @@ def _origin(dialect: Dialect, workspace: Path, row: operation.Row) -> str:
     begun = "begun by the original program"
     if row.status == "completed":
         return begun
-    if not operation.can_be_named(row.id):
+    if not places.can_be_named(row.id):
         return f"{begun}; a loop of ours cannot be called so"
-    return f"{begun}; `{operation.typed(dialect, workspace, 'resume', '--loop-id', row.id)}` takes it over"
+    return f"{begun}; `{places.typed(dialect, workspace, 'resume', '--loop-id', row.id)}` takes it over"
 
 
 def _told(value: object, size: int) -> str:
@@ -285,13 +287,26 @@ def _cancel(dialect: Dialect, request: Cancel, workspace: Path) -> int:
         click.echo(f"  {_told(left.id, 80)} is canceled, as its file says now. The original program began it:")
         click.echo("  if that still runs, end it there (Ctrl-C); the files that it wrote are all still here.")
         return 0
-    standing, removed = operation.cancel(dialect, request, workspace)
+    standing, cleaned = operation.cancel(dialect, request, workspace)
     stopped = standing.state.stopped
     click.echo(f"  {standing.loop.id} is {dialect.word(stopped) if stopped else standing.word}.")
-    if request.cleanup:
-        many = f"{len(removed)} files were" if len(removed) != 1 else "1 file was"
-        click.echo(f"  {many} removed, each of them as it was written for this loop; nothing else was touched.")
+    if cleaned:
+        many = f"{_files(cleaned.removed)} {'was' if len(cleaned.removed) == 1 else 'were'}"
+        how = ", each of them as it was written for this loop; nothing else was touched" if cleaned.removed else ""
+        click.echo(f"  {many} removed{how}.")
+        for path, why in cleaned.left.items():
+            click.echo(f"  left: {plain(path)} ({why})")
+        for path, why in cleaned.stuck.items():
+            click.echo(f"  not removed: {plain(path)} ({why})")
+        if cleaned.stuck:
+            what = f"{_files(cleaned.stuck)} of this loop could not be removed"
+            hint = "look at the permissions of the folder, then ask again"
+            raise UserError(what, cause=next(iter(cleaned.stuck.values())), hint=hint, exit_code=1)
     return 0
+
+
+def _files(paths: Collection[str]) -> str:
+    return "1 file" if len(paths) == 1 else f"{len(paths)} files"
 
 
 def _install(dialect: Dialect, request: Install, workspace: Path) -> int:

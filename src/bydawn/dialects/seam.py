@@ -138,6 +138,11 @@ class Append(msgspec.Struct, frozen=True):
 View = Replace | Create | Copy | Append
 
 
+def draft(loop: Loop, number: int | str) -> str:
+    """What a file of this loop's is called until it is whole; nobody else's is, so that leftovers are known by it."""
+    return f".bydawn-{int.from_bytes(loop.uid.encode(), 'big')}-{number}.tmp"
+
+
 class Helper(msgspec.Struct, frozen=True, kw_only=True):
     """A file for people or agents that is written once, on request."""
 
@@ -161,12 +166,13 @@ class Dialect(Protocol):
     unit: str  # its word for a round
     commands: tuple[Command, ...]
     helpers: tuple[Helper, ...]
+    shared: tuple[str, ...]  # files that are all its loops'
 
     def read_args(self, command: str, values: Mapping[str, Any], place: Place) -> Request:
         """What these words ask for; raises `UserError`."""
 
-    def files(self, words: Mapping[str, str]) -> tuple[str, ...]:
-        """Paths in the workspace that are no work of an agent's: folders end with a slash, a `*` is a number."""
+    def files(self, loop: Loop) -> tuple[str, ...]:
+        """The very names that are written, and are no work of an agent's; a `*` is a number."""
 
     def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterable[View]:
         """What the files say once this has happened."""
@@ -177,11 +183,14 @@ class Dialect(Protocol):
     def growing(self, loop: Loop) -> tuple[str, ...]:
         """Those that are appended to."""
 
+    def is_line(self, line: bytes) -> bool:
+        """Might this line of such a file be one that was appended?"""
+
     def copies(self, attempt: Attempt, loop: Loop) -> Iterable[Copy | Append]:
         """Those views of a round's end that copy its files."""
 
     def told(self, loop: Loop) -> tuple[str, ...]:
-        """The files that say by themselves, as `loop_id`, whose they are."""
+        """The files that say by themselves, as `loop_id` and `workspace_root`, whose they are."""
 
     def state(self, loop: Loop, state: LoopState) -> dict[str, Any]:
         """How this loop stands, in its own format."""

@@ -3,37 +3,34 @@
 import os
 import shlex
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import msgspec
 
 from bydawn import agents, lock, views
 from bydawn.core.errors import UserError
 from bydawn.core.facts import End, LoopAdopted
-from bydawn.core.history import History
+from bydawn.core.history import History, counted
 from bydawn.core.layers import Given, Settings
 from bydawn.core.loop import Dialect as Spoken
-from bydawn.core.loop import Loop, Sandbox
+from bydawn.core.loop import Sandbox
 from bydawn.core.settings import BY_KEY, Layer
-from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.dialects.seam import Adopted, Cancel, Copy, Dialect, Install, Place, Resume, Show, Start
+from bydawn.dialects.seam import Adopted, Cancel, Copy, Dialect, Install, Place, Replace, Resume, Show, Start
 from bydawn.disk import make_private, real_folder, replace_text
 from bydawn.files import read_text
 from bydawn.git import Git
 from bydawn.host.registry import Registry, Standing, checked_name, standing_of
 from bydawn.ledger import records
-from bydawn.operations import settings, start, steer
+from bydawn.operations import places, settings, start, steer
 from bydawn.operations.wish import Wish
 
 _SAME_SECOND = 100  # loops that may start in one, in one folder
-_LOOKED_AT = 1000  # iterations whose files must not be there already
-_LONGEST_STATE = 16 << 20
 _PATIENCE = 30.0  # seconds that a canceled loop gets to end its agent
 
 
@@ -87,27 +84,35 @@ def plan(
         )
     _refuse_odd_name(request.name)
     # What is a folder, and where links lead, is for us to know: dialects have never seen a disk.
-    paths = {key: _placed(workspace, path) for key, path in request.paths.items()}
-    words = {**request.words, **paths}
-    spoken = Spoken(name=dialect.name, words=words, files=dialect.files(words))
+    paths = {key: places.placed(workspace, path) for key, path in request.paths.items()}
+    spoken = Spoken(name=dialect.name, words={**request.words, **paths})
     wish = settings.wish(gathered, workspace, name=request.name, new=True)
     _refuse_dollars(dialect, gathered, wish)
     wish = msgspec.structs.replace(wish, prompt=request.prompt, dialect=spoken, **request.wish)
     planned = start.plan(wish)
     if request.named and planned.loop.id != request.name:
-        raise _taken(dialect, workspace, request.name)
+        raise places.taken(dialect, workspace, request.name)
     planned = planned if request.named else reserved(planned)
+    files = tuple(path for path in dialect.files(planned.loop) if not path.startswith("/"))
+    spoken = msgspec.structs.replace(spoken, files=files)
+    planned = msgspec.structs.replace(planned, loop=msgspec.structs.replace(planned.loop, dialect=spoken))
     try:
-        named = [path for path in paths.values() if not path.endswith("/")]
-        views.refuse_unwritable(workspace, [*named, *dialect.written(planned.loop, LoopState())])
-        _refuse_foreign(workspace, planned.loop, paths.values())
-        if adopts is None:
-            _refuse_overwriting(dialect, planned, workspace)
+        places.refuse_at_start(dialect, planned.loop, [*paths.values()])
+        if adopts is None:  # the other program may have its files in a commit
+            places.refuse_tracked(dialect, planned.loop)
+            places.refuse_overwriting(dialect, planned.loop)
     except BaseException:  # whatever it is, nothing comes of this loop
         give_back(request, planned)
         raise
     remarks = (*request.remarks, *planned.warnings)
     return msgspec.structs.replace(planned, warnings=remarks, adopts=adopts)
+
+
+def secure(dialect: Dialect, planned: start.Plan) -> None:
+    """Nobody else may have its places from here on; another loop may have come and gone since they were looked at."""
+    places.reserve(planned.root, dialect, planned.loop)
+    if planned.adopts is None:
+        places.refuse_overwriting(dialect, planned.loop)
 
 
 def _refuse_dollars(dialect: Dialect, gathered: Settings, wish: Wish) -> None:
@@ -126,23 +131,6 @@ def _refuse_odd_name(name: str) -> None:
         checked_name(name)
     except UserError as error:
         raise UserError(error.what, cause=error.cause, hint="give it another one") from None
-
-
-def typed(dialect: Dialect, workspace: Path, *words: str) -> str:
-    """A command about loops of a workspace, ready to be pasted where the person is."""
-    return f"{shlex.join([dialect.name, *words])}{_elsewhere(workspace)}"
-
-
-def _elsewhere(workspace: Path) -> str:
-    return f" --cd {shlex.quote(str(workspace))}" if workspace != Path.cwd() else ""
-
-
-def can_be_named(name: object) -> TypeGuard[str]:
-    """Could a loop be called so? A file can say anything, and what is no name stands in no command of ours."""
-    try:
-        return isinstance(name, str) and bool(checked_name(name))
-    except UserError:
-        return False
 
 
 def reserved(planned: start.Plan) -> start.Plan:
@@ -166,95 +154,20 @@ def give_back(request: Start, planned: start.Plan) -> None:
             planned.folder.rmdir()
 
 
-def _placed(workspace: Path, path: str) -> str:
-    """A path as files are known by: real, from the workspace on if it is in there, with a slash if it is a folder."""
-    full = workspace / path
-    real = Path(os.path.realpath(full.parent)) / full.name
-    inside = str(real.relative_to(workspace)) if real.is_relative_to(workspace) else str(real)
-    if inside == "." or workspace.is_relative_to(real):
-        hint = "give a folder of its own"
-        raise UserError(f"{path} is the workspace itself", cause="its files would mix with yours", hint=hint)
-    return f"{inside}/" if path.endswith("/") or real.is_dir() else inside
-
-
 def _in_git(workspace: Path) -> bool:
     return Git(folder=workspace, seconds=20).answer("rev-parse", "--is-inside-work-tree") is not None
-
-
-def _taken(dialect: Dialect, workspace: Path, name: str) -> UserError:
-    return UserError(
-        f"there is a loop {name} already",
-        cause="its state would be overwritten",
-        hint=f"`{typed(dialect, workspace, 'resume', '--loop-id', name)}`, or choose another --loop-id",
-    )
-
-
-def _refuse_foreign(workspace: Path, loop: Loop, paths: Iterable[str]) -> None:
-    """No file of git's, none of the project, and not the list: what is ours is out of the sight of every check."""
-    git = Git(folder=workspace, seconds=20)
-    for path in (each.rstrip("/") for each in paths):
-        full = workspace / path
-        known = full.is_file() and git.answer("ls-files", "--error-unmatch", "--", str(full)) is not None
-        is_list = bool(loop.tasks) and os.path.realpath(full) == os.path.realpath(workspace / str(loop.tasks))
-        if known or is_list or ".git" in full.parts:
-            cause = "something else needs that file"
-            raise UserError(f"{path} is not ours to write", cause=cause, hint="give another path")
-
-
-def _refuse_overwriting(dialect: Dialect, planned: start.Plan, workspace: Path) -> None:
-    """Only what one of our loops wrote may be replaced by another's, and never a loop's state."""
-    made, growing = dialect.written(planned.loop, LoopState(rounds=_LOOKED_AT)), dialect.growing(planned.loop)
-    for each in _mine(dialect, registry_of().in_workspace(workspace)):
-        theirs = {*dialect.written(each.loop, LoopState(rounds=_LOOKED_AT)), *dialect.growing(each.loop)}
-        if each.alive and (shared := theirs.intersection((*made, *growing))):
-            cause = f"{each.loop.id} is at work, and writes there"
-            raise UserError(f"{min(shared)} is another loop's", cause=cause, hint="give another path for it")
-    if twice := [path for path, count in Counter((*made, *growing)).items() if count > 1]:
-        raise UserError("two files cannot be one", cause=f"twice: {twice[0]}", hint="give each a path of its own")
-    for path in growing:  # an earlier one of ours may grow on
-        if (workspace / path).is_file() and not _has_events(workspace / path):
-            raise _yours(path)
-    state = workspace / dialect.state_path(planned.loop)
-    if os.path.lexists(state):
-        name = _json(state).get("loop_id")
-        raise _taken(dialect, workspace, name) if can_be_named(name) else _yours(dialect.state_path(planned.loop))
-    for path in made:
-        there = workspace / path
-        if os.path.lexists(there) and (there.is_symlink() or not there.is_file()):
-            raise UserError(f"{path} is no plain file", cause="it would be replaced", hint="give another path for it")
-        if there.is_file() and "loop_id" not in _json(there):
-            raise _yours(path)
-
-
-def _has_events(path: Path) -> bool:
-    with path.open("rb") as file:
-        line = file.readline(_LONGEST_STATE)
-    return not line.strip() or line.startswith(b'{"type":')
-
-
-def _yours(path: str) -> UserError:
-    return UserError(f"{path} is a file of yours", cause="it would be overwritten", hint="give another path for it")
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        if not path.is_file() or path.stat().st_size > _LONGEST_STATE:
-            return {}
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError, RecursionError):
-        return {}
 
 
 def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> start.Plan:
     """Go on. Whoever resumes at a checkpoint has looked."""
     if standing.finished:
-        hint = f'start another: {dialect.name} "…"{_elsewhere(Path(standing.loop.workspace))}'
+        hint = f'start another: {dialect.name} "…"{places.elsewhere(Path(standing.loop.workspace))}'
         raise UserError(f"the loop {standing.loop.id} is completed; there is nothing to go on with", hint=hint)
     if request.sandbox:
         raise UserError(
             f"the sandbox of {standing.loop.id} cannot be changed",
             cause="a loop keeps the settings it was started with",
-            hint=f'start another: {dialect.name} "…" --sandbox …{_elsewhere(Path(standing.loop.workspace))}',
+            hint=f'start another: {dialect.name} "…" --sandbox …{places.elsewhere(Path(standing.loop.workspace))}',
         )
     if request.rounds is not None and request.rounds <= standing.state.rounds:
         raise UserError(
@@ -293,15 +206,14 @@ def agree(adopted: Adopted, request: Resume) -> None:
 
 
 def keep_original(dialect: Dialect, planned: start.Plan) -> None:
-    """What the other program wrote stays beside what replaces it."""
-    workspace, path = Path(planned.loop.workspace), dialect.original_path(planned.loop.id)
-    text = read_text(workspace, path)
-    for number in range(1, _SAME_SECOND) if text is not None else ():
-        copy = workspace / f"{path.removesuffix('.json')}.original{f'-{number}' if number > 1 else ''}.json"
-        if not os.path.lexists(copy):
-            replace_text(copy, text or "", 0o644)
-        if _text(copy) == text:
-            return
+    """What the other program wrote stays beside what replaces it; what only will be replaced makes room."""
+    workspace, loop = Path(planned.loop.workspace), planned.loop
+    done = planned.adopts.rounds if planned.adopts else 0
+    later = places.ahead(dialect, loop, done)
+    for path in (*dialect.told(loop), *later):
+        if os.path.lexists(workspace / path):
+            views.keep(workspace, path)
+    views.remove(workspace, later)
 
 
 # -- look --------------------------------------------------------------------------------------------------------------
@@ -317,7 +229,7 @@ def find(dialect: Dialect, name: str | None, workspace: Path) -> Standing:
         cause, hint = "it is no state file, or that of another loop", "mend it, or start a loop under another --loop-id"
         raise UserError(f"{path} says nothing of a loop {name}", cause=cause, hint=hint)
     others = [each for each in _mine(dialect, registry_of().everywhere()) if each.loop.id.casefold() == name.casefold()]
-    hint = f"`{typed(dialect, workspace, 'list')}` names the ones there are"
+    hint = f"`{places.typed(dialect, workspace, 'list')}` names the ones there are"
     hint = f"--cd {shlex.quote(others[0].loop.workspace)}" if others else hint
     raise UserError(f"there is no loop {name!r} here", cause=f"looked in {workspace}", hint=hint)
 
@@ -338,7 +250,7 @@ def _only_one(dialect: Dialect, mine: list[Standing], workspace: Path) -> Standi
         if len(candidates) == 1:
             return candidates[0]
     if not mine:
-        hint = f'start one: {dialect.name} "…"{_elsewhere(workspace)}'
+        hint = f'start one: {dialect.name} "…"{places.elsewhere(workspace)}'
         raise UserError(f"there is no loop in {workspace}", hint=hint)
     raise _several(each.loop.id for each in mine)
 
@@ -385,7 +297,7 @@ def _left_here(dialect: Dialect, workspace: Path) -> Iterator[Row]:
     """What state files say of loops, each of its own; ours have such files as well."""
     folder = (workspace / dialect.original_path("x")).parent
     for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
-        state = _json(path) if path.is_file() and not path.is_symlink() else {}
+        state = places.json_of(path) if path.is_file() and not path.is_symlink() else {}
         if state.get("loop_id") == path.stem:
             yield Row(id=path.stem, status=str(state.get("status", "?")), state=state, original=True)
 
@@ -393,12 +305,22 @@ def _left_here(dialect: Dialect, workspace: Path) -> Iterator[Row]:
 # -- end, and clean up -------------------------------------------------------------------------------------------------
 
 
-def cancel(dialect: Dialect, request: Cancel, workspace: Path) -> tuple[Standing, list[str]]:
-    """End a loop wherever it stands; with `cleanup` the files go that were written for it. What was removed."""
+class Cleaned(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the files of a loop."""
+
+    removed: list[str]
+    left: dict[str, str]  # and why
+    stuck: dict[str, str]  # what could not be removed, and why
+
+
+def cancel(dialect: Dialect, request: Cancel, workspace: Path) -> tuple[Standing, Cleaned | None]:
+    """End a loop wherever it stands; with `cleanup` the files go that were written for it."""
     start.refuse_inside_a_round()
     standing = find(dialect, request.name, workspace)
     stopped = standing.state.stopped
+    kept = {}
     if not standing.finished and (stopped is None or stopped.end is not End.STOPPED):
+        kept = _kept(dialect, standing) if request.cleanup and not standing.alive else {}
         steer.stop(standing, now=True)
         _until_it_is_gone(standing)
     elif standing.finished and not request.cleanup:
@@ -407,24 +329,52 @@ def cancel(dialect: Dialect, request: Cancel, workspace: Path) -> tuple[Standing
             cause="there is nothing to cancel",
             hint="--cleanup-artifacts removes the files that were written for it",
         )
+    if request.cleanup:
+        _until_it_is_gone(standing)  # it may have a last hook to run
     standing = standing_of(standing.folder) or standing
-    return standing, _cleaned(dialect, standing) if request.cleanup else []
+    return standing, _cleaned(dialect, standing, kept) if request.cleanup else None
 
 
-def _cleaned(dialect: Dialect, standing: Standing) -> list[str]:
+def _kept(dialect: Dialect, standing: Standing) -> dict[str, str]:
+    """Canceling writes some files once more; what somebody changed in them stays beside them. The copies, and why."""
+    workspace, loop = Path(standing.loop.workspace), standing.loop
+    done = max(0, counted(standing.state) - 1)
+    again = {*dialect.told(loop), *places.ahead(dialect, loop, done, 1)}
+    changed = [path for path, is_same in _written(dialect, standing).items() if path in again and not is_same()]
+    there = [path for path in changed if views.text_of(workspace, path) is not None]
+    return {views.keep(workspace, path): f"what somebody had made of {path}" for path in there}
+
+
+def _cleaned(dialect: Dialect, standing: Standing, kept: dict[str, str]) -> Cleaned:
     """Remove what was written for a loop and still says what was written; what somebody changed is theirs."""
-    workspace, loop, rounds = Path(standing.loop.workspace), standing.loop, standing.folder / "rounds"
-    attempts = [attempt for attempt in History(records(standing.folder)).attempts if attempt.ended]
-    copied = {
-        view.path: view.source for each in attempts for view in dialect.copies(each, loop) if isinstance(view, Copy)
-    }
-    mine = [
-        path
-        for path, source in copied.items()
-        if views.is_copy(workspace, path, rounds / f"{source.round:04}" / source.name)
-    ]
-    mine += [path for path in dialect.told(loop) if _json(workspace / path).get("loop_id") == loop.id]
-    return views.remove(workspace, mine, dialect.original_path(loop.id).removesuffix(".json"))
+    workspace, loop = Path(standing.loop.workspace), standing.loop
+    written = _written(dialect, standing)
+    mine = [path for path, is_same in written.items() if is_same()]
+    left = {path: "it does not say what was written last" for path in written if path not in mine}
+    left |= dict.fromkeys(dialect.growing(loop), "it grew, and may be others' as well")
+    views.sweep(workspace, dialect.written(loop, standing.state), loop)
+    removed, stuck = views.remove(workspace, mine, dialect.original_path(loop.id).removesuffix(".json"))
+    there = {path: why for path, why in left.items() if os.path.lexists(workspace / path)}
+    return Cleaned(removed=removed, left=there | kept, stuck=stuck)
+
+
+def _written(dialect: Dialect, standing: Standing) -> dict[str, Callable[[], bool]]:
+    """Each file that was written for a loop, and how to find out whether it still says what was written last."""
+    workspace, loop, state = Path(standing.loop.workspace), standing.loop, standing.state
+    history = History(records(standing.folder))
+    found: dict[str, Callable[[], bool]] = {}
+    for copy in (view for each in history.attempts if each.ended for view in dialect.copies(each, loop)):
+        if isinstance(copy, Copy):
+            origin = standing.folder / "rounds" / f"{copy.source.round:04}" / copy.source.name
+            found[copy.path] = partial(views.is_copy, workspace, copy.path, origin)
+    for view in dialect.views(state.stopped, loop, state, history) if state.stopped else ():
+        if isinstance(view, Replace):
+            found[view.path] = partial(_says, workspace, view)
+    return found
+
+
+def _says(workspace: Path, view: Replace) -> bool:
+    return views.text_of(workspace, view.path) == views.encoded(view.text)
 
 
 def cancel_left(dialect: Dialect, row: Row, workspace: Path) -> None:
@@ -478,7 +428,7 @@ def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[P
             raise UserError(
                 f"{path} is there already, and differs",
                 cause="nothing was written",
-                hint=f"`{typed(dialect, workspace, 'install-helpers', '--force')}` overwrites it",
+                hint=f"`{places.typed(dialect, workspace, 'install-helpers', '--force')}` overwrites it",
             )
     rows = []
     for path, helper in targets:

@@ -177,6 +177,10 @@ def plan_resume(
     if accept and not state.tampered:
         _refuse_unreadable(standing)
     accepts = (*state.tampered, *((standing.loop.tasks or "",) if state.tasks and state.tasks.problem else ()))
+    if standing.loop.dialect and not standing.alive:  # or it is refused for that
+        from bydawn.operations import places  # most loops have none
+
+        places.take_up(standing)
     return Plan(
         loop=standing.loop,
         folder=standing.folder,

@@ -20,12 +20,13 @@ class Waylon:
     unit = "iteration"
     commands: tuple[Command, ...] = arguments.COMMANDS
     helpers: tuple[Helper, ...] = texts.HELPERS
+    shared: tuple[str, ...] = (files.IGNORE,)
 
     def read_args(self, command: str, values: Mapping[str, Any], place: Place) -> Request:
         return arguments.read(command, values, place)
 
-    def files(self, words: Mapping[str, str]) -> tuple[str, ...]:
-        return files.ours(words)
+    def files(self, loop: Loop) -> tuple[str, ...]:
+        return files.ours(loop)
 
     def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterable[View]:
         return files.views(fact, loop, state, history)
@@ -36,6 +37,9 @@ class Waylon:
     def growing(self, loop: Loop) -> tuple[str, ...]:
         events = files.Paths(loop).events
         return (events,) if events and not events.endswith("/") else ()
+
+    def is_line(self, line: bytes) -> bool:
+        return files.is_event(line)
 
     def copies(self, attempt: Attempt, loop: Loop) -> Iterable[Copy | Append]:
         return files.copies(attempt, loop)

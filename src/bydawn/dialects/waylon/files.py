@@ -1,6 +1,6 @@
 """The files of waylon-smithers: state, last messages, events and the summary, each made from facts alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -11,10 +11,12 @@ from bydawn.core.facts import FINISHED, AnyFact, End, Given, LoopStopped, RoundE
 from bydawn.core.history import Attempt, History, counted
 from bydawn.core.loop import Loop, Mode, Promise
 from bydawn.core.state import LoopState
-from bydawn.dialects.seam import Append, Copy, Create, Replace, Source, View
+from bydawn.dialects.seam import Append, Copy, Create, Replace, Source, View, draft
 from bydawn.dialects.waylon import texts
 
 ROOT = ".codex/waylon-smithers"
+IGNORE = f"{ROOT}/.gitignore"
+ANY = "*"  # stands for every number
 # What the document has no word for keeps ours.
 STATUS = {
     End.COMPLETE: "completed",
@@ -39,10 +41,10 @@ class Paths:
         self.summary = words.get("summary_json") or f"{self.folder}/summary.json"
         self.events = words.get("jsonl_events", "")
 
-    def message(self, number: int) -> str:
+    def message(self, number: int | str) -> str:
         return f"{self.folder}/{message_name(number)}"
 
-    def stream(self, number: int) -> str:
+    def stream(self, number: int | str) -> str:
         return f"{self.folder}/{stream_name(number)}"
 
     def more_events(self, source: Source, number: int) -> Iterator[Copy | Append]:
@@ -53,30 +55,30 @@ class Paths:
             yield Append(self.events, source)
 
 
-def message_name(number: int) -> str:
+def message_name(number: int | str) -> str:
     return f"last_message_iter_{number}.txt"
 
 
-def stream_name(number: int) -> str:
+def stream_name(number: int | str) -> str:
     return f"events_iter_{number}.jsonl"
 
 
-def ours(words: Mapping[str, str]) -> tuple[str, ...]:
-    """In the workspace, what is no work of an agent's: our own folder, and elsewhere only the very names we write."""
-    folder, events = words.get("last_message_dir", ""), words.get("jsonl_events", "")
-    named = [words.get("state_file", ""), words.get("summary_json", "")]
-    if folder:
-        folder = folder.rstrip("/")
-        named += [f"{folder}/last_message_iter_*.txt", f"{folder}/events_iter_*.jsonl", f"{folder}/summary.json"]
-    named.append(f"{events}events_iter_*.jsonl" if events.endswith("/") else events)
-    return (f"{ROOT}/", *(path for path in named if path and not path.startswith("/")))
+def ours(loop: Loop) -> tuple[str, ...]:
+    """What is no work of an agent's: only the very names that we write."""
+    paths = Paths(loop)
+    whole = [paths.state, paths.summary, paths.message(ANY), paths.stream(ANY)]
+    if paths.events.endswith("/"):
+        whole.append(f"{paths.events}{stream_name(ANY)}")
+    drafts = ("".join(path.rpartition("/")[:2]) + draft(loop, ANY) for path in whole)
+    growing = [paths.events] if paths.events and not paths.events.endswith("/") else []
+    return tuple(dict.fromkeys((*whole, *growing, *drafts)))
 
 
 def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
     """After each fact the state; after each iteration what it said and did as well."""
     paths = Paths(loop)
     if isinstance(fact, RunStarted):
-        yield Create(f"{ROOT}/.gitignore", "*\n")  # what is written here is for people, not for commits
+        yield Create(IGNORE, "*\n")  # what is written here is for people, not for commits
     if isinstance(fact, RoundEnded) and history.attempts:
         yield from copies(history.attempts[-1], loop)
     yield Replace(paths.state, _json(state_of(loop, state)))
@@ -90,6 +92,19 @@ def copies(attempt: Attempt, loop: Loop) -> Iterator[Copy | Append]:
     yield Copy(paths.message(number), Source(attempt.round, "reply.md"))
     yield Copy(paths.stream(number), events)
     yield from paths.more_events(events, number)
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str
+
+
+def is_event(line: bytes) -> bool:
+    """A whole line of Codex's stream, and of nothing else that has a `type`."""
+    try:
+        kind = msgspec.json.decode(line, type=_Event).type
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return line.endswith(b"\n") and (kind == "error" or kind.startswith(("thread.", "turn.", "item.")))
 
 
 def written(loop: Loop, state: LoopState) -> tuple[str, ...]:
@@ -173,6 +188,7 @@ def summary(loop: Loop, state: LoopState, history: History) -> dict[str, Any]:
     used = state.usage
     return {
         "loop_id": loop.id,
+        "workspace_root": loop.workspace,
         "status": status_of(stopped),
         "reason": _reason(loop, stopped),
         "evidence": list(stopped.evidence) if stopped else [],
