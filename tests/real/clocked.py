@@ -11,8 +11,9 @@ from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
 from bydawn.guardian import Tether, guard
 from bydawn.operations.settings import secrets
-from bydawn.operations.start import perform, plan
+from bydawn.operations.start import plan
 from bydawn.operations.wish import Wish
+from bydawn.operations.work import perform
 
 
 class SkippingClock(SystemClock):

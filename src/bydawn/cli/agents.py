@@ -64,7 +64,7 @@ def test(name: str, model: str | None, state_dir: Path | None) -> int:
     import shutil
 
     from bydawn.operations.agents import forget_limits, rehearsal_folder
-    from bydawn.operations.start import refuse_inside_a_round
+    from bydawn.operations.work import refuse_inside_a_round
 
     refuse_inside_a_round()
     place = rehearsal_folder()

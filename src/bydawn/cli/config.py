@@ -148,7 +148,7 @@ def schema() -> None:
 def path(cd: Path, as_json: bool) -> None:
     """The files that settings are read from."""
     from bydawn.config import project_file, user_file
-    from bydawn.operations.start import checked_workspace
+    from bydawn.operations.work import checked_workspace
 
     files = {"project": project_file(checked_workspace(cd)).path, "user": user_file().path}
     if as_json:
@@ -160,7 +160,7 @@ def path(cd: Path, as_json: bool) -> None:
 
 def _gathered(cd: Path) -> "tuple[Path, Settings]":
     from bydawn.operations import settings
-    from bydawn.operations.start import checked_workspace
+    from bydawn.operations.work import checked_workspace
 
     folder = checked_workspace(cd)
     gathered = settings.gather(folder)
@@ -197,7 +197,7 @@ def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: P
     from bydawn.host.registry import Registry
     from bydawn.operations import settings
     from bydawn.operations.edit import keeping_trust
-    from bydawn.operations.start import checked_workspace
+    from bydawn.operations.work import checked_workspace
     from bydawn.trust import Trusts
 
     folder = checked_workspace(cd)

@@ -9,15 +9,15 @@ import click
 from bydawn import __version__, dialects
 from bydawn.cli import command as parsing
 from bydawn.cli import render
-from bydawn.cli.start import be_trusted, warn_if_unbounded, work
 from bydawn.cli.voice import DialectVoice
+from bydawn.cli.work import be_trusted, warn_if_unbounded, work
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Adopted, Cancel, Command, Dialect, Install, List, Option, Request, Resume, Show, Start
 from bydawn.guardian import Tether
 from bydawn.operations import dialects as operation
 from bydawn.operations import places
-from bydawn.operations.start import Plan, checked_workspace
+from bydawn.operations.work import Plan, checked_workspace
 
 
 @parsing.command(

@@ -29,7 +29,7 @@ def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
     """
     from bydawn.host.registry import Registry
     from bydawn.operations import edit as operation
-    from bydawn.operations.start import checked_workspace
+    from bydawn.operations.work import checked_workspace
     from bydawn.trust import Trusts
 
     folder = checked_workspace(cd)

@@ -29,7 +29,7 @@ def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: P
     from bydawn.host.registry import Registry
     from bydawn.operations import doctor as operation
     from bydawn.operations.settings import secrets
-    from bydawn.operations.start import checked_workspace
+    from bydawn.operations.work import checked_workspace
 
     registry = Registry(state_dir)
     loops = [registry.find(loop, cd.resolve())] if loop else registry.everywhere()

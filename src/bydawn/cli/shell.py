@@ -18,7 +18,7 @@ TABLE: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         "Start",
         (
             ("run", "start", "start a loop here, or go on with one"),
-            ("resume", "start", "go on with a loop that stands still"),
+            ("resume", "resume", "go on with a loop that stands still"),
             ("demo", "start", "watch a whole loop, no account needed"),
             ("as", "dialects", "speak as another tool"),
         ),

@@ -86,7 +86,7 @@ def list_(loop: str | None, path: str | None, cd: Path, as_json: bool, state_dir
 def _board(loop: str | None, path: str | None, cd: Path, state_dir: Path | None) -> "Board":
     from bydawn.host.registry import Registry
     from bydawn.operations import tasks as operation
-    from bydawn.operations.start import checked_workspace
+    from bydawn.operations.work import checked_workspace
 
     if path is not None:
         if loop is not None:
@@ -281,7 +281,7 @@ def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -
     from bydawn.host.registry import Registry
     from bydawn.operations import edit as editing
     from bydawn.operations import tasks as operation
-    from bydawn.operations.start import checked_workspace
+    from bydawn.operations.work import checked_workspace
 
     folder = checked_workspace(cd)
     registry = Registry(state_dir)

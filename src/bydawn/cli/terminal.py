@@ -39,7 +39,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
 from bydawn.host.registry import Standing
 from bydawn.operations import look
-from bydawn.operations.start import Plan
+from bydawn.operations.work import Plan
 
 
 class Terminal:

@@ -8,8 +8,8 @@ from bydawn.agents import story
 from bydawn.core.loop import CommandCheck, Limits, Promise
 from bydawn.git import Git
 from bydawn.operations.settings import secrets
-from bydawn.operations.start import refuse_inside_a_round
 from bydawn.operations.wish import Wish
+from bydawn.operations.work import refuse_inside_a_round
 
 
 def prepare() -> Wish:

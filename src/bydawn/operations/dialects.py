@@ -27,7 +27,7 @@ from bydawn.files import read_text
 from bydawn.git import Git
 from bydawn.host.registry import Registry, Standing, checked_name, standing_of
 from bydawn.ledger import records
-from bydawn.operations import places, settings, start, steer
+from bydawn.operations import places, resume, settings, start, steer, work
 from bydawn.operations.wish import Wish
 
 _SAME_SECOND = 100  # loops that may start in one, in one folder
@@ -74,7 +74,7 @@ def _given(dialect: Dialect, key: str, words: tuple[str, ...]) -> Given:
 
 def plan(
     dialect: Dialect, request: Start, gathered: Settings, workspace: Path, adopts: LoopAdopted | None = None
-) -> start.Plan:
+) -> work.Plan:
     """A new loop, checked in every respect; a name that nobody chose is reserved by an empty folder, no more."""
     if not request.outside_git and not _in_git(workspace):
         raise UserError(
@@ -108,7 +108,7 @@ def plan(
     return msgspec.structs.replace(planned, warnings=remarks, adopts=adopts)
 
 
-def secure(dialect: Dialect, planned: start.Plan) -> None:
+def secure(dialect: Dialect, planned: work.Plan) -> None:
     """Nobody else may have its places from here on; another loop may have come and gone since they were looked at."""
     places.reserve(planned.root, dialect, planned.loop)
     if planned.adopts is None:
@@ -133,7 +133,7 @@ def _refuse_odd_name(name: str) -> None:
         raise UserError(error.what, cause=error.cause, hint="give it another one") from None
 
 
-def reserved(planned: start.Plan) -> start.Plan:
+def reserved(planned: work.Plan) -> work.Plan:
     """The same under a name that is ours alone: of two that start in the same second, one takes the next name."""
     make_private(planned.folder.parent)
     for number in range(1, _SAME_SECOND):
@@ -147,7 +147,7 @@ def reserved(planned: start.Plan) -> start.Plan:
     return planned
 
 
-def give_back(request: Start, planned: start.Plan) -> None:
+def give_back(request: Start, planned: work.Plan) -> None:
     """Free a name that was reserved; once a loop was born under it, or somebody has its lock, the folder stays."""
     if not request.named:
         with suppress(OSError):  # it is not empty
@@ -158,7 +158,7 @@ def _in_git(workspace: Path) -> bool:
     return Git(folder=workspace, seconds=20).answer("rev-parse", "--is-inside-work-tree") is not None
 
 
-def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> start.Plan:
+def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> work.Plan:
     """Go on. Whoever resumes at a checkpoint has looked."""
     if standing.finished:
         hint = f'start another: {dialect.name} "…"{places.elsewhere(Path(standing.loop.workspace))}'
@@ -176,8 +176,8 @@ def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> start.
             hint=f"--max-iterations {standing.state.rounds + 10}",
         )
     stopped = standing.state.stopped
-    approves = stopped is not None and stopped.end is End.CHECKPOINT and start.due(standing) is not None
-    return start.plan_resume(standing, settings.secrets(), approve=approves)
+    approves = stopped is not None and stopped.end is End.CHECKPOINT and resume.due(standing) is not None
+    return resume.plan(standing, settings.secrets(), approve=approves)
 
 
 # -- loops that the other program began --------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def agree(adopted: Adopted, request: Resume) -> None:
         )
 
 
-def keep_original(dialect: Dialect, planned: start.Plan) -> None:
+def keep_original(dialect: Dialect, planned: work.Plan) -> None:
     """What the other program wrote stays beside what replaces it; what only will be replaced makes room."""
     workspace, loop = Path(planned.loop.workspace), planned.loop
     done = planned.adopts.rounds if planned.adopts else 0
@@ -315,7 +315,7 @@ class Cleaned(msgspec.Struct, frozen=True, kw_only=True):
 
 def cancel(dialect: Dialect, request: Cancel, workspace: Path) -> tuple[Standing, Cleaned | None]:
     """End a loop wherever it stands; with `cleanup` the files go that were written for it."""
-    start.refuse_inside_a_round()
+    work.refuse_inside_a_round()
     standing = find(dialect, request.name, workspace)
     stopped = standing.state.stopped
     kept = {}
@@ -379,7 +379,7 @@ def _says(workspace: Path, view: Replace) -> bool:
 
 def cancel_left(dialect: Dialect, row: Row, workspace: Path) -> None:
     """Say in the other program's own file that its loop is canceled; whatever else stands there stays."""
-    start.refuse_inside_a_round()
+    work.refuse_inside_a_round()
     if row.status == "completed":
         what = f"the loop {shorten(plain(row.id), 80)} is completed already"
         raise UserError(what, cause="there is nothing to cancel", hint="its files are yours to keep or to delete")
@@ -408,7 +408,7 @@ def _until_it_is_gone(standing: Standing) -> None:
 
 def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[Path, str, str]]:
     """Write the helper files: path, what became of it, remark. Nothing that differs is overwritten unasked."""
-    start.refuse_inside_a_round()
+    work.refuse_inside_a_round()
     if not (os.environ.get("CODEX_HOME") or os.environ.get("HOME")):
         raise UserError("Codex has no folder", cause="HOME and CODEX_HOME are unset", hint="export CODEX_HOME=…")
     home = Path(os.environ.get("CODEX_HOME") or Path(os.environ["HOME"]) / ".codex")

@@ -20,7 +20,7 @@ from bydawn.host.registry import Registry, Standing
 from bydawn.ledger import Damaged, Future, LoopLedger, read
 from bydawn.operations.agents import KNOWN, SANDBOX_NEEDS, look
 from bydawn.operations.settings import gather, secrets
-from bydawn.operations.start import birth, refuse_inside_a_round, take_lock
+from bydawn.operations.work import birth, refuse_inside_a_round, take_lock
 from bydawn.rounds import Rounds
 
 _REMOTE = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs"}

@@ -16,7 +16,7 @@ from bydawn.core.trust import powers_of
 from bydawn.files import read_text
 from bydawn.operations import trust
 from bydawn.operations.settings import gather
-from bydawn.operations.start import refuse_inside_a_round
+from bydawn.operations.work import refuse_inside_a_round
 from bydawn.trust import Trusts
 
 # What each word opens: the setting that names the file, and the file if nothing does.

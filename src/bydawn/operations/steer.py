@@ -21,7 +21,8 @@ from bydawn.engine import COOKIE
 from bydawn.host.registry import Standing
 from bydawn.ledger import LoopLedger, load, read, records
 from bydawn.operations.settings import secrets
-from bydawn.operations.start import another, take_lock, user
+from bydawn.operations.start import another
+from bydawn.operations.work import take_lock, user
 from bydawn.process import Processes
 from bydawn.rounds import Rounds
 

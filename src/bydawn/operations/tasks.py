@@ -21,7 +21,8 @@ from bydawn.files import read_folder, read_inside, read_text
 from bydawn.host.registry import Standing
 from bydawn.operations import steer
 from bydawn.operations.settings import checkpoint_of, gather
-from bydawn.operations.start import another, refuse_inside_a_round
+from bydawn.operations.start import another
+from bydawn.operations.work import refuse_inside_a_round
 
 _TRIES = 5  # to write a list that somebody else is writing, too
 _SHOWN = 60  # characters of a task in an error

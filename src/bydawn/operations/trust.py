@@ -14,7 +14,7 @@ from bydawn.core.text import visible
 from bydawn.core.trust import Powers, Shown, difference, in_force, powers_of
 from bydawn.git import Git
 from bydawn.operations.settings import secrets
-from bydawn.operations.start import refuse_inside_a_round, user
+from bydawn.operations.work import refuse_inside_a_round, user
 from bydawn.trust import Trust, Trusts
 
 # What git would run by a repository's own configuration. bydawn's calls switch it all off; an agent's do not.

@@ -1,0 +1,77 @@
+"""What a worker does in front of a person, under its guardian."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bydawn.cli.command import option
+from bydawn.core.errors import UserError
+from bydawn.guardian import Tether
+
+if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
+    from bydawn.cli.voice import Voice
+    from bydawn.core.layers import Settings
+    from bydawn.core.loop import Limits
+    from bydawn.operations.work import Plan
+
+plain = option("--plain", is_flag=True, help="Flat lines, no colour, nothing redrawn.")
+
+
+def work(
+    tether: Tether,
+    planned: "Plan",
+    *,
+    once: bool = False,
+    plain: bool = False,
+    voice: "Voice | None" = None,
+    raising: Callable[["Limits"], "Limits"] | None = None,
+) -> int:
+    """Run the loop to its end, here in the worker, in front of a person."""
+    from bydawn.cli.render import state_folder
+    from bydawn.cli.terminal import Terminal
+    from bydawn.cli.voice import OwnVoice
+    from bydawn.core.facts import End
+    from bydawn.operations.work import perform
+
+    voice = voice or OwnVoice()
+    terminal = Terminal(planned, plain=plain, voice=voice)
+    try:
+        for warning in planned.warnings:
+            terminal.warn(warning)
+        stopped = perform(planned, tether, followers=(terminal,), once=once, raised=raising, say=terminal.warn)
+        if stopped.end is End.CHECKPOINT and planned.loop.checkpoint and planned.loop.checkpoint.mode == "pause":
+            ours = [*state_folder(), *(["--plain"] if plain else [])]
+            tether.leave([*voice.go_on(planned.loop), *(ours if planned.loop.dialect is None else [])])
+        return voice.exit_code(stopped)
+    finally:
+        terminal.close()
+
+
+def warn_if_unbounded(planned: "Plan") -> None:
+    """A banner, each time: nobody should have to remember what they allowed."""
+    if planned.loop.sandbox == "full":
+        click.echo(f"{'!' * 64}", err=True)
+        click.echo(f"!! FULL ACCESS: {' and '.join(planned.loop.pool)} runs without any sandbox, as you.", err=True)
+        click.echo(f"{'!' * 64}", err=True)
+
+
+def be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None) -> None:
+    """Nothing of a repository's own settings runs that a person has not agreed to."""
+    from bydawn.cli.trust import asked
+    from bydawn.host.registry import Registry
+    from bydawn.operations import trust
+    from bydawn.trust import Trusts
+
+    trusts = Trusts(Registry(state_dir).root)
+    question = trust.question(gathered, workspace, trusts)
+    if question is None:
+        trust.use(gathered, workspace, trusts)
+    elif not sys.stdin.isatty():
+        raise question.refusal()
+    elif not asked(question):
+        raise UserError("it was not trusted", cause="nothing was started", hint="run without it: --no-project")
+    else:
+        trust.agree(question.powers, workspace, trusts)

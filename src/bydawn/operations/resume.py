@@ -1,0 +1,120 @@
+"""Go on with a loop that stands still; what has changed meanwhile is looked at before anything is written or spent."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from bydawn import agents
+from bydawn.core import reach
+from bydawn.core.decide import checkpoint_of
+from bydawn.core.errors import UserError
+from bydawn.core.facts import Mark, Now
+from bydawn.core.redact import Secrets
+from bydawn.core.replay import forgiven
+from bydawn.core.worklist import WorkList
+from bydawn.files import Texts
+from bydawn.host.registry import Standing
+from bydawn.operations.look import trouble_with_tasks
+from bydawn.operations.wish import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
+from bydawn.operations.work import Plan, checked_workspace, refuse_inside_a_round
+
+
+def plan(
+    standing: Standing,
+    secrets: Secrets,
+    *,
+    approve: bool = False,
+    accept: bool = False,
+    limits: Mapping[str, Any] = MappingProxyType({}),
+) -> Plan:
+    """Go on with a loop that stands still; past its checkpoint, or with changed protected files, if a person looked.
+
+    `limits` are those that they set anew, by name.
+    """
+    refuse_inside_a_round()
+    if standing.trouble:
+        raise standing.trouble
+    if standing.finished:
+        from bydawn.operations.start import another  # for a message
+
+        raise UserError(
+            f"the loop {standing.loop.id} is {standing.word}; there is nothing to go on with",
+            hint=another(standing.loop),
+        )
+    checked_workspace(Path(standing.loop.workspace))
+    for name in standing.loop.pool:
+        checked_agent(name)
+    refuse_if_secrets_are_missing(standing.loop, standing.called, secrets)
+    for agent in agents.pool(standing.loop).values():
+        refuse_budget_without_costs(agent, limits.get("usd"))
+    _refuse_used_up(standing, limits)
+    mark = _approved(standing) if approve else None
+    state = standing.state
+    if accept and not state.tampered and not (state.tasks and state.tasks.problem):
+        raise UserError(
+            f"there is nothing to accept in {standing.loop.id}",
+            cause="no protected file was changed, and its task list was believed",
+            hint=f"go on with `bydawn resume {standing.called}`",
+        )
+    if accept and not state.tampered:
+        _refuse_unreadable(standing)
+    accepts = (*state.tampered, *((standing.loop.tasks or "",) if state.tasks and state.tasks.problem else ()))
+    if standing.loop.dialect and not standing.alive:  # or it is refused for that
+        from bydawn.operations import places  # most loops have none
+
+        places.take_up(standing)
+    return Plan(
+        loop=standing.loop,
+        folder=standing.folder,
+        standing=standing,
+        secrets=secrets,
+        approves=mark,
+        accepts=accepts if accept else (),
+    )
+
+
+def _refuse_used_up(standing: Standing, limits: Mapping[str, Any]) -> None:
+    """A limit that would end the loop at once is a slip of the hand."""
+    name, state = standing.loop.id, forgiven(standing.state)
+    now = Now(datetime.now(UTC), state.elapsed)
+    if found := reach.used_up(standing.loop, state, limits, now):
+        raise UserError(
+            f"{reach.asked(found)} is used up already",
+            cause=f"{name} {reach.used(found)}; nothing was changed",
+            hint=f"`bydawn resume {standing.called} {reach.enough(found, state)}`",
+        )
+
+
+def _refuse_unreadable(standing: Standing) -> None:
+    """A person can accept that tasks are gone, and not that nobody knows which there are, or which comes first."""
+    if trouble := trouble_with_tasks(standing):
+        raise UserError(
+            f"the tasks of {standing.loop.id} cannot be accepted as they are",
+            cause=trouble,
+            hint=f"mend it, then `bydawn resume {standing.called}`",
+        )
+
+
+def _approved(standing: Standing) -> Mark:
+    if mark := due(standing):
+        return mark
+    moved = checkpoint_of(standing.loop, standing.state)
+    raise UserError(
+        f"the loop {standing.loop.id} stands at no checkpoint",
+        cause=f"in {standing.loop.tasks} there is open work before it now" if moved else f"it is {standing.word}",
+        hint=f"go on with `bydawn resume {standing.called}`" + ("; it stops there again" if moved else ""),
+    )
+
+
+def due(standing: Standing) -> Mark | None:
+    """The checkpoint that the loop stands at, unless the list says by now that it has not come to that."""
+    loop, state = standing.loop, standing.state
+    mark, reading = checkpoint_of(loop, state), WorkList(loop, Texts(Path(loop.workspace))).read(forgiven(state), None)
+    if mark is None or reading is None or reading.problem:
+        return mark
+    again = checkpoint_of(loop, msgspec.structs.replace(state, tasks=reading))
+    return mark if again and again.id == mark.id else None
