@@ -33,7 +33,7 @@ RULES: dict[str, str] = {
     "no-progress": "too many rounds in a row left the work tree as it was, or as it had been before",
     "same-failure": "the checks failed in the very same way too many times in a row",
     "check-failures": "checks were red after too many rounds in a row",
-    "tasks-aside": "every task that is still open was set aside, or waits for one that was",
+    "tasks-aside": "every task that is still open was set aside, or waits for one that was or that a person skipped",
     "rounds": "the limit of rounds is used up",
     "rounds-this-run": "this run was allowed only so many rounds",
     "time": "the loop has worked as long as it was allowed to",
