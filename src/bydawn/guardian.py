@@ -28,13 +28,13 @@ class Tether:
     def fd(self) -> int:
         return self._line.fileno()
 
-    def share(self, lock_fd: int, loop: str) -> None:
-        """Let the guardian hold the lock too; returns when it does.
+    def share(self, lock_fd: int, go_on: str) -> None:
+        """Let the guardian hold the lock too, and tell it how a person would go on; returns when it does.
 
         From here on the worker is a group of its own: Ctrl-C reaches the guardian alone, which passes it on once.
         """
         os.setpgid(0, 0)
-        socket.send_fds(self._line, [loop.encode()], [lock_fd])
+        socket.send_fds(self._line, [go_on.encode()], [lock_fd])
         self._line.recv(1)
 
     def leave(self, words: Sequence[str]) -> None:
@@ -69,7 +69,7 @@ def guard(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
     kernel.become_subreaper()
     _forward_signals(worker)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    loop, lock = _receive_lock(ours)
+    go_on, lock = _receive_lock(ours)
     _, status = os.waitpid(worker, 0)
     kernel.end_children()
     for descriptor in lock:
@@ -77,7 +77,7 @@ def guard(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
     following = _left(ours)
     for number in _FORWARDED if following else ():  # a question can be answered with Ctrl-C, too
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    return _exit_code(os.waitstatus_to_exitcode(status), loop), following
+    return _exit_code(os.waitstatus_to_exitcode(status), go_on), following
 
 
 def _left(line: socket.socket) -> list[str]:
@@ -116,24 +116,24 @@ def _forward_signals(worker: int) -> None:
 
 
 def _receive_lock(line: socket.socket) -> tuple[str, list[int]]:
-    """Wait until the worker hands over its lock or ends without one; the loop's name, and the lock to hold on to."""
-    message, lock, _, _ = socket.recv_fds(line, 1024, 1)
+    """Wait until the worker hands over its lock or ends without one; how to go on, and the lock to hold on to."""
+    message, lock, _, _ = socket.recv_fds(line, 8192, 1)
     if message:
         with suppress(OSError):  # the worker died in this very moment; the wait that follows sees it
             line.send(b"k")
-    return message.decode(), lock
+    return message.decode(errors="replace"), lock
 
 
-def _exit_code(code: int, loop: str) -> int:
+def _exit_code(code: int, go_on: str) -> int:
     if code >= 0:
         return code
     if code in (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP):
         return 130
     name = signal.Signals(-code).name
-    go_on = f"run `bydawn resume {loop}`" if loop else "try again"
+    what_to_do = f"run `{go_on}`" if go_on else "try again"
     sys.stderr.write(
         f"error: the worker was ended by {name}\n"
         "cause: something outside bydawn killed it, perhaps for want of memory\n"
-        f" hint: nothing that was recorded is lost; {go_on} to go on\n"
+        f" hint: nothing that was recorded is lost; {what_to_do} to go on\n"
     )
     return 1

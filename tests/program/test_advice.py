@@ -1,11 +1,13 @@
 """What a person is told to do when a loop needs them: every command that is offered works, and helps."""
 
+import os
 import re
 import shlex
+import signal
 
 import pytest
 
-from driving import DONE, OK, Home, Said, Step
+from driving import DONE, OK, Home, Said, Step, said, wait_for, worker_of
 
 WRITES: Step = {"append": {"path": "log", "text": "x"}}
 
@@ -34,6 +36,19 @@ def claiming(home: Home) -> str:
     return home.rounds([WRITES, {"result": {"text": "did it\n\nSTATUS: done"}}])
 
 
+# -- death -------------------------------------------------------------------------------------------------------------
+
+
+def test_whoever_sees_the_worker_killed_is_given_a_command_that_goes_on(home: Home) -> None:
+    place = home.root / "my states"
+    gate, _ = home.gate()
+    running = home.start_run(home.rounds([gate], [DONE]), "--state-dir", str(place))
+    wait_for(lambda: [*place.glob("loops/*/repo/rounds/0001/stdout")])
+    os.kill(worker_of(running), signal.SIGKILL)
+    [command] = re.findall("run `(.+)` to go on", said(running).err)
+    assert paste(home, command).code == 0
+
+
 # -- hooks -------------------------------------------------------------------------------------------------------------
 
 
@@ -44,12 +59,12 @@ def test_after_a_failed_hook_its_command_its_output_and_the_way_on_are_given(hom
     ended = home.run(agent, "--pre-round", hook, "--on-hook-failure", "block")
     assert ended.code == 3
     output = home.folder() / "rounds/0001/hook-pre_round.txt"
-    for said in (ended, home.bydawn("show"), home.bydawn("why")):
-        unfolded = "".join(said.out.split())
+    for shown in (ended, home.bydawn("show"), home.bydawn("why")):
+        unfolded = "".join(shown.out.split())
         assert "".join(hook.split()) in unfolded
         assert str(output) in unfolded
-        assert "· hook\n" not in said.out
-        assert "tell" not in said.out
+        assert "· hook\n" not in shown.out
+        assert "tell" not in shown.out
     assert "the database is down" in output.read_text()
     assert offered(ended) == offered(home.bydawn("show")) == ["bydawn resume repo"]
     switch.touch()
@@ -75,9 +90,9 @@ def test_a_task_that_waits_for_a_skipped_one_is_named_with_what_can_be_done(home
     home.bydawn("tasks", "skip", "repo", "1")
     ended = home.bydawn("resume", "--plain", "--rounds", "20")
     assert ended.code == 3
-    for said in (ended, home.bydawn("show"), home.bydawn("why")):
-        assert "“Then” waits for “First”, which was skipped" in said.out
-        assert "tell" not in said.out
+    for shown in (ended, home.bydawn("show"), home.bydawn("why")):
+        assert "“Then” waits for “First”, which was skipped" in shown.out
+        assert "tell" not in shown.out
     wanted = ["bydawn tasks reopen repo 1", "bydawn tasks skip repo 2", "bydawn resume repo"]
     assert offered(ended) == offered(home.bydawn("show")) == wanted
     assert paste(home, wanted[1]).code == 0

@@ -30,7 +30,7 @@ def work(
     raising: Callable[["Limits"], "Limits"] | None = None,
 ) -> int:
     """Run the loop to its end, here in the worker, in front of a person."""
-    from bydawn.cli.render import state_folder
+    from bydawn.cli.render import state_folder, typed
     from bydawn.cli.terminal import Terminal
     from bydawn.cli.voice import OwnVoice
     from bydawn.core.facts import End
@@ -41,7 +41,15 @@ def work(
     try:
         for warning in planned.warnings:
             terminal.warn(warning)
-        stopped = perform(planned, tether, followers=(terminal,), once=once, raised=raising, say=terminal.warn)
+        stopped = perform(
+            planned,
+            tether,
+            followers=(terminal,),
+            once=once,
+            raised=raising,
+            say=terminal.warn,
+            go_on=typed(f"resume {planned.called}"),
+        )
         if stopped.end is End.CHECKPOINT and planned.loop.checkpoint and planned.loop.checkpoint.mode == "pause":
             ours = [*state_folder(), *(["--plain"] if plain else [])]
             tether.leave([*voice.go_on(planned.loop), *(ours if planned.loop.dialect is None else [])])

@@ -48,7 +48,7 @@ def plan(
     checked_workspace(Path(standing.loop.workspace))
     for name in standing.loop.pool:
         checked_agent(name)
-    refuse_if_secrets_are_missing(standing.loop, standing.called, secrets)
+    refuse_if_secrets_are_missing(standing, secrets)
     for agent in agents.pool(standing.loop).values():
         refuse_budget_without_costs(agent, limits.get("usd"))
     _refuse_used_up(standing, limits)

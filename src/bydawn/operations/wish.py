@@ -39,7 +39,7 @@ from bydawn.core.tallies import Settled
 from bydawn.core.text import PLACEHOLDER
 from bydawn.files import read_folder, read_text
 from bydawn.git import Git
-from bydawn.host.registry import checked_name, new_uid, slug
+from bydawn.host.registry import Standing, checked_name, new_uid, slug
 from bydawn.operations.agents import first_that_works
 
 _OUR_OWN = {"v", "id", "uid", "workspace", "created_at"}  # of a loop, not of what was asked for
@@ -170,8 +170,8 @@ def _hooks(loop: Loop) -> list[str]:
     return [command for command in msgspec.structs.astuple(loop.hooks) if isinstance(command, str)]
 
 
-def refuse_if_secrets_are_missing(loop: Loop, name: str, secrets: Secrets) -> None:
-    """`name` is what a person has to type for the loop."""
+def refuse_if_secrets_are_missing(standing: Standing, secrets: Secrets) -> None:
+    loop = standing.loop
     names = secrets.missing(
         " ".join([loop.prompt, *loop.pool, *loop.agent_args, *(check.name for check in loop.checks), *_hooks(loop)])
     )
@@ -179,7 +179,7 @@ def refuse_if_secrets_are_missing(loop: Loop, name: str, secrets: Secrets) -> No
         raise UserError(
             f"the loop {loop.id} needs the variable {names[0]}",
             cause="a secret in its settings was kept by name only, and the environment does not have it",
-            hint=f"export {names[0]}=…, then `bydawn resume {name}`",
+            hint=f"export {names[0]}=…, then `bydawn resume {standing.called}`",
         )
 
 

@@ -51,6 +51,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder.parents[2]
 
     @property
+    def called(self) -> str:
+        """What a person has to type for it, wherever they are."""
+        return called(self.folder, self.loop)
+
+    @property
     def goes_on(self) -> bool:
         return self.standing is not None
 
@@ -64,12 +69,16 @@ def perform(
     once: bool = False,
     clock: Clock | None = None,
     say: Callable[[str], None] = lambda _: None,
+    go_on: str = "",
 ) -> LoopStopped:
-    """Take the loop's lock, hand it to the guardian as well, and run until the loop stops."""
+    """Take the loop's lock, hand it to the guardian as well, and run until the loop stops.
+
+    `go_on` is the command that the guardian offers if the worker is killed.
+    """
     loop, folder = planned.loop, planned.folder
     make_private(folder)
     held = take_lock(folder, loop)
-    tether.share(held.fd, loop.id)
+    tether.share(held.fd, go_on or f"bydawn resume {loop.id}")
     ledger = LoopLedger(folder, say, planned.secrets.hide)
     try:
         _refuse_if_overtaken(planned, ledger.state)
