@@ -1,11 +1,15 @@
 """Places in which stories happen."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from driving import Home
+
+# Whoever starts the tests in the background of a script has them ignore Ctrl-C, and so would all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
