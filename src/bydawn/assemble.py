@@ -92,7 +92,7 @@ def run_loop(
             processes=processes,
             files=files,
             channel=channel,
-            clock=clock or SystemClock(ledger.state.elapsed + _unrecorded(loop, ledger.state, files)),
+            clock=clock or SystemClock(ledger.state.elapsed + files.unrecorded(loop, ledger.state)),
             full_match=full_match,
             hide=secrets.hide,
             reveal=secrets.reveal,
@@ -137,14 +137,6 @@ def views_of(loop: Loop, folder: Path, say: Callable[[str], None]) -> Sequence[F
 
     dialect = dialects.find(loop.dialect.name)
     return (Views(dialect, folder, Path(loop.workspace), lambda: records(folder), say),)
-
-
-def _unrecorded(loop: Loop, state: LoopState, files: Rounds) -> float:
-    """Seconds that a worker had worked since the last fact when it was killed, as far as its files tell."""
-    if not state.runs or state.stopped or not state.updated_at:
-        return 0.0
-    seconds = min(files.last_sign(state.round), time.time()) - state.updated_at.timestamp()
-    return min(max(0.0, seconds), loop.timeouts.round or seconds)  # a wall clock may have jumped in between
 
 
 def _obstacle(workspace: Path, folder: Path, lock: Lock) -> tuple[str, str] | None:

@@ -1,11 +1,9 @@
 """Read, decide, do, record. The engine performs one action at a time and contains no rule about whether."""
 
 import os
-import signal
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from itertools import chain
 from typing import Any, assert_never
 
 import msgspec
@@ -53,7 +51,7 @@ from bydawn.core.ports import (
 from bydawn.core.replay import forgiven
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.turn import Listener, later, reset_of, turn_of, usage_of
+from bydawn.core.turn import Listener, later, reset_of, spent_unseen, turn_of, usage_of
 from bydawn.core.worklist import rewritten
 from bydawn.errands import Errands
 from bydawn.guard import Guard
@@ -130,7 +128,7 @@ class Engine:
         action = next_action(self.loop, self.state, self.world.clock.now())
         if isinstance(action, Settle):
             snapshot = self._settle(action, snapshot)
-        snapshot, tampered = self._guard.at_start(snapshot)
+        snapshot, tampered, put_back = self._guard.at_start(snapshot)
         self._fresh = snapshot
         # After a recorded stop somebody has looked at the task file, unless it is the very one that was not believed;
         # after a crash nobody has.
@@ -143,6 +141,7 @@ class Engine:
                 tree=snapshot.tree,
                 work=snapshot.work,
                 tampered=tampered,
+                put_back=put_back,
                 tasks=reading,
                 elapsed=now,
             )
@@ -153,25 +152,10 @@ class Engine:
         self._hands.mask(action.round)
         snapshot, tampered, restored = self._guard.after_round(action.round, snapshot)
         told = {"work": snapshot.work, "tampered": tampered, "restored": restored, **self._looked_at_tasks(snapshot)}
-        told |= {"progress": self._progress(snapshot, told), **self._spent_unseen(action.round)}
+        told |= spent_unseen(self.loop, self.state, self.world.agents, self.world.files)
+        told["progress"] = self._progress(snapshot, told)
         self._hands.record(settled(action, snapshot.tree, self.world.clock.now(), snapshot.changes, **told))
         return snapshot
-
-    def _spent_unseen(self, round_: int) -> dict[str, Usage | None]:
-        """What a turn had used before its end was lost: its words are kept, and they say so."""
-        opened, lines = self.state.open_round, self.world.files.lines(round_, "stdout")
-        agent, first = self.world.agents.get(opened.agent) if opened else None, next(lines, None)
-        if opened is None or agent is None or first is None:
-            return {}
-        reader = agent.reader(turn_of(self.loop, round_, opened.session, "", is_root=os.getuid() == 0))
-        listener = Listener(reader, lambda _: None, lambda _: False)
-        for line in chain([first], lines):
-            listener.on_line(line)
-        ended = reader.end(Exit(signal=signal.SIGKILL), "")
-        return {
-            "usage": usage_of(ended, self.state.session, listener.spent),
-            "session_usage": ended.usage if ended.usage_is_total else None,
-        }
 
     def _progress(self, after: Snapshot, told: Mapping[str, Any]) -> bool:
         """Neither a box that was ticked without any other change counts, nor one that was added to be ticked."""

@@ -28,8 +28,7 @@ class Errands:
         self._loop = hands.loop
         self._prepared = 0  # the round that `pre_round` has run for
         # … and `post_round`. One that has blocked the loop is asked again: its no must not be waved through.
-        blocked = hands.state.obstructed is not None and hands.state.obstructed.hook == "post_round"
-        self._followed = hands.state.round - blocked
+        self._followed = hands.state.round - (hands.state.refused == "post_round")
 
     def waited(self) -> None:
         """What was prepared hours ago is not."""

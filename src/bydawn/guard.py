@@ -57,22 +57,28 @@ class Guard:
             self._hands.record(Obstructed(kind="protect", detail=detail))
         return (), False
 
-    def at_start(self, now: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
-        """Protected files that are not as they were: some may have been put back, some were never looked at."""
+    def at_start(self, now: Snapshot) -> tuple[Snapshot, tuple[str, ...], tuple[str, ...]]:
+        """Protected files that are not as they were, as nobody has put them back or nobody has looked; and what we
+        have put back of the latter."""
         state, protected = self._hands.state, (*ALWAYS_PROTECTED, *self._loop.protect)
         try:
             found = self._workspace.touched(state.guard, now.tree, protected) if state.tampered else ()
-            # Checks that were due may have been running when it ended, and they run the agent's code.
-            if not state.last or not (state.last.unseen or checks_due(self._loop, state)):
-                return now, found[:_TAMPERED]
+            if not self._is_unseen():
+                return now, found[:_TAMPERED], ()
             unseen = self._workspace.touched(state.tree, now.tree, protected)
             if unseen and self._loop.on_tamper is OnTamper.RESTORE:
                 self._workspace.restore(state.tree, unseen)
-                now, unseen = self._workspace.snapshot(), ()
+                return self._workspace.snapshot(), found[:_TAMPERED], unseen[:_TAMPERED]
         except UserError as error:
             self._give_up(error)
-            return now, state.tampered
-        return now, tuple(dict.fromkeys((*found, *unseen)))[:_TAMPERED]
+            return now, state.tampered, ()
+        return now, tuple(dict.fromkeys((*found, *unseen)))[:_TAMPERED], ()
+
+    def _is_unseen(self) -> bool:
+        """Has something of the agent's run since the last look? Checks do, and they may have been cut by a crash."""
+        state = self._hands.state
+        crashed = state.stopped is None or state.stopped.unseen
+        return state.last is not None and (state.last.unseen or (crashed and checks_due(self._loop, state)))
 
     def _read_settings(self) -> tuple[str | None, ...]:
         """What is always protected, as it is now; one that cannot be read is like none."""

@@ -2,8 +2,9 @@
 
 import msgspec
 
-from bydawn.core import completion, flaky
-from bydawn.core.facts import ChecksEnded, Verdict
+from bydawn.core import flaky
+from bydawn.core.decide import would_finish
+from bydawn.core.facts import ChecksCut, ChecksEnded, Verdict
 from bydawn.core.loop import OnTamper
 from bydawn.guard import Guard
 from bydawn.hands import Hands
@@ -29,7 +30,7 @@ class Proof:
         """Run them and record what they say; cut short they have said nothing."""
         hands, started = self._hands, self._hands.world.clock.now().elapsed
         left, looked = None, self._look(round_, hands.state.tree)
-        if looked and completion.would_finish(self._loop, hands.state, looked.verdicts):
+        if looked and would_finish(self._loop, hands.state, looked.verdicts):
             # Done means proven on the tree as it is, and these may have changed it. Once is enough: many leave a log.
             now_there = hands.snapshot(keep_as=f"before/{round_ + 1}")
             if now_there.tree != hands.state.tree:
@@ -53,9 +54,11 @@ class Proof:
     def _look(self, round_: int, tree: str) -> _Look | None:
         self._guard.before_checks()
         verdicts = self._verdicts(round_, tree)
-        if verdicts is None:
-            return None
         tampered, restored = self._guard.after_checks(round_)
+        if verdicts is None:
+            if tampered:
+                self._hands.record(ChecksCut(round=round_, tampered=tampered, restored=restored))
+            return None
         if tampered and self._loop.on_tamper is not OnTamper.REPORT:
             told = f"protected files were changed while it ran: {', '.join(tampered[:3])}"
             verdicts = tuple(msgspec.structs.replace(each, passed=False, detail=told) for each in verdicts)

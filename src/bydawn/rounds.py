@@ -1,11 +1,14 @@
 """Where the bulk of a loop's rounds lives: one folder per round, named by facts, never in the ledger."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from bydawn.core.loop import Loop
 from bydawn.core.redact import Secrets
+from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.tail import LONGEST_LINE
 
@@ -54,7 +57,14 @@ class Rounds:
                     yield part[:-1]
                 whole = part.endswith(b"\n")
 
-    def last_sign(self, round_: int) -> float:
+    def unrecorded(self, loop: Loop, state: LoopState) -> float:
+        """Seconds that a worker had worked since it last wrote down the time when it was killed, as files tell."""
+        if not state.runs or state.stopped or not state.clocked_at:
+            return 0.0
+        seconds = min(self._last_sign(state.round), time.time()) - state.clocked_at.timestamp()
+        return min(max(0.0, seconds), loop.timeouts.round or seconds)  # a wall clock may have jumped in between
+
+    def _last_sign(self, round_: int) -> float:
         """When something of a round was last written, in seconds of the wall clock; 0 if nothing was."""
         folder = self._path(round_)
         return max((entry.stat().st_mtime for entry in os.scandir(folder)), default=0.0) if folder.is_dir() else 0.0

@@ -4,11 +4,22 @@ from itertools import count
 
 import pytest
 
-from bydawn.core.facts import ChecksEnded, End, RoundEnded, RoundStarted, TamperingAccepted, TaskSettled, Usage
+from bydawn.core.facts import (
+    ChecksEnded,
+    Decided,
+    End,
+    LoopStopped,
+    RoundEnded,
+    RoundStarted,
+    RunStarted,
+    TamperingAccepted,
+    TaskSettled,
+    Usage,
+)
 from bydawn.core.loop import Checkpoint, Hooks, Limits, OnHookFailure, OnTamper, Promise
 from bydawn.core.outcome import Exit
 from bydawn.core.requests import Pause, Stop
-from engine.fakes import Files
+from engine.fakes import NOON, Files
 from engine.night import DONE, TODO, Night, Play, busy, todo
 
 TWO_FILES: Files = {"tasks/1-one.md": "# one", "tasks/2-two.md": "# two"}
@@ -18,6 +29,10 @@ HARD_STOP = Checkpoint(token="HARD STOP")  # noqa: S106 - no password
 
 def folder_night(*plays: Play | str, **settings: object) -> Night:
     return Night(plays, files=dict(TWO_FILES), tasks="tasks", task_folder=True, **settings)  # type: ignore[arg-type]
+
+
+def busy_for(turns: int) -> list[Play]:
+    return [Play(writes={"work": f"turn {turn}"}) for turn in range(turns)]
 
 
 def claims(turn: int) -> Play:
@@ -95,6 +110,50 @@ def test_a_check_that_is_cut_short_is_no_way_to_change_them_unseen(how: str, pol
     assert stopped.end is not End.COMPLETE
     assert (stopped.decided.rule == "tampered") is (policy is OnTamper.BLOCK)
     assert (night.workspace.files["tests/a"] == "honest") is (policy is OnTamper.RESTORE)
+
+
+@pytest.mark.parametrize("policy", [OnTamper.BLOCK, OnTamper.RESTORE])
+def test_nor_is_a_stop_after_the_crash(policy: OnTamper) -> None:
+    night = Night(busy(), files=dict(TESTS), check=honest, protect=("tests/*",), on_tamper=policy)
+
+    def cheat() -> None:
+        if night.checks.runs == 1:
+            night.workspace.edit({"tests/a": "exit 0"})
+            night.crash()
+
+    night.checks.meanwhile = cheat
+    night.run_until_crash()
+    stop = LoopStopped(
+        end=End.STOPPED, reason="", decided=Decided(rule="asked-to-stop", at=NOON, elapsed=0), unseen=True
+    )
+    night.ledger.append(stop)
+    assert night.run(once=True).end is not End.COMPLETE
+    assert (night.workspace.files["tests/a"] == "honest") is (policy is OnTamper.RESTORE)
+    put_back = [fact.put_back for fact in night.facts(RunStarted)][-1]
+    assert put_back == (("tests/a",) if policy is OnTamper.RESTORE else ())
+
+
+@pytest.mark.parametrize("policy", [OnTamper.BLOCK, OnTamper.RESTORE])
+def test_what_a_person_changes_after_they_stopped_a_round_is_their_business(policy: OnTamper) -> None:
+    """The round had changed something, so that the checks are due; but none was running."""
+    stop = Stop(id="s", run="run-1", by="ada", now=True)
+    plays = [Play(writes={"a": "1"}), Play(writes={"a": "2"}, meanwhile=lambda: night.ask(stop)), *busy_for(3)]
+    night = Night(plays, files=dict(TESTS), check=honest, protect=("tests/*",), on_tamper=policy)
+    assert night.run().end is End.STOPPED
+    night.workspace.edit({"tests/a": "better"})
+    assert night.run().end is End.COMPLETE
+    assert night.workspace.files["tests/a"] == "better"
+
+
+def test_a_hook_that_is_protected_can_be_mended() -> None:
+    hooks = Hooks(post_round="ci/hook.sh", on_failure=OnHookFailure.BLOCK)
+    night = Night(busy(), files={"ci/hook.sh": "wrong"}, check=lambda _: True, hooks=hooks, protect=("ci/*",))
+    night.hooks.meanwhile = lambda _: night.workspace.edit({"log": str(len(night.hooks.runs))})
+    night.hooks.exits["post_round"] = Exit(code=1)
+    assert night.run().decided.rule == "obstructed"
+    night.workspace.edit({"ci/hook.sh": "right"})
+    night.hooks.exits.clear()
+    assert night.run().end is End.COMPLETE
 
 
 def test_what_a_person_changes_after_the_checks_have_run_is_their_business() -> None:
@@ -208,6 +267,12 @@ def test_a_tree_that_the_checks_have_changed_is_proven_again() -> None:
     night.checks.meanwhile = lambda: night.workspace.edit({"feature": None}) if night.checks.runs else None
     stopped = night.run()
     assert (stopped.end, night.verdicts[0]) == (End.BLOCKED, False)
+
+
+def test_so_is_the_tree_after_the_last_task_of_a_folder() -> None:
+    night = folder_night(*(Play(says=CLAIM, writes={"ok": f"turn {n}"}) for n in range(9)), check=lambda f: "ok" in f)
+    night.checks.meanwhile = lambda: night.workspace.edit({"ok": None}) if night.checks.runs else None
+    assert night.run().end is not End.COMPLETE
 
 
 def test_one_that_writes_a_log_is_run_twice_and_completes() -> None:
@@ -328,3 +393,19 @@ def test_a_hook_that_said_no_is_asked_again() -> None:
     night.hooks.exits.clear()
     assert night.run().end is End.COMPLETE
     assert night.hooks.order == [("post_round", 1)] * 3
+
+
+@pytest.mark.parametrize("how", ["stop", "crash"])
+def test_its_no_outlives_whoever_stops_while_it_is_asked_again(how: str) -> None:
+    hooks = Hooks(post_round="gate", on_failure=OnHookFailure.BLOCK)
+    night = Night([Play(writes={"a": "1"})], check=lambda _: True, hooks=hooks)
+    night.hooks.exits["post_round"] = Exit(code=1)
+    assert night.run().decided.rule == "obstructed"
+
+    def end(_: str) -> None:
+        night.crash() if how == "crash" else night.ask(Stop(id="s", run="run-2", by="ada", now=True))
+
+    night.hooks.meanwhile = end
+    night.run_until_crash() if how == "crash" else night.run()
+    night.hooks.meanwhile = lambda _: None
+    assert night.run().decided.rule == "obstructed"

@@ -44,7 +44,7 @@ def test_a_guardian_killed_again_and_again_does_no_harm_either(home: Home) -> No
 
 
 def test_what_killed_rounds_used_counts_against_the_limits(home: Home) -> None:
-    """Tokens, and the time up to the last sign of life."""
+    """Tokens, and the time up to the last sign of life, whatever somebody does before they go on."""
     program = home.root / "spender"
     line = '{{"text": "on it", "in": {}}}\\n'
     lines = f"printf '{line.format(1)}'; sleep 0.5; printf '{line.format(900_000)}'"
@@ -57,10 +57,12 @@ def test_what_killed_rounds_used_counts_against_the_limits(home: Home) -> None:
 
     for kill in range(1, 4):
         budget = ("--budget", "2Mtok", "--for", "1h", *fields)
-        process = home.start_run(f"cmd:{program}", *budget) if kill == 1 else home.start("resume", "--plain")
+        again = ("resume", "--plain", "--rounds", "+5") if kill == 2 else ("resume", "--plain")
+        process = home.start_run(f"cmd:{program}", *budget) if kill == 1 else home.start(*again)
         wait_for(lambda: has_said("900000"))
         os.kill(worker_of(process), signal.SIGKILL)
         said(process)
+        home.bydawn(*{1: ("tell", "repo", "use tabs"), 2: ("status",), 3: ("stop",)}[kill])
     ended = home.bydawn("resume", "--plain")
     assert (ended.code, "2,700,000 tokens are used, of a budget of 2,000,000" in ended.out) == (4, True), ended
     assert len(home.facts("round.started")) == 3

@@ -67,6 +67,9 @@ class Terminal:
         match fact:
             case RunStarted():
                 self._open(loop, fact.tasks)
+                if fact.put_back:
+                    names = ", ".join(map(plain, fact.put_back[:3]))
+                    self._screen.line(f"  ! protected files were changed while nobody looked, and put back: {names}")
             case RoundStarted():
                 self._round_began = time.monotonic()
                 self._doing = "starting"

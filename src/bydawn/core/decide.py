@@ -1,12 +1,13 @@
 """Given what the ledger says, what do we do next?"""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from bydawn.core import breakers, completion, pool
-from bydawn.core.facts import Changes, Decided, End, LoopStopped, Mark, Now, RoundEnded, TaskStatus
+from bydawn.core.facts import Changes, Decided, End, LoopStopped, Mark, Now, RoundEnded, TaskStatus, Verdict
 from bydawn.core.loop import Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import LoopState
@@ -159,6 +160,13 @@ def checks_due(loop: Loop, state: LoopState) -> bool:
         return False
     stale = state.verdict_tree != state.tree  # a hook, or a person, has changed something since
     return state.awaiting_checks or completion.unproven(loop, state) or (stale and _claimed(loop, state) is not None)
+
+
+def would_finish(loop: Loop, state: LoopState, verdicts: Iterable[Verdict]) -> bool:
+    """Are these verdicts all that is missing? The task that waits for them is done if they are green."""
+    if _claimed(loop, state) and state.tasks:
+        state = msgspec.structs.replace(state, tasks=msgspec.structs.replace(state.tasks, open=state.tasks.open - 1))
+    return completion.would_finish(loop, state, verdicts)
 
 
 def _asked(loop: Loop, state: LoopState) -> Action:

@@ -214,6 +214,7 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     elapsed: float = 0.0
     work: str = ""  # the tree without documents and task list, where that differs
     tampered: tuple[str, ...] = ()  # protected files that rounds changed, and that are still not as they were
+    put_back: tuple[str, ...] = ()  # others, that were changed while nobody looked
     sandbox: str = ""  # what the agent may do to this machine, if it is held to anything
 
 
@@ -352,6 +353,14 @@ class ChecksEnded(Fact, frozen=True, kw_only=True, tag="checks.ended"):
         return all(verdict.passed for verdict in self.verdicts)
 
 
+class ChecksCut(Fact, frozen=True, kw_only=True, tag="checks.cut"):
+    """Somebody wanted the end while they ran, so they have said nothing; what they ran has changed protected files."""
+
+    round: int
+    tampered: tuple[str, ...]
+    restored: bool = False
+
+
 class WaitStarted(Fact, frozen=True, kw_only=True, tag="wait.started"):
     """The loop sleeps until a reset or a back-off is over; costs no round."""
 
@@ -406,6 +415,7 @@ class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
     decided: Decided
     evidence: tuple[str, ...] = ()
     by: str | None = None
+    unseen: bool = False  # its worker was dead by then, and nobody knows what was running
 
     @property
     def can_be_accepted(self) -> bool:
@@ -428,6 +438,7 @@ AnyFact = (
     | RoundEnded
     | AgentLimited
     | ChecksEnded
+    | ChecksCut
     | WaitStarted
     | MachineSlept
     | NoteAdded

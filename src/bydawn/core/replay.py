@@ -10,6 +10,7 @@ from bydawn.core import progress, tallies
 from bydawn.core.facts import (
     AgentLimited,
     CheckpointApproved,
+    ChecksCut,
     ChecksEnded,
     HookEnded,
     LedgerRepaired,
@@ -52,7 +53,11 @@ def replay(records: Iterable[Record], state: LoopState | None = None) -> LoopSta
 
 def after(state: LoopState, record: Record) -> LoopState:
     """The state once this fact stands in the ledger."""
-    state = replace(state, seq=record.seq, updated_at=record.at)
+    then = _after(replace(state, seq=record.seq, updated_at=record.at), record)
+    return replace(then, clocked_at=record.at) if then.elapsed != state.elapsed else then
+
+
+def _after(state: LoopState, record: Record) -> LoopState:
     match record.fact:
         case LoopCreated():
             return replace(state, created_at=record.at)
@@ -75,7 +80,8 @@ def after(state: LoopState, record: Record) -> LoopState:
             return replace(state, tampered=(), guard="", tasks=tasks, accepted=accepted)
         case HookEnded() as fact:
             left = _where(state, fact.tree, fact.work) if fact.tree else {}
-            return replace(state, elapsed=fact.elapsed, **left)
+            refused = "" if fact.passed and fact.hook == state.refused else state.refused
+            return replace(state, elapsed=fact.elapsed, refused=refused, **left)
         case RoundStarted():
             return _round_started(state, record.fact, record.at)
         case SessionBegun() as fact:
@@ -88,6 +94,8 @@ def after(state: LoopState, record: Record) -> LoopState:
             return replace(state, limited=(*_without(state.limited, fact.agent), known), waiting=None)
         case ChecksEnded():
             return _checks_ended(state, record.fact)
+        case ChecksCut() as fact:
+            return replace(state, **_touched(state, () if fact.restored else fact.tampered))
         case WaitStarted() as fact:
             return replace(state, waiting=fact)
         case NoteAdded() as fact:
@@ -99,7 +107,7 @@ def after(state: LoopState, record: Record) -> LoopState:
         case LimitsRaised() as fact:
             return replace(state, raised=fact.limits)
         case Obstructed() as fact:
-            return replace(state, obstructed=fact)
+            return replace(state, obstructed=fact, refused=fact.hook or state.refused)
         case LoopStopped() as fact:
             # Its last hook ran between the decision and this.
             return replace(state, stopped=fact, waiting=None, elapsed=max(state.elapsed, fact.decided.elapsed))

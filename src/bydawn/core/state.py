@@ -130,12 +130,14 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     blips_in_a_row: int = 0
     rounds_without_progress: int = 0
     elapsed: float = 0.0
+    clocked_at: datetime | None = None  # when that was
     recent_seconds: tuple[float, ...] = ()
     notes: tuple[NoteAdded, ...] = ()
     pause: PauseRequested | None = None
     stop: StopRequested | None = None
     waiting: WaitStarted | None = None
     obstructed: Obstructed | None = None
+    refused: str = ""  # the hook that said no, until it says yes
     raised: Limits | None = None
     stopped: LoopStopped | None = None
 

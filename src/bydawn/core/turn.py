@@ -1,13 +1,16 @@
 """One turn of an agent: what it is asked for, what it says meanwhile, what its figures mean."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from itertools import chain
+from typing import Any
 
 from bydawn.core import resets
 from bydawn.core.facts import Usage
 from bydawn.core.loop import Loop, Sandbox
-from bydawn.core.ports import Denied, Ended, Event, Finished, Hopeless, Reader, Spent, Turn
-from bydawn.core.state import Session
+from bydawn.core.outcome import Ending, Exit
+from bydawn.core.ports import Agent, Denied, Ended, Event, Finished, Hopeless, Reader, RoundFiles, Spent, Turn
+from bydawn.core.state import LoopState, Session
 
 _LATE = 30.0  # seconds after a reset, at most
 
@@ -40,6 +43,23 @@ def usage_of(ended: Ended, before: Session | None, seen: Usage | None = None) ->
     if used is None or not ended.usage_is_total or before is None or before.id != ended.session:
         return used
     return used.minus(before.usage)
+
+
+def spent_unseen(loop: Loop, state: LoopState, pool: Mapping[str, Agent], files: RoundFiles) -> dict[str, Any]:
+    """What a turn had used before its end was lost: its words are kept, and they say so."""
+    opened = state.open_round
+    agent = pool.get(opened.agent) if opened else None
+    lines = files.lines(opened.round, "stdout") if opened else iter(())
+    first = next(lines, None)
+    if opened is None or agent is None or first is None:
+        return {}
+    reader = agent.reader(turn_of(loop, opened.round, opened.session, "", is_root=False))
+    listener = Listener(reader, lambda _: None, lambda _: False)
+    for line in chain([first], lines):
+        listener.on_line(line)
+    ended = reader.end(Exit(ending=Ending.ASKED), "")
+    usage = usage_of(ended, state.session, listener.spent)
+    return {"usage": usage, "session_usage": ended.usage if ended.usage_is_total else None}
 
 
 def reset_of(ended: Ended, now: datetime, chance: float) -> datetime | None:

@@ -11,6 +11,7 @@ from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.errors import UserError
 from bydawn.core.facts import (
+    ChecksCut,
     ChecksEnded,
     Decided,
     HookEnded,
@@ -268,13 +269,18 @@ def evidence(standing: Standing) -> tuple[str, ...]:
 def put_back(standing: Standing) -> dict[str, list[int]]:
     """The protected files that were changed and are as they were again, each with the rounds that did it."""
     found: dict[str, list[int]] = {}
+    number = 0
     if standing.loop.on_tamper is not OnTamper.RESTORE:
         return found
     for record in records(standing.folder):
         fact = record.fact
-        if isinstance(fact, RoundEnded | ChecksEnded) and fact.restored:
-            for path in fact.tampered:
-                found[path] = [*dict.fromkeys([*found.get(path, ()), fact.round])]
+        number = fact.round if isinstance(fact, RoundEnded | ChecksEnded | ChecksCut) else number
+        if isinstance(fact, RunStarted):
+            undone = fact.put_back  # changed by what was running when its worker died
+        else:
+            undone = fact.tampered if isinstance(fact, RoundEnded | ChecksEnded | ChecksCut) and fact.restored else ()
+        for path in undone:
+            found[path] = [*dict.fromkeys([*found.get(path, ()), number])]
     return found
 
 

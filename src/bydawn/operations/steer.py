@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn import inbox, kernel, lock
+from bydawn import agents, inbox, kernel, lock
 from bydawn.assemble import views_of
 from bydawn.core.decide import Pause as PauseAction
 from bydawn.core.decide import Settle, last_word, next_action, settled
@@ -17,6 +17,7 @@ from bydawn.core.facts import FINISHED, AnyFact, Now, TaskStatus
 from bydawn.core.redact import rewritten
 from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
 from bydawn.core.text import PLACEHOLDER
+from bydawn.core.turn import spent_unseen
 from bydawn.engine import COOKIE
 from bydawn.host.registry import Standing
 from bydawn.ledger import LoopLedger, load, read, records
@@ -126,9 +127,10 @@ def _record(standing: Standing, request: Request) -> Answer:
             # What a crash left behind: an agent that lives on, and secrets in the files of the round it was in.
             Processes((), {}).sweep(f"{COOKIE}={standing.loop.uid}.")
             rounds = Rounds(standing.folder, hidden)
+            unrecorded = rounds.unrecorded(standing.loop, ledger.state)  # before masking touches the files
             for number in {ledger.state.round, rounds.last()}:
                 rounds.mask(number)
-            _stand_still(standing, ledger, as_fact(request))
+            _stand_still(standing, ledger, rounds, as_fact(request), ledger.state.elapsed + unrecorded)
         ledger.sync()
         ledger.snapshot()
         _follow(standing, ledger)
@@ -152,11 +154,13 @@ def _can_be_stopped(ledger: LoopLedger, request: Request) -> bool:
     return isinstance(request, Stop) and stopped is not None and stopped.end not in FINISHED
 
 
-def _stand_still(standing: Standing, ledger: LoopLedger, fact: AnyFact) -> None:
+def _stand_still(standing: Standing, ledger: LoopLedger, rounds: Rounds, fact: AnyFact, elapsed: float) -> None:
+    loop, crashed = standing.loop, ledger.state.stopped is None
     ledger.append(fact)
-    now = Now(datetime.now(UTC), ledger.state.elapsed)
-    if isinstance(action := next_action(standing.loop, ledger.state, now), Settle):
-        ledger.append(settled(action, ledger.state.tree, now, unseen=True))
-        action = next_action(standing.loop, ledger.state, now)
+    now = Now(datetime.now(UTC), elapsed)
+    if isinstance(action := next_action(loop, ledger.state, now), Settle):
+        used = spent_unseen(loop, ledger.state, agents.pool(loop), rounds)
+        ledger.append(settled(action, ledger.state.tree, now, unseen=True, **used))
+        action = next_action(loop, ledger.state, now)
     assert isinstance(action, PauseAction | StopAction)  # noqa: S101 - a request that holds now leads to nothing else
-    ledger.append(last_word(action, now))
+    ledger.append(msgspec.structs.replace(last_word(action, now), unseen=crashed))
