@@ -283,7 +283,7 @@ def _reaches(glob: list[str], path: list[str]) -> bool:
     if glob[0] == "**":
         return any(_reaches(glob[1:], path[skipped:]) for skipped in range(len(path) + 1))
     # What git understands and fnmatch does not stands for anything.
-    wanted = "*" if "\\" in glob[0] or "[" in glob[0] else glob[0]
+    wanted = "*" if "\\" in glob[0] or "[[:" in glob[0] else glob[0].replace("[^", "[!")
     return bool(path) and fnmatchcase(path[0], wanted) and _reaches(glob[1:], path[1:])
 
 

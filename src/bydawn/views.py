@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, Record
+from bydawn.core.facts import AnyFact, LoopStopped, Record, RunStarted
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
@@ -54,15 +54,18 @@ class Views:
         self._left: set[str] = set()
         self._complained: set[str] = set()
         self._marks = _Marks(folder / "appended.json")
+        self._wrote = Wrote(folder)
+        self._at_rest = False  # had the loop ended in good order before what happens now?
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
         if self._history is None:  # the ledger has this fact already
-            self._history = History(self._past())
+            self._history = History(self._watched(self._past()))
             # Unforeseeable, so that nobody can have put anything in its place.
             self._draft = lambda: draft(loop, int.from_bytes(os.urandom(8), "big"))
             sweep(Path(self._workspace), self._dialect.written(loop, _FIRST), loop)
-            self._leave_alone(loop, state)
-            self._catch_up(loop, state)
+            self._leave_alone(loop)
+            if not self._at_rest:
+                self._catch_up(loop, state)
         else:
             self._history.saw(fact, state)
         self._perform(self._dialect.views(fact, loop, state, self._history))
@@ -70,10 +73,17 @@ class Views:
     def heard(self, event: Event) -> None:
         """What streams by is copied when its round has ended."""
 
-    def _leave_alone(self, loop: Loop, state: LoopState) -> None:
+    def _watched(self, past: Iterable[Record]) -> Iterator[Record]:
+        stopped = False
+        for record in past:
+            self._at_rest = stopped
+            stopped = isinstance(record.fact, LoopStopped) or (stopped and not isinstance(record.fact, RunStarted))
+            yield record
+
+    def _leave_alone(self, loop: Loop) -> None:
         """What has become somebody else's file while nobody wrote to it; whoever started us may not have looked."""
         told = self._dialect.told(loop)
-        self._left = {path for path in told if not is_free(Path(self._workspace), path, loop, state)}
+        self._left = {path for path in told if not is_free(Path(self._workspace), path, loop, self._wrote)}
 
     def _catch_up(self, loop: Loop, state: LoopState) -> None:
         """After a crash between a fact and its views the last round's may be missing; to repeat them does no harm."""
@@ -97,6 +107,7 @@ class Views:
         match view:
             case Replace(path, text):
                 if self._last.get(path) != text:
+                    self._wrote.note(path)
                     with self._new(path) as fd:
                         _pour(encoded(text), fd)
                     self._last[path] = text
@@ -140,6 +151,8 @@ class Views:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
                     raise OSError(errno.EINVAL, "no plain file")
                 size, length = os.fstat(fd).st_size, os.fstat(origin).st_size
+                if not length:
+                    return
                 inode = os.fstat(fd).st_ino
                 begun, was = self._marks.of(path, source.round) or (None, inode)
                 if was != inode or (begun is not None and size >= begun + length):
@@ -182,6 +195,11 @@ class _Marks:
         number, size, inode = self._known().get(path, (0, 0, 0))
         return (size, inode) if number == round_ else None
 
+    def last(self, path: str) -> tuple[int, int]:
+        """The round that was added last, and where; 0 if none was."""
+        number, size, _ = self._known().get(path, (0, 0, 0))
+        return number, size
+
     def note(self, path: str, round_: int, size: int, inode: int) -> None:
         write_private(self._path, msgspec.json.encode({**self._known(), path: (round_, size, inode)}))
 
@@ -190,6 +208,30 @@ class _Marks:
             return msgspec.json.decode(self._path.read_bytes(), type=dict[str, tuple[int, int, int]])
         except (FileNotFoundError, msgspec.DecodeError):
             return {}
+
+
+class Wrote:
+    """Which files a loop has written, known in its own folder: what stands there before is another's to lose."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "written.json"
+        self._noted: set[str] | None = None
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._known()
+
+    def note(self, path: str) -> None:
+        if path not in self._known():
+            self._known().add(path)
+            write_private(self._path, msgspec.json.encode(sorted(self._known())))
+
+    def _known(self) -> set[str]:
+        if self._noted is None:
+            try:
+                self._noted = msgspec.json.decode(self._path.read_bytes(), type=set[str])
+            except (FileNotFoundError, msgspec.DecodeError):
+                self._noted = set()
+        return self._noted
 
 
 def _on_a_new_line(fd: int, size: int) -> int:
@@ -254,6 +296,8 @@ def keep(workspace: Path, path: str) -> str:
 def _copy_beside(folder: int, name: str, copy: str) -> None:
     origin = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
+        if not stat.S_ISREG(os.fstat(origin).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
         fd = os.open(copy, _NEW, _MODE, dir_fd=folder)
         try:
             _copy(origin, fd)
@@ -264,22 +308,25 @@ def _copy_beside(folder: int, name: str, copy: str) -> None:
         os.close(origin)
 
 
-def has_grown(folder: Path, workspace: Path, path: str, source: Source) -> bool:
+def has_grown(folder: Path, workspace: Path, path: str, sources: Sequence[Source]) -> bool:
     """Is what was added to this file last still where it was added?"""
-    mark = _Marks(folder / "appended.json").of(path, source.round)
+    number, begun = _Marks(folder / "appended.json").last(path)
+    source = next((each for each in sources if each.round == number), None)
+    if source is None:
+        return False
     root, folders, name = _parts(str(workspace), path)
     with suppress(OSError), _existing(root, folders) as place:
         fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
         with os.fdopen(fd, "rb"), (folder / "rounds" / f"{source.round:04}" / source.name).open("rb") as origin:
             length = os.fstat(origin.fileno()).st_size
-            return mark is not None and length > 0 and _is_part(fd, mark[0], mark[0] + length, origin.fileno())
+            return length > 0 and _is_part(fd, begun, begun + length, origin.fileno())
     return False
 
 
-def is_free(workspace: Path, path: str, loop: Loop, state: LoopState) -> bool:
+def is_free(workspace: Path, path: str, loop: Loop, wrote: Wrote) -> bool:
     """Is there nothing, or a file that says that it is this loop's?
 
-    One that has ended no round yet may still replace what another loop of ours left there.
+    One that has not written it yet may still replace what another loop of ours left there.
     """
     if not os.path.lexists(workspace / path):
         return True
@@ -287,8 +334,7 @@ def is_free(workspace: Path, path: str, loop: Loop, state: LoopState) -> bool:
         said = msgspec.json.decode(text_of(workspace, path) or b"", type=_Owner)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
-    begun = state.last is not None or state.stopped is not None
-    return not begun or (said.loop_id, said.workspace_root) == (loop.id, loop.workspace)
+    return path not in wrote or (said.loop_id == loop.id and said.workspace_root in (None, loop.workspace))
 
 
 class _Owner(msgspec.Struct, frozen=True):

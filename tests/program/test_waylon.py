@@ -4,9 +4,11 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import pytest
 from bydawn.core.loop import Loop
 from bydawn.dialects.seam import draft
 from dialects.waylon_made import EXAMPLE
-from driving import ME, Home, Said, a_repository, is_error, said, tree_of, wait_for
+from driving import ME, Home, Said, a_repository, is_error, said, tree_of, wait_for, worker_of
 from program.strict_codex import calls, install
 from program.terminal_driver import Terminal
 
@@ -968,7 +970,7 @@ def test_what_somebody_wrote_into_a_file_of_ours_is_not_cleaned_away(butler: But
     ]
 
 
-@pytest.mark.parametrize("path", ["night.json", "night/summary.json", "night/last_message_iter_2.txt"])
+@pytest.mark.parametrize("path", ["night.json", "night/summary.json"])
 def test_nor_is_it_lost_when_the_loop_had_not_ended_yet(butler: Butler, path: str) -> None:
     """W-060: canceling writes to the file once more."""
     butler.plays(WORK)
@@ -1582,3 +1584,105 @@ def test_bydawn_speaks_it_too(butler: Butler) -> None:
     assert "--max-iterations" in butler.home.bydawn("as", "waylon-smithers", "--help").out
     unknown = butler.home.bydawn("as", "nobody", "x")
     assert (unknown.code, "waylon-smithers" in unknown.err) == (2, True)
+
+
+# -- what a person, or a later loop, has put in a loop's place ---------------------------------------------------------
+
+ENDS: dict[str, Callable[["Butler"], Said]] = {
+    "cancel": lambda butler: butler("cancel", "--loop-id", "night"),
+    "stop": lambda butler: butler.home.bydawn("stop", "night"),
+    "tell": lambda butler: butler.home.bydawn("tell", "night", "go on"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_whatever_is_said_to_a_loop_that_stands_still_overwrites_nothing(
+    butler: Butler, end: Callable[[Butler], Said]
+) -> None:
+    """W-033, W-034, W-040."""
+    butler.plays(WORK)
+    words = ("--last-message-dir", "said", "--jsonl-events", "all.jsonl")
+    assert butler("Write it.", *AUTO, "--max-iterations", "2", *words).code == 4
+    (butler.repo / "said/last_message_iter_2.txt").write_text("MY NOTES\n")
+    (butler.repo / "all.jsonl").write_text("mine\n")
+    assert end(butler).code == 0
+    assert (butler.repo / "said/last_message_iter_2.txt").read_text() == "MY NOTES\n"
+    assert (butler.repo / "all.jsonl").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("before", [(), ("cancel", "--loop-id", "night")], ids=["standing", "canceled"])
+def test_cleaning_up_leaves_what_a_later_loop_has_written_there(butler: Butler, before: tuple[str, ...]) -> None:
+    """W-008, W-040: even if both say the same."""
+    butler.plays(WORK)
+    words = ("--full-auto", "--max-iterations", "1", "--last-message-dir", "said")
+    assert butler("Write it.", "--loop-id", "night", *words).code == 4
+    shutil.rmtree(butler.repo / "said")
+    assert butler("Write it.", "--loop-id", "dawn", *words).code == 4
+    if before:
+        assert butler(*before).code == 0
+    was = tree_of(butler.repo / "said")
+    cleaned = butler("cancel", "--loop-id", "night", "--cleanup-artifacts")
+    assert (cleaned.code, "dawn, which began later" in cleaned.out) == (0, True), cleaned
+    assert tree_of(butler.repo / "said") == was
+
+
+def test_a_loop_killed_in_its_first_iteration_gets_the_summary_that_another_left(butler: Butler) -> None:
+    """W-006, W-035."""
+    butler.plays(DONE)
+    assert butler("Write it.", "--full-auto", "--loop-id", "one", "--summary-json", "report.json").code == 0
+    butler.plays({"sh": "sleep 60"})
+    running = butler.start("Go on.", "--full-auto", "--loop-id", "two", "--summary-json", "report.json")
+    wait_for(lambda: len(butler.calls) > 1)
+    for pid in (worker_of(running), running.pid):
+        os.kill(pid, signal.SIGKILL)
+    running.wait(10)
+    wait_for(lambda: not butler.home.alive() or butler.home.bydawn("stop", "two"))
+    butler.plays(WORK)
+    for cap in ("2", "3"):
+        gone_on = butler("resume", "--loop-id", "two", "--max-iterations", cap)
+        assert (gone_on.code, "cannot be written" in gone_on.out + gone_on.err) == (4, False), gone_on
+    assert json.loads((butler.repo / "report.json").read_text())["loop_id"] == "two"
+
+
+def test_a_summary_without_a_place_is_still_that_of_its_loop(butler: Butler) -> None:
+    """W-041: summaries did not always say where."""
+    butler.plays(WORK)
+    assert butler("Write it.", *AUTO, "--max-iterations", "1").code == 4
+    path = butler.repo / LOOPS / "night/summary.json"
+    said_ = json.loads(path.read_text())
+    del said_["workspace_root"]
+    path.write_text(json.dumps(said_))
+    assert butler("resume", "--loop-id", "night", "--max-iterations", "2").code == 4
+
+
+def test_a_summary_of_the_original_program_may_say_anything(butler: Butler, original: Path) -> None:
+    """W-041."""
+    folder = original.with_suffix("")
+    folder.mkdir()
+    (folder / "summary.json").write_text('{"status": "running"}')
+    butler.plays(WORK)
+    for cap in ("8", "9"):
+        gone_on = butler("resume", "--loop-id", original.stem, "--max-iterations", cap)
+        assert (gone_on.code, "cannot be written" in gone_on.out + gone_on.err) == (4, False), gone_on
+    assert json.loads((folder / "summary.json").read_text())["loop_id"] == original.stem
+    assert (folder / "summary.original.json").read_text() == '{"status": "running"}'
+
+
+def test_a_file_that_only_begins_like_ours_is_in_nobodys_way(butler: Butler) -> None:
+    """W-034."""
+    (butler.repo / "said").mkdir()
+    _commit(butler.repo, "said/last_message_iter_1_notes.txt", "mine\n")
+    butler.plays(WORK)
+    assert butler("Write it.", *AUTO, "--max-iterations", "1", "--last-message-dir", "said").code == 4
+
+
+def test_a_list_that_cannot_be_read_is_no_place_to_approve_anything(butler: Butler) -> None:
+    """W-058, X-22."""
+    (butler.repo / "TODO.md").write_text(PLAN)
+    butler.plays(TICK, TICK, {**TICK, "reply": GIVEN})
+    assert butler("Go through TODO.md.", *TODO).code == 5
+    (butler.repo / "TODO.md").rename(butler.repo / "X")
+    assert butler("resume", "--loop-id", "night").code == 3
+    (butler.repo / "TODO.md").write_text("- [x] one\n- [ ] new\n\n## HARD STOP: look\n\n- [ ] two\n")
+    assert butler("resume", "--loop-id", "night").code == 5
+    assert "- [ ] two" in (butler.repo / "TODO.md").read_text()

@@ -292,7 +292,7 @@ def _cancel(dialect: Dialect, request: Cancel, workspace: Path) -> int:
     click.echo(f"  {standing.loop.id} is {dialect.word(stopped) if stopped else standing.word}.")
     if cleaned:
         many = f"{_files(cleaned.removed)} {'was' if len(cleaned.removed) == 1 else 'were'}"
-        how = ", each of them as it was written for this loop; nothing else was touched" if cleaned.removed else ""
+        how = ", as written for this loop; nothing else was touched" if cleaned.removed else ""
         click.echo(f"  {many} removed{how}.")
         for path, why in cleaned.left.items():
             click.echo(f"  left: {plain(path)} ({why})")

@@ -213,7 +213,7 @@ def keep_original(dialect: Dialect, planned: work.Plan) -> None:
     for path in (*dialect.told(loop), *later):
         if os.path.lexists(workspace / path):
             views.keep(workspace, path)
-    views.remove(workspace, later)
+    views.remove(workspace, [*later, *(path for path in dialect.told(loop) if path != dialect.state_path(loop))])
 
 
 # -- look --------------------------------------------------------------------------------------------------------------
@@ -339,7 +339,8 @@ def _kept(dialect: Dialect, standing: Standing) -> dict[str, str]:
     """Canceling writes some files once more; what somebody changed in them stays beside them. The copies, and why."""
     workspace, loop = Path(standing.loop.workspace), standing.loop
     done = max(0, counted(standing.state) - 1)
-    again = {*dialect.told(loop), *places.ahead(dialect, loop, done, 1)}
+    again = {*dialect.told(loop), *(places.ahead(dialect, loop, done, 1) if not standing.state.stopped else ())}
+    again -= {*places.of_later_loops(standing, again)}
     changed = [path for path, is_same in _written(dialect, standing).items() if path in again and not is_same()]
     there = [path for path in changed if views.text_of(workspace, path) is not None]
     return {views.keep(workspace, path): f"what somebody had made of {path}" for path in there}
@@ -349,9 +350,12 @@ def _cleaned(dialect: Dialect, standing: Standing, kept: dict[str, str]) -> Clea
     """Remove what was written for a loop and still says what was written; what somebody changed is theirs."""
     workspace, loop = Path(standing.loop.workspace), standing.loop
     written = _written(dialect, standing)
+    theirs = places.of_later_loops(standing, written)
+    written = {path: is_same for path, is_same in written.items() if path not in theirs}
     mine = [path for path, is_same in written.items() if is_same()]
     left = {path: "it does not say what was written last" for path in written if path not in mine}
     left |= dict.fromkeys(dialect.growing(loop), "it grew, and may be others' as well")
+    left |= {path: f"{name}, which began later, writes there" for path, name in theirs.items()}
     views.sweep(workspace, dialect.written(loop, standing.state), loop)
     removed, stuck = views.remove(workspace, mine, dialect.original_path(loop.id).removesuffix(".json"))
     there = {path: why for path, why in left.items() if os.path.lexists(workspace / path)}

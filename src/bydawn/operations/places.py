@@ -120,7 +120,7 @@ def _turn(path: Path) -> Lock:
 def _reserved(folder: Path) -> Iterator[_Reservation]:
     """What others have reserved; what nobody holds any more is removed."""
     for path in sorted(folder.iterdir()):
-        if path.name == "lock":
+        if path.name == "lock" or not path.is_file():
             continue
         if not is_held(path):
             path.unlink(missing_ok=True)
@@ -132,11 +132,33 @@ def _reserved(folder: Path) -> Iterator[_Reservation]:
 def _at_work(root: Path) -> Iterator[_Reservation]:
     """The loops of this user that are alive, however they were started."""
     for folder in sorted((root / "loops").glob("*/*")):
-        if is_held(folder / "lock"):
-            with suppress(OSError, msgspec.DecodeError):
-                loop = msgspec.json.decode((folder / "loop.json").read_bytes(), type=Loop)
-                if loop.dialect and loop.dialect.name in dialects.TABLE:
-                    yield _reservation(dialects.find(loop.dialect.name), loop)
+        loop = _spoken(folder) if is_held(folder / "lock") else None
+        if loop and loop.dialect:
+            yield _reservation(dialects.find(loop.dialect.name), loop)
+
+
+def _spoken(folder: Path) -> Loop | None:
+    """The loop of a folder, if it was asked for in another tool's words."""
+    with suppress(OSError, msgspec.DecodeError):
+        loop = msgspec.json.decode((folder / "loop.json").read_bytes(), type=Loop)
+        return loop if loop.dialect and loop.dialect.name in dialects.TABLE else None
+    return None
+
+
+def of_later_loops(standing: Standing, paths: Iterable[str]) -> dict[str, str]:
+    """Which of these files a loop that began later has for its own, and its name."""
+    root, mine = standing.folder.parents[2], standing.loop
+    loops = [loop for folder in sorted((root / "loops").glob("*/*")) if (loop := _spoken(folder))]
+    later = [loop for loop in loops if loop.uid != mine.uid and loop.created_at > mine.created_at]
+    theirs = [_reservation(dialects.find(loop.dialect.name), loop) for loop in later if loop.dialect]
+    found = {}
+    for path in paths:
+        full = Path(mine.workspace) / path
+        real = f"{os.path.realpath(full.parent)}/{full.name}"
+        names = (each.name for each in theirs if any(_is_one(real, other) for other in each.paths))
+        if name := next(names, None):
+            found[path] = name
+    return found
 
 
 def _reservation(dialect: Dialect, loop: Loop) -> _Reservation:
@@ -212,8 +234,10 @@ def refuse_tracked(dialect: Dialect, loop: Loop) -> None:
     # One that is in no part of the repository makes git say no to all of them.
     for asked in (inside, *([path] for path in files if path.startswith("/"))):
         found = git.answer("ls-files", "-z", "--", *(_spec(path) for path in asked)) if asked else None
-        if found:
-            raise _not_ours(found.split("\0")[0], "git keeps that file for the project")
+        names = {path.rpartition("/")[2] for path in asked}
+        for path in (found or "").split("\0")[:-1]:  # git's patterns know no "digits only"
+            if any(_is_one(path.rpartition("/")[2], name) for name in names):
+                raise _not_ours(path, "git keeps that file for the project")
 
 
 def _spec(path: str) -> str:
@@ -240,7 +264,8 @@ def refuse_overwriting(dialect: Dialect, loop: Loop) -> None:
     made, growing = dialect.written(loop, LoopState(rounds=_LOOKED_AT)), dialect.growing(loop)
     for path in growing:  # an earlier one of ours may grow on
         if not _may_grow(dialect, workspace, path):
-            raise _yours(path)
+            cause = "not every line of it is an event, and ours would stand among them"
+            raise UserError(f"{path} is a file of yours", cause=cause, hint="give another path for it")
     state = workspace / dialect.state_path(loop)
     if os.path.lexists(state):
         name = json_of(state).get("loop_id")
@@ -283,7 +308,7 @@ def _refuse_lost(dialect: Dialect, standing: Standing) -> None:
     done = max(0, counted(standing.state) - 1)  # the last one may be written again
     refuse_impossible(dialect, loop, [*told, *ahead(dialect, loop, done, 2)])
     for path in told:
-        if not views.is_free(workspace, path, loop, standing.state):
+        if not views.is_free(workspace, path, loop, views.Wrote(standing.folder)):
             raise _no_longer_ours(loop, path)
     for path in growing:
         if not _may_grow(dialect, workspace, path) and not _has_grown(dialect, standing, path):
@@ -309,7 +334,7 @@ def _is_copy(dialect: Dialect, standing: Standing, path: str) -> bool:
 def _has_grown(dialect: Dialect, standing: Standing, path: str) -> bool:
     """Does what its last round added still stand there? An agent prints more than events at times, or half of one."""
     sources = _sources(dialect, standing, path)
-    return bool(sources) and views.has_grown(standing.folder, Path(standing.loop.workspace), path, sources[-1])
+    return views.has_grown(standing.folder, Path(standing.loop.workspace), path, sources)
 
 
 def _sources(dialect: Dialect, standing: Standing, path: str) -> list[Source]:

@@ -103,9 +103,10 @@ def _approved(standing: Standing) -> Mark:
     if mark := due(standing):
         return mark
     moved = checkpoint_of(standing.loop, standing.state)
+    unlike = f"{standing.loop.tasks} has open work before it now, or cannot be read"
     raise UserError(
         f"the loop {standing.loop.id} stands at no checkpoint",
-        cause=f"in {standing.loop.tasks} there is open work before it now" if moved else f"it is {standing.word}",
+        cause=unlike if moved else f"it is {standing.word}",
         hint=f"go on with `bydawn resume {standing.called}`" + ("; it stops there again" if moved else ""),
     )
 
@@ -115,6 +116,6 @@ def due(standing: Standing) -> Mark | None:
     loop, state = standing.loop, standing.state
     mark, reading = checkpoint_of(loop, state), WorkList(loop, Texts(Path(loop.workspace))).read(forgiven(state), None)
     if mark is None or reading is None or reading.problem:
-        return mark
+        return None  # nobody has looked at what cannot be read
     again = checkpoint_of(loop, msgspec.structs.replace(state, tasks=reading))
     return mark if again and again.id == mark.id else None
