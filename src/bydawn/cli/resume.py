@@ -51,7 +51,7 @@ def resume(
     \b
     Examples
       bydawn resume
-      bydawn resume shop-api --rounds +20 --for +2h
+      bydawn resume shop-api --rounds +20
     """
     import msgspec
 
