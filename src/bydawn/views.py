@@ -19,7 +19,8 @@ from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View, draft
-from bydawn.disk import real_folder, write_private
+from bydawn.disk import real_folder
+from bydawn.written import Appended, Wrote
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _GROWING = os.O_RDWR | os.O_NONBLOCK | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -53,7 +54,7 @@ class Views:
         self._draft: Callable[[], str] = str
         self._left: set[str] = set()
         self._complained: set[str] = set()
-        self._marks = _Marks(folder / "appended.json")
+        self._marks = Appended(folder)
         self._wrote = Wrote(folder)
         self._at_rest = False  # had the loop ended in good order before what happens now?
 
@@ -184,56 +185,6 @@ class Views:
             os.close(fd)
 
 
-class _Marks:
-    """Where each file ended before a round's part was added; in the loop's own folder, out of an agent's reach."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def of(self, path: str, round_: int) -> tuple[int, int] | None:
-        """Where it ended and which file it was, if this round's part has been begun."""
-        number, size, inode = self._known().get(path, (0, 0, 0))
-        return (size, inode) if number == round_ else None
-
-    def last(self, path: str) -> tuple[int, int]:
-        """The round that was added last, and where; 0 if none was."""
-        number, size, _ = self._known().get(path, (0, 0, 0))
-        return number, size
-
-    def note(self, path: str, round_: int, size: int, inode: int) -> None:
-        write_private(self._path, msgspec.json.encode({**self._known(), path: (round_, size, inode)}))
-
-    def _known(self) -> dict[str, tuple[int, int, int]]:
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, tuple[int, int, int]])
-        except (FileNotFoundError, msgspec.DecodeError):
-            return {}
-
-
-class Wrote:
-    """Which files a loop has written, known in its own folder: what stands there before is another's to lose."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "written.json"
-        self._noted: set[str] | None = None
-
-    def __contains__(self, path: str) -> bool:
-        return path in self._known()
-
-    def note(self, path: str) -> None:
-        if path not in self._known():
-            self._known().add(path)
-            write_private(self._path, msgspec.json.encode(sorted(self._known())))
-
-    def _known(self) -> set[str]:
-        if self._noted is None:
-            try:
-                self._noted = msgspec.json.decode(self._path.read_bytes(), type=set[str])
-            except (FileNotFoundError, msgspec.DecodeError):
-                self._noted = set()
-        return self._noted
-
-
 def _on_a_new_line(fd: int, size: int) -> int:
     """End the line that a killed agent left; how many bytes that took."""
     return os.write(fd, b"\n") if size and os.pread(fd, 1, size - 1) != b"\n" else 0
@@ -310,7 +261,7 @@ def _copy_beside(folder: int, name: str, copy: str) -> None:
 
 def has_grown(folder: Path, workspace: Path, path: str, sources: Sequence[Source]) -> bool:
     """Is what was added to this file last still where it was added?"""
-    number, begun = _Marks(folder / "appended.json").last(path)
+    number, begun = Appended(folder).last(path)
     source = next((each for each in sources if each.round == number), None)
     if source is None:
         return False

@@ -24,6 +24,7 @@ from bydawn.guard import ALWAYS_PROTECTED
 from bydawn.host.registry import Standing, checked_name
 from bydawn.ledger import records
 from bydawn.lock import Lock, Owned, is_held
+from bydawn.written import Wrote
 
 _LOOKED_AT = 1000  # iterations whose files must not be there already
 _LONGEST_STATE = 16 << 20
@@ -308,7 +309,7 @@ def _refuse_lost(dialect: Dialect, standing: Standing) -> None:
     done = max(0, counted(standing.state) - 1)  # the last one may be written again
     refuse_impossible(dialect, loop, [*told, *ahead(dialect, loop, done, 2)])
     for path in told:
-        if not views.is_free(workspace, path, loop, views.Wrote(standing.folder)):
+        if not views.is_free(workspace, path, loop, Wrote(standing.folder)):
             raise _no_longer_ours(loop, path)
     for path in growing:
         if not _may_grow(dialect, workspace, path) and not _has_grown(dialect, standing, path):
