@@ -1,8 +1,6 @@
 """Is the loop done? One rule; decisions and views ask for the same list."""
 
-from collections.abc import Iterable
-
-from bydawn.core.facts import End, Verdict
+from bydawn.core.facts import End
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 
@@ -25,12 +23,6 @@ def missing(loop: Loop, state: LoopState) -> list[str]:
 def _worked(loop: Loop, state: LoopState) -> bool:
     """Checks that were green before anybody worked prove nothing, unless a task list says that all is done."""
     return state.ok_rounds > 0 or loop.tasks is not None
-
-
-def would_finish(loop: Loop, state: LoopState, verdicts: Iterable[Verdict]) -> bool:
-    """Are these verdicts all that was missing?"""
-    others = [name for name in missing(loop, state) if name != "checks"]
-    return not others and _worked(loop, state) and all(verdict.passed for verdict in verdicts)
 
 
 def unproven(loop: Loop, state: LoopState) -> bool:

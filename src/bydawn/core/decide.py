@@ -164,9 +164,10 @@ def checks_due(loop: Loop, state: LoopState) -> bool:
 
 def would_finish(loop: Loop, state: LoopState, verdicts: Iterable[Verdict]) -> bool:
     """Are these verdicts all that is missing? The task that waits for them is done if they are green."""
-    if _claimed(loop, state) and state.tasks:
-        state = msgspec.structs.replace(state, tasks=msgspec.structs.replace(state.tasks, open=state.tasks.open - 1))
-    return completion.would_finish(loop, state, verdicts)
+    then = msgspec.structs.replace(state, verdicts=tuple(verdicts), verdict_tree=state.tree)
+    if state.tasks and _claimed(loop, state):
+        then = msgspec.structs.replace(then, tasks=msgspec.structs.replace(state.tasks, open=state.tasks.open - 1))
+    return not completion.missing(loop, then)
 
 
 def _asked(loop: Loop, state: LoopState) -> Action:
