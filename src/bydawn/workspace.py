@@ -6,28 +6,22 @@ an unchanged tree costs no other call.
 
 import hashlib
 import os
-import re
 import shutil
-import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
-from enum import Enum, auto
-from functools import cache
 from pathlib import Path
 
 import msgspec
 
 from bydawn import nested
 from bydawn.core.errors import OwnFailure
-from bydawn.core.facts import Changes
 from bydawn.core.ports import Snapshot
+from bydawn.differences import Differences, Listing, shown, split
 from bydawn.documents import Documents
 from bydawn.files import read_folder, read_text
 from bydawn.git import Git, GitFailed
 from bydawn.kept import KeptTrees
 
-KEPT_AT_MOST = 50 * 1024 * 1024
-PATHS_SHOWN = 20
 STORED_PER_CALL = 20_000  # so that the time limit means "git hangs" and never "this is a big tree"
 PACKED_FROM = 1_000
 ATTEMPTS = 3
@@ -63,50 +57,9 @@ class Repository(msgspec.Struct, frozen=True, kw_only=True):
         packs = common / "objects" / "pack" if format_ == "sha1" else None
         return cls(top=top, prefix=prefix, common=common, packs=packs)
 
-
-class Fate(Enum):
-    """What a snapshot does about a path."""
-
-    KEPT = auto()
-    LEFT_OUT = auto()
-    GONE = auto()
-    STRANGE = auto()  # something stands there that git could not store: a pipe, a socket, a device
-
-
-class Listing(msgspec.Struct):
-    """What differs from the last snapshot, as bytes, which is what file names are."""
-
-    added: list[bytes] = []
-    modified: list[bytes] = []
-    deleted: list[bytes] = []
-    dropped: set[bytes] = set()  # these leave the index although something is still there
-    left_out: list[bytes] = []
-    nested: list[bytes] = []
-
     @property
-    def stored(self) -> list[bytes]:
-        """What `update-index` has to look at; the deleted come first, as new ones may stand in their place."""
-        paths = (*self.deleted, *self.modified, *self.added)
-        return [path for path in paths if path not in self.dropped]
-
-    @property
-    def changes(self) -> Changes:
-        paths = sorted((*self.added, *self.modified, *self.deleted))
-        counts = {"added": len(self.added), "modified": len(self.modified), "deleted": len(self.deleted)}
-        return Changes(**counts, paths=tuple(_shown(path) for path in paths[:PATHS_SHOWN]))
-
-    def sort_new(self, path: bytes, fate: Fate) -> None:
-        if fate is Fate.KEPT:
-            self.added.append(path)
-        elif fate is Fate.LEFT_OUT:
-            self.left_out.append(path)
-
-    def sort_known(self, path: bytes, fate: Fate) -> None:
-        (self.modified if fate in (Fate.KEPT, Fate.LEFT_OUT) else self.deleted).append(path)
-        if fate is Fate.LEFT_OUT:
-            self.left_out.append(path)
-        if fate in (Fate.LEFT_OUT, Fate.STRANGE):
-            self.dropped.add(path)
+    def exclude(self) -> Path | None:
+        return self.common and self.common / "info" / "exclude"
 
 
 class GitWorkspace:
@@ -115,6 +68,7 @@ class GitWorkspace:
     _repository: Repository
     _git: Git
     _kept: KeptTrees
+    _differences: Differences
     _tree: str | None
     _packing: bool  # are many new files packed at once?
 
@@ -142,7 +96,7 @@ class GitWorkspace:
             self._tree = self._write_tree()
         suffix = nested.fingerprint(self._git, self._root, listing.nested)
         work = self._documents.taken_from(self._tree, self._kept)
-        left_out = tuple(_shown(path) for path in sorted(listing.left_out))
+        left_out = tuple(shown(path) for path in sorted(listing.left_out))
         tree, work = self._tree + suffix, work and work + suffix
         return Snapshot(tree=tree, work=work, changes=listing.changes, left_out=left_out)
 
@@ -202,6 +156,8 @@ class GitWorkspace:
         self._git = msgspec.structs.replace(user, places=places)
         self._kept = KeptTrees(self._git, self._private)
         self._kept.clear()
+        place = self._repository
+        self._differences = Differences(self._root, self._git, place.prefix, place.exclude, ours=self._ours)
         note = self._private / "bydawn-ready"
         done = os.fsencode(f"prefix {self._repository.prefix}\n")
         if not note.is_file() or note.read_bytes() != done or not _is_sound(self._private / "index"):
@@ -229,7 +185,7 @@ class GitWorkspace:
         if self._repository.common:
             # What the user tracks in spite of an ignore rule would never be listed as new.
             tracked = user.answer("ls-files", "-z", "--cached", "--ignored", "--exclude-standard") or ""
-            self._store(self._sorted(b"C " + path for path in _split(os.fsencode(tracked))))
+            self._store(self._differences.sort(b"C " + path for path in split(os.fsencode(tracked))))
 
     def _link_packs(self) -> bool:
         """Share the user's packs, so that the first snapshot of a big repository need not compress it all again.
@@ -251,63 +207,8 @@ class GitWorkspace:
         """List and store; a file that changes in between can make git fail, so then look again."""
         for _ in range(ATTEMPTS - 1):
             with suppress(GitFailed):
-                return self._store(self._list())
-        return self._store(self._list())
-
-    def _list(self) -> Listing:
-        # Our own folder is not even entered: a repository may have brought one, with a pipe for a `.gitignore`.
-        options = ["-z", "-t", "-m", "-d", "-o", "--exclude-standard", "-x", f"/{self._repository.prefix}.bydawn/"]
-        exclude = self._repository.common and self._repository.common / "info" / "exclude"
-        if exclude and exclude.is_file() and os.access(exclude, os.R_OK):
-            options += ["-X", str(exclude)]
-        listed, complaints = self._git.run_and_listen("ls-files", *options)
-        listing = self._sorted(_split(listed))
-        closed = re.findall(rb"could not open directory '(.*)': ", complaints)
-        prefix = os.fsencode(self._repository.prefix)
-        listing.left_out += [folder.removeprefix(prefix) for folder in closed]
-        return listing
-
-    def _sorted(self, entries: Iterable[bytes]) -> Listing:
-        listing = Listing()
-        ours = _pattern((".bydawn/", *self._ours()))
-        known = set()  # a deleted file is listed twice, as removed and as changed
-        for entry in entries:
-            tag, path = entry[:1], entry[2:]
-            if ours.match(path):
-                continue
-            if path.endswith(b"/"):
-                listing.nested.append(path)
-            elif tag == b"?":
-                listing.sort_new(path, self._fate(path))
-            else:
-                known.add(path)
-        for path in known:
-            listing.sort_known(path, Fate.STRANGE if self._is_behind_link(path) else self._fate(path))
-        return listing
-
-    def _fate(self, path: bytes) -> Fate:
-        full = self._full(path)
-        try:
-            found = os.lstat(full)
-        except (FileNotFoundError, NotADirectoryError):
-            return Fate.GONE
-        except OSError:  # a folder on the way is closed to us
-            return Fate.LEFT_OUT
-        if _is_refused(path, found.st_mode):
-            return Fate.LEFT_OUT
-        if stat.S_ISREG(found.st_mode):
-            return Fate.KEPT if found.st_size <= KEPT_AT_MOST and os.access(full, os.R_OK) else Fate.LEFT_OUT
-        if stat.S_ISDIR(found.st_mode):
-            return Fate.GONE
-        return Fate.KEPT if stat.S_ISLNK(found.st_mode) else Fate.STRANGE
-
-    def _is_behind_link(self, path: bytes) -> bool:
-        """Did a folder become a link? `ls-files` looks through it, `update-index` refuses to."""
-        folders = Path(os.fsdecode(path)).parents[:-1]
-        return any((self._root / folder).is_symlink() for folder in folders)
-
-    def _full(self, path: bytes) -> bytes:
-        return os.fsencode(self._root) + b"/" + path
+                return self._store(self._differences.listed())
+        return self._store(self._differences.listed())
 
     def _store(self, listing: Listing) -> Listing:
         paths = listing.stored
@@ -351,19 +252,6 @@ class GitWorkspace:
         return tree if digest and digest == _digest_of(self._private / "index") else None
 
 
-@cache
-def _pattern(paths: tuple[str, ...]) -> re.Pattern[bytes]:
-    """These files, and whatever is in the folders among them, which end with a slash; a `*` is a number in a name."""
-    names = (re.escape(path).replace(r"\*", "[0-9]+") + ("" if path.endswith("/") else r"\Z") for path in paths)
-    return re.compile(os.fsencode("|".join(names)))
-
-
-def _is_refused(path: bytes, mode: int) -> bool:
-    """Names that git passes over with a mere remark, as they could take over a checkout."""
-    parts = path.lower().split(b"/")
-    return b".git" in parts or (stat.S_ISLNK(mode) and parts[-1] == b".gitmodules")
-
-
 def _is_sound(index: Path) -> bool:
     """Does the index end with its own digest? After a power cut it may not, and git does not look."""
     data = index.read_bytes() if index.is_file() else b""
@@ -389,13 +277,5 @@ def _sync(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _split(output: bytes) -> list[bytes]:
-    return [part for part in output.split(b"\0") if part]
-
-
 def _joined(paths: Iterable[bytes]) -> bytes:
     return b"".join(path + b"\0" for path in paths)
-
-
-def _shown(path: bytes) -> str:
-    return path.decode("utf-8", "replace")

@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.ports import Snapshot, Workspace
+from bydawn.differences import KEPT_AT_MOST
 from bydawn.files import READ_AT_MOST, read_text
 from bydawn.git import WorkspaceGone
 from bydawn.nested import DEEPEST, MOST_BELOW
-from bydawn.workspace import KEPT_AT_MOST, PACKED_FROM, GitWorkspace
+from bydawn.workspace import PACKED_FROM, GitWorkspace
 
 ME = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
 SUBMODULES = ("-c", "protocol.file.allow=always")
