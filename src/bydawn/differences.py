@@ -16,6 +16,11 @@ from bydawn.git import Git
 KEPT_AT_MOST = 50 * 1024 * 1024
 PATHS_SHOWN = 20
 
+# Looks at the files with several threads, which `ls-files` cannot, and writes down for the next time which ones were
+# only touched. With 100,000 files 138 ms side by side, 240 ms from one call. (An empty file that has become a pipe is
+# the one change that only `ls-files` sees.)
+COMPARE = ("diff", "--no-ext-diff", "--no-renames", "--relative", "--name-only", "-z")
+
 
 class Fate(Enum):
     """What a snapshot does about a path."""
@@ -72,17 +77,24 @@ class Differences:
         self._prefix, self._exclude = prefix, exclude
         self._ours = ours
 
-    def listed(self) -> Listing:
+    def listed(self, *, by_two: bool) -> Listing:
         """All that is new, changed or gone."""
         # Our own folder is not even entered: a repository may have brought one, with a pipe for a `.gitignore`.
-        options = ["-z", "-t", "-m", "-d", "-o", "--exclude-standard", "-x", f"/{self._prefix}.bydawn/"]
+        look = ["ls-files", "-z", "-t", "-o", "--exclude-standard", "-x", f"/{self._prefix}.bydawn/"]
         if self._exclude and self._exclude.is_file() and os.access(self._exclude, os.R_OK):
-            options += ["-X", str(self._exclude)]
-        listed, complaints = self._git.run_and_listen("ls-files", *options)
+            look += ["-X", str(self._exclude)]
+        if by_two and (entries := self._entries_by_two(look)) is not None:
+            return self.sort(entries)
+        listed, complaints = self._git.run_and_listen(*look, "-m", "-d")
         listing = self.sort(split(listed))
         closed = re.findall(rb"could not open directory '(.*)': ", complaints)
         listing.left_out += [folder.removeprefix(os.fsencode(self._prefix)) for folder in closed]
         return listing
+
+    def _entries_by_two(self, look: list[str]) -> list[bytes] | None:
+        """The same from two calls; None where they complain, as only the one says what it had to leave out."""
+        (new, silent), (known, calm) = self._git.run_side_by_side(look, COMPARE)
+        return None if silent or calm else split(new) + [b"C " + path for path in split(known)]
 
     def sort(self, entries: Iterable[bytes]) -> Listing:
         """What is to be done about each path; it stands behind a letter, as `ls-files -t` writes it."""

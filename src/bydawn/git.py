@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from shutil import which
@@ -38,6 +39,9 @@ QUIET = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "
 NO_USER_CONFIG = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
 
 
+Heard = tuple[bytes, bytes]  # what git printed, and what it complained about
+
+
 class WorkspaceGone(UserError):
     """The loop's folder is not there any more; only a person can bring it back."""
 
@@ -61,9 +65,22 @@ class Git(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """What git printed."""
         return self.run_and_listen(*arguments, stdin=stdin)[0]
 
-    def run_and_listen(self, *arguments: str, stdin: bytes = b"") -> tuple[bytes, bytes]:
+    def run_and_listen(self, *arguments: str, stdin: bytes = b"") -> Heard:
         """What git printed, and what it complained about although it went on."""
-        process = self._start(arguments, subprocess.PIPE if stdin else subprocess.DEVNULL)
+        return self._heard(self._start(arguments, subprocess.PIPE if stdin else subprocess.DEVNULL), arguments, stdin)
+
+    def run_side_by_side(self, first: Sequence[str], second: Sequence[str]) -> tuple[Heard, Heard]:
+        """The same of two calls at once."""
+        process = self._start(first, subprocess.DEVNULL)
+        try:
+            heard = self.run_and_listen(*second)
+        except BaseException:
+            with process:
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return self._heard(process, first), heard
+
+    def _heard(self, process: "subprocess.Popen[bytes]", arguments: Sequence[str], stdin: bytes = b"") -> Heard:
         output, complaint = self._finish(process, arguments[0], stdin)
         if process.returncode:
             check_there(self.folder)
@@ -79,7 +96,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         except GitFailed:
             return None
 
-    def _start(self, arguments: tuple[str, ...], stdin: int) -> "subprocess.Popen[bytes]":
+    def _start(self, arguments: Sequence[str], stdin: int) -> "subprocess.Popen[bytes]":
         try:
             return subprocess.Popen(
                 [self._program, *arguments],
@@ -100,7 +117,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Found once; otherwise every call would try every folder of the PATH."""
         return program(self.folder)
 
-    def _finish(self, process: "subprocess.Popen[bytes]", command: str, stdin: bytes) -> tuple[bytes, bytes]:
+    def _finish(self, process: "subprocess.Popen[bytes]", command: str, stdin: bytes) -> Heard:
         with process:
             try:
                 return process.communicate(stdin or None, timeout=self.seconds)
