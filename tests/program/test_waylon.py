@@ -1092,7 +1092,8 @@ def test_a_loop_is_never_overwritten_by_another(butler: Butler) -> None:
     butler("Write it.", "--max-iterations", "1", *AUTO)
     before = tree_of(butler.repo)
     refused = butler("Another.", *AUTO)
-    assert (refused.code, is_error(refused.err), "resume --loop-id night" in refused.err) == (2, True, True)
+    assert (refused.code, is_error(refused.err), "status --loop-id night" in refused.err) == (2, True, True)
+    assert "resume --loop-id night" in butler("status", "--loop-id", "night").out
     mine = butler("Another.", "--full-auto", "--loop-id", "new", "--summary-json", "README.md")
     assert (mine.code, "README.md is not ours to write" in mine.err) == (2, True)
     assert tree_of(butler.repo) == before
@@ -1556,7 +1557,9 @@ def test_a_start_that_is_refused_leaves_no_name_behind(butler: Butler) -> None:
     """W-024: the name was reserved by a folder, and nothing came of the loop."""
     (butler.repo / "bydawn.toml").write_text('check = ["true"]\n')
     butler.plays(DONE)
-    assert "is not trusted" in butler("Write it.", "--full-auto").err
+    refused = butler("Write it.", "--full-auto")
+    assert "is not trusted" in refused.err
+    assert "--no-project" not in refused.err  # which this command does not have
     terminal = Terminal(butler.home, "Write it.", "--full-auto", command="waylon-smithers")
     terminal.see("Do you trust this?")
     terminal.type("\x03")

@@ -81,7 +81,7 @@ def run(
         rehearsal(start.rehearse(planned))
         return 0
     if gathered.has_project:
-        be_trusted(gathered, workspace, flags["state_dir"])
+        be_trusted(gathered, workspace, flags["state_dir"], "--no-project")
     warn_if_unbounded(planned)
     return work(tether, planned, once=once, plain=gathered.switch("plain"))
 

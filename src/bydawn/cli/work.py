@@ -66,8 +66,11 @@ def warn_if_unbounded(planned: "Plan") -> None:
         click.echo(f"{'!' * 64}", err=True)
 
 
-def be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None) -> None:
-    """Nothing of a repository's own settings runs that a person has not agreed to."""
+def be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None, without: str = "") -> None:
+    """Nothing of a repository's own settings runs that a person has not agreed to.
+
+    `without` is the flag that leaves them out, where the command has one.
+    """
     from bydawn.cli.trust import asked
     from bydawn.host.registry import Registry
     from bydawn.operations import trust
@@ -78,8 +81,9 @@ def be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None) ->
     if question is None:
         trust.use(gathered, workspace, trusts)
     elif not sys.stdin.isatty():
-        raise question.refusal()
+        raise question.refusal(without)
     elif not asked(question):
-        raise UserError("it was not trusted", cause="nothing was started", hint="run without it: --no-project")
+        hint = f"run without it: {without}" if without else "look at bydawn.toml, and take out what you do not want"
+        raise UserError("it was not trusted", cause="nothing was started", hint=hint)
     else:
         trust.agree(question.powers, workspace, trusts)

@@ -65,10 +65,11 @@ def can_be_named(name: object) -> TypeGuard[str]:
 
 
 def taken(dialect: Dialect, workspace: Path, name: str) -> UserError:
+    look = typed(dialect, workspace, "status", "--loop-id", name)
     return UserError(
         f"there is a loop {name} already",
         cause="its state would be overwritten",
-        hint=f"`{typed(dialect, workspace, 'resume', '--loop-id', name)}`, or choose another --loop-id",
+        hint=f"choose another --loop-id, or see how it stands and how to go on: `{look}`",
     )
 
 

@@ -48,16 +48,16 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         """How that differs from what they agreed to."""
         return [] if self.before is None else difference(self.before, shown(self.powers))
 
-    def refusal(self) -> UserError:
-        """For where nobody can be asked."""
+    def refusal(self, without: str = "") -> UserError:
+        """For where nobody can be asked; `without` is the flag that leaves the project's settings out, if any."""
         rows = self.changes or [f"{key} = {value}" for key, value, _ in self.rows]
         folder = shlex.quote(str(self.folder))
         return UserError(
             f"{self.file} {'has changed since you trusted it' if self.changes else 'is not trusted'}",
             cause="\n       ".join(["it would run or steer something on this machine:", *rows]),
             hint=f"look at it, then run `bydawn trust {folder}`\n"
-            f"       for once, where there is no terminal: `bydawn trust --once {self.powers.digest} {folder}`\n"
-            "       or leave the project's settings out: --no-project",
+            f"       for once, where there is no terminal: `bydawn trust --once {self.powers.digest} {folder}`"
+            + (f"\n       or leave the project's settings out: {without}" if without else ""),
         )
 
 
