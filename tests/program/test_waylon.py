@@ -888,7 +888,8 @@ def test_what_is_offered_can_be_pasted_where_the_command_was_typed(butler: Butle
     ended = butler("Write it.", "--max-iterations", "1", *AUTO, *cd, cwd=elsewhere)
     shown = butler("status", *cd, cwd=elsewhere)
     taken = butler("Another.", *AUTO, *cd, cwd=elsewhere)
-    for words in (ended.out, shown.out, " ".join(butler.summary()["what_to_do_next"]), taken.err):
+    assert f"waylon-smithers status --loop-id night --cd {butler.repo}`" in taken.err
+    for words in (ended.out, shown.out, " ".join(butler.summary()["what_to_do_next"])):
         [command] = re.findall(r"waylon-smithers resume[^`#\n]*?(?=`| {2}|\n)", words)
         before = butler.state()["iteration"]
         pasted = ["sh", "-c", f"{command} --max-iterations {before + 1}"]
@@ -1318,7 +1319,7 @@ def test_help_as_a_value_is_a_value(butler: Butler) -> None:
 
 def test_one_that_is_there_is_not_begun_anew(butler: Butler, original: Path) -> None:
     refused = butler("Another.", "--full-auto", "--loop-id", ORIGINAL["loop_id"])
-    assert (refused.code, "resume --loop-id" in refused.err) == (2, True)
+    assert (refused.code, "status --loop-id" in refused.err) == (2, True)
     assert json.loads(original.read_text())["iteration"] == 7
 
 
