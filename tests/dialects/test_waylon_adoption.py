@@ -10,7 +10,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
 from bydawn.dialects.seam import Adopted, Place, Resume
 from bydawn.dialects.waylon import DIALECT
-from bydawn.operations.dialects import agree
+from bydawn.operations.dialects.begin import agree
 from dialects.waylon_made import EVENING, EXAMPLE, HERE, ID, ROOT, loop_of
 
 SESSION = "0199a213-81c0-7800-8aa1-bbab2a035a53"

@@ -15,8 +15,8 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Adopted, Cancel, Command, Dialect, Install, List, Option, Request, Resume, Show, Start
 from bydawn.guardian import Tether
-from bydawn.operations import dialects as operation
 from bydawn.operations import places
+from bydawn.operations.dialects import begin, end, helpers, loops
 from bydawn.operations.work import Plan, checked_workspace
 
 
@@ -75,7 +75,7 @@ def parser_of(dialect: Dialect, command: Command, obey: Callable[[Request, Path]
     def run(**values: Any) -> int:
         _refuse_stray_command(dialect, values.get("prompt"))
         workspace = _workspace(values.pop("cd", None))
-        return obey(dialect.read_args(command.name, values, operation.place_of(workspace)), workspace)
+        return obey(dialect.read_args(command.name, values, loops.place_of(workspace)), workspace)
 
     params: list[click.Parameter] = [_option(option) for option in command.options]
     if command.argument:
@@ -153,24 +153,24 @@ def _begin(
     request: Resume | None = None,
 ) -> int:
     """A new loop, or one that the original program left; if it is refused on the way, its name is free again."""
-    gathered = operation.gather(dialect, start, workspace)
+    gathered = begin.gather(dialect, start, workspace)
     fact = adopted.fact if adopted else None
     if gathered.has_project:
         # All is checked before anybody is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
-        operation.give_back(start, operation.plan(dialect, start, gathered, workspace, fact))
-        be_trusted(gathered, workspace, operation.registry_of(gathered).root)
-    planned = operation.plan(dialect, start, gathered, workspace, fact)
+        begin.give_back(start, begin.plan(dialect, start, gathered, workspace, fact))
+        be_trusted(gathered, workspace, loops.registry_of(gathered).root)
+    planned = begin.plan(dialect, start, gathered, workspace, fact)
     try:
-        operation.secure(dialect, planned)
+        begin.secure(dialect, planned)
         if adopted:
             _take_over(dialect, planned, adopted)
         return _work(dialect, planned, tether, request)
     finally:
-        operation.give_back(start, planned)
+        begin.give_back(start, planned)
 
 
 def _take_over(dialect: Dialect, planned: Plan, adopted: Adopted) -> None:
-    operation.keep_original(dialect, planned)
+    begin.keep_original(dialect, planned)
     click.echo(f"  Taking over {_told(adopted.fact.source, 200)}. Its task, as the file says it:")
     click.echo(f"  {_told(adopted.start.prompt, 1000)}")
 
@@ -183,21 +183,21 @@ def _work(dialect: Dialect, planned: Plan, tether: Tether | None, request: Resum
 
 
 def _resume(dialect: Dialect, request: Resume, workspace: Path, tether: Tether | None) -> int:
-    left = operation.left(dialect, request.name, workspace)
+    left = loops.left(dialect, request.name, workspace)
     name = left.id if left else request.name
-    if name and operation.look_for(dialect, name, workspace) is None:
-        adopted = operation.left_behind(dialect, name, request, operation.place_of(workspace))
+    if name and loops.look_for(dialect, name, workspace) is None:
+        adopted = begin.left_behind(dialect, name, request, loops.place_of(workspace))
         if adopted:
-            operation.agree(adopted, request)
+            begin.agree(adopted, request)
             return _begin(dialect, adopted.start, workspace, tether, adopted, request)
-    standing = operation.find(dialect, request.name, workspace)
-    return _work(dialect, operation.plan_resume(dialect, request, standing), tether, request)
+    standing = loops.find(dialect, request.name, workspace)
+    return _work(dialect, begin.plan_resume(dialect, request, standing), tether, request)
 
 
 def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
-    if left := operation.left(dialect, request.name, workspace):
+    if left := loops.left(dialect, request.name, workspace):
         return _show_left(dialect, left, workspace, request)
-    row, standing = operation.shown(dialect, request, workspace)
+    row, standing = loops.shown(dialect, request, workspace)
     if request.as_json:
         _emit(row.state)
         return 0
@@ -230,7 +230,7 @@ def _last_message(artifacts: Mapping[str, str | None]) -> str:
     return f"{artifacts['dir']}{name}" if name else "—"
 
 
-def _show_left(dialect: Dialect, row: operation.Row, workspace: Path, request: Show) -> int:
+def _show_left(dialect: Dialect, row: loops.Row, workspace: Path, request: Show) -> int:
     """A loop that the original program left: nothing but its file speaks for it."""
     if request.as_json:
         _emit(row.state)
@@ -251,7 +251,7 @@ def _show_left(dialect: Dialect, row: operation.Row, workspace: Path, request: S
 
 
 def _list(dialect: Dialect, request: List, workspace: Path) -> int:
-    rows = operation.listed(dialect, workspace)
+    rows = loops.listed(dialect, workspace)
     if request.as_json:
         _emit({"loops": [row.state for row in rows]})
         return 0
@@ -263,11 +263,11 @@ def _list(dialect: Dialect, request: List, workspace: Path) -> int:
     return 0
 
 
-def _iteration(row: operation.Row) -> str:
+def _iteration(row: loops.Row) -> str:
     return " of ".join(_told(row.state.get(key, "?"), 20) for key in ("iteration", "max_iterations"))
 
 
-def _origin(dialect: Dialect, workspace: Path, row: operation.Row) -> str:
+def _origin(dialect: Dialect, workspace: Path, row: loops.Row) -> str:
     begun = "begun by the original program"
     if row.status == "completed":
         return begun
@@ -282,12 +282,12 @@ def _told(value: object, size: int) -> str:
 
 
 def _cancel(dialect: Dialect, request: Cancel, workspace: Path) -> int:
-    if left := operation.left(dialect, request.name, workspace):
-        operation.cancel_left(dialect, left, workspace)
+    if left := loops.left(dialect, request.name, workspace):
+        end.cancel_left(dialect, left, workspace)
         click.echo(f"  {_told(left.id, 80)} is canceled, as its file says now. The original program began it:")
         click.echo("  if that still runs, end it there (Ctrl-C); the files that it wrote are all still here.")
         return 0
-    standing, cleaned = operation.cancel(dialect, request, workspace)
+    standing, cleaned = end.cancel(dialect, request, workspace)
     stopped = standing.state.stopped
     click.echo(f"  {standing.loop.id} is {dialect.word(stopped) if stopped else standing.word}.")
     if cleaned:
@@ -310,7 +310,7 @@ def _files(paths: Collection[str]) -> str:
 
 
 def _install(dialect: Dialect, request: Install, workspace: Path) -> int:
-    for path, fate, remark in operation.install(dialect, request, workspace):
+    for path, fate, remark in helpers.install(dialect, request, workspace):
         click.echo(f"  {plain(str(path))}: {fate}{f' ({remark})' if remark else ''}")
     return 0
 
