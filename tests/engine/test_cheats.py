@@ -197,7 +197,7 @@ def test_whoever_accepts_a_file_is_told_what_else_they_accept() -> None:
     lost = Play(writes={"tests/a": "x", TODO: todo("x one")})
     night = Night([lost], files={TODO: todo("one", "two"), **TESTS}, tasks=TODO, protect=("tests/*",))
     stopped = night.run()
-    told = "TODO.md lost 1 open task: vanished without being ticked"
+    told = 'TODO.md lost 1 open task: vanished without being ticked ("two")'
     assert (stopped.reason, stopped.evidence) == (
         f"a protected file was changed: tests/a; and {told}",
         ("tests/a", told),

@@ -226,6 +226,30 @@ def test_who_resumes_gives_a_task_that_was_set_aside_another_chance() -> None:
     assert night.run().end is End.UNVERIFIED
 
 
+def test_an_agent_that_does_nothing_is_not_given_one_task_after_the_other() -> None:
+    """The night would be over before the list is."""
+    night = Night(["hm"] * 30, files={TODO: todo(*"abcdefghij")}, tasks=TODO)
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule, night.agent.turns) == (End.BLOCKED, "no-progress", 10)
+    assert {"set aside: a", "set aside: b"} <= {*stopped.evidence}
+
+
+def test_but_one_that_gets_on_in_between_is() -> None:
+    done = Play(writes={TODO: todo("a", "x b", *"cdefgh"), "b.py": "b"})
+    night = Night([*["hm"] * 5, done, *["hm"] * 20], files={TODO: todo(*"abcdefgh")}, tasks=TODO)
+    assert (night.run().decided.rule, night.agent.turns) == ("no-progress", 5 + 1 + 5 + 5)
+    assert [fact.text for fact in night.facts(TaskSettled)] == ["a", "c", "d"]
+
+
+def test_checks_that_stay_red_through_several_tasks_end_the_loop() -> None:
+    plays = [Play(writes={"broken": str(turn)}) for turn in range(30)]
+    files: Files = {TODO: todo(*"abcdefgh")}
+    night = Night(plays, files=files, tasks=TODO, check=lambda files: "broken" not in files)
+    stopped = night.run()
+    assert (stopped.decided.rule, night.agent.turns) == ("check-failures", 15)
+    assert [fact.text for fact in night.facts(TaskSettled)] == ["a", "b", "c"]
+
+
 def test_the_last_task_is_not_set_aside_for_nothing() -> None:
     night = Night(["hm"] * 9, files={TODO: todo("one")}, tasks=TODO)
     assert night.run().decided.rule == "no-progress"

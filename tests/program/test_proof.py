@@ -140,6 +140,24 @@ def test_a_list_that_was_damaged_is_never_an_empty_one(home: Home, deed: str, re
     said = home.run(home.rounds([shell(deed), DONE]), "-t", "TODO.md")
     ended(home, said, 3, "task-file")
     assert reason in stop_of(home)["reason"]
+    assert home.status()["tasks"] == {"open": 2, "done": 0}
+    again = home.bydawn("resume")  # by somebody who has not seen that there is something to mend
+    assert (again.code, home.status()["tasks"]) == (3, {"open": 2, "done": 0}), again
+
+
+def test_a_task_that_was_lost_is_named_even_to_who_comes_later(home: Home) -> None:
+    (home.repo / "TODO.md").write_text("- [ ] Build it\n- [ ] Ship it\n")
+    said = home.run(home.rounds([shell("sed -i 2d TODO.md"), DONE]), "-t", "TODO.md")
+    told = 'TODO.md lost 1 open task: vanished without being ticked ("Ship it")'
+    assert told in " ".join(said.out.split())
+    assert told in " ".join(home.bydawn("resume").out.split())
+
+
+def test_a_check_that_cannot_be_started_does_not_burn_the_night(home: Home) -> None:
+    steps = [[{"write": {"path": f"{number}.txt", "text": "x"}}, OK] for number in range(30)]
+    said = home.run(home.rounds(*steps), "-k", "pytset -q")
+    ended(home, said, 3, "same-failure")
+    assert (len(home.rounds_ended()), "could not even be started" in said.out) == (5, True)
 
 
 def test_a_box_that_was_unticked_is_open_again(home: Home) -> None:

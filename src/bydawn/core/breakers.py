@@ -46,8 +46,11 @@ def tripped(loop: Loop, state: LoopState, now: Now) -> Tripped | None:
 
 
 def _patience(state: LoopState, limits: Limits) -> int:
-    """What was red before anybody worked may stay as it is for longer: it may be the last thing to turn green."""
-    if not state.excused or not limits.same_failure:
+    """What was red before anybody worked may stay as it is for longer: it may be the last thing to turn green.
+
+    Not a check that cannot even be started: its name may be wrong, and then no agent can mend it.
+    """
+    if not state.excused or not limits.same_failure or any(verdict.never_ran for verdict in state.verdicts):
         return limits.same_failure
     return max(limits.same_failure, limits.check_failures) if limits.check_failures else 0
 

@@ -300,11 +300,7 @@ def _set_aside(loop: Loop, state: LoopState) -> Action | None:
 
 def _all_aside(loop: Loop, state: LoopState) -> Action:
     assert state.tasks  # noqa: S101 - the caller has seen it
-    aside = [tally_of(state.tallies, id_).text or id_ for id_ in state.settled.aside]
-    rows = [
-        *(f"set aside: {text}" for text in aside),
-        *(f"waits for another: {title}" for title in state.tasks.stranded),
-    ]
+    rows = [*_aside(state), *(f"waits for another: {title}" for title in state.tasks.stranded)]
     reason = f"{completion.counted(state.tasks.open)} open in {loop.tasks}, and none of them can be worked on"
     return Stop(rule="tasks-aside", end=End.BLOCKED, reason=reason, evidence=tuple(rows))
 
@@ -318,7 +314,9 @@ def _why(breaker: breakers.Tripped, state: LoopState) -> str:
         case "no-progress":
             return _nothing_new(count)
         case "same-failure":
-            return f"the checks failed in the very same way {count} times in a row"
+            never_ran = any(verdict.never_ran for verdict in state.verdicts)
+            how = "a check could not even be started" if never_ran else "the checks failed in the very same way"
+            return f"{how} {count} times in a row"
         case "check-failures":
             return f"checks were red after {count} rounds in a row"
         case "rounds":
@@ -343,7 +341,11 @@ def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
     """What is still missing, with the failing checks' own words."""
     rows = [completion.describe(condition, loop, state) for condition in completion.missing(loop, state)]
     rows += [f"{verdict.check}: {verdict.told}" for verdict in state.verdicts if not verdict.passed]
-    return tuple(rows)
+    return (*rows, *_aside(state))
+
+
+def _aside(state: LoopState) -> list[str]:
+    return [f"set aside: {tally_of(state.tallies, id_).text or id_}" for id_ in state.settled.aside]
 
 
 def _back_off(loop: Loop, state: LoopState, now: Now) -> Action | None:

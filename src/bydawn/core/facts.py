@@ -169,6 +169,11 @@ class Verdict(Value, frozen=True, kw_only=True):
     fingerprint: str = ""  # tells this failure from another, whatever times and addresses are in it
 
     @property
+    def never_ran(self) -> bool:
+        """Is there no such program, or none that may be run? A shell says so with these two."""
+        return not self.passed and self.exit_code in (126, 127)
+
+    @property
     def told(self) -> str:
         """How it ended, and the line of its output that says most; for people, as the line is only data."""
         said = headline(self.excerpt)

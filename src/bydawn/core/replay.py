@@ -149,7 +149,7 @@ def forgiven(state: LoopState) -> LoopState:
         failures_in_a_row=0,
         check_failures_in_a_row=0,
         same_failure=0,
-        rounds_without_progress=0,
+        **_got_on(),
         tallies=tuple(replace(tally, failures=0, before=0) for tally in state.tallies),
         settled=replace(state.settled, aside=()),
         last=_forgiven(state.last),
@@ -245,6 +245,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         rounds_without_progress=_streak(
             state.rounds_without_progress, grows=not fact.progress, holds=not policy.counts
         ),
+        gave_up=state.gave_up and not fact.progress,
         elapsed=fact.elapsed,
         recent_seconds=(*state.recent_seconds, fact.seconds)[-RECENT:] if policy.counts else state.recent_seconds,
     )
@@ -285,7 +286,10 @@ def _without(limited: tuple[Limited, ...], agent: str) -> tuple[Limited, ...]:
 
 
 def _task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
-    """Whatever becomes of a task, the next one begins without its failures."""
+    """The next task begins without the failures of this one, but checks that stay red are everybody's.
+
+    Once a task was set aside, another one that nothing is done about is too many: then it is not the tasks.
+    """
     others = tuple(tally for tally in state.tallies if tally.task != fact.task)
     if fact.status is TaskStatus.ASIDE:
         others = (*others, Tally(task=fact.task, text=fact.text))
@@ -293,22 +297,26 @@ def _task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
     if last and last.task_id == fact.task:
         last = replace(last, claim=None)  # what was claimed of it has been heard
     settled = state.settled.having(fact.task, fact.status, doubted=fact.doubted)
-    fresh = {}
-    if fact.status in (TaskStatus.DONE, TaskStatus.ASIDE):
-        fresh = {"same_failure": 0, "check_failures_in_a_row": 0}
-    # Not for each of the tasks that an agent may invent; and one that is done counts when the list is read.
-    if fact.status is TaskStatus.ASIDE and (state.fewest is None or len(settled.aside) <= state.fewest):
-        fresh["rounds_without_progress"] = 0
-    return replace(state, settled=settled, tallies=others, last=last, **fresh)
+    state = replace(state, settled=settled, tallies=others, last=last)
+    if fact.status is TaskStatus.DONE:
+        return replace(state, same_failure=0, check_failures_in_a_row=0)
+    if fact.status is TaskStatus.ASIDE:
+        idle = state.rounds_without_progress if state.gave_up else 0
+        return replace(state, same_failure=0, rounds_without_progress=idle, gave_up=True)
+    return state
 
 
 def _tasks_read(state: LoopState, tasks: TaskReading) -> LoopState:
     """Between rounds: a person has changed the list, or a task was settled."""
-    idle = 0 if progress.fewer(state, tasks) else state.rounds_without_progress
+    got_on = _got_on() if progress.fewer(state, tasks) else {}
     known = state.tasks.open if state.tasks else 0
     given = state.fewest + max(0, tasks.open - known) if state.fewest is not None else None
     fewest = _fewest(replace(state, fewest=given), tasks)
-    return replace(state, tasks=tasks, fewest=fewest, rounds_without_progress=idle)
+    return replace(state, tasks=tasks, fewest=fewest, **got_on)
+
+
+def _got_on() -> dict[str, Any]:
+    return {"rounds_without_progress": 0, "gave_up": False}
 
 
 def _fewest(state: LoopState, tasks: TaskReading | None) -> int | None:
@@ -339,7 +347,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
         flaky=tuple(dict.fromkeys((*state.flaky, *(verdict.check for verdict in fact.verdicts if verdict.flaky)))),
         baseline=tuple(verdict.check for verdict in red) if is_baseline else _still_red(state.baseline, red),
         # Ticked in a round that changed nothing else, and proven now: that is progress after all.
-        rounds_without_progress=0 if got_on and not red else state.rounds_without_progress,
+        **(_got_on() if got_on and not red else {}),
         check_failures_in_a_row=_streak(state.check_failures_in_a_row, grows=bool(blamed), holds=not counts),
         failure=failure,
         excused=bool(red) and not blamed,

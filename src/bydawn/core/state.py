@@ -129,6 +129,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     failures_in_a_row: int = 0
     blips_in_a_row: int = 0
     rounds_without_progress: int = 0
+    gave_up: bool = False  # was a task set aside since anything last got on?
     elapsed: float = 0.0
     clocked_at: datetime | None = None  # when that was
     recent_seconds: tuple[float, ...] = ()

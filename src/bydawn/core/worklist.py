@@ -15,6 +15,8 @@ from bydawn.core.state import LoopState
 from bydawn.core.tallies import Settled
 from bydawn.core.text import shorten
 
+_NAMED = 3  # of the tasks that are lost
+
 
 class WorkList:
     """What there is to do, for one run of one loop."""
@@ -36,9 +38,8 @@ class WorkList:
             reading = TaskReading(open=0, done=0, problem=f"cannot be read: {error.cause or error.what}")
         if not reading.problem:
             return reading
-        if before is None:  # a person's fresh start, but which checkpoints there were is not forgotten
-            return msgspec.structs.replace(reading, marks=state.tasks.marks if state.tasks else ())
-        return msgspec.structs.replace(before, problem=reading.problem, disbelieved=reading.disbelieved)
+        known = before or state.tasks or reading  # even for a person's fresh start: an unreadable list is not empty
+        return msgspec.structs.replace(known, problem=reading.problem, disbelieved=reading.disbelieved)
 
     def closed_since(self, before: TaskReading | None) -> tuple[str, ...]:
         """The texts of the tasks that were open in an earlier reading and are done in the last one."""
@@ -74,9 +75,19 @@ class WorkList:
             return msgspec.structs.replace(before, problem=None, disbelieved="")  # it may have been away in between
         reading = of_checklist(text, self._loop, state, before)
         if reading.problem:
-            return msgspec.structs.replace(reading, disbelieved=_mark(text))
+            problem = self._named(reading.problem, _boxes_of(text, state, before), state, before)
+            return msgspec.structs.replace(reading, problem=problem, disbelieved=_mark(text))
         self._believe(_boxes_of(text, state, before))
         return msgspec.structs.replace(reading, text=name)
+
+    def _named(self, problem: str, found: tasks.Tasks, state: LoopState, before: TaskReading | None) -> str:
+        """With the names of the tasks that are lost, as long as somebody remembers them."""
+        if before and before.problem and before.problem.startswith(f"{problem} ("):
+            return before.problem  # from a worker that has seen them
+        gone = {*(before.open_ids if before else ())} - {task.id for task in found.items} - {*state.settled.skipped}
+        names = [shorten(self._names[id_], 60) for id_ in self._names if id_ in gone]
+        shown = [f'"{name}"' for name in names[:_NAMED]] + ["…"] * (len(names) > _NAMED)
+        return f"{problem} ({', '.join(shown)})" if found.items and shown else problem
 
     def _believe(self, found: tasks.Tasks) -> None:
         self._tasks = found
