@@ -17,6 +17,7 @@ from bydawn.core.decide import (
     StartRound,
     Stop,
     Wait,
+    is_unseen,
     last_word,
     next_action,
     settled,
@@ -64,6 +65,7 @@ _REPLY = 20_000  # bytes of the last reply that the next prompt may quote from
 _NAME = 100  # … of the name of a process
 _STDERR = 4000  # bytes of an agent's last words on stderr that its reader gets to see
 _DENIALS = 10  # that a fact names
+_LAST_LOOKS = 3  # at a list that changes whenever somebody looks
 
 
 class Engine:
@@ -77,6 +79,7 @@ class Engine:
         self._guard = Guard(hands)
         self._proof = Proof(hands, self._guard)
         self._errands = Errands(hands)
+        self._last_looks = 0
         self._fresh: Snapshot | None = None  # the one of the start, while nothing has happened since
 
     @property
@@ -107,7 +110,8 @@ class Engine:
                 case Wait():
                     self._wait(action, decided)
                 case Pause() | Stop():
-                    return self._stop(self._errands.at_end(last_word(action, now), now))
+                    if not self._list_has_changed():
+                        return self._stop(self._errands.at_end(last_word(action, now), now))
                 case _:
                     assert_never(action)
 
@@ -115,6 +119,7 @@ class Engine:
 
     def _begin(self) -> None:
         """What an earlier run left alive is ended and what it left open is settled, before anything new."""
+        known = self.state.obstructed
         self.world.processes.sweep(f"{COOKIE}={self.loop.uid}.")
         if (unborn := self.world.files.last()) > self.state.round:
             self._hands.mask(unborn)  # its prompt was written, and then the power went
@@ -128,12 +133,10 @@ class Engine:
         action = next_action(self.loop, self.state, self.world.clock.now())
         if isinstance(action, Settle):
             snapshot = self._settle(action, snapshot)
-        snapshot, tampered, put_back = self._guard.at_start(snapshot)
+        unseen = is_unseen(self.loop, self.state)
+        snapshot, tampered, put_back = self._guard.at_start(snapshot, unseen=unseen)
         self._fresh = snapshot
-        # After a recorded stop somebody has looked at the task file, unless it is the very one that was not believed;
-        # after a crash nobody has.
-        fresh = self.state.stopped and not self._hands.list.is_as_it_was(self.state)
-        reading = self._hands.list.read(forgiven(self.state), None if fresh else self.state.tasks)
+        met = self.state.obstructed  # on the way in; that somebody starts is no answer to it
         now = self.world.clock.now().elapsed
         self._hands.record(
             msgspec.structs.replace(
@@ -142,10 +145,20 @@ class Engine:
                 work=snapshot.work,
                 tampered=tampered,
                 put_back=put_back,
-                tasks=reading,
                 elapsed=now,
+                **self._tasks_at_start(snapshot, unseen=unseen),
             )
         )
+        if met and met is not known:
+            self._hands.record(met)
+
+    def _tasks_at_start(self, now: Snapshot, *, unseen: bool) -> dict[str, Any]:
+        """After a recorded stop somebody has looked at the task file, unless it is the very one that was not believed,
+        or nobody knows what the agent did before that; after a crash nobody has."""
+        if unseen:
+            return self._looked_at_tasks(now)
+        fresh = self.state.stopped and not self._hands.list.is_as_it_was(self.state)
+        return {"tasks": self._hands.list.read(forgiven(self.state), None if fresh else self.state.tasks)}
 
     def _settle(self, action: Settle, snapshot: Snapshot) -> Snapshot:
         """Record the end of a round that nobody saw the end of; the work tree as it is then."""
@@ -161,6 +174,12 @@ class Engine:
         """Neither a box that was ticked without any other change counts, nor one that was added to be ticked."""
         counts = not told["doubted"] and progress.fewer(self.state, told["tasks"])
         return progress.made(self.state, after.work or after.tree, told["closed"] if counts else ())
+
+    def _list_has_changed(self) -> bool:
+        """Since the last round: a check's code may have done it, or a person may have added a task."""
+        self._last_looks += 1
+        now = Snapshot(tree=self.state.tree, work=self.state.work)
+        return self._last_looks <= _LAST_LOOKS and self._hands.tasks_changed(now)
 
     def _stop(self, fact: LoopStopped) -> LoopStopped:
         self._hands.record(fact)
@@ -187,7 +206,7 @@ class Engine:
         if self._errands.before_round(action):
             self._fresh = None
             return
-        before = self._fresh or self._hands.snapshot(keep_as=f"before/{action.round}")
+        before = self._fresh or self._hands.snapshot(keep_as=f"before/{action.round}", unseen=False)
         self._fresh = None
         if self.state.obstructed or self._hands.tasks_changed(before):
             return
@@ -221,6 +240,7 @@ class Engine:
             reason = "not started: the disk is full"
             self._settle(Settle(rule="interrupted-round", round=action.round, reason=reason), before)
             return
+        self._guard.watch()
         reader = agent.reader(turn)
         listener = Listener(reader, self._told, self._overspent)
         exit_ = self.world.processes.run(
@@ -360,15 +380,16 @@ class Engine:
 
     def _looked_at_tasks(self, after: Snapshot) -> dict[str, Any]:
         """What the list says after a round, what that closed, what of it without any work, and what it rewrote."""
-        known, opened = self.state.tasks, self.state.open_round
+        known, opened, last = self.state.tasks, self.state.open_round, self.state.last
         reading = self._hands.list.read(self.state, known)
         closed = self._hands.list.closed_since(known) if reading and not reading.problem else ()
-        idle = opened is not None and (after.work or after.tree) == opened.work
+        idle = (after.work or after.tree) == (opened.work if opened else self.state.work)
+        own = opened.task_id if opened else last.task_id if last else None
         return {
             "tasks": reading,
             "closed": closed,
             "doubted": closed if idle else (),
-            "rewritten": rewritten(known, reading, opened.task_id if opened else None),
+            "rewritten": rewritten(known, reading, own),
         }
 
     def _promise(self, ended: Ended, said: claims.Claims) -> Given:

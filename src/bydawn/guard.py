@@ -2,7 +2,6 @@
 
 from msgspec.structs import replace
 
-from bydawn.core.decide import checks_due
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Obstructed
 from bydawn.core.loop import OnTamper
@@ -20,32 +19,34 @@ class Guard:
         self._hands = hands
         self._loop = hands.loop
         self._workspace = hands.world.workspace
-        self._settings: tuple[str | None, ...] = ()
+        self._settings: tuple[str | None, ...] | None = None  # what is always protected, when the agent's turn began
+
+    def watch(self) -> None:
+        """Something of the agent's is about to run."""
+        self._settings = self._read_settings()
 
     def after_round(self, round_: int, after: Snapshot) -> tuple[Snapshot, tuple[str, ...], bool]:
         """The tree after a round, the protected files that the round touched, and whether they were put back."""
-        before, seen = self._hands.state.tree, after.changes
-        is_known = not self._loop.protect and seen.total == len(seen.paths)  # then nobody need ask git
-        unprotected = is_known and not {*ALWAYS_PROTECTED} & {*seen.paths}
-        if after.tree == before or unprotected or self._hands.state.obstructed:
+        before = self._hands.state.tree
+        if after.tree == before or self._is_as_it_was():
             return after, (), False
         try:
             touched = self._workspace.touched(before, after.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
-            if not touched or self._loop.on_tamper is not OnTamper.RESTORE:
-                return after, touched[:_TAMPERED], False
+        except UserError as error:
+            return self._blind(error), (), False
+        if not touched or self._loop.on_tamper is not OnTamper.RESTORE:
+            return after, touched[:_TAMPERED], False
+        try:
             self._workspace.restore(before, touched)
         except UserError as error:
-            self._give_up(error)
-            return after, (), False
+            self._blind(error)
+            return after, touched[:_TAMPERED], False
         restored = self._hands.snapshot(keep_as=f"after/{round_}")
-        return replace(restored, changes=seen), touched[:_TAMPERED], True
-
-    def before_checks(self) -> None:
-        self._settings = self._read_settings()
+        return replace(restored, changes=after.changes), touched[:_TAMPERED], True
 
     def after_checks(self, round_: int) -> tuple[tuple[str, ...], bool]:
         """A check runs what the agent wrote; what that does to protected files is the agent's deed, too."""
-        if not self._loop.protect and self._read_settings() == self._settings:
+        if self._is_as_it_was():
             return (), False  # the usual case, and then nobody need ask git
         now = self._hands.snapshot()
         if round_:
@@ -57,28 +58,26 @@ class Guard:
             self._hands.record(Obstructed(kind="protect", detail=detail))
         return (), False
 
-    def at_start(self, now: Snapshot) -> tuple[Snapshot, tuple[str, ...], tuple[str, ...]]:
+    def at_start(self, now: Snapshot, *, unseen: bool) -> tuple[Snapshot, tuple[str, ...], tuple[str, ...]]:
         """Protected files that are not as they were, as nobody has put them back or nobody has looked; and what we
         have put back of the latter."""
         state, protected = self._hands.state, (*ALWAYS_PROTECTED, *self._loop.protect)
         try:
             found = self._workspace.touched(state.guard, now.tree, protected) if state.tampered else ()
-            if not self._is_unseen():
-                return now, found[:_TAMPERED], ()
-            unseen = self._workspace.touched(state.tree, now.tree, protected)
-            if unseen and self._loop.on_tamper is OnTamper.RESTORE:
-                self._workspace.restore(state.tree, unseen)
-                return self._workspace.snapshot(), found[:_TAMPERED], unseen[:_TAMPERED]
+            changed = self._workspace.touched(state.tree, now.tree, protected) if unseen else ()
         except UserError as error:
-            self._give_up(error)
-            return now, state.tampered, ()
-        return now, tuple(dict.fromkeys((*found, *unseen)))[:_TAMPERED], ()
+            return self._blind(error), state.tampered, ()
+        if changed and self._loop.on_tamper is OnTamper.RESTORE:
+            try:
+                self._workspace.restore(state.tree, changed)
+                return self._workspace.snapshot(), found[:_TAMPERED], changed[:_TAMPERED]
+            except UserError as error:
+                self._blind(error)
+        return now, tuple(dict.fromkeys((*found, *changed)))[:_TAMPERED], ()
 
-    def _is_unseen(self) -> bool:
-        """Has something of the agent's run since the last look? Checks do, and they may have been cut by a crash."""
-        state = self._hands.state
-        crashed = state.stopped is None or state.stopped.unseen
-        return state.last is not None and (state.last.unseen or (crashed and checks_due(self._loop, state)))
+    def _is_as_it_was(self) -> bool:
+        """Is nothing protected but what we can see is the same? Then nobody need ask git."""
+        return not self._loop.protect and self._settings is not None and self._read_settings() == self._settings
 
     def _read_settings(self) -> tuple[str | None, ...]:
         """What is always protected, as it is now; one that cannot be read is like none."""
@@ -87,5 +86,7 @@ class Guard:
         except UserError:
             return ()
 
-    def _give_up(self, error: UserError) -> None:
-        self._hands.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}"))
+    def _blind(self, error: UserError) -> Snapshot:
+        """Nobody could look. What is compared with next time is the tree as it was before."""
+        self._hands.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}", unseen=True))
+        return Snapshot(tree=self._hands.state.tree, work=self._hands.state.work)

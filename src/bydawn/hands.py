@@ -110,14 +110,17 @@ class Hands:
     def is_past(self, moment: datetime | None) -> bool:
         return moment is not None and self.world.clock.now().at >= moment
 
-    def snapshot(self, keep_as: str = "") -> Snapshot:
-        """The work tree now; one that cannot be kept is no reason to die without a word."""
+    def snapshot(self, keep_as: str = "", *, unseen: bool = True) -> Snapshot:
+        """The work tree now; one that cannot be kept is no reason to die without a word.
+
+        `unseen`: something of the agent's may have run since the last one, and the next start has to look at that.
+        """
         try:
             snapshot = self.world.workspace.snapshot()
             if keep_as and snapshot.tree != self.state.tree:
                 self.world.workspace.keep(keep_as, snapshot.tree)
         except UserError as error:
-            self.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}"))
+            self.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}", unseen=unseen))
             return Snapshot(tree=self.state.tree, work=self.state.work)
         return snapshot
 

@@ -52,7 +52,7 @@ class Proof:
         )
 
     def _look(self, round_: int, tree: str) -> _Look | None:
-        self._guard.before_checks()
+        self._guard.watch()
         verdicts = self._verdicts(round_, tree)
         tampered, restored = self._guard.after_checks(round_)
         if verdicts is None:

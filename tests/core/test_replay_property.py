@@ -60,7 +60,8 @@ def test_no_action_contradicts_what_it_was_decided_from(loop: Loop, facts: list[
             assert state.pause
         case RunChecks():
             assert loop.checks
-            assert not state.checks_passed
+            # Or once more at the end: a later round may have touched what git ignores.
+            assert not state.checks_passed or (not missing and state.verdict_round < state.round)
         case SettleTask() as settled:
             assert state.tasks
             assert settled.task in state.tasks.open_ids

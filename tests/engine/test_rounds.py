@@ -97,7 +97,16 @@ def test_a_tree_that_is_proven_is_not_proven_again() -> None:
     plays: list[Play | str] = [Play(writes={"app.py": "right"}), "nothing to do", "still nothing", DONE]
     night = Night(plays, check=says_ok, promise=Promise())
     assert night.run().end is End.COMPLETE
-    assert night.checks.runs == 1
+    assert [fact.round for fact in night.facts(ChecksEnded)] == [0, 1, 4]
+
+
+def test_except_at_the_end_as_not_all_that_counts_is_in_the_tree() -> None:
+    """Done means proven: the last round may have taken away what an earlier one had built."""
+    plays: list[Play | str] = [Play(writes={"app.py": "right"}), DONE, DONE]
+    night = Night(plays, check=lambda _: night.agent.turns in (1, 3), promise=Promise())
+    assert night.run().end is End.COMPLETE
+    said = [(fact.round, *(verdict.passed for verdict in fact.verdicts)) for fact in night.facts(ChecksEnded)]
+    assert said == [(0, False), (1, True), (2, False), (3, True)]
 
 
 def test_a_red_tree_is_asked_again_because_not_all_is_in_the_tree() -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import Changes, Decided, End, LoopStopped, Mark, Now, RoundEnded, TaskStatus, Verdict
-from bydawn.core.loop import Loop, OnLimit, OnTamper, Sessions
+from bydawn.core.loop import CheckWhere, Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import LoopState
 from bydawn.core.tallies import Tally, tally_of
@@ -20,7 +20,7 @@ RULES: dict[str, str] = {
     "asked-to-pause": "a person or a signal asked the loop to pause",
     "obstructed": "something outside the agent's turn makes going on impossible",
     "baseline": "what the checks say before anybody has worked tells what a round is to blame for",
-    "checks-due": "the work tree has changed since the checks last ran, or they failed",
+    "checks-due": "the work tree has changed since the checks last ran, they failed, or a later round would complete",
     "tampered": "a round changed files that no round may change, so that nothing it says proves anything",
     "task-done": "the agent says that its task is done, its rounds got somewhere, and the checks are green",
     "complete": "everything that this loop requires is there",
@@ -148,7 +148,10 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
     if (action := _tampered(loop, state) or _task_done(loop, state) or _checkpoint(loop, state)) is not None:
         return action
     if not completion.missing(loop, state):
-        return _finished(loop, state)
+        if _is_outdated(loop, state):
+            return RunChecks(rule="checks-due", round=state.round)
+        if not _is_unheard(loop, state, now):
+            return _finished(loop, state)
     if state.stop or state.pause:
         return _asked(loop, state)
     return _stuck(loop, state, now) or _back_off(loop, state, now) or _next_round(loop, state, now)
@@ -162,12 +165,28 @@ def checks_due(loop: Loop, state: LoopState) -> bool:
     return state.awaiting_checks or completion.unproven(loop, state) or (stale and _claimed(loop, state) is not None)
 
 
+def is_unseen(loop: Loop, state: LoopState) -> bool:
+    """Has something of the agent's run since anybody looked? Checks do, and they may have been cut by a crash."""
+    crashed = state.stopped is None or state.stopped.unseen
+    return state.last is not None and (state.unseen or (crashed and checks_due(loop, state)))
+
+
 def would_finish(loop: Loop, state: LoopState, verdicts: Iterable[Verdict]) -> bool:
     """Are these verdicts all that is missing? The task that waits for them is done if they are green."""
     then = msgspec.structs.replace(state, verdicts=tuple(verdicts), verdict_tree=state.tree)
     if state.tasks and _claimed(loop, state):
         then = msgspec.structs.replace(then, tasks=msgspec.structs.replace(state.tasks, open=state.tasks.open - 1))
     return not completion.missing(loop, then)
+
+
+def _is_outdated(loop: Loop, state: LoopState) -> bool:
+    """Is the proof older than the last round? That may have touched what git ignores, and no tree shows it."""
+    return bool(loop.checks) and loop.check_where is CheckWhere.WORKSPACE and state.verdict_round < state.round
+
+
+def _is_unheard(loop: Loop, state: LoopState, now: Now) -> bool:
+    """Has a person said something that no prompt had yet, and is there a round left for it?"""
+    return bool(state.notes) and not (state.stop or state.pause) and _stuck(loop, state, now) is None
 
 
 def _asked(loop: Loop, state: LoopState) -> Action:

@@ -220,6 +220,9 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     work: str = ""  # the tree without documents and task list, where that differs
     tampered: tuple[str, ...] = ()  # protected files that rounds changed, and that are still not as they were
     put_back: tuple[str, ...] = ()  # others, that were changed while nobody looked
+    closed: tuple[str, ...] = ()  # tasks that are done since then, …
+    doubted: tuple[str, ...] = ()  # … those of them that nothing else was changed for, …
+    rewritten: tuple[str, ...] = ()  # … and open ones of a folder that have another text
     sandbox: str = ""  # what the agent may do to this machine, if it is held to anything
 
 
@@ -412,6 +415,7 @@ class Obstructed(Fact, frozen=True, kw_only=True, tag="loop.obstructed"):
     kind: str
     detail: str
     hook: str = ""  # the one that failed
+    unseen: bool = False  # so that nobody could look at what was done to the work tree
 
 
 class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):

@@ -74,7 +74,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case CheckpointApproved() as fact:
             return replace(state, approved=(*state.approved, fact.mark))
         case TamperingAccepted() as fact:
-            accepted = tuple(dict.fromkeys((*state.accepted, *fact.paths)))
+            accepted = _joined(state.accepted, fact.paths)
             # The next reading is believed, but which checkpoints there were, and which were approved, is not forgotten.
             tasks = replace(state.tasks, problem=None, disbelieved="", text="") if state.tasks else None
             return replace(state, tampered=(), guard="", tasks=tasks, accepted=accepted)
@@ -107,7 +107,8 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case LimitsRaised() as fact:
             return replace(state, raised=fact.limits)
         case Obstructed() as fact:
-            return replace(state, obstructed=fact, refused=fact.hook or state.refused)
+            unseen = state.unseen or fact.unseen
+            return replace(state, obstructed=fact, refused=fact.hook or state.refused, unseen=unseen)
         case LoopStopped() as fact:
             # Its last hook ran between the decision and this.
             return replace(state, stopped=fact, waiting=None, elapsed=max(state.elapsed, fact.decided.elapsed))
@@ -137,7 +138,15 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         waiting=None,
         obstructed=None,
         stopped=None,
+        unseen=False,
+        closed=_joined(state.closed, map(task_mark, fact.closed)),
+        doubted=_joined(state.doubted, fact.doubted),
+        rewritten=_joined(state.rewritten, fact.rewritten),
     )
+
+
+def _joined(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*known, *more)))
 
 
 def forgiven(state: LoopState) -> LoopState:
@@ -215,7 +224,6 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             blocked=fact.blocked,
             tampered=fact.tampered,
             restored=fact.restored,
-            unseen=fact.unseen,
             fewer=progress.fewer(state, fact.tasks),
             exit_code=fact.exit_code,
             counts=policy.counts,
@@ -235,9 +243,10 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         if opened
         else state.tallies,
         # A later round that went well and left the boxes ticked has confirmed them.
-        doubted=fact.doubted if fact.outcome is Outcome.OK else tuple(dict.fromkeys((*state.doubted, *fact.doubted))),
-        closed=tuple(dict.fromkeys((*state.closed, *map(task_mark, fact.closed)))),
-        rewritten=tuple(dict.fromkeys((*state.rewritten, *fact.rewritten))),
+        doubted=fact.doubted if fact.outcome is Outcome.OK else _joined(state.doubted, fact.doubted),
+        closed=_joined(state.closed, map(task_mark, fact.closed)),
+        rewritten=_joined(state.rewritten, fact.rewritten),
+        unseen=state.unseen or fact.unseen,
         notes=(*unheeded, *state.notes),
         awaiting_checks=policy.checks,
         failures_in_a_row=_streak(state.failures_in_a_row, grows=policy.failure, holds=not policy.counts),
@@ -344,7 +353,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
         verdict_tree=fact.tree,
         verdict_round=fact.round,
         awaiting_checks=False,
-        flaky=tuple(dict.fromkeys((*state.flaky, *(verdict.check for verdict in fact.verdicts if verdict.flaky)))),
+        flaky=_joined(state.flaky, (verdict.check for verdict in fact.verdicts if verdict.flaky)),
         baseline=tuple(verdict.check for verdict in red) if is_baseline else _still_red(state.baseline, red),
         # Ticked in a round that changed nothing else, and proven now: that is progress after all.
         **(_got_on() if got_on and not red else {}),
@@ -398,7 +407,7 @@ def _touched(state: LoopState, paths: tuple[str, ...]) -> dict[str, Any]:
     """The fields that say what is not as it was; `state.tree` is the tree from before."""
     if not paths:
         return {}
-    return {"tampered": tuple(dict.fromkeys((*state.tampered, *paths))), "guard": state.guard or state.tree}
+    return {"tampered": _joined(state.tampered, paths), "guard": state.guard or state.tree}
 
 
 def _seen(trees: tuple[str, ...], tree: str) -> tuple[str, ...]:

@@ -77,7 +77,6 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     blocked: str = ""
     tampered: tuple[str, ...] = ()
     restored: bool = False
-    unseen: bool = False
     fewer: bool = False  # are fewer tasks open than ever before?
     exit_code: int | None = None
     counts: bool = True  # against the limit of rounds
@@ -138,6 +137,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     stop: StopRequested | None = None
     waiting: WaitStarted | None = None
     obstructed: Obstructed | None = None
+    unseen: bool = False  # has something of the agent's run since anybody could last look at the work tree?
     refused: str = ""  # the hook that said no, until it says yes
     raised: Limits | None = None
     stopped: LoopStopped | None = None

@@ -155,12 +155,13 @@ def _can_be_stopped(ledger: LoopLedger, request: Request) -> bool:
 
 
 def _stand_still(standing: Standing, ledger: LoopLedger, rounds: Rounds, fact: AnyFact, elapsed: float) -> None:
-    loop, crashed = standing.loop, ledger.state.stopped is None
+    loop, before = standing.loop, ledger.state.stopped
+    unseen = before is None or before.unseen  # whoever stops a second time has seen no more
     ledger.append(fact)
     now = Now(datetime.now(UTC), elapsed)
     if isinstance(action := next_action(loop, ledger.state, now), Settle):
         used = spent_unseen(loop, ledger.state, agents.pool(loop), rounds)
-        ledger.append(settled(action, ledger.state.tree, now, unseen=True, **used))
+        ledger.append(settled(action, ledger.state.tree, now, work=ledger.state.work, unseen=True, **used))
         action = next_action(loop, ledger.state, now)
     assert isinstance(action, PauseAction | StopAction)  # noqa: S101 - a request that holds now leads to nothing else
-    ledger.append(msgspec.structs.replace(last_word(action, now), unseen=crashed))
+    ledger.append(msgspec.structs.replace(last_word(action, now), unseen=unseen))

@@ -1,0 +1,255 @@
+"""What the agent did while nobody could look is its own doing, whoever writes the end of the round down."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from driving import DONE, OK, Home, Said, Step, said, wait_for, worker_of
+
+LIST = "- [ ] one\n- [ ] two\n- [ ] three\n"
+HALT = "- [ ] one\n\nHARD STOP\n\n- [ ] two\n"
+STRICT = "tests/strict.txt"
+
+
+def shell(command: str) -> Step:
+    return {"run": ["sh", "-c", command]}
+
+
+def kill(night: subprocess.Popen[str]) -> None:
+    for pid in (worker_of(night), night.pid):
+        os.kill(pid, signal.SIGKILL)
+    night.wait(20)
+
+
+def killed_in_a_round(home: Home, deed: str, *arguments: str, then: list[Step] | None = None) -> None:
+    """A loop whose first round does this and is killed before it ends; nothing it started lives on."""
+    gate, _ = home.gate()
+    agent = home.rounds([shell(f"{deed}; touch {home.root}/deed"), gate, DONE], then or [OK])
+    night = home.start_run(agent, *arguments)
+    wait_for((home.root / "deed").exists)
+    kill(night)
+    wait_for(lambda: home.status()["state"] == "crashed")
+
+
+def after(home: Home, *steps: str) -> Said:
+    """What a plain resume leads to, after a person has done these."""
+    for step in steps:
+        assert home.bydawn(step, "repo").code == 0
+    return home.bydawn("resume", "--plain", "--once")
+
+
+STEPS = [(), ("stop",), ("pause",), ("pause", "stop")]
+
+
+@pytest.fixture
+def guarded(home: Home) -> Home:
+    (home.repo / "tests").mkdir()
+    (home.repo / STRICT).write_text("strict\n")
+    return home
+
+
+# -- killed, and stopped by somebody who has not looked ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_tasks_that_a_killed_round_took_away_are_missed(home: Home, steps: tuple[str, ...]) -> None:
+    (home.repo / "TODO.md").write_text(LIST)
+    killed_in_a_round(home, "echo '- [x] one' > TODO.md; touch work", "-t", "TODO.md", "-k", "true")
+    ended = after(home, *steps)
+    assert (ended.code, "lost 2 open tasks" in ended.out) == (3, True), ended
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_so_is_a_file_of_a_folder(home: Home, steps: tuple[str, ...]) -> None:
+    (home.repo / "tasks").mkdir()
+    for name in ("1-one", "2-two"):
+        (home.repo / f"tasks/{name}.md").write_text(f"# {name}\n")
+    killed_in_a_round(home, "rm tasks/2-two.md; touch work", "-t", "tasks")
+    ended = after(home, *steps)
+    assert (ended.code, "lost 1 open task: 2-two" in ended.out) == (3, True), ended
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_so_is_a_checkpoint(home: Home, steps: tuple[str, ...]) -> None:
+    (home.repo / "TODO.md").write_text(HALT)
+    deed = "sed -i '/HARD STOP/d; s/\\[ \\]/[x]/' TODO.md; touch work"
+    killed_in_a_round(home, deed, "-t", "TODO.md", "--checkpoint", "HARD STOP")
+    ended = after(home, *steps)
+    assert (ended.code, "lost a checkpoint" in ended.out) == (3, True), ended
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_boxes_that_a_killed_round_only_ticked_are_doubted(home: Home, steps: tuple[str, ...]) -> None:
+    (home.repo / "TODO.md").write_text(LIST)
+    killed_in_a_round(home, "sed -i 's/\\[ \\]/[x]/' TODO.md", "-t", "TODO.md")
+    ended = after(home, *steps)
+    assert ended.code == 0, ended
+    assert len(home.rounds_ended()) == 2, "a later round has to confirm them"
+
+
+def test_what_a_person_takes_away_after_a_stop_that_was_seen_is_theirs(home: Home) -> None:
+    (home.repo / "TODO.md").write_text(LIST)
+    home.run(
+        home.rounds([shell("date > work"), OK], [shell("sed -i 's/\\[ \\]/[x]/' TODO.md; date > b")]),
+        "-t",
+        "TODO.md",
+        "--once",
+    )
+    assert home.bydawn("stop").code == 0
+    (home.repo / "TODO.md").write_text("- [ ] one\n")
+    assert after(home).code == 0
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_protected_files_that_a_killed_check_changed_are_missed(guarded: Home, steps: tuple[str, ...]) -> None:
+    first, deed = guarded.root / "first", guarded.root / "deed"
+    check = f"test -e {first} && (echo loose > {STRICT}; touch {deed}; sleep 60); touch {first}"
+    night = guarded.start_run(guarded.rounds([shell("date > work"), DONE]), "-k", check, "--protect", "tests/**")
+    wait_for(deed.exists)
+    kill(night)
+    wait_for(lambda: guarded.status()["state"] == "crashed")
+    first.unlink()
+    assert after(guarded, *steps).code == 3
+
+
+@pytest.mark.parametrize("moment", ["in the round", "before its end is written down"])
+def test_our_own_settings_are_protected_in_a_killed_round(home: Home, moment: str) -> None:
+    """Whatever the snapshot before was of: one may have been taken of this round, and its record lost."""
+    killed_in_a_round(home, "echo 'rounds = 3' > bydawn.toml; touch work", "-k", "true")
+    if moment != "in the round":
+        places = {"GIT_DIR": str(home.folder() / "git"), "GIT_WORK_TREE": str(home.repo)}
+        subprocess.run(["git", "add", "bydawn.toml", "work"], env=home.env | places, cwd=home.repo, check=True)
+    ended = home.bydawn("resume", "--plain", "--once")
+    assert (ended.code, "a protected file was changed: bydawn.toml" in ended.out) == (3, True), ended
+
+
+# -- the look at it failed ---------------------------------------------------------------------------------------------
+
+
+def moved_away(home: Home) -> tuple[str, Callable[[], object]]:
+    return f"mv {home.repo} {home.root}/elsewhere", lambda: (home.root / "elsewhere").rename(home.repo)
+
+
+def a_damaged_store(home: Home) -> tuple[str, Callable[[], object]]:
+    """The private git directory cannot be written for a while, as on a full disk."""
+    objects = f"$(ls -d {home.states}/loops/repo-*/repo/git)/objects"
+    back = f"rm {objects}; mv {home.root}/objects {objects}"
+    return (
+        f"mv {objects} {home.root}/objects; touch {objects}",
+        lambda: subprocess.run(["sh", "-c", back], check=True),
+    )
+
+
+@pytest.mark.parametrize("trouble", [moved_away, a_damaged_store])
+def test_a_round_that_nobody_could_look_at_is_looked_at_later(
+    guarded: Home, trouble: Callable[[Home], tuple[str, Callable[[], object]]]
+) -> None:
+    (guarded.repo / "TODO.md").write_text(LIST)
+    deed, mend = trouble(guarded)
+    agent = guarded.rounds([shell(f"echo loose > {STRICT}; echo '- [x] one' > TODO.md; {deed}"), DONE], [OK])
+    ended = guarded.run(agent, "-t", "TODO.md", "-k", "true", "--protect", "tests/**")
+    assert ended.code == 3, ended
+    mend()
+    for _ in range(2):
+        again = after(guarded)
+        assert (again.code, "tests/strict.txt" in again.out, "lost 2 open tasks" in again.out) == (3, True, True), again
+
+
+@pytest.mark.parametrize("kills", [False, True])
+def test_what_cannot_be_put_back_is_not_forgotten(guarded: Home, kills: bool) -> None:
+    (guarded.repo / ".gitignore").write_text("*.ign\n")
+    deed = f"rm {STRICT}; mkdir {STRICT}; echo x > {STRICT}/x.ign"
+    policy = ("-k", "true", "--protect", "tests/**", "--on-tamper", "restore")
+    if kills:
+        killed_in_a_round(guarded, f"{deed}; touch work", *policy)
+    else:
+        assert guarded.run(guarded.rounds([shell(deed), DONE], [DONE]), *policy).code == 3
+    for _ in range(2):
+        ended = after(guarded)
+        assert (ended.code, STRICT in ended.out) == (3, True), ended
+    shutil.rmtree(guarded.repo / STRICT)
+    (guarded.repo / STRICT).write_text("strict\n")
+    assert after(guarded).code == 0
+
+
+# -- the list, at the last moment --------------------------------------------------------------------------------------
+
+
+def test_a_task_that_is_added_while_the_last_checks_run_is_worked_on(home: Home) -> None:
+    home.tasks(1)
+    checking, go_on = home.root / "checking", home.root / "go on"
+    check = f"test -e work || exit 1; touch {checking}; until test -e '{go_on}'; do sleep 0.02; done"
+    night = home.start_run(home.each_task(shell("date +%N > work")), "-t", "TODO.md", "-k", check)
+    wait_for(checking.exists)
+    assert home.bydawn("tasks", "add", "repo", "write the changelog").code == 0
+    go_on.touch()
+    assert said(night).code == 0
+    assert len(home.rounds_ended()) == 2
+    assert "- [x] write the changelog" in (home.repo / "TODO.md").read_text()
+
+
+def test_a_task_that_the_last_checks_open_is_worked_on(home: Home) -> None:
+    home.tasks(1)
+    check = "test -e work || exit 1; test -e once || echo '- [ ] another' >> TODO.md; touch once"
+    assert home.run(home.each_task(shell("date +%N > work")), "-t", "TODO.md", "-k", check).code == 0
+    assert (len(home.rounds_ended()), "- [x] another" in (home.repo / "TODO.md").read_text()) == (2, True)
+
+
+@pytest.mark.parametrize("rounds", [(), ("-n", "1")])
+def test_tasks_that_a_checks_code_takes_away_are_missed_after_a_stop_too(home: Home, rounds: tuple[str, ...]) -> None:
+    """Blocked or at a limit: what changed before the stop is not a person's doing."""
+    (home.repo / "TODO.md").write_text(LIST)
+    deed = "printf -- '- [x] one\\n- [ ] two\\n- [ ] three\\n' > TODO.md; echo 'sed -i /two/d TODO.md' > check.sh"
+    home.run(home.rounds([shell(deed), OK]), "-t", "TODO.md", "-k", "test -e check.sh && sh check.sh", *rounds)
+    for _ in range(2):
+        ended = home.bydawn("resume", "--plain", *(("--rounds", "5") if rounds else ()))
+        rounds = ()
+        assert (ended.code, "lost 1 open task" in ended.out) == (3, True), ended
+
+
+# -- and what no tree shows --------------------------------------------------------------------------------------------
+
+
+def test_what_git_ignores_is_proven_at_the_end(home: Home) -> None:
+    (home.repo / ".gitignore").write_text("build/\n")
+    build, wreck = shell("mkdir -p build; touch build/out; date > work"), shell("rm -rf build")
+    agent = home.rounds([build, OK], [wreck, DONE])
+    ended = home.run(agent, "-k", "test -f build/out", "--done-when", "TASK_COMPLETE")
+    assert ended.code == 3, ended
+
+
+def test_a_note_that_nobody_has_heard_keeps_the_loop_at_work(home: Home) -> None:
+    gate, go_on = home.gate()
+    night = home.start_run(home.rounds([shell("date > work"), gate, DONE], [DONE]), "--done-when", "TASK_COMPLETE")
+    home.await_round(1)
+    assert home.bydawn("tell", "repo", "add the licence").code == 0
+    go_on.touch()
+    assert (said(night).code, len(home.rounds_ended())) == (0, 2)
+    assert "add the licence" in (home.folder() / "rounds/0002/prompt.md").read_text()
+
+
+def test_so_does_one_from_between_a_stop_and_a_resume(home: Home) -> None:
+    checking, go_on = home.root / "checking", home.root / "go on"
+    check = f"test -e work || exit 1; touch {checking}; until test -e '{go_on}'; do sleep 0.02; done"
+    agent = home.rounds([shell("date > work"), DONE])
+    night = home.start_run(agent, "-k", check, "--done-when", "TASK_COMPLETE")
+    wait_for(checking.exists)
+    assert home.bydawn("stop", "repo").code == 0
+    night.wait(20)
+    assert home.bydawn("tell", "repo", "add the licence").code == 0
+    go_on.touch()
+    assert home.bydawn("resume", "--plain").code == 0
+    assert "add the licence" in (home.folder() / "rounds/0002/prompt.md").read_text()
+
+
+def test_but_not_where_no_round_is_left_for_it(home: Home) -> None:
+    gate, go_on = home.gate()
+    night = home.start_run(home.rounds([shell("date > work"), gate, DONE]), "--done-when", "TASK_COMPLETE", "-n", "1")
+    home.await_round(1)
+    assert home.bydawn("tell", "repo", "add the licence").code == 0
+    go_on.touch()
+    assert said(night).code == 0
