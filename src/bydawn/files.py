@@ -64,7 +64,7 @@ def read_folder(root: Path, path: str) -> dict[str, str] | None:
 def _markdown_in(root: Path, path: str) -> list[str] | None:
     real = _real(root, path)
     try:
-        found = [entry for entry in os.scandir(real) if entry.name.endswith(".md") and entry.name[0] != "."]
+        found = [entry for entry in os.scandir(real) if entry.name.lower().endswith(".md") and entry.name[0] != "."]
     except FileNotFoundError:
         check_there(root)
         return None

@@ -205,8 +205,9 @@ class Folder:
     def read_text(self, path: str) -> str | None:
         return self._files.get(path)
 
-    def read_folder(self, path: str) -> dict[str, str] | None:  # noqa: ARG002
-        return None
+    def read_folder(self, path: str) -> dict[str, str] | None:
+        found = {name.removeprefix(f"{path}/"): text for name, text in self._files.items() if name.startswith(path)}
+        return found or None
 
 
 # -- what a person skipped stays skipped -------------------------------------------------------------------------------
@@ -235,6 +236,18 @@ def test_a_task_that_nothing_was_changed_for_is_done_and_doubted() -> None:
     assert words(found)[:2] == ["1 doubted Database", "2 next API"]
     again = settled("1-db", TaskStatus.OPEN)
     assert words(standings(FILES, FOLDER, after_all(run_started(), done, again)))[0] == "1 next Database"
+
+
+def test_an_oddly_named_file_is_a_task_with_a_text() -> None:
+    files = {"tasks/ 1-db.md": "# Database\nuse sqlite", "tasks/2-API.MD": "# API\nuse http"}
+    listed = WorkList(FOLDER, Folder(files))
+    reading = listed.read(after_all(run_started()), None)
+    assert reading
+    assert reading.open_ids == ("1-db", "2-API")
+    assert [listed.text_of(id_).splitlines()[-1] for id_ in reading.open_ids] == ["use sqlite", "use http"]
+    files["tasks/ 1-db.md"] = "# Database\nanything"
+    changed = WorkList(FOLDER, Folder(files)).read(after_all(run_started()), reading)
+    assert rewritten(reading, changed, None) == ("1-db",)
 
 
 def test_a_text_that_another_round_changed_is_known() -> None:

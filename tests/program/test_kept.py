@@ -628,13 +628,13 @@ def test_no_filter_or_hook_runs_in_a_checkout(root: Path, private: Path, tmp_pat
 
 def test_the_markdown_files_right_in_a_folder_are_read(root: Path, private: Path) -> None:
     write(root, "tasks/2.md", "zwei ä\r\n", "tasks/1.md", "\ufeffone", "tasks/.hidden.md", "h", "tasks/in/3.md", "3")
-    write(root, "tasks/notes.txt", "n", "tasks/folder.md/x", "x", "other.md", "linked")
+    write(root, "tasks/notes.txt", "n", "tasks/4.MD", "four", "tasks/folder.md/x", "x", "other.md", "linked")
     (root / "tasks/link.md").symlink_to("../other.md")
     (root / "tasks/nowhere.md").symlink_to("nowhere")
     os.mkfifo(root / "tasks/pipe.md")
     found = GitWorkspace(root, private).read_folder("tasks/")
-    assert found == {"1.md": "one", "2.md": "zwei ä\r\n", "link.md": "linked"}
-    assert list(found) == ["1.md", "2.md", "link.md"]
+    assert found == {"1.md": "one", "2.md": "zwei ä\r\n", "4.MD": "four", "link.md": "linked"}
+    assert list(found) == ["1.md", "2.md", "4.MD", "link.md"]
 
 
 def test_a_folder_that_is_not_there_is_none_and_an_empty_one_is_empty(root: Path) -> None:

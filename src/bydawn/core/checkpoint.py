@@ -67,11 +67,6 @@ def _numbers(name: str, ids: Collection[str]) -> list[int]:
     return [int(number) for each, _, number in (id_.partition("-") for id_ in ids) if each == name]
 
 
-def due(text: str, token: str, approved: Collection[str]) -> Mark | None:
-    """The first mark that is reached and that nobody has approved; a ticked box is no approval."""
-    return next((mark for mark in marks(text, token) if mark.reached and mark.id not in approved), None)
-
-
 def overlooked(text: str, token: str) -> list[int]:
     """The lines that hold the token and are no marks, as they are code; a person may not know that."""
     if not (pattern := _pattern(token)):

@@ -69,10 +69,10 @@ def read(files: Mapping[str, str]) -> FolderTasks:
     """The tasks of a folder, given as file names with their texts."""
     names = sorted(files, key=_natural)
     pages = {name: markdown.of_file(files[name]) for name in names}
-    ids = {_key(name): _id(name) for name in names}
+    ids = {_key(name): id_of(name) for name in names}
     tasks = tuple(
         FolderTask(
-            id=_id(name),
+            id=id_of(name),
             title=_title(page),
             depends_on=tuple(dict.fromkeys(_resolved(_depends_on(page), ids))),
             text=files[name],
@@ -148,14 +148,15 @@ def _open(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) -> 
 # -- names ---------------------------------------------------------------------------------------------------------
 
 
-def _id(name: str) -> str:
+def id_of(name: str) -> str:
+    """What a file is called as a task."""
     name = name.strip()
     return name[:-3] if name.lower().endswith(".md") else name
 
 
 def _key(name: str) -> str:
     """What two names that mean the same task have in common; some systems store letters in pieces."""
-    return unicodedata.normalize("NFC", _id(name)).casefold()
+    return unicodedata.normalize("NFC", id_of(name)).casefold()
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:

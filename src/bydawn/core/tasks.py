@@ -80,20 +80,6 @@ def missing_file() -> TaskReading:
     return TaskReading(open=0, done=0, problem="is gone")
 
 
-def closed(before: Tasks, after: Tasks) -> tuple[str, ...]:
-    """The texts of the tasks that were open and are done now."""
-    done = {task.id for task in after.items if task.done}
-    return tuple(task.text for task in before.items if not task.done and task.id in done)
-
-
-def reopened(before: Tasks, after: Tasks) -> tuple[str, ...]:
-    """The texts of the tasks that were done and are open now; of equal ones, as many as there are more to do."""
-    fewer_done = _count(before, done=True) - _count(after, done=True)
-    more_open = _count(after, done=False) - _count(before, done=False)
-    texts = {_name(task.id): task.text for task in before.items}
-    return tuple(texts[name] for name in (fewer_done & more_open).elements())
-
-
 def digest(text: str) -> str:
     """A name for a text; markup, case and punctuation do not change it."""
     return _sha(_words(text) or text)
@@ -148,10 +134,6 @@ def _sha(words: str) -> str:
 def _name(id_: str) -> str:
     """What equal texts have in common: an id without its number."""
     return id_.partition("-")[0]
-
-
-def _count(tasks: Tasks, *, done: bool) -> Counter[str]:
-    return Counter(_name(task.id) for task in tasks.items if task.done is done)
 
 
 class _Equals(msgspec.Struct):

@@ -63,7 +63,11 @@ class WorkList:
 
     def text_of(self, task_id: str | None) -> str:
         """The whole text of a task of a folder; a box in a list has no more than its line."""
-        return next((text for name, text in self._files.items() if name.removesuffix(".md") == task_id), "")
+        if not self._files:
+            return ""
+        from bydawn.core.task_folder import id_of  # most loops have no such folder
+
+        return next((text for name, text in self._files.items() if id_of(name) == task_id), "")
 
     def _file(self, state: LoopState, before: TaskReading | None) -> TaskReading:
         text = self._texts.read_text(self._loop.tasks or "")
@@ -175,7 +179,7 @@ def of_folder(files: Mapping[str, str], settled: Settled, before: TaskReading | 
         next_id=following.id if following else None,
         open_ids=tuple(task.id for task in left),
         problem=found.problem or gone,
-        texts=tuple(_mark(files.get(f"{task.id}.md", "")) for task in left),
+        texts=tuple(_mark(task.text) for task in left),
         stranded=tuple(task.title for task in task_folder.stranded(found, settled.done, aside)),
     )
 
