@@ -154,6 +154,8 @@ def test_the_second_of_two_checkpoints_cannot_be_moved_either() -> None:
     plan = "- [ ] A\n\nHARD STOP\n\n- [ ] B\n\nHARD STOP: release\n\n- [ ] C\n"
     moved = "- [ ] A\n\nHARD STOP\n\n- [ ] B\n- [ ] C\n\nHARD STOP: release\n"
     assert then(moved, plan)
+    swapped = "- [ ] A\n\nHARD STOP: release\n\n- [ ] C\n\nHARD STOP\n\n- [ ] B\n"
+    assert then(swapped, plan), "C stood behind both of them"
 
 
 TWINS = "- [x] A\n\nHARD STOP\n\n- [x] B\n\nHARD STOP\n\n- [ ] C\n"

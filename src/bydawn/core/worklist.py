@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Mapping
 from enum import StrEnum
+from itertools import accumulate
 
 import msgspec
 
@@ -153,11 +154,11 @@ def _passed_by(
     place = {mark.id: mark.line for mark in marks}
     if set(before.marks) - set(place) - set(state.approved):
         return "lost a checkpoint that nobody has approved"
-    above = zip(before.open_ids, before.above, strict=False)
-    stood_below = {id_: before.marks[count - 1] for id_, count in above if count}
+    above = dict(zip(before.open_ids, before.above, strict=False))
+    lines = [0 if mark in state.approved else place.get(mark, 0) for mark in before.marks]
+    lowest = [0, *accumulate(lines, max)]  # where the last of the first so many marks stands now
     for task in boxes:
-        mark = stood_below.get(task.id)
-        if mark and mark not in state.approved and task.line < place.get(mark, 0):
+        if task.line < lowest[above.get(task.id, 0)]:
             return f'has "{shorten(task.name, 60)}" before a checkpoint that nobody has approved; it stood behind it'
     return None
 
