@@ -2,13 +2,13 @@
 
 import os
 import uuid
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
 
-from bydawn.core import breakers, claims, progress, promise, prompt
+from bydawn.aftermath import Aftermath
+from bydawn.core import breakers, claims, promise, prompt
 from bydawn.core.decide import (
     Pause,
     RunChecks,
@@ -49,11 +49,9 @@ from bydawn.core.ports import (
     Job,
     Snapshot,
 )
-from bydawn.core.replay import forgiven
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.turn import Listener, later, reset_of, spent_unseen, turn_of, usage_of
-from bydawn.core.worklist import rewritten
 from bydawn.errands import Errands
 from bydawn.guard import Guard
 from bydawn.hands import Hands, World
@@ -78,6 +76,7 @@ class Engine:
         self._hands = hands = Hands(loop, world)
         self._guard = Guard(hands)
         self._proof = Proof(hands, self._guard)
+        self._aftermath = Aftermath(hands, self._guard)
         self._errands = Errands(hands)
         self._last_looks = 0
         self._fresh: Snapshot | None = None  # the one of the start, while nothing has happened since
@@ -134,46 +133,20 @@ class Engine:
         if isinstance(action, Settle):
             snapshot = self._settle(action, snapshot)
         unseen = is_unseen(self.loop, self.state)
-        snapshot, tampered, put_back = self._guard.at_start(snapshot, unseen=unseen)
-        self._fresh = snapshot
+        self._fresh, told = self._aftermath.at_start(snapshot, unseen=unseen)
         met = self.state.obstructed  # on the way in; that somebody starts is no answer to it
-        now = self.world.clock.now().elapsed
-        self._hands.record(
-            msgspec.structs.replace(
-                self._started,
-                tree=snapshot.tree,
-                work=snapshot.work,
-                tampered=tampered,
-                put_back=put_back,
-                elapsed=now,
-                **self._tasks_at_start(snapshot, unseen=unseen),
-            )
-        )
+        elapsed = self.world.clock.now().elapsed
+        self._hands.record(msgspec.structs.replace(self._started, elapsed=elapsed, **told))
         if met and met is not known:
             self._hands.record(met)
-
-    def _tasks_at_start(self, now: Snapshot, *, unseen: bool) -> dict[str, Any]:
-        """After a recorded stop somebody has looked at the task file, unless it is the very one that was not believed,
-        or nobody knows what the agent did before that; after a crash nobody has."""
-        if unseen:
-            return self._looked_at_tasks(now)
-        fresh = self.state.stopped and not self._hands.list.is_as_it_was(self.state)
-        return {"tasks": self._hands.list.read(forgiven(self.state), None if fresh else self.state.tasks)}
 
     def _settle(self, action: Settle, snapshot: Snapshot) -> Snapshot:
         """Record the end of a round that nobody saw the end of; the work tree as it is then."""
         self._hands.mask(action.round)
-        snapshot, tampered, restored = self._guard.after_round(action.round, snapshot)
-        told = {"work": snapshot.work, "tampered": tampered, "restored": restored, **self._looked_at_tasks(snapshot)}
+        after, told = self._aftermath.of_round(action.round, snapshot)
         told |= spent_unseen(self.loop, self.state, self.world.agents, self.world.files)
-        told["progress"] = self._progress(snapshot, told)
-        self._hands.record(settled(action, snapshot.tree, self.world.clock.now(), snapshot.changes, **told))
-        return snapshot
-
-    def _progress(self, after: Snapshot, told: Mapping[str, Any]) -> bool:
-        """Neither a box that was ticked without any other change counts, nor one that was added to be ticked."""
-        counts = not told["doubted"] and progress.fewer(self.state, told["tasks"])
-        return progress.made(self.state, after.work or after.tree, told["closed"] if counts else ())
+        self._hands.record(settled(action, after.tree, self.world.clock.now(), **told))
+        return after
 
     def _list_has_changed(self) -> bool:
         """Since the last round: a check's code may have done it, or a person may have added a task."""
@@ -342,9 +315,7 @@ class Engine:
         hide = self.world.hide
         reply = hide(plain(ended.reply))
         self._hands.write(round_, "reply.md", reply)
-        after = self._hands.snapshot(keep_as=f"after/{round_}")
-        after, tampered, restored = self._guard.after_round(round_, after)
-        tasks = self._looked_at_tasks(after)
+        after, told = self._aftermath.of_round(round_, self._hands.snapshot(keep_as=f"after/{round_}"))
         said = claims.of(reply, ended.outcome, self.loop)
         self._hands.record(
             RoundEnded(
@@ -352,12 +323,9 @@ class Engine:
                 outcome=believed(ended.outcome, exit_),
                 detail=shorten(hide(plain(ended.detail)), _SAID),
                 tree=after.tree,
-                work=after.work,
-                progress=self._progress(after, tasks),
+                **told,
                 claim=said.task,
                 blocked=said.blocked,
-                tampered=tampered,
-                restored=restored,
                 elapsed=self.world.clock.now().elapsed,
                 exit_code=exit_.code,
                 signal=exit_.signal,
@@ -365,8 +333,6 @@ class Engine:
                 said=shorten(reply, _SAID),
                 promise=self._promise(ended, said),
                 session=ended.session,
-                changes=after.changes,
-                **tasks,
                 usage=usage_of(ended, self.state.session, listener.spent),
                 session_usage=ended.usage if ended.usage_is_total else None,
                 denied=tuple(shorten(hide(plain(text)), _NAME) for text in dict.fromkeys(listener.denied))[:_DENIALS],
@@ -377,20 +343,6 @@ class Engine:
         if exit_.ending is Ending.DISK:
             self._hands.record(Obstructed(kind="disk", detail="the disk is nearly full"))
         self.world.ledger.sync()
-
-    def _looked_at_tasks(self, after: Snapshot) -> dict[str, Any]:
-        """What the list says after a round, what that closed, what of it without any work, and what it rewrote."""
-        known, opened, last = self.state.tasks, self.state.open_round, self.state.last
-        reading = self._hands.list.read(self.state, known)
-        closed = self._hands.list.closed_since(known) if reading and not reading.problem else ()
-        idle = (after.work or after.tree) == (opened.work if opened else self.state.work)
-        own = opened.task_id if opened else last.task_id if last else None
-        return {
-            "tasks": reading,
-            "closed": closed,
-            "doubted": closed if idle else (),
-            "rewritten": rewritten(known, reading, own),
-        }
 
     def _promise(self, ended: Ended, said: claims.Claims) -> Given:
         """Only the reply of a turn that went well is looked at; raw output never is.
