@@ -583,7 +583,7 @@ def test_what_was_shown_is_what_runs(home: Home) -> None:
     assert cage.songs == set()
     assert home.bydawn("run", "--plain").code in (0, 4)
     assert cage.songs == {"agent", "one", "two"}
-    [ran] = home.facts("checks.ended")
+    ran = home.facts("checks.ended")[0]
     executed = [("agent", "cmd:./agent.sh --fast"), *(("check", row["check"]) for row in ran["data"]["verdicts"])]
     assert sorted(shown) == sorted([*executed, ("prompt", "Make it so")])
     assert "Make it so" in (home.folder() / "rounds/0001/prompt.md").read_text()
