@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -589,3 +590,45 @@ def test_a_damaged_checklist_can_still_be_opened(listed: Home, editor: Path) -> 
     assert answer.code == 0
     wait_for(editor.exists)
     assert "! TODO.md has no tasks" in answer.out
+
+
+def test_a_checklist_that_is_no_text_is_opened_as_it_is(listed: Home, editor: Path) -> None:
+    (listed.repo / "TODO.md").write_bytes(b"- [ ] caf\xe9\n")
+    for command in (["tasks", "edit", "repo"], ["edit", "tasks"]):
+        assert listed.bydawn(*command).code == 0
+    assert editor.read_text() == f"{listed.repo}/TODO.md\n" * 2
+    assert (listed.repo / "TODO.md").read_bytes() == b"- [ ] caf\xe9\n" + b"- [~] half\n" * 2
+
+
+def a_loop_that_lost_its_list(home: Home, command: str) -> None:
+    tasks = home.tasks(2)
+    assert home.run(home.rounds([{"run": ["sh", "-c", command]}, OK]), "-t", tasks).code == 3
+
+
+@pytest.mark.usefixtures("editor")
+def test_a_checklist_that_a_round_removed_is_put_back_for_its_person(home: Home) -> None:
+    a_loop_that_lost_its_list(home, "rm TODO.md")
+    answer = tasks(home, "edit", "repo")
+    assert answer.code == 0
+    assert "TODO.md was gone; it is there again, as round 1 found it." in answer.out
+    assert (home.repo / "TODO.md").read_text() == "- [ ] task 1\n- [ ] task 2\n- [~] half\n"
+    assert "it is there again" not in tasks(home, "edit", "repo").out
+
+
+@pytest.mark.usefixtures("editor")
+def test_of_a_checklist_that_a_round_cut_down_the_earlier_text_can_be_had(home: Home) -> None:
+    a_loop_that_lost_its_list(home, "echo '- [ ] task 1' > TODO.md")
+    answer = tasks(home, "edit", "repo")
+    assert "TODO.md as round 1 found it:" in answer.out
+    [command] = [line.strip() for line in answer.out.splitlines() if "git --git-dir" in line]
+    shown = subprocess.run(command, shell=True, capture_output=True, text=True)  # noqa: S602 - as a person pastes it
+    assert shown.stdout == "- [ ] task 1\n- [ ] task 2\n"
+    assert (home.repo / "TODO.md").read_text() == "- [ ] task 1\n- [~] half\n"
+
+
+@pytest.mark.usefixtures("editor")
+def test_what_a_person_takes_out_of_a_checklist_is_theirs(home: Home) -> None:
+    agent = home.rounds([OK])
+    assert home.run(agent, "-t", home.tasks(2), "--once").code == 4
+    (home.repo / "TODO.md").write_text("- [ ] task 1\n")
+    assert "git" not in tasks(home, "edit", "repo").out

@@ -270,7 +270,7 @@ def _go_on(standing: "Standing") -> None:
 def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -> None:
     """Open the list in $EDITOR (or vi).
 
-    Of a folder, that is the file of one task.
+    Of a folder, that is the file of one task. A list that is gone is put back first, as rounds knew it.
 
     \b
     Examples
@@ -293,5 +293,19 @@ def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -
     if meant and meant.line:
         text = _without_secrets(meant.text)
         click.echo(f"  “{shorten(plain(text), max(20, render.width() - 24))}” stands in line {meant.line}.")
+    _say_what_was_lost(standing)
     editing.open_editor(path)
     _summary(operation.of_loop(standing))
+
+
+def _say_what_was_lost(standing: "Standing") -> None:
+    """A list that is gone is put back, one that was damaged is left as it is: a person may have begun to mend it."""
+    from bydawn.operations import last_list
+
+    if (last := last_list.wanted(standing)) is None:
+        return
+    if last_list.put_back(standing, last):
+        render.field("", f"{standing.loop.tasks} was gone; it is there again, {last.when}.", indent=2)
+    else:
+        render.field("", f"{standing.loop.tasks} {last.when}:", indent=2)
+        click.echo(f"    {plain(last.command)}")

@@ -13,7 +13,7 @@ from bydawn import config
 from bydawn.core.errors import UserError
 from bydawn.core.settings import Layer
 from bydawn.core.trust import powers_of
-from bydawn.files import read_text
+from bydawn.files import read_inside
 from bydawn.operations import trust
 from bydawn.operations.settings import gather
 from bydawn.operations.work import refuse_inside_a_round
@@ -49,7 +49,7 @@ def document(word: str, folder: Path) -> tuple[Path, str]:
                 hint="`bydawn edit config` opens them",
             )
         name = name[1:]
-    read_text(folder, name)  # refuses a folder, and whatever lies outside of the workspace
+    read_inside(folder, name)  # refuses a folder, and whatever lies outside of the workspace
     return folder / name, "" if given.value is not None else key
 
 

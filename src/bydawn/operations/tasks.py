@@ -347,7 +347,7 @@ def file_of(board: Board, word: str | None) -> tuple[Path, Listed | None]:
         raise _no_tasks(board)
     task = named(board, word) if word is not None else None
     if not board.loop.task_folder:
-        read_text(root, board.file)  # refuses whatever lies outside of the workspace
+        read_inside(root, board.file)  # refuses whatever lies outside of the workspace; what is no text is mended there
         return root / board.file, task
     if task is None:
         raise UserError(

@@ -1,0 +1,90 @@
+"""A checklist that was lost or damaged, as it stood when it was last believed: from the trees that a loop has kept."""
+
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.core.facts import RoundEnded, RoundStarted, TaskReading
+from bydawn.core.loop import Loop
+from bydawn.core.state import LoopState
+from bydawn.core.worklist import of_checklist
+from bydawn.disk import replace_text
+from bydawn.files import read_inside, read_text
+from bydawn.git import Git
+from bydawn.host.registry import Standing
+from bydawn.kept import LINK, KeptTrees
+from bydawn.operations.look import rounds
+from bydawn.operations.work import refuse_inside_a_round
+
+_LOOKED_AT = 20  # rounds, from the last one back: a list that is lost ends the loop at once
+
+
+class LastList(msgspec.Struct, frozen=True, kw_only=True):
+    """The text of a checklist in a tree that was kept."""
+
+    text: str
+    when: str  # "as round 2 left it"
+    command: str  # prints that text
+
+
+def wanted(standing: Standing) -> LastList | None:
+    """The list as it was last believed, where it is not to be believed now; a worker would look after it itself."""
+    loop, state = standing.loop, standing.state
+    if standing.alive or not loop.tasks or loop.task_folder:
+        return None
+    try:
+        text = read_text(Path(loop.workspace), loop.tasks)
+    except UserError:
+        text = None
+    # What a person does to the list of a loop that stands still is theirs, unless it stands still because of the list.
+    lost = state.stopped is None or state.stopped.decided.rule == "task-file"
+    if text is not None and _is_believed(text, loop, state, state.tasks if lost else None):
+        return None
+    found = (each for each in _kept(standing) if _is_believed(each.text, loop, state, state.tasks))
+    return next(found, None)
+
+
+def put_back(standing: Standing, last: LastList) -> bool:
+    """Write the list where it was, if nothing at all is there any more."""
+    refuse_inside_a_round()
+    root, path = Path(standing.loop.workspace), standing.loop.tasks or ""
+    if os.path.lexists(root / path) or read_inside(root, path) is not None:
+        return False
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    replace_text(root / path, last.text, 0o644)
+    return True
+
+
+def _is_believed(text: str, loop: Loop, state: LoopState, before: TaskReading | None) -> bool:
+    return of_checklist(text, loop, state, before).problem is None
+
+
+def _kept(standing: Standing) -> Iterator[LastList]:
+    """Each text that the list had, newest first; what git does not keep is in no tree."""
+    root, private = Path(standing.loop.workspace), standing.folder / "git"
+    git = Git(folder=root, seconds=20, places={"GIT_DIR": str(private)})
+    name = os.path.normpath(standing.loop.tasks or "")
+    known = set[str]()
+    for tree, when in _trees(standing):
+        try:
+            found = KeptTrees(git, private).entries(tree, below=[os.fsencode(name)])
+            ids = [entry.id for entry in found if entry.mode != LINK and entry.id not in known]
+            texts = [git.run("cat-file", "blob", id_).decode() for id_ in ids]
+        except (UserError, UnicodeDecodeError):  # nothing was kept, or no text
+            continue
+        known.update(ids)
+        words = ["git", f"--git-dir={private}", "show", f"{tree.partition('+')[0]}:{name}"]
+        yield from (LastList(text=text, when=when, command=shlex.join(words)) for text in texts)
+
+
+def _trees(standing: Standing) -> Iterator[tuple[str, str]]:
+    for each in reversed(rounds(standing)[-_LOOKED_AT:]):
+        started, ended = each.started.fact, each.ended.fact if each.ended else None
+        if isinstance(ended, RoundEnded):
+            yield ended.tree, f"as round {ended.round} left it"
+        if isinstance(started, RoundStarted):
+            yield started.tree, f"as round {started.round} found it"
