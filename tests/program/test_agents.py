@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from driving import Home
+from program.strict_codex import install as codex
 
 
 def install(home: Home, name: str, script: str) -> None:
@@ -100,6 +101,18 @@ def test_one_that_does_not_work_is_told(home: Home) -> None:
     tried = home.bydawn("agents", "test", "cmd:tiny")
     assert tried.code == 7
     assert "did not pass" in tried.err
+    assert "when that is mended, `bydawn agents test cmd:tiny`" in tried.err
+
+
+def test_one_that_is_not_logged_in_is_told_what_helps_and_nothing_that_is_gone(home: Home) -> None:
+    shim = codex(home.root / "codex", [{"error": "unexpected status 401 Unauthorized"}], logged_in=False)
+    home.env["PATH"] = f"{shim.parent}:{home.env['PATH']}"
+    tried = home.bydawn("agents", "test", "codex", COLUMNS="50")
+    assert tried.code == 7
+    assert "log in with `codex login`, then `bydawn agents test codex`" in tried.err
+    assert "Failed:" in tried.out
+    for gone in ("--state-dir", "resume", "logs", "what the agent said"):
+        assert gone not in tried.out + tried.err
 
 
 def test_no_repository_can_choose_full_access(home: Home) -> None:

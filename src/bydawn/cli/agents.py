@@ -1,5 +1,7 @@
 """`agents`: which agents are here, and do they work?"""
 
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ from bydawn.core.text import plain
 
 _WORD = "ready.txt"
 _PROMPT = f"Write the single word ready into the file {_WORD} in this folder, and say that you have done it."
+_WIDE = "100"  # columns: a command that is offered, and what it does, stand in one line
 
 
 @group()
@@ -73,13 +76,30 @@ def test(name: str, model: str | None, state_dir: Path | None) -> int:
     chosen = ["-m", model] if model else []
     command = [sys.argv[0], "run", _PROMPT, "-a", name, "-C", str(repo), "--state-dir", str(state), "-n", "1"]
     try:
-        code = subprocess.run([*command, "--require-path", _WORD, "--no-project", "--plain", *chosen]).returncode
+        code = _tried([*command, "--require-path", _WORD, "--no-project", "--plain", *chosen], str(state))
     finally:
         shutil.rmtree(place, ignore_errors=True)
     if code:
-        raise UserError(
-            f"{name} did not pass", cause="what it said stands above", hint="`bydawn agents list`", exit_code=7
-        )
+        hint = f"{_advice(name)}`bydawn agents test {shlex.quote(name)}`"
+        raise UserError(f"{name} did not pass", cause="what it said stands above", hint=hint, exit_code=7)
     forget_limits(name, state_dir)
     click.echo(f"\n  ✓ {name} works.")
     return 0
+
+
+def _tried(command: list[str], gone: str) -> int:
+    """Run it in front of the person, without the commands that it offers: their folder is about to go."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "COLUMNS": _WIDE}) as process:
+        assert process.stdout  # noqa: S101 - it was asked for
+        for line in process.stdout:
+            if os.fsencode(gone) not in line:
+                click.echo(line, nl=False)
+    return process.returncode
+
+
+def _advice(name: str) -> str:
+    from bydawn.operations.agents import KNOWN, look
+
+    if name in KNOWN and look(name).logged_in is False:
+        return f"log in with `{KNOWN[name].login}`, then "
+    return "when that is mended, "
