@@ -44,6 +44,16 @@ def test_nothing_can_be_added_to_a_limit_that_is_not_there(home: Home, option: s
     assert f"{option} {more[1:]}" in err  # what sets one
 
 
+def test_nothing_is_added_to_a_budget_in_other_units_and_the_right_ones_are_offered(home: Home) -> None:
+    home.run(grown(home, spending(700_000)), "--budget", "2Mtok")
+    err = refused(home, "--budget", "+1usd")
+    assert "that is in tokens: 2Mtok" in err
+    assert "--budget +2Mtok" in err
+    assert "--budget 1usd" not in err  # beside the tokens, which would still hold
+    home.bydawn("resume", "--plain", "--budget", "+2Mtok", "--once")
+    assert len(home.rounds_ended()) == 4
+
+
 def test_a_limit_that_is_used_up_already_is_refused_with_one_that_would_do(home: Home) -> None:
     home.run(grown(home, spending(700_000)), "--rounds", "5")
     for words, used, enough in (

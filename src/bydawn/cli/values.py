@@ -72,8 +72,23 @@ def budget(text: str) -> Callable[["Limits"], dict[str, float]]:
     wanted = Raise(text, lambda word: kinds.budget(word)[1])
 
     def raised(current: "Limits") -> dict[str, float]:
+        if text.startswith("+"):
+            _refuse_other_unit(text, unit, current)
         if unit == "usd":
             return {"usd": wanted.over(current.usd, "--budget")}
         return {"tokens": int(wanted.over(current.tokens, "--budget"))}
 
     return raised
+
+
+def _refuse_other_unit(text: str, unit: str, current: "Limits") -> None:
+    """Dollars cannot be added to tokens, and whoever is told to set both still stands at the one that is used up."""
+    units = {"usd": ("dollars", current.usd), "tok": ("tokens", current.tokens)}
+    other, amount = next((name, each[1]) for name, each in units.items() if name != unit)
+    if units[unit][1] or not amount:
+        return
+    raise UserError(
+        f"--budget {text} cannot be added to this loop's budget",
+        cause=f"that is in {units[other][0]}: {kinds.amount_text(other, amount)}",
+        hint=f"raise that one, for example by as much again: --budget +{kinds.amount_text(other, amount)}",
+    )

@@ -164,6 +164,18 @@ def budget(text: str) -> tuple[str, float]:
     return match[2][-3:], float(match[1]) * scale
 
 
+def amount_text(unit: str, amount: float) -> str:
+    """What may be spent as `budget` reads it.
+
+    >>> [amount_text(*each) for each in (("usd", 5.0), ("usd", 0.5), ("tok", 2e6), ("tok", 1.5e3), ("tok", 900))]
+    ['5usd', '0.5usd', '2Mtok', '1500tok', '900tok']
+    """
+    if unit == "usd":
+        return f"{amount:g}usd"
+    size, word = next(row for row in ((1e6, "Mtok"), (1e3, "ktok"), (1, "tok")) if row[0] == 1 or not amount % row[0])
+    return f"{amount / size:.0f}{word}"
+
+
 def budget_text(text: str) -> str:
     """A budget, kept as it is written."""
     budget(text)
