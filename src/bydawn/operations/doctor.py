@@ -20,7 +20,7 @@ from bydawn.host.registry import Registry, Standing
 from bydawn.ledger import Damaged, Future, LoopLedger, read
 from bydawn.operations.agents import KNOWN, SANDBOX_NEEDS, look
 from bydawn.operations.settings import gather, secrets
-from bydawn.operations.work import birth, refuse_inside_a_round, take_lock
+from bydawn.operations.work import birth, gone, refuse_inside_a_round, take_lock
 from bydawn.rounds import Rounds
 
 _REMOTE = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs"}
@@ -145,10 +145,12 @@ def _ledger(standing: Standing) -> Finding:
     if not standing.alive and state != standing.state:
         hint = "it is a view; the next start rebuilds it"
         return Finding(name=name, ok=False, detail="state.json does not say what the ledger says", hint=hint)
+    if not standing.finished and (problem := gone(standing)):
+        return _bad(name, problem)
     return Finding(name=name, ok=True, detail=f"{state.seq} facts, all whole; {standing.word}")
 
 
-def _bad(name: str, failure: OwnFailure) -> Finding:
+def _bad(name: str, failure: UserError) -> Finding:
     return Finding(name=name, ok=False, detail=f"{failure.what}: {failure.cause}", hint=failure.hint)
 
 

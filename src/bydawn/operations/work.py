@@ -202,6 +202,18 @@ def checked_workspace(path: Path) -> Path:
     return real
 
 
+def gone(standing: Standing) -> UserError | None:
+    """What is wrong if a loop's folder is not there any more: no flag can name another, it works in that one alone."""
+    loop = standing.loop
+    if Path(loop.workspace).is_dir():
+        return None
+    return UserError(
+        f"the workspace of {loop.id} is gone: {loop.workspace}",
+        cause="it was removed, renamed or not mounted; a loop stays in the folder that it was started in",
+        hint=f"bring it back (or mount it), then `bydawn resume {standing.called}`; or start a new loop elsewhere",
+    )
+
+
 def user() -> str:
     """Who is at the keyboard, for the record."""
     return plain(os.environ.get("USER") or os.environ.get("LOGNAME") or "somebody")
