@@ -87,6 +87,19 @@ def test_a_waiting_loop_can_be_paused_at_once(home: Home) -> None:
     assert home.status()["state"] == "paused"
 
 
+def test_a_loop_that_stands_still_is_not_said_to_have_been_brought_to_it(home: Home) -> None:
+    assert home.run(home.rounds([OK]), "--max-no-change", "1").code == 3
+    before = home.facts()
+    assert "repo stands still already: it is blocked. Go on with: bydawn resume repo" in home.bydawn("pause").out
+    assert home.facts() == before
+    assert "repo ends now." in home.bydawn("stop", "--after-round").out  # no longer blocked: given up
+    before = home.facts()
+    for words in (["stop"], ["stop", "--after-round"]):
+        assert "repo is stopped already." in home.bydawn(*words).out
+    assert "repo stands still already: it is stopped." in home.bydawn("pause").out
+    assert home.facts() == before
+
+
 def test_a_finished_loop_cannot_be_steered(home: Home) -> None:
     home.run(home.rounds([DONE]))
     for command in (["stop"], ["pause"], ["tell", "repo", "x"], ["resume"]):

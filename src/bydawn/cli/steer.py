@@ -43,6 +43,8 @@ def pause(loop: str | None, now: bool, cd: Path, state_dir: Path | None) -> None
     standing = Registry(state_dir).find(loop, cd.resolve())
     answer = steer.pause(standing, now=now)
     when = "now" if now or answer.state else "after this round"
+    if not answer.changed:
+        when = f"already: it is {answer.state}"
     click.echo(f"  {standing.loop.id} stands still {when}. Go on with: {typed(f'resume {standing.called}')}")
 
 
@@ -61,4 +63,5 @@ def stop(loop: str | None, after_round: bool, cd: Path, state_dir: Path | None) 
     standing = Registry(state_dir).find(loop, cd.resolve())
     answer = steer.stop(standing, now=not after_round)
     when = "after this round" if after_round and not answer.state else "now"
-    click.echo(f"  {standing.loop.id} ends {when}. If it was a mistake: {typed(f'resume {standing.called}')}")
+    what = f"ends {when}" if answer.changed else f"is {answer.state} already"
+    click.echo(f"  {standing.loop.id} {what}. If it was a mistake: {typed(f'resume {standing.called}')}")

@@ -13,7 +13,7 @@ from bydawn.core.decide import Pause as PauseAction
 from bydawn.core.decide import Settle, last_word, next_action, settled
 from bydawn.core.decide import Stop as StopAction
 from bydawn.core.errors import UserError
-from bydawn.core.facts import FINISHED, AnyFact, Now, TaskStatus
+from bydawn.core.facts import FINISHED, AnyFact, End, Now, TaskStatus
 from bydawn.core.redact import rewritten
 from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
 from bydawn.core.text import PLACEHOLDER
@@ -35,6 +35,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     taken_by: str  # "the worker", or "the ledger" when no worker was there
     state: str = ""
+    changed: bool = True  # or it stood so already, and nothing was written down
 
 
 def pause(standing: Standing, *, now: bool) -> Answer:
@@ -120,6 +121,7 @@ def _record(standing: Standing, request: Request) -> Answer:
     held = take_lock(standing.folder, standing.loop)
     hidden = secrets()
     ledger = LoopLedger(standing.folder, lambda _: None, hidden.hide)
+    before = ledger.state.seq
     try:
         if isinstance(request, Tell | SettleTask):
             ledger.append(as_fact(request))
@@ -135,7 +137,8 @@ def _record(standing: Standing, request: Request) -> Answer:
         ledger.snapshot()
         _follow(standing, ledger)
         end = ledger.state.stopped
-        return Answer(taken_by="the ledger", state=end.end.value if end else "")
+        changed = ledger.state.seq > before
+        return Answer(taken_by="the ledger", state=end.end.value if end else "", changed=changed)
     finally:
         ledger.close()
         held.release()
@@ -149,9 +152,9 @@ def _follow(standing: Standing, ledger: LoopLedger) -> None:
 
 
 def _can_be_stopped(ledger: LoopLedger, request: Request) -> bool:
-    """A loop that came to its good end while we asked, perhaps in its last hook, keeps it."""
+    """One that stands still for another reason can be; its good end, reached while we asked, a loop keeps."""
     stopped = ledger.state.stopped
-    return isinstance(request, Stop) and stopped is not None and stopped.end not in FINISHED
+    return isinstance(request, Stop) and stopped is not None and stopped.end not in {*FINISHED, End.STOPPED}
 
 
 def _stand_still(standing: Standing, ledger: LoopLedger, rounds: Rounds, fact: AnyFact, elapsed: float) -> None:
