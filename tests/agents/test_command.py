@@ -166,6 +166,8 @@ def test_the_name_of_an_agent_finds_it_again_from_any_folder(spec: str, monkeypa
         ("", "no agent is given", "choose one"),
         ("dmeo", "there is no agent 'dmeo'", "did you mean `demo`? known are"),
         ("cmnd:llm", "there is no agent 'cmnd:llm'", "did you mean `cmd`? known are"),
+        ("./agent.sh", "there is no agent './agent.sh'", "-a cmd:./agent.sh"),
+        ("bin/agent -x", "there is no agent 'bin/agent -x'", "-a 'cmd:bin/agent -x'"),
         ("llm --fast", "there is no agent 'llm --fast'", "known are"),
         ("demo:", "`demo:` names no script", "demo:SCRIPT.json"),
         ("cmd", "`cmd:` names no program", "cmd:PROGRAM"),

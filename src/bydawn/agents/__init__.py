@@ -91,9 +91,19 @@ def _refuse_options(name: str, options: str | None) -> None:
 def _unknown(spec: str, kind: str) -> UserError:
     import difflib
 
+    if "/" in kind:  # a program of the person's own
+        return UserError(
+            f"there is no agent {spec!r}", hint=f"a program is named with cmd: in front: -a {_quoted(spec)}"
+        )
     near = difflib.get_close_matches(kind, _AGENTS, n=1)
     question = f"did you mean `{near[0]}`? " if near else ""
     return UserError(f"there is no agent {spec!r}", hint=f"{question}known are {_usages()}")
+
+
+def _quoted(program: str) -> str:
+    import shlex
+
+    return shlex.quote(f"cmd:{program}")
 
 
 def _usages() -> str:
