@@ -188,6 +188,7 @@ def test_a_folder_that_cannot_be_used_says_why(files: dict[str, str], problem: s
         (folder(a="b", b="c", c="d", d="b"), "goes round in a circle: b → c → d → b"),
         (folder(a="zzz"), "has no task zzz, on which a depends"),
         (folder(login="", page="logn"), "has no task logn, on which page depends; did you mean login?"),
+        (folder(**{"001-a": "", "002-b": "009-b"}), "has no task 009-b, on which 002-b depends"),  # never itself
         (folder(login="", page="a b"), "has no task a b, on which page depends"),
     ],
 )

@@ -55,6 +55,7 @@ TABLE: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
 )
 MODULES = {name: module for _, rows in TABLE for name, module, _ in rows}
+_NEAR = 0.65  # of 1; the dashes that every option has make no two of them alike
 EPILOG = """\b
 Examples
   bydawn demo
@@ -146,7 +147,7 @@ def shielded(work: Callable[[], object]) -> int:
         return _say(error.what, error.cause, error.hint, error.exit_code)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "bydawn"
-        return _say(error.format_message().rstrip("."), "", f"`{command} --help` says what there is", 2)
+        return _say(_mistake(error), "", f"`{command} --help` says what there is", 2)
     except click.ClickException as error:
         return _say(error.format_message(), "", "", error.exit_code)
     except (click.Abort, KeyboardInterrupt):
@@ -167,6 +168,17 @@ def shielded(work: Callable[[], object]) -> int:
             "bydawn made a mistake", f"{type(error).__name__}: {error}", "BYDAWN_DEBUG=1 shows where; report it", 1
         )
     return code if isinstance(code, int) else 0
+
+
+def _mistake(error: click.UsageError) -> str:
+    """Click's words; of the options that it takes for the one that was meant, only those that are near to it."""
+    if not isinstance(error, click.NoSuchOption):
+        return error.format_message().rstrip(".")
+    import difflib
+
+    names = {name.lstrip("-"): name for name in error.possibilities or ()}
+    near = difflib.get_close_matches(error.option_name.lstrip("-"), names, n=1, cutoff=_NEAR)
+    return error.message.rstrip(".") + (f"; did you mean {names[near[0]]}?" if near else "")
 
 
 def _say(what: str, cause: str, hint: str, code: int) -> int:

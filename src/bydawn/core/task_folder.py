@@ -23,6 +23,7 @@ _FIELD = re.compile(r"[*_]*(?P<key>status|summary|blocked)[*_]*[ \t]*:(?P<value>
 _LONGEST_TITLE = 120
 _LONGEST_WORDS = 1_000
 _LONGEST_NAME = 80
+_NEAR = 0.75  # of 1; numbers that begin alike make no two names alike
 
 
 class FolderTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -256,7 +257,7 @@ def _unknown(tasks: tuple[FolderTask, ...]) -> str | None:
             if id_ not in ids:
                 import difflib  # only who made a mistake needs it
 
-                alike = difflib.get_close_matches(_shown(id_), ids, 1)
+                alike = difflib.get_close_matches(_shown(id_), ids - {task.id}, 1, _NEAR)
                 hint = f"; did you mean {alike[0]}?" if alike else ""
                 return f"has no task {_shown(id_)}, on which {_shown(task.id)} depends{hint}"
     return None
