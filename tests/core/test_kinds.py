@@ -125,7 +125,7 @@ REFUSED: list[tuple[str, object, str]] = [
     ("count", True, "true or false"),  # True is a number to Python
     ("count", "5", '"5" (a text) is not a whole number'),
     ("count", 1.5, "1.5 (a number)"),
-    ("count", -1, "not a whole number"),
+    ("count", -1, "'-1' is less than 0; write a whole number from 0 on"),
     ("count", 10**16, "not a whole number"),
     ("span", True, "true or false"),
     ("span", -1, "not a length of time"),

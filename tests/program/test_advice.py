@@ -162,6 +162,14 @@ def test_whoever_wants_more_of_a_finished_loop_is_given_the_command_for_another(
     assert [home.outcomes(f"repo-{number}") for number in (2, 3, 4)] == [["ok"]] * 3
 
 
+def test_whoever_adds_a_task_to_a_finished_loop_without_a_list_is_given_one_that_takes_it(home: Home) -> None:
+    home.run(home.rounds([DONE]))
+    refused = home.bydawn("tasks", "add", "repo", "more")
+    [another] = commands_in(refused.err)
+    assert "tell" not in another
+    assert paste(home, another).code == 0
+
+
 def test_a_finished_checklist_is_opened_in_its_file(home: Home) -> None:
     home.tasks(1)
     home.run(home.each_task(), "-t", "TODO.md", "-k", "true")

@@ -51,7 +51,7 @@ TABLE: list[tuple[list[str], int, str, str]] = [
     (["run", "x", "-a", "demo", "-C", "README.md"], 2, "not a folder", "-C"),
     (["run", "x", "-a", "demo", "--name", "../x"], 2, "cannot be the name", "--name x"),
     (["run", "x", "-a", "demo", "--name", ""], 2, "cannot be the name", "--name"),
-    (["run", "x", "-a", "demo", "--name", LONG], 2, "cannot be the name", "63"),
+    (["run", "x", "-a", "demo", "--name", LONG], 2, "…' cannot be the name", f"it has {len(LONG)} characters; names"),
     (["run", "x", "-a", "demo", "--name", "a..b"], 2, "cannot be the name", ""),
     (["run", "x", "-a", "demo", "--name", "x.lock"], 2, "cannot be the name", ""),
     (["run", "x", "-a", "demo", "--name", "a\nb"], 2, "cannot be the name", ""),
@@ -83,10 +83,18 @@ TABLE: list[tuple[list[str], int, str, str]] = [
     (["run", "x", "-a", "demo", "--for", "0"], 2, "no time to work", ""),
     (["run", "x", "-a", "demo", "--until", "25:99"], 2, "not a moment", "--help"),
     (["run", "x", "-a", "demo", "--until", "2001-01-01T00:00"], 2, "has passed already", "a moment to come"),
-    (["run", "x", "-a", "demo", "-n", "-1"], 2, "-1", "--help"),
+    (["run", "x", "-a", "demo", "-n", "-1"], 2, "'-1' is less than 0; write a whole number from 0 on", "--help"),
+    (
+        ["run", "x", "-a", "demo", "--opinions", "mine.md"],
+        2,
+        "there is no file mine.md",
+        "hint: write your rules into it",
+    ),
     (["run", "x", "-a", "demo", "-n", "many"], 2, "many", "--help"),
     (["run", "x", "-a", "demo", "--output-limit", "big"], 2, "not a size", "--help"),
     (["run", "x", "-a", "demo", "--no-such-flag"], 2, "--no-such-flag", "--help"),
+    (["run", "x", "-a", "demo", "--frobnicate"], 2, "No such option '--frobnicate'\n", "--help"),
+    (["run", "x", "-a", "demo", "--max-nochange", "3"], 2, "--max-nochange'; did you mean --max-no-change?", "--help"),
     (["run", "@nowhere.md", "-a", "demo"], 2, "cannot be read", "No such file"),
     (["run", "x", "y", "-a", "demo"], 2, "unexpected extra argument", "--help"),
     (["statsu"], 2, "no command 'statsu'", "`bydawn status`"),
@@ -117,7 +125,7 @@ def test_bad_input_changes_nothing_and_says_what_to_do(
     assert said.code == code
     assert said.out == ""
     assert said.err.startswith("error: ")
-    assert what in said.err.splitlines()[0]
+    assert what in said.err.splitlines(keepends=True)[0]
     assert rest in said.err
     assert "Traceback" not in said.err
     assert everything(home) == before

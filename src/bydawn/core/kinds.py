@@ -184,6 +184,8 @@ def budget_text(text: str) -> str:
 
 def count(text: str) -> int:
     """A whole number, not negative."""
+    if re.fullmatch("-[0-9]{1,15}", text):
+        raise ValueError(f"{text!r} is less than 0; write a whole number from 0 on")
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise ValueError(f"{text!r} is not a whole number")
     return int(text)

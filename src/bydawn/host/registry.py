@@ -17,7 +17,8 @@ from bydawn.core.state import LoopState
 from bydawn.ledger import load
 from bydawn.lock import is_held
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_LONGEST = 63
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{_LONGEST - 1}}}")
 
 
 @cache
@@ -193,9 +194,10 @@ def checked_name(name: str) -> str:
     """A name that is safe as a file and as a ref name, or an error that says what is."""
     if _NAME.fullmatch(name) and ".." not in name and not name.endswith((".", ".lock")):
         return name
+    shown, long = (f"{name[:40]}…", f"it has {len(name)} characters; ") if len(name) > _LONGEST else (name, "")
     raise UserError(
-        f"{name[:40]!r} cannot be the name of a loop",
-        cause="names are 1 to 63 letters, digits, `-`, `_` or `.`, and begin with a letter or digit",
+        f"{shown!r} cannot be the name of a loop",
+        cause=f"{long}names are 1 to {_LONGEST} letters, digits, `-`, `_` or `.`, and begin with a letter or digit",
         hint=f"for example: --name {slug(name) or 'night'}",
     )
 

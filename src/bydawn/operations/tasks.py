@@ -176,10 +176,11 @@ def named(board: Board, word: str) -> Listed:
 
 def _no_tasks(board: Board) -> UserError:
     if not board.loop.tasks:
+        ended = board.standing is not None and board.standing.finished
         return UserError(
             f"the loop {board.loop.id} has no task list",
             cause="its goal is its prompt alone",
-            hint=f'tell it what else to do: `bydawn tell {board.called} "…"`',
+            hint=another(board.loop) if ended else f'tell it what else to do: `bydawn tell {board.called} "…"`',
         )
     return UserError(board.trouble or f"{board.file} has no tasks", hint=_mend(board))
 

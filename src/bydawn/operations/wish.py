@@ -354,7 +354,9 @@ def _checked_documents(workspace: Path, wish: Wish) -> None:
         read_text(workspace, wish.progress)  # the agent will write it; it only has to be in the workspace
     if wish.opinions and read_text(workspace, wish.opinions) is None:
         raise UserError(
-            f"there is no file {wish.opinions}", cause=f"looked in {workspace}", hint="`bydawn edit opinions` writes it"
+            f"there is no file {wish.opinions}",
+            cause=f"looked in {workspace}",
+            hint="write your rules into it, or leave --opinions away",
         )
 
 
