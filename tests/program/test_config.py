@@ -1100,3 +1100,12 @@ def test_another_folder_s_settings_are_looked_at_with_cd(home: Home) -> None:
     assert home.bydawn("config", "set", "rounds", "4", "-C", "../other").code == 0
     assert (home.root / "other" / PROJECT).read_text() == "rounds = 4\n"
     assert home.bydawn("config", "get", "rounds", "-C", "nowhere").code == 2
+
+
+def test_a_setting_that_needs_another_may_stand_alone_in_a_file_and_not_as_a_flag(home: Home) -> None:
+    (home.repo / "bydawn.toml").write_text('check_where = "clean"\non_hook_failure = "block"\nsession_rounds = 3\n')
+    assert home.bydawn("run", "x", "-a", "demo", "--dry-run").code == 0
+    for idle in (["--check-where", "workspace"], ["--on-hook-failure", "ignore"]):
+        assert home.bydawn("run", "x", "-a", "demo", *idle, "--dry-run").code == 0
+    for words in (["--check-where", "clean", "-k", "true"], ["--on-hook-failure", "block", "--on-pause", "true"]):
+        assert home.bydawn("run", "x", "-a", "demo", *words, "--dry-run").code == 0

@@ -1,7 +1,7 @@
 """Gather what a person has set, everywhere they can set it, and turn it into a wish."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -247,6 +247,48 @@ def _refuse_contradictions(settings: Settings) -> None:
         )
     if settings["for"].value == 0:
         raise UserError(f"{settings['for'].where}: 0 leaves no time to work", hint="--for 8h")
+    for key, idle, needs in _IDLE_ALONE:
+        given = settings[key]
+        # In a file it may wait for what one loop has and another has not; whoever types it relies on it.
+        if given.layer is Layer.FLAG and given.value != idle and not needs.met(settings):
+            hint = f"{needs.hint}, or leave {given.where} away"
+            raise UserError(f"{given.where} {given.shown} would do nothing", cause=needs.cause, hint=hint)
+
+
+class _Need(msgspec.Struct, frozen=True, kw_only=True):
+    """What has to be there so that a setting means anything."""
+
+    met: Callable[[Settings], bool]
+    cause: str
+    hint: str
+
+
+def _converses(settings: Settings) -> bool:
+    return Sessions(settings.text("session") or "fresh") is not Sessions.FRESH
+
+
+def _has_hooks(settings: Settings) -> bool:
+    return any(settings.text(name) for name in Hooks.__struct_fields__ if name in BY_KEY)
+
+
+# A setting, the value with which it does nothing anyway, and what it needs.
+_IDLE_ALONE = (
+    (
+        "check_where",
+        "workspace",
+        _Need(met=lambda settings: bool(_checks(settings)), cause="this loop has no checks", hint="give one with -k"),
+    ),
+    (
+        "on_hook_failure",
+        "ignore",
+        _Need(met=_has_hooks, cause="this loop has no hooks", hint="give one, for example with --pre-round"),
+    ),
+    (
+        "session_rounds",
+        None,
+        _Need(met=_converses, cause="each round begins a conversation of its own", hint="add --session resume"),
+    ),
+)
 
 
 # -- changing one ------------------------------------------------------------------------------------------------------
