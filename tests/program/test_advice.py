@@ -1,5 +1,6 @@
 """What a person is told to do when a loop needs them: every command that is offered works, and helps."""
 
+import json
 import os
 import re
 import shlex
@@ -176,12 +177,39 @@ def test_a_finished_checklist_is_opened_in_its_file(home: Home) -> None:
     assert commands_in(home.bydawn("tasks", "reopen", "repo", "1").err)[0] == "bydawn tasks edit repo"
 
 
+def test_whoever_asks_an_unfinished_loop_for_something_else_is_given_the_command_that_does_it(home: Home) -> None:
+    agent = home.rounds([DONE])
+    given = ["-n", "7", "--protect", "README.md", "-k", "true", "--on-hook-failure", "block"]
+    assert home.run(agent, *given, "--pre-round", "false").code == 3
+    refused = home.run(agent, *given, "--pre-round", "echo 'it is' >> ../log", "--budget", "2Mtok", "--for", "90m")
+    assert "error: the loop repo is blocked, and you ask for other hooks\n" in refused.err
+    assert "it keeps what it was started with; differs in: hooks, limits" in refused.err
+    [resume, another] = commands_in(refused.err)
+    assert resume == "bydawn resume repo"
+    assert "…" not in another
+    assert paste(home, another).code == 0
+    assert (home.root / "log").read_text() == "it is\n"
+    loop = json.loads((home.folder("repo-2") / "loop.json").read_bytes())
+    limits = loop["limits"]
+    assert (limits["rounds"], limits["seconds"], limits["tokens"]) == (7, 5400, 2_000_000)
+    assert loop["protect"] == ["README.md"]
+
+
+def test_a_loop_at_its_limit_is_told_of_in_a_sentence(home: Home) -> None:
+    home.run(home.rounds([OK]), "-n", "1")
+    refused = home.run(home.rounds([OK]), "-n", "1", "-k", "true")
+    assert "error: the loop repo has reached a limit, and you ask for " in refused.err
+    home.run(home.rounds([DONE]), "--new", "--name", "night")
+    [another] = commands_in(home.run(home.rounds([DONE]), "--name", "night").err)
+    assert another.startswith("bydawn run --new ")
+
+
 def test_what_cannot_be_typed_again_is_named_and_its_place_is_held(home: Home) -> None:
-    home.run(home.rounds([DONE]), "--rounds", "3", "--protect", "README.md")
+    home.run(home.rounds([DONE]), "--max-failures", "7", "--round-timeout", "5m")
     refused = home.bydawn("tell", "repo", "more")
     [another] = commands_in(refused.err)
     assert another.endswith(" …")
-    assert "limits" in refused.err and "protect" in refused.err
+    assert "limits" in refused.err and "timeouts" in refused.err
     assert paste(home, another).code == 2
     assert not home.has_loop("repo-2")
 

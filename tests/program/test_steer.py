@@ -1,6 +1,7 @@
 """Steering: a running loop is asked and answers; one that stands still has it recorded."""
 
 import os
+import pwd
 import signal
 
 from driving import DONE, HANG, OK, Home, said, wait_for
@@ -122,3 +123,12 @@ def test_a_broken_request_is_set_aside_and_harms_nothing(home: Home) -> None:
     (home.folder() / "inbox/1-bb.json").write_text("{not json")
     assert home.bydawn("resume", "--plain").code == 0
     assert (home.folder() / "inbox/1-bb.bad").exists()
+
+
+def test_a_person_is_named_where_only_the_system_knows_them(home: Home) -> None:
+    for name in ("USER", "LOGNAME"):
+        home.env.pop(name, None)
+    home.run(home.rounds([OK]), "--once")
+    home.bydawn("tell", "repo", "hello")
+    [note] = home.facts("note.added")
+    assert note["data"]["by"] == pwd.getpwuid(os.getuid()).pw_name

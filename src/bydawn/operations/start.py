@@ -8,9 +8,18 @@ from pathlib import Path
 import msgspec
 
 from bydawn import agents
-from bydawn.core import prompt
+from bydawn.core import kinds, prompt
 from bydawn.core.errors import UserError
-from bydawn.core.loop import CommandCheck, Loop, PathCheck, TextCheck, differences
+from bydawn.core.loop import (
+    CommandCheck,
+    Hooks,
+    Limits,
+    Loop,
+    OnHookFailure,
+    PathCheck,
+    TextCheck,
+    differences,
+)
 from bydawn.core.ports import Command
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
@@ -82,7 +91,8 @@ def _refuse_unsafe(root: Path, workspace: Path) -> None:
 
 
 _SHORT = 200  # characters of a prompt that can be pasted
-_TYPED_AGAIN = {"prompt", "agent", "others", "tasks", "task_folder", "checks"}
+_WORDS = ("sandbox", "model", "profile", "effort", "progress", "opinions")  # settings that are one word each
+_TYPED_AGAIN = {"prompt", "agent", "others", "tasks", "task_folder", "checks", "protect", "hooks", *_WORDS}
 
 
 def another(loop: Loop) -> str:
@@ -90,9 +100,10 @@ def another(loop: Loop) -> str:
     if loop.dialect:
         return f"start another with {loop.dialect.name}"
     words = [shlex.quote(word) for word in _typed_again(loop)]
-    if any("`" in word for word in words):  # nobody could see where the command ends
+    if any("`" in word or not word.isprintable() for word in words):  # nobody could see where the command ends
         return f'start another: `bydawn run --new "{PLACEHOLDER}"`'
-    rest = [name for name in differences(_without_settings(loop), loop) if name not in _TYPED_AGAIN]
+    typed = _TYPED_AGAIN | ({"limits"} if _are_typed(loop.limits) else set())
+    rest = [name for name in differences(_without_settings(loop), loop) if name not in typed]
     left_out = f", where {PLACEHOLDER} is what else it was given: {', '.join(rest)}" if rest else ""
     command = " ".join(["bydawn run --new", *words, *([PLACEHOLDER] if rest else [])])
     return f"start another: `{command}`{left_out}"
@@ -116,6 +127,38 @@ def _typed_again(loop: Loop) -> Iterator[str]:
                 yield from ("--require-path", check.path)
             case TextCheck():
                 yield from ("--require-text", f"{check.path}::{check.text}")
+    for name in _WORDS:
+        if value := getattr(loop, name):
+            yield from (f"--{name}", str(value))
+    for glob in loop.protect:
+        yield from ("--protect", glob)
+    yield from _hooks_again(loop.hooks)
+    if _are_typed(loop.limits):
+        yield from _limits_again(loop.limits)
+
+
+def _hooks_again(hooks: Hooks) -> Iterator[str]:
+    for name in Hooks.__struct_fields__:
+        if name != "on_failure" and (command := getattr(hooks, name)):
+            yield from (f"--{name.replace('_', '-')}", command)
+    if hooks.on_failure is not OnHookFailure.IGNORE:
+        yield from ("--on-hook-failure", hooks.on_failure.value)
+
+
+def _limits_again(limits: Limits) -> Iterator[str]:
+    if limits.rounds != Limits().rounds:
+        yield from ("-n", str(limits.rounds))
+    if limits.seconds:
+        yield from ("--for", kinds.span_text(limits.seconds))
+    if limits.tokens:
+        yield from ("--budget", kinds.amount_text("tok", limits.tokens))
+    if limits.usd:
+        yield from ("--budget", kinds.amount_text("usd", limits.usd))
+
+
+def _are_typed(limits: Limits) -> bool:
+    """Are there no others than those that people usually set? A moment to end has passed by then."""
+    return limits == Limits(rounds=limits.rounds, seconds=limits.seconds, tokens=limits.tokens, usd=limits.usd)
 
 
 def _without_settings(loop: Loop) -> Loop:
@@ -163,18 +206,34 @@ def _meant(wish: Wish, loop: Loop, there: list[Standing]) -> Standing | None:
     return _go_on(loop, unfinished[-1]) if unfinished else None
 
 
+# How a loop stands, as the end of a sentence; where no row is, "is paused" and the like will do.
+_STANDS = {"limit": "has reached a limit", "checkpoint": "stands at a checkpoint", "failed": "has failed"}
+# What people call the settings in which two loops differ.
+_CALLED = {
+    "prompt": "another prompt",
+    "agent": "another agent",
+    "others": "other agents",
+    "tasks": "another task list",
+    "checks": "other checks",
+    "hooks": "other hooks",
+    "limits": "other limits",
+    "promise": "another promise",
+}
+
+
 def _go_on(loop: Loop, standing: Standing) -> Standing:
     name = standing.loop.id
     if standing.finished:
-        raise UserError(f"the loop {name} is {standing.word}", hint="start another one beside it with --new")
+        raise UserError(f"the loop {name} is {standing.word}", hint=f"beside it, {another(loop)}")
     if standing.trouble:
         raise standing.trouble
     changed = differences(standing.loop, loop)
     if changed:
         what = ", ".join("limits (rounds, --for, --until …)" if field == "limits" else field for field in changed)
         raise UserError(
-            f"the loop {name} is {standing.word}, and this is another {changed[0]}",
-            cause=f"differs in: {what}",
-            hint=f"go on with `bydawn resume {standing.called}` (limits can be raised there), or start another: --new",
+            f"the loop {name} {_STANDS.get(standing.word, f'is {standing.word}')}, and you ask for "
+            f"{_CALLED.get(changed[0], 'other settings')}",
+            cause=f"it keeps what it was started with; differs in: {what}",
+            hint=f"go on with `bydawn resume {standing.called}` (limits can be raised there), or {another(loop)}",
         )
     return standing

@@ -216,7 +216,17 @@ def gone(standing: Standing) -> UserError | None:
 
 def user() -> str:
     """Who is at the keyboard, for the record."""
-    return plain(os.environ.get("USER") or os.environ.get("LOGNAME") or "somebody")
+    return plain(os.environ.get("USER") or os.environ.get("LOGNAME") or _by_number() or "somebody")
+
+
+def _by_number() -> str:
+    """The name that the system has for us: cron, containers and services set no variable."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return ""
 
 
 def _reason(error: Exception) -> str:
