@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from bydawn.core import template
 from bydawn.core.facts import AnyFact, End, LoopStopped
@@ -13,7 +14,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Helper
-from bydawn.dialects.waylon import DIALECT
+from bydawn.dialects.waylon import DIALECT, texts
 from core.facts_made import a_note, a_round, after_all, decided, raised, run_started
 from core.prompts_made import prompt
 from dialects.waylon_made import HERE, ID, asked, loop_of, smithers
@@ -202,6 +203,30 @@ def test_outside_of_the_loops_folder_every_command_names_it(end: End, folder: st
         words = shlex.split(command)
         flag = "--cd" if words[0] == "waylon-smithers" else "-C"
         assert words[words.index(flag) + 1] == "/w/my repo"
+
+
+def test_at_the_cap_of_one_that_may_only_read_it_is_said_what_keeps_it() -> None:
+    """W-014, W-054."""
+    idle = replace(after_all(BEGUN), rounds=30, rounds_without_progress=30)
+    [_, (_, advice), (command, what)] = steps(End.LIMIT, "rounds", idle)
+    assert "--full-auto" in advice
+    assert command == f"{RESUME} --max-iterations 60"
+    assert "if reading is all that it needs" in what
+    assert len(steps(End.LIMIT, "rounds", idle, full_auto=True)) == 2
+
+
+REASONS = [
+    ("rounds", "all 25 rounds are used up", "all 25 iterations are used up"),
+    ("rounds", "the only round is used up", "the only iteration is used up"),
+    ("no-progress", "5 rounds in a row changed nothing", "5 iterations in a row changed nothing"),
+    ("agent-blocked", "the round trip takes too long", "the round trip takes too long"),  # somebody else's words
+]
+
+
+@pytest.mark.parametrize(("rule", "ours", "said"), REASONS)
+def test_reasons_speak_of_iterations(rule: str, ours: str, said: str) -> None:
+    """W-075."""
+    assert texts.reason(LoopStopped(end=End.LIMIT, reason=ours, decided=decided(rule))) == said
 
 
 @pytest.mark.parametrize(("cap", "higher"), [(1, 11), (10, 20), (30, 60), (100, 200)])

@@ -117,6 +117,7 @@ def test_the_cap_stops_it_and_the_summary_says_what_to_do_next(butler: Butler) -
     ended = butler("Write it all.", "--max-iterations", "2", *AUTO)
     assert (ended.code, len(butler.calls)) == (4, 2)
     assert butler.state()["status"] == "stopped_max_iterations"
+    assert butler.state()["reason"] == "all 2 iterations are used up"
     steps = " ".join(butler.summary()["what_to_do_next"])
     assert all(words in steps for words in ("--max-iterations 12", "prompt", "tests"))
     assert "resume --loop-id night --max-iterations 12" in ended.out
@@ -274,6 +275,8 @@ def test_the_basic_example_may_only_read_and_says_what_to_do_about_it(butler: Bu
         "TODO.md",
     )
     assert (ended.code, "--full-auto" in ended.out) == (3, True), ended
+    assert "Next\n    Codex could not edit anything" in (shown := butler("status").out)
+    assert "--full-auto" in shown
     [state] = json.loads(butler("list", "--json").out)["loops"]
     assert (state["status"], state["codex"]["sandbox"], state["codex"]["approval"]) == (
         "blocked",
@@ -952,6 +955,10 @@ def test_cleaning_up_removes_what_was_written_and_nothing_else(butler: Butler) -
     after = {path: data for path, data in tree_of(butler.repo).items() if not path.startswith(".codex")}
     assert after == before
     assert butler.status()["status"] == "canceled", "the ledger remembers"
+    (folder / "last_message_iter_2.txt").unlink(missing_ok=True)
+    shown = butler("status", "--loop-id", "night").out
+    assert "State file" not in shown and "Last message" not in shown, "they are gone"
+    assert "Artifacts" in shown, "there is still something in it"
 
 
 @pytest.mark.parametrize("path", [f"{LOOPS}/night.json", f"{LOOPS}/night/summary.json"])

@@ -1,5 +1,6 @@
 """`bydawn as NAME …`: another tool's command line, made from its table, and what its requests lead to."""
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Adopted, Cancel, Command, Dialect, Install, List, Option, Request, Resume, Show, Start
 from bydawn.guardian import Tether
+from bydawn.host.registry import Standing
 from bydawn.operations import places
 from bydawn.operations.dialects import begin, end, helpers, loops
 from bydawn.operations.work import Plan, checked_workspace
@@ -208,9 +210,9 @@ def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
         "Where": state["workspace_root"],
         "Iteration": f"{state['iteration']} of {state['max_iterations']}",
         "Session": state["codex"]["session_id"] or "—",
-        "State file": dialect.state_path(standing.loop),
-        "Artifacts": state["artifacts"]["dir"],
-        "Last message": _last_message(state["artifacts"]),
+        "State file": _if_there(standing, dialect.state_path(standing.loop)),
+        "Artifacts": _if_there(standing, state["artifacts"]["dir"]),
+        "Last message": _last_message(standing, state["artifacts"]),
         "Reason": state["reason"],
     }
     for label, text in rows.items():
@@ -218,16 +220,31 @@ def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
             render.field(label, str(text), 16)
     if standing.state.stopped:
         steps = DialectVoice(dialect).afterwards(standing)
-        render.commands([step for step in steps if step[0] and f"{dialect.name} status" not in step[0]])
+        _next([step for step in steps if f"{dialect.name} status" not in step[0]])
     elif row.status == "crashed":
         again = places.typed(dialect, workspace, "resume", "--loop-id", row.id)
         render.commands([(again, "go on from where it was")])
     return 0
 
 
-def _last_message(artifacts: Mapping[str, str | None]) -> str:
+def _next(steps: list[tuple[str, str]]) -> None:
+    """What can be pasted, and advice that no command can take."""
+    advice = [what for command, what in steps if not command]
+    render.commands([step for step in steps if step[0]])
+    if len(advice) == len(steps) > 0:
+        click.echo("\n  Next")
+    for what in advice:
+        render.field("", what, 4)
+
+
+def _if_there(standing: Standing, path: str) -> str:
+    """A file of the loop, unless it was cleaned up."""
+    return path if os.path.lexists(Path(standing.loop.workspace) / path) else ""
+
+
+def _last_message(standing: Standing, artifacts: Mapping[str, str | None]) -> str:
     name = artifacts["last_message_path"]
-    return f"{artifacts['dir']}{name}" if name else "—"
+    return _if_there(standing, f"{artifacts['dir']}{name}") if name else "—"
 
 
 def _show_left(dialect: Dialect, row: loops.Row, workspace: Path, request: Show) -> int:

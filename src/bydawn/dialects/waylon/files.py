@@ -172,7 +172,7 @@ def state_of(loop: Loop, state: LoopState) -> dict[str, Any]:
 
 def _reason(loop: Loop, stopped: LoopStopped | None) -> str | None:
     if stopped is None or stopped.end not in FINISHED:
-        return stopped.reason if stopped else None
+        return texts.reason(stopped) if stopped else None
     return "the promise was given" + (", and all checks passed" if loop.checks else "")
 
 

@@ -1,5 +1,6 @@
 """What waylon-smithers says: to Codex in its prompts, to people at the end, and in the helpers it installs."""
 
+import re
 import shlex
 
 from bydawn.core.breakers import limits_of
@@ -79,10 +80,18 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     look = (paste.status, "how it stands, and where the last message is")
     outside_git = loop.dialect is not None and "outside_git" in loop.dialect.words
     changed = [] if outside_git else [(paste.changes, "what was changed and is not committed")]
+    read_only = [
+        ("", "Codex could not edit anything: the sandbox is read-only unless you say so"),
+        ("", "start it again with --full-auto (it may edit here) or --sandbox workspace-write"),
+    ]
+    may_only_read = loop.sandbox is Sandbox.READ_ONLY
     if stopped.decided.rule == "rounds":
         cap = limits_of(loop, state).rounds
+        higher = f"{paste.resume} --max-iterations {cap + max(10, cap)}"
+        if may_only_read and state.rounds_without_progress:
+            return [*read_only, (higher, "or, if reading is all that it needs, go on with a higher cap")]
         return [
-            (f"{paste.resume} --max-iterations {cap + max(10, cap)}", "go on with a higher cap"),
+            (higher, "go on with a higher cap"),
             ("", "or make the prompt smaller or clearer, or add tests that say when it is done"),
         ]
     if stopped.end in (End.COMPLETE, End.UNVERIFIED):
@@ -92,18 +101,25 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     if stopped.decided.rule in ("tampered", "task-file"):
         keep = [(paste.accept, "or keep it so")] if stopped.can_be_accepted else []
         return [*changed, (paste.resume, "when you have put it back"), *keep]
-    if stopped.end is End.BLOCKED and loop.sandbox is Sandbox.READ_ONLY:
-        return [
-            ("", "Codex could not edit anything: the sandbox is read-only unless you say so"),
-            ("", "start it again with --full-auto (it may edit here) or --sandbox workspace-write"),
-            look,
-        ]
+    if stopped.end is End.BLOCKED and may_only_read:
+        return [*read_only, look]
     table: dict[End, list[tuple[str, str]]] = {
         End.BLOCKED: [(paste.tell, "say what to do differently"), (paste.resume, "then go on"), look],
         End.FAILED: [(paste.resume, "when Codex works again"), look],
         End.STOPPED: [(paste.resume, "go on after all")],
     }
     return table.get(stopped.end, [(paste.resume, "go on, in the same session")])
+
+
+# Their reasons count rounds, in our own words and with nobody else's among them.
+_COUNTING = ("rounds", "rounds-this-run", "no-progress", "check-failures")
+
+
+def reason(stopped: LoopStopped) -> str:
+    """Why it stands still, in this tool's words."""
+    if stopped.decided.rule not in _COUNTING:
+        return stopped.reason
+    return re.sub(r"\bround(s?)\b", r"iteration\1", stopped.reason)
 
 
 _SKILL = """\
