@@ -132,3 +132,11 @@ def test_a_person_is_named_where_only_the_system_knows_them(home: Home) -> None:
     home.bydawn("tell", "repo", "hello")
     [note] = home.facts("note.added")
     assert note["data"]["by"] == pwd.getpwuid(os.getuid()).pw_name
+
+
+def test_a_note_without_a_name_is_for_the_only_loop_here(home: Home) -> None:
+    home.run(home.rounds([OK]), "--once")
+    assert "it stands in the next prompt of repo" in home.bydawn("tell", "round half up").out
+    assert [note["data"]["text"] for note in home.facts("note.added")] == ["round half up"]
+    home.run(home.rounds([OK]), "--once", "--new")
+    assert "name the one you mean" in home.bydawn("tell", "round half up").err

@@ -7,25 +7,36 @@ import click
 from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, loop_argument, state_dir
 from bydawn.cli.render import typed
+from bydawn.core.errors import UserError
 from bydawn.host.registry import Registry
 from bydawn.operations import steer
 
 
 @command()
-@click.argument("loop")
-@click.argument("text")
+@click.argument("loop", metavar="[LOOP]")
+@click.argument("text", required=False, metavar="TEXT")
 @cd
 @state_dir
-def tell(loop: str, text: str, cd: Path, state_dir: Path | None) -> None:
+def tell(loop: str, text: str | None, cd: Path, state_dir: Path | None) -> None:
     """Leave a note for the next prompt of a loop.
 
     \b
     Examples
       bydawn tell shop-api "round half up; fix the docs"
+      bydawn tell "round half up"
     """
-    standing = Registry(state_dir).find(loop, cd.resolve())
-    answer = steer.tell(standing, text)
+    name, note = (loop, text) if text is not None else (None, _only_a_text(loop))
+    standing = Registry(state_dir).find(name, cd.resolve())
+    answer = steer.tell(standing, note)
     click.echo(f"  Noted by {answer.taken_by}; it stands in the next prompt of {standing.loop.id}.")
+
+
+def _only_a_text(word: str) -> str:
+    """A word with a space in it can only be a note; a single one is rather a name whose note was forgotten."""
+    if " " in word.strip():
+        return word
+    cause = f"{word!r} alone is taken for a loop, and no text follows"
+    raise UserError("there is nothing to tell", cause=cause, hint='`bydawn tell LOOP "round half up"`')
 
 
 @command()
