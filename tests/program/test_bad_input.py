@@ -42,7 +42,7 @@ TABLE: list[tuple[list[str], int, str, str]] = [
     (["run", "x", "-a", "demo", "--template", "MISSING.md"], 2, "the template MISSING.md cannot be read", "none in"),
     (["run", "x", "-a", "demo", "--template", "pipe"], 2, "the template pipe cannot be read", "no plain file"),
     (["run", "x", "-a", "demo", "-t", "pipe"], 2, "the task file pipe cannot be read", "no plain file"),
-    (["run", "x", "-a", "demo", "--template", "README.md"], 2, "cannot be used", "prompts.md"),
+    (["run", "x", "-a", "demo", "--template", "README.md"], 2, "cannot be used", "the markers are HEADER, PROMPT,"),
     (["run", "x", "-a", "demo", "--done-mode", "regex", "--done-when", "("], 2, "regular expression", ""),
     (["run", "x", "-a", "demo", "--done-match", "somewhere"], 2, "not one of", ""),
     (["run", "x", "-a", "demo", "-t", "/etc/passwd"], 2, "not in the workspace", ""),

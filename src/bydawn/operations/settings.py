@@ -191,7 +191,7 @@ def _template(settings: Settings, workspace: Path) -> str | None:
         return None
     text = given.text or _words_of(workspace, "template", given.value)
     if problem := template.problem(text):
-        hint = "mend it, or leave --template away; docs/prompts.md lists the markers"
+        hint = f"mend it, or leave --template away; the markers are {', '.join(template.MARKERS)}"
         raise UserError(f"the template {given.value} cannot be used", cause=problem, hint=hint)
     return text
 
