@@ -1,6 +1,7 @@
 """The documentation says what is so."""
 
 import re
+import subprocess
 from pathlib import Path
 
 from bydawn.cli.reference import reference
@@ -8,6 +9,7 @@ from bydawn.cli.shell import MODULES
 from bydawn.core.decide import RULES
 from bydawn.core.facts import End
 from bydawn.core.schema import page
+from driving import OK, Home
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,3 +41,29 @@ def test_links_between_documents_lead_somewhere() -> None:
     for path in [ROOT / "README.md", *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
             assert (path.parent / target).exists(), (path, target)
+
+
+def test_what_stands_in_a_block_can_be_pasted() -> None:
+    for path in [ROOT / "README.md", *(each for each in ROOT.glob("docs/*.md") if each.name != "commands.md")]:
+        for block in re.findall(r"(?ms)^ *```\n(.*?)^ *```", path.read_text()):
+            for line in (each.strip() for each in block.splitlines() if each.strip().startswith(("bydawn", "git "))):
+                command, _, _ = line.partition("#")
+                assert "·" not in command and "  " not in command.strip(), (path.name, line)
+
+
+def test_the_commands_that_get_something_back_do_so(home: Home) -> None:
+    rounds = [[{"write": {"path": "src/app.py", "text": f"round {number}\n"}}, OK] for number in (1, 2, 3)]
+    (home.repo / "src").mkdir()
+    (home.repo / "src/app.py").write_text("at first\n")
+    home.run(home.rounds(*rounds), "-n", "3", "--name", "NAME")
+    (home.repo / "src/app.py").unlink()
+    text = (ROOT / "docs/how-it-works.md").read_text()
+    shown, back, changed, listed = (
+        subprocess.run(["sh", "-c", line], cwd=home.repo, capture_output=True, text=True, check=True).stdout
+        for line in text.splitlines()
+        if line.startswith("git --git-dir")
+    )
+    assert (shown, back) == ("round 3\n", "")
+    assert (home.repo / "src/app.py").read_text() == "round 3\n"
+    assert "-at first" in changed and "+round 3" in changed
+    assert listed.splitlines() == ["README.md", "src/app.py"]
