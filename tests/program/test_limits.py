@@ -67,6 +67,14 @@ def test_a_limit_that_is_used_up_already_is_refused_with_one_that_would_do(home:
         assert f"`bydawn resume repo {enough}`" in err
 
 
+def test_raising_one_limit_is_refused_while_another_is_used_up(home: Home) -> None:
+    home.run(grown(home, spending(700_000)), "--rounds", "5", "--budget", "2Mtok")
+    err = refused(home, "--rounds", "0")
+    assert "repo has used 2,100,000 tokens" in err
+    assert "add --budget +1Mtok" in err
+    assert home.bydawn("resume", "--plain", "--rounds", "0", "--budget", "+1Mtok").code == 4
+
+
 def test_a_lower_limit_that_is_not_used_up_is_taken_and_not_called_raised(home: Home) -> None:
     home.run(grown(home), "--once")
     said = home.bydawn("resume", "--plain", "--rounds", "2")

@@ -10,6 +10,7 @@ import msgspec
 
 from bydawn import agents
 from bydawn.core import reach
+from bydawn.core.breakers import limits_of
 from bydawn.core.decide import checkpoint_of
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Mark, Now
@@ -20,7 +21,7 @@ from bydawn.files import Texts
 from bydawn.host.registry import Standing
 from bydawn.operations.look import trouble_with_tasks
 from bydawn.operations.wish import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
-from bydawn.operations.work import Plan, checked_workspace, refuse_inside_a_round
+from bydawn.operations.work import Plan, gone, refuse_inside_a_round
 
 
 def plan(
@@ -45,7 +46,8 @@ def plan(
             f"the loop {standing.loop.id} is {standing.word}; there is nothing to go on with",
             hint=another(standing.loop),
         )
-    checked_workspace(Path(standing.loop.workspace))
+    if problem := gone(standing):
+        raise problem
     for name in standing.loop.pool:
         checked_agent(name)
     refuse_if_secrets_are_missing(standing, secrets)
@@ -86,6 +88,14 @@ def _refuse_used_up(standing: Standing, limits: Mapping[str, Any]) -> None:
             f"{reach.asked(found)} is used up already",
             cause=f"{name} {reach.used(found)}; nothing was changed",
             hint=f"`bydawn resume {standing.called} {reach.enough(found, state)}`",
+        )
+    raised = msgspec.structs.replace(limits_of(standing.loop, state), **limits)
+    others = reach.all_used_up(standing.loop, msgspec.structs.replace(state, raised=raised), now) if limits else []
+    if others:  # then what was raised is of no use
+        raise UserError(
+            "another limit is used up as well",
+            cause=f"{name} {' and '.join(map(reach.used, others))}; nothing was changed",
+            hint=f"add {' '.join(reach.raised(each, state) for each in others)}",
         )
 
 
