@@ -28,8 +28,8 @@ TABLE: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             ("status", "status", "all loops and how they stand"),
             ("show", "look", "one loop: rounds, what is missing"),
-            ("logs", "look", "what the agent said"),
-            ("events", "look", "the ledger, fact by fact"),
+            ("logs", "logs", "what the agent said"),
+            ("events", "logs", "the ledger, fact by fact"),
             ("why", "look", "which rule decided, and on what"),
         ),
     ),
