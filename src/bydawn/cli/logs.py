@@ -1,20 +1,26 @@
 """`logs` and `events`."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
+import msgspec
 
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+from bydawn.core.facts import RoundEnded
+from bydawn.core.outcome import Outcome
+from bydawn.core.ports import Activity, Event, Message
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain
 from bydawn.host.registry import Registry, Standing, standing_of
 from bydawn.operations import look
 from bydawn.operations.settings import secrets
+
+_STDERR = 200  # lines that are shown of it where nobody says how many
 
 
 @command()
@@ -47,33 +53,98 @@ def logs(
     if round_ is not None:
         look.the_round(standing, round_)
     number = round_ or standing.state.round
-    lines = _followed(standing, number, tail, round_) if follow else _lines(standing, number, tail)
-    hide = secrets().line_by_line()  # a round that still runs has its secrets in its files
+    shown = _Shown(standing, tail, raw=raw, as_json=as_json)
     for line in look.lines_before(look.round_folder(standing, number) / "stdout", tail):
-        hide(plain(line))  # are we in the middle of a private key?
+        shown.hide(plain(line))  # are we in the middle of a private key?
+    if follow:
+        lines = _followed(standing, number, tail, round_, shown.after)
+    else:
+        lines = _lines(standing, number, tail, shown.after)
     if raw:
         for _, line in lines:
-            click.echo(hide(plain(line)))
-        return
-    for event in look.events(standing, lines):
-        _echo_event(rewritten(event, lambda text: hide(plain(text))), as_json)
+            shown.line(line)
+    else:
+        for event in look.events(standing, lines):
+            shown.event(event)
 
 
-def _lines(standing: Standing, number: int, tail: int | None) -> Iterator[tuple[int, bytes]]:
+class _Shown:
+    """What is printed of a round, and what is still to be said when that is all of it."""
+
+    def __init__(self, standing: Standing, tail: int | None, *, raw: bool, as_json: bool) -> None:
+        self._standing, self._tail, self._raw, self._json = standing, tail, raw, as_json
+        self._said = False
+        self.hide = secrets().line_by_line()  # a round that still runs has its secrets in its files
+
+    def line(self, line: bytes) -> None:
+        self._said = True
+        click.echo(self.hide(plain(line.rstrip(b"\r\n"))))
+
+    def event(self, event: Event) -> None:
+        event = rewritten(event, lambda text: self.hide(plain(text)))
+        kind = type(event).__name__.lower()
+        if self._json:
+            self._said |= kind in ("message", "activity")
+            self._object(kind, msgspec.to_builtins(event))
+        elif isinstance(event, Message | Activity):
+            self._said = True
+            click.echo(event.text if isinstance(event, Message) else f"  · {event.text}")
+
+    def _object(self, kind: str, data: dict[str, Any]) -> None:
+        click.echo(msgspec.json.encode({"schema": 1, "event": kind, **data}).decode())
+
+    def after(self, number: int) -> None:
+        """The end of a round's output. Whoever fails seldom says so where an agent speaks, but on stderr."""
+        record = look.the_round(self._standing, number).ended if number else None
+        ended = record.fact if record and isinstance(record.fact, RoundEnded) else None
+        failed, said = ended is not None and ended.outcome is not Outcome.OK, self._said
+        self._said = False
+        if failed or not said:
+            said = self._stderr(number) or said
+        if self._raw or self._json:
+            return
+        if not said:
+            click.echo(f"  Round {number} printed nothing." if number else "  No agent has run yet.")
+        if ended and failed:
+            click.echo(f"  {render.SIGNS['failed']} {render.outcome(ended.outcome)}: {plain(ended.detail)}")
+
+    def _stderr(self, number: int) -> bool:
+        """Print it; was there anything?"""
+        path, hide = look.round_folder(self._standing, number) / "stderr", secrets().line_by_line()
+        for line in look.lines_before(path, self._tail or _STDERR):
+            hide(plain(line))
+        texts = [hide(plain(line)) for line in look.last_lines(path, self._tail or _STDERR)]
+        for text in texts:
+            if self._json:
+                self._object("stderr", {"text": text})
+            else:
+                click.echo(text)
+        return any(text.strip() for text in texts)
+
+
+def _lines(
+    standing: Standing, number: int, tail: int | None, after: Callable[[int], None]
+) -> Iterator[tuple[int, bytes]]:
     path = look.round_folder(standing, number) / "stdout"
     if tail is not None:
         yield from ((number, line) for line in look.last_lines(path, tail))
     elif path.exists():
         with path.open("rb") as file:
             yield from ((number, line) for line in file)
+    after(number)
 
 
-def _followed(standing: Standing, number: int, tail: int | None, only: int | None) -> Iterator[tuple[int, bytes]]:
+def _followed(
+    standing: Standing, number: int, tail: int | None, only: int | None, after: Callable[[int], None]
+) -> Iterator[tuple[int, bytes]]:
     """Round after round, while somebody runs the loop."""
+    through = 0
     while True:
         path = look.round_folder(standing, number) / "stdout"
-        if path.exists():
+        if number > through and path.exists():
             yield from ((number, line) for line in _growing(path, standing, number, tail))
+            through = number
+            after(number)
         now = standing_of(standing.folder)
         if only is not None or now is None:
             return
@@ -122,18 +193,6 @@ def _end_of_lines(file: BinaryIO) -> int:
     return file.seek(0)
 
 
-def _echo_event(event: Any, as_json: bool) -> None:
-    kind = type(event).__name__.lower()
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode({"schema": 1, "event": kind, **msgspec.to_builtins(event)}).decode())
-    elif kind == "message":
-        click.echo(event.text)
-    elif kind == "activity":
-        click.echo(f"  · {event.text}")
-
-
 @command()
 @loop_argument
 @cd
@@ -146,8 +205,6 @@ def events(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) ->
     Examples
       bydawn events shop-api --json | jq .type
     """
-    import msgspec
-
     from bydawn.ledger import records
 
     standing = Registry(state_dir).find(loop, cd.resolve())

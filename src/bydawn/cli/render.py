@@ -14,6 +14,7 @@ from bydawn.core.text import duration, plain
 
 if TYPE_CHECKING:
     from bydawn.core.facts import Usage
+    from bydawn.core.outcome import Outcome
     from bydawn.host.registry import Standing
     from bydawn.operations.start import Rehearsal
 
@@ -98,6 +99,11 @@ def state(word: str, pad: int = 0) -> str:
     return click.style(text, fg=_COLOURS.get(word, "yellow")) if coloured() else text
 
 
+def outcome(of: "Outcome") -> str:
+    """How an agent's turn ended, as a word for people."""
+    return of.value.replace("_", " ")
+
+
 def ago(moment: datetime | None) -> str:
     if moment is None:
         return ""
@@ -156,8 +162,8 @@ def commands(rows: list[tuple[str, str]]) -> None:
 
 def next_commands(standing: "Standing") -> list[tuple[str, str]]:
     """The commands that make sense for a loop as it stands; only ones that exist."""
-    name, word, last = standing.called, standing.word, standing.state.round
-    look = (f"logs {name} --round {last}", "what the agent said last") if last else None
+    name, word = standing.called, standing.word
+    look = _said_last(standing)
     flags, what = _beyond_limits(standing) if word == "limit" else ("", "")
     table: dict[str, list[tuple[str, str] | None]] = {
         "running": [
@@ -182,13 +188,22 @@ def next_commands(standing: "Standing") -> list[tuple[str, str]]:
     return [(typed(row[0]), row[1]) for row in table.get(word, []) if row]
 
 
+def _said_last(standing: "Standing") -> tuple[str, str] | None:
+    """Where no agent could be started, or it printed nothing, there is nothing to see."""
+    from bydawn.operations import look
+
+    last = standing.state.round
+    spoke = last and look.printed(standing, last)
+    return (f"logs {standing.called} --round {last}", "what the agent said last") if spoke else None
+
+
 def _when_blocked(standing: "Standing") -> list[tuple[str, str] | None]:
     """What helps depends on what blocks it; a word to the agent is of use only where the agent can help."""
     from bydawn.operations import look
 
     name, last, stopped = standing.called, standing.state.round, standing.state.stopped
     rule = stopped.decided.rule if stopped else ""
-    said_last = (f"logs {name} --round {last}", "what the agent said last") if last else None
+    said_last = _said_last(standing)
     tell = (f'tell {name} "…"', "say what to do differently")
     go_on = (f"resume {name}", "then go on")
     if rule == "tampered":

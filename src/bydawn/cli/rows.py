@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from bydawn.cli.render import outcome
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.facts import AnyFact, ChecksEnded, Given, RoundEnded, RoundStarted
@@ -123,7 +124,7 @@ def _verdict(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: L
     if cut_by_budget(ended, asked=state.stop_now):
         return "over budget"
     if ended.outcome is not Outcome.OK:
-        return ended.outcome.value.replace("_", " ")
+        return outcome(ended.outcome)
     if not ended.progress and state.rounds_without_progress:
         limit = limits_of(loop, state).no_progress
         return f"no change {state.rounds_without_progress}/{limit}" if limit else "no change"

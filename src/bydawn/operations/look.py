@@ -77,6 +77,12 @@ def round_folder(standing: Standing, round_: int) -> Path:
     return standing.folder / "rounds" / f"{round_:04}"
 
 
+def printed(standing: Standing, round_: int) -> bool:
+    """Did the agent of a round print anything at all?"""
+    paths = (round_folder(standing, round_) / name for name in ("stdout", "stderr"))
+    return any(path.exists() and path.stat().st_size for path in paths)
+
+
 class Round(msgspec.Struct, kw_only=True):
     """Everything the ledger says about one round."""
 

@@ -1,0 +1,77 @@
+"""What `logs` shows of an agent that failed: whatever it printed, and why it ended."""
+
+import json
+
+import pytest
+
+from driving import DONE, HANG, Home, said, wait_for
+
+
+def a_program(home: Home, *lines: str, interpreter: str = "/bin/sh") -> str:
+    path = home.root / "agent.sh"
+    path.write_text("\n".join([f"#!{interpreter}", *lines, ""]))
+    path.chmod(0o755)
+    return f"cmd:{path}"
+
+
+def test_an_agent_that_failed_is_quoted_with_what_it_wrote_on_stderr(home: Home) -> None:
+    agent = a_program(home, "echo began", r"printf '\033[31mno key\033[0m\n' >&2", "echo so I end here >&2", "exit 9")
+    ended = home.run(agent, "--max-failures", "1")
+    assert "bydawn logs repo --round 1" in ended.out
+    out = home.bydawn("logs", "repo", "--round", "1").out.splitlines()
+    assert out[:3] == ["began", "no key", "so I end here"]
+    assert out[3].startswith("  ✗ failed: ")
+    assert home.bydawn("logs", "--raw").out.splitlines() == ["began", "no key", "so I end here"]
+    assert home.bydawn("logs", "--tail", "1").out.splitlines()[:2] == ["began", "so I end here"]
+    rows = [json.loads(line) for line in home.bydawn("logs", "--json").out.splitlines()]
+    assert [(row["event"], row["text"]) for row in rows][-1] == ("stderr", "so I end here")
+
+
+def test_secrets_on_stderr_are_not_shown_while_the_round_still_runs(home: Home) -> None:
+    agent = a_program(home, "echo key hunter2hunter2 >&2", f"touch {home.root}/there", "sleep 60")
+    secret = {"MY_TOKEN": "hunter2hunter2"}
+    process = home.start_run(agent, **secret)
+    wait_for((home.root / "there").exists)
+    assert home.bydawn("logs", **secret).out.splitlines() == ["key [secret]"]
+    home.bydawn("stop")
+    assert said(process).code == 130
+
+
+def test_one_that_said_what_it_had_to_say_is_shown_without_its_stderr(home: Home) -> None:
+    home.run(a_program(home, "echo noise >&2", "echo '<promise>TASK_COMPLETE</promise>'"))
+    assert home.bydawn("logs").out == "<promise>TASK_COMPLETE</promise>\n"
+
+
+@pytest.mark.parametrize("interpreter", ["/bin/sh", "/not/there"])
+def test_where_there_is_nothing_to_see_that_is_said_and_nothing_is_offered(home: Home, interpreter: str) -> None:
+    ended = home.run(a_program(home, "exit 9", interpreter=interpreter), "--max-failures", "1")
+    assert ended.code == 7
+    assert "bydawn logs" not in ended.out + home.bydawn("show").out
+    out = home.bydawn("logs").out
+    assert "Round 1 printed nothing." in out
+    assert ("exited with 9" if interpreter == "/bin/sh" else "No such file") in out
+
+
+def test_a_loop_without_any_round_has_no_agent_to_quote(home: Home) -> None:
+    home.tasks(1)
+    (home.repo / "TODO.md").write_text("- [x] done\n")
+    home.run(home.rounds([DONE]), "-t", "TODO.md", "-k", "true")
+    assert home.facts("round.started") == []
+    assert home.bydawn("logs").out == "  No agent has run yet.\n"
+    assert home.bydawn("logs", "--json").out == ""
+
+
+def test_whoever_follows_reads_each_line_once_and_why_a_round_failed(home: Home) -> None:
+    gate, opened = home.gate()
+    process = home.start_run(
+        home.rounds([{"say": "first"}, gate, {"exit": 3}], [{"say": "second"}, HANG]), "-k", "sleep 1"
+    )
+    home.await_round(1)
+    follower = home.start("logs", "-f")
+    opened.touch()
+    home.await_round(2)
+    home.bydawn("stop")
+    said(process)
+    out = said(follower).out.splitlines()
+    assert [line for line in out if line in ("first", "second")] == ["first", "second"]
+    assert any(line.startswith("  ✗ failed: ") for line in out)
