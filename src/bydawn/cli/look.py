@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from bydawn import __version__
-from bydawn.cli import render
+from bydawn.cli import offers, render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.cli.rows import OVER_BUDGET
@@ -15,7 +15,7 @@ from bydawn.core import completion
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted
 from bydawn.core.text import duration, plain, shorten
 from bydawn.host.registry import Registry, Standing
-from bydawn.operations import look
+from bydawn.operations import look, reasons
 from bydawn.operations.look import cut_by_budget
 
 _TELLING = ("obstructed", "tasks-aside")  # rules whose reason alone does not say what to do
@@ -43,7 +43,7 @@ def show(loop: str | None, round_: int | None, cd: Path, as_json: bool, state_di
         _show_round(standing, look.the_round(standing, round_))
         return
     _show_loop(standing)
-    render.commands(render.next_commands(standing))
+    render.commands(offers.next_commands(standing))
 
 
 def _show_loop(standing: Standing) -> None:
@@ -61,7 +61,7 @@ def _show_loop(standing: Standing) -> None:
         render.field("Used", render.used(state.usage, unpriced=state.unpriced))
         for task, usage in look.usage_by_task(standing).items():
             render.field("", f"{shorten(plain(task), 60)}: {render.used(usage, unpriced=state.unpriced)}")
-    for told in look.evidence(standing) if state.stopped and state.stopped.decided.rule in _TELLING else ():
+    for told in reasons.evidence(standing) if state.stopped and state.stopped.decided.rule in _TELLING else ():
         render.field("Because", told)
     for condition in [] if standing.trouble else completion.missing(loop, state):
         render.field("Missing", completion.describe(condition, loop, state))
@@ -162,7 +162,7 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
     import msgspec
 
     standing = Registry(state_dir).find(loop, cd.resolve())
-    reason = look.why(standing)
+    reason = reasons.why(standing)
     if as_json:
         render.emit_json({"loop": standing.loop.id, **msgspec.to_builtins(reason)})
         return
@@ -175,12 +175,12 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
         value = ", ".join(row["reading"]) if isinstance(row["reading"], list) else row["reading"]
         limit = f" of {row['limit']}" if row["limit"] is not None and name != "open tasks" else ""
         render.field("Read", f"{name}: {value}{limit}")
-    for row in look.evidence(standing) if standing.state.stopped else reason.evidence:
+    for row in reasons.evidence(standing) if standing.state.stopped else reason.evidence:
         render.field("Proof", row)
     render.field("Again", _again(reason))
 
 
-def _again(reason: look.Reason) -> str:
+def _again(reason: reasons.Reason) -> str:
     if reason.agrees:
         return "the same facts give the same answer"
     if reason.version != __version__:

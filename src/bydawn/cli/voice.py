@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from bydawn.cli import render
+from bydawn.cli import offers, render
 from bydawn.core.facts import EXIT_CODES, LoopStopped
 from bydawn.core.history import counted
 from bydawn.core.loop import Loop
@@ -51,7 +51,7 @@ class OwnVoice:
         return stopped.end.value.capitalize()
 
     def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
-        return render.next_commands(standing)
+        return offers.next_commands(standing)
 
     def exit_code(self, stopped: LoopStopped) -> int:
         return EXIT_CODES[stopped.end]

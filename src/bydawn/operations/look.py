@@ -13,10 +13,6 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import (
     ChecksCut,
     ChecksEnded,
-    Decided,
-    HookEnded,
-    LoopStopped,
-    Now,
     PauseRequested,
     Record,
     RoundEnded,
@@ -24,19 +20,14 @@ from bydawn.core.facts import (
     RunStarted,
     StopRequested,
     Usage,
-    WaitStarted,
 )
-from bydawn.core.hooks import output_of
 from bydawn.core.loop import OnTamper
 from bydawn.core.outcome import Ending, Exit, imposed
-from bydawn.core.replay import after
-from bydawn.core.state import LoopState
 from bydawn.host.registry import Standing
 from bydawn.ledger import records
 
 if TYPE_CHECKING:  # `status` has to be quick and never meets one
     from bydawn.core.ports import Event
-    from bydawn.core.worklist import Listed
 
 
 def summary(standing: Standing) -> dict[str, Any]:
@@ -194,84 +185,6 @@ def as_row(each: Round) -> dict[str, Any]:
     return row
 
 
-class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rule decided, what it read, and whether deciding again gives the same answer."""
-
-    rule: str
-    meaning: str
-    what: str
-    at: datetime
-    seq: int
-    readings: dict[str, Any]
-    agrees: bool
-    version: str = ""  # of the program that decided
-    evidence: tuple[str, ...] = ()
-
-
-def why(standing: Standing) -> Reason:
-    """The last decision that was written down, taken again from the same facts."""
-    from bydawn.core.decide import RULES, next_action
-
-    state, found, version = LoopState(), None, ""
-    for record in records(standing.folder):
-        if isinstance(record.fact, RunStarted):
-            version = record.fact.version
-        if isinstance(record.fact, RoundStarted | WaitStarted | LoopStopped):
-            found = (record, state, record.fact.decided)
-        state = after(state, record)
-    if found is None:
-        raise UserError(f"the loop {standing.loop.id} has not decided anything yet")
-    record, before, decided = found
-    fact = record.fact
-    again = next_action(standing.loop, before, Now(decided.at, decided.elapsed))
-    what = {RoundStarted: "started a round", WaitStarted: "is waiting"}.get(type(fact), "stopped")
-    if isinstance(fact, LoopStopped):
-        what = f"{fact.end.value}: {fact.reason}"
-    return Reason(
-        rule=decided.rule,
-        meaning=RULES.get(decided.rule, ""),
-        what=what,
-        at=record.at,
-        seq=record.seq,
-        readings=_readings(standing, before, decided),
-        agrees=again.rule == decided.rule,
-        version=version,
-        evidence=fact.evidence if isinstance(fact, LoopStopped) else (),
-    )
-
-
-def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[str, Any]:
-    """What the rules looked at, each next to its limit."""
-    limits = limits_of(standing.loop, state)
-    table: dict[str, tuple[Any, Any]] = {
-        "rounds": (state.rounds, limits.rounds),
-        "rounds this run": (state.rounds_this_run, state.rounds_allowed),
-        "rounds without progress": (state.rounds_without_progress, limits.no_progress),
-        "rounds in a row with the same failure": (state.same_failure, limits.same_failure),
-        "rounds in a row with a red check": (state.check_failures_in_a_row, limits.check_failures),
-        "agent failures in a row": (state.failures_in_a_row, limits.agent_failures),
-        "seconds worked": (round(decided.elapsed, 1), limits.seconds),
-        "until": (decided.at, limits.until),
-        "open tasks": (state.tasks.open if state.tasks else None, 0 if state.tasks else None),
-        "missing": (completion.missing(standing.loop, state), None),
-    }
-    return {name: {"reading": reading, "limit": limit} for name, (reading, limit) in table.items()}
-
-
-# -- what stopped it, for people ---------------------------------------------------------------------------------------
-
-
-def evidence(standing: Standing) -> tuple[str, ...]:
-    """What bears out the loop's last word, in sentences, and what was done against the rules on the way there."""
-    if standing.state.stopped is None:
-        return ()
-    undone = told_of_put_back(standing)
-    return (
-        *_evidence(standing, standing.state.stopped),
-        *([f"protected files were put back: {undone}"] if undone else []),
-    )
-
-
 def put_back(standing: Standing) -> dict[str, list[int]]:
     """The protected files that were changed and are as they were again, each with the rounds that did it."""
     found: dict[str, list[int]] = {}
@@ -296,80 +209,11 @@ def told_of_put_back(standing: Standing) -> str:
     return ", ".join(f"{path} (round{'s' if len(by) > 1 else ''} {', '.join(map(str, by))})" for path, by in rows)
 
 
-def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
-    if stopped.decided.rule == "obstructed":  # the fact has only the kind of it, for programs
-        hook = failed_hook(standing)
-        return (f"the command of {hook.name}: {hook.command}", f"what it printed: {hook.output}") if hook else ()
-    if stopped.decided.rule == "tasks-aside":
-        from bydawn.operations.settings import secrets
-
-        return tuple(map(secrets().hide, _why_idle(standing))) or stopped.evidence
-    return stopped.evidence
-
-
-class FailedHook(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    command: str
-    output: Path
-
-
-def failed_hook(standing: Standing) -> FailedHook | None:
-    """The command of a person's own whose failure ended the loop."""
-    obstacle = standing.state.obstructed
-    if obstacle is None or obstacle.kind != "hook":
-        return None
-    facts = (record.fact for record in records(standing.folder))
-    # The hook of the end may have failed after it; that one stops nothing.
-    failed = [fact for fact in facts if isinstance(fact, HookEnded) and not fact.passed and "round" in fact.hook]
-    if not failed:
-        return None
-    name = failed[-1].hook
-    output = round_folder(standing, failed[-1].round) / output_of(name)
-    return FailedHook(name=name, command=getattr(standing.loop.hooks, name) or "", output=output)
-
-
 def trouble_with_tasks(standing: Standing) -> str | None:
     """What is wrong with the task list as it is now, whatever it was before: that goes away for nobody's word."""
     from bydawn.operations.tasks import of_loop
 
     return of_loop(standing).trouble
-
-
-class Idle(msgspec.Struct, frozen=True, kw_only=True):
-    """A task that cannot be worked on, and those that it waits for."""
-
-    task: "Listed"
-    waits_for: "tuple[Listed, ...]"
-
-
-def idle_tasks(standing: Standing) -> list[Idle]:
-    """The open tasks of a folder that nobody can take up as things are."""
-    from bydawn.operations.tasks import of_loop
-
-    tasks = of_loop(standing).standings.tasks
-    by_id = {task.id: task for task in tasks}
-    rows = [(task, tuple(by_id[id_] for id_ in task.waits_for if id_ in by_id)) for task in tasks]
-    return [Idle(task=task, waits_for=others) for task, others in rows if task.stand in ("waiting", "aside")]
-
-
-def stranded_by_skipping(standing: Standing) -> "tuple[list[Listed], list[Listed]]":
-    """The skipped tasks that others wait for, and those others; some of them at second hand."""
-    idle = [each for each in idle_tasks(standing) if each.task.stand == "waiting"]
-    skipped = {other.id: other for each in idle for other in each.waits_for if other.stand == "skipped"}
-    lost = {*skipped}
-    for _ in idle:  # no chain is longer
-        lost |= {each.task.id for each in idle if any(other.id in lost for other in each.waits_for)}
-    return [*skipped.values()], [each.task for each in idle if each.task.id in lost]
-
-
-def _why_idle(standing: Standing) -> Iterator[str]:
-    words = {"skipped": ", which was skipped", "aside": ", which was set aside"}
-    for each in idle_tasks(standing):
-        if each.task.stand == "aside":
-            yield f"set aside: {each.task.text}"
-            continue
-        others = (f"“{other.text}”{words.get(other.stand, '')}" for other in each.waits_for)
-        yield f"“{each.task.text}” waits for {' and '.join(others)}"
 
 
 def events(standing: Standing, lines: Iterator[tuple[int, bytes]]) -> "Iterator[Event]":

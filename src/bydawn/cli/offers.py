@@ -1,0 +1,114 @@
+"""What a person is offered to do next, for a loop as it stands: only commands that exist, and that help."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from bydawn.cli.render import typed
+from bydawn.host.registry import Standing
+from bydawn.operations import look, reasons
+
+
+def next_commands(standing: Standing) -> list[tuple[str, str]]:
+    """The commands that make sense for a loop as it stands; only ones that exist."""
+    name, word = standing.called, standing.word
+    look = _said_last(standing)
+    flags, what = _beyond_limits(standing) if word == "limit" else ("", "")
+    table: dict[str, list[tuple[str, str] | None]] = {
+        "running": [
+            (f"logs {name} -f", "watch it"),
+            (f"pause {name}", "stand still after this round"),
+        ],
+        "waiting": [(f"why {name}", "what it waits for"), (f"stop {name}", "give up")],
+        "blocked": _when_blocked(standing) if word == "blocked" else [],
+        "checkpoint": [
+            (f"show {name}", "what was done up to here"),
+            (f"resume {name} --approve", "you have looked: go on"),
+        ],
+        "failed": [look, (f"resume {name}", "when the agent works again")],
+        "limit": [(f"resume {name} {flags}".strip(), what), look],
+        "paused": [(f"resume {name}", "go on")],
+        "stopped": [(f"resume {name}", "go on after all")],
+        "crashed": [(f"resume {name}", "go on from the last fact")],
+        "damaged": [(f"doctor --repair {name}", "set the damaged part aside")],
+        "complete": [(f"show {name}", "the rounds"), look],
+        "unverified": [(f"show {name}", "the rounds"), look],
+    }
+    return [(typed(row[0]), row[1]) for row in table.get(word, []) if row]
+
+
+def _said_last(standing: Standing) -> tuple[str, str] | None:
+    """Where no agent could be started, or it printed nothing, there is nothing to see."""
+    last = standing.state.round
+    spoke = last and look.printed(standing, last)
+    return (f"logs {standing.called} --round {last}", "what the agent said last") if spoke else None
+
+
+def _when_blocked(standing: Standing) -> list[tuple[str, str] | None]:
+    """What helps depends on what blocks it; a word to the agent is of use only where the agent can help."""
+    name, last, stopped = standing.called, standing.state.round, standing.state.stopped
+    rule = stopped.decided.rule if stopped else ""
+    said_last = _said_last(standing)
+    tell = (f'tell {name} "…"', "say what to do differently")
+    go_on = (f"resume {name}", "then go on")
+    if rule == "tampered":
+        return [
+            (f"show {name} --round {last}", "what it did"),
+            (f"resume {name}", "when you have put them back"),
+            (f"resume {name} --accept", "or keep them as they are now"),
+        ]
+    if rule == "task-file":
+        accept = (f"resume {name} --accept", "or take it as it is now")
+        return [*_mend_list(standing), None if look.trouble_with_tasks(standing) else accept]
+    if rule == "obstructed":
+        what = "when you have mended the hook" if reasons.failed_hook(standing) else "when that is mended"
+        return [(f"resume {name}", what), None if reasons.failed_hook(standing) else said_last]
+    if rule == "tasks-aside" and (skipped := _after_skipping(standing)):
+        return [*skipped, go_on]
+    return [tell, go_on, said_last]
+
+
+def _mend_list(standing: Standing) -> list[tuple[str, str]]:
+    """A folder has no file that could be opened for all of it, so it is said where it is."""
+    name, loop = standing.called, standing.loop
+    if not loop.task_folder:
+        return [(f"tasks edit {name}", "mend the list"), (f"resume {name}", "then go on")]
+    where = Path(loop.workspace) / (loop.tasks or "")
+    return [(f"tasks list {name}", "what is wrong now"), (f"resume {name}", f"when you have mended {where}")]
+
+
+def _after_skipping(standing: Standing) -> list[tuple[str, str]]:
+    """What can be done where open tasks wait for one that a person has skipped."""
+
+    name = standing.called
+    skipped, waiting = reasons.stranded_by_skipping(standing)
+    if not skipped:
+        return []
+    numbers = [" ".join(str(task.number) for task in tasks) for tasks in (skipped, waiting)]
+    return [
+        (f"tasks reopen {name} {numbers[0]}", "do after all what others wait for"),
+        (f"tasks skip {name} {numbers[1]}", "or leave out what waits for it, too"),
+    ]
+
+
+def _beyond_limits(standing: Standing) -> tuple[str, str]:
+    """The flags of a `resume` that takes a loop beyond its limits, all of them at once, and what it does."""
+    from bydawn.core import reach
+    from bydawn.core.breakers import limits_of
+    from bydawn.core.facts import Now
+
+    loop, state, now = standing.loop, standing.state, datetime.now(UTC)
+    rule = state.stopped.decided.rule if state.stopped else ""
+    flags = [reach.raised(each, state) for each in reach.all_used_up(loop, state, Now(now, state.elapsed))]
+    if (until := limits_of(loop, state).until) and until <= now:
+        flags.append("--until 09:00")
+    if rule == "latest-wake":
+        flags.append(f"--latest-wake {_when_free(standing, now)}")
+    if flags:
+        return " ".join(flags), "raise the limit and go on"
+    return "", "when the agent is free again" if rule == "limit-stops" else "go on"
+
+
+def _when_free(standing: Standing, now: datetime) -> str:
+    """A moment at which the first of the agents is free again, as far as anybody knows."""
+    known = [row.until for row in standing.state.limited if row.until and row.until > now]
+    return f"{min(known).astimezone() + timedelta(minutes=5):%Y-%m-%dT%H:%M}" if known else "09:00"
