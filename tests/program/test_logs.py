@@ -29,9 +29,10 @@ def test_an_agent_that_failed_is_quoted_with_what_it_wrote_on_stderr(home: Home)
 
 def test_secrets_on_stderr_are_not_shown_while_the_round_still_runs(home: Home) -> None:
     agent = a_program(home, "echo key hunter2hunter2 >&2", f"touch {home.root}/there", "sleep 60")
-    process = home.start_run(agent, MY_TOKEN="hunter2hunter2")
+    home.env |= {"MY_TOKEN": "hunter2hunter2"}
+    process = home.start_run(agent)
     wait_for((home.root / "there").exists)
-    assert home.bydawn("logs", MY_TOKEN="hunter2hunter2").out.splitlines() == ["key [secret]"]
+    assert home.bydawn("logs").out.splitlines() == ["key [secret]"]
     home.bydawn("stop")
     assert said(process).code == 130
 

@@ -12,12 +12,15 @@ from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.cli.rows import OVER_BUDGET
 from bydawn.cli.status import liveness
 from bydawn.core import completion
-from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted
+from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, Verdict
 from bydawn.core.text import duration, plain, shorten
 from bydawn.host.registry import Registry, Standing
 from bydawn.operations import look, reasons
 from bydawn.operations.look import cut_by_budget
 
+_LAST_LINES = 10  # of a failing check
+_LONGEST_LINE = 500
+_LONGEST_CHECK = 80
 _TELLING = ("obstructed", "tasks-aside")  # rules whose reason alone does not say what to do
 
 
@@ -49,7 +52,7 @@ def show(loop: str | None, round_: int | None, cd: Path, as_json: bool, state_di
 def _show_loop(standing: Standing) -> None:
     loop, state = standing.loop, standing.state
     reason = standing.trouble.what if standing.trouble else state.stopped.reason if state.stopped else ""
-    click.echo(f"  {render.state(standing.word)}  {loop.id}{': ' if reason else ''}{shorten(plain(reason), 300)}\n")
+    render.headline(f"{render.state(standing.word)}  {loop.id}{': ' if reason else ''}{shorten(plain(reason), 300)}")
     render.field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     render.field("Where", loop.workspace)
     render.field("So far", f"{render.counts(standing)}, {duration(state.elapsed)} of work, {liveness(standing)}")
@@ -64,12 +67,11 @@ def _show_loop(standing: Standing) -> None:
     for told in reasons.evidence(standing) if state.stopped and state.stopped.decided.rule in _TELLING else ():
         render.field("Because", told)
     for condition in [] if standing.trouble else completion.missing(loop, state):
-        render.field("Missing", completion.describe(condition, loop, state))
+        render.field("Missing", look.missing(condition, standing))
     for verdict in state.verdicts:
         if not verdict.passed:
-            render.field("Check", f"{verdict.check} → {verdict.told}")
-    if state.baseline:
-        render.field("Before", f"red before the first round: {', '.join(state.baseline)}")
+            known = ", and red before the first round" if verdict.check in (state.baseline or ()) else ""
+            render.field("Check", f"{shorten(plain(verdict.check), _LONGEST_CHECK)} → {verdict.told}{known}")
     if state.doubted:
         render.field("Doubted", f"ticked without any other change: {', '.join(state.doubted)}")
     if state.tampered:
@@ -143,8 +145,21 @@ def _show_round(standing: Standing, each: look.Round) -> None:
         for left in row["leftovers"]:
             render.field("Ended", f"left behind: {left}")
     for verdict in row["verdicts"]:
-        render.field("Check", f"{verdict.check} → {'pass' if verdict.passed else verdict.told}")
+        render.field("Check", f"{verdict.check} → {'pass' if verdict.passed else verdict.detail}")
+        if not verdict.passed:
+            _show_output(standing, row["round"], verdict)
     render.field("Folder", str(look.round_folder(standing, row["round"])))
+
+
+def _show_output(standing: Standing, round_: int, verdict: Verdict) -> None:
+    """The end of what a failing check printed, which is what the next prompt was given, and where all of it is."""
+    printed = [line.rstrip() for line in plain(verdict.excerpt).splitlines() if line.strip()]
+    if printed in ([], [verdict.detail]):
+        return
+    for line in printed[-_LAST_LINES:]:
+        click.echo(f"          │ {line[:_LONGEST_LINE]}")
+    if verdict.output:
+        render.field("", str(look.round_folder(standing, round_) / verdict.output))
 
 
 @command()
@@ -166,7 +181,7 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
     if as_json:
         render.emit_json({"loop": standing.loop.id, **msgspec.to_builtins(reason)})
         return
-    click.echo(f"  {standing.loop.id}  {plain(reason.what)}\n")
+    render.headline(f"{standing.loop.id}  {plain(reason.what)}")
     render.field("Rule", f"{reason.rule}: {reason.meaning}")
     render.field("When", f"{reason.at.astimezone():%Y-%m-%d %H:%M:%S} (fact {reason.seq})")
     for name, row in reason.readings.items():

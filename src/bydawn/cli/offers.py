@@ -11,7 +11,7 @@ from bydawn.operations import look, reasons
 def next_commands(standing: Standing) -> list[tuple[str, str]]:
     """The commands that make sense for a loop as it stands; only ones that exist."""
     name, word = standing.called, standing.word
-    look = _said_last(standing)
+    said_last, red = _said_last(standing), _red(standing)
     flags, what = _beyond_limits(standing) if word == "limit" else ("", "")
     table: dict[str, list[tuple[str, str] | None]] = {
         "running": [
@@ -24,14 +24,14 @@ def next_commands(standing: Standing) -> list[tuple[str, str]]:
             (f"show {name}", "what was done up to here"),
             (f"resume {name} --approve", "you have looked: go on"),
         ],
-        "failed": [look, (f"resume {name}", "when the agent works again")],
-        "limit": [(f"resume {name} {flags}".strip(), what), look],
-        "paused": [(f"resume {name}", "go on")],
-        "stopped": [(f"resume {name}", "go on after all")],
+        "failed": [said_last, red, (f"resume {name}", "when the agent works again")],
+        "limit": [(f"resume {name} {flags}".strip(), what), red, said_last],
+        "paused": [(f"resume {name}", "go on"), red],
+        "stopped": [(f"resume {name}", "go on after all"), red],
         "crashed": [(f"resume {name}", "go on from the last fact")],
         "damaged": [(f"doctor --repair {name}", "set the damaged part aside")],
-        "complete": [(f"show {name}", "the rounds"), look],
-        "unverified": [(f"show {name}", "the rounds"), look],
+        "complete": [(f"show {name}", "the rounds"), said_last],
+        "unverified": [(f"show {name}", "the rounds"), said_last],
     }
     return [(typed(row[0]), row[1]) for row in table.get(word, []) if row]
 
@@ -41,6 +41,16 @@ def _said_last(standing: Standing) -> tuple[str, str] | None:
     last = standing.state.round
     spoke = last and look.printed(standing, last)
     return (f"logs {standing.called} --round {last}", "what the agent said last") if spoke else None
+
+
+def _red(standing: Standing) -> tuple[str, str] | None:
+    """Where to read what the checks that are red have printed."""
+    state = standing.state
+    count = sum(not verdict.passed for verdict in state.verdicts)
+    if not count or not state.verdict_round:
+        return None
+    what = "the failing check" if count == 1 else "the failing checks"
+    return f"show {standing.called} --round {state.verdict_round}", f"what {what} printed"
 
 
 def _when_blocked(standing: Standing) -> list[tuple[str, str] | None]:
@@ -64,7 +74,7 @@ def _when_blocked(standing: Standing) -> list[tuple[str, str] | None]:
         return [(f"resume {name}", what), None if reasons.failed_hook(standing) else said_last]
     if rule == "tasks-aside" and (skipped := _after_skipping(standing)):
         return [*skipped, go_on]
-    return [tell, go_on, said_last]
+    return [tell, go_on, _red(standing), said_last]
 
 
 def _mend_list(standing: Standing) -> list[tuple[str, str]]:

@@ -134,16 +134,25 @@ def used(usage: "Usage | None", *, unpriced: bool = False) -> str:
 
 def field(label: str, text: str, indent: int = 10) -> None:
     """A labelled paragraph; text from outside is made harmless first."""
-    room = max(20, width() - indent - 2)
-    rows = [row for line in plain(text).splitlines() or [""] for row in _wrapped(line, room)]
+    rows = [row for line in plain(text).splitlines() or [""] for row in _wrapped(line, indent)]
     for number, row in enumerate(rows):
         click.echo(f"  {label if number == 0 else '':<{indent - 2}}{row}")
 
 
-def _wrapped(line: str, room: int) -> list[str]:
+def headline(text: str) -> None:
+    """What a screen begins with, and an empty line below it; already harmless, as there may be colour in it."""
+    click.echo("\n".join(f"  {row}" for row in _wrapped(text, 2)) + "\n")
+
+
+def _wrapped(line: str, indent: int) -> list[str]:
+    """The line in pieces, none of them half a word: half a path is of no use. In a pipe nobody wants any of it."""
+    if "COLUMNS" not in os.environ and not sys.stdout.isatty():
+        return [line]
     import textwrap
 
-    return textwrap.wrap(line, room, subsequent_indent="  ", break_on_hyphens=False) or [""]
+    room = max(20, width() - indent - 2)
+    whole = textwrap.TextWrapper(room, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+    return whole.wrap(line) or [""]
 
 
 def commands(rows: list[tuple[str, str]]) -> None:

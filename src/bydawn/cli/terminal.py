@@ -232,7 +232,7 @@ class Terminal:
         for row in reasons.evidence(standing) if fact.end.value not in ("paused", "stopped") else ():
             # A command and a path of the person's own are of use only as a whole.
             room = 2000 if fact.decided.rule == "obstructed" else self._layout.width - 8
-            say(f"    · {shorten(plain(row), room)}")
+            say(f"    · {reasons.in_room(standing, row, room)}")
         if state.last and state.last.said and fact.end.value in render.NEEDS_YOU:
             say(f"    The agent's last words: “{shorten(state.last.said, 2 * self._layout.width)}”")
         say("")

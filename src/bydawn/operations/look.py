@@ -135,6 +135,15 @@ def detail(standing: Standing, only: int | None = None) -> dict[str, Any]:
     }
 
 
+def missing(condition: str, standing: Standing) -> str:
+    """What a missing condition means, where each failing check is named beside it."""
+    state = standing.state
+    failed = [verdict for verdict in state.verdicts if not verdict.passed]
+    if condition == "checks" and failed and state.verdict_tree == state.tree:
+        return f"{len(failed)} of {len(state.verdicts)} checks failed"
+    return completion.describe(condition, standing.loop, state)
+
+
 def usage_by_task(standing: Standing) -> dict[str, Usage]:
     """What each task has used so far, over all of its rounds; tasks whose agents say nothing are left out."""
     used: dict[str, Usage] = {}

@@ -14,6 +14,7 @@ from bydawn.core.facts import Decided, HookEnded, LoopStopped, Now, RoundStarted
 from bydawn.core.hooks import output_of
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
+from bydawn.core.text import plain, shorten
 from bydawn.host.registry import Standing
 from bydawn.ledger import records
 from bydawn.operations.look import round_folder, told_of_put_back
@@ -108,7 +109,29 @@ def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
         from bydawn.operations.settings import secrets
 
         return tuple(map(secrets().hide, _why_idle(standing))) or stopped.evidence
-    return stopped.evidence
+    return tuple(_each_check_once(standing, stopped.evidence))
+
+
+def _each_check_once(standing: Standing, rows: tuple[str, ...]) -> Iterator[str]:
+    """How many checks failed, and each of them with its reason: the fact names them twice."""
+    failed, all_of_them = _failed(standing.state), completion.describe("checks", standing.loop, standing.state)
+    for row in rows:
+        if row != all_of_them or not any(f"{check}: {told}" in rows for check, told in failed):
+            yield row
+        elif len(standing.state.verdicts) > 1:
+            yield f"{len(failed)} of {len(standing.state.verdicts)} checks failed"
+
+
+def in_room(standing: Standing, row: str, room: int) -> str:
+    """A row of evidence on one line. A check's command may be as long as it likes, so it gives way, not the reason."""
+    for check, told in (*_failed(standing.state), *((each.check, "passed") for each in standing.state.verdicts)):
+        if row == f"{check}: {told}":
+            return shorten(f"{shorten(plain(check), max(20, room - len(told) - 2))}: {plain(told)}", room)
+    return shorten(plain(row), room)
+
+
+def _failed(state: LoopState) -> list[tuple[str, str]]:
+    return [(verdict.check, verdict.told) for verdict in state.verdicts if not verdict.passed]
 
 
 class FailedHook(msgspec.Struct, frozen=True, kw_only=True):
