@@ -42,3 +42,25 @@ def test_in_a_pipe_nothing_is_wrapped_and_in_few_columns_no_word_is_broken(home:
     assert path in home.bydawn("show", COLUMNS="40").out
     for words in (["why"], ["show", "--round", "1"]):
         assert home.bydawn(*words, COLUMNS="40").out.split() == home.bydawn(*words).out.split()
+
+
+def test_every_limit_that_is_set_is_shown_before_it_strikes(home: Home) -> None:
+    agent = home.rounds([WRITES, {"result": {"text": "did it", "usage": {"tokens_in": 900, "tokens_out": 100}}}])
+    limits = ["--budget", "5000tok", "--for", "8h", "--until", "2099-01-02T07:00", "--rounds", "1"]
+    dry = home.run(agent, *limits, "--dry-run")
+    header = home.run(agent, *limits)
+    for said, label in ((dry, "Limits"), (header, "Limit ")):
+        [row] = [line for line in said.out.splitlines() if line.startswith(f"  {label}")]
+        for words in ("1 round", "8 h 00", "until 2099-01-02 07:00", "5,000 tokens"):
+            assert words in row
+        assert "1 rounds" not in row
+    read = [line.strip().removeprefix("Read    ") for line in home.bydawn("why").out.splitlines() if " Read " in line]
+    assert "rounds: 1 of 1" in read
+    assert "tokens: 1,000 of 5,000" in read
+    assert any(row.startswith("time worked: ") and row.endswith(" of 8 h 00") for row in read)
+    assert any(row.startswith("clock: ") and row.endswith("until 2099-01-02 07:00") for row in read)
+
+
+def test_a_limit_that_is_switched_off_is_not_read(home: Home) -> None:
+    home.run(home.rounds([WRITES, OK]), "--once", "--rounds", "0", "--max-no-change", "0")
+    assert " of 0" not in home.bydawn("why").out

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -185,14 +186,30 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
     render.field("Rule", f"{reason.rule}: {reason.meaning}")
     render.field("When", f"{reason.at.astimezone():%Y-%m-%d %H:%M:%S} (fact {reason.seq})")
     for name, row in reason.readings.items():
-        if row["reading"] in (None, [], ()) or (row["limit"] is None and name != "missing"):
-            continue
-        value = ", ".join(row["reading"]) if isinstance(row["reading"], list) else row["reading"]
-        limit = f" of {row['limit']}" if row["limit"] is not None and name != "open tasks" else ""
-        render.field("Read", f"{name}: {value}{limit}")
+        if told := _reading(name, row["reading"], row["limit"]):
+            render.field("Read", told)
     for row in reasons.evidence(standing) if standing.state.stopped else reason.evidence:
         render.field("Proof", row)
     render.field("Again", _again(reason))
+
+
+def _reading(name: str, reading: Any, limit: Any) -> str:
+    """What a rule read, next to its limit; nothing where none is set."""
+    if name == "missing":
+        return f"missing: {', '.join(reading)}" if reading else ""
+    if name == "open tasks":
+        return f"{name}: {reading}" if reading is not None else ""
+    if not limit:
+        return ""
+    match name:
+        case "seconds worked":
+            return f"time worked: {duration(reading)} of {duration(limit)}"
+        case "until":
+            return f"clock: {reading.astimezone():%Y-%m-%d %H:%M}, until {limit.astimezone():%Y-%m-%d %H:%M}"
+        case "dollars":
+            return f"spent: {'—' if reading is None else f'${reading:.2f}'} of ${limit:.2f}"
+        case _:
+            return f"{name}: {'—' if reading is None else f'{reading:,}'} of {limit:,}"
 
 
 def _again(reason: reasons.Reason) -> str:

@@ -4,7 +4,7 @@ import itertools
 import os
 import re
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from bydawn.core.text import duration, plain
 
 if TYPE_CHECKING:
     from bydawn.core.facts import Usage
+    from bydawn.core.loop import Limits
     from bydawn.core.outcome import Outcome
     from bydawn.host.registry import Standing
     from bydawn.operations.start import Rehearsal
@@ -132,6 +133,25 @@ def used(usage: "Usage | None", *, unpriced: bool = False) -> str:
     return f"{', '.join(parts) or 'tokens —'} · {cost}"
 
 
+def totals(limits: "Limits", unit: str = "round") -> list[str]:
+    """How much a loop may use of everything that somebody has set a limit to."""
+    many = {0: f"any number of {unit}s", 1: f"1 {unit}"}.get(limits.rounds, f"{limits.rounds} {unit}s")
+    rows = [
+        duration(limits.seconds) if limits.seconds else "",
+        f"until {moment(limits.until)}" if limits.until else "",
+        f"{limits.tokens:,} tokens" if limits.tokens else "",
+        f"${limits.usd:.2f}" if limits.usd else "",
+        f"no wait beyond {moment(limits.latest_wake)}" if limits.latest_wake else "",
+    ]
+    return [many, *filter(None, rows)]
+
+
+def moment(at: datetime) -> str:
+    """A moment near enough for its time to say it, or else with its day."""
+    local, now = at.astimezone(), datetime.now().astimezone()
+    return f"{local:%H:%M}" if abs(local - now) < timedelta(hours=20) else f"{local:%Y-%m-%d %H:%M}"
+
+
 def field(label: str, text: str, indent: int = 10) -> None:
     """A labelled paragraph; text from outside is made harmless first."""
     rows = [row for line in plain(text).splitlines() or [""] for row in _wrapped(line, indent)]
@@ -178,14 +198,11 @@ def rehearsal(shown: "Rehearsal") -> None:
     field("Command", shlex.join(shown.command.argv))
     for check in loop.checks:
         field("Check", check.name)
-    limits, times = loop.limits, loop.timeouts
-    field(
-        "Limits",
-        f"{limits.rounds or 'any number of'} rounds · no progress {limits.no_progress} · "
-        f"agent failures {limits.agent_failures}"
-        + (f" · {duration(limits.seconds)}" if limits.seconds else "")
-        + (f" · until {limits.until.astimezone():%Y-%m-%d %H:%M}" if limits.until else ""),
+    times, streaks = (
+        loop.timeouts,
+        f"no progress {loop.limits.no_progress} · agent failures {loop.limits.agent_failures}",
     )
+    field("Limits", " · ".join([*totals(loop.limits), streaks]))
     field("Times", f"round {duration(times.round)} · silence {duration(times.silence)} · check {duration(times.check)}")
     if loop.sandbox or shown.sandbox:
         field("Sandbox", loop.sandbox or shown.sandbox)

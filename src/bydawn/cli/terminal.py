@@ -155,7 +155,8 @@ class Terminal:
                 ("May", {"read-only": "only read", "full": "do EVERYTHING: no sandbox"}.get(loop.sandbox, "edit here"))
             )
         finishes = loop.on_interrupt is OnInterrupt.FINISH
-        rows.append(("Limit", _limits(loop, self._state or LoopState(), self._voice.unit)))
+        limits = limits_of(loop, self._state or LoopState())
+        rows.append(("Limit", ", ".join(render.totals(limits, self._voice.unit))))
         rows.append(("Stop", "Ctrl-C after this round, twice: now" if finishes else "Ctrl-C, at once"))
         for label, text in rows:
             say(f"  {label:<6} {shorten(text, self._layout.width - 10)}")
@@ -241,18 +242,6 @@ class Terminal:
                 say(f"    {what}")
             else:
                 say(f"    {command:<40}  {what}" if self._layout.width >= 80 else f"    {command}\n      {what}")
-
-
-def _limits(loop: Loop, state: LoopState, unit: str) -> str:
-    limits = limits_of(loop, state)
-    parts = [f"{limits.rounds} {unit}s" if limits.rounds else f"any number of {unit}s"]
-    if limits.seconds:
-        parts.append(duration(limits.seconds))
-    if limits.until:
-        parts.append(f"until {limits.until.astimezone():%H:%M}")
-    if limits.latest_wake:
-        parts.append(f"no wait beyond {limits.latest_wake.astimezone():%H:%M}")
-    return ", ".join(parts)
 
 
 def _shown(command: str) -> str:

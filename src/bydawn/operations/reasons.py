@@ -81,6 +81,8 @@ def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[st
         "agent failures in a row": (state.failures_in_a_row, limits.agent_failures),
         "seconds worked": (round(decided.elapsed, 1), limits.seconds),
         "until": (decided.at, limits.until),
+        "tokens": (state.usage.tokens if state.usage else None, limits.tokens),
+        "dollars": (state.usage.cost_usd if state.usage else None, limits.usd),
         "open tasks": (state.tasks.open if state.tasks else None, 0 if state.tasks else None),
         "missing": (completion.missing(standing.loop, state), None),
     }
