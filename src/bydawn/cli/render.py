@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bydawn.core.facts import Usage
     from bydawn.core.loop import Limits
     from bydawn.core.outcome import Outcome
+    from bydawn.core.state import LoopState
     from bydawn.host.registry import Standing
     from bydawn.operations.start import Rehearsal
 
@@ -115,10 +116,16 @@ def counts(standing: "Standing") -> str:
     """`2/6 tasks · round 4 of 30`"""
     tasks = standing.state.tasks
     parts = [f"{tasks.done}/{tasks.open + tasks.done} tasks"] if tasks else []
-    parts.append(f"{standing.state.round} round{'s' if standing.state.round != 1 else ''}")
+    parts.append(rounds(standing.state))
     if standing.loop.sandbox == "full":
         parts.append("FULL ACCESS")
     return " · ".join(parts)
+
+
+def rounds(state: "LoopState") -> str:
+    """`3 rounds, 2 counted`: one that was cut short, or could not even begin, is none of those that are limited."""
+    counted = f", {state.rounds} counted" if state.round - bool(state.open_round) != state.rounds else ""
+    return f"{state.round} round{'s' if state.round != 1 else ''}{counted}"
 
 
 def used(usage: "Usage | None", *, unpriced: bool = False) -> str:

@@ -1,13 +1,24 @@
 """One line per round, made from facts: what was done, what git and the checks say of it, what is left."""
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from bydawn.cli.render import outcome
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
-from bydawn.core.facts import AnyFact, ChecksEnded, Given, RoundEnded, RoundStarted
+from bydawn.core.facts import (
+    AnyFact,
+    ChecksEnded,
+    Given,
+    HookEnded,
+    RoundEnded,
+    RoundStarted,
+    TaskSettled,
+    TasksRead,
+    TaskStatus,
+)
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.state import LoopState
@@ -43,6 +54,21 @@ class Layout(msgspec.Struct, frozen=True):
         return f"  {number:<6} {task:<{wide}} {time:>8}  {files:<8} {check:<6} {verdict:<18} {left}".rstrip()
 
 
+class _Note(NamedTuple):
+    """A line below the row."""
+
+    text: str
+    is_told: bool = False  # to the agent, if there is another round
+
+
+class _Ended(msgspec.Struct, kw_only=True):
+    """A round that is over, as far as it can be told: what follows from it is known with the next fact."""
+
+    cells: list[str]  # of its row; none once that is shown
+    notes: list["_Note"]
+    task: str | None  # the one of a folder that it calls done
+
+
 class RoundRows:
     """Collects the facts of a round; its row is complete when the next thing happens."""
 
@@ -53,9 +79,13 @@ class RoundRows:
         self._task = self._agent = ""
         self._ended: RoundEnded | None = None
         self._checks: ChecksEnded | None = None
+        self._over: _Ended | None = None
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> Iterator[str]:
         """Lines that are ready once this fact is known."""
+        if not _is_quiet(fact):
+            told = f"{self._unit} {self._so_far(state)}" if isinstance(fact, RoundStarted) else ""
+            yield from self._released(state, told)
         match fact:
             case RoundStarted():
                 yield from self.flush(loop, state)
@@ -64,37 +94,63 @@ class RoundRows:
             case RoundEnded():
                 self._ended, self._number = fact, self._so_far(state)
                 if not state.awaiting_checks or not loop.checks or state.checks_passed:
-                    yield from self.flush(loop, state)
+                    yield from self._close(loop, state)
             case ChecksEnded():
                 self._checks = fact
                 if self._ended is None:
                     yield self._layout.row(
-                        "check", _about(fact, state), duration(fact.seconds), "", _check(fact), "", ""
+                        "check", _about(fact, state), duration(fact.seconds), "", check(fact), "", ""
                     )
                     self._checks = None
-                yield from self.flush(loop, state)
+                yield from self._close(loop, state)
             case _:
                 pass
 
     def flush(self, loop: Loop, state: LoopState) -> Iterator[str]:
-        """The row of the round that has ended, and what it leads to."""
+        """All that is known of the round that has ended: nothing more will come of it."""
+        yield from self._close(loop, state)
+        yield from self._released(state, "")
+
+    def _close(self, loop: Loop, state: LoopState) -> Iterator[str]:
+        """The row of the round that has ended; one that calls its task done waits for what becomes of that."""
         ended, checks = self._ended, self._checks
         self._ended = self._checks = None
         if ended is None:
             return
-        seconds = ended.seconds + (checks.seconds if checks else 0)
-        yield self._layout.row(
+        cells = [
             str(self._number),
             self._task or plain(ended.said) or "—",
-            duration(seconds),
+            duration(ended.seconds + (checks.seconds if checks else 0)),
             _files(ended),
-            _check(checks),
+            check(checks),
             _verdict(ended, checks, loop, state),
             f"{_left(state)} {shorten(self._agent, 12)}".strip(),
-        )
-        room = self._layout.width - 12
-        following = f"{self._unit} {self._number + 1}"
-        yield from (f"         └ {shorten(note, room)}" for note in _notes(ended, checks, loop, state, following))
+        ]
+        claimed = state.last.task_id if loop.task_folder and state.last and ended.claim else None
+        notes = [*_notes(ended, checks, loop, state)]
+        if claimed is None:
+            yield self._layout.row(*cells)
+            cells = []
+        self._over = _Ended(cells=cells, notes=notes, task=claimed)
+
+    def _released(self, state: LoopState, told: str) -> Iterator[str]:
+        """What was held back; `told` is the round whose prompt has it."""
+        over, self._over = self._over, None
+        if over is None:
+            return
+        if over.cells:
+            if over.task in state.settled.done:
+                over.cells[-2:] = "task done", f"{_left(state)} {shorten(self._agent, 12)}".strip()
+            yield self._layout.row(*over.cells)
+        for note in over.notes:
+            sent = f" → sent to the agent in {told}" if told and note.is_told else ""
+            yield f"         └ {shorten(note.text, self._layout.width - 12 - len(sent))}{sent}"
+
+
+def _is_quiet(fact: AnyFact) -> bool:
+    """Nothing is shown of it, and it may come between a round and what follows from that."""
+    settled = isinstance(fact, TaskSettled) and fact.status is TaskStatus.DONE
+    return settled or isinstance(fact, TasksRead) or (isinstance(fact, HookEnded) and fact.passed)
 
 
 def _about(checks: ChecksEnded, state: LoopState) -> str:
@@ -111,7 +167,8 @@ def _files(ended: RoundEnded) -> str:
     return " ".join(f"{sign}{count}" for sign, count in parts if count) or "0"
 
 
-def _check(checks: ChecksEnded | None) -> str:
+def check(checks: ChecksEnded | None) -> str:
+    """What the checks of a round said, in a word."""
     if checks is None:
         return "—"
     failed = sum(not verdict.passed for verdict in checks.verdicts)
@@ -139,27 +196,25 @@ def _left(state: LoopState) -> str:
     return f"{state.tasks.done}/{state.tasks.done + state.tasks.open}" if state.tasks else ""
 
 
-def _notes(
-    ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState, following: str
-) -> Iterator[str]:
+def _notes(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> Iterator[_Note]:
     if cut_by_budget(ended, asked=state.stop_now):
-        yield OVER_BUDGET
+        yield _Note(OVER_BUDGET)
     elif ended.outcome is not Outcome.OK and ended.detail:
-        yield plain(ended.detail)
+        yield _Note(plain(ended.detail))
     for verdict in checks.verdicts if checks else ():
         if not verdict.passed:
-            yield f"{plain(verdict.told)} → sent to the agent in {following}"
+            yield _Note(plain(verdict.told), is_told=True)
     missing = [completion.describe(name, loop, state) for name in completion.missing(loop, state)]
     if ended.promise is Given.GIVEN and missing:
-        yield f"the agent's “done” was not accepted: {missing[0]}"
+        yield _Note(f"the agent's “done” was not accepted: {missing[0]}")
     if ended.promise is Given.MENTIONED:
-        yield "the agent mentioned the promise without giving it: not accepted"
+        yield _Note("the agent mentioned the promise without giving it: not accepted")
     if ended.doubted:
-        yield f"ticked without any other change, so doubted: {', '.join(ended.doubted)}"
+        yield _Note(f"ticked without any other change, so doubted: {', '.join(ended.doubted)}")
     if ended.tampered:
         put_back = ", and put back" if ended.restored else ""
-        yield f"changed protected files{put_back}: {', '.join(map(plain, ended.tampered))}"
+        yield _Note(f"changed protected files{put_back}: {', '.join(map(plain, ended.tampered))}")
     if ended.blocked:
-        yield f"says that only a person can help: {plain(ended.blocked)}"
+        yield _Note(f"says that only a person can help: {plain(ended.blocked)}")
     for left in ended.leftovers:
-        yield f"left behind and ended: {plain(left)}"
+        yield _Note(f"left behind and ended: {plain(left)}")

@@ -10,6 +10,7 @@ from bydawn.cli.rows import Layout, RoundRows
 from bydawn.cli.screen import Screen
 from bydawn.cli.voice import Voice
 from bydawn.core.breakers import limits_of
+from bydawn.core.decide import Pause, Stop, next_action
 from bydawn.core.facts import (
     AgentLimited,
     AnyFact,
@@ -20,6 +21,7 @@ from bydawn.core.facts import (
     LoopStopped,
     MachineSlept,
     NoteAdded,
+    Now,
     Obstructed,
     PauseRequested,
     RoundStarted,
@@ -66,7 +68,8 @@ class Terminal:
             self._screen.line(line)
         match fact:
             case RunStarted():
-                self._open(loop, fact.tasks)
+                if not self._plan.goes_on or self._will_work(loop, state):
+                    self._open(loop, fact.tasks)
                 if fact.put_back:
                     names = ", ".join(map(plain, fact.put_back[:3]))
                     self._screen.line(f"  ! protected files were changed while nobody looked, and put back: {names}")
@@ -79,7 +82,8 @@ class Terminal:
             case WaitStarted():
                 self._flush(loop, state)
                 until = f" until {fact.until.astimezone():%H:%M}" if fact.until else f" {duration(fact.seconds)}"
-                self._screen.line(f"         … waiting{until}: {plain(fact.reason)} (costs no {self._voice.unit})")
+                free = f" (costs no {self._voice.unit})" if _costs_nothing(fact, state) else ""
+                self._screen.line(f"         … waiting{until}: {plain(fact.reason)}{free}")
             case TaskSettled() if fact.status is not TaskStatus.DONE:
                 word = {TaskStatus.OPEN: "open again"}.get(fact.status, fact.status.value)
                 why = f": {plain(fact.reason)}" if fact.reason else ""
@@ -138,6 +142,10 @@ class Terminal:
             self._screen.line(line)
 
     # -- the top ---------------------------------------------------------------------------------------------------
+
+    def _will_work(self, loop: Loop, state: LoopState) -> bool:
+        """Is there anything to go on with? Else the end comes at once, and says all there is to say."""
+        return not isinstance(next_action(loop, state, Now(datetime.now(UTC), state.elapsed)), Stop | Pause)
 
     def _open(self, loop: Loop, tasks: TaskReading | None) -> None:
         say = self._screen.line
@@ -222,8 +230,9 @@ class Terminal:
         say = self._screen.line
         standing = Standing(folder=self._plan.folder, loop=loop, state=state, alive=False)
         parts = [f"{state.tasks.done} of {state.tasks.done + state.tasks.open} tasks"] if state.tasks else []
-        rounds = self._voice.so_far(state)
-        parts += [f"{rounds} {self._voice.unit}{'s' if rounds != 1 else ''}", duration(state.elapsed)]
+        count = self._voice.so_far(state)
+        theirs = f"{count} {self._voice.unit}{'s' if count != 1 else ''}"  # a dialect counts in its own way
+        parts += [theirs if loop.dialect else render.rounds(state), duration(state.elapsed)]
         sign = render.SIGNS[fact.end.value]
         say(f"\n  {sign} {self._voice.word(fact)}: {', '.join(parts)}.")
         if fact.end.value == "unverified":
@@ -242,6 +251,11 @@ class Terminal:
                 say(f"    {what}")
             else:
                 say(f"    {command:<40}  {what}" if self._layout.width >= 80 else f"    {command}\n      {what}")
+
+
+def _costs_nothing(wait: WaitStarted, state: LoopState) -> bool:
+    """Waiting itself never does; but the round that it follows may be one that counts."""
+    return wait.decided.rule == "agent-limit" or state.last is None or not state.last.counts
 
 
 def _shown(command: str) -> str:
