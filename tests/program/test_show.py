@@ -1,6 +1,9 @@
 """What a person reads of one loop: everything that `run` said, and where to read more."""
 
-from driving import OK, Home, Step
+import os
+import signal
+
+from driving import HANG, OK, Home, Step, wait_for, worker_of
 
 WRITES: Step = {"append": {"path": "log", "text": "x"}}
 
@@ -64,3 +67,45 @@ def test_every_limit_that_is_set_is_shown_before_it_strikes(home: Home) -> None:
 def test_a_limit_that_is_switched_off_is_not_read(home: Home) -> None:
     home.run(home.rounds([WRITES, OK]), "--once", "--rounds", "0", "--max-no-change", "0")
     assert " of 0" not in home.bydawn("why").out
+
+
+# -- a loop that crashed -----------------------------------------------------------------------------------------------
+
+
+def test_of_a_loop_that_crashed_every_screen_says_so_and_how_to_go_on(home: Home) -> None:
+    running = home.start_run(home.rounds([{"say": "hello"}, HANG]))
+    home.await_round(1)
+    os.kill(worker_of(running), signal.SIGKILL)
+    wait_for(lambda: not home.status()["alive"])
+    shown = {words: home.bydawn(words).out for words in ("status", "show", "why")}
+    for out in shown.values():
+        assert "crashed" in out
+        assert "its worker is gone since 20" in out
+        assert ", in round 1; nothing is running" in out
+    assert "its worker is gone" in home.status()["reason"]
+    assert "running" not in shown["show"].replace("nothing is running", "")
+    assert "1  interrupted" in shown["show"]
+    assert "Round   1 of repo, interrupted" in home.bydawn("show", "--round", "1").out
+    assert "nothing above applies" not in shown["why"]
+    for out in (shown["show"], shown["why"]):
+        assert "bydawn resume repo" in out
+
+
+def test_what_was_red_from_the_beginning_is_not_read_as_green_before(home: Home) -> None:
+    home.run(home.rounds([WRITES, OK]), "-k", "false", "--rounds", "1")
+    assert "rounds in a row with a check red that had been green: 0 of 15" in home.bydawn("why").out
+
+
+# -- an agent that asks ------------------------------------------------------------------------------------------------
+
+
+def test_what_an_agent_asks_is_quoted_and_can_be_answered(home: Home) -> None:
+    ended = home.run(home.rounds([{"result": {"text": "## BLOCKED\n\nWhich of the two databases?"}}]))
+    assert ended.code == 3
+    for said in (ended, *(home.bydawn(each) for each in ("status", "show", "why"))):
+        assert "the agent says: “Which of the two databases?”" in said.out
+    for said in (ended, home.bydawn("show")):
+        offers = [line.split("  ")[:1] for line in (row.strip() for row in said.out.splitlines()) if "bydawn " in line]
+        assert offers[:2] == [['bydawn tell repo "…"'], ["bydawn resume repo"]]
+        assert "your answer" in said.out
+    assert home.status()["reason"] == "Which of the two databases?"

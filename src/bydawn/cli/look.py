@@ -14,6 +14,7 @@ from bydawn.cli.rows import OVER_BUDGET
 from bydawn.cli.status import liveness
 from bydawn.core import completion
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, Verdict
+from bydawn.core.outcome import Outcome
 from bydawn.core.text import duration, plain, shorten
 from bydawn.host.registry import Registry, Standing
 from bydawn.operations import look, reasons
@@ -52,7 +53,7 @@ def show(loop: str | None, round_: int | None, cd: Path, as_json: bool, state_di
 
 def _show_loop(standing: Standing) -> None:
     loop, state = standing.loop, standing.state
-    reason = standing.trouble.what if standing.trouble else state.stopped.reason if state.stopped else ""
+    reason = look.reason(standing)
     render.headline(f"{render.state(standing.word)}  {loop.id}{': ' if reason else ''}{shorten(plain(reason), 300)}")
     render.field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     render.field("Where", loop.workspace)
@@ -91,14 +92,14 @@ def _show_loop(standing: Standing) -> None:
     if not standing.trouble:
         click.echo("")
         for each in look.rounds(standing):
-            click.echo(_round_row(each, by=bool(loop.others)))
+            click.echo(_round_row(each, standing))
 
 
-def _round_row(each: look.Round, *, by: bool) -> str:
+def _round_row(each: look.Round, standing: Standing) -> str:
     started = each.started.fact
     assert isinstance(started, RoundStarted)  # noqa: S101 - as `rounds` made it
     ended = each.ended.fact if each.ended else None
-    outcome, seconds, changed = "running", "", ""
+    outcome, seconds, changed = _without_end(standing), "", ""
     if isinstance(ended, RoundEnded):
         outcome = "over budget" if cut_by_budget(ended, asked=each.asked) else ended.outcome.value
         seconds = duration(ended.seconds)
@@ -107,18 +108,23 @@ def _round_row(each: look.Round, *, by: bool) -> str:
     checks = each.checks.fact if each.checks else None
     check = ("pass" if checks.passed else "FAIL") if isinstance(checks, ChecksEnded) else "—"
     row = f"  {started.round:>4}  {outcome:<12} {seconds:>8}  {changed:<10} {check:<5}"
-    agent = f" {shorten(plain(started.agent), 12):<12}" if by else ""
+    agent = f" {shorten(plain(started.agent), 12):<12}" if standing.loop.others else ""
     task = shorten(plain(started.task or ""), max(12, render.width() - 50 - len(agent)))
     if render.width() < 60:
         return f"  {started.round:>4} {outcome} {seconds} {check}{agent}".rstrip()
     return f"{row}{agent} {task}".rstrip()
 
 
+def _without_end(standing: Standing) -> str:
+    """How a round stands that has none: as it will be settled, if there is nobody any more to end it."""
+    return "running" if standing.alive else render.outcome(Outcome.INTERRUPTED)
+
+
 def _show_round(standing: Standing, each: look.Round) -> None:
     row, ended = look.as_row(each), each.ended.fact if each.ended else None
     if isinstance(ended, RoundEnded) and cut_by_budget(ended, asked=each.asked):
         row |= {"outcome": "over budget", "detail": OVER_BUDGET}
-    render.field("Round", f"{row['round']} of {standing.loop.id}, {row['outcome'] or 'running'}")
+    render.field("Round", f"{row['round']} of {standing.loop.id}, {row['outcome'] or _without_end(standing)}")
     if row["task"]:
         render.field("Task", row["task"])
     render.field("Agent", row["agent"])
@@ -180,10 +186,14 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
     standing = Registry(state_dir).find(loop, cd.resolve())
     reason = reasons.why(standing)
     if as_json:
-        render.emit_json({"loop": standing.loop.id, **msgspec.to_builtins(reason)})
+        render.emit_json({"loop": standing.loop.id, "state": standing.word, **msgspec.to_builtins(reason)})
         return
-    render.headline(f"{standing.loop.id}  {plain(reason.what)}")
-    render.field("Rule", f"{reason.rule}: {reason.meaning}")
+    told, crashed = look.reason(standing), standing.word == "crashed"
+    render.headline(f"{standing.loop.id}  {plain(f'{standing.word}: {told}' if told else reason.what)}")
+    if crashed:  # whatever it had decided before
+        render.field("Before", f"{reason.rule}: {reason.what}")
+    else:
+        render.field("Rule", f"{reason.rule}: {reason.meaning}")
     render.field("When", f"{reason.at.astimezone():%Y-%m-%d %H:%M:%S} (fact {reason.seq})")
     for name, row in reason.readings.items():
         if told := _reading(name, row["reading"], row["limit"]):
@@ -191,6 +201,8 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
     for row in reasons.evidence(standing) if standing.state.stopped else reason.evidence:
         render.field("Proof", row)
     render.field("Again", _again(reason))
+    if crashed:
+        render.commands(offers.next_commands(standing))
 
 
 def _reading(name: str, reading: Any, limit: Any) -> str:

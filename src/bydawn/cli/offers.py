@@ -60,6 +60,8 @@ def _when_blocked(standing: Standing) -> list[tuple[str, str] | None]:
     said_last = _said_last(standing)
     tell = (f'tell {name} "…"', "say what to do differently")
     go_on = (f"resume {name}", "then go on")
+    if rule == "agent-blocked":
+        return [(f'tell {name} "…"', "your answer to it"), go_on, said_last]
     if rule == "tampered":
         return [
             (f"show {name} --round {last}", "what it did"),

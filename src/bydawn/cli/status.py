@@ -65,8 +65,7 @@ def _status_rows(found: list[Standing]) -> None:
         rest = " · ".join(part for part in (render.counts(each), liveness(each)) if part)
         narrow = len(each.loop.id) + len(rest) + 24 > width
         click.echo(f"{line}\n      {rest}" if narrow else f"{line} {rest}")
-        reason = each.trouble.what if each.trouble else each.state.stopped.reason if each.state.stopped else ""
-        if reason and each.word in render.NEEDS_YOU:
+        if (reason := look.reason(each)) and each.word in render.NEEDS_YOU:
             click.echo(f"      {shorten(plain(reason), width - 8)}")
     needy = next((each for each in found if each.word in render.NEEDS_YOU), None)
     if needy:

@@ -38,7 +38,7 @@ def summary(standing: Standing) -> dict[str, Any]:
         "loop": loop.id,
         "workspace": loop.workspace,
         "state": standing.word,
-        "reason": state.stopped.reason if state.stopped else standing.trouble.what if standing.trouble else None,
+        "reason": state.stopped.reason if state.stopped else reason(standing) or None,
         "round": state.round,
         "rounds_limit": limits_of(loop, state).rounds or None,
         "tasks": {"open": tasks.open, "done": tasks.done} if tasks else None,
@@ -58,10 +58,40 @@ def last_output_age(standing: Standing) -> float | None:
     """Seconds since the agent last wrote something: the proof of life. None when no agent is running."""
     if not standing.alive or not standing.state.open_round:
         return None
-    folder = round_folder(standing, standing.state.open_round.round)
-    written = [path.stat().st_mtime for path in (folder / "stdout", folder / "stderr") if path.exists()]
-    started = standing.state.open_round.started_at.timestamp()
-    return round(max(0.0, datetime.now(UTC).timestamp() - max([started, *written])), 1)
+    last = max([standing.state.open_round.started_at, *_written(standing)])
+    return round(max(0.0, (datetime.now(UTC) - last).total_seconds()), 1)
+
+
+def reason(standing: Standing) -> str:
+    """Why it stands still, in a sentence for people; empty where it does not, or where its word says it all."""
+    stopped = standing.state.stopped
+    if standing.trouble:
+        return standing.trouble.what
+    if standing.word == "crashed":
+        opened = standing.state.open_round
+        when = f"{last_sign(standing).astimezone():%Y-%m-%d %H:%M}"
+        return f"its worker is gone since {when}{f', in round {opened.round}' if opened else ''}; nothing is running"
+    if stopped and stopped.decided.rule == "agent-blocked":
+        return f"the agent says: “{stopped.reason}”"
+    return stopped.reason if stopped else ""
+
+
+def last_sign(standing: Standing) -> datetime:
+    """When a loop last did anything that can be seen: a fact, or something that its agent wrote."""
+    return max([*_written(standing), standing.state.updated_at or standing.loop.created_at])
+
+
+def _written(standing: Standing) -> list[datetime]:
+    """When the agent of the round that has no end last wrote something."""
+    opened = standing.state.open_round
+    stamps = (path.stat().st_mtime for path in _outputs(standing, opened.round)) if opened else ()
+    return [datetime.fromtimestamp(stamp, UTC) for stamp in stamps]
+
+
+def _outputs(standing: Standing, round_: int) -> list[Path]:
+    """What an agent has printed, as far as it has begun to."""
+    paths = (round_folder(standing, round_) / name for name in ("stdout", "stderr"))
+    return [path for path in paths if path.exists()]
 
 
 def round_folder(standing: Standing, round_: int) -> Path:
@@ -70,8 +100,7 @@ def round_folder(standing: Standing, round_: int) -> Path:
 
 def printed(standing: Standing, round_: int) -> bool:
     """Did the agent of a round print anything at all?"""
-    paths = (round_folder(standing, round_) / name for name in ("stdout", "stderr"))
-    return any(path.exists() and path.stat().st_size for path in paths)
+    return any(path.stat().st_size for path in _outputs(standing, round_))
 
 
 class Round(msgspec.Struct, kw_only=True):

@@ -77,7 +77,7 @@ def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[st
         "rounds this run": (state.rounds_this_run, state.rounds_allowed),
         "rounds without progress": (state.rounds_without_progress, limits.no_progress),
         "rounds in a row with the same failure": (state.same_failure, limits.same_failure),
-        "rounds in a row with a red check": (state.check_failures_in_a_row, limits.check_failures),
+        "rounds in a row with a check red that had been green": (state.check_failures_in_a_row, limits.check_failures),
         "agent failures in a row": (state.failures_in_a_row, limits.agent_failures),
         "seconds worked": (round(decided.elapsed, 1), limits.seconds),
         "until": (decided.at, limits.until),
