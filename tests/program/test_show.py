@@ -3,7 +3,7 @@
 import os
 import signal
 
-from driving import HANG, OK, Home, Step, wait_for, worker_of
+from driving import DONE, HANG, OK, Home, Step, wait_for, worker_of
 
 WRITES: Step = {"append": {"path": "log", "text": "x"}}
 
@@ -67,6 +67,38 @@ def test_every_limit_that_is_set_is_shown_before_it_strikes(home: Home) -> None:
 def test_a_limit_that_is_switched_off_is_not_read(home: Home) -> None:
     home.run(home.rounds([WRITES, OK]), "--once", "--rounds", "0", "--max-no-change", "0")
     assert " of 0" not in home.bydawn("why").out
+
+
+# -- the same as elsewhere ---------------------------------------------------------------------------------------------
+
+
+def test_show_says_of_a_round_what_run_said(home: Home) -> None:
+    flaky = "sleep 1; test ! -e log || test -e seen && rm -f seen || { touch seen; false; }"
+    (home.repo / ".gitignore").write_text("seen\n")
+    ended = home.run(home.rounds([WRITES, OK]), "-k", flaky, "--rounds", "1")
+    [row] = [line for line in ended.out.splitlines() if line.startswith("  1 ")]
+    [shown] = [line for line in home.bydawn("show").out.splitlines() if line.startswith("     1  ")]
+    assert "FLAKY" in row and "FLAKY" in shown
+    time = next(word for word in row.split() if word.isdigit() and word != "1")
+    assert f" {time} s " in shown
+    assert f"and its checks {time} s" in home.bydawn("show", "--round", "1").out
+
+
+def test_a_skipped_task_is_not_open_in_any_screen(home: Home) -> None:
+    home.tasks(3)
+    home.run(home.each_task(WRITES), "-t", "TODO.md", "-k", "true", "--rounds", "1")
+    home.bydawn("tasks", "skip", "repo", "3")
+    assert "1 open · 1 done · 1 skipped" in home.bydawn("tasks", "list").out
+    shown = home.bydawn("show").out
+    assert "1 task is open" in shown
+    assert "1/2 tasks" in shown
+    assert home.show()["tasks"] == {"open": 1, "done": 1}
+
+
+def test_show_does_not_offer_itself(home: Home) -> None:
+    ended = home.run(home.rounds([WRITES, DONE]), "-k", "true")
+    assert "bydawn show repo  " in ended.out
+    assert "bydawn show" not in home.bydawn("show").out
 
 
 # -- a loop that crashed -----------------------------------------------------------------------------------------------

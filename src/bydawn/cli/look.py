@@ -10,7 +10,7 @@ from bydawn import __version__
 from bydawn.cli import offers, render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
-from bydawn.cli.rows import OVER_BUDGET
+from bydawn.cli.rows import OVER_BUDGET, check
 from bydawn.cli.status import liveness
 from bydawn.core import completion
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, Verdict
@@ -40,7 +40,7 @@ def show(loop: str | None, round_: int | None, cd: Path, as_json: bool, state_di
       bydawn show
       bydawn show shop-api --round 3
     """
-    standing = Registry(state_dir).find(loop, cd.resolve())
+    standing = look.with_its_list(Registry(state_dir).find(loop, cd.resolve()))
     if as_json:
         render.emit_json(look.detail(standing, round_))
         return
@@ -48,7 +48,8 @@ def show(loop: str | None, round_: int | None, cd: Path, as_json: bool, state_di
         _show_round(standing, look.the_round(standing, round_))
         return
     _show_loop(standing)
-    render.commands(offers.next_commands(standing))
+    this = render.typed(f"show {standing.called}")
+    render.commands([row for row in offers.next_commands(standing) if row[0] != this])
 
 
 def _show_loop(standing: Standing) -> None:
@@ -98,20 +99,19 @@ def _show_loop(standing: Standing) -> None:
 def _round_row(each: look.Round, standing: Standing) -> str:
     started = each.started.fact
     assert isinstance(started, RoundStarted)  # noqa: S101 - as `rounds` made it
-    ended = each.ended.fact if each.ended else None
+    ended, checks = each.ended.fact if each.ended else None, each.checks.fact if each.checks else None
     outcome, seconds, changed = _without_end(standing), "", ""
     if isinstance(ended, RoundEnded):
         outcome = "over budget" if cut_by_budget(ended, asked=each.asked) else ended.outcome.value
-        seconds = duration(ended.seconds)
+        seconds = duration(ended.seconds + (checks.seconds if isinstance(checks, ChecksEnded) else 0))
         count = ended.changes.total
         changed = f"{count} file{'s' if count != 1 else ''}" if count else "no change"
-    checks = each.checks.fact if each.checks else None
-    check = ("pass" if checks.passed else "FAIL") if isinstance(checks, ChecksEnded) else "—"
-    row = f"  {started.round:>4}  {outcome:<12} {seconds:>8}  {changed:<10} {check:<5}"
+    said = check(checks if isinstance(checks, ChecksEnded) else None)
+    row = f"  {started.round:>4}  {outcome:<12} {seconds:>8}  {changed:<10} {said:<6}"
     agent = f" {shorten(plain(started.agent), 12):<12}" if standing.loop.others else ""
-    task = shorten(plain(started.task or ""), max(12, render.width() - 50 - len(agent)))
+    task = shorten(plain(started.task or ""), max(12, render.width() - 51 - len(agent)))
     if render.width() < 60:
-        return f"  {started.round:>4} {outcome} {seconds} {check}{agent}".rstrip()
+        return f"  {started.round:>4} {outcome} {seconds} {said}{agent}".rstrip()
     return f"{row}{agent} {task}".rstrip()
 
 
@@ -129,7 +129,8 @@ def _show_round(standing: Standing, each: look.Round) -> None:
         render.field("Task", row["task"])
     render.field("Agent", row["agent"])
     if row["outcome"]:
-        render.field("Took", duration(row["seconds"]))
+        checks = f", and its checks {duration(row['check_seconds'])}" if row["verdicts"] else ""
+        render.field("Took", f"{duration(row['seconds'])}{checks}")
         if row["detail"]:
             render.field("Ended", row["detail"])
         changes = row["files_changed"]

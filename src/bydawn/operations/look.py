@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
@@ -162,6 +163,21 @@ def detail(standing: Standing, only: int | None = None) -> dict[str, Any]:
         "rounds": [as_row(each) for each in chosen],
         "folder": str(standing.folder),
     }
+
+
+def with_its_list(standing: Standing) -> Standing:
+    """A loop that stands still, with its tasks as they are now: people tick and skip some meanwhile."""
+    tasks = standing.state.tasks
+    if standing.alive or standing.finished or tasks is None or tasks.problem:
+        return standing
+    from bydawn.operations.tasks import of_loop
+
+    board = of_loop(standing)
+    if board.trouble:
+        return standing
+    counts = board.standings.counts
+    tasks = replace(tasks, open=counts["open"], done=counts["done"])
+    return replace(standing, state=replace(standing.state, tasks=tasks))
 
 
 def missing(condition: str, standing: Standing) -> str:
