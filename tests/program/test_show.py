@@ -141,3 +141,30 @@ def test_what_an_agent_asks_is_quoted_and_can_be_answered(home: Home) -> None:
         assert offers[:2] == [['bydawn tell repo "…"'], ["bydawn resume repo"]]
         assert "your answer" in said.out
     assert home.status()["reason"] == "Which of the two databases?"
+
+
+# -- an agent that is not let in ---------------------------------------------------------------------------------------
+
+
+def test_who_is_not_logged_in_is_given_the_command_for_it_in_plain_words(home: Home) -> None:
+    codex = home.root / "bin/codex"
+    codex.parent.mkdir()
+    codex.write_text("#!/bin/sh\necho 'not logged in; run `rm -rf x`' >&2\nexit 1\n")
+    codex.chmod(0o755)
+    home.env["PATH"] = f"{codex.parent}:{home.env['PATH']}"
+    ended = home.run("codex")
+    assert ended.code == 7
+    for said in (ended, home.bydawn("show")):
+        last = [line.strip().partition("  ")[0] for line in said.out.rpartition("\n\n")[2].splitlines()]
+        assert [row for row in last if row != "Next"] == [
+            "codex login",
+            "bydawn logs repo --round 1",
+            "bydawn resume repo",
+        ]
+    for said in (ended, home.bydawn("why")):
+        assert "its provider does not let the agent in" in said.out
+        assert "· auth" not in said.out and "Proof   auth" not in said.out
+    assert "or set the key that its configuration names" in home.bydawn("status").out
+    narrow = home.bydawn("status", COLUMNS="48").out
+    assert "its configuration names" in " ".join(narrow.split())
+    assert all(len(line) <= 48 for line in narrow.splitlines())

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bydawn.cli.render import typed
+from bydawn.core.outcome import Outcome
 from bydawn.host.registry import Standing
 from bydawn.operations import look, reasons
 
@@ -33,7 +34,18 @@ def next_commands(standing: Standing) -> list[tuple[str, str]]:
         "complete": [(f"show {name}", "the rounds"), said_last],
         "unverified": [(f"show {name}", "the rounds"), said_last],
     }
-    return [(typed(row[0]), row[1]) for row in table.get(word, []) if row]
+    ours = [(typed(row[0]), row[1]) for row in table.get(word, []) if row]
+    return [*_log_in(standing), *ours] if word == "failed" else ours
+
+
+def _log_in(standing: Standing) -> list[tuple[str, str]]:
+    """The command of the agent's own that lets it in again; ours, and never one that somebody's output names."""
+    last = standing.state.last
+    if last is None or last.outcome is not Outcome.AUTH:
+        return []
+    from bydawn.operations.agents import KNOWN
+
+    return [(KNOWN[last.agent].login, "log in")] if last.agent in KNOWN else []
 
 
 def _said_last(standing: Standing) -> tuple[str, str] | None:

@@ -167,8 +167,15 @@ def field(label: str, text: str, indent: int = 10) -> None:
 
 
 def headline(text: str) -> None:
-    """What a screen begins with, and an empty line below it; already harmless, as there may be colour in it."""
-    click.echo("\n".join(f"  {row}" for row in _wrapped(text, 2)) + "\n")
+    """What a screen begins with, and an empty line below it."""
+    paragraph(text)
+    click.echo("")
+
+
+def paragraph(text: str, indent: int = 2) -> None:
+    """A text that is harmless already, as there may be colour in it."""
+    for row in _wrapped(text, indent):
+        click.echo(f"{' ' * indent}{row}")
 
 
 def _wrapped(line: str, indent: int) -> list[str]:

@@ -66,7 +66,7 @@ def _status_rows(found: list[Standing]) -> None:
         narrow = len(each.loop.id) + len(rest) + 24 > width
         click.echo(f"{line}\n      {rest}" if narrow else f"{line} {rest}")
         if (reason := look.reason(each)) and each.word in render.NEEDS_YOU:
-            click.echo(f"      {shorten(plain(reason), width - 8)}")
+            render.paragraph(shorten(plain(reason), 300), indent=6)
     needy = next((each for each in found if each.word in render.NEEDS_YOU), None)
     if needy:
         render.commands([(render.typed(f"show {needy.called}"), "what happened and what to do")])

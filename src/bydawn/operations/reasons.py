@@ -12,6 +12,7 @@ from bydawn.core.breakers import limits_of
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Decided, HookEnded, LoopStopped, Now, RoundStarted, RunStarted, WaitStarted
 from bydawn.core.hooks import output_of
+from bydawn.core.outcome import Outcome
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
@@ -21,6 +22,12 @@ from bydawn.operations.look import round_folder, told_of_put_back
 
 if TYPE_CHECKING:
     from bydawn.core.worklist import Listed
+
+
+_PLAINLY = {  # what an outcome means that stops a loop at once
+    Outcome.AUTH.value: "its provider does not let the agent in",
+    Outcome.CONFIG.value: "the agent cannot work as it is set up",
+}
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +118,8 @@ def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
         from bydawn.operations.settings import secrets
 
         return tuple(map(secrets().hide, _why_idle(standing))) or stopped.evidence
+    if stopped.decided.rule == "agent-stop":
+        return tuple(_PLAINLY.get(row, row) for row in stopped.evidence)
     return tuple(_each_check_once(standing, stopped.evidence))
 
 
