@@ -52,8 +52,8 @@ def test_every_limit_that_is_set_is_shown_before_it_strikes(home: Home) -> None:
     limits = ["--budget", "5000tok", "--for", "8h", "--until", "2099-01-02T07:00", "--rounds", "1"]
     dry = home.run(agent, *limits, "--dry-run")
     header = home.run(agent, *limits)
-    for said, label in ((dry, "Limits"), (header, "Limit ")):
-        [row] = [line for line in said.out.splitlines() if line.startswith(f"  {label}")]
+    for shown, label in ((dry, "Limits"), (header, "Limit ")):
+        [row] = [line for line in shown.out.splitlines() if line.startswith(f"  {label}")]
         for words in ("1 round", "8 h 00", "until 2099-01-02 07:00", "5,000 tokens"):
             assert words in row
         assert "1 rounds" not in row
@@ -99,6 +99,48 @@ def test_show_does_not_offer_itself(home: Home) -> None:
     ended = home.run(home.rounds([WRITES, DONE]), "-k", "true")
     assert "bydawn show repo  " in ended.out
     assert "bydawn show" not in home.bydawn("show").out
+
+
+# -- a loop that is done -----------------------------------------------------------------------------------------------
+
+
+def test_show_has_all_that_run_said_at_the_end(home: Home) -> None:
+    home.tasks(3)
+    run = ["-t", "TODO.md", "-k", "true", "--rounds", "1", "--post-round", "exit 4", "--on-complete", "exit 5"]
+    home.run(home.each_task(WRITES), *run)
+    home.bydawn("tasks", "skip", "repo", "2")
+    ended = home.bydawn("resume", "--plain", "--rounds", "9")
+    assert ended.code == 0
+    rows = [line.removeprefix("    · ") for line in ended.out.splitlines() if line.startswith("    · ")]
+    assert "skipped by a person: “task 2”" in rows
+    shown = home.bydawn("show").out
+    assert all(f"Proof   {row}" in shown for row in rows)
+    number = home.status()["round"]
+    rounds = ", ".join(map(str, range(1, number + 1)))
+    assert f"Hook    the hook post_round failed: exit 4 (rounds {rounds})" in shown
+    assert f"Hook    the hook on_complete failed: exit 5 (round {number})" in shown
+
+
+def test_show_says_that_nothing_was_proven_and_that_a_promise_was_only_mentioned(home: Home) -> None:
+    home.run(
+        home.rounds([{"result": {"text": "I will write <promise>TASK_COMPLETE</promise> soon"}}], [DONE]), "--once"
+    )
+    assert "Promise the agent mentioned it without giving it: not accepted" in home.bydawn("show").out
+    ended = home.bydawn("resume", "--plain")
+    for said in (ended, home.bydawn("show")):
+        assert "no checks were configured, so nothing but the agent's word was proven" in said.out
+
+
+def test_a_note_that_came_too_late_waits_for_nothing(home: Home) -> None:
+    gate, opened = home.gate()
+    process = home.start_run(home.rounds([{"say": "hello"}, gate, DONE]))
+    home.await_round(1)
+    home.bydawn("tell", "repo", "one more thing")
+    wait_for(lambda: home.facts("note.added"))
+    assert "waits for the next prompt" in home.bydawn("show").out
+    opened.touch()
+    assert process.wait(20) == 0
+    assert "“one more thing” was never read: the loop ended first" in home.bydawn("show").out
 
 
 # -- a loop that crashed -----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.cli.rows import OVER_BUDGET, check
 from bydawn.cli.status import liveness
 from bydawn.core import completion
-from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, Verdict
+from bydawn.core.facts import ChecksEnded, Given, RoundEnded, RoundStarted, Verdict
 from bydawn.core.outcome import Outcome
 from bydawn.core.text import duration, plain, shorten
 from bydawn.host.registry import Registry, Standing
@@ -23,6 +23,11 @@ from bydawn.operations.look import cut_by_budget
 _LAST_LINES = 10  # of a failing check
 _LONGEST_LINE = 500
 _LONGEST_CHECK = 80
+_FOUND = (  # evidence that has a row of its own
+    "ticked without any other change",
+    "protected files were",
+    "changed by a round, and accepted",
+)
 _TELLING = ("obstructed", "tasks-aside")  # rules whose reason alone does not say what to do
 
 
@@ -67,14 +72,35 @@ def _show_loop(standing: Standing) -> None:
         render.field("Used", render.used(state.usage, unpriced=state.unpriced))
         for task, usage in look.usage_by_task(standing).items():
             render.field("", f"{shorten(plain(task), 60)}: {render.used(usage, unpriced=state.unpriced)}")
-    for told in reasons.evidence(standing) if state.stopped and state.stopped.decided.rule in _TELLING else ():
-        render.field("Because", told)
+    _show_reasons(standing)
     for condition in [] if standing.trouble else completion.missing(loop, state):
         render.field("Missing", look.missing(condition, standing))
     for verdict in state.verdicts:
         if not verdict.passed:
             known = ", and red before the first round" if verdict.check in (state.baseline or ()) else ""
             render.field("Check", f"{shorten(plain(verdict.check), _LONGEST_CHECK)} → {verdict.told}{known}")
+    _show_findings(standing)
+    if not standing.trouble:
+        click.echo("")
+        for each in look.rounds(standing):
+            click.echo(_round_row(each, standing))
+
+
+def _show_reasons(standing: Standing) -> None:
+    """What bears out the end, as far as nothing below says it."""
+    stopped = standing.state.stopped
+    if stopped and (standing.finished or stopped.decided.rule in _TELLING):
+        for told in reasons.evidence(standing):
+            if not told.startswith(_FOUND):
+                render.field("Proof" if standing.finished else "Because", told)
+    if not stopped or stopped.decided.rule != "obstructed":
+        for told, numbers in reasons.failed_hooks(standing).items():
+            render.field("Hook", f"{told} (round{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))})")
+
+
+def _show_findings(standing: Standing) -> None:
+    """What a person should know of how it got there."""
+    state = standing.state
     if state.doubted:
         render.field("Doubted", f"ticked without any other change: {', '.join(state.doubted)}")
     if state.tampered:
@@ -87,13 +113,12 @@ def _show_loop(standing: Standing) -> None:
         if tally.task in state.settled.aside:
             render.field("Aside", tally.text or tally.task)
     for note in state.notes:
-        render.field("Note", f"“{shorten(plain(note.text), 200)}” waits for the next prompt")
+        fate = "was never read: the loop ended first" if standing.finished else "waits for the next prompt"
+        render.field("Note", f"“{shorten(plain(note.text), 200)}” {fate}")
+    if state.last and state.last.promise is Given.MENTIONED:
+        render.field("Promise", "the agent mentioned it without giving it: not accepted")
     if state.last and state.last.said:
         render.field("It said", f"“{shorten(state.last.said, 300)}”")
-    if not standing.trouble:
-        click.echo("")
-        for each in look.rounds(standing):
-            click.echo(_round_row(each, standing))
 
 
 def _round_row(each: look.Round, standing: Standing) -> str:

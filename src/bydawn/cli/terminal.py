@@ -235,9 +235,7 @@ class Terminal:
         parts += [theirs if loop.dialect else render.rounds(state), duration(state.elapsed)]
         sign = render.SIGNS[fact.end.value]
         say(f"\n  {sign} {self._voice.word(fact)}: {', '.join(parts)}.")
-        if fact.end.value == "unverified":
-            say("    No checks were configured, so nothing but the agent's word was proven.")
-        elif fact.end.value != "complete":
+        if not standing.finished:
             say(f"    {plain(look.reason(standing))}")
         for row in reasons.evidence(standing) if fact.end.value not in ("paused", "stopped") else ():
             # A command and a path of the person's own are of use only as a whole.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,18 @@ import msgspec
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Decided, HookEnded, LoopStopped, Now, RoundStarted, RunStarted, WaitStarted
-from bydawn.core.hooks import output_of
+from bydawn.core.facts import (
+    Decided,
+    End,
+    HookEnded,
+    LoopStopped,
+    Now,
+    RoundStarted,
+    RunStarted,
+    TaskSettled,
+    WaitStarted,
+)
+from bydawn.core.hooks import complaint, output_of
 from bydawn.core.outcome import Outcome
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
@@ -104,7 +115,9 @@ def evidence(standing: Standing) -> tuple[str, ...]:
     if standing.state.stopped is None:
         return ()
     undone = told_of_put_back(standing)
+    unproven = standing.state.stopped.end is End.UNVERIFIED
     return (
+        *(["no checks were configured, so nothing but the agent's word was proven"] if unproven else []),
         *_evidence(standing, standing.state.stopped),
         *([f"protected files were put back: {undone}"] if undone else []),
     )
@@ -120,7 +133,26 @@ def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
         return tuple(map(secrets().hide, _why_idle(standing))) or stopped.evidence
     if stopped.decided.rule == "agent-stop":
         return tuple(_PLAINLY.get(row, row) for row in stopped.evidence)
-    return tuple(_each_check_once(standing, stopped.evidence))
+    return tuple(map(partial(_by_name, standing), _each_check_once(standing, stopped.evidence)))
+
+
+def _by_name(standing: Standing, row: str) -> str:
+    """Which tasks were skipped; the fact says only how many, and a number alone reads like that of a task."""
+    if not row.startswith("skipped by a person:"):
+        return row
+    wanted = standing.state.settled.skipped
+    facts = (record.fact for record in records(standing.folder))
+    texts = {fact.task: fact.text for fact in facts if isinstance(fact, TaskSettled) and fact.task in wanted}
+    return f"skipped by a person: {', '.join(f'“{texts.get(id_, id_)}”' for id_ in wanted)}"
+
+
+def failed_hooks(standing: Standing) -> dict[str, list[int]]:
+    """What is to be said of the person's own commands that failed, each with the rounds of it."""
+    found: dict[str, list[int]] = {}
+    for record in records(standing.folder):
+        if isinstance(record.fact, HookEnded) and not record.fact.passed:
+            found.setdefault(complaint(record.fact), []).append(record.fact.round)
+    return found
 
 
 def _each_check_once(standing: Standing, rows: tuple[str, ...]) -> Iterator[str]:
