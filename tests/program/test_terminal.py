@@ -2,6 +2,7 @@
 
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -27,8 +28,11 @@ class Pane:
     def type(self, *keys: str) -> None:
         self._tmux("send-keys", *keys)
 
+    def screen(self) -> list[str]:
+        return self._tmux("capture-pane", "-p").splitlines()
+
     def lines(self) -> list[str]:
-        return [line for line in self._tmux("capture-pane", "-p").splitlines() if line.strip()]
+        return [line for line in self.screen() if line.strip()]
 
     def sees(self, *words: str) -> bool:
         screen = "\n".join(self.lines())
@@ -120,3 +124,17 @@ def test_plain_draws_nothing_twice(home: Home, open_pane: Callable[[int], Pane])
     pane.type(f"clear; bydawn run x -a {agent} --plain --new", "Enter")
     wait_for(lambda: pane.sees("Unverified"))
     assert not pane.sees("last output")
+
+
+def test_an_empty_line_is_not_swallowed_by_the_live_block(home: Home, open_pane: Callable[[int], Pane]) -> None:
+    slowly = "; ".join(f"screen.line({text!r}); time.sleep(0.3)" for text in ("first", "", "last"))
+    script = home.root / "speaks.py"
+    script.write_text(
+        "import time\nfrom bydawn.cli.screen import Screen\n"
+        f"screen = Screen(lambda _: ['  the block'], plain=False)\n{slowly}\nscreen.close()\nprint('over')\n"
+    )
+    pane = open_pane(80)
+    pane.type(f"clear; {sys.executable} {script}", "Enter")
+    wait_for(lambda: "over" in pane.screen())
+    shown = pane.screen()
+    assert shown[shown.index("first") :][:3] == ["first", "", "last"]

@@ -100,12 +100,12 @@ class Screen:
         try:
             text = self._lines.get(timeout=_REFRESH)
         except queue.Empty:
-            text = ""
-        if text is None:
-            live.update(_text([]), refresh=True)
-            return False
-        if text or self._lines.qsize():
-            console.print(_text([text]), soft_wrap=True)
+            pass  # nothing but the block is new
+        else:
+            if text is None:
+                live.update(_text([]), refresh=True)
+                return False
+            console.print(_text([text]), soft_wrap=True)  # an empty line is one, too
         live.update(_text(["", *self._block(console.width)[:3]]), refresh=True)
         return True
 
