@@ -37,7 +37,7 @@ def test_a_loop_whose_checks_are_green_offers_nothing_about_red_ones(home: Home)
     assert "--round 1  " not in ended.out.replace("logs repo --round 1", "")
 
 
-def test_in_a_pipe_nothing_is_wrapped_and_in_few_columns_no_word_is_broken(home: Home) -> None:
+def test_in_a_pipe_nothing_is_wrapped_and_in_few_columns_no_path_is_broken(home: Home) -> None:
     path = f"{home.root}/a/very/long/path/{'x' * 60}/file.txt"
     prompt = f"write {path} {'again and ' * 15}again"
     home.bydawn("run", prompt, "-a", home.rounds([WRITES, OK]), "--rounds", "1", "--plain")

@@ -179,14 +179,14 @@ def paragraph(text: str, indent: int = 2) -> None:
 
 
 def _wrapped(line: str, indent: int) -> list[str]:
-    """The line in pieces, none of them half a word: half a path is of no use. In a pipe nobody wants any of it."""
+    """The line in pieces, none of them half a path, which is of no use. In a pipe nobody wants pieces at all."""
     if "COLUMNS" not in os.environ and not sys.stdout.isatty():
         return [line]
     import textwrap
 
     room = max(20, width() - indent - 2)
-    whole = textwrap.TextWrapper(room, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
-    return whole.wrap(line) or [""]
+    broken = "/" not in line
+    return textwrap.wrap(line, room, subsequent_indent="  ", break_on_hyphens=False, break_long_words=broken) or [""]
 
 
 def commands(rows: list[tuple[str, str]]) -> None:
