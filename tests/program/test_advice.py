@@ -67,9 +67,19 @@ def test_after_a_failed_hook_its_command_its_output_and_the_way_on_are_given(hom
         assert "· hook\n" not in shown.out
         assert "tell" not in shown.out
     assert "the database is down" in output.read_text()
-    assert offered(ended) == offered(home.bydawn("show")) == ["bydawn resume repo"]
+    resume, another = offered(ended)
+    assert offered(home.bydawn("show")) == [resume, another]
+    assert (resume, another.startswith("bydawn run --new 'do it' -a demo:")) == ("bydawn resume repo", True)
     switch.touch()
     assert paste(home, offered(ended)[0]).code == 0
+
+
+def test_whoever_mistyped_a_check_is_given_the_command_to_mend(home: Home) -> None:
+    agent = home.rounds([{"append": {"path": "log", "text": "x"}}, OK])
+    ended = home.run(agent, "-k", "pytset -q")
+    assert "bydawn tell" not in ended.out
+    assert f"bydawn run --new 'do it' -a {agent} -k 'pytset -q'" in ended.out
+    assert "or start another with the right check" in ended.out
 
 
 def test_what_no_agent_can_help_with_is_not_told_to_one(home: Home) -> None:

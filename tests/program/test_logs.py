@@ -1,10 +1,11 @@
 """What `logs` shows of an agent that failed: whatever it printed, and why it ended."""
 
 import json
+import os
 
 import pytest
 
-from driving import DONE, HANG, Home, said, wait_for
+from driving import DONE, HANG, OK, Home, is_error, said, wait_for
 
 
 def a_program(home: Home, *lines: str, interpreter: str = "/bin/sh") -> str:
@@ -12,6 +13,22 @@ def a_program(home: Home, *lines: str, interpreter: str = "/bin/sh") -> str:
     path.write_text("\n".join([f"#!{interpreter}", *lines, ""]))
     path.chmod(0o755)
     return f"cmd:{path}"
+
+
+def test_a_closed_pipe_is_nobodys_failure(home: Home) -> None:
+    home.run(home.rounds([OK]), "--once")
+    for words in (["status"], ["show"], ["--help"], ["run", "x", "-a", "demo", "--dry-run", "--new"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        process = home.start(*words, stdout=writing)
+        os.close(writing)
+        assert (process.wait(20), process.stderr and process.stderr.read()) == (0, ""), words
+
+
+def test_two_ways_to_print_contradict_each_other(home: Home) -> None:
+    home.run(home.rounds([OK]), "--once")
+    refused = home.bydawn("logs", "--json", "--raw")
+    assert (refused.code, is_error(refused.err)) == (2, True)
 
 
 def test_an_agent_that_failed_is_quoted_with_what_it_wrote_on_stderr(home: Home) -> None:

@@ -9,7 +9,17 @@ WRITES: Step = {"append": {"path": "log", "text": "x"}}
 
 def rows(out: str) -> list[str]:
     """The rows of rounds and what stands below them."""
-    return [line for line in out.splitlines() if line[2:3].isdigit() or "└" in line]
+    shown = out.partition("verdict")[2].splitlines()
+    first = next((number for number, line in enumerate(shown) if line[2:3].isdigit()), len(shown))
+    return [line for line in shown[first:] if line[2:3].isdigit() or "└" in line]
+
+
+def test_a_check_that_cannot_be_started_is_told_of_before_anything_is_paid_for(home: Home) -> None:
+    ended = home.run(home.rounds([WRITES, OK]), "-k", "pytset -q", "--rounds", "1")
+    before, why, advice = ended.out.partition("before anything is changed")[2].splitlines()[:3]
+    assert "FAIL" in before
+    assert "exit 127" in why and "pytset: not found" in why
+    assert "if its name is wrong, stop now" in advice
 
 
 # -- what is sent to the agent -----------------------------------------------------------------------------------------
@@ -18,8 +28,8 @@ def rows(out: str) -> list[str]:
 def test_what_failed_is_said_to_be_sent_only_where_a_round_follows(home: Home) -> None:
     ended = home.run(home.rounds([WRITES, OK]), "-k", f"echo {'long ' * 40}; false", "--rounds", "2")
     told = [line for line in ended.out.splitlines() if "└ exit 1" in line]
-    assert [line.endswith("… → sent to the agent in round 2") for line in told] == [True, False]
-    assert "sent to" not in told[1]
+    assert [line.endswith("… → sent to the agent in round 2") for line in told] == [False, True, False]
+    assert "sent to" not in told[2]
     assert all(len(line) <= 100 for line in told)
 
 

@@ -133,7 +133,7 @@ def test_show_says_that_nothing_was_proven_and_that_a_promise_was_only_mentioned
 
 def test_a_note_that_came_too_late_waits_for_nothing(home: Home) -> None:
     gate, opened = home.gate()
-    process = home.start_run(home.rounds([{"say": "hello"}, gate, DONE]))
+    process = home.start_run(home.rounds([{"say": "hello"}, gate, DONE]), "--rounds", "1")
     home.await_round(1)
     home.bydawn("tell", "repo", "one more thing")
     wait_for(lambda: home.facts("note.added"))

@@ -714,6 +714,7 @@ def test_settings_that_wait_for_trust_are_marked(home: Home) -> None:
     marked = [line.split()[0] for line in home.bydawn("config", "show").out.splitlines() if "inert" in line]
     assert sorted(marked) == ["agent", "check", "prompt", "rounds"]
     assert "inert until you trust" in home.bydawn("config", "check").out
+    assert "(inert: not trusted)" in home.bydawn("config", "get", "check", "--origin").out
     trusted(home)
     assert "inert" not in home.bydawn("config", "show").out
 

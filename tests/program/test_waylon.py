@@ -118,6 +118,7 @@ def test_the_cap_stops_it_and_the_summary_says_what_to_do_next(butler: Butler) -
     assert (ended.code, len(butler.calls)) == (4, 2)
     assert butler.state()["status"] == "stopped_max_iterations"
     assert butler.state()["reason"] == "all 2 iterations are used up"
+    assert "all 2 iterations are used up" in ended.out
     steps = " ".join(butler.summary()["what_to_do_next"])
     assert all(words in steps for words in ("--max-iterations 12", "prompt", "tests"))
     assert "resume --loop-id night --max-iterations 12" in ended.out

@@ -65,15 +65,18 @@ def get(key: str, origin: bool, cd: Path, as_json: bool) -> None:
     from bydawn.operations import settings
 
     settings.known(key)
-    _, gathered = _gathered(cd)
+    folder, gathered = _gathered(cd)
     rows = gathered.given[key] if origin else gathered.given[key][:1]
+    inert = origin and key in _inert(gathered, folder, None)
     if as_json:
-        render.emit_json({"key": key, "values": [_as_data(given, False) for given in rows]})
+        values = [_as_data(given, inert and number == 0) for number, given in enumerate(rows)]
+        render.emit_json({"key": key, "values": values})
         return
     for number, given in enumerate(rows):
         text = visible(_hidden(given.shown))
         if origin:
-            click.echo(f"  {'→' if number == 0 else ' '} {given.where}: {text.replace(chr(10), ' ¦ ') or '—'}")
+            mark = "  (inert: not trusted)" if inert and number == 0 else ""
+            click.echo(f"  {'→' if number == 0 else ' '} {given.where}: {text.replace(chr(10), ' ¦ ') or '—'}{mark}")
         else:
             click.echo(text)
 

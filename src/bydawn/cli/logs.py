@@ -11,6 +11,7 @@ import msgspec
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+from bydawn.core.errors import UserError
 from bydawn.core.facts import RoundEnded
 from bydawn.core.outcome import Outcome
 from bydawn.core.ports import Activity, Event, Message
@@ -49,6 +50,9 @@ def logs(
       bydawn logs -f
       bydawn logs shop-api --round 3 --tail 50
     """
+    if raw and as_json:
+        cause = "one is the agent's own output, the other what it means"
+        raise UserError("--raw and --json contradict each other", cause=cause, hint="leave one of them away")
     standing = Registry(state_dir).find(loop, cd.resolve())
     if round_ is not None:
         look.the_round(standing, round_)

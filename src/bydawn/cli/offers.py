@@ -83,12 +83,25 @@ def _when_blocked(standing: Standing) -> list[tuple[str, str] | None]:
     if rule == "task-file":
         accept = (f"resume {name} --accept", "or take it as it is now")
         return [*_mend_list(standing), None if look.trouble_with_tasks(standing) else accept]
+    if rule == "obstructed" and reasons.failed_hook(standing):
+        return [(f"resume {name}", "when you have mended the hook"), _otherwise(standing, "hook")]
     if rule == "obstructed":
-        what = "when you have mended the hook" if reasons.failed_hook(standing) else "when that is mended"
-        return [(f"resume {name}", what), None if reasons.failed_hook(standing) else said_last]
+        return [(f"resume {name}", "when that is mended"), said_last]
+    if rule == "same-failure" and any(verdict.never_ran for verdict in standing.state.verdicts):
+        return [(f"resume {name}", "when there is such a program"), _otherwise(standing, "check")]
     if rule == "tasks-aside" and (skipped := _after_skipping(standing)):
         return [*skipped, go_on]
     return [tell, go_on, _red(standing), said_last]
+
+
+def _otherwise(standing: Standing, what: str) -> tuple[str, str] | None:
+    """A loop keeps the commands that it was given; whoever wants another one starts another loop."""
+    if standing.loop.dialect:
+        return None
+    from bydawn.operations.start import typed_again
+
+    command, left_out = typed_again(standing.loop)
+    return command, f"or start another with the right {what}" + (f"; {left_out}" if left_out else "")
 
 
 def _mend_list(standing: Standing) -> list[tuple[str, str]]:

@@ -102,6 +102,7 @@ class RoundRows:
                         "check", _about(fact, state), duration(fact.seconds), "", check(fact), "", ""
                     )
                     self._checks = None
+                    yield from self._lines([*_failures(fact)])
                 yield from self._close(loop, state)
             case _:
                 pass
@@ -142,7 +143,10 @@ class RoundRows:
             if over.task in state.settled.done:
                 over.cells[-2:] = "task done", f"{_left(state)} {shorten(self._agent, 12)}".strip()
             yield self._layout.row(*over.cells)
-        for note in over.notes:
+        yield from self._lines(over.notes, told)
+
+    def _lines(self, notes: list[_Note], told: str = "") -> Iterator[str]:
+        for note in notes:
             sent = f" → sent to the agent in {told}" if told and note.is_told else ""
             yield f"         └ {shorten(note.text, self._layout.width - 12 - len(sent))}{sent}"
 
@@ -196,14 +200,20 @@ def _left(state: LoopState) -> str:
     return f"{state.tasks.done}/{state.tasks.done + state.tasks.open}" if state.tasks else ""
 
 
+def _failures(checks: ChecksEnded) -> Iterator[_Note]:
+    for verdict in checks.verdicts:
+        if not verdict.passed:
+            yield _Note(plain(verdict.told), is_told=True)
+        if verdict.never_ran and not checks.round:
+            yield _Note("if its name is wrong, stop now (Ctrl-C): no agent can mend that")
+
+
 def _notes(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> Iterator[_Note]:
     if cut_by_budget(ended, asked=state.stop_now):
         yield _Note(OVER_BUDGET)
     elif ended.outcome is not Outcome.OK and ended.detail:
         yield _Note(plain(ended.detail))
-    for verdict in checks.verdicts if checks else ():
-        if not verdict.passed:
-            yield _Note(plain(verdict.told), is_told=True)
+    yield from _failures(checks) if checks else ()
     missing = [completion.describe(name, loop, state) for name in completion.missing(loop, state)]
     if ended.promise is Given.GIVEN and missing:
         yield _Note(f"the agent's “done” was not accepted: {missing[0]}")

@@ -152,7 +152,7 @@ def shielded(work: Callable[[], object]) -> int:
         return _say(error.format_message(), "", "", error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click makes the latter of the former, and when it has completed a word
         # Whoever read our output has seen enough; leave nothing for the interpreter to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -40,7 +40,7 @@ from bydawn.core.progress import time_left
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
 from bydawn.host.registry import Standing
-from bydawn.operations import look, reasons
+from bydawn.operations import reasons
 from bydawn.operations.work import Plan
 
 
@@ -236,7 +236,7 @@ class Terminal:
         sign = render.SIGNS[fact.end.value]
         say(f"\n  {sign} {self._voice.word(fact)}: {', '.join(parts)}.")
         if not standing.finished:
-            say(f"    {plain(look.reason(standing))}")
+            say(f"    {plain(self._voice.reason(standing))}")
         for row in reasons.evidence(standing) if fact.end.value not in ("paused", "stopped") else ():
             # A command and a path of the person's own are of use only as a whole.
             room = 2000 if fact.decided.rule == "obstructed" else self._layout.width - 8

@@ -10,6 +10,7 @@ from bydawn.core.history import counted
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.host.registry import Standing
+from bydawn.operations import look
 
 if TYPE_CHECKING:
     from bydawn.dialects.seam import Dialect
@@ -26,6 +27,9 @@ class Voice(Protocol):
         """How many there were, as people count them."""
 
     def word(self, stopped: LoopStopped) -> str: ...
+
+    def reason(self, standing: Standing) -> str:
+        """Why it stands still, in a sentence."""
 
     def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
         """Commands to paste, and what they do."""
@@ -49,6 +53,9 @@ class OwnVoice:
 
     def word(self, stopped: LoopStopped) -> str:
         return stopped.end.value.capitalize()
+
+    def reason(self, standing: Standing) -> str:
+        return look.reason(standing)
 
     def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
         return offers.next_commands(standing)
@@ -93,6 +100,10 @@ class DialectVoice(OwnVoice):
 
     def word(self, stopped: LoopStopped) -> str:
         return self._dialect.word(stopped)
+
+    def reason(self, standing: Standing) -> str:
+        stopped = standing.state.stopped
+        return self._dialect.reason(stopped) if stopped else ""
 
     def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
         stopped = standing.state.stopped

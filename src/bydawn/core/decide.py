@@ -45,7 +45,7 @@ RULES: dict[str, str] = {
     "latest-wake": "the provider's limit ends later than this loop may wait",
     "agent-limit": "the provider's limit has not been reset yet",
     "back-off": "the agent had trouble just now; waiting a little costs nothing",
-    "next-round": "nothing above applies and there is work left",
+    "next-round": "no rule says stop, and there is work left",
 }
 
 
@@ -329,7 +329,7 @@ def _why(breaker: breakers.Tripped, state: LoopState) -> str:
     last = state.last.detail if state.last else ""
     match breaker.name:
         case "agent-failures":
-            return f"the agent failed {count} times in a row; last: {last}"
+            return f"the agent failed{f' {count} times in a row' if count > 1 else ''}; last: {last}"
         case "no-progress":
             return _nothing_new(count)
         case "same-failure":

@@ -207,6 +207,9 @@ class Dialect(Protocol):
     def word(self, stopped: LoopStopped) -> str:
         """The word for an end."""
 
+    def reason(self, stopped: LoopStopped) -> str:
+        """Why it stands still, in a sentence."""
+
     def exit_code(self, stopped: LoopStopped) -> int: ...
 
     def next_steps(self, loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[tuple[str, str]]:

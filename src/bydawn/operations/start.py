@@ -99,14 +99,19 @@ def another(loop: Loop) -> str:
     """How a person starts such a loop once more; a new one knows nothing of what this one has done."""
     if loop.dialect:
         return f"start another with {loop.dialect.name}"
+    command, left_out = typed_again(loop)
+    return f"start another: `bydawn {command}`" + (f", where {left_out}" if left_out else "")
+
+
+def typed_again(loop: Loop) -> tuple[str, str]:
+    """The words after `bydawn` that start such a loop once more, and what a `…` among them stands for."""
     words = [shlex.quote(word) for word in _typed_again(loop)]
     if any("`" in word or not word.isprintable() for word in words):  # nobody could see where the command ends
-        return f'start another: `bydawn run --new "{PLACEHOLDER}"`'
+        return f'run --new "{PLACEHOLDER}"', ""
     typed = _TYPED_AGAIN | ({"limits"} if _are_typed(loop.limits) else set())
     rest = [name for name in differences(_without_settings(loop), loop) if name not in typed]
-    left_out = f", where {PLACEHOLDER} is what else it was given: {', '.join(rest)}" if rest else ""
-    command = " ".join(["bydawn run --new", *words, *([PLACEHOLDER] if rest else [])])
-    return f"start another: `{command}`{left_out}"
+    left_out = f"{PLACEHOLDER} is what else it was given: {', '.join(rest)}" if rest else ""
+    return " ".join(["run --new", *words, *([PLACEHOLDER] if rest else [])]), left_out
 
 
 def _typed_again(loop: Loop) -> Iterator[str]:

@@ -357,5 +357,5 @@ def file_of(board: Board, word: str | None) -> tuple[Path, Listed | None]:
             hint=f"say which: `bydawn tasks edit {board.called} 1`",
         )
     files = read_folder(root, board.file) or {}
-    name = next((name for name in files if name.strip().removesuffix(".md") == task.id), f"{task.id}.md")
+    name = next((name for name in files if task_folder.id_of(name) == task.id), f"{task.id}.md")
     return root / board.file / name, task

@@ -62,6 +62,9 @@ class Waylon:
     def word(self, stopped: LoopStopped) -> str:
         return files.status_of(stopped)
 
+    def reason(self, stopped: LoopStopped) -> str:
+        return texts.reason(stopped)
+
     def exit_code(self, stopped: LoopStopped) -> int:
         return EXIT_CODES[stopped.end]
 
