@@ -160,7 +160,7 @@ def test_only_a_promise_that_is_meant_completes_the_loop_and_at_once(smithers: S
 def test_the_cap_stops_the_loop_and_the_summary_says_how_to_go_on(smithers: Smithers, model: ModelServer) -> None:
     """W-041, W-054, W-112."""
     model.play([*texts("One.", "Two."), DONE])
-    ended = smithers.call(*LOOP, "--max-iterations", "2")
+    ended = smithers.call(*FULL_AUTO, "--max-iterations", "2")
     assert (ended.code, smithers.state()["status"]) == (4, "stopped_max_iterations")
     assert model.left == [DONE]
     higher, otherwise = smithers.summary()["what_to_do_next"]

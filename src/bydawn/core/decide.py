@@ -226,8 +226,9 @@ def _checkpoint(loop: Loop, state: LoopState) -> Action | None:
 
 
 def checkpoint_of(loop: Loop, state: LoopState) -> Mark | None:
-    """The checkpoint that the loop stands at. Where all else is there, none can be ahead of it any more."""
-    if not loop.checkpoint or state.tasks is None:
+    """The checkpoint that the loop stands at. Where all else is there, none can be ahead of it any more; and where the
+    list cannot be believed, nobody knows which there are."""
+    if not loop.checkpoint or state.tasks is None or state.tasks.problem:
         return None
     marks = (*state.tasks.reached, *(state.tasks.ahead if not completion.missing(loop, state) else ()))
     return next((mark for mark in marks if mark.id not in state.approved), None)
