@@ -210,3 +210,11 @@ def test_who_is_not_logged_in_is_given_the_command_for_it_in_plain_words(home: H
     narrow = home.bydawn("status", COLUMNS="48").out
     assert "its configuration names" in " ".join(narrow.split())
     assert all(len(line) <= 48 for line in narrow.splitlines())
+
+
+def test_what_is_offered_fits_into_few_columns(home: Home) -> None:
+    (home.repo / "TODO.md").write_text("- [ ] one\n- [ ] two\n")
+    home.run(home.rounds([{"run": ["sed", "-i", "2d", "TODO.md"]}, DONE]), "-t", "TODO.md")
+    rows = home.bydawn("show", COLUMNS="42").out.partition("Next")[2].splitlines()
+    assert any("bydawn tasks edit" in row for row in rows)
+    assert all(len(row) <= 42 for row in rows), rows

@@ -197,7 +197,7 @@ def commands(rows: list[tuple[str, str]]) -> None:
     click.echo("  Next")
     widest = max(len(command) for command, _ in rows)
     for command, what in rows:
-        if len(command) + len(what) + 8 <= width():
+        if widest + len(what) + 8 <= width():
             click.echo(f"    {command:<{widest}}  {what}")
         else:
             click.echo(f"    {command}\n      {what}")
