@@ -171,6 +171,7 @@ def test_what_cannot_be_put_back_is_not_forgotten(guarded: Home, kills: bool) ->
     for _ in range(2):
         ended = after(guarded)
         assert (ended.code, STRICT in ended.out) == (3, True), ended
+        assert ended.out.count("! tests/strict.txt cannot be put back") <= 1
     shutil.rmtree(guarded.repo / STRICT)
     (guarded.repo / STRICT).write_text("strict\n")
     assert after(guarded).code == 0

@@ -108,7 +108,8 @@ class Terminal:
                 self._screen.line(f"  ! {plain(complaint(fact))}")
             case Obstructed(kind="hook"):
                 pass  # that it failed has been said; the reason of the stop says more
-            case Obstructed():
+            case Obstructed() if fact.detail not in self._told:  # what a start comes upon is written down twice
+                self._told.add(fact.detail)
                 self._screen.line(f"  ! {plain(fact.detail)}")
             case LedgerRepaired():
                 self._screen.line(f"  ! {fact.cut_bytes} bytes of a torn record were cut off; kept in {fact.kept_in}")
