@@ -33,11 +33,11 @@ class Aftermath:
         return now, told | (self._tasks(now) if unseen else {"tasks": self._tasks_at_start()})
 
     def _tasks_at_start(self) -> TaskReading | None:
-        """After a recorded stop somebody has looked at the task file, unless it is the very one that was not believed;
-        after a crash nobody has."""
-        state, listed = self._hands.state, self._hands.list
-        fresh = state.stopped and not listed.is_as_it_was(state)
-        return listed.read(forgiven(state), None if fresh else state.tasks)
+        """After a recorded stop what a person has made of the list holds; not after a crash, nor where the list was not
+        believed before: what is missing there is missing until it is back, or accepted."""
+        state = self._hands.state
+        believed = state.stopped and not (state.tasks and state.tasks.problem)
+        return self._hands.list.read(forgiven(state), None if believed else state.tasks)
 
     def _tasks(self, after: Snapshot) -> dict[str, Any]:
         """What the list says after a round, what that closed, what of it without any work, and what it rewrote."""

@@ -150,9 +150,13 @@ class Engine:
 
     def _list_has_changed(self) -> bool:
         """Since the last round: a check's code may have done it, or a person may have added a task."""
+        if not self._hands.tasks_changed(Snapshot(tree=self.state.tree, work=self.state.work)):
+            return False
         self._last_looks += 1
-        now = Snapshot(tree=self.state.tree, work=self.state.work)
-        return self._last_looks <= _LAST_LOOKS and self._hands.tasks_changed(now)
+        if self._last_looks > _LAST_LOOKS and not self.state.obstructed:
+            detail = f"{self.loop.tasks} is another one whenever somebody looks at it"
+            self._hands.record(Obstructed(kind="tasks", detail=detail))
+        return self._last_looks <= _LAST_LOOKS + 1
 
     def _stop(self, fact: LoopStopped) -> LoopStopped:
         self._hands.record(fact)
@@ -173,6 +177,7 @@ class Engine:
     # -- one round -------------------------------------------------------------------------------------------------
 
     def _round(self, action: StartRound, decided: Decided) -> None:
+        self._last_looks = 0
         agent = self.world.agents[action.agent]
         if self._hands.is_obstructed() or self._is_limited(action.agent):
             return

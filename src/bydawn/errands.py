@@ -1,12 +1,13 @@
 """A person's own commands beside the loop, each at its moment."""
 
 from collections.abc import Callable
+from functools import partial
 
 from msgspec.structs import replace
 
 from bydawn.core import hooks
 from bydawn.core.decide import Action, Pause, RunChecks, Settle, StartRound, Stop, last_word, next_action
-from bydawn.core.facts import HookEnded, LoopStopped, Now, Obstructed
+from bydawn.core.facts import FINISHED, HookEnded, LoopStopped, Now, Obstructed
 from bydawn.core.loop import OnHookFailure
 from bydawn.core.outcome import in_words
 from bydawn.core.ports import Snapshot
@@ -69,7 +70,8 @@ class Errands:
         if command is None:
             return fact
         told = hooks.after_all(state, fact)
-        self._hands.record(self._run(hooks.BY_END[fact.end], command, state.round, told, self._hands.hurried))
+        hurried = partial(self._hands.hurried, finished=fact.end in FINISHED)
+        self._hands.record(self._run(hooks.BY_END[fact.end], command, state.round, told, hurried))
         # The same reading of the clocks: only a disk that filled up with its output leads to another end.
         again = next_action(self._loop, self._hands.state, now)
         return last_word(again, now) if isinstance(again, Pause | Stop) else fact

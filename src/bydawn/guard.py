@@ -36,13 +36,14 @@ class Guard:
             return self._blind(error), (), False
         if not touched or self._loop.on_tamper is not OnTamper.RESTORE:
             return after, touched[:_TAMPERED], False
+        put_back = True
         try:
             self._workspace.restore(before, touched)
-        except UserError as error:
+        except UserError as error:  # perhaps some of them are
             self._blind(error)
-            return after, touched[:_TAMPERED], False
-        restored = self._hands.snapshot(keep_as=f"after/{round_}")
-        return replace(restored, changes=after.changes), touched[:_TAMPERED], True
+            put_back = False
+        left = self._hands.snapshot(keep_as=f"after/{round_}")
+        return replace(left, changes=after.changes), touched[:_TAMPERED], put_back
 
     def after_checks(self, round_: int) -> tuple[tuple[str, ...], bool]:
         """A check runs what the agent wrote; what that does to protected files is the agent's deed, too."""
@@ -59,21 +60,20 @@ class Guard:
         return (), False
 
     def at_start(self, now: Snapshot, *, unseen: bool) -> tuple[Snapshot, tuple[str, ...], tuple[str, ...]]:
-        """Protected files that are not as they were, as nobody has put them back or nobody has looked; and what we
-        have put back of the latter."""
-        state, protected = self._hands.state, (*ALWAYS_PROTECTED, *self._loop.protect)
+        """Protected files that are not as they were, as nobody has put them back or nobody has looked; and those that
+        we have put back, where nobody has looked."""
+        state = self._hands.state
+        if not state.tampered and not unseen:
+            return now, (), ()
+        before = state.guard if state.tampered else state.tree  # where all of them are as they were
         try:
-            found = self._workspace.touched(state.guard, now.tree, protected) if state.tampered else ()
-            changed = self._workspace.touched(state.tree, now.tree, protected) if unseen else ()
+            touched = self._workspace.touched(before, now.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
+            if touched and unseen and self._loop.on_tamper is OnTamper.RESTORE:
+                self._workspace.restore(before, touched)
+                return self._hands.snapshot(keep_as=f"before/{state.round + 1}"), (), touched[:_TAMPERED]
         except UserError as error:
             return self._blind(error), state.tampered, ()
-        if changed and self._loop.on_tamper is OnTamper.RESTORE:
-            try:
-                self._workspace.restore(state.tree, changed)
-                return self._workspace.snapshot(), found[:_TAMPERED], changed[:_TAMPERED]
-            except UserError as error:
-                self._blind(error)
-        return now, tuple(dict.fromkeys((*found, *changed)))[:_TAMPERED], ()
+        return now, touched[:_TAMPERED], ()
 
     def _is_as_it_was(self) -> bool:
         """Is nothing protected but what we can see is the same? Then nobody need ask git."""

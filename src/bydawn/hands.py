@@ -95,15 +95,15 @@ class Hands:
         self.hear()
         return self.state.pause is not None or self.state.stop is not None
 
-    def hurried(self) -> bool:
-        """Somebody wants something of a loop whose end is decided: only notes are taken.
+    def hurried(self, *, finished: bool) -> bool:
+        """Somebody wants something of a loop whose end is decided: only notes are taken, unless no prompt will follow.
 
         Anything else cuts the last hook short. A signal has then got what it wants, and a request from another process
         is recorded by that process, which finds the lock free.
         """
         requests = self.world.channel.take()
         for request in requests:
-            if isinstance(request, Tell):
+            if isinstance(request, Tell) and not finished:
                 self.take(request)
         return any(not isinstance(request, Tell) for request in requests)
 

@@ -82,6 +82,16 @@ def test_whoever_mistyped_a_check_is_given_the_command_to_mend(home: Home) -> No
     assert "or start another with the right check" in ended.out
 
 
+def test_tasks_that_nothing_came_of_can_be_left_out(home: Home) -> None:
+    (home.repo / "TODO.md").write_text("- [ ] hard\n- [ ] harder\n- [ ] easy\n")
+    ended = home.run(home.rounds([OK]), "-t", "TODO.md", "--rounds", "10")
+    skip = next(command for command in offered(ended) if "skip" in command)
+    assert skip == "bydawn tasks skip repo 1 2"
+    assert "bydawn resume repo --rounds +20" in offered(ended), "all ten are used up"
+    assert paste(home, skip).code == 0
+    assert home.bydawn("tasks", "list").out.split("next")[1].split()[0] == "easy"
+
+
 def test_what_no_agent_can_help_with_is_not_told_to_one(home: Home) -> None:
     ended = home.run(home.rounds([OK]), "--protect", "README.md", "-k", "echo x >> README.md")
     assert ended.code == 3

@@ -157,7 +157,7 @@ def test_a_check_that_cannot_be_started_does_not_burn_the_night(home: Home) -> N
     steps = [[{"write": {"path": f"{number}.txt", "text": "x"}}, OK] for number in range(30)]
     said = home.run(home.rounds(*steps), "-k", "pytset -q")
     ended(home, said, 3, "same-failure")
-    assert (len(home.rounds_ended()), "could not even be started" in said.out) == (5, True)
+    assert (len(home.rounds_ended()), "a check found no program to run 5 times" in said.out) == (5, True)
 
 
 def test_a_box_that_was_unticked_is_open_again(home: Home) -> None:

@@ -127,6 +127,35 @@ def test_our_own_settings_are_protected_in_a_killed_round(home: Home, moment: st
     assert (ended.code, "a protected file was changed: bydawn.toml" in ended.out) == (3, True), ended
 
 
+def test_what_a_person_put_back_stays_as_they_left_it(guarded: Home) -> None:
+    """A round changed it, its check was killed: there is nothing to block, and nothing to put back."""
+    checking = guarded.root / "checking"
+    check = f"test -e work || exit 1; touch {checking}; until test -e '{guarded.root}/go on'; do sleep 0.02; done"
+    agent = guarded.rounds([shell(f"echo loose > {STRICT}; date > work"), DONE])
+    night = guarded.start_run(agent, "-k", check, "--protect", "tests/**")
+    wait_for(checking.exists)
+    kill(night)
+    wait_for(lambda: guarded.status()["state"] == "crashed")
+    (guarded.repo / STRICT).write_text("strict\n")
+    (guarded.root / "go on").touch()
+    assert after(guarded).code == 0
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_so_are_those_that_the_last_check_of_all_changed(guarded: Home, steps: tuple[str, ...]) -> None:
+    """It runs although the tree is proven, and is the agent's code all the same."""
+    deed = guarded.root / "deed"
+    code = f"echo 'echo loose > {STRICT}; touch {deed}; sleep 60' > .git/check.sh"
+    agent = guarded.rounds([shell("date > work"), OK], [shell(code), DONE])
+    check = "test -e work || exit 1; test ! -e .git/check.sh || sh .git/check.sh"
+    night = guarded.start_run(agent, "-k", check, "--protect", "tests/**", "--done-when", "TASK_COMPLETE")
+    wait_for(deed.exists)
+    kill(night)
+    wait_for(lambda: guarded.status()["state"] == "crashed")
+    (guarded.repo / ".git/check.sh").unlink()
+    assert after(guarded, *steps).code == 3
+
+
 # -- the look at it failed ---------------------------------------------------------------------------------------------
 
 
@@ -162,7 +191,8 @@ def test_a_round_that_nobody_could_look_at_is_looked_at_later(
 @pytest.mark.parametrize("kills", [False, True])
 def test_what_cannot_be_put_back_is_not_forgotten(guarded: Home, kills: bool) -> None:
     (guarded.repo / ".gitignore").write_text("*.ign\n")
-    deed = f"rm {STRICT}; mkdir {STRICT}; echo x > {STRICT}/x.ign"
+    (guarded.repo / "tests/other.txt").write_text("strict\n")
+    deed = f"echo loose > tests/other.txt; rm {STRICT}; mkdir {STRICT}; echo x > {STRICT}/x.ign"
     policy = ("-k", "true", "--protect", "tests/**", "--on-tamper", "restore")
     if kills:
         killed_in_a_round(guarded, f"{deed}; touch work", *policy)
@@ -173,8 +203,10 @@ def test_what_cannot_be_put_back_is_not_forgotten(guarded: Home, kills: bool) ->
         assert (ended.code, STRICT in ended.out) == (3, True), ended
         assert ended.out.count("! tests/strict.txt cannot be put back") <= 1
     shutil.rmtree(guarded.repo / STRICT)
-    (guarded.repo / STRICT).write_text("strict\n")
+    for name in (STRICT, "tests/other.txt"):
+        (guarded.repo / name).write_text("strict\n")
     assert after(guarded).code == 0
+    assert (guarded.repo / STRICT).read_text() == (guarded.repo / "tests/other.txt").read_text() == "strict\n"
 
 
 # -- the list, at the last moment --------------------------------------------------------------------------------------
@@ -182,8 +214,8 @@ def test_what_cannot_be_put_back_is_not_forgotten(guarded: Home, kills: bool) ->
 
 def test_a_task_that_is_added_while_the_last_checks_run_is_worked_on(home: Home) -> None:
     home.tasks(1)
-    checking, go_on = home.root / "checking", home.root / "go on"
-    check = f"test -e work || exit 1; touch {checking}; until test -e '{go_on}'; do sleep 0.02; done"
+    checking, go_on = home.root / "checking", home.root / "go-on"
+    check = f"test -e work || exit 1; touch {checking}; until test -e {go_on}; do sleep 0.02; done"
     night = home.start_run(home.each_task(shell("date +%N > work")), "-t", "TODO.md", "-k", check)
     wait_for(checking.exists)
     assert home.bydawn("tasks", "add", "repo", "write the changelog").code == 0
@@ -193,11 +225,12 @@ def test_a_task_that_is_added_while_the_last_checks_run_is_worked_on(home: Home)
     assert "- [x] write the changelog" in (home.repo / "TODO.md").read_text()
 
 
-def test_a_task_that_the_last_checks_open_is_worked_on(home: Home) -> None:
+def test_tasks_that_the_last_checks_open_are_worked_on_however_often(home: Home) -> None:
     home.tasks(1)
-    check = "test -e work || exit 1; test -e once || echo '- [ ] another' >> TODO.md; touch once"
-    assert home.run(home.each_task(shell("date +%N > work")), "-t", "TODO.md", "-k", check).code == 0
-    assert (len(home.rounds_ended()), "- [x] another" in (home.repo / "TODO.md").read_text()) == (2, True)
+    extra = 'n=$(grep -c x] TODO.md); test $n -gt 5 || grep -q "extra $n" TODO.md || echo "- [ ] extra $n" >> TODO.md'
+    ended = home.run(home.each_task(shell("date +%N > work")), "-t", "TODO.md", "-k", f"test -e work && {{ {extra}; }}")
+    assert (ended.code, len(home.rounds_ended())) == (0, 6), ended
+    assert "[ ]" not in (home.repo / "TODO.md").read_text()
 
 
 @pytest.mark.parametrize("rounds", [(), ("-n", "1")])
@@ -210,6 +243,31 @@ def test_tasks_that_a_checks_code_takes_away_are_missed_after_a_stop_too(home: H
         ended = home.bydawn("resume", "--plain", *(("--rounds", "5") if rounds else ()))
         rounds = ()
         assert (ended.code, "lost 1 open task" in ended.out) == (3, True), ended
+
+
+EDITS = {"tasks add": True, "a line": True, "put back": False, "accept": False}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_a_list_has_lost_stays_lost_until_it_is_back_or_accepted(home: Home, edit: str) -> None:
+    todo = home.repo / "TODO.md"
+    todo.write_text(LIST)
+    lose = shell("echo '- [x] one' > TODO.md; date > work")
+    tick = shell("sed -i 's/\\[ \\]/[x]/' TODO.md; date +%N > work")
+    home.run(home.rounds([lose, OK], [tick, OK]), "-t", "TODO.md")
+    if edit == "tasks add":
+        assert home.bydawn("tasks", "add", "repo", "write the changelog").code == 0
+    elif edit != "accept":
+        todo.write_text(LIST if edit == "put back" else todo.read_text() + "\n")
+    ended = home.bydawn("resume", "--plain", *(["--accept"] if edit == "accept" else []))
+    assert (ended.code, "lost 2 open tasks" in ended.out) == ((3, True) if EDITS[edit] else (0, False)), ended
+
+
+def test_what_a_killed_round_took_away_can_be_accepted_once_it_is_known(home: Home) -> None:
+    (home.repo / "TODO.md").write_text(LIST)
+    killed_in_a_round(home, "echo '- [x] one' > TODO.md; touch work", "-t", "TODO.md", "-k", "true")
+    assert home.bydawn("resume", "--plain", "--once").code == 3
+    assert home.bydawn("resume", "--plain", "--once", "--accept").code == 0
 
 
 # -- and what no tree shows --------------------------------------------------------------------------------------------
@@ -245,6 +303,39 @@ def test_so_does_one_from_between_a_stop_and_a_resume(home: Home) -> None:
     go_on.touch()
     assert home.bydawn("resume", "--plain").code == 0
     assert "add the licence" in (home.folder() / "rounds/0002/prompt.md").read_text()
+
+
+def test_a_pause_in_the_last_round_waits_for_the_note_too(home: Home) -> None:
+    gate, go_on = home.gate()
+    night = home.start_run(home.rounds([shell("date > work"), gate, DONE], [DONE]), "--done-when", "TASK_COMPLETE")
+    home.await_round(1)
+    for words in (["tell", "repo", "add the licence"], ["pause", "repo"]):
+        assert home.bydawn(*words).code == 0
+    go_on.touch()
+    assert said(night).code != 0
+    assert home.bydawn("resume", "--plain").code == 0
+    assert "add the licence" in (home.folder() / "rounds/0002/prompt.md").read_text()
+
+
+def test_what_a_round_or_a_hook_says_to_the_next_one_keeps_nobody(home: Home) -> None:
+    agent = home.rounds([shell("date +%N > work; bydawn tell repo 'go on like this'"), DONE])
+    ended = home.run(agent, "--done-when", "TASK_COMPLETE", "--post-round", "bydawn tell repo 'and on'")
+    assert (ended.code, len(home.rounds_ended())) == (0, 1), ended
+    assert {fact["data"]["by"] for fact in home.facts("note.added")} == {"the loop itself"}
+
+
+def test_a_note_during_the_last_hook_is_refused_and_not_lost(home: Home) -> None:
+    hooked, go_on = home.root / "hooked", home.root / "go-on"
+    hook = f"touch {hooked}; until test -e {go_on}; do sleep 0.02; done"
+    night = home.start_run(home.rounds([shell("date > work"), DONE]), "--on-complete", hook)
+    wait_for(hooked.exists)
+    telling = home.start("tell", "repo", "add the licence")
+    wait_for(lambda: [*home.folder().glob("inbox/*")])
+    go_on.touch()
+    assert said(night).code == 0
+    told = said(telling)
+    assert (told.code, "already" in told.err, home.facts("note.added")) == (2, True, []), told
+    assert "another answer" not in home.bydawn("why").out.lower()
 
 
 def test_but_not_where_no_round_is_left_for_it(home: Home) -> None:

@@ -130,7 +130,7 @@ def _round_row(each: look.Round, standing: Standing) -> str:
         outcome = "over budget" if cut_by_budget(ended, asked=each.asked) else ended.outcome.value
         seconds = duration(ended.seconds + (checks.seconds if isinstance(checks, ChecksEnded) else 0))
         count = ended.changes.total
-        changed = f"{count} file{'s' if count != 1 else ''}" if count else "no change"
+        changed = f"{count} file{'s' if count != 1 else ''}" if count else "not seen" if ended.unseen else "no change"
     said = check(checks if isinstance(checks, ChecksEnded) else None)
     row = f"  {started.round:>4}  {outcome:<12} {seconds:>8}  {changed:<10} {said:<6}"
     agent = f" {shorten(plain(started.agent), 12):<12}" if standing.loop.others else ""

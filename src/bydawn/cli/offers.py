@@ -71,7 +71,7 @@ def _when_blocked(standing: Standing) -> list[tuple[str, str] | None]:
     rule = stopped.decided.rule if stopped else ""
     said_last = _said_last(standing)
     tell = (f'tell {name} "…"', "say what to do differently")
-    go_on = (f"resume {name}", "then go on")
+    go_on = (f"resume {name} {_beyond_limits(standing)[0]}".strip(), "then go on")
     if rule == "agent-blocked":
         return [(f'tell {name} "…"', "your answer to it"), go_on, said_last]
     if rule == "tampered":
@@ -91,7 +91,7 @@ def _when_blocked(standing: Standing) -> list[tuple[str, str] | None]:
         return [(f"resume {name}", "when there is such a program"), _otherwise(standing, "check")]
     if rule == "tasks-aside" and (skipped := _after_skipping(standing)):
         return [*skipped, go_on]
-    return [tell, go_on, _red(standing), said_last]
+    return [tell, _skip_aside(standing), go_on, _red(standing), said_last]
 
 
 def _otherwise(standing: Standing, what: str) -> tuple[str, str] | None:
@@ -125,6 +125,17 @@ def _after_skipping(standing: Standing) -> list[tuple[str, str]]:
         (f"tasks reopen {name} {numbers[0]}", "do after all what others wait for"),
         (f"tasks skip {name} {numbers[1]}", "or leave out what waits for it, too"),
     ]
+
+
+def _skip_aside(standing: Standing) -> tuple[str, str] | None:
+    """Tasks that nothing came of would be tried first again."""
+    if not (aside := {*standing.state.settled.aside}):
+        return None
+    from bydawn.operations.tasks import of_loop
+
+    numbers = [str(task.number) for task in of_loop(standing).standings.tasks if task.id in aside]
+    skip = f"tasks skip {standing.called} {' '.join(numbers)}"
+    return (skip, "or leave out what nothing came of") if numbers else None
 
 
 def _beyond_limits(standing: Standing) -> tuple[str, str]:

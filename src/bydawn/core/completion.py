@@ -50,6 +50,8 @@ def describe(condition: str, loop: Loop, state: LoopState) -> str:
         failed = [verdict.check for verdict in state.verdicts if not verdict.passed]
         if failed and state.verdict_tree == state.tree:
             return f"{len(failed)} of {len(state.verdicts)} checks failed: {', '.join(failed)}"
+        if state.checks_passed:
+            return "no round has gone well yet, so green checks prove nothing"
         return "the checks have not passed on the work tree as it is now"
     return "the promise has not been given"
 

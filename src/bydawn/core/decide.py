@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from bydawn.core import breakers, completion, pool
-from bydawn.core.facts import Changes, Decided, End, LoopStopped, Mark, Now, RoundEnded, TaskStatus, Verdict
+from bydawn.core.facts import ITSELF, Changes, Decided, End, LoopStopped, Mark, Now, RoundEnded, TaskStatus, Verdict
 from bydawn.core.loop import CheckWhere, Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import LoopState
@@ -147,11 +147,8 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
         return RunChecks(rule="checks-due", round=state.round)
     if (action := _tampered(loop, state) or _task_done(loop, state) or _checkpoint(loop, state)) is not None:
         return action
-    if not completion.missing(loop, state):
-        if _is_outdated(loop, state):
-            return RunChecks(rule="checks-due", round=state.round)
-        if not _is_unheard(loop, state, now):
-            return _finished(loop, state)
+    if not completion.missing(loop, state) and not _is_unheard(loop, state, now):
+        return _finished(loop, state)
     if state.stop or state.pause:
         return _asked(loop, state)
     return _stuck(loop, state, now) or _back_off(loop, state, now) or _next_round(loop, state, now)
@@ -159,8 +156,10 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
 
 def checks_due(loop: Loop, state: LoopState) -> bool:
     """Do checks have to run before anything else is decided? What they run is the agent's work."""
-    if not loop.checks or state.checks_passed:
+    if not loop.checks:
         return False
+    if state.checks_passed:
+        return _is_outdated(loop, state) and not completion.missing(loop, state)
     stale = state.verdict_tree != state.tree  # a hook, or a person, has changed something since
     return state.awaiting_checks or completion.unproven(loop, state) or (stale and _claimed(loop, state) is not None)
 
@@ -181,12 +180,15 @@ def would_finish(loop: Loop, state: LoopState, verdicts: Iterable[Verdict]) -> b
 
 def _is_outdated(loop: Loop, state: LoopState) -> bool:
     """Is the proof older than the last round? That may have touched what git ignores, and no tree shows it."""
-    return bool(loop.checks) and loop.check_where is CheckWhere.WORKSPACE and state.verdict_round < state.round
+    return loop.check_where is CheckWhere.WORKSPACE and state.verdict_round < state.round
 
 
 def _is_unheard(loop: Loop, state: LoopState, now: Now) -> bool:
-    """Has a person said something that no prompt had yet, and is there a round left for it?"""
-    return bool(state.notes) and not (state.stop or state.pause) and _stuck(loop, state, now) is None
+    """Has a person said something that no prompt had yet, and is there a round left for it?
+
+    What a round or a hook says to the next one is no reason for another one, or there would be no end.
+    """
+    return any(note.by != ITSELF for note in state.notes) and _stuck(loop, state, now) is None
 
 
 def _asked(loop: Loop, state: LoopState) -> Action:
@@ -266,7 +268,7 @@ def _finished(loop: Loop, state: LoopState) -> Action:
         evidence.append(f"{loop.tasks}: {state.tasks.done} of {state.tasks.done + state.tasks.open} tasks done")
     evidence += [f"{verdict.check}: passed" for verdict in state.verdicts if loop.checks]
     if state.settled.skipped:
-        evidence.append(f"skipped by a person: {completion.counted(len(state.settled.skipped)).split()[0]}")
+        evidence.append(f"skipped by a person: {len(state.settled.skipped)}")
     rows = {
         "protected files were changed": state.tampered,
         "changed by a round, and accepted by a person": state.accepted,
@@ -335,7 +337,7 @@ def _why(breaker: breakers.Tripped, state: LoopState) -> str:
             return _nothing_new(count)
         case "same-failure":
             never_ran = any(verdict.never_ran for verdict in state.verdicts)
-            how = "a check could not even be started" if never_ran else "the checks failed in the very same way"
+            how = "a check found no program to run" if never_ran else "the checks failed in the very same way"
             return f"{how} {count} times in a row"
         case "check-failures":
             return f"checks were red after {count} rounds in a row"

@@ -382,6 +382,9 @@ class MachineSlept(Fact, frozen=True, kw_only=True, tag="machine.slept"):
     seconds: float
 
 
+ITSELF = "the loop itself"  # who speaks, where a round or a hook of it leaves a note
+
+
 class NoteAdded(Fact, frozen=True, kw_only=True, tag="note.added"):
     """A person's word for the next prompt."""
 

@@ -48,20 +48,6 @@ class WorkList:
         boxes = self._tasks.items if self._tasks else ()
         return tuple(self._names[task.id] for task in boxes if task.done and task.id in was_open)
 
-    def is_as_it_was(self, state: LoopState) -> bool:
-        """Is this still the very list that was not believed? Then nobody has looked at it."""
-        if not state.tasks or not state.tasks.disbelieved:
-            return False
-        try:
-            text = self._folder_text() if self._loop.task_folder else self._texts.read_text(self._loop.tasks or "")
-        except UserError:
-            return False
-        return text is not None and state.tasks.disbelieved == _mark(text)
-
-    def _folder_text(self) -> str | None:
-        files = self._texts.read_folder(self._loop.tasks or "")
-        return None if files is None else _in_one(files)
-
     def text_of(self, task_id: str | None) -> str:
         """The whole text of a task of a folder; a box in a list has no more than its line."""
         if not self._files:
@@ -87,11 +73,11 @@ class WorkList:
 
     def _named(self, problem: str, found: tasks.Tasks, state: LoopState, before: TaskReading | None) -> str:
         """With the names of the tasks that are lost, as long as somebody remembers them."""
-        if before and before.problem and before.problem.startswith(f"{problem} ("):
-            return before.problem  # from a worker that has seen them
         gone = {*(before.open_ids if before else ())} - {task.id for task in found.items} - {*state.settled.skipped}
         names = [shorten(self._names[id_], 60) for id_ in self._names if id_ in gone]
         shown = [f'"{name}"' for name in names[:_NAMED]] + ["…"] * (len(names) > _NAMED)
+        if not shown and before and before.problem and before.problem.startswith(f"{problem} ("):
+            return before.problem  # from a worker that has seen them
         return f"{problem} ({', '.join(shown)})" if found.items and shown else problem
 
     def _believe(self, found: tasks.Tasks) -> None:

@@ -41,7 +41,7 @@ def wanted(standing: Standing) -> LastList | None:
     except UserError:
         text = None
     # What a person does to the list of a loop that stands still is theirs, unless it stands still because of the list.
-    lost = state.stopped is None or state.stopped.decided.rule == "task-file"
+    lost = state.stopped is None or state.stopped.unseen or (state.tasks is not None and bool(state.tasks.problem))
     if text is not None and _is_believed(text, loop, state, state.tasks if lost else None):
         return None
     found = (each for each in _kept(standing) if _is_believed(each.text, loop, state, state.tasks))
@@ -84,7 +84,7 @@ def _kept(standing: Standing) -> Iterator[LastList]:
 def _trees(standing: Standing) -> Iterator[tuple[str, str]]:
     for each in reversed(rounds(standing)[-_LOOKED_AT:]):
         started, ended = each.started.fact, each.ended.fact if each.ended else None
-        if isinstance(ended, RoundEnded):
+        if isinstance(ended, RoundEnded) and not ended.unseen:
             yield ended.tree, f"as round {ended.round} left it"
         if isinstance(started, RoundStarted):
             yield started.tree, f"as round {started.round} found it"

@@ -265,9 +265,13 @@ def told_of_put_back(standing: Standing) -> str:
 
 def trouble_with_tasks(standing: Standing) -> str | None:
     """What is wrong with the task list as it is now, whatever it was before: that goes away for nobody's word."""
-    from bydawn.operations.tasks import of_loop
+    from bydawn.core.replay import forgiven
+    from bydawn.core.worklist import WorkList
+    from bydawn.files import Texts
 
-    return of_loop(standing).trouble
+    loop = standing.loop
+    reading = WorkList(loop, Texts(Path(loop.workspace))).read(forgiven(standing.state), None)
+    return f"{loop.tasks} {reading.problem}" if reading and reading.problem else None
 
 
 def events(standing: Standing, lines: Iterator[tuple[int, bytes]]) -> "Iterator[Event]":

@@ -13,7 +13,7 @@ from bydawn.core.decide import Pause as PauseAction
 from bydawn.core.decide import Settle, last_word, next_action, settled
 from bydawn.core.decide import Stop as StopAction
 from bydawn.core.errors import UserError
-from bydawn.core.facts import FINISHED, AnyFact, End, Now, TaskStatus
+from bydawn.core.facts import FINISHED, ITSELF, AnyFact, End, Now, TaskStatus
 from bydawn.core.redact import rewritten
 from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
 from bydawn.core.text import PLACEHOLDER
@@ -23,7 +23,7 @@ from bydawn.host.registry import Standing
 from bydawn.ledger import LoopLedger, load, read, records
 from bydawn.operations.settings import secrets
 from bydawn.operations.start import another
-from bydawn.operations.work import take_lock, user
+from bydawn.operations.work import is_inside_a_round, take_lock, user
 from bydawn.process import Processes
 from bydawn.rounds import Rounds
 
@@ -56,7 +56,8 @@ def tell(standing: Standing, text: str) -> Answer:
         cause = "it stands for your own words" if text.strip() else "the note is empty"
         raise UserError("there is nothing to tell", cause=cause, hint='bydawn tell LOOP "round half up"')
     refuse_finished(standing)
-    return _ask(standing, Tell(id=_new_id(), run="", by=user(), text=text))
+    by = ITSELF if is_inside_a_round() else user()
+    return _ask(standing, Tell(id=_new_id(), run="", by=by, text=text))
 
 
 def settle(standing: Standing, task: str, text: str, status: TaskStatus) -> Answer:
@@ -124,6 +125,8 @@ def _record(standing: Standing, request: Request) -> Answer:
     before = ledger.state.seq
     try:
         if isinstance(request, Tell | SettleTask):
+            # It may have come to its end while we asked.
+            refuse_finished(Standing(folder=standing.folder, loop=standing.loop, state=ledger.state, alive=False))
             ledger.append(as_fact(request))
         elif ledger.state.stopped is None or _can_be_stopped(ledger, request):
             # What a crash left behind: an agent that lives on, and secrets in the files of the round it was in.

@@ -174,10 +174,15 @@ def _settings(folder: Path) -> Loop:
     return msgspec.json.decode(data, type=Loop)
 
 
+def is_inside_a_round() -> bool:
+    """Does an agent or a hook of a loop ask, or something that they left behind?"""
+    marked = (kernel.has_variable(pid, COOKIE) or kernel.is_worker(pid) for pid in kernel.ancestors())
+    return bool(os.environ.get(COOKIE)) or any(marked)
+
+
 def refuse_inside_a_round() -> None:
     """An agent may look and leave notes; it may not start, resume or repair loops, nor trust or set anything."""
-    marked = (kernel.has_variable(pid, COOKIE) or kernel.is_worker(pid) for pid in kernel.ancestors())
-    if os.environ.get(COOKIE) or any(marked):
+    if is_inside_a_round():
         raise UserError(
             "this cannot be done from inside a round",
             cause="an agent of a loop, or something that it left behind, is asking",
