@@ -263,6 +263,19 @@ def test_what_a_list_has_lost_stays_lost_until_it_is_back_or_accepted(home: Home
     assert (ended.code, "lost 2 open tasks" in ended.out) == ((3, True) if EDITS[edit] else (0, False)), ended
 
 
+def test_what_a_round_took_away_whose_checks_were_killed_can_be_accepted_at_once(home: Home) -> None:
+    (home.repo / "TODO.md").write_text(LIST)
+    checking, go_on = home.root / "checking", home.root / "go-on"
+    check = f"test -e work || exit 1; touch {checking}; until test -e {go_on}; do sleep 0.02; done"
+    agent = home.rounds([shell("echo '- [x] one' > TODO.md; touch work"), OK])
+    night = home.start_run(agent, "-t", "TODO.md", "-k", check)
+    wait_for(checking.exists)
+    kill(night)
+    wait_for(lambda: home.status()["state"] == "crashed")
+    go_on.touch()
+    assert home.bydawn("resume", "--plain", "--accept").code == 0
+
+
 def test_what_a_killed_round_took_away_can_be_accepted_once_it_is_known(home: Home) -> None:
     (home.repo / "TODO.md").write_text(LIST)
     killed_in_a_round(home, "echo '- [x] one' > TODO.md; touch work", "-t", "TODO.md", "-k", "true")

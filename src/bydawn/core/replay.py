@@ -76,7 +76,9 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case TamperingAccepted() as fact:
             accepted = _joined(state.accepted, fact.paths)
             # The next reading is believed, but which checkpoints there were, and which were approved, is not forgotten.
-            tasks = replace(state.tasks, problem=None, disbelieved="", text="") if state.tasks else None
+            tasks = state.tasks
+            if tasks and tasks.problem:
+                tasks = replace(tasks, problem=None, disbelieved="", text="", open_ids=(), above=())
             return replace(state, tampered=(), guard="", tasks=tasks, accepted=accepted)
         case HookEnded() as fact:
             left = _where(state, fact.tree, fact.work) if fact.tree else {}
