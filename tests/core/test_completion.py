@@ -129,3 +129,9 @@ def test_a_list_that_nobody_has_read_is_described_as_one() -> None:
 def test_checks_that_turn_green_by_themselves_on_the_same_tree_count() -> None:
     flaky = [run_started(), *a_round(1), checked(1, passed=False), *idle_round(2, tree="tree-1")]
     assert missing(CHECKED, after_all(*flaky, checked(2, tree="tree-1"))) == []
+
+
+def test_green_checks_before_any_round_went_well_are_not_called_red() -> None:
+    state = after_all(run_started(), checked(0), a_round(1, Outcome.FAILED, tree="tree-0"))
+    assert missing(CHECKED, state) == ["checks"]
+    assert describe("checks", CHECKED, state) == "no round has gone well yet, so green checks prove nothing"

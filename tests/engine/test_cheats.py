@@ -409,3 +409,10 @@ def test_its_no_outlives_whoever_stops_while_it_is_asked_again(how: str) -> None
     night.run_until_crash() if how == "crash" else night.run()
     night.hooks.meanwhile = lambda _: None
     assert night.run().decided.rule == "obstructed"
+
+
+def test_a_list_that_is_another_one_at_every_look_completes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    night, looks = Night([Play(says="did it")] * 3, files={TODO: todo("one")}, tasks=TODO), count()
+    monkeypatch.setattr(night.workspace, "read_text", lambda _: todo("x one", *["x more"] * next(looks)))
+    stopped = night.run()
+    assert (stopped.end, stopped.reason) == (End.BLOCKED, "TODO.md is another one whenever somebody looks at it")

@@ -188,20 +188,36 @@ def test_a_round_that_nobody_could_look_at_is_looked_at_later(
         assert (again.code, "tests/strict.txt" in again.out, "lost 2 open tasks" in again.out) == (3, True, True), again
 
 
-@pytest.mark.parametrize("kills", [False, True])
-def test_what_cannot_be_put_back_is_not_forgotten(guarded: Home, kills: bool) -> None:
+def test_what_a_person_changes_is_theirs_where_only_a_hook_ran_before_the_look_failed(guarded: Home) -> None:
+    deed, mend = a_damaged_store(guarded)
+    hook = f"test $BYDAWN_ROUND = 1 || test -e {guarded.root}/mended || {{ {deed}; }}"
+    agent = guarded.rounds([shell("date +%N > work"), OK], [DONE])
+    words = ("--protect", "tests/**", "--done-when", "TASK_COMPLETE", "--pre-round", hook)
+    assert guarded.run(agent, *words).code == 3
+    assert [fact["data"]["unseen"] for fact in guarded.facts("loop.obstructed")] == [False]
+    mend()
+    (guarded.root / "mended").touch()
+    (guarded.repo / STRICT).write_text("mine\n")
+    assert after(guarded).code == 0
+    assert (guarded.repo / STRICT).read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("steps", [None, *STEPS])
+def test_what_cannot_be_put_back_is_not_forgotten(guarded: Home, steps: tuple[str, ...] | None) -> None:
+    """After a round that was seen, or one that was killed and perhaps stopped by somebody who has not looked."""
     (guarded.repo / ".gitignore").write_text("*.ign\n")
     (guarded.repo / "tests/other.txt").write_text("strict\n")
     deed = f"echo loose > tests/other.txt; rm {STRICT}; mkdir {STRICT}; echo x > {STRICT}/x.ign"
     policy = ("-k", "true", "--protect", "tests/**", "--on-tamper", "restore")
-    if kills:
-        killed_in_a_round(guarded, f"{deed}; touch work", *policy)
-    else:
+    if steps is None:
         assert guarded.run(guarded.rounds([shell(deed), DONE], [DONE]), *policy).code == 3
-    for _ in range(2):
-        ended = after(guarded)
+    else:
+        killed_in_a_round(guarded, f"{deed}; touch work", *policy)
+    for again in (steps or (), ()):
+        ended = after(guarded, *again)
         assert (ended.code, STRICT in ended.out) == (3, True), ended
         assert ended.out.count("! tests/strict.txt cannot be put back") <= 1
+        assert len(guarded.rounds_ended()) == 1, "nothing is paid for before that is mended"
     shutil.rmtree(guarded.repo / STRICT)
     for name in (STRICT, "tests/other.txt"):
         (guarded.repo / name).write_text("strict\n")
@@ -274,6 +290,18 @@ def test_what_a_round_took_away_whose_checks_were_killed_can_be_accepted_at_once
     wait_for(lambda: home.status()["state"] == "crashed")
     go_on.touch()
     assert home.bydawn("resume", "--plain", "--accept").code == 0
+
+
+def test_nobody_says_of_a_round_that_was_not_seen_what_it_did(home: Home) -> None:
+    (home.repo / "TODO.md").write_text(LIST)
+    killed_in_a_round(home, "echo '- [x] one' > TODO.md; touch work", "-t", "TODO.md")
+    assert home.bydawn("stop", "repo").code == 0
+    row = next(line for line in home.bydawn("show").out.splitlines() if "interrupted" in line)
+    assert "not seen" in row
+    told = home.bydawn("tasks", "edit", EDITOR="true").out
+    assert "TODO.md as round 1 found it:" in told
+    shown = subprocess.run(["sh", "-c", told.split("found it:\n")[1].splitlines()[0]], capture_output=True, text=True)
+    assert shown.stdout == LIST
 
 
 def test_what_a_killed_round_took_away_can_be_accepted_once_it_is_known(home: Home) -> None:
