@@ -1,11 +1,13 @@
 """How far does a limit have to reach, so that a loop can go on?"""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import ceil
 from typing import Any
 
 import msgspec
 
+from bydawn.core import kinds
 from bydawn.core.breakers import Tripped, limits_of, tripped
 from bydawn.core.facts import Now
 from bydawn.core.loop import Limits, Loop
@@ -19,23 +21,6 @@ def _count(number: float) -> str:
     return f"{number:.0f}"
 
 
-def _time(seconds: float) -> str:
-    """
-    >>> _time(7200), _time(90), _time(0.5)
-    ('2h', '90s', '0.5s')
-    """
-    hours = seconds / 3600
-    return f"{hours:.0f}h" if hours and hours.is_integer() else f"{seconds:g}s"
-
-
-def _tokens(number: float) -> str:
-    """
-    >>> _tokens(2e6), _tokens(1500)
-    ('2Mtok', '1500tok')
-    """
-    return f"{number / 1e6:.0f}Mtok" if number and not number % 1e6 else f"{number:.0f}tok"
-
-
 class _Row(msgspec.Struct, frozen=True):
     """One kind of limit: the flag that raises it, how far in one step, and how people say it."""
 
@@ -47,9 +32,9 @@ class _Row(msgspec.Struct, frozen=True):
 
 _ROWS = {
     "rounds": _Row("--rounds", 20, _count, lambda count: f"has had {count:.0f} rounds"),
-    "time": _Row("--for", 7200, _time, lambda seconds: f"has worked for {duration(seconds)}"),
-    "tokens": _Row("--budget", 1e6, _tokens, lambda count: f"has used {count:,.0f} tokens"),
-    "cost": _Row("--budget", 3, lambda usd: f"{usd:g}usd", lambda usd: f"has spent ${usd:.2f}"),
+    "time": _Row("--for", 7200, kinds.span_text, lambda seconds: f"has worked for {duration(seconds)}"),
+    "tokens": _Row("--budget", 1e6, partial(kinds.amount_text, "tok"), lambda count: f"has used {count:,.0f} tokens"),
+    "cost": _Row("--budget", 3, partial(kinds.amount_text, "usd"), lambda usd: f"has spent ${usd:.2f}"),
     "no-progress": _Row("--max-no-change", 5, _count, lambda count: f"got nowhere in {count:.0f} rounds"),
     "agent-failures": _Row("--max-failures", 3, _count, lambda count: f"has failed {count:.0f} times in a row"),
     "same-failure": _Row("--max-same-failure", 5, _count, lambda count: f"failed {count:.0f} times in the same way"),
