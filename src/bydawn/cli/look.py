@@ -23,11 +23,8 @@ from bydawn.operations.look import cut_by_budget
 _LAST_LINES = 10  # of a failing check
 _LONGEST_LINE = 500
 _LONGEST_CHECK = 80
-_FOUND = (  # evidence that has a row of its own
-    "ticked without any other change",
-    "protected files were",
-    "changed by a round, and accepted",
-)
+# Evidence that has a row of its own.
+_FOUND = (completion.DOUBTED, completion.TAMPERED, completion.PUT_BACK, completion.ACCEPTED)
 _TELLING = ("obstructed", "tasks-aside")  # rules whose reason alone does not say what to do
 
 

@@ -4,6 +4,13 @@ from bydawn.core.facts import End
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 
+# What the end of a loop names besides its proof; screens that have a row of their own for it know it by these words.
+SKIPPED = "skipped by a person"
+TAMPERED = "protected files were changed"
+PUT_BACK = "protected files were put back"
+ACCEPTED = "changed by a round, and accepted by a person"
+DOUBTED = "ticked without any other change"
+
 
 def missing(loop: Loop, state: LoopState) -> list[str]:
     """The conditions this loop still waits for; none means complete."""

@@ -268,11 +268,11 @@ def _finished(loop: Loop, state: LoopState) -> Action:
         evidence.append(f"{loop.tasks}: {state.tasks.done} of {state.tasks.done + state.tasks.open} tasks done")
     evidence += [f"{verdict.check}: passed" for verdict in state.verdicts if loop.checks]
     if state.settled.skipped:
-        evidence.append(f"skipped by a person: {len(state.settled.skipped)}")
+        evidence.append(f"{completion.SKIPPED}: {len(state.settled.skipped)}")
     rows = {
-        "protected files were changed": state.tampered,
-        "changed by a round, and accepted by a person": state.accepted,
-        "ticked without any other change": state.doubted,
+        completion.TAMPERED: state.tampered,
+        completion.ACCEPTED: state.accepted,
+        completion.DOUBTED: state.doubted,
         "claimed twice, while nothing was changed": state.settled.doubted,
         "open tasks whose text was changed during a round": state.rewritten,
     }

@@ -119,7 +119,7 @@ def evidence(standing: Standing) -> tuple[str, ...]:
     return (
         *(["no checks were configured, so nothing but the agent's word was proven"] if unproven else []),
         *_evidence(standing, standing.state.stopped),
-        *([f"protected files were put back: {undone}"] if undone else []),
+        *([f"{completion.PUT_BACK}: {undone}"] if undone else []),
     )
 
 
@@ -138,12 +138,12 @@ def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
 
 def _by_name(standing: Standing, row: str) -> str:
     """Which tasks were skipped; the fact says only how many, and a number alone reads like that of a task."""
-    if not row.startswith("skipped by a person:"):
+    if not row.startswith(completion.SKIPPED):
         return row
     wanted = standing.state.settled.skipped
     facts = (record.fact for record in records(standing.folder))
     texts = {fact.task: fact.text for fact in facts if isinstance(fact, TaskSettled) and fact.task in wanted}
-    return f"skipped by a person: {', '.join(f'“{texts.get(id_, id_)}”' for id_ in wanted)}"
+    return f"{completion.SKIPPED}: {', '.join(f'“{texts.get(id_, id_)}”' for id_ in wanted)}"
 
 
 def failed_hooks(standing: Standing) -> dict[str, list[int]]:
