@@ -23,9 +23,9 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import CommandCheck, Loop
 from bydawn.core.outcome import Outcome
-from bydawn.disk import write_private
-from bydawn.host.registry import Registry, new_uid
-from bydawn.ledger import LoopLedger
+from bydawn.store.ledger import LoopLedger
+from bydawn.store.registry import Registry, new_uid
+from bydawn.system.writing import write_private
 
 _NOW = datetime.now(UTC)
 

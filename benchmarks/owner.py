@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.agents.demo import DemoAgent
+from bydawn.agents.demo.agent import DemoAgent
 from bydawn.core.outcome import Ending
 from bydawn.core.ports import ChildLimits, Event, Job, Message
-from bydawn.process import Processes
+from bydawn.process.child import Processes
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

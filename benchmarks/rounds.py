@@ -28,7 +28,7 @@ from benchmarks.rows import Bench, Budget
 from benchmarks.stage import Broken, Stage, fastest, until, wait
 from benchmarks.strace import Round, one_round, run_command
 from bydawn.core.facts import RoundStarted
-from bydawn.ledger import records
+from bydawn.store.ledger import records
 
 _SHORT, _LONG, _OLD = 3, 203, 800
 _TURNS = 3

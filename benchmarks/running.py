@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks.stage import BYDAWN, Broken, Stage, until, wait
-from bydawn import kernel
 from bydawn.core.facts import AnyFact
-from bydawn.ledger import records
+from bydawn.store.ledger import records
+from bydawn.system import kernel
 
 _HANG = '{"rounds": [[{"say": "this takes a while"}, {"hang": null}]]}'
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.rows import Bench, Budget
 from benchmarks.stage import Broken, Stage, fastest
-from bydawn.workspace import GitWorkspace
+from bydawn.worktree.workspace import GitWorkspace
 
 _FILES = 100_000
 _PER_FOLDER = 100

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bydawn.agents import story
-from bydawn.process import Processes
+from bydawn.agents.demo import story
+from bydawn.process.child import Processes
 
 BIN = Path(sys.prefix) / "bin"
 PYTHON = str(BIN / "python")

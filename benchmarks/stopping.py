@@ -10,9 +10,9 @@ from statistics import median
 from benchmarks.rows import Bench, Budget
 from benchmarks.running import Running, several, start
 from benchmarks.stage import PYTHON, Broken, Stage, until
-from bydawn import kernel
 from bydawn.core.facts import End, LoopStopped, PauseRequested
-from bydawn.workspace import GitWorkspace
+from bydawn.system import kernel
+from bydawn.worktree.workspace import GitWorkspace
 
 _TURNS = 7
 

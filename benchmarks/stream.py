@@ -12,10 +12,10 @@ import msgspec
 from benchmarks.owner import Report
 from benchmarks.rows import Bench, Budget
 from benchmarks.stage import BYDAWN, PYTHON, Broken, Stage, fastest
-from bydawn.agents.demo import DemoAgent
+from bydawn.agents.demo.agent import DemoAgent
 from bydawn.core.facts import RoundEnded
 from bydawn.core.ports import Turn
-from bydawn.ledger import records
+from bydawn.store.ledger import records
 
 _SIZE = 100 << 20
 _ONE_LINE = 500_000_000

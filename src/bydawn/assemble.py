@@ -14,32 +14,33 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn import __version__, agents, dialects, kernel
-from bydawn.checks import ShellChecks
-from bydawn.cooldowns import SharedCoolDowns
+from bydawn import __version__, agents, dialects
 from bydawn.core.facts import AnyFact, LedgerRepaired, LoopStopped, Now, RoundStarted, RunStarted
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.ports import Agent, Clock, Event, Follower
 from bydawn.core.promise import TooSlow
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.requests import Pause, Request
-from bydawn.core.settings import TABLE
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten
-from bydawn.disk import real_folder
-from bydawn.engine import Engine
-from bydawn.guard import ALWAYS_PROTECTED
-from bydawn.guardian import Tether
-from bydawn.hands import World
-from bydawn.hooks import ShellHooks
-from bydawn.inbox import Inbox
-from bydawn.ledger import LoopLedger, records
-from bydawn.lock import Lock, is_held
-from bydawn.process import Processes, free_bytes
-from bydawn.rounds import Rounds
-from bydawn.shell import Shell
-from bydawn.signals import Signals
-from bydawn.workspace import GitWorkspace
+from bydawn.engine.effects import World
+from bydawn.engine.protection import ALWAYS_PROTECTED
+from bydawn.engine.run import Engine
+from bydawn.process.checks import ShellChecks
+from bydawn.process.child import Processes, free_bytes
+from bydawn.process.guardian import Tether
+from bydawn.process.hooks import ShellHooks
+from bydawn.process.shell import Shell
+from bydawn.process.signals import Signals
+from bydawn.settings.table import TABLE
+from bydawn.store.cooldowns import SharedCoolDowns
+from bydawn.store.inbox import Inbox
+from bydawn.store.ledger import LoopLedger, records
+from bydawn.store.lock import Lock, is_held
+from bydawn.store.rounds import Rounds
+from bydawn.system import kernel
+from bydawn.system.writing import real_folder
+from bydawn.worktree.workspace import GitWorkspace
 
 _LEAST_FREE = 1 << 20
 
@@ -133,7 +134,7 @@ def views_of(loop: Loop, folder: Path, say: Callable[[str], None]) -> Sequence[F
     """Who writes the files of the tool in whose words a loop was asked for, if it was another's."""
     if loop.dialect is None or loop.dialect.name not in dialects.TABLE:
         return ()
-    from bydawn.views import Views  # here, as most loops have none
+    from bydawn.dialects.follower import Views  # here, as most loops have none
 
     dialect = dialects.find(loop.dialect.name)
     return (Views(dialect, folder, Path(loop.workspace), lambda: records(folder), say),)

@@ -12,7 +12,7 @@ import pytest
 
 from bydawn.agents import find
 from bydawn.agents.command import REPLY_LENGTH, CommandAgent
-from bydawn.agents.demo import DemoAgent
+from bydawn.agents.demo.agent import DemoAgent
 from bydawn.core.errors import UserError
 from bydawn.core.outcome import Ending, Exit, Outcome
 from bydawn.core.ports import Ended, Message, Turn

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bydawn.agents import story
-from bydawn.agents.demo import DemoAgent
+from bydawn.agents.demo import story
+from bydawn.agents.demo.agent import DemoAgent
 from bydawn.core.facts import Usage
 from bydawn.core.outcome import Ending, Exit, Outcome
 from bydawn.core.ports import Activity, Ended, Event, Finished, Message, Turn

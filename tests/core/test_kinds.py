@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bydawn.core import kinds
 from bydawn.core.kinds import Kind, Value, next_moment, size, size_text, span, span_text
-from bydawn.core.settings import TABLE
+from bydawn.settings.table import TABLE
 
 TEN_YEARS = 10 * 365 * 86400
 CHOICE = kinds.choice("tag", "line")

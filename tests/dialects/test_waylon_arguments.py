@@ -9,10 +9,10 @@ import pytest
 from bydawn.cli.dialects import parser_of
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Limits, Match, Mode, OnInterrupt, Promise, Sandbox, Sessions
-from bydawn.core.settings import BY_KEY, Layer
 from bydawn.dialects.seam import Cancel, Command, Install, List, Option, Place, Request, Resume, Show, Start
 from bydawn.dialects.waylon import DIALECT
-from bydawn.host.registry import checked_name
+from bydawn.settings.table import BY_KEY, Layer
+from bydawn.store.registry import checked_name
 from dialects.waylon_made import COMMANDS, EVENING, HERE, ID, asked, smithers, typed
 
 SANDBOXES = {"read-only": "read-only", "workspace-write": "workspace", "danger-full-access": "full"}

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from bydawn.core.facts import AnyFact
 from bydawn.core.history import History
-from bydawn.core.layers import Given, Reading, settle
 from bydawn.core.loop import Dialect, Loop
 from bydawn.core.replay import after
-from bydawn.core.settings import BY_KEY, Layer
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Append, Copy, Create, Option, Place, Replace, Source, Start, View
 from bydawn.dialects.waylon import DIALECT
 from bydawn.operations.settings import wish
+from bydawn.settings.layers import Given, Reading, settle
+from bydawn.settings.table import BY_KEY, Layer
 from core.facts_made import NOON, a_loop, numbered
 
 EVENING = datetime(2026, 1, 6, 21, 10, tzinfo=timezone(timedelta(hours=-8)))

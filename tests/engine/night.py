@@ -14,8 +14,8 @@ from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.ports import Abilities, Command, Ended, Event, Job, Ladder, Message, Turn
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
-from bydawn.engine import Engine
-from bydawn.hands import World
+from bydawn.engine.effects import World
+from bydawn.engine.run import Engine
 from engine.fakes import (
     NOON,
     FakeChannel,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bydawn.host.registry import Registry
+from bydawn.store.registry import Registry
 from driving import DONE, HANG, OK, Home, Step, is_alive, is_error, said, tree_of, wait_for, worker_of
 
 AGES = 3600.125  # seconds; such a `sleep` can only be one of ours

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bydawn.ledger import Damaged, Future, LoopLedger, read
+from bydawn.store.ledger import Damaged, Future, LoopLedger, read
 from driving import DONE, HANG, OK, Home, is_error, said, tree_of, wait_for
 
 GOAL = ("-t", "TODO.md", "-k", "test -e 1.txt")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bydawn.host.registry import Registry
+from bydawn.store.registry import Registry
 from driving import Home, Said, is_error, tree_of
 
 NAMES = ("ledger.jsonl", "state.json", "state.json.tmp", "lock", "loop.json", "loop.json.tmp", "reserve", "inbox")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bydawn.core.facts import AnyFact
 from bydawn.core.state import LoopState
-from bydawn.ledger import LoopLedger, records
+from bydawn.store.ledger import LoopLedger, records
 from core.facts_made import BORN, a_note, a_round, checked, run_started, stop
 
 STORY: list[AnyFact] = [BORN, run_started(), *a_round(1), checked(1), a_note("n-1", "grüße\n"), *a_round(2)]

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from bydawn.checks import ShellChecks
 from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import Verdict
 from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
 from bydawn.core.redact import Secrets
-from bydawn.process import Processes
-from bydawn.rounds import Rounds
-from bydawn.shell import Shell
-from bydawn.workspace import GitWorkspace
+from bydawn.process.checks import ShellChecks
+from bydawn.process.child import Processes
+from bydawn.process.shell import Shell
+from bydawn.store.rounds import Rounds
+from bydawn.worktree.workspace import GitWorkspace
 
 
 @pytest.fixture

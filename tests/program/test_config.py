@@ -13,14 +13,14 @@ from typing import Any
 import click
 import pytest
 
-from bydawn import config
 from bydawn.cli.options import given_by_flags
 from bydawn.cli.start import run
-from bydawn.config import OTHER_VARIABLES
 from bydawn.core import kinds
-from bydawn.core.layers import Given
-from bydawn.core.settings import BY_KEY, TABLE, Layer, Setting
 from bydawn.operations.settings import gather
+from bydawn.settings import files
+from bydawn.settings.files import OTHER_VARIABLES
+from bydawn.settings.layers import Given
+from bydawn.settings.table import BY_KEY, TABLE, Layer, Setting
 from driving import OK, Home
 
 ROOT = Path(__file__).parents[2]
@@ -254,10 +254,10 @@ def test_what_everybody_on_the_machine_could_read_is_no_flag(home: Home, row: Se
 def test_what_may_stand_in_no_variable_or_user_s_file_is_not_read_from_there(here: Home) -> None:
     """No row says so today; one that does is tested here."""
     variables = [row for row in TABLE if row not in rows_of(ENV)]
-    assert config.read_environment({row.variable: typed(row, 1) for row in variables}).given == ()
+    assert files.read_environment({row.variable: typed(row, 1) for row in variables}).given == ()
     places = Places(here)
     places.fill(USER, [row for row in TABLE if row not in rows_of(USER)], 1)
-    assert config.read(config.user_file()).given == ()
+    assert files.read(files.user_file()).given == ()
 
 
 def test_no_file_of_settings_means_the_defaults_and_nothing_is_written(home: Home) -> None:
@@ -582,18 +582,18 @@ def test_a_user_s_file_that_others_can_write_to_is_refused(home: Home, mode: int
 def test_a_file_of_somebody_else_is_not_read(tmp_path: Path, layer: Layer) -> None:
     path = tmp_path / "bydawn.toml"
     path.write_text("rounds = 5\n")
-    ours = config.File(path=path, layer=layer, owners=frozenset({os.getuid()}))
-    assert [given.value for given in config.read(ours).given] == [5]
-    theirs = config.File(path=path, layer=layer, owners=frozenset({os.getuid() + 1}))
-    reading = config.read(theirs)
+    ours = files.File(path=path, layer=layer, owners=frozenset({os.getuid()}))
+    assert [given.value for given in files.read(ours).given] == [5]
+    theirs = files.File(path=path, layer=layer, owners=frozenset({os.getuid() + 1}))
+    reading = files.read(theirs)
     assert reading.given == ()
     assert [problem.what for problem in reading.problems] == ["it is somebody else's file"]
 
 
 def test_a_project_s_file_may_be_ours_root_s_or_of_the_folder_s_owner(home: Home) -> None:
     """Through the command where files can be given away; the owners that count are the same for everybody."""
-    assert config.project_file(home.repo).owners == {os.getuid(), 0, home.repo.stat().st_uid}
-    assert config.user_file().owners == {os.getuid(), 0}
+    assert files.project_file(home.repo).owners == {os.getuid(), 0, home.repo.stat().st_uid}
+    assert files.user_file().owners == {os.getuid(), 0}
     if os.geteuid() == 0:
         os.chown(write_project(home, "rounds = 5\n"), 4321, 4321)
         [problem] = checked(home)
@@ -726,7 +726,7 @@ LINES: list[tuple[str, str, dict[str, int]]] = [
 
 def told(path: Path, layer: Layer, *table: str) -> dict[str, int]:
     """The line that is told for each key of a file, understood or not."""
-    reading = config.read(config.File(path=path, layer=layer, table=table, owners=frozenset({os.getuid()})))
+    reading = files.read(files.File(path=path, layer=layer, table=table, owners=frozenset({os.getuid()})))
     given = {each.key: each.where for each in reading.given}
     problems = {
         each.what.split("'")[1] if "'" in each.what else each.what.split()[0]: each.where for each in reading.problems
@@ -849,13 +849,13 @@ def test_every_setting_can_be_written_by_the_command_and_read_back(here: Home) -
     from bydawn.operations.settings import change
 
     for row in TABLE:
-        change(config.user_file(), row.key, [typed(row, 4)])
+        change(files.user_file(), row.key, [typed(row, 4)])
     found = gather(None)
     assert {row.key: found[row.key].value for row in TABLE} == {
         row.key: row.kind.from_words([typed(row, 4)]) for row in TABLE
     }
     for row in TABLE:
-        change(config.user_file(), row.key, [])
+        change(files.user_file(), row.key, [])
     assert user_path(here).read_text().strip() == ""
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bydawn.agents.claude import ClaudeAgent
 from bydawn.agents.codex import CodexAgent
-from bydawn.cooldowns import SharedCoolDowns, forget, known
+from bydawn.store.cooldowns import SharedCoolDowns, forget, known
 from core.facts_made import a_loop
 from driving import Home
 

@@ -8,7 +8,7 @@ from bydawn.cli.reference import reference
 from bydawn.cli.shell import MODULES
 from bydawn.core.decide import RULES
 from bydawn.core.facts import End
-from bydawn.core.schema import page
+from bydawn.settings.schema import page
 from driving import OK, Home
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +35,13 @@ def test_every_state_stands_in_the_glossary() -> None:
 
 def test_every_rule_has_a_sentence_that_explains_it() -> None:
     assert [name for name, meaning in RULES.items() if len(meaning) < 20] == []
+
+
+def test_the_map_for_contributors_has_every_room_and_no_other() -> None:
+    tree = {path.name for path in (ROOT / "src/bydawn").iterdir() if path.name[:2] != "__" and path.suffix != ".typed"}
+    drawn = re.findall(r"(?m)^  ([a-z_]+(?:/|\.py)) ", (ROOT / "CONTRIBUTING.md").read_text())
+    assert {name.rstrip("/") for name in drawn} == tree
+    assert len(drawn) == 12
 
 
 def test_links_between_documents_lead_somewhere() -> None:

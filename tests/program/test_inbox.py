@@ -8,7 +8,7 @@ import pytest
 
 from bydawn.core.facts import NoteAdded, PauseRequested, StopRequested
 from bydawn.core.requests import Pause, Request, Stop, Tell, as_fact
-from bydawn.inbox import Inbox, post
+from bydawn.store.inbox import Inbox, post
 
 
 def tell(number: int, run: str = "run-1") -> Tell:

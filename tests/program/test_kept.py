@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bydawn.core.errors import OwnFailure, UserError
-from bydawn.files import FILES_AT_MOST, READ_AT_MOST, read_folder
-from bydawn.git import WorkspaceGone
-from bydawn.kept import READ_AT_ONCE
-from bydawn.workspace import GitWorkspace
+from bydawn.system.git import WorkspaceGone
+from bydawn.system.reading import FILES_AT_MOST, READ_AT_MOST, read_folder
+from bydawn.worktree.trees import READ_AT_ONCE
+from bydawn.worktree.workspace import GitWorkspace
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 NAMELESS = b"tests/\xff.py"

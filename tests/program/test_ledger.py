@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import NoteAdded, Record
 from bydawn.core.replay import replay
-from bydawn.ledger import Damaged, Future, LoopLedger, Unwritable, decode, encode, records
+from bydawn.store.ledger import Damaged, Future, LoopLedger, Unwritable, decode, encode, records
 from core.facts_any import RECORDS
 from core.facts_made import BORN, a_note, run_started
 from program.ledgers import SHORT, STORY, facts_in, opened, silent, written

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bydawn import kernel
-from bydawn.lock import Lock, Owned, is_held, owner, signature
+from bydawn.store.lock import Lock, Owned, is_held, owner, signature
+from bydawn.system import kernel
 
 HOLDER = "import sys; print('ready', flush=True); sys.stdin.read()"
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from bydawn.core.facts import AnyFact
 from bydawn.core.redact import HIDDEN, Secrets, rewritten
 from bydawn.core.replay import replay
-from bydawn.ledger import LoopLedger, records
-from bydawn.rounds import Rounds
+from bydawn.store.ledger import LoopLedger, records
+from bydawn.store.rounds import Rounds
 from core.facts_any import HISTORIES
 from core.facts_made import BORN, NOON, a_note, a_round, checked, run_started
 from core.test_redact import MIXED, PEM, dresses_of

@@ -9,7 +9,7 @@ import pytest
 
 from bydawn.assemble import OurFiles, is_protected
 from bydawn.core.loop import Dialect, Loop
-from bydawn.lock import Lock
+from bydawn.store.lock import Lock
 from core.facts_made import a_loop
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from bydawn.core.outcome import Ending
 from bydawn.core.ports import ChildLimits, Job, Ladder
-from bydawn.process import Processes
+from bydawn.process.child import Processes
 
 # Says which signals it got; it begins to run when both traps are set.
 CHILD = 'trap "echo INT" INT; trap "echo TERM; exit 0" TERM; echo ready; while :; do sleep 0.02; done'

@@ -8,9 +8,9 @@ import pytest
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, End, WaitStarted
-from bydawn.host.registry import Registry, checked_name, free_name, slug, standing_of, state_folder
-from bydawn.ledger import LoopLedger
-from bydawn.lock import Lock
+from bydawn.store.ledger import LoopLedger
+from bydawn.store.lock import Lock
+from bydawn.store.registry import Registry, checked_name, free_name, slug, standing_of, state_folder
 from core.facts_made import BORN, NOON, a_loop, a_round, decided, run_started, stopped
 
 

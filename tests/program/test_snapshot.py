@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bydawn import __version__
 from bydawn.core.facts import AnyFact
 from bydawn.core.replay import replay
-from bydawn.ledger import load, records
+from bydawn.store.ledger import load, records
 from core.facts_any import HISTORIES
 from core.facts_made import BORN, a_note, numbered
 from program.ledgers import SHORT, STORY, opened, silent, written

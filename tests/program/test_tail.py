@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bydawn.tail import LONGEST_LINE, Tail
+from bydawn.system.tail import LONGEST_LINE, Tail
 
 
 class Listener:

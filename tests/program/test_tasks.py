@@ -16,10 +16,10 @@ import pytest
 from bydawn.core.facts import AnyFact, CheckpointApproved, End, TaskSettled, TaskStatus
 from bydawn.core.loop import Checkpoint, Loop
 from bydawn.core.requests import as_fact
-from bydawn.host.registry import Registry
-from bydawn.inbox import Inbox
-from bydawn.ledger import LoopLedger
-from bydawn.lock import Lock
+from bydawn.store.inbox import Inbox
+from bydawn.store.ledger import LoopLedger
+from bydawn.store.lock import Lock
+from bydawn.store.registry import Registry
 from core.facts_made import BORN, NOON, a_loop, a_round, run_started, started, stopped
 from driving import DONE, OK, Home, Said, is_error, said, wait_for
 

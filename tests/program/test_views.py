@@ -17,9 +17,9 @@ from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.replay import after, replay
 from bydawn.core.state import LoopState
+from bydawn.dialects.follower import Views, is_copy, refuse_unwritable, remove
 from bydawn.dialects.seam import Append, Copy, Replace, Source, View
 from bydawn.dialects.waylon import Waylon
-from bydawn.views import Views, is_copy, refuse_unwritable, remove
 from core.facts_made import BORN, NOON, PROMISED, a_note, a_round, numbered, run_started, started
 
 Told = Callable[[AnyFact], Iterable[View]]

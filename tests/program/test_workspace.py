@@ -18,14 +18,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import bydawn.workspace
+import bydawn.worktree.workspace
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.ports import Snapshot, Workspace
-from bydawn.differences import KEPT_AT_MOST
-from bydawn.files import READ_AT_MOST, read_text
-from bydawn.git import GitFailed, WorkspaceGone
-from bydawn.nested import DEEPEST, MOST_BELOW
-from bydawn.workspace import PACKED_FROM, GitWorkspace
+from bydawn.system.git import GitFailed, WorkspaceGone
+from bydawn.system.reading import READ_AT_MOST, read_text
+from bydawn.worktree.changes import KEPT_AT_MOST
+from bydawn.worktree.nested import DEEPEST, MOST_BELOW
+from bydawn.worktree.workspace import PACKED_FROM, GitWorkspace
 
 ME = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
 SUBMODULES = ("-c", "protocol.file.allow=always")
@@ -45,7 +45,7 @@ def look(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> lis
     """The calls of git that say what changed: with many files there are two, and every test holds for both."""
     if request.param == "few files":
         return ["ls-files"]
-    monkeypatch.setattr(bydawn.workspace, "MANY", 0)
+    monkeypatch.setattr(bydawn.worktree.workspace, "MANY", 0)
     return ["diff", "ls-files"]
 
 
@@ -120,10 +120,9 @@ def a_canary(folder: Path, name: str = "canary") -> tuple[Path, Path]:
 
 
 def run_python(code: str, *arguments: str, wrapper: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
-    prelude = (
-        "import os, sys\nfrom pathlib import Path\nimport bydawn.workspace\nfrom bydawn.workspace import GitWorkspace\n"
-    )
-    prelude += f"bydawn.workspace.MANY = {bydawn.workspace.MANY}\n"
+    prelude = "import os, sys\nfrom pathlib import Path\nimport bydawn.worktree.workspace\n"
+    prelude += "from bydawn.worktree.workspace import GitWorkspace\n"
+    prelude += f"bydawn.worktree.workspace.MANY = {bydawn.worktree.workspace.MANY}\n"
     command = [*wrapper, sys.executable, "-c", prelude + code, *arguments]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
@@ -1053,7 +1052,7 @@ def test_where_one_of_two_calls_fails_the_other_is_ended(
 ) -> None:
     (root / "a").write_text("a")
     GitWorkspace(root, private).snapshot()
-    monkeypatch.setattr(bydawn.workspace, "MANY", 0)
+    monkeypatch.setattr(bydawn.worktree.workspace, "MANY", 0)
     os.mkfifo(root / ".gitignore")
     program = shutil.which("git")
     (bin_ / "git").write_text(f'#!/bin/sh\n[ "$1" = diff ] && exit 1\nexec {program} "$@"\n')

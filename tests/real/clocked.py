@@ -9,11 +9,11 @@ from bydawn.core.facts import EXIT_CODES, AnyFact, Now, WaitStarted
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
-from bydawn.guardian import Tether, guard
 from bydawn.operations.settings import secrets
 from bydawn.operations.start import plan
 from bydawn.operations.wish import Wish
 from bydawn.operations.work import perform
+from bydawn.process.guardian import Tether, guard
 
 
 class SkippingClock(SystemClock):

@@ -30,7 +30,7 @@ def find(spec: str, folder: Path | None = None, fields: Fields = ()) -> Agent:
 
 
 def _demo(script: str | None, folder: Path, _: Fields) -> Agent:
-    from bydawn.agents.demo import DemoAgent
+    from bydawn.agents.demo.agent import DemoAgent
 
     if script is None:
         return DemoAgent()

@@ -13,7 +13,7 @@ from bydawn.core.redact import rewritten
 from bydawn.core.text import shorten, visible
 
 if TYPE_CHECKING:
-    from bydawn.core.layers import Given, Problem, Settings
+    from bydawn.settings.layers import Given, Problem, Settings
 
 origin = option("--origin", is_flag=True, help="Say where each value came from.")
 user = option("--user", is_flag=True, help="In your own file instead of the project's.")
@@ -113,7 +113,7 @@ def check(cd: Path, as_json: bool, state_dir: Path | None) -> int:
     """Is everything that is set understood? Exit code 2 if not."""
     import os
 
-    from bydawn.config import strange_variables
+    from bydawn.settings.files import strange_variables
 
     folder, gathered = _gathered(cd)
     strange = strange_variables(os.environ)
@@ -140,7 +140,7 @@ def schema() -> None:
     """The settings as JSON Schema, for editors."""
     import msgspec
 
-    from bydawn.core.schema import schema as table
+    from bydawn.settings.schema import schema as table
 
     click.echo(msgspec.json.format(msgspec.json.encode(table()), indent=2).decode())
 
@@ -150,8 +150,8 @@ def schema() -> None:
 @as_json
 def path(cd: Path, as_json: bool) -> None:
     """The files that settings are read from."""
-    from bydawn.config import project_file, user_file
     from bydawn.operations.work import checked_workspace
+    from bydawn.settings.files import project_file, user_file
 
     files = {"project": project_file(checked_workspace(cd)).path, "user": user_file().path}
     if as_json:
@@ -186,9 +186,9 @@ def _warn(gathered: "Settings") -> None:
 
 def _inert(gathered: "Settings", folder: Path, state_dir: Path | None) -> list[str]:
     """The settings of the project's file that wait for trust."""
-    from bydawn.host.registry import Registry
     from bydawn.operations.trust import question
-    from bydawn.trust import Trusts
+    from bydawn.settings.trust import Trusts
+    from bydawn.store.registry import Registry
 
     asking = question(gathered, folder, Trusts(Registry(state_dir).root))
     rows = (*asking.powers.commands, *asking.powers.loosened) if asking else ()
@@ -196,12 +196,12 @@ def _inert(gathered: "Settings", folder: Path, state_dir: Path | None) -> list[s
 
 
 def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: Path | None) -> None:
-    from bydawn.config import project_file, user_file
-    from bydawn.host.registry import Registry
     from bydawn.operations import settings
     from bydawn.operations.edit import keeping_trust
     from bydawn.operations.work import checked_workspace
-    from bydawn.trust import Trusts
+    from bydawn.settings.files import project_file, user_file
+    from bydawn.settings.trust import Trusts
+    from bydawn.store.registry import Registry
 
     folder = checked_workspace(cd)
     file = user_file() if user else project_file(folder)

@@ -15,11 +15,11 @@ from bydawn.cli.work import be_trusted, warn_if_unbounded, work
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Adopted, Cancel, Command, Dialect, Install, List, Option, Request, Resume, Show, Start
-from bydawn.guardian import Tether
-from bydawn.host.registry import Standing
 from bydawn.operations import places
 from bydawn.operations.dialects import begin, end, helpers, loops
 from bydawn.operations.work import Plan, checked_workspace
+from bydawn.process.guardian import Tether
+from bydawn.store.registry import Standing
 
 
 @parsing.command(

@@ -27,10 +27,10 @@ def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
       bydawn edit tasks
       bydawn edit config --user
     """
-    from bydawn.host.registry import Registry
     from bydawn.operations import edit as operation
     from bydawn.operations.work import checked_workspace
-    from bydawn.trust import Trusts
+    from bydawn.settings.trust import Trusts
+    from bydawn.store.registry import Registry
 
     folder = checked_workspace(cd)
     if what == "config":

@@ -17,9 +17,9 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.ports import Activity, Event, Message
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain
-from bydawn.host.registry import Registry, Standing, standing_of
 from bydawn.operations import look
 from bydawn.operations.settings import secrets
+from bydawn.store.registry import Registry, Standing, standing_of
 
 _STDERR = 200  # lines that are shown of it where nobody says how many
 
@@ -162,7 +162,7 @@ def _followed(
 
 def _growing(path: Path, standing: Standing, number: int, tail: int | None) -> Iterator[bytes]:
     """The lines of one round's output as they come, until that round is over."""
-    from bydawn import kernel
+    from bydawn.system import kernel
 
     watch = kernel.Watch()
     watch.add(str(path))
@@ -209,7 +209,7 @@ def events(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) ->
     Examples
       bydawn events shop-api --json | jq .type
     """
-    from bydawn.ledger import records
+    from bydawn.store.ledger import records
 
     standing = Registry(state_dir).find(loop, cd.resolve())
     for record in records(standing.folder):

@@ -16,9 +16,9 @@ from bydawn.core import completion
 from bydawn.core.facts import ChecksEnded, Given, RoundEnded, RoundStarted, Verdict
 from bydawn.core.outcome import Outcome
 from bydawn.core.text import duration, plain, shorten
-from bydawn.host.registry import Registry, Standing
 from bydawn.operations import look, reasons
 from bydawn.operations.look import cut_by_budget
+from bydawn.store.registry import Registry, Standing
 
 _LAST_LINES = 10  # of a failing check
 _LONGEST_LINE = 500

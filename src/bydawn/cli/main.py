@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     gc.disable()  # a look is over before there is any garbage; a worker switches it on again
     if starts_a_loop(arguments):
         # Forked here, while next to nothing is loaded: the guardian stays small for the whole night.
-        from bydawn.guardian import guard
+        from bydawn.process.guardian import guard
 
         code, following = guard(lambda tether: _run(arguments, tether))
         return _asked(code, following) if following and sys.stdin.isatty() else code

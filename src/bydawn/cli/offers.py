@@ -5,8 +5,8 @@ from pathlib import Path
 
 from bydawn.cli.render import typed
 from bydawn.core.outcome import Outcome
-from bydawn.host.registry import Standing
 from bydawn.operations import look, reasons
+from bydawn.store.registry import Standing
 
 
 def next_commands(standing: Standing) -> list[tuple[str, str]]:

@@ -10,8 +10,8 @@ import click
 from bydawn.cli.command import option
 
 if TYPE_CHECKING:  # read commands have to be quick and need no table
-    from bydawn.core.layers import Given
-    from bydawn.core.settings import Setting
+    from bydawn.settings.layers import Given
+    from bydawn.settings.table import Setting
 
 
 def _state_dir(_: click.Context, __: click.Parameter, given: Path | None) -> Path | None:
@@ -19,7 +19,7 @@ def _state_dir(_: click.Context, __: click.Parameter, given: Path | None) -> Pat
     if given is None and (said := os.environ.get("BYDAWN_STATE_DIR")):
         return Path(said)
     if given is None and _has_user_file():
-        from bydawn.config import read, user_file
+        from bydawn.settings.files import read, user_file
 
         mine = [each.value for each in read(user_file()).given if each.key == "state_dir"]
         return Path(str(mine[0])) if mine else None
@@ -62,7 +62,7 @@ def _word(setting: "Setting") -> Callable[[str], str]:
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Every setting that has a flag, as an option that says nothing unless it is given."""
-    from bydawn.core.settings import TABLE
+    from bydawn.settings.table import TABLE
 
     for setting in reversed([row for row in TABLE if row.flags and row.flags[0].startswith("-")]):
         if setting.key == "state_dir":
@@ -85,8 +85,8 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def given_by_flags(options: dict[str, Any]) -> "Iterable[Given]":
     """What the command line says of the settings."""
-    from bydawn.core.layers import Given
-    from bydawn.core.settings import TABLE, Layer
+    from bydawn.settings.layers import Given
+    from bydawn.settings.table import TABLE, Layer
 
     for setting in TABLE:
         said = options.get(setting.key)

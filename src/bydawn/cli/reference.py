@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from bydawn.cli.shell import TABLE, bydawn
-from bydawn.core.schema import page
+from bydawn.settings.schema import page
 
 
 def reference() -> str:

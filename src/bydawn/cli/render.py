@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from bydawn.core.loop import Limits
     from bydawn.core.outcome import Outcome
     from bydawn.core.state import LoopState
-    from bydawn.host.registry import Standing
     from bydawn.operations.start import Rehearsal
+    from bydawn.store.registry import Standing
 
 SIGNS = {
     "complete": "✓",

@@ -9,7 +9,7 @@ from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, loop_argument, state_dir
 from bydawn.cli.values import budget, count, moment, more, span
 from bydawn.cli.work import plain, warn_if_unbounded, work
-from bydawn.guardian import Tether
+from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
     from bydawn.core.loop import Limits
@@ -56,9 +56,9 @@ def resume(
     import msgspec
 
     from bydawn.core.breakers import limits_of
-    from bydawn.host.registry import Registry
     from bydawn.operations import resume as operation
     from bydawn.operations import settings
+    from bydawn.store.registry import Registry
 
     gathered = settings.gather(None)
     gathered.refuse_problems()

@@ -26,10 +26,10 @@ def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: P
       bydawn doctor
       bydawn doctor --repair shop-api
     """
-    from bydawn.host.registry import Registry
     from bydawn.operations import doctor as operation
     from bydawn.operations.settings import secrets
     from bydawn.operations.work import checked_workspace
+    from bydawn.store.registry import Registry
 
     registry = Registry(state_dir)
     loops = [registry.find(loop, cd.resolve())] if loop else registry.everywhere()

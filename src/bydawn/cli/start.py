@@ -11,7 +11,7 @@ from bydawn.cli.command import Command, command, option
 from bydawn.cli.options import cd, given_by_flags, setting_options, state_dir
 from bydawn.cli.work import be_trusted, plain, warn_if_unbounded, work
 from bydawn.core.errors import UserError
-from bydawn.guardian import Tether
+from bydawn.process.guardian import Tether
 
 
 class WithRest(Command):
@@ -62,9 +62,9 @@ def run(
     """
     import msgspec
 
-    from bydawn.config import strange_variables
     from bydawn.operations import settings, start
     from bydawn.operations.work import checked_workspace
+    from bydawn.settings.files import strange_variables
 
     workspace = checked_workspace(cd)
     rest = click.get_current_context().meta.get("rest", ())

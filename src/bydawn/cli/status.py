@@ -9,8 +9,8 @@ from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.facts import EXIT_CODES, End
 from bydawn.core.text import duration, plain, shorten
-from bydawn.host.registry import Registry, Standing
 from bydawn.operations import look
+from bydawn.store.registry import Registry, Standing
 
 
 @command()

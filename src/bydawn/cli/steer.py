@@ -8,8 +8,8 @@ from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, loop_argument, state_dir
 from bydawn.cli.render import typed
 from bydawn.core.errors import UserError
-from bydawn.host.registry import Registry
 from bydawn.operations import steer
+from bydawn.store.registry import Registry
 
 
 @command()

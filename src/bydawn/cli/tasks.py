@@ -13,8 +13,8 @@ from bydawn.core.text import plain, shorten
 
 if TYPE_CHECKING:
     from bydawn.core.worklist import Listed
-    from bydawn.host.registry import Standing
     from bydawn.operations.tasks import Board, Settled
+    from bydawn.store.registry import Standing
 
 T = TypeVar("T")
 
@@ -84,9 +84,9 @@ def list_(loop: str | None, path: str | None, cd: Path, as_json: bool, state_dir
 
 
 def _board(loop: str | None, path: str | None, cd: Path, state_dir: Path | None) -> "Board":
-    from bydawn.host.registry import Registry
     from bydawn.operations import tasks as operation
     from bydawn.operations.work import checked_workspace
+    from bydawn.store.registry import Registry
 
     if path is not None:
         if loop is not None:
@@ -173,9 +173,9 @@ def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> N
     Examples
       bydawn tasks add shop-api "write the changelog"
     """
-    from bydawn.host.registry import Registry
     from bydawn.operations import start
     from bydawn.operations import tasks as operation
+    from bydawn.store.registry import Registry
 
     standing = Registry(state_dir).find(loop, cd.resolve())
     board, task = operation.add(standing, " ".join(text))
@@ -208,8 +208,8 @@ def skip(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -> 
       bydawn tasks skip shop-api 3
       bydawn tasks skip shop-api "rename the"
     """
-    from bydawn.host.registry import Registry
     from bydawn.operations import tasks as operation
+    from bydawn.store.registry import Registry
 
     standing = Registry(state_dir).find(loop, cd.resolve())
     _settled(standing, operation.skip(standing, task), "Skipped")
@@ -229,8 +229,8 @@ def reopen(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -
     Examples
       bydawn tasks reopen shop-api 3
     """
-    from bydawn.host.registry import Registry
     from bydawn.operations import tasks as operation
+    from bydawn.store.registry import Registry
 
     standing = Registry(state_dir).find(loop, cd.resolve())
     _settled(standing, operation.reopen(standing, task), "Open again")
@@ -278,10 +278,10 @@ def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -
       bydawn tasks edit shop-api 3
     """
     from bydawn.cli.edit import edit_document
-    from bydawn.host.registry import Registry
     from bydawn.operations import edit as editing
     from bydawn.operations import tasks as operation
     from bydawn.operations.work import checked_workspace
+    from bydawn.store.registry import Registry
 
     folder = checked_workspace(cd)
     registry = Registry(state_dir)

@@ -39,9 +39,9 @@ from bydawn.core.ports import Activity, Denied, Event, LimitNotice, Message, Ret
 from bydawn.core.progress import time_left
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
-from bydawn.host.registry import Standing
 from bydawn.operations import reasons
 from bydawn.operations.work import Plan
+from bydawn.store.registry import Standing
 
 
 class Terminal:

@@ -14,7 +14,7 @@ from bydawn.core.text import visible
 
 if TYPE_CHECKING:
     from bydawn.operations.trust import Question
-    from bydawn.trust import Trusts
+    from bydawn.settings.trust import Trusts
 
 
 @command()
@@ -38,8 +38,8 @@ def trust(
       bydawn trust --list
       bydawn trust --once 3f8a… .      (where there is no terminal)
     """
-    from bydawn.host.registry import Registry
-    from bydawn.trust import Trusts
+    from bydawn.settings.trust import Trusts
+    from bydawn.store.registry import Registry
 
     trusts = Trusts(Registry(state_dir).root)
     if sum([listing, revoke, once is not None]) > 1:

@@ -9,8 +9,8 @@ from bydawn.core.facts import EXIT_CODES, LoopStopped
 from bydawn.core.history import counted
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
-from bydawn.host.registry import Standing
 from bydawn.operations import look
+from bydawn.store.registry import Standing
 
 if TYPE_CHECKING:
     from bydawn.dialects.seam import Dialect

@@ -9,13 +9,13 @@ import click
 
 from bydawn.cli.command import option
 from bydawn.core.errors import UserError
-from bydawn.guardian import Tether
+from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
     from bydawn.cli.voice import Voice
-    from bydawn.core.layers import Settings
     from bydawn.core.loop import Limits
     from bydawn.operations.work import Plan
+    from bydawn.settings.layers import Settings
 
 plain = option("--plain", is_flag=True, help="Flat lines, no colour, nothing redrawn.")
 
@@ -72,9 +72,9 @@ def be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None, wi
     `without` is the flag that leaves them out, where the command has one.
     """
     from bydawn.cli.trust import asked
-    from bydawn.host.registry import Registry
     from bydawn.operations import trust
-    from bydawn.trust import Trusts
+    from bydawn.settings.trust import Trusts
+    from bydawn.store.registry import Registry
 
     trusts = Trusts(Registry(state_dir).root)
     question = trust.question(gathered, workspace, trusts)

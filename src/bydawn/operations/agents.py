@@ -13,10 +13,10 @@ from shutil import which
 
 import msgspec
 
-from bydawn import cooldowns
 from bydawn.core.errors import UserError
 from bydawn.core.ports import CoolDown
-from bydawn.host.registry import Registry
+from bydawn.store import cooldowns
+from bydawn.store.registry import Registry
 
 _PATIENCE = 20.0  # seconds for a program to say its version
 

@@ -4,12 +4,12 @@ import os
 import sys
 from pathlib import Path
 
-from bydawn.agents import story
+from bydawn.agents.demo import story
 from bydawn.core.loop import CommandCheck, Limits, Promise
-from bydawn.git import Git
 from bydawn.operations.settings import secrets
 from bydawn.operations.wish import Wish
 from bydawn.operations.work import refuse_inside_a_round
+from bydawn.system.git import Git
 
 
 def prepare() -> Wish:

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn import lock
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import LedgerRepaired
 from bydawn.core.replay import replay
-from bydawn.disk import sync_folder, write_private
-from bydawn.git import program
-from bydawn.host.registry import Registry, Standing
-from bydawn.ledger import Damaged, Future, LoopLedger, read
 from bydawn.operations.agents import KNOWN, SANDBOX_NEEDS, look
 from bydawn.operations.settings import gather, secrets
 from bydawn.operations.work import birth, gone, refuse_inside_a_round, take_lock
-from bydawn.rounds import Rounds
+from bydawn.store import lock
+from bydawn.store.ledger import Damaged, Future, LoopLedger, read
+from bydawn.store.registry import Registry, Standing
+from bydawn.store.rounds import Rounds
+from bydawn.system.git import program
+from bydawn.system.writing import sync_folder, write_private
 
 _REMOTE = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs"}
 

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bydawn import config
 from bydawn.core.errors import UserError
-from bydawn.core.settings import Layer
-from bydawn.core.trust import powers_of
-from bydawn.files import read_inside
 from bydawn.operations import trust
 from bydawn.operations.settings import gather
 from bydawn.operations.work import refuse_inside_a_round
-from bydawn.trust import Trusts
+from bydawn.settings import files
+from bydawn.settings.powers import powers_of
+from bydawn.settings.table import Layer
+from bydawn.settings.trust import Trusts
+from bydawn.system.reading import read_inside
 
 # What each word opens: the setting that names the file, and the file if nothing does.
 DOCUMENTS = {
@@ -56,13 +56,13 @@ def document(word: str, folder: Path) -> tuple[Path, str]:
 def edit_config(folder: Path, trusts: Trusts, *, user: bool) -> tuple[Path, bool]:
     """Open the settings; what a person writes into a file of their own is trusted by that act."""
     refuse_inside_a_round()
-    file = config.user_file() if user else config.project_file(folder)
-    before = config.checked_text(file)
+    file = files.user_file() if user else files.project_file(folder)
+    before = files.checked_text(file)
     text = _edited(file.path, _NEW_FILE if before is None else before)
     trusted = True
     if text is not None and (before is not None or text.strip()):
         trusted = keeping_trust(file, folder, trusts, lambda: _save(file, before, text))
-    for problem in config.read(file).problems:
+    for problem in files.read(file).problems:
         raise problem.error()
     return file.path, trusted
 
@@ -89,8 +89,8 @@ def _edited(path: Path, text: str) -> str | None:
     return None if result == text else result
 
 
-def _save(file: config.File, before: str | None, text: str) -> None:
-    if config.checked_text(file) != before:
+def _save(file: files.File, before: str | None, text: str) -> None:
+    if files.checked_text(file) != before:
         aside = Path(tempfile.mkdtemp(prefix="bydawn-edit-")) / file.path.name
         aside.write_text(text, encoding="utf-8", newline="")
         raise UserError(
@@ -98,10 +98,10 @@ def _save(file: config.File, before: str | None, text: str) -> None:
             cause="an agent at work, perhaps; nothing of yours is lost",
             hint=f"your text is in {aside}; look at both, then edit again",
         )
-    config.replace(file, text)
+    files.replace(file, text)
 
 
-def keeping_trust(file: config.File, folder: Path, trusts: Trusts, change: Callable[[], None]) -> bool:
+def keeping_trust(file: files.File, folder: Path, trusts: Trusts, change: Callable[[], None]) -> bool:
     """Make a change; was all that the project's file held before agreed to, so is what it holds now. Is it?"""
     refuse_inside_a_round()
     if file.layer is not Layer.PROJECT:

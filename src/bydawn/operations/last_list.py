@@ -12,13 +12,13 @@ from bydawn.core.facts import RoundEnded, RoundStarted, TaskReading
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.worklist import of_checklist
-from bydawn.disk import replace_text
-from bydawn.files import read_inside, read_text
-from bydawn.git import Git
-from bydawn.host.registry import Standing
-from bydawn.kept import LINK, KeptTrees
 from bydawn.operations.look import rounds
 from bydawn.operations.work import refuse_inside_a_round
+from bydawn.store.registry import Standing
+from bydawn.system.git import Git
+from bydawn.system.reading import read_inside, read_text
+from bydawn.system.writing import replace_text
+from bydawn.worktree.trees import LINK, KeptTrees
 
 _LOOKED_AT = 20  # rounds, from the last one back: a list that is lost ends the loop at once
 

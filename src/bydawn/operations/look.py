@@ -24,8 +24,8 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import OnTamper
 from bydawn.core.outcome import Ending, Exit, imposed
-from bydawn.host.registry import Standing
-from bydawn.ledger import records
+from bydawn.store.ledger import records
+from bydawn.store.registry import Standing
 
 if TYPE_CHECKING:  # `status` has to be quick and never meets one
     from bydawn.core.ports import Event
@@ -267,7 +267,7 @@ def trouble_with_tasks(standing: Standing) -> str | None:
     """What is wrong with the task list as it is now, whatever it was before: that goes away for nobody's word."""
     from bydawn.core.replay import forgiven
     from bydawn.core.worklist import WorkList
-    from bydawn.files import Texts
+    from bydawn.system.reading import Texts
 
     loop = standing.loop
     reading = WorkList(loop, Texts(Path(loop.workspace))).read(forgiven(standing.state), None)

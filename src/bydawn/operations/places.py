@@ -11,20 +11,21 @@ from typing import Any, TypeGuard
 
 import msgspec
 
-from bydawn import dialects, views
+from bydawn import dialects
 from bydawn.assemble import is_protected
 from bydawn.core.errors import UserError
 from bydawn.core.history import History, counted
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.dialects import follower
 from bydawn.dialects.seam import Dialect, Source
-from bydawn.disk import make_private
-from bydawn.git import Git
-from bydawn.guard import ALWAYS_PROTECTED
-from bydawn.host.registry import Standing, checked_name
-from bydawn.ledger import records
-from bydawn.lock import Lock, Owned, is_held
-from bydawn.written import Wrote
+from bydawn.dialects.written import Wrote
+from bydawn.engine.protection import ALWAYS_PROTECTED
+from bydawn.store.ledger import records
+from bydawn.store.lock import Lock, Owned, is_held
+from bydawn.store.registry import Standing, checked_name
+from bydawn.system.git import Git
+from bydawn.system.writing import make_private
 
 _LOOKED_AT = 1000  # iterations whose files must not be there already
 _LONGEST_STATE = 16 << 20
@@ -184,7 +185,7 @@ def refuse_impossible(dialect: Dialect, loop: Loop, made: Sequence[str]) -> None
     """Before anything is spent: a loop that runs all night without its files is of no use."""
     workspace, growing = Path(loop.workspace), dialect.growing(loop)
     _refuse_tangled((*made, *growing, *dialect.shared))
-    views.refuse_unwritable(workspace, [*made, *growing])
+    follower.refuse_unwritable(workspace, [*made, *growing])
     for path in (*made, *growing):
         if path.startswith("/") and os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):  # noqa: PTH120
             cause = f"it led elsewhere when {loop.id} began"
@@ -310,7 +311,7 @@ def _refuse_lost(dialect: Dialect, standing: Standing) -> None:
     done = max(0, counted(standing.state) - 1)  # the last one may be written again
     refuse_impossible(dialect, loop, [*told, *ahead(dialect, loop, done, 2)])
     for path in told:
-        if not views.is_free(workspace, path, loop, Wrote(standing.folder)):
+        if not follower.is_free(workspace, path, loop, Wrote(standing.folder)):
             raise _no_longer_ours(loop, path)
     for path in growing:
         if not _may_grow(dialect, workspace, path) and not _has_grown(dialect, standing, path):
@@ -330,13 +331,13 @@ def _is_copy(dialect: Dialect, standing: Standing, path: str) -> bool:
     """Is it what one of its rounds left there, as it was?"""
     workspace, rounds = Path(standing.loop.workspace), standing.folder / "rounds"
     sources = _sources(dialect, standing, path)
-    return any(views.is_copy(workspace, path, rounds / f"{source.round:04}" / source.name) for source in sources)
+    return any(follower.is_copy(workspace, path, rounds / f"{source.round:04}" / source.name) for source in sources)
 
 
 def _has_grown(dialect: Dialect, standing: Standing, path: str) -> bool:
     """Does what its last round added still stand there? An agent prints more than events at times, or half of one."""
     sources = _sources(dialect, standing, path)
-    return views.has_grown(standing.folder, Path(standing.loop.workspace), path, sources)
+    return follower.has_grown(standing.folder, Path(standing.loop.workspace), path, sources)
 
 
 def _sources(dialect: Dialect, standing: Standing, path: str) -> list[Source]:

@@ -27,9 +27,9 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.host.registry import Standing
-from bydawn.ledger import records
 from bydawn.operations.look import round_folder, told_of_put_back
+from bydawn.store.ledger import records
+from bydawn.store.registry import Standing
 
 if TYPE_CHECKING:
     from bydawn.core.worklist import Listed

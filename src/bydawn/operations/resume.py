@@ -17,11 +17,11 @@ from bydawn.core.facts import Mark, Now
 from bydawn.core.redact import Secrets
 from bydawn.core.replay import forgiven
 from bydawn.core.worklist import WorkList
-from bydawn.files import Texts
-from bydawn.host.registry import Standing
 from bydawn.operations.look import trouble_with_tasks
 from bydawn.operations.wish import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
 from bydawn.operations.work import Plan, gone, refuse_inside_a_round
+from bydawn.store.registry import Standing
+from bydawn.system.reading import Texts
 
 
 def plan(

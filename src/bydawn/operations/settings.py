@@ -8,10 +8,8 @@ from typing import Any
 
 import msgspec
 
-from bydawn import config
 from bydawn.core import kinds, template
 from bydawn.core.errors import UserError
-from bydawn.core.layers import Given, Problem, Reading, Settings, near, settle
 from bydawn.core.loop import (
     Check,
     Checkpoint,
@@ -34,16 +32,18 @@ from bydawn.core.loop import (
     Timeouts,
 )
 from bydawn.core.redact import Secrets
-from bydawn.core.settings import BY_KEY, Layer, Setting
-from bydawn.files import read_text
 from bydawn.operations.wish import Wish
+from bydawn.settings import files
+from bydawn.settings.layers import Given, Problem, Reading, Settings, near, settle
+from bydawn.settings.table import BY_KEY, Layer, Setting
+from bydawn.system.reading import read_text
 
 
 def gather(folder: Path | None, flags: Iterable[Given] = ()) -> Settings:
     """All layers for a folder, or without a project's where none is given; problems are collected, not raised."""
-    readings = [config.read(config.user_file()), config.read_environment(os.environ), Reading(given=tuple(flags))]
+    readings = [files.read(files.user_file()), files.read_environment(os.environ), Reading(given=tuple(flags))]
     if folder is not None:
-        readings.append(_with_prompts(config.read(config.project_file(folder)), folder))
+        readings.append(_with_prompts(files.read(files.project_file(folder)), folder))
     return settle(readings, datetime.now(UTC))
 
 
@@ -294,7 +294,7 @@ _IDLE_ALONE = (
 # -- changing one ------------------------------------------------------------------------------------------------------
 
 
-def change(file: config.File, key: str, words: Sequence[str]) -> None:
+def change(file: files.File, key: str, words: Sequence[str]) -> None:
     """Write a setting into a file, or without words take it out of it."""
     setting = known(key)
     if file.layer not in setting.layers:
@@ -304,7 +304,7 @@ def change(file: config.File, key: str, words: Sequence[str]) -> None:
             hint=f"put it into your own file: `bydawn config set --user {key} …`",
         )
     if not words:
-        config.write(file, key, None)
+        files.write(file, key, None)
         return
     if len(words) > 1 and not setting.kind.many:
         raise UserError(f"{key} is one value", cause=f"{len(words)} were given", hint="put it in quotes")
@@ -313,4 +313,4 @@ def change(file: config.File, key: str, words: Sequence[str]) -> None:
     except ValueError as error:
         hint = f"for example: `bydawn config set {key} {setting.kind.example}`"
         raise UserError(f"{key} must be {setting.kind.wanted}", cause=str(error), hint=hint) from None
-    config.write(file, key, setting.kind.for_file(words))
+    files.write(file, key, setting.kind.for_file(words))

@@ -26,11 +26,11 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
 from bydawn.core.turn import turn_of
 from bydawn.core.worklist import WorkList
-from bydawn.disk import others_can_write
-from bydawn.files import Texts
-from bydawn.host.registry import Registry, Standing, free_name
 from bydawn.operations.wish import Wish, doubts, loop_of
 from bydawn.operations.work import Plan, checked_workspace, refuse_inside_a_round
+from bydawn.store.registry import Registry, Standing, free_name
+from bydawn.system.reading import Texts
+from bydawn.system.writing import others_can_write
 
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):

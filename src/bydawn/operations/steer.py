@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn import agents, inbox, kernel, lock
+from bydawn import agents
 from bydawn.assemble import views_of
 from bydawn.core.decide import Pause as PauseAction
 from bydawn.core.decide import Settle, last_word, next_action, settled
@@ -18,14 +18,16 @@ from bydawn.core.redact import rewritten
 from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
 from bydawn.core.text import PLACEHOLDER
 from bydawn.core.turn import spent_unseen
-from bydawn.engine import COOKIE
-from bydawn.host.registry import Standing
-from bydawn.ledger import LoopLedger, load, read, records
+from bydawn.engine.run import COOKIE
 from bydawn.operations.settings import secrets
 from bydawn.operations.start import another
 from bydawn.operations.work import is_inside_a_round, take_lock, user
-from bydawn.process import Processes
-from bydawn.rounds import Rounds
+from bydawn.process.child import Processes
+from bydawn.store import inbox, lock
+from bydawn.store.ledger import LoopLedger, load, read, records
+from bydawn.store.registry import Standing
+from bydawn.store.rounds import Rounds
+from bydawn.system import kernel
 
 _PATIENCE = 10.0  # seconds that a worker gets to take a request
 

@@ -16,13 +16,13 @@ from bydawn.core.loop import Checkpoint, Loop
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten, visible
 from bydawn.core.worklist import Listed, Stand, Standings, standings
-from bydawn.disk import replace_text
-from bydawn.files import read_folder, read_inside, read_text
-from bydawn.host.registry import Standing
 from bydawn.operations import steer
 from bydawn.operations.settings import checkpoint_of, gather
 from bydawn.operations.start import another
 from bydawn.operations.work import refuse_inside_a_round
+from bydawn.store.registry import Standing
+from bydawn.system.reading import read_folder, read_inside, read_text
+from bydawn.system.writing import replace_text
 
 _TRIES = 5  # to write a list that somebody else is writing, too
 _SHOWN = 60  # characters of a task in an error

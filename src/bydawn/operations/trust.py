@@ -7,15 +7,15 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn import config
 from bydawn.core.errors import UserError
-from bydawn.core.layers import Given, Settings
 from bydawn.core.text import visible
-from bydawn.core.trust import Powers, Shown, difference, in_force, powers_of
-from bydawn.git import Git
 from bydawn.operations.settings import secrets
 from bydawn.operations.work import refuse_inside_a_round, user
-from bydawn.trust import Trust, Trusts
+from bydawn.settings import files
+from bydawn.settings.layers import Given, Settings
+from bydawn.settings.powers import Powers, Shown, difference, in_force, powers_of
+from bydawn.settings.trust import Trust, Trusts
+from bydawn.system.git import Git
 
 # What git would run by a repository's own configuration. bydawn's calls switch it all off; an agent's do not.
 _RUNS = re.compile(
@@ -86,7 +86,7 @@ def _question(powers: Powers, folder: Path, trusts: Trusts) -> Question:
     earlier = trusts.given(folder)
     return Question(
         folder=folder,
-        file=config.project_file(folder).path,
+        file=files.project_file(folder).path,
         powers=powers,
         before=earlier.shown if earlier and earlier.digest != powers.digest else None,
     )

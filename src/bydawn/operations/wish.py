@@ -37,10 +37,10 @@ from bydawn.core.promise import is_possible
 from bydawn.core.redact import Secrets, Unnamed, rewritten
 from bydawn.core.tallies import Settled
 from bydawn.core.text import PLACEHOLDER
-from bydawn.files import read_folder, read_text
-from bydawn.git import Git
-from bydawn.host.registry import Standing, checked_name, new_uid, slug
 from bydawn.operations.agents import first_that_works
+from bydawn.store.registry import Standing, checked_name, new_uid, slug
+from bydawn.system.git import Git
+from bydawn.system.reading import read_folder, read_text
 
 _OUR_OWN = {"v", "id", "uid", "workspace", "created_at"}  # of a loop, not of what was asked for
 OF_ONE_AGENT = ("model", "profile", "effort", "agent_args")  # they mean something else to each

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn import kernel, lock
 from bydawn.assemble import run_loop
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import (
@@ -26,11 +25,13 @@ from bydawn.core.ports import Clock, Follower
 from bydawn.core.redact import Secrets
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
-from bydawn.disk import make_private, sync_folder, write_durable
-from bydawn.engine import COOKIE
-from bydawn.guardian import Tether
-from bydawn.host.registry import Standing, called
-from bydawn.ledger import LoopLedger, records
+from bydawn.engine.run import COOKIE
+from bydawn.process.guardian import Tether
+from bydawn.store import lock
+from bydawn.store.ledger import LoopLedger, records
+from bydawn.store.registry import Standing, called
+from bydawn.system import kernel
+from bydawn.system.writing import make_private, sync_folder, write_durable
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

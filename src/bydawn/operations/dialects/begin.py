@@ -6,20 +6,21 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn import agents, views
+from bydawn import agents
 from bydawn.core.errors import UserError
 from bydawn.core.facts import End, LoopAdopted
-from bydawn.core.layers import Given, Settings
 from bydawn.core.loop import Dialect as Spoken
 from bydawn.core.loop import Sandbox
-from bydawn.core.settings import BY_KEY, Layer
+from bydawn.dialects import follower
 from bydawn.dialects.seam import Adopted, Dialect, Place, Resume, Start
-from bydawn.disk import make_private
-from bydawn.files import read_text
-from bydawn.git import Git
-from bydawn.host.registry import Standing, checked_name
 from bydawn.operations import places, resume, settings, start, work
 from bydawn.operations.wish import Wish
+from bydawn.settings.layers import Given, Settings
+from bydawn.settings.table import BY_KEY, Layer
+from bydawn.store.registry import Standing, checked_name
+from bydawn.system.git import Git
+from bydawn.system.reading import read_text
+from bydawn.system.writing import make_private
 
 _SAME_SECOND = 100  # loops that may start in one, in one folder
 
@@ -180,5 +181,5 @@ def keep_original(dialect: Dialect, planned: work.Plan) -> None:
     later = places.ahead(dialect, loop, done)
     for path in (*dialect.told(loop), *later):
         if os.path.lexists(workspace / path):
-            views.keep(workspace, path)
-    views.remove(workspace, [*later, *(path for path in dialect.told(loop) if path != dialect.state_path(loop))])
+            follower.keep(workspace, path)
+    follower.remove(workspace, [*later, *(path for path in dialect.told(loop) if path != dialect.state_path(loop))])

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn import lock, views
 from bydawn.core.errors import UserError
 from bydawn.core.facts import End
 from bydawn.core.history import History, counted
 from bydawn.core.text import plain, shorten
+from bydawn.dialects import follower
 from bydawn.dialects.seam import Cancel, Copy, Dialect, Replace
-from bydawn.disk import replace_text
-from bydawn.host.registry import Standing, standing_of
-from bydawn.ledger import records
 from bydawn.operations import places, steer, work
 from bydawn.operations.dialects.loops import Row, find
+from bydawn.store import lock
+from bydawn.store.ledger import records
+from bydawn.store.registry import Standing, standing_of
+from bydawn.system.writing import replace_text
 
 _PATIENCE = 30.0  # seconds that a canceled loop gets to end its agent
 
@@ -60,8 +61,8 @@ def _kept(dialect: Dialect, standing: Standing) -> dict[str, str]:
     again = {*dialect.told(loop), *(places.ahead(dialect, loop, done, 1) if not standing.state.stopped else ())}
     again -= {*places.of_later_loops(standing, again)}
     changed = [path for path, is_same in _written(dialect, standing).items() if path in again and not is_same()]
-    there = [path for path in changed if views.text_of(workspace, path) is not None]
-    return {views.keep(workspace, path): f"what somebody had made of {path}" for path in there}
+    there = [path for path in changed if follower.text_of(workspace, path) is not None]
+    return {follower.keep(workspace, path): f"what somebody had made of {path}" for path in there}
 
 
 def _cleaned(dialect: Dialect, standing: Standing, kept: dict[str, str]) -> Cleaned:
@@ -74,8 +75,8 @@ def _cleaned(dialect: Dialect, standing: Standing, kept: dict[str, str]) -> Clea
     left = {path: "it does not say what was written last" for path in written if path not in mine}
     left |= dict.fromkeys(dialect.growing(loop), "it grew, and may be others' as well")
     left |= {path: f"{name}, which began later, writes there" for path, name in theirs.items()}
-    views.sweep(workspace, dialect.written(loop, standing.state), loop)
-    removed, stuck = views.remove(workspace, mine, dialect.original_path(loop.id).removesuffix(".json"))
+    follower.sweep(workspace, dialect.written(loop, standing.state), loop)
+    removed, stuck = follower.remove(workspace, mine, dialect.original_path(loop.id).removesuffix(".json"))
     there = {path: why for path, why in left.items() if os.path.lexists(workspace / path)}
     return Cleaned(removed=removed, left=there | kept, stuck=stuck)
 
@@ -88,7 +89,7 @@ def _written(dialect: Dialect, standing: Standing) -> dict[str, Callable[[], boo
     for copy in (view for each in history.attempts if each.ended for view in dialect.copies(each, loop)):
         if isinstance(copy, Copy):
             origin = standing.folder / "rounds" / f"{copy.source.round:04}" / copy.source.name
-            found[copy.path] = partial(views.is_copy, workspace, copy.path, origin)
+            found[copy.path] = partial(follower.is_copy, workspace, copy.path, origin)
     for view in dialect.views(state.stopped, loop, state, history) if state.stopped else ():
         if isinstance(view, Replace):
             found[view.path] = partial(_says, workspace, view)
@@ -96,7 +97,7 @@ def _written(dialect: Dialect, standing: Standing) -> dict[str, Callable[[], boo
 
 
 def _says(workspace: Path, view: Replace) -> bool:
-    return views.text_of(workspace, view.path) == views.encoded(view.text)
+    return follower.text_of(workspace, view.path) == follower.encoded(view.text)
 
 
 def cancel_left(dialect: Dialect, row: Row, workspace: Path) -> None:
@@ -106,7 +107,7 @@ def cancel_left(dialect: Dialect, row: Row, workspace: Path) -> None:
         what = f"the loop {shorten(plain(row.id), 80)} is completed already"
         raise UserError(what, cause="there is nothing to cancel", hint="its files are yours to keep or to delete")
     path = dialect.original_path(row.id)
-    views.refuse_unwritable(workspace, [path])
+    follower.refuse_unwritable(workspace, [path])
     text = msgspec.json.format(msgspec.json.encode({**row.state, "status": "canceled"}), indent=2).decode()
     replace_text(workspace / path, f"{text}\n", 0o644)
 

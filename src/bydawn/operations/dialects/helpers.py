@@ -4,11 +4,11 @@ import os
 import shlex
 from pathlib import Path
 
-from bydawn import views
 from bydawn.core.errors import UserError
+from bydawn.dialects import follower
 from bydawn.dialects.seam import Dialect, Install
-from bydawn.disk import real_folder, replace_text
 from bydawn.operations import places, work
+from bydawn.system.writing import real_folder, replace_text
 
 
 def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[Path, str, str]]:
@@ -23,7 +23,7 @@ def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[P
         raise UserError(f"CODEX_HOME is {str(home)!r}, which is not absolute", cause=cause, hint=hint)
     paths = [str(home / each.path) if each.home else each.path for each in dialect.helpers]
     try:
-        views.refuse_unwritable(workspace, paths)
+        follower.refuse_unwritable(workspace, paths)
     except UserError as error:  # nobody chooses these paths, so no other can be given
         hint = "nothing was written; clear the way there, and ask again"
         raise UserError(error.what, cause=error.cause, hint=hint) from None

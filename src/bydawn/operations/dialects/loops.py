@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.layers import Settings
 from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Dialect, Place, Show
-from bydawn.files import read_text
-from bydawn.host.registry import Registry, Standing
 from bydawn.operations import places, settings
+from bydawn.settings.layers import Settings
+from bydawn.store.registry import Registry, Standing
+from bydawn.system.reading import read_text
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

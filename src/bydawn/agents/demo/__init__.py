@@ -1,0 +1,1 @@
+"""The built-in agent, which needs no account and no network."""

@@ -1,0 +1,1 @@
+"""Read, decide, do, record."""

@@ -1,0 +1,73 @@
+"""The checks: run on a tree, doubted where that is due, and written down."""
+
+import msgspec
+
+from bydawn.core import flaky
+from bydawn.core.decide import would_finish
+from bydawn.core.facts import ChecksCut, ChecksEnded, Verdict
+from bydawn.core.loop import OnTamper
+from bydawn.engine.effects import Hands
+from bydawn.engine.protection import Guard
+
+
+class _Look(msgspec.Struct, frozen=True):
+    """What the checks say of one tree, and what they did to protected files."""
+
+    verdicts: tuple[Verdict, ...]
+    tampered: tuple[str, ...]
+    restored: bool
+
+
+class Proof:
+    """One loop's checks; whatever they run is the agent's work, and may do anything."""
+
+    def __init__(self, hands: Hands, guard: Guard) -> None:
+        self._hands = hands
+        self._guard = guard
+        self._loop = hands.loop
+
+    def take(self, round_: int) -> None:
+        """Run them and record what they say; cut short they have said nothing."""
+        hands, started = self._hands, self._hands.world.clock.now().elapsed
+        left, looked = None, self._look(round_, hands.state.tree)
+        if looked and would_finish(self._loop, hands.state, looked.verdicts):
+            # Done means proven on the tree as it is, and these may have changed it. Once is enough: many leave a log.
+            now_there = hands.snapshot(keep_as=f"before/{round_ + 1}")
+            if now_there.tree != hands.state.tree:
+                left, looked = now_there, self._look(round_, now_there.tree)
+        if looked is None:
+            return
+        now = hands.world.clock.now().elapsed
+        hands.record(
+            ChecksEnded(
+                round=round_,
+                tree=left.tree if left else hands.state.tree,
+                work=(left.work or left.tree) if left else "",
+                verdicts=looked.verdicts,
+                elapsed=now,
+                seconds=round(now - started, 3),
+                tampered=looked.tampered,
+                restored=looked.restored,
+            )
+        )
+
+    def _look(self, round_: int, tree: str) -> _Look | None:
+        self._guard.watch()
+        verdicts = self._verdicts(round_, tree)
+        tampered, restored = self._guard.after_checks(round_)
+        if verdicts is None:
+            if tampered:
+                self._hands.record(ChecksCut(round=round_, tampered=tampered, restored=restored))
+            return None
+        if tampered and self._loop.on_tamper is not OnTamper.REPORT:
+            told = f"protected files were changed while it ran: {', '.join(tampered[:3])}"
+            verdicts = tuple(msgspec.structs.replace(each, passed=False, detail=told) for each in verdicts)
+        return _Look(verdicts, tampered, restored)
+
+    def _verdicts(self, round_: int, tree: str) -> tuple[Verdict, ...] | None:
+        """What they say of a tree, the doubtful ones twice."""
+        run, urgent, state = self._hands.world.checks.run, self._hands.urgent, self._hands.state
+        verdicts = run(self._loop.checks, round_, tree, urgent)
+        suspects = () if self._hands.state.stop_now else flaky.suspects(self._loop.checks, verdicts, state)
+        again = run(suspects, round_, tree, urgent, again=True) if suspects else ()
+        return None if self._hands.state.stop_now else flaky.weighed(verdicts, again, state)

@@ -1,0 +1,379 @@
+"""Read, decide, do, record. The engine performs one action at a time and contains no rule about whether."""
+
+import os
+import uuid
+from contextlib import suppress
+from typing import assert_never
+
+import msgspec
+
+from bydawn.core import breakers, claims, promise, prompt
+from bydawn.core.decide import (
+    Pause,
+    RunChecks,
+    Settle,
+    SettleTask,
+    StartRound,
+    Stop,
+    Wait,
+    is_unseen,
+    last_word,
+    next_action,
+    settled,
+)
+from bydawn.core.errors import UserError
+from bydawn.core.facts import (
+    AgentLimited,
+    Decided,
+    Given,
+    LoopStopped,
+    Obstructed,
+    RoundEnded,
+    RoundStarted,
+    RunStarted,
+    SessionBegun,
+    TaskSettled,
+    Usage,
+    WaitStarted,
+)
+from bydawn.core.loop import Loop
+from bydawn.core.outcome import Ending, Exit, Outcome, believed
+from bydawn.core.ports import (
+    Agent,
+    Begun,
+    ChildLimits,
+    Command,
+    Ended,
+    Event,
+    Job,
+    Snapshot,
+)
+from bydawn.core.state import LoopState
+from bydawn.core.text import plain, shorten
+from bydawn.core.turn import Listener, later, reset_of, spent_unseen, turn_of, usage_of
+from bydawn.engine.after_round import Aftermath
+from bydawn.engine.effects import Hands, World
+from bydawn.engine.hook_runs import Errands
+from bydawn.engine.protection import Guard
+from bydawn.engine.proving import Proof
+
+COOKIE = "BYDAWN_COOKIE"
+_SAID = 400  # characters of a reply that go into the ledger
+_REPLY = 20_000  # bytes of the last reply that the next prompt may quote from
+_NAME = 100  # … of the name of a process
+_STDERR = 4000  # bytes of an agent's last words on stderr that its reader gets to see
+_DENIALS = 10  # that a fact names
+_LAST_LOOKS = 3  # at a list that changes whenever somebody looks
+
+
+class Engine:
+    """One worker's run of one loop."""
+
+    def __init__(self, loop: Loop, world: World, started: RunStarted) -> None:
+        self.loop = loop
+        self.world = world
+        self._started = started
+        self._hands = hands = Hands(loop, world)
+        self._guard = Guard(hands)
+        self._proof = Proof(hands, self._guard)
+        self._aftermath = Aftermath(hands, self._guard)
+        self._errands = Errands(hands)
+        self._last_looks = 0
+        self._fresh: Snapshot | None = None  # the one of the start, while nothing has happened since
+
+    @property
+    def state(self) -> LoopState:
+        return self.world.ledger.state
+
+    def run(self) -> LoopStopped:
+        """Until something says stop; what it says is the answer."""
+        self._begin()
+        while True:
+            self._hands.hear()
+            now = self.world.clock.now()
+            action = next_action(self.loop, self.state, now)
+            if after := self._errands.after_round(action):
+                self._fresh = after
+                continue
+            decided = Decided(rule=action.rule, at=now.at, elapsed=now.elapsed)
+            match action:
+                case Settle():
+                    self._settle(action, self._hands.snapshot())
+                case StartRound():
+                    self._round(action, decided)
+                case RunChecks():
+                    self._fresh = None
+                    self._proof.take(action.round)
+                case SettleTask():
+                    self._settle_task(action)
+                case Wait():
+                    self._wait(action, decided)
+                case Pause() | Stop():
+                    if not self._list_has_changed():
+                        return self._stop(self._errands.at_end(last_word(action, now), now))
+                case _:
+                    assert_never(action)
+
+    # -- the run ---------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """What an earlier run left alive is ended and what it left open is settled, before anything new."""
+        known = self.state.obstructed
+        self.world.processes.sweep(f"{COOKIE}={self.loop.uid}.")
+        if (unborn := self.world.files.last()) > self.state.round:
+            self._hands.mask(unborn)  # its prompt was written, and then the power went
+        if self.state.runs and not self.state.stopped:  # and perhaps in the middle of a check or a hook
+            self._hands.mask(self.state.round)
+        snapshot = self.world.workspace.snapshot()
+        if snapshot.tree != self.state.tree:
+            last = self.state.round
+            name = f"after/{last}" if self.state.open_round else f"before/{last + 1}"
+            self.world.workspace.keep(name, snapshot.tree)
+        action = next_action(self.loop, self.state, self.world.clock.now())
+        if isinstance(action, Settle):
+            snapshot = self._settle(action, snapshot)
+        unseen = is_unseen(self.loop, self.state)
+        self._fresh, told = self._aftermath.at_start(snapshot, unseen=unseen)
+        met = self.state.obstructed  # on the way in; that somebody starts is no answer to it
+        elapsed = self.world.clock.now().elapsed
+        self._hands.record(msgspec.structs.replace(self._started, elapsed=elapsed, **told))
+        if met and met is not known:
+            self._hands.record(met)
+
+    def _settle(self, action: Settle, snapshot: Snapshot) -> Snapshot:
+        """Record the end of a round that nobody saw the end of; the work tree as it is then."""
+        self._hands.mask(action.round)
+        after, told = self._aftermath.of_round(action.round, snapshot)
+        told |= spent_unseen(self.loop, self.state, self.world.agents, self.world.files)
+        self._hands.record(settled(action, after.tree, self.world.clock.now(), **told))
+        return after
+
+    def _list_has_changed(self) -> bool:
+        """Since the last round: a check's code may have done it, or a person may have added a task."""
+        if not self._hands.tasks_changed(Snapshot(tree=self.state.tree, work=self.state.work)):
+            return False
+        self._last_looks += 1
+        if self._last_looks > _LAST_LOOKS and not self.state.obstructed:
+            detail = f"{self.loop.tasks} is another one whenever somebody looks at it"
+            self._hands.record(Obstructed(kind="tasks", detail=detail))
+        return self._last_looks <= _LAST_LOOKS + 1
+
+    def _stop(self, fact: LoopStopped) -> LoopStopped:
+        self._hands.record(fact)
+        self.world.ledger.sync()
+        return fact
+
+    def _wait(self, action: Wait, decided: Decided) -> None:
+        self._fresh = None
+        self._errands.waited()
+        if self.state.waiting is None:
+            self._hands.record(
+                WaitStarted(seconds=action.seconds, until=action.until, reason=action.reason, decided=decided)
+            )
+            self.world.ledger.sync()
+        # A reset is a moment of the wall clock: a machine that slept through it need not wait any longer.
+        self.world.processes.sleep(action.seconds, lambda: self._hands.asked() or self._hands.is_past(action.until))
+
+    # -- one round -------------------------------------------------------------------------------------------------
+
+    def _round(self, action: StartRound, decided: Decided) -> None:
+        self._last_looks = 0
+        agent = self.world.agents[action.agent]
+        if self._hands.is_obstructed() or self._is_limited(action.agent):
+            return
+        if self._errands.before_round(action):
+            self._fresh = None
+            return
+        before = self._fresh or self._hands.snapshot(keep_as=f"before/{action.round}", unseen=False)
+        self._fresh = None
+        if self.state.obstructed or self._hands.tasks_changed(before):
+            return
+        chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if agent.abilities.chooses_session else ""
+        turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
+        text = self._prompt(action, agent)
+        if self._too_long(text, agent):
+            return
+        stdin = self._hands.write(action.round, "prompt.md", text)
+        if stdin is None:
+            return
+        command = agent.command(turn)
+        cookie = f"{self.loop.uid}.{action.round}.{os.urandom(4).hex()}"
+        self._hands.record(
+            RoundStarted(
+                round=action.round,
+                agent=action.agent,
+                cookie=cookie,
+                tree=before.tree,
+                work=before.work,
+                argv=command.argv,
+                decided=decided,
+                task=action.task,
+                task_id=action.task_id,
+                session=turn.session or turn.new_session or None,
+                notes=tuple(note.note for note in self.state.notes),
+            )
+        )
+        self.world.ledger.sync()
+        if self.state.obstructed:  # the disk filled up with this very fact
+            reason = "not started: the disk is full"
+            self._settle(Settle(rule="interrupted-round", round=action.round, reason=reason), before)
+            return
+        self._guard.watch()
+        reader = agent.reader(turn)
+        listener = Listener(reader, self._told, self._overspent)
+        exit_ = self.world.processes.run(
+            self._job(action.round, agent, command, stdin, cookie),
+            listener.on_line,
+            reader.skipped,
+            lambda: self._hands.urgent() or listener.hopeless,
+        )
+        self._hands.mask(
+            action.round, "prompt.md", "stdout", "stderr"
+        )  # before anything of it is cut to a shorter text
+        ended = reader.end(exit_, self.world.files.tail(action.round, "stderr", _STDERR))
+        self._end_round(action.round, exit_, ended, listener)
+        self._warn_others(action.agent)
+
+    def _prompt(self, action: StartRound, agent: Agent) -> str:
+        # Only what a person wrote is revealed; a task or a check's output that names a variable gets nothing.
+        asked = msgspec.structs.replace(self.loop, prompt=self.world.reveal(self.loop.prompt))
+        last = self.state.last.round if self.state.last else 0
+        return prompt.compose(
+            asked,
+            self.state,
+            action.round,
+            os.urandom(8).hex(),
+            resumed=action.session is not None,
+            task_text=self._hands.list.text_of(action.task_id),
+            reply=self.world.files.tail(last, "reply.md", _REPLY) if last else "",
+            documents=self._documents() if self.loop.template else {},
+            template=self.loop.template,
+            length=agent.abilities.prompt_length,
+        )
+
+    def _documents(self) -> dict[str, str]:
+        """The texts that a template may ask for; one that cannot be read is left out."""
+        found = {}
+        for path in filter(None, (self.loop.progress, self.loop.opinions)):
+            with suppress(UserError):
+                found[path] = self.world.workspace.read_text(path) or ""
+        return found
+
+    def _is_limited(self, agent: str) -> bool:
+        """Another loop knows that this agent's account can do nothing now: record it and decide again."""
+        now = self.world.clock.now().at
+        known = self.world.cool_downs.of(self.world.agents[agent], now)
+        if known is None:
+            return False
+        until = later(known.until, now, self.world.chance())
+        self._hands.record(AgentLimited(agent=agent, until=until, detail=known.detail, by=known.loop))
+        return True
+
+    def _warn_others(self, agent: str) -> None:
+        for row in self.state.limited:
+            if row.agent == agent and row.until:
+                self.world.cool_downs.tell(self.world.agents[agent], row.until, row.detail)
+
+    def _too_long(self, text: str, agent: Agent) -> bool:
+        most = agent.abilities.prompt_length
+        if most is None or len(text) <= most:
+            return False
+        detail = f"the prompt has {len(text)} characters, and {agent.name} takes {most}"
+        self._hands.record(Obstructed(kind="prompt", detail=detail))
+        return True
+
+    def _job(self, round_: int, agent: Agent, command: Command, stdin: str, cookie: str) -> Job:
+        limits, folder = self.loop.timeouts, self.world.files.folder(round_)
+        return Job(
+            argv=tuple(self.world.reveal(word) for word in command.argv),
+            env={
+                **self.world.agent_env,
+                **command.env,
+                COOKIE: cookie,
+                "BYDAWN_LOOP": self.loop.id,
+                "BYDAWN_ROUND": str(round_),
+            },
+            stdin=stdin,
+            stdout=f"{folder}/stdout",
+            stderr=f"{folder}/stderr",
+            limits=ChildLimits(
+                total=limits.round or None,
+                silence=limits.silence or None,
+                first_byte=limits.first_byte or None if agent.streams else None,
+                linger=limits.linger or None,
+                output=limits.output or None,
+            ),
+            ladder=agent.ladder,
+        )
+
+    def _told(self, event: Event) -> None:
+        """A conversation that has just begun is written down at once: a crash must not cost it."""
+        opened = self.state.open_round
+        if isinstance(event, Begun) and opened and not opened.session:
+            self._hands.record(SessionBegun(round=opened.round, session=event.session))
+        self._hands.tell(event)
+
+    def _overspent(self, used: Usage) -> bool:
+        return breakers.overspent(self.loop, self.state, used)
+
+    def _end_round(self, round_: int, exit_: Exit, ended: Ended, listener: Listener) -> None:
+        hide = self.world.hide
+        reply = hide(plain(ended.reply))
+        self._hands.write(round_, "reply.md", reply)
+        after, told = self._aftermath.of_round(round_, self._hands.snapshot(keep_as=f"after/{round_}"))
+        said = claims.of(reply, ended.outcome, self.loop)
+        self._hands.record(
+            RoundEnded(
+                round=round_,
+                outcome=believed(ended.outcome, exit_),
+                detail=shorten(hide(plain(ended.detail)), _SAID),
+                tree=after.tree,
+                **told,
+                claim=said.task,
+                blocked=said.blocked,
+                elapsed=self.world.clock.now().elapsed,
+                exit_code=exit_.code,
+                signal=exit_.signal,
+                seconds=round(exit_.seconds, 3),
+                said=shorten(reply, _SAID),
+                promise=self._promise(ended, said),
+                session=ended.session,
+                usage=usage_of(ended, self.state.session, listener.spent),
+                session_usage=ended.usage if ended.usage_is_total else None,
+                denied=tuple(shorten(hide(plain(text)), _NAME) for text in dict.fromkeys(listener.denied))[:_DENIALS],
+                leftovers=tuple(shorten(hide(plain(name)), _NAME) for name in exit_.leftovers),
+                wait_until=reset_of(ended, self.world.clock.now().at, self.world.chance()),
+            )
+        )
+        if exit_.ending is Ending.DISK:
+            self._hands.record(Obstructed(kind="disk", detail="the disk is nearly full"))
+        self.world.ledger.sync()
+
+    def _promise(self, ended: Ended, said: claims.Claims) -> Given:
+        """Only the reply of a turn that went well is looked at; raw output never is.
+
+        Whoever is blocked has not given it, whatever stands at the end.
+        """
+        wanted = prompt.promise_of(self.loop)
+        if wanted is None or ended.outcome is not Outcome.OK:
+            return Given.ABSENT
+        try:
+            given = promise.judge(ended.reply, wanted, self.world.full_match)
+        except promise.TooSlow as slow:
+            self._hands.record(Obstructed(kind="promise", detail=str(slow)))
+            return Given.ABSENT
+        return Given.MENTIONED if said.blocked and given is Given.GIVEN else given
+
+    # -- what is around it -----------------------------------------------------------------------------------------
+
+    def _settle_task(self, action: SettleTask) -> None:
+        fact = TaskSettled(
+            task=action.task,
+            text=action.text,
+            status=action.status,
+            by=action.rule,
+            reason=action.reason,
+            doubted=action.doubted,
+        )
+        self._hands.record(fact)
+        self._hands.tasks_changed(Snapshot(tree=self.state.tree, work=self.state.work))

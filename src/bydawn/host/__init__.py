@@ -1,1 +1,0 @@
-"""Many loops on this machine."""

@@ -1,0 +1,1 @@
+"""Children: agents, checks and hooks, owned completely."""

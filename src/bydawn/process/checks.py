@@ -1,0 +1,113 @@
+"""What do the machines say? Commands, paths and texts, each ending in a verdict."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bydawn.core import fingerprint
+from bydawn.core.errors import UserError
+from bydawn.core.facts import Verdict
+from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
+from bydawn.core.outcome import Ending, in_words
+from bydawn.core.text import last_part
+from bydawn.process.shell import Shell
+from bydawn.system.reading import read_inside
+
+_EXCERPT = 3000  # characters of a failing check that the next prompt gets to see
+_TAIL = 32_000  # bytes that a failure is known again by
+
+
+class ShellChecks:
+    """Runs checks through the same owner of children as the agent, in the workspace or in a clean checkout of it."""
+
+    def __init__(
+        self,
+        shell: Shell,
+        workspace: Path,
+        *,
+        where: CheckWhere = CheckWhere.WORKSPACE,
+        checkout: Callable[[str], AbstractContextManager[Path]] | None = None,
+    ) -> None:
+        self._shell = shell
+        self._workspace = workspace
+        if where is CheckWhere.CLEAN and not checkout:
+            raise ValueError("a clean checkout is asked for, and nobody makes one")
+        self._checkout = checkout if where is CheckWhere.CLEAN else None
+
+    def run(
+        self, checks: Sequence[Check], round_: int, tree: str, urgent: Callable[[], bool], again: bool = False
+    ) -> tuple[Verdict, ...]:
+        """All of them, in order, on one tree; one that fails does not hide the others.
+
+        `again`: these failed just now, and what they print this time is kept beside that.
+        """
+        if not checks:
+            return ()
+        files = "again" if again else "check"
+        with self._checkout(tree) if self._checkout else nullcontext(self._workspace) as folder:
+            verdicts = tuple(
+                self._verdict(check, folder, round_, f"{files}-{number}.txt", urgent)
+                for number, check in enumerate(checks, 1)
+            )
+        return tuple(map(_elsewhere, verdicts)) if self._checkout else verdicts
+
+    def _verdict(self, check: Check, folder: Path, round_: int, name: str, urgent: Callable[[], bool]) -> Verdict:
+        match check:
+            case CommandCheck():
+                return self._command(check, folder, round_, name, urgent)
+            case PathCheck():
+                there = (folder / check.path).exists()
+                return _static(check, there, "it is there" if there else f"there is no {check.path}")
+            case TextCheck():
+                return self._text(check, folder)
+
+    def _command(
+        self, check: CommandCheck, folder: Path, round_: int, name: str, urgent: Callable[[], bool]
+    ) -> Verdict:
+        elsewhere = str(folder) if folder != self._workspace else None
+        exit_ = self._shell.run(check.command, round_, name, urgent, {"PWD": str(folder)}, elsewhere)
+        self._shell.files.mask(round_, name)
+        passed = exit_.went_well
+        # A path in a checkout that is gone by then would help nobody; in the workspace it leads to the same file.
+        tail = "" if passed else self._shell.files.tail(round_, name, _TAIL).replace(str(folder), str(self._workspace))
+        timed_out, detail = exit_.ending is Ending.TOTAL, in_words(exit_, self._shell.timeout)
+        return Verdict(
+            check=check.name,
+            passed=passed,
+            detail=detail,
+            exit_code=exit_.code,
+            timed_out=timed_out,
+            seconds=round(exit_.seconds, 3),
+            output=name,
+            excerpt=last_part(tail, _EXCERPT),
+            # How far it had come when its time was over says nothing.
+            fingerprint="" if passed else fingerprint.of(detail, "" if timed_out else tail),
+        )
+
+    def _text(self, check: TextCheck, folder: Path) -> Verdict:
+        try:
+            data = read_inside(folder, check.path)
+        except UserError as error:
+            reason = f"{error.what}: {error.cause}"
+            return _static(check, False, reason.replace(str(folder), str(self._workspace)))
+        if data is None:
+            return _static(check, False, f"there is no file {check.path}")
+        there = self._shell.reveal(check.text) in data.decode(errors="replace")
+        return _static(check, there, "it stands there" if there else f"{check.path} does not contain {check.text!r}")
+
+
+def _elsewhere(verdict: Verdict) -> Verdict:
+    """A failure that says where it was seen, for whoever finds that the same passes in the workspace."""
+    if verdict.passed:
+        return verdict
+    detail = f"{verdict.detail}, in a clean checkout"
+    return replace(verdict, detail=detail, excerpt=detail if verdict.excerpt == verdict.detail else verdict.excerpt)
+
+
+def _static(check: PathCheck | TextCheck, passed: bool, detail: str) -> Verdict:
+    failure = "" if passed else fingerprint.of(detail)
+    return Verdict(
+        check=check.name, passed=passed, detail=detail, excerpt="" if passed else detail, fingerprint=failure
+    )

@@ -1,0 +1,286 @@
+"""Own a child completely: start it, follow its output, hold it to its limits, and let nothing of it survive."""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from bydawn.core.outcome import Ending, Exit
+from bydawn.core.ports import Job
+from bydawn.system import kernel
+from bydawn.system.tail import Tail
+
+_TICK = 1.0  # seconds between looks at what no event announces: disk, volume, clocks
+_POLL = 0.05  # the same, where there is no inotify
+_FROZEN = 1.0  # seconds by which a wake-up may be late before we believe that the whole machine stood still
+_DRAIN = 0.2  # what an agent leaves behind may still finish a write in this time
+_AFTER_KILL = 5.0  # a child that KILL has not ended by then hangs in the kernel
+_LEAST_FREE = 1 << 20  # bytes of disk below which a round is stopped
+_IDLE_TICKS = 0.01  # of one CPU: less than that is a heartbeat, not work
+_RESOURCES = {11, 12, 23, 24}  # EAGAIN, ENOMEM, ENFILE, EMFILE: may pass by itself
+_RESET = [signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN]
+
+
+class Processes:
+    """Runs one child at a time. `wakes` are descriptors that, when readable, make us ask `urgent`."""
+
+    def __init__(self, wakes: Sequence[int], env: Mapping[str, str]) -> None:
+        self._wakes = wakes
+        self._env = env  # what every child inherits
+        self._watch = kernel.Watch()
+
+    def run(
+        self,
+        job: Job,
+        on_line: Callable[[bytes], bool],
+        on_skip: Callable[[int], None],
+        urgent: Callable[[], bool],
+    ) -> Exit:
+        """Run a job to its end. `on_line` answers True when the child has said its last word."""
+        started = time.monotonic()
+        try:
+            pid = _spawn(job, self._env)
+        except OSError as error:
+            ending = Ending.NO_RESOURCES if error.errno in _RESOURCES else Ending.NOT_STARTED
+            return Exit(ending=ending, detail=f"{job.argv[0]}: {error.strerror}")
+        child = _Child(pid, job, Tail(Path(job.stdout), on_line, on_skip), self._watch, started)
+        try:
+            self._follow(child, urgent)
+            status = child.reap()
+            leftovers = kernel.end_children(_DRAIN)
+            child.tail.drain()
+            return child.exit(status, tuple(leftovers))
+        finally:
+            child.close()
+
+    def sleep(self, seconds: float, urgent: Callable[[], bool]) -> None:
+        """Rest, at most so long; ends early when something urgent arrives."""
+        deadline = time.monotonic() + seconds
+        poll = self._poll()
+        while (left := deadline - time.monotonic()) > 0:
+            poll.poll(min(left, _TICK) * 1000)
+            if urgent():
+                return
+
+    def sweep(self, mark: str) -> tuple[str, ...]:
+        """End whatever still carries this mark from a run whose guardian died with it."""
+        named: dict[int, str] = {}
+        while found := [pid for pid in kernel.carrying(mark.encode()) if pid != os.getppid()]:
+            for pid in found:
+                named.setdefault(pid, kernel.name_of(pid))
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            time.sleep(0.005)
+        return tuple(named.values())
+
+    def _poll(self) -> select.poll:
+        poll = select.poll()
+        for fd in self._wakes:
+            poll.register(fd, select.POLLIN)
+        return poll
+
+    def _follow(self, child: "_Child", urgent: Callable[[], bool]) -> None:
+        """Until the child has exited; never until end of file, which proves nothing."""
+        poll = self._poll()
+        for fd in child.fds:
+            poll.register(fd, select.POLLIN)
+        looked = time.monotonic()
+        while True:
+            asked, patience = time.monotonic(), child.patience()
+            ready = {fd for fd, _ in poll.poll(patience * 1000)}
+            child.thaw(time.monotonic() - asked - patience)
+            more = child.listen()
+            if child.exited(ready):
+                return
+            now = time.monotonic()
+            if ready & set(self._wakes) or now - looked >= _TICK:
+                looked = now
+                if urgent():
+                    child.stop(Ending.ASKED)
+            child.hold_to_limits(now)
+            child.climb(now)
+            child.hurry = more
+
+
+class _Child:
+    """One running child and what we know about it."""
+
+    def __init__(self, pid: int, job: Job, tail: Tail, watch: kernel.Watch, started: float) -> None:
+        self.pid = pid
+        self.job = job
+        self.tail = tail
+        self.hurry = False  # there is more to read already
+        self._started = self._alive_at = self._sampled_at = started
+        self._activity = (0, 0)
+        self._said_last_word_at: float | None = None
+        self._ending = Ending.EXIT
+        self._ladder: list[tuple[float, signal.Signals]] = []
+        self._killed_at: float | None = None
+        self._pidfd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
+        self._status: int | None = None
+        self._watch = watch
+        self._watching = [watch.add(path) for path in {job.stdout, job.stderr}]
+        kernel.offer_to_oom_killer(pid)
+
+    @property
+    def fds(self) -> list[int]:
+        return [fd for fd in (self._pidfd, self._watch.fd) if fd >= 0]
+
+    def patience(self) -> float:
+        """How long to wait for the next event."""
+        if self.hurry:
+            return 0
+        limits = self.job.limits
+        short = [limit / 4 for limit in (limits.total, limits.silence, limits.first_byte, limits.linger) if limit]
+        longest = _TICK if min(self._watching) >= 0 and self._pidfd >= 0 else _POLL
+        due = [self._ladder[0][0] - time.monotonic()] if self._ladder else []
+        return max(0.001, min([longest, *short, *due]))
+
+    def thaw(self, late: float) -> None:
+        """If we did not run for a while (a paused machine), neither did the child: that time does not count."""
+        if late < _FROZEN:
+            return
+        self._started += late
+        self._alive_at += late
+        self._sampled_at += late
+        if self._said_last_word_at is not None:
+            self._said_last_word_at += late
+        self._ladder = [(due + late, number) for due, number in self._ladder]
+
+    def listen(self) -> bool:
+        """Read what has been written; True when there is more."""
+        self._watch.drain()
+        grown, more = self.tail.read()
+        if grown:
+            self._alive_at = time.monotonic()
+        if self.tail.finished and self._said_last_word_at is None:
+            self._said_last_word_at = time.monotonic()
+        return more
+
+    def exited(self, ready: set[int]) -> bool:
+        if self._pidfd >= 0:
+            return self._pidfd in ready or self._given_up()
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if pid:
+            self._status = status
+        return bool(pid) or self._given_up()
+
+    def reap(self) -> int | None:
+        if self._status is None and not self._given_up():
+            _, self._status = os.waitpid(self.pid, 0)
+        return self._status
+
+    def _given_up(self) -> bool:
+        """KILL was sent long ago: it hangs in the kernel, and waiting for ever would hang us with it."""
+        return self._killed_at is not None and time.monotonic() > self._killed_at + _AFTER_KILL
+
+    def hold_to_limits(self, now: float) -> None:
+        if self._ending is Ending.EXIT and (ending := self._over_limit(now)):
+            self.stop(ending)
+
+    def _over_limit(self, now: float) -> Ending | None:
+        limits = self.job.limits
+        self._look_for_life(now)
+        words = self._said_last_word_at
+        spoken = self.tail.position > 0
+        table: list[tuple[Ending, float, float | None]] = [
+            (Ending.TOTAL, now - self._started, limits.total),
+            (Ending.LINGER, now - words if words else 0, limits.linger),
+            (Ending.FIRST_BYTE, 0 if spoken else now - self._started, limits.first_byte),
+            (Ending.SILENCE, now - self._alive_at, limits.silence),
+            (Ending.VOLUME, self.output_bytes(), limits.output),
+            (Ending.DISK, 0 if free_bytes(self.job.stdout) >= _LEAST_FREE else 1, 1),
+        ]
+        return next((ending for ending, reading, limit in table if limit and reading >= limit), None)
+
+    def _look_for_life(self, now: float) -> None:
+        """Silence is no proof of death: a compiler computes and a copy writes without a word."""
+        silence = self.job.limits.silence
+        if not silence or now - max(self._alive_at, self._sampled_at) < min(silence / 4, 5.0):
+            return
+        ticks, written = kernel.activity(kernel.descendants())
+        busy = (ticks - self._activity[0]) / os.sysconf("SC_CLK_TCK") > _IDLE_TICKS * (now - self._sampled_at)
+        if busy or written > self._activity[1]:
+            self._alive_at = now
+        self._activity = (ticks, written)
+        self._sampled_at = now
+
+    def output_bytes(self) -> int:
+        return sum(os.stat(path).st_size for path in {self.job.stdout, self.job.stderr})
+
+    def stop(self, ending: Ending) -> None:
+        """Start down the ladder: INT, TERM, KILL; the first reason to stop is the one that counts."""
+        if self._ending is not Ending.EXIT:
+            return
+        self._ending = ending
+        now, ladder = time.monotonic(), self.job.ladder
+        term = now + ladder.interrupt
+        kill = term + ladder.terminate
+        # An agent without patience for INT gets none: Claude would write into its history that it was told to stop.
+        first = [(now, signal.SIGINT)] if ladder.interrupt else []
+        self._ladder = [*first, (term, signal.SIGTERM), (kill, signal.SIGKILL)]
+        if ending is Ending.DISK:  # every further byte makes it worse
+            self._ladder = [(now, signal.SIGKILL)]
+
+    def climb(self, now: float) -> None:
+        """Send the next signal of the ladder when its time has come; to the whole group, woken up to receive it."""
+        if not self._ladder or now < self._ladder[0][0]:
+            return
+        _, number = self._ladder.pop(0)
+        if number == signal.SIGKILL:
+            self._killed_at = now
+        for each in (number, signal.SIGCONT):
+            try:
+                os.killpg(self.pid, each)
+            except (ProcessLookupError, PermissionError):
+                return
+
+    def exit(self, status: int | None, leftovers: tuple[str, ...]) -> Exit:
+        code = os.waitstatus_to_exitcode(status) if status is not None else None
+        if self._ending is Ending.EXIT and code and free_bytes(self.job.stdout) < _LEAST_FREE:
+            self._ending = Ending.DISK  # it met the full disk before we saw it; that is no fault of its own
+        return Exit(
+            ending=self._ending,
+            code=code if code is not None and code >= 0 else None,
+            signal=-code if code is not None and code < 0 else None,
+            seconds=time.monotonic() - self._started,
+            output_bytes=self.output_bytes(),
+            leftovers=leftovers,
+        )
+
+    def close(self) -> None:
+        for watched in self._watching:
+            self._watch.remove(watched)
+        self.tail.close()
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+
+
+def _spawn(job: Job, env: Mapping[str, str]) -> int:
+    """A session of its own, no terminal, nothing inherited but three files and the current folder."""
+    # Truncated: whatever an earlier attempt may have left there, it is not this child's word.
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC
+    files: list[tuple[int, int, str, int, int]] = [
+        (os.POSIX_SPAWN_OPEN, 0, job.stdin, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, job.stdout, append, 0o600),
+        (os.POSIX_SPAWN_OPEN, 2, job.stderr, append, 0o600),
+    ]
+    return os.posix_spawnp(
+        job.argv[0],
+        job.argv,
+        {**env, **job.env},
+        file_actions=files,
+        setsid=True,
+        setsigmask=[],
+        setsigdef=_RESET,
+    )
+
+
+def free_bytes(path: str) -> int:
+    """Room left on the disk that holds a file."""
+    disk = os.statvfs(path)
+    return disk.f_bavail * disk.f_frsize

@@ -1,0 +1,139 @@
+"""The worker's parent: waits for it and then ends everything that is left, so that nothing outlives a loop.
+
+It is forked off before the heavy imports and stays small. The worker takes the loop's lock and hands a copy of it up
+the tether before it starts anything; both hold it, so a free lock means that nothing of that run is alive.
+"""
+
+import gc
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import FrameType
+
+from bydawn.system import kernel
+
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+class Tether:
+    """The worker's end of the line to its guardian; readable means that the guardian is gone."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+
+    @property
+    def fd(self) -> int:
+        return self._line.fileno()
+
+    def share(self, lock_fd: int, go_on: str) -> None:
+        """Let the guardian hold the lock too, and tell it how a person would go on; returns when it does.
+
+        From here on the worker is a group of its own: Ctrl-C reaches the guardian alone, which passes it on once.
+        """
+        os.setpgid(0, 0)
+        socket.send_fds(self._line, [go_on.encode()], [lock_fd])
+        self._line.recv(1)
+
+    def leave(self, words: Sequence[str]) -> None:
+        """The command that a person may want next: only the guardian is in the terminal's foreground, and can ask."""
+        with suppress(OSError):
+            self._line.send("\0".join(words).encode())
+
+    def cut(self) -> bool:
+        """Is the guardian gone?"""
+        try:
+            return self._line.recv(1, socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+
+def guard(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
+    """Run `work` in a child, the worker; when it is gone, so is all it started.
+
+    Returns the exit code, and the command that the worker has left for a person to say yes to.
+    """
+    ours, theirs = socket.socketpair()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
+    worker = os.fork()
+    if worker == 0:
+        ours.close()
+        _be_the_worker(work, Tether(theirs), blocked)
+    theirs.close()
+    kernel.become_subreaper()
+    _forward_signals(worker)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    go_on, lock = _receive_lock(ours)
+    _, status = os.waitpid(worker, 0)
+    kernel.end_children()
+    for descriptor in lock:
+        os.close(descriptor)  # nothing of that run is alive any more
+    following = _left(ours)
+    for number in _FORWARDED if following else ():  # a question can be answered with Ctrl-C, too
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    return _exit_code(os.waitstatus_to_exitcode(status), go_on), following
+
+
+def _left(line: socket.socket) -> list[str]:
+    try:
+        return [word for word in line.recv(8192, socket.MSG_DONTWAIT).decode().split("\0") if word]
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _be_the_worker(work: Callable[[Tether], int], tether: Tether, mask: set[int | signal.Signals]) -> None:
+    """Never returns."""
+    code = 1
+    try:
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # a background group may still write to the terminal
+        # Until the loop listens for signals itself, Ctrl-C ends the worker as SIGTERM does: nothing has been written
+        # that a death could harm. A KeyboardInterrupt in the middle of an import could be lost in a callback there,
+        # and leave a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        gc.enable()
+        code = work(tether)
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # nobody reads any more
+                stream.flush()
+        os._exit(code)
+
+
+def _forward_signals(worker: int) -> None:
+    def forward(number: int, _: FrameType | None) -> None:
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            os.kill(worker, number)
+
+    for number in _FORWARDED:
+        signal.signal(number, forward)
+
+
+def _receive_lock(line: socket.socket) -> tuple[str, list[int]]:
+    """Wait until the worker hands over its lock or ends without one; how to go on, and the lock to hold on to."""
+    message, lock, _, _ = socket.recv_fds(line, 8192, 1)
+    if message:
+        with suppress(OSError):  # the worker died in this very moment; the wait that follows sees it
+            line.send(b"k")
+    return message.decode(errors="replace"), lock
+
+
+def _exit_code(code: int, go_on: str) -> int:
+    if code >= 0:
+        return code
+    if code in (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP):
+        return 130
+    name = signal.Signals(-code).name
+    what_to_do = f"run `{go_on}`" if go_on else "try again"
+    sys.stderr.write(
+        f"error: the worker was ended by {name}\n"
+        "cause: something outside bydawn killed it, perhaps for want of memory\n"
+        f" hint: nothing that was recorded is lost; {what_to_do} to go on\n"
+    )
+    return 1

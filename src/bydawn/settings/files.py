@@ -1,0 +1,378 @@
+"""Where settings stand: the user's file, the project's file, the environment. Reads them all; writes one key."""
+
+import codecs
+import os
+import re
+import shlex
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.settings.layers import Given, Problem, Reading, near
+from bydawn.settings.table import BY_KEY, TABLE, Layer, Setting
+from bydawn.system.reading import read_inside, read_regular, read_text
+from bydawn.system.writing import others_can_write, replace_text
+
+PROJECT = "bydawn.toml"
+PYPROJECT = "pyproject.toml"
+_AT_MOST = 1 << 20  # bytes; settings are written by people
+_GUESSES = 100
+
+# Variables of ours that are no settings.
+OTHER_VARIABLES = {
+    "BYDAWN_AGENT_NAME",
+    "BYDAWN_AS",
+    "BYDAWN_CHECKS",
+    "BYDAWN_COOKIE",
+    "BYDAWN_DEBUG",
+    "BYDAWN_DEMO_PACE",
+    "BYDAWN_FOLDER",
+    "BYDAWN_GIT",
+    "BYDAWN_HOOK",
+    "BYDAWN_LOOP",
+    "BYDAWN_OUTCOME",
+    "BYDAWN_PROGRESSED",
+    "BYDAWN_REASON",
+    "BYDAWN_RESUME_SESSION",
+    "BYDAWN_ROUND",
+    "BYDAWN_STATE",
+    "BYDAWN_DEMO_SESSION",
+    "BYDAWN_TASK",
+    "BYDAWN_TEST_JOBS",
+    "BYDAWN_WORKSPACE",
+}
+
+
+class File(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of settings; `table` is where in it they stand (`tool.bydawn` of a pyproject.toml)."""
+
+    path: Path
+    layer: Layer
+    table: tuple[str, ...] = ()
+    owners: frozenset[int] = frozenset()  # who may have written it
+
+    @property
+    def name(self) -> str:
+        """As people know it: short within the project, whole elsewhere."""
+        return self.path.name if self.layer is Layer.PROJECT else str(self.path)
+
+
+def user_file() -> File:
+    return File(path=user_folder() / "config.toml", layer=Layer.USER, owners=frozenset({os.getuid(), 0}))
+
+
+def user_folder() -> Path:
+    if given := os.environ.get("XDG_CONFIG_HOME"):
+        return Path(given) / "bydawn"
+    home = os.environ.get("HOME")
+    if sys.platform == "darwin" and home:
+        import platformdirs
+
+        return Path(platformdirs.user_config_dir("bydawn"))
+    return Path(home or "/nonexistent") / ".config" / "bydawn"
+
+
+def project_file(folder: Path) -> File:
+    """The project's settings: `bydawn.toml`, or else `[tool.bydawn]` of a pyproject.toml that has one."""
+    owners = frozenset({os.getuid(), 0, folder.stat().st_uid})
+    if not os.path.lexists(folder / PROJECT) and (folder / PYPROJECT).exists() and _speaks_of_us(folder):
+        return File(path=folder / PYPROJECT, layer=Layer.PROJECT, table=("tool", "bydawn"), owners=owners)
+    return File(path=folder / PROJECT, layer=Layer.PROJECT, owners=owners)
+
+
+def _speaks_of_us(folder: Path) -> bool:
+    """Somebody else's file: if it is broken they will hear of it from others, unless it was meant for us as well."""
+    try:
+        data = read_inside(folder, PYPROJECT) or b""
+    except UserError:
+        return False
+    try:
+        tool = _parsed(data.decode()).get("tool")
+    except (ValueError, RecursionError):
+        return b"bydawn" in data
+    return isinstance(tool, dict) and "bydawn" in tool
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def read(file: File) -> Reading:
+    """What a file says, and what is wrong with it."""
+    try:
+        text = text_of(file)
+    except UserError as error:
+        return Reading(problems=(Problem(where=file.name, what=error.what, cause=error.cause, hint=error.hint),))
+    if text is None:
+        return Reading()
+    try:
+        data: Any = _parsed(text)
+    except (ValueError, RecursionError) as error:
+        return Reading(problems=(_broken(file, text, error),))
+    lines = _Lines(text)
+    for name in file.table:
+        data = data[name]
+    if not isinstance(data, dict):
+        where = lines.where(file, ())
+        return Reading(
+            problems=(Problem(where=where, what="this is not a table", hint=f"write [{'.'.join(file.table)}]"),)
+        )
+    given: list[Given] = []
+    problems: list[Problem] = []
+    for path, found in _leaves(data):
+        key, where = ".".join(path), lines.where(file, path)
+        if key not in BY_KEY:
+            # What was meant is a question for people, who have made a few mistakes and not thousands.
+            problems.append(_unknown(key, where, near(key) if len(problems) < _GUESSES else ""))
+            continue
+        result = _understood(BY_KEY[key], found, file.layer, where)
+        given.append(result) if isinstance(result, Given) else problems.append(result)
+    return Reading(given=tuple(given), problems=tuple(problems))
+
+
+def _unknown(key: str, where: str, question: str) -> Problem:
+    hint = f"{question}`bydawn config show` lists the settings there are"
+    return Problem(where=where, what=f"there is no setting {key!r}", cause="nothing would obey it", hint=hint)
+
+
+def _understood(setting: Setting, found: object, layer: Layer, where: str) -> Given | Problem:
+    key = setting.key
+    if layer not in setting.layers:
+        hint = f"take it out; it can stand in your own file: `bydawn config set --user {key} …`"
+        return Problem(where=where, what=f"{key} cannot be set by a {layer}", cause="it is yours alone", hint=hint)
+    try:
+        value = setting.kind.from_file(found)
+        if layer is Layer.PROJECT and value in setting.never_in_project:
+            hint = f"take it out; if you want it: {setting.flags[-1]} {value}"
+            cause = "no repository can choose that, trusted or not"
+            return Problem(where=where, what=f"{key} = {value} is for a person to say", cause=cause, hint=hint)
+        return Given(key=key, value=value, layer=layer, where=where)
+    except ValueError as error:
+        what = f"{key} must be {setting.kind.wanted}"
+        return Problem(where=where, what=what, cause=str(error), hint=f"write {_example(setting)}")
+
+
+def _example(setting: Setting) -> str:
+    quoted = setting.kind.example if str not in (setting.kind.literal or (str,)) else f'"{setting.kind.example}"'
+    return f"{setting.key} = {f'[{quoted}]' if setting.kind.many else quoted}"
+
+
+def checked_text(file: File) -> str | None:
+    """The same for who is going to write there: an error names the file."""
+    try:
+        return text_of(file)
+    except UserError as error:
+        raise UserError(f"{file.path}: {error.what}", cause=error.cause, hint=error.hint) from None
+
+
+def text_of(file: File) -> str | None:
+    """The text of a file that is nobody else's; None if there is none."""
+    try:
+        status = file.path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        if file.path.is_symlink():
+            hint = "take the link away, or make what it leads to"
+            raise UserError(
+                "it is a link that leads nowhere", cause=os.fspath(file.path.readlink()), hint=hint
+            ) from None
+        return None
+    except OSError as error:
+        raise UserError("it cannot be read", cause=str(error.strerror), hint="look at its permissions") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise UserError("it is not a file", cause="a text is wanted here", hint="take it away")
+    if status.st_uid not in file.owners:
+        cause = f"it belongs to user {status.st_uid}, who could make it run anything"
+        raise UserError(
+            "it is somebody else's file",
+            cause=cause,
+            hint=f"if it is right: sudo chown $USER {shlex.quote(str(file.path))}",
+        )
+    if file.layer is Layer.USER and others_can_write(status):
+        raise UserError(
+            "others can write to it",
+            cause="they could make it run anything",
+            hint=f"chmod go-w {shlex.quote(str(file.path))}",
+        )
+    if status.st_size > _AT_MOST:
+        raise UserError("it is too big", cause=f"settings of {status.st_size} bytes", hint="is it the right file?")
+    if file.layer is Layer.PROJECT:
+        return read_text(file.path.parent, file.path.name)
+    try:
+        data = read_regular(Path(os.path.realpath(file.path)), _AT_MOST) or b""
+        return data.removeprefix(codecs.BOM_UTF8).decode()
+    except OSError as error:
+        raise UserError("it cannot be read", cause=str(error.strerror), hint="look at its permissions") from None
+    except UnicodeDecodeError as error:
+        raise UserError("it is not UTF-8 text", cause=f"byte {error.start}", hint="save it as UTF-8") from None
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """The text as TOML, unless it is made to keep the parser busy for hours."""
+    import tomllib  # nearly everybody starts with no file at all
+
+    if found := _TOO_DEEP.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise ValueError(f"a key of more than 60 parts (at line {line})")
+    return tomllib.loads(text)
+
+
+# Begins only where a name can begin, or a long word would be looked at once for each of its letters.
+_TOO_DEEP = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){60}""")
+
+
+def _broken(file: File, text: str, error: Exception) -> Problem:
+    """tomllib says where only in words; of a number that is too long it does not say it at all."""
+    said, _, place = str(error).partition(" (at ")
+    line = place.removeprefix("line ").split(",")[0].rstrip(")")
+    number = line if line.isdigit() else _too_much(text) or str(text.count("\n") + 1)
+    return Problem(where=f"{file.name}:{number}", what="this is not TOML", cause=said, hint="mend that line")
+
+
+def _too_much(text: str) -> str:
+    found = re.search(r"\d{1000}", text)
+    return str(text.count("\n", 0, found.start()) + 1) if found else ""
+
+
+def _leaves(data: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Each key, down to what is no table of ours."""
+    for name, value in data.items():
+        key = (*above, name)
+        if isinstance(value, dict) and any(row.startswith(f"{'.'.join(key)}.") for row in BY_KEY):
+            yield from _leaves(value, key)
+        else:
+            yield key, value
+
+
+# What can hide a newline or an equals sign, and what tells statements apart.
+_TOKENS = re.compile(
+    r'#[^\n]*|"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|[\[\]{}=\n]', re.DOTALL
+)
+
+
+class _Lines:
+    """On which line each key stands. The text is known to be TOML, so a look at quotes and brackets is enough."""
+
+    def __init__(self, text: str) -> None:
+        self._found: dict[tuple[str, ...], int] = {}
+        self._first_inside: dict[tuple[str, ...], int] = {}
+        header: tuple[str, ...] = ()
+        for line, key, is_header in _statements(text):
+            path = _path(key)
+            header = path if is_header else header
+            whole = path if is_header else (*header, *path)
+            self._found[whole] = min(line, self._found.get(whole, line))
+            for size in range(1, len(whole)):
+                self._first_inside.setdefault(whole[:size], line)
+
+    def where(self, file: File, key: tuple[str, ...]) -> str:
+        """The file and the line of a key: its own, that of the first thing in it, or that of what holds it."""
+        wanted = (*file.table, *key)
+        for size in range(len(wanted), 0, -1):
+            part = wanted[:size]
+            if line := self._found.get(part) or (self._first_inside.get(part) if size == len(wanted) else None):
+                return f"{file.name}:{line}"
+        return file.name
+
+
+def _statements(text: str) -> Iterator[tuple[int, str, bool]]:
+    """The line, the key and whether it is a header, of each statement."""
+    line, depth, start, key = 1, 0, 0, ""
+    for token in _TOKENS.finditer(text + "\n"):
+        said = token[0]
+        if said == "=" and depth == 0 and not key:
+            key = text[start : token.start()].strip()
+            yield line, key, False
+        elif said in "[{":
+            depth += 1
+        elif said in "]}":
+            depth -= 1
+            if depth == 0 and not key and text[start : token.start()].lstrip().startswith("["):
+                key = text[start : token.end()].strip().strip("[]")
+                yield line, key, True
+        elif said == "\n" and depth == 0:
+            start, key = token.end(), ""
+        line += said.count("\n")
+
+
+def _path(key: str) -> tuple[str, ...]:
+    """A dotted key, taken apart by the one who knows how."""
+    import tomllib
+
+    data: Any = tomllib.loads(f"{key} = 0")
+    names = []
+    while isinstance(data, dict):
+        [(name, data)] = data.items()
+        names.append(name)
+    return tuple(names)
+
+
+def read_environment(env: Mapping[str, str]) -> Reading:
+    """What the `BYDAWN_*` variables say; an empty one says nothing."""
+    given, problems = [], []
+    for setting in TABLE:
+        text = env.get(setting.variable, "")
+        if not text.strip() or Layer.ENV not in setting.layers:
+            continue
+        try:
+            value = setting.kind.from_text(text)
+            given.append(Given(key=setting.key, value=value, layer=Layer.ENV, where=setting.variable))
+        except ValueError as error:
+            what = f"{setting.key} must be {setting.kind.wanted}"
+            hint = f"export {setting.variable}={setting.kind.example}"
+            problems.append(Problem(where=setting.variable, what=what, cause=str(error), hint=hint))
+    return Reading(given=tuple(given), problems=tuple(problems))
+
+
+def strange_variables(env: Mapping[str, str]) -> list[str]:
+    """Warnings about variables that look like ours and mean nothing."""
+    known = {setting.variable.removeprefix("BYDAWN_"): setting.variable for setting in TABLE}
+    strangers = {name for name in env if name.startswith("BYDAWN_")} - {*known.values()} - OTHER_VARIABLES
+    questions = {name: near(name.removeprefix("BYDAWN_"), known, "BYDAWN_") for name in strangers}
+    return [f"{name} means nothing; {question}".rstrip("; ") for name, question in sorted(questions.items())]
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write(file: File, key: str, value: object | None) -> None:
+    """Set one key, or take it out; comments, order and everything that we do not know stay as they are."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    text = checked_text(file) or ""
+    try:
+        _parsed(text)
+        document = tomlkit.parse(text)
+    except (ValueError, TOMLKitError, RecursionError) as error:
+        raise _broken(file, text, error).error() from None
+    table: Any = document
+    for name in file.table:
+        table = table[name]
+    if not isinstance(table, dict):
+        raise UserError(f"{'.'.join(file.table)} in {file.path} is not a table", hint="mend it: `bydawn edit config`")
+    *parents, last = key.split(".")
+    for name in parents:
+        table = table.setdefault(name, tomlkit.table())
+    if value is not None:
+        table[last] = value
+    elif last in table:
+        del table[last]
+    else:
+        hint = f"`bydawn config get {key} --origin` says where it stands"
+        raise UserError(f"{key} is not set in {file.path}", cause="nothing was changed", hint=hint)
+    written = tomlkit.dumps(document)
+    if text.count("\r\n") == text.count("\n") > 0:
+        written = re.sub(r"(?<!\r)\n", "\r\n", written)
+    replace(file, written)
+
+
+def replace(file: File, text: str) -> None:
+    """All of it or nothing; a link stays a link."""
+    real = Path(os.path.realpath(file.path))
+    real.parent.mkdir(parents=True, exist_ok=True)
+    private = file.layer is Layer.USER  # there may be secrets in a file of one's own
+    replace_text(real, text, 0o600 if private else 0o644)

@@ -1,0 +1,129 @@
+"""Which value holds, where it came from, and which ones it hides."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.core.kinds import Value
+from bydawn.settings.table import BY_KEY, TABLE, Layer, Setting, looser
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """A value and the place where it stands: `bydawn.toml:3`, `BYDAWN_ROUNDS`, `--rounds`, `default`."""
+
+    key: str
+    value: Value | None
+    layer: Layer
+    where: str
+    text: str = ""  # of the file that an `@FILE` names
+
+    @property
+    def setting(self) -> Setting:
+        return BY_KEY[self.key]
+
+    @property
+    def shown(self) -> str:
+        return self.setting.shown(self.value)
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Something wrong with what was written; `where` is the file and line, or the variable."""
+
+    where: str
+    what: str
+    cause: str = ""
+    hint: str = ""
+
+    def error(self, others: int = 0) -> UserError:
+        more = f"; {others} more: `bydawn config check`" if others else ""
+        return UserError(f"{self.where}: {self.what}", cause=self.cause, hint=f"{self.hint}{more}")
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What one place says."""
+
+    given: tuple[Given, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Every setting, each with all the places that speak of it, the strongest first."""
+
+    given: dict[str, tuple[Given, ...]]
+    problems: tuple[Problem, ...] = ()
+
+    def __getitem__(self, key: str) -> Given:
+        """The one that holds."""
+        return self.given[key][0]
+
+    def text(self, key: str) -> str | None:
+        value = self[key].value
+        return value if isinstance(value, str) else None
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self[key].value
+        return value if isinstance(value, tuple) else ()
+
+    def number(self, key: str) -> float:
+        value = self[key].value
+        return value if isinstance(value, int | float) else 0
+
+    def switch(self, key: str) -> bool:
+        return self[key].value is True
+
+    @property
+    def has_project(self) -> bool:
+        """Does the project's file say anything?"""
+        return any(given.layer is Layer.PROJECT for rows in self.given.values() for given in rows)
+
+    def refuse_problems(self) -> None:
+        """Nothing is run on settings that are not understood."""
+        if self.problems:
+            raise self.problems[0].error(len(self.problems) - 1)
+
+
+_STRENGTH = [*Layer]
+
+
+def settle(readings: Sequence[Reading], now: datetime) -> Settings:
+    """Put the layers over each other. What a project loosens is a problem, unless something stronger hides it."""
+    given = {row.key: [Given(key=row.key, value=row.default, layer=Layer.DEFAULT, where="default")] for row in TABLE}
+    for reading in readings:
+        for each in reading.given:
+            given[each.key].append(each)
+    settled = {
+        key: tuple(sorted(rows, key=lambda row: _STRENGTH.index(row.layer), reverse=True))
+        for key, rows in given.items()
+    }
+    problems = [problem for reading in readings for problem in reading.problems]
+    problems += [problem for rows in settled.values() for problem in _loosened(rows, now)]
+    return Settings(given=settled, problems=tuple(problems))
+
+
+def _loosened(rows: Sequence[Given], now: datetime) -> Iterable[Problem]:
+    winner = rows[0]
+    for user in rows[1:]:
+        if (winner.layer, user.layer) == (Layer.PROJECT, Layer.USER) and looser(
+            winner.setting, winner.value, user.value, now
+        ):
+            flag = f"; for once: {winner.setting.flags[-1]}" if winner.setting.flags else ""
+            yield Problem(
+                where=winner.where,
+                what=f"{winner.key} loosens what you set yourself",
+                cause=f"it says {_quoted(winner)}, {user.where} says {_quoted(user)}; a repository may only tighten",
+                hint=f"change one of the two{flag}",
+            )
+
+
+def _quoted(given: Given) -> str:
+    return " and ".join(f"`{line}`" for line in given.shown.splitlines()) or "nothing"
+
+
+def near(key: str, known: Iterable[str] = BY_KEY, prefix: str = "") -> str:
+    """What somebody may have meant, as a question."""
+    from difflib import get_close_matches  # only who made a mistake needs it
+
+    close = get_close_matches(key.replace("-", "_"), known, n=1)
+    return f"did you mean {prefix}{close[0]}? " if close else ""

@@ -1,0 +1,65 @@
+"""The table of settings for others to read: as JSON Schema for editors, as a page for people."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from bydawn.settings.table import TABLE, Layer, Setting
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of `bydawn.toml` and of the user's file."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "bydawn",
+        "type": "object",
+        "properties": {setting.key: _property(setting) for setting in TABLE},
+        "additionalProperties": False,
+    }
+
+
+def _property(setting: Setting) -> dict[str, Any]:
+    found = {"description": setting.what, **dict(setting.kind.schema)}
+    if setting.default is not None:
+        found["default"] = setting.default
+    return found
+
+
+def page() -> str:
+    """docs/settings.md."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield from ("# Settings", "", "Generated from the table of settings by `scripts/docs`; do not edit.", "")
+    yield (
+        "Each can stand in a flag, in an environment variable, in the project's `bydawn.toml` (or `[tool.bydawn]` of "
+        "its `pyproject.toml`) and in your own `config.toml`; the first of these that speaks wins. How that works, "
+        "what trust is and what happens to secrets: [configuration.md](configuration.md)."
+    )
+    for setting in TABLE:
+        yield from ("", f"## {setting.key}", "", setting.what, "")
+        yield from (f"- {row}" for row in _rows(setting))
+
+
+def _rows(setting: Setting) -> Iterator[str]:
+    several = ", several of them" if setting.kind.many else ""
+    yield f"Value: {setting.kind.wanted}{several}; for example `{_assignment(setting)}`"
+    if setting.default is not None:
+        yield f"Default: `{setting.shown(setting.default)}`"
+    if setting.flags:
+        yield f"Flag: {', '.join(f'`{flag}`' for flag in setting.flags)}"
+    yield f"Variable: `{setting.variable}`{', one value per line' if setting.kind.many else ''}"
+    if Layer.PROJECT not in setting.layers:
+        yield "Not in a project's file: it is yours alone"
+    if setting.commands:
+        yield "In a project's file it is inert until you trust it"
+    if setting.tighter:
+        yield f"A project's file may only tighten what you set yourself: {setting.tighter} is tighter"
+    if setting.secret:
+        yield "Shown to nobody; not in an agent's environment"
+
+
+def _assignment(setting: Setting) -> str:
+    example = setting.kind.example
+    quoted = f'"{example}"' if str in (setting.kind.literal or (str,)) else example
+    return f"{setting.key} = {f'[{quoted}]' if setting.kind.many else quoted}"

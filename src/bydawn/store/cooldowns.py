@@ -1,0 +1,74 @@
+"""Limits that loops of this user have run into: a small file for each account, believed until its moment has come."""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from bydawn.core.loop import Loop
+from bydawn.core.ports import Agent, CoolDown
+from bydawn.core.resets import LONGEST
+from bydawn.system.writing import make_private, write_private
+
+_LONGEST_FILE = 10_000  # bytes; whatever is longer is not ours
+
+
+class SharedCoolDowns:
+    """The files, as one loop sees them. Losing them costs one attempt; so nothing here is worth failing for."""
+
+    def __init__(self, folder: Path, loop: Loop, env: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._loop = loop
+        self._env = env
+
+    def of(self, agent: Agent, now: datetime) -> CoolDown | None:
+        """The limit that this agent's account is known to have."""
+        path = self._path(agent)
+        known = _read(path)
+        if known is None or known.agent != agent.name or not now < known.until <= now + LONGEST:
+            return None
+        return known
+
+    def tell(self, agent: Agent, until: datetime, detail: str) -> None:
+        path = self._path(agent)
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        known = CoolDown(agent=agent.name, until=until, detail=detail, loop=self._loop.id)
+        with suppress(OSError):
+            make_private(self._folder)
+            write_private(draft, msgspec.json.encode(known))
+            draft.replace(path)
+
+    def _path(self, agent: Agent) -> Path:
+        """Another model, another profile or another key may have limits of its own."""
+        whose = [agent.name, self._loop.model, self._loop.profile, *map(self._env.get, agent.abilities.account)]
+        name = re.sub(r"[^a-z0-9]+", "-", agent.name.lower()).strip("-")[:30]
+        return self._folder / f"{name}-{hashlib.sha256(msgspec.json.encode(whose)).hexdigest()[:16]}.json"
+
+
+def known(folder: Path, now: datetime) -> list[CoolDown]:
+    """Every limit that is in force."""
+    try:
+        paths = sorted(folder.glob("[!.]*.json"))
+    except OSError:
+        return []
+    return [each for each in map(_read, paths) if each and now < each.until <= now + LONGEST]
+
+
+def forget(folder: Path, agent: str) -> None:
+    """The agent has just worked: whatever was said of its limits is over."""
+    for path in folder.glob("[!.]*.json"):
+        if (each := _read(path)) and each.agent == agent:
+            path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> CoolDown | None:
+    try:
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.read(_LONGEST_FILE), type=CoolDown)
+    except (OSError, msgspec.DecodeError):
+        return None

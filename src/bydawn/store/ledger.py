@@ -1,0 +1,352 @@
+"""The append-only truth of a loop, and the snapshot that saves reading all of it."""
+
+import errno
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO, get_args
+
+import msgspec
+
+from bydawn import __version__
+from bydawn.core.errors import OwnFailure
+from bydawn.core.facts import AnyFact, Record
+from bydawn.core.replay import after
+from bydawn.core.state import LoopState
+from bydawn.system.writing import full_sync, sync_folder, write_private
+
+VERSION = 1
+_RESERVE_BYTES = 64 * 1024
+_SEAL = len(b',"crc":"00000000"}')
+
+
+class Damaged(OwnFailure):
+    """The ledger cannot be believed from some line on."""
+
+    def __init__(self, path: Path, line: int, cause: str) -> None:
+        super().__init__(
+            f"the ledger {path} is damaged at line {line}",
+            cause=cause,
+            hint=f"run `bydawn doctor --repair {path.parent.name}`; it sets the damaged part aside and says where",
+        )
+        self.line = line
+
+
+class Future(OwnFailure):
+    """The ledger was written by a newer bydawn."""
+
+    def __init__(self, path: Path, line: int, version: int) -> None:
+        super().__init__(
+            f"the ledger {path} was written by a newer bydawn",
+            cause=f"line {line} has format version {version}; this one understands {VERSION}",
+            hint="upgrade bydawn; `bydawn doctor --repair` is not needed and would not help",
+        )
+
+
+class Unwritable(OwnFailure):
+    """The ledger could not be written; nothing may be done that is not on record."""
+
+
+class _Line(msgspec.Struct, kw_only=True):
+    v: int
+    seq: int
+    at: datetime
+    type: str
+    data: msgspec.Raw
+    crc: str
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """`state.json`: the state after the first `offset` bytes; `start` is where the last of those lines begins."""
+
+    v: int
+    writer: str  # another version may fold the same facts into another state
+    start: int
+    offset: int
+    crc: str  # of that last line
+    sum: int  # of the state below
+    state: msgspec.Raw
+
+
+@cache
+def _lines() -> msgspec.json.Decoder[_Line]:
+    return msgspec.json.Decoder(_Line)
+
+
+@cache
+def _facts() -> dict[str, type[AnyFact]]:
+    return {kind.__struct_config__.tag: kind for kind in get_args(AnyFact)}
+
+
+@cache
+def _decoder(kind: str) -> msgspec.json.Decoder[AnyFact] | None:
+    """Made when a fact of its kind is first met: who only looks meets few."""
+    return msgspec.json.Decoder(_facts()[kind]) if kind in _facts() else None
+
+
+def encode(record: Record) -> bytes:
+    """One line: the envelope, the fact's own fields as `data`, and a CRC over all that stands before it."""
+    kind = str(record.fact.__struct_config__.tag)
+    fields = msgspec.json.encode(record.fact)[len(f'{{"type":"{kind}"') :].lstrip(b",")
+    at = msgspec.json.encode(record.at).decode()
+    body = f'{{"v":{VERSION},"seq":{record.seq},"at":{at},"type":"{kind}","data":{{'.encode() + fields
+    return body + b',"crc":"%08x"}\n' % zlib.crc32(body)
+
+
+class _Bad(Exception):
+    """Why a line is not believed."""
+
+
+class _Newer(Exception):
+    def __init__(self, version: int) -> None:
+        super().__init__(version)
+        self.version = version
+
+
+def decode(line: bytes, seq: int) -> Record:
+    """The record that a whole line holds; raises `_Bad` or `_Newer`."""
+    parsed = _envelope(line.rstrip(b"\n"), seq)
+    decoder = _decoder(parsed.type)
+    if decoder is None:
+        raise _Bad(f"unknown kind of fact {parsed.type!r}")
+    try:
+        return Record(seq=seq, at=parsed.at, fact=decoder.decode(parsed.data))
+    except msgspec.DecodeError as error:
+        raise _Bad(f"not a {parsed.type}: {error}") from None
+
+
+def _envelope(line: bytes, seq: int) -> _Line:
+    """The line taken apart and verified, all but the fact itself."""
+    try:
+        parsed = _lines().decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _Bad(f"not a record: {error}") from None
+    if parsed.v > VERSION:
+        raise _Newer(parsed.v)
+    if parsed.crc != f"{zlib.crc32(line[:-_SEAL]):08x}":
+        raise _Bad("its checksum does not match")
+    if parsed.seq != seq:
+        raise _Bad(f"expected record {seq}, found {parsed.seq}")
+    return parsed
+
+
+def read(path: Path, offset: int = 0, seq: int = 0) -> Iterator[tuple[Record, int]]:
+    """Every record after `offset`, with the offset behind it. A last line without newline is not yet a record."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return
+    with file:
+        file.seek(offset)
+        yield from _read_on(file, path, offset, seq)
+
+
+def _read_on(file: BinaryIO, path: Path, offset: int, seq: int) -> Iterator[tuple[Record, int]]:
+    for line in file:
+        if not line.endswith(b"\n"):
+            return
+        seq += 1
+        try:
+            record = decode(line, seq)
+        except _Bad as bad:
+            raise Damaged(path, seq, str(bad)) from None
+        except _Newer as newer:
+            raise Future(path, seq, newer.version) from None
+        offset += len(line)
+        yield record, offset
+
+
+def records(folder: Path) -> Iterator[Record]:
+    """All facts of a loop, oldest first."""
+    return (record for record, _ in read(folder / "ledger.jsonl"))
+
+
+def load(folder: Path, say: Callable[[str], None] = lambda _: None) -> tuple[LoopState, int]:
+    """The state and the end of what it covers: from the snapshot and the tail, or from the whole ledger."""
+    path = folder / "ledger.jsonl"
+    data = _snapshot_of(folder)
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        if data is not None:
+            raise Damaged(path, 1, "the whole file is gone, but state.json is there") from None
+        return LoopState(), 0
+    with file:
+        state, offset = _believable(data, file, say) or (LoopState(), 0)
+        file.seek(offset)
+        for record, end in _read_on(file, path, offset, state.seq):
+            state, offset = after(state, record), end
+    return state, offset
+
+
+def _snapshot_of(folder: Path) -> bytes | None:
+    try:
+        return (folder / "state.json").read_bytes()
+    except OSError:
+        return None
+
+
+def _believable(data: bytes | None, ledger: BinaryIO, say: Callable[[str], None]) -> tuple[LoopState, int] | None:
+    """What the snapshot says, if it is whole and the ledger's line at its offset is the one it was made after."""
+    if data is None:
+        return None
+    try:
+        snapshot = msgspec.json.decode(data, type=Snapshot)
+        if (snapshot.v, snapshot.writer) != (VERSION, __version__):
+            return None
+        ledger.seek(snapshot.start)
+        line = ledger.read(snapshot.offset - snapshot.start)
+        if zlib.crc32(snapshot.state) == snapshot.sum and line.endswith(b'"crc":"%s"}\n' % snapshot.crc.encode()):
+            state = msgspec.json.decode(snapshot.state, type=LoopState)
+            _envelope(line.rstrip(b"\n"), state.seq)
+            return state, snapshot.offset
+    except (msgspec.DecodeError, OSError, ValueError, _Bad, _Newer):
+        pass
+    say(f"{Path(ledger.name).with_name('state.json')} did not match the ledger and is rebuilt from it")
+    return None
+
+
+class LoopLedger:
+    """The one writer's hand on the ledger; whoever holds the loop's lock may open it."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None], hide: Callable[[str], str]) -> None:
+        self.folder = folder
+        self._hide = hide
+        self.disk_full = False
+        self.torn: tuple[int, str] | None = None
+        self._path = folder / "ledger.jsonl"
+        new = not self._path.exists()
+        if new:
+            load(folder)  # a ledger that is gone is not a new one
+        self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        if new:
+            sync_folder(folder)
+        self._broken = ""
+        self._synced = True
+        with suppress(OSError):
+            (folder / "state.json.tmp").unlink(missing_ok=True)
+        self.state, self._end = load(folder, say)
+        self._start = self._end
+        self._crc = ""
+        self._cut_torn_tail(say)
+        self._keep_reserve()
+
+    def append(self, fact: AnyFact) -> Record:
+        """Write one fact down, without the secrets in it. It is durable, and may be acted upon, only after `sync`."""
+        record = Record(seq=self.state.seq + 1, at=datetime.now(UTC), fact=fact)
+        line = encode(record)
+        if self._hide(text := line.decode()) != text:
+            from bydawn.core.redact import rewritten  # whoever only looks needs nothing of it
+
+            record = msgspec.structs.replace(record, fact=rewritten(fact, self._hide))
+            line = encode(record)
+        self._write(line)
+        self._start, self._end = self._end, self._end + len(line)
+        self._crc = line[-11:-3].decode()
+        self._synced = False
+        self.state = after(self.state, record)
+        return record
+
+    def sync(self) -> None:
+        """Everything appended so far is on the disk when this returns."""
+        if self._synced:
+            return
+        self._refuse_if_broken()
+        try:
+            status = os.fstat(self._fd)
+            if status.st_nlink == 0:
+                raise FileNotFoundError(errno.ENOENT, "somebody deleted it while the loop was running")
+            if status.st_size != self._end:
+                raise OSError(errno.EIO, "somebody else wrote into it while the loop was running")
+            os.fdatasync(self._fd) if hasattr(os, "fdatasync") else full_sync(self._fd)
+        except OSError as error:
+            # After a failed sync the kernel may have dropped the pages: this descriptor is never believed again.
+            self._broken = f"{error.strerror}"
+            self._refuse_if_broken()
+        self._synced = True
+
+    def snapshot(self) -> None:
+        """Replace `state.json`; it is a view, so a disk that is full may refuse it."""
+        if not self._crc:
+            return
+        state = msgspec.json.encode(self.state)
+        value = Snapshot(
+            v=VERSION,
+            writer=__version__,
+            start=self._start,
+            offset=self._end,
+            crc=self._crc,
+            sum=zlib.crc32(state),
+            state=msgspec.Raw(state),
+        )
+        draft = self.folder / "state.json.tmp"
+        try:
+            write_private(draft, msgspec.json.encode(value))
+            draft.replace(self.folder / "state.json")
+        except OSError:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _write(self, line: bytes) -> None:
+        self._refuse_if_broken()
+        try:
+            self._write_whole(line)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                self._broken = f"{error.strerror}"
+                self._refuse_if_broken()
+            # The reserve exists for this moment: the last words of the loop still find room.
+            self.disk_full = True
+            with suppress(OSError):
+                (self.folder / "reserve").unlink(missing_ok=True)
+            try:
+                self._write_whole(line)
+            except OSError as again:
+                self._broken = f"{again.strerror}"
+                self._refuse_if_broken()
+
+    def _write_whole(self, line: bytes) -> None:
+        """All of the line or nothing of it."""
+        try:
+            written = os.write(self._fd, line)
+            if written < len(line):
+                written += os.write(self._fd, line[written:])  # says why the first one was short
+            if written < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            os.ftruncate(self._fd, self._end)
+            raise
+
+    def _refuse_if_broken(self) -> None:
+        if self._broken:
+            raise Unwritable(
+                f"the ledger {self._path} can no longer be written",
+                cause=self._broken,
+                hint=f"look at the disk, then `bydawn resume {self.folder.name}`; all rounds recorded so far are safe",
+            )
+
+    def _cut_torn_tail(self, say: Callable[[str], None]) -> None:
+        """A line without its newline was being written when the power went; keep it aside and cut it off."""
+        size = os.fstat(self._fd).st_size
+        if size == self._end:
+            return
+        torn = os.pread(self._fd, size - self._end, self._end)
+        aside = self.folder / f"ledger.{self.state.seq + 1}.torn"
+        write_private(aside, torn)
+        os.ftruncate(self._fd, self._end)
+        self._synced = False
+        self.torn = (len(torn), aside.name)
+        say(f"the last {len(torn)} bytes of {self._path} were half a record; cut off and kept in {aside.name}")
+
+    def _keep_reserve(self) -> None:
+        path = self.folder / "reserve"
+        if not path.exists():
+            with suppress(OSError):
+                write_private(path, b"\0" * _RESERVE_BYTES)

@@ -1,0 +1,98 @@
+"""Who owns a loop? The kernel says: a lock that is held means a worker (or its guardian) is alive."""
+
+import errno
+import fcntl
+import os
+import time
+from pathlib import Path
+
+_PATIENCE = 1.0  # seconds; somebody may only be looking whether the lock is held
+
+
+class Owned(Exception):
+    """Somebody else holds the lock; the text is what they wrote into it."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(owner or "an unknown process")
+
+
+class Lock:
+    """A held lock. The file is never deleted; its text is information only."""
+
+    def __init__(self, path: Path, fd: int) -> None:
+        self.path = path
+        self.fd = fd
+
+    @classmethod
+    def take(cls, path: Path, patience: float = _PATIENCE) -> "Lock":
+        """Take the lock, or raise `Owned`."""
+        deadline = time.monotonic() + patience
+        while True:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            lock = cls(path, fd)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(fd)
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    raise
+                if time.monotonic() > deadline:
+                    raise Owned(owner(path)) from None
+                time.sleep(0.02)
+                continue
+            if lock.intact():
+                return lock
+            os.close(fd)  # deleted between our open and our lock: what we hold is nobody's
+
+    def sign(self, run: str) -> None:
+        """Say who we are, for people."""
+        from bydawn.system import kernel
+
+        pid = os.getpid()
+        text = f"pid {pid} start {kernel.start_time(pid)} boot {kernel.boot_id()} run {run}\n"
+        os.pwrite(self.fd, text.encode().ljust(200), 0)
+
+    def intact(self) -> bool:
+        """Is the file we hold still the one that others would try to lock?"""
+        try:
+            there, ours = os.stat(self.path, follow_symlinks=False), os.fstat(self.fd)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+    def release(self) -> None:
+        os.close(self.fd)
+
+
+def owner(path: Path) -> str:
+    """The holder as people can find it: `pid 4711`, if it is still the process that signed."""
+    from bydawn.system import kernel  # who only looks whether a lock is held needs nothing of it
+
+    said = signature(path)
+    pid = said.get("pid", "")
+    same = pid.isdigit() and kernel.start_time(int(pid)) == said.get("start") and kernel.boot_id() == said.get("boot")
+    return f"pid {pid}" if same else ""
+
+
+def signature(path: Path) -> dict[str, str]:
+    """What the holder wrote into the lock: pid, start, boot, run."""
+    try:
+        words = path.read_text(errors="replace").split()
+    except OSError:
+        return {}
+    return dict(zip(words[::2], words[1::2], strict=False))
+
+
+def is_held(path: Path) -> bool:
+    """Ask by trying. Whoever wants the lock at this very moment has the patience to try again."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False

@@ -1,0 +1,99 @@
+"""Where the bulk of a loop's rounds lives: one folder per round, named by facts, never in the ledger."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from bydawn.core.loop import Loop
+from bydawn.core.redact import Secrets
+from bydawn.core.state import LoopState
+from bydawn.core.text import plain
+from bydawn.system.tail import LONGEST_LINE
+
+_CHUNK = 1 << 20
+_CONTEXT = 16  # bytes: is this the beginning of a word?
+
+
+class Rounds:
+    """`rounds/0001/{prompt.md,stdout,stderr,reply.md,checks/}`"""
+
+    def __init__(self, loop_folder: Path, secrets: Secrets) -> None:
+        self._root = loop_folder / "rounds"
+        self._secrets = secrets
+
+    def folder(self, round_: int) -> str:
+        """The round's folder, made when it is first asked for."""
+        path = self._path(round_)
+        if not path.is_dir():
+            self._root.mkdir(mode=0o700, exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True)
+        return str(path)
+
+    def write(self, round_: int, name: str, text: str) -> str:
+        """Write a file of a round; its path."""
+        path = os.path.join(self.folder(round_), name)  # noqa: PTH118 - on the path of every round
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with open(fd, "w", encoding="utf-8", errors="replace", newline="") as file:  # noqa: PTH123
+            file.write(text)
+        return path
+
+    def tail(self, round_: int, name: str, size: int) -> str:
+        """The end of a file of a round, as plain text."""
+        try:
+            with (self._path(round_) / name).open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+                return plain(file.read(size))
+        except FileNotFoundError:
+            return ""
+
+    def lines(self, round_: int, name: str) -> Iterator[bytes]:
+        """A file of a round, line by line; what is too long to be an event is left out."""
+        with suppress(FileNotFoundError), (self._path(round_) / name).open("rb") as file:
+            whole = True
+            while part := file.readline(LONGEST_LINE):
+                if whole and part.endswith(b"\n"):
+                    yield part[:-1]
+                whole = part.endswith(b"\n")
+
+    def unrecorded(self, loop: Loop, state: LoopState) -> float:
+        """Seconds that a worker had worked since it last wrote down the time when it was killed, as files tell."""
+        if not state.runs or state.stopped or not state.clocked_at:
+            return 0.0
+        seconds = min(self._last_sign(state.round), time.time()) - state.clocked_at.timestamp()
+        return min(max(0.0, seconds), loop.timeouts.round or seconds)  # a wall clock may have jumped in between
+
+    def _last_sign(self, round_: int) -> float:
+        """When something of a round was last written, in seconds of the wall clock; 0 if nothing was."""
+        folder = self._path(round_)
+        return max((entry.stat().st_mtime for entry in os.scandir(folder)), default=0.0) if folder.is_dir() else 0.0
+
+    def mask(self, round_: int, *names: str) -> None:
+        """Overwrite the secrets in these files of a round, or in all of them, where they stand; lengths are kept."""
+        folder = self._path(round_)
+        for name in names or (os.listdir(folder) if folder.is_dir() else ()):
+            try:
+                fd = os.open(folder / name, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except FileNotFoundError:
+                continue
+            try:
+                self._mask(fd)
+            finally:
+                os.close(fd)
+
+    def _mask(self, fd: int) -> None:
+        """Chunk by chunk, each with what stands before it and as much of what follows as a secret can be long."""
+        for position in range(0, os.fstat(fd).st_size, _CHUNK):
+            before = min(position, _CONTEXT)
+            chunk = bytearray(os.pread(fd, before + _CHUNK + self._secrets.longest, position - before))
+            for begin, end in self._secrets.mask(chunk, before, before + _CHUNK):
+                os.pwrite(fd, chunk[begin:end], position - before + begin)
+
+    def last(self) -> int:
+        """The highest number that has a folder."""
+        names = os.listdir(self._root) if self._root.is_dir() else []
+        return max((int(name) for name in names if name.isdigit()), default=0)
+
+    def _path(self, round_: int) -> Path:
+        return self._root / f"{round_:04}"
