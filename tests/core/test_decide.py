@@ -135,19 +135,19 @@ def test_stop_now_is_stronger_than_everything_that_could_still_be_done() -> None
 
 
 def test_a_wish_that_can_wait_lets_the_checks_run_and_the_loop_finish() -> None:
-    for wish in (pause(), stop(now=False)):
-        assert decide(CHECKED, run_started(), a_round(1), wish).rule == "checks-due"
-        assert decide(CHECKED, run_started(), a_round(1), wish, checked(1)).rule == "complete"
-        assert isinstance(decide(CHECKED, run_started(), a_round(1), wish, checked(1, passed=False)), Stop | Pause)
+    for wanted in (pause(), stop(now=False)):
+        assert decide(CHECKED, run_started(), a_round(1), wanted).rule == "checks-due"
+        assert decide(CHECKED, run_started(), a_round(1), wanted, checked(1)).rule == "complete"
+        assert isinstance(decide(CHECKED, run_started(), a_round(1), wanted, checked(1, passed=False)), Stop | Pause)
 
 
 def test_a_wish_is_stronger_than_a_breaker_a_wait_and_the_next_round() -> None:
     broke = [run_started(), *idle_round(1)]
     waits = [run_started(), *a_round(1, Outcome.TRANSIENT)]
-    for wish, rule in ((pause(), "asked-to-pause"), (stop(now=False), "asked-to-stop")):
-        assert decide(limited(no_progress=1), *broke, wish).rule == rule
-        assert decide(PROMISED, *waits, wish).rule == rule
-        assert decide(PROMISED, run_started(), wish).rule == rule
+    for wanted, rule in ((pause(), "asked-to-pause"), (stop(now=False), "asked-to-stop")):
+        assert decide(limited(no_progress=1), *broke, wanted).rule == rule
+        assert decide(PROMISED, *waits, wanted).rule == rule
+        assert decide(PROMISED, run_started(), wanted).rule == rule
 
 
 def test_who_asks_for_both_gets_the_stop() -> None:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from bydawn.core.fingerprint import of
+from bydawn.core.fingerprint import of_failure
 
 SAME = {
     "pytest": (
@@ -73,27 +73,27 @@ DIFFERENT = {
 @pytest.mark.parametrize("case", SAME)
 def test_what_changes_by_itself_is_no_other_failure(case: str) -> None:
     one, other = SAME[case]
-    assert of("exit 1", one) == of("exit 1", other)
+    assert of_failure("exit 1", one) == of_failure("exit 1", other)
 
 
 @pytest.mark.parametrize("case", DIFFERENT)
 def test_what_says_something_of_the_failure_counts(case: str) -> None:
     one, other = DIFFERENT[case]
-    assert of("exit 1", one) != of("exit 1", other)
+    assert of_failure("exit 1", one) != of_failure("exit 1", other)
 
 
 def test_how_it_ended_counts() -> None:
-    assert of("exit 1", "no") != of("exit 2", "no")
-    assert of("timed out after 5m") != of("exit 1")
+    assert of_failure("exit 1", "no") != of_failure("exit 2", "no")
+    assert of_failure("timed out after 5m") != of_failure("exit 1")
 
 
 def test_only_the_end_counts_and_it_does_not_move_with_the_length_of_a_time() -> None:
     body = "".join(f"line {number} of many\n" for number in range(2000))
-    assert of("exit 1", "took 1 ms\n" + body) == of("exit 1", "took 123456 ms\nand more\n" + body)
-    assert of("exit 1", body + "a") != of("exit 1", body + "b")
+    assert of_failure("exit 1", "took 1 ms\n" + body) == of_failure("exit 1", "took 123456 ms\nand more\n" + body)
+    assert of_failure("exit 1", body + "a") != of_failure("exit 1", body + "b")
     timed = [f"test {number} ok ({number}ms)\n" for number in range(2000)]
     later = [f"test {number} ok ({number * 1000}ms)\n" for number in range(2000)]
-    assert of("exit 1", "".join(timed)) == of("exit 1", "".join(later))
+    assert of_failure("exit 1", "".join(timed)) == of_failure("exit 1", "".join(later))
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_only_the_end_counts_and_it_does_not_move_with_the_length_of_a_time() ->
 )
 def test_no_output_makes_it_slow(text: str) -> None:
     started = time.perf_counter()
-    of("exit 1", text)
+    of_failure("exit 1", text)
     assert time.perf_counter() - started < 2
 
 
 def test_it_is_short_and_takes_any_text() -> None:
-    assert len(of("exit 1", "\udcff\x00\x1b[")) == 12
+    assert len(of_failure("exit 1", "\udcff\x00\x1b[")) == 12

@@ -80,12 +80,12 @@ def test_no_action_contradicts_what_it_was_decided_from(loop: Loop, facts: list[
 @MANY
 @given(LOOPS, HISTORIES, FACTS, CLOCKS)
 def test_once_somebody_has_asked_no_round_starts_and_nothing_waits_before_the_next_run(
-    loop: Loop, facts: list[AnyFact], wish: AnyFact, now: Now
+    loop: Loop, facts: list[AnyFact], wanted: AnyFact, now: Now
 ) -> None:
-    if not isinstance(wish, StopRequested | PauseRequested):
-        wish = StopRequested(by="ada", now=False)
+    if not isinstance(wanted, StopRequested | PauseRequested):
+        wanted = StopRequested(by="ada", now=False)
     later = [fact for fact in facts if not isinstance(fact, RunStarted)]
-    action = next_action(loop, replay(numbered([*facts, wish, *later])), now)
+    action = next_action(loop, replay(numbered([*facts, wanted, *later])), now)
     assert not isinstance(action, StartRound | Wait)
 
 

@@ -137,7 +137,7 @@ def test_a_prompt_alone_asks_for_a_cautious_loop() -> None:
         "approval": "on-request",
     }
     assert request.paths == {}
-    assert request.wish.keys() == {"tasks_required", "template", "follow_up"}
+    assert request.wanted.keys() == {"tasks_required", "template", "follow_up"}
     assert (request.named, request.outside_git, request.remarks) == (False, False, ())
 
 

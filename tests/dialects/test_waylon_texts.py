@@ -44,19 +44,19 @@ def later(loop: Loop, *facts: AnyFact | list[AnyFact]) -> str:
 def test_the_template_is_one_that_could_have_been_written_by_hand(mode: str, todo: str | None, odd: str) -> None:
     promise = "DONE" if mode == "regex" else odd
     request = asked(promise_mode=mode, completion_promise=promise, todo_file=todo, hard_stop_token=odd)
-    assert template.problem(request.wish["template"]) is None
+    assert template.problem(request.wanted["template"]) is None
 
 
 @settings(deadline=None)
 @given(st.text("{}%PROMT ", min_size=1).filter(str.strip), st.text("{}%NEWS ", min_size=1).filter(str.strip))
 def test_braces_of_a_persons_own_are_only_text(promise: str, token: str) -> None:
     """W-080."""
-    wish = asked(promise_mode="plain", completion_promise=promise, todo_file="TODO.md", hard_stop_token=token).wish
-    assert template.problem(wish["template"]) is None
+    wanted = asked(promise_mode="plain", completion_promise=promise, todo_file="TODO.md", hard_stop_token=token).wanted
+    assert template.problem(wanted["template"]) is None
     values = dict.fromkeys(template.MARKERS, "x")
-    assert f"(mode plain): {promise}\n" in template.fill(wish["template"], values)
-    assert f"- Stop at {token} and ask" in template.fill(wish["template"], values)
-    assert f"end with {promise} as the last line" in template.fill(wish["follow_up"], values)
+    assert f"(mode plain): {promise}\n" in template.fill(wanted["template"], values)
+    assert f"- Stop at {token} and ask" in template.fill(wanted["template"], values)
+    assert f"end with {promise} as the last line" in template.fill(wanted["follow_up"], values)
 
 
 # -- the first prompt --------------------------------------------------------------------------------------------------

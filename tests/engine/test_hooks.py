@@ -293,17 +293,17 @@ def test_a_hook_that_was_cut_short_has_not_failed() -> None:
 
 def test_nothing_but_the_last_hook_runs_once_somebody_wants_out_now() -> None:
     night = Night(hooks=ALL)
-    wish = Pause(id="r", run="", by="ada", now=True)
-    night.agent._plays = iter([Play(meanwhile=lambda: night.ask(wish))])
+    wanted = Pause(id="r", run="", by="ada", now=True)
+    night.agent._plays = iter([Play(meanwhile=lambda: night.ask(wanted))])
     assert night.run().end is End.PAUSED
     assert night.hooks.order == [("pre_round", 1), ("on_pause", 1)]
     assert night.hooks.told("on_pause")["BYDAWN_STATE"] == "paused"
 
 
-@pytest.mark.parametrize("wish", [Pause(id="r", run="", by="ada", now=True), Stop(id="r", run="", by="ada")])
-def test_who_is_in_a_hurry_ends_the_last_hook_and_the_end_stays_as_it_was_decided(wish: Pause | Stop) -> None:
+@pytest.mark.parametrize("wanted", [Pause(id="r", run="", by="ada", now=True), Stop(id="r", run="", by="ada")])
+def test_who_is_in_a_hurry_ends_the_last_hook_and_the_end_stays_as_it_was_decided(wanted: Pause | Stop) -> None:
     night = Night([DONE], hooks=ALL)
-    at(night, "on_complete", wish)
+    at(night, "on_complete", wanted)
     assert night.run().end is End.UNVERIFIED
     assert night.facts(HookEnded)[-1].detail == "stopped on request"
     assert night.channel.done_with == []  # left to whoever asked

@@ -218,7 +218,7 @@ def test_a_person_who_ticks_the_last_box_and_breaks_the_code_is_not_believed_eit
 def test_every_fact_and_every_word_of_the_agent_reaches_the_followers() -> None:
     night = Night(["half way", DONE])
     night.run()
-    assert night.witness.facts == night.facts()[1:]  # all but the birth, which was before the engine
+    assert night.witness.facts == night.facts()[1:]  # all but the creation, which was before the engine
     assert night.witness.events == [Message("half way"), Message(DONE)]
 
 

@@ -200,7 +200,7 @@ def test_a_snapshot_that_is_missing_is_made_again_without_a_word(loop: Home) -> 
     assert (loop.folder() / "state.json").exists()
 
 
-# -- the lock, the settings, and a birth that was cut short: FAULTS 9, 27 ----------------------------------------------
+# -- the lock, the settings, and a creation that was cut short: FAULTS 9, 27 -----------------------------------------
 
 
 def test_a_lock_that_is_deleted_while_it_is_held_ends_the_loop(home: Home) -> None:

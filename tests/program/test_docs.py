@@ -4,8 +4,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from bydawn.cli.program import MODULES
 from bydawn.cli.reference import reference
-from bydawn.cli.shell import MODULES
 from bydawn.core.decide import RULES
 from bydawn.core.facts import End
 from bydawn.settings.schema import page

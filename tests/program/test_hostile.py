@@ -15,7 +15,8 @@ from typing import NamedTuple
 import click
 import pytest
 
-from bydawn.cli import shell
+from bydawn.cli.program import MODULES as COMMANDS
+from bydawn.cli.program import bydawn
 from driving import ME, Home, Said, Step, a_repository
 from program.terminal_driver import Terminal, answered
 
@@ -302,8 +303,8 @@ class Case(NamedTuple):
 
 def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Every command there is, with the words that call it."""
-    for name in shell.MODULES:
-        command = shell.bydawn.get_command(click.Context(shell.bydawn), name)
+    for name in COMMANDS:
+        command = bydawn.get_command(click.Context(bydawn), name)
         assert command is not None
         if isinstance(command, click.Group):
             yield from (((name, sub), each) for sub, each in command.commands.items())

@@ -456,7 +456,7 @@ AS_A_USER = """
 import os, sys
 from pathlib import Path
 from bydawn.core.errors import UserError
-from bydawn.workspace import GitWorkspace
+from bydawn.worktree.workspace import GitWorkspace
 root, private, tree = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 try:
     GitWorkspace(root, private).restore(tree, ["tests/a"])
@@ -557,7 +557,7 @@ def test_a_checkout_is_removed_whatever_happened_in_it(root: Path, private: Path
 LOCKED = """
 import os, sys
 from pathlib import Path
-from bydawn.workspace import GitWorkspace
+from bydawn.worktree.workspace import GitWorkspace
 with GitWorkspace(Path(sys.argv[1]), Path(sys.argv[2])).checkout(sys.argv[3]) as place:
     (place / "in/ner").mkdir(parents=True)
     (place / "in/ner/file").write_text("f")

@@ -150,7 +150,7 @@ def test_a_link_in_its_place_is_not_followed(path: Path, tmp_path: Path) -> None
 
 
 RACER = """
-import sys; from pathlib import Path; from bydawn.lock import Lock, Owned
+import sys; from pathlib import Path; from bydawn.store.lock import Lock, Owned
 try: Lock.take(Path(sys.argv[1]), patience=0); print("mine", flush=True); sys.stdin.read()
 except Owned: print("not mine", flush=True)
 """

@@ -8,8 +8,8 @@ from typing import Any
 import click
 import pytest
 
+from bydawn.cli.program import bydawn
 from bydawn.cli.render import OF_LOOPS
-from bydawn.cli.shell import bydawn
 from driving import DONE, HANG, OK, Home, said, wait_for
 
 STATUS_KEYS = {

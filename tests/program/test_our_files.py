@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bydawn.assemble import OurFiles, is_protected
+from bydawn.core.globs import is_protected
 from bydawn.core.loop import Dialect, Loop
+from bydawn.store.foreign_files import ForeignFiles
 from bydawn.store.lock import Lock
 from core.facts_made import a_loop
 
@@ -32,7 +33,7 @@ def test_files_of_a_loop_are_its_own_as_long_as_it_is_at_work(tmp_path: Path) ->
     for name in ("done", "busy", "later"):
         a_folder(tmp_path, name, f"{name}.json")
     held = Lock.take(tmp_path / "busy/lock")
-    ours = OurFiles(speaking("own.json"), a_folder(tmp_path, "own"))
+    ours = ForeignFiles(speaking("own.json"), a_folder(tmp_path, "own"))
     assert ours() == ("own.json", "busy.json")
     held.release()
     assert ours() == ("own.json", "busy.json"), "what it left is no work of ours either"
@@ -41,7 +42,7 @@ def test_files_of_a_loop_are_its_own_as_long_as_it_is_at_work(tmp_path: Path) ->
 
 
 def test_one_that_is_born_meanwhile_is_found(tmp_path: Path) -> None:
-    ours = OurFiles(speaking(), a_folder(tmp_path, "own"))
+    ours = ForeignFiles(speaking(), a_folder(tmp_path, "own"))
     (tmp_path / "new").mkdir()
     assert ours() == ()
     (tmp_path / "new").rmdir()
@@ -51,7 +52,7 @@ def test_one_that_is_born_meanwhile_is_found(tmp_path: Path) -> None:
 
 def test_what_this_loop_protects_is_never_anothers(tmp_path: Path) -> None:
     a_folder(tmp_path, "busy", "bydawn.toml", "tests/a.json", "b.json", ago=-1)
-    assert OurFiles(speaking(protect=("tests/**",)), a_folder(tmp_path, "own"))() == ("b.json",)
+    assert ForeignFiles(speaking(protect=("tests/**",)), a_folder(tmp_path, "own"))() == ("b.json",)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 
 from bydawn.cli.command import Option
 from bydawn.cli.main import LATER
-from bydawn.cli.shell import MODULES, bydawn
+from bydawn.cli.program import MODULES, bydawn
 from driving import OK, Home
 
 USES_ONE = """
 import sys, threading
-from bydawn.cli.later import load_later
+from bydawn.cli.lazy_modules import load_later
 load_later("textwrap", "no_such_module", "os")
 import textwrap
 assert "dedent" not in vars(textwrap) and "path" in vars(sys.modules["os"])

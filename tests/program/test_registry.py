@@ -56,7 +56,7 @@ def test_a_loop_is_called_what_it_is(
     lock = Lock.take(folder / "lock") if alive else None
     standing = standing_of(folder)
     assert standing is not None
-    assert (standing.word, standing.alive) == (word, alive)
+    assert (standing.status, standing.alive) == (word, alive)
     assert standing.finished == (word in {"complete", "unverified"})
     if lock:
         lock.release()
@@ -86,7 +86,7 @@ def test_a_damaged_loop_does_not_disappear_and_hides_no_other(
     born(registry, tmp_path, "good", run_started())
     folder = born(registry, tmp_path, "night", run_started())
     (folder / file).write_bytes(text + b"\n")
-    words = {standing.loop.id: standing.word for standing in registry.everywhere()}
+    words = {standing.loop.id: standing.status for standing in registry.everywhere()}
     assert words == {"good": "crashed", "night": "damaged"}
     standing = standing_of(folder)
     assert standing is not None

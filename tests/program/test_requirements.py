@@ -161,7 +161,7 @@ def test_a_slip_of_the_pen_is_found_and_other_letters_are_left_alone(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "entry", ['{kind = "wish", text = "x"}', '{kind = "risk"}', '{kind = "risk", text = "x", y = 1}']
+    "entry", ['{kind = "wanted", text = "x"}', '{kind = "risk"}', '{kind = "risk", text = "x", y = 1}']
 )
 def test_a_list_that_cannot_be_read_is_refused(tmp_path: Path, entry: str) -> None:
     with pytest.raises(msgspec.ValidationError):

@@ -17,7 +17,7 @@ from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.replay import after, replay
 from bydawn.core.state import LoopState
-from bydawn.dialects.follower import Views, is_copy, refuse_unwritable, remove
+from bydawn.dialects.follower import DialectFollower, is_copy, refuse_unwritable, remove
 from bydawn.dialects.seam import Append, Copy, Replace, Source, View
 from bydawn.dialects.waylon import Waylon
 from core.facts_made import BORN, NOON, PROMISED, a_note, a_round, numbered, run_started, started
@@ -54,14 +54,16 @@ class Story:
 
     def follower(self, tell: Told) -> Callable[..., None]:
         """What a worker does: record facts, then show them. Another one is another worker."""
-        views = Views(Diary(tell), self.folder, self.workspace, lambda: numbered(self.facts), self.said.append)
+        follower = DialectFollower(
+            Diary(tell), self.folder, self.workspace, lambda: numbered(self.facts), self.said.append
+        )
 
         def happens(*facts: AnyFact) -> None:
             state = replay(numbered(self.facts))
             for fact in facts:
                 self.facts.append(fact)
                 state = after(state, Record(seq=len(self.facts), at=NOON, fact=fact))
-                views.saw(fact, PROMISED, state)
+                follower.saw(fact, PROMISED, state)
 
         return happens
 
@@ -179,8 +181,10 @@ def test_what_a_killed_writer_left_is_swept_away_by_the_next_and_nothing_else_is
     for path in (mine, other):
         path.write_text("half of")
     os.mkfifo(state.with_name(".bydawn-100-8.tmp"))
-    views = Views(Waylon(), story.folder, story.workspace, lambda: numbered(story.facts), story.said.append)
-    views.saw(run_started(), loop, replay(numbered([*story.facts, run_started()])))
+    follower = DialectFollower(
+        Waylon(), story.folder, story.workspace, lambda: numbered(story.facts), story.said.append
+    )
+    follower.saw(run_started(), loop, replay(numbered([*story.facts, run_started()])))
     assert sorted(path.name for path in state.parent.glob(".*")) == [".bydawn-100-8.tmp", ".bydawn-99-7.tmp"]
     assert state.is_file()
 
@@ -434,7 +438,7 @@ LOCKED = """
 import sys
 from pathlib import Path
 from bydawn.core.errors import UserError
-from bydawn.views import refuse_unwritable
+from bydawn.dialects.follower import refuse_unwritable
 try:
     refuse_unwritable(Path(sys.argv[1]), ["locked/a"])
 except UserError as error:

@@ -4,16 +4,16 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from bydawn.assemble import SystemClock
 from bydawn.core.facts import EXIT_CODES, AnyFact, Now, WaitStarted
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
+from bydawn.operations.loop_request import LoopRequest
 from bydawn.operations.settings import secrets
 from bydawn.operations.start import plan
-from bydawn.operations.wish import Wish
 from bydawn.operations.work import perform
-from bydawn.process.guardian import Tether, guard
+from bydawn.process.clock import SystemClock
+from bydawn.process.guardian import Tether, run_guarded
 
 
 class SkippingClock(SystemClock):
@@ -39,9 +39,11 @@ def work(tether: Tether) -> int:
     workspace, states, agent = sys.argv[1:]
     clock = SkippingClock()
     planned = plan(
-        Wish(workspace=Path(workspace), prompt="do it", agents=(agent,), secrets=secrets(), state_dir=Path(states))
+        LoopRequest(
+            workspace=Path(workspace), prompt="do it", agents=(agent,), secrets=secrets(), state_dir=Path(states)
+        )
     )
     return EXIT_CODES[perform(planned, tether, followers=(clock,), clock=clock).end]
 
 
-sys.exit(guard(work)[0])
+sys.exit(run_guarded(work)[0])

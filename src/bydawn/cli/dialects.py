@@ -219,7 +219,7 @@ def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
         if text:
             render.field(label, str(text), 16)
     if standing.state.stopped:
-        steps = DialectVoice(dialect).afterwards(standing)
+        steps = DialectVoice(dialect).next_steps(standing)
         _next([step for step in steps if f"{dialect.name} status" not in step[0]])
     elif row.status == "crashed":
         again = places.typed(dialect, workspace, "resume", "--loop-id", row.id)
@@ -306,7 +306,7 @@ def _cancel(dialect: Dialect, request: Cancel, workspace: Path) -> int:
         return 0
     standing, cleaned = end.cancel(dialect, request, workspace)
     stopped = standing.state.stopped
-    click.echo(f"  {standing.loop.id} is {dialect.word(stopped) if stopped else standing.word}.")
+    click.echo(f"  {standing.loop.id} is {dialect.word(stopped) if stopped else standing.status}.")
     if cleaned:
         many = f"{_files(cleaned.removed)} {'was' if len(cleaned.removed) == 1 else 'were'}"
         how = ", as written for this loop; nothing else was touched" if cleaned.removed else ""

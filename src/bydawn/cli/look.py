@@ -50,14 +50,14 @@ def show(loop: str | None, round_: int | None, cd: Path, as_json: bool, state_di
         _show_round(standing, look.the_round(standing, round_))
         return
     _show_loop(standing)
-    this = render.typed(f"show {standing.called}")
+    this = render.typed(f"show {standing.reference}")
     render.commands([row for row in offers.next_commands(standing) if row[0] != this])
 
 
 def _show_loop(standing: Standing) -> None:
     loop, state = standing.loop, standing.state
     reason = look.reason(standing)
-    render.headline(f"{render.state(standing.word)}  {loop.id}{': ' if reason else ''}{shorten(plain(reason), 300)}")
+    render.headline(f"{render.state(standing.status)}  {loop.id}{': ' if reason else ''}{shorten(plain(reason), 300)}")
     render.field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     render.field("Where", loop.workspace)
     render.field("So far", f"{render.counts(standing)}, {duration(state.elapsed)} of work, {liveness(standing)}")
@@ -209,10 +209,10 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
     standing = Registry(state_dir).find(loop, cd.resolve())
     reason = reasons.why(standing)
     if as_json:
-        render.emit_json({"loop": standing.loop.id, "state": standing.word, **msgspec.to_builtins(reason)})
+        render.emit_json({"loop": standing.loop.id, "state": standing.status, **msgspec.to_builtins(reason)})
         return
-    told, crashed = look.reason(standing), standing.word == "crashed"
-    render.headline(f"{standing.loop.id}  {plain(f'{standing.word}: {told}' if told else reason.what)}")
+    told, crashed = look.reason(standing), standing.status == "crashed"
+    render.headline(f"{standing.loop.id}  {plain(f'{standing.status}: {told}' if told else reason.what)}")
     if crashed:  # whatever it had decided before
         render.field("Before", f"{reason.rule}: {reason.what}")
     else:

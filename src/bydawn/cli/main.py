@@ -25,15 +25,15 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments in (["--version"], ["version"]):
         print(f"bydawn {__version__}")
         return 0
-    from bydawn.cli.later import load_later
+    from bydawn.cli.lazy_modules import load_later
 
     load_later(*LATER)
     gc.disable()  # a look is over before there is any garbage; a worker switches it on again
     if starts_a_loop(arguments):
         # Forked here, while next to nothing is loaded: the guardian stays small for the whole night.
-        from bydawn.process.guardian import guard
+        from bydawn.process.guardian import run_guarded
 
-        code, following = guard(lambda tether: _run(arguments, tether))
+        code, following = run_guarded(lambda tether: _run(arguments, tether))
         return _asked(code, following) if following and sys.stdin.isatty() else code
     return _run(arguments, None)
 
@@ -73,6 +73,6 @@ def starts_a_loop(arguments: list[str]) -> bool:
 
 
 def _run(arguments: list[str], tether: object) -> int:
-    from bydawn.cli.shell import run
+    from bydawn.cli.program import run
 
     return run(arguments, tether)

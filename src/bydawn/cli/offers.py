@@ -11,7 +11,7 @@ from bydawn.store.registry import Standing
 
 def next_commands(standing: Standing) -> list[tuple[str, str]]:
     """The commands that make sense for a loop as it stands; only ones that exist."""
-    name, word = standing.called, standing.word
+    name, word = standing.reference, standing.status
     said_last, red = _said_last(standing), _red(standing)
     flags, what = _beyond_limits(standing) if word == "limit" else ("", "")
     table: dict[str, list[tuple[str, str] | None]] = {
@@ -52,7 +52,7 @@ def _said_last(standing: Standing) -> tuple[str, str] | None:
     """Where no agent could be started, or it printed nothing, there is nothing to see."""
     last = standing.state.round
     spoke = last and look.printed(standing, last)
-    return (f"logs {standing.called} --round {last}", "what the agent said last") if spoke else None
+    return (f"logs {standing.reference} --round {last}", "what the agent said last") if spoke else None
 
 
 def _red(standing: Standing) -> tuple[str, str] | None:
@@ -62,12 +62,12 @@ def _red(standing: Standing) -> tuple[str, str] | None:
     if not count or not state.verdict_round:
         return None
     what = "the failing check" if count == 1 else "the failing checks"
-    return f"show {standing.called} --round {state.verdict_round}", f"what {what} printed"
+    return f"show {standing.reference} --round {state.verdict_round}", f"what {what} printed"
 
 
 def _when_blocked(standing: Standing) -> list[tuple[str, str] | None]:
     """What helps depends on what blocks it; a word to the agent is of use only where the agent can help."""
-    name, last, stopped = standing.called, standing.state.round, standing.state.stopped
+    name, last, stopped = standing.reference, standing.state.round, standing.state.stopped
     rule = stopped.decided.rule if stopped else ""
     said_last = _said_last(standing)
     tell = (f'tell {name} "…"', "say what to do differently")
@@ -106,7 +106,7 @@ def _otherwise(standing: Standing, what: str) -> tuple[str, str] | None:
 
 def _mend_list(standing: Standing) -> list[tuple[str, str]]:
     """A folder has no file that could be opened for all of it, so it is said where it is."""
-    name, loop = standing.called, standing.loop
+    name, loop = standing.reference, standing.loop
     if not loop.task_folder:
         return [(f"tasks edit {name}", "mend the list"), (f"resume {name}", "then go on")]
     where = Path(loop.workspace) / (loop.tasks or "")
@@ -116,7 +116,7 @@ def _mend_list(standing: Standing) -> list[tuple[str, str]]:
 def _after_skipping(standing: Standing) -> list[tuple[str, str]]:
     """What can be done where open tasks wait for one that a person has skipped."""
 
-    name = standing.called
+    name = standing.reference
     skipped, waiting = reasons.stranded_by_skipping(standing)
     if not skipped:
         return []
@@ -134,7 +134,7 @@ def _skip_aside(standing: Standing) -> tuple[str, str] | None:
     from bydawn.operations.tasks import of_loop
 
     numbers = [str(task.number) for task in of_loop(standing).standings.tasks if task.id in aside]
-    skip = f"tasks skip {standing.called} {' '.join(numbers)}"
+    skip = f"tasks skip {standing.reference} {' '.join(numbers)}"
     return (skip, "or leave out what nothing came of") if numbers else None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from bydawn.cli.shell import TABLE, bydawn
+from bydawn.cli.program import TABLE, bydawn
 from bydawn.settings.schema import page
 
 

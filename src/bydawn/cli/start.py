@@ -73,7 +73,7 @@ def run(
         flags["sandbox"] = "full"
     gathered = settings.gather(None if no_project else workspace, given_by_flags(flags))
     gathered.refuse_problems()
-    planned = start.plan(settings.wish(gathered, workspace, name=name, new=new))
+    planned = start.plan(settings.loop_request(gathered, workspace, name=name, new=new))
     planned = msgspec.structs.replace(planned, warnings=(*planned.warnings, *strange_variables(os.environ)))
     if dry_run:
         from bydawn.cli.render import rehearsal

@@ -39,14 +39,14 @@ def status(
         render.emit_json({"loops": [look.summary(each) for each in found]})
     else:
         _status_rows(found)
-    codes = [EXIT_CODES[End(each.word)] for each in found if each.word in EXIT_CODES]
+    codes = [EXIT_CODES[End(each.status)] for each in found if each.status in EXIT_CODES]
     return max(codes, default=0) if exit_code else 0
 
 
 def _by_need(found: list[Standing]) -> list[Standing]:
     def rank(each: Standing) -> tuple[int, float]:
         changed = each.state.updated_at.timestamp() if each.state.updated_at else 0.0
-        return (0 if each.word in render.NEEDS_YOU else 1 if each.alive else 2), -changed
+        return (0 if each.status in render.NEEDS_YOU else 1 if each.alive else 2), -changed
 
     return sorted(found, key=rank)
 
@@ -61,15 +61,15 @@ def _status_rows(found: list[Standing]) -> None:
     width = render.width()
     for each in found:
         name = shorten(each.loop.id, names)
-        line = f"  {name:<{names}}  {render.state(each.word, 13)}"
+        line = f"  {name:<{names}}  {render.state(each.status, 13)}"
         rest = " · ".join(part for part in (render.counts(each), liveness(each)) if part)
         narrow = len(each.loop.id) + len(rest) + 24 > width
         click.echo(f"{line}\n      {rest}" if narrow else f"{line} {rest}")
-        if (reason := look.reason(each)) and each.word in render.NEEDS_YOU:
+        if (reason := look.reason(each)) and each.status in render.NEEDS_YOU:
             render.paragraph(shorten(plain(reason), 300), indent=6)
-    needy = next((each for each in found if each.word in render.NEEDS_YOU), None)
+    needy = next((each for each in found if each.status in render.NEEDS_YOU), None)
     if needy:
-        render.commands([(render.typed(f"show {needy.called}"), "what happened and what to do")])
+        render.commands([(render.typed(f"show {needy.reference}"), "what happened and what to do")])
 
 
 def liveness(each: Standing) -> str:

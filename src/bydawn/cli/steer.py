@@ -56,7 +56,7 @@ def pause(loop: str | None, now: bool, cd: Path, state_dir: Path | None) -> None
     when = "now" if now or answer.state else "after this round"
     if not answer.changed:
         when = f"already: it is {answer.state}"
-    click.echo(f"  {standing.loop.id} stands still {when}. Go on with: {typed(f'resume {standing.called}')}")
+    click.echo(f"  {standing.loop.id} stands still {when}. Go on with: {typed(f'resume {standing.reference}')}")
 
 
 @command()
@@ -75,4 +75,4 @@ def stop(loop: str | None, after_round: bool, cd: Path, state_dir: Path | None) 
     answer = steer.stop(standing, now=not after_round)
     when = "after this round" if after_round and not answer.state else "now"
     what = f"ends {when}" if answer.changed else f"is {answer.state} already"
-    click.echo(f"  {standing.loop.id} {what}. If it was a mistake: {typed(f'resume {standing.called}')}")
+    click.echo(f"  {standing.loop.id} {what}. If it was a mistake: {typed(f'resume {standing.reference}')}")

@@ -188,7 +188,7 @@ def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> N
         click.echo(f"  Added as task {task.number} to {where}, line {task.line}.")
     if standing.finished:
         another = render.as_typed(start.another(standing.loop))
-        click.echo(f"  {standing.loop.id} is {standing.word}. For what is new, {plain(another)}")
+        click.echo(f"  {standing.loop.id} is {standing.status}. For what is new, {plain(another)}")
     else:
         _go_on(standing)
 
@@ -259,7 +259,7 @@ def _settled(standing: "Standing", rows: "Iterable[Settled]", what: str) -> None
 
 def _go_on(standing: "Standing") -> None:
     if not standing.alive:
-        click.echo(f"  Go on with: {render.typed(f'resume {standing.called}')}")
+        click.echo(f"  Go on with: {render.typed(f'resume {standing.reference}')}")
 
 
 @tasks.command()

@@ -241,11 +241,11 @@ class Terminal:
         for row in reasons.evidence(standing) if fact.end.value not in ("paused", "stopped") else ():
             # A command and a path of the person's own are of use only as a whole.
             room = 2000 if fact.decided.rule == "obstructed" else self._layout.width - 8
-            say(f"    · {reasons.in_room(standing, row, room)}")
+            say(f"    · {reasons.fit_line(standing, row, room)}")
         if state.last and state.last.said and fact.end.value in render.NEEDS_YOU:
             say(f"    The agent's last words: “{shorten(state.last.said, 2 * self._layout.width)}”")
         say("")
-        for command, what in self._voice.afterwards(standing):
+        for command, what in self._voice.next_steps(standing):
             if not command:
                 say(f"    {what}")
             else:

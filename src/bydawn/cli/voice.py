@@ -31,7 +31,7 @@ class Voice(Protocol):
     def reason(self, standing: Standing) -> str:
         """Why it stands still, in a sentence."""
 
-    def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
+    def next_steps(self, standing: Standing) -> list[tuple[str, str]]:
         """Commands to paste, and what they do."""
 
     def exit_code(self, stopped: LoopStopped) -> int: ...
@@ -57,7 +57,7 @@ class OwnVoice:
     def reason(self, standing: Standing) -> str:
         return look.reason(standing)
 
-    def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
+    def next_steps(self, standing: Standing) -> list[tuple[str, str]]:
         return offers.next_commands(standing)
 
     def exit_code(self, stopped: LoopStopped) -> int:
@@ -76,8 +76,8 @@ class DemoVoice(OwnVoice):
             f"  {_tilde(loop.workspace)}   (kept for you to look at; delete it any time)\n",
         ]
 
-    def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
-        name, folder = standing.called, _tilde(standing.loop.workspace)
+    def next_steps(self, standing: Standing) -> list[tuple[str, str]]:
+        name, folder = standing.reference, _tilde(standing.loop.workspace)
         return [
             (render.typed(f"show {name}"), "what happened in each round"),
             (render.typed(f"logs {name} --round 3"), "what the agent said"),
@@ -105,7 +105,7 @@ class DialectVoice(OwnVoice):
         stopped = standing.state.stopped
         return self._dialect.reason(stopped) if stopped else ""
 
-    def afterwards(self, standing: Standing) -> list[tuple[str, str]]:
+    def next_steps(self, standing: Standing) -> list[tuple[str, str]]:
         stopped = standing.state.stopped
         return self._dialect.next_steps(standing.loop, standing.state, stopped, self._folder) if stopped else []
 

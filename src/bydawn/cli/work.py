@@ -48,7 +48,7 @@ def work(
             once=once,
             raised=raising,
             say=terminal.warn,
-            go_on=typed(f"resume {planned.called}"),
+            go_on=typed(f"resume {planned.reference}"),
         )
         if stopped.end is End.CHECKPOINT and planned.loop.checkpoint and planned.loop.checkpoint.mode == "pause":
             ours = [*state_folder(), *(["--plain"] if plain else [])]

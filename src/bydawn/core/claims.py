@@ -13,7 +13,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     blocked: str = ""
 
 
-def of(reply: str, outcome: Outcome, loop: Loop) -> Claims:
+def from_reply(reply: str, outcome: Outcome, loop: Loop) -> Claims:
     """From the reply of a turn that went well; a status block is looked for only where one was asked for."""
     if outcome is not Outcome.OK:
         return Claims()

@@ -43,7 +43,7 @@ _ACCIDENTS = [
 ]
 
 
-def of(detail: str, output: str = "") -> str:
+def of_failure(detail: str, output: str = "") -> str:
     """A short digest of a failure: how the check ended, and the end of what it printed.
 
     >>> of("exit 1", "3 failed in 0.12s") == of("exit 1", "3 failed in 11.7s")

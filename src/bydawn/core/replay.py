@@ -79,7 +79,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
             tasks = state.tasks
             if tasks and tasks.problem:
                 tasks = replace(tasks, problem=None, disbelieved="", text="", open_ids=(), above=())
-            return replace(state, tampered=(), guard="", tasks=tasks, accepted=accepted)
+            return replace(state, tampered=(), protected_tree="", tasks=tasks, accepted=accepted)
         case HookEnded() as fact:
             left = _where(state, fact.tree, fact.work) if fact.tree else {}
             refused = "" if fact.passed and fact.hook == state.refused else state.refused
@@ -133,7 +133,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         tasks=fact.tasks,
         fewest=_fewest(state, fact.tasks) if state.stopped is None else _open(fact.tasks),
         tampered=fact.tampered,
-        guard=(state.guard or state.tree) if fact.tampered else "",
+        protected_tree=(state.protected_tree or state.tree) if fact.tampered else "",
         elapsed=max(state.elapsed, fact.elapsed),
         pause=None,
         stop=None,
@@ -409,7 +409,7 @@ def _touched(state: LoopState, paths: tuple[str, ...]) -> dict[str, Any]:
     """The fields that say what is not as it was; `state.tree` is the tree from before."""
     if not paths:
         return {}
-    return {"tampered": _joined(state.tampered, paths), "guard": state.guard or state.tree}
+    return {"tampered": _joined(state.tampered, paths), "protected_tree": state.protected_tree or state.tree}
 
 
 def _seen(trees: tuple[str, ...], tree: str) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     doubted: tuple[str, ...] = ()  # tasks ticked in a round that changed nothing else, until a later one confirms them
     approved: tuple[str, ...] = ()  # checkpoints that a person has looked at
     tampered: tuple[str, ...] = ()  # protected files that rounds changed, until they are put back or accepted
-    guard: str = ""  # the tree in which those are as they were
+    protected_tree: str = ""  # the tree in which those are as they were
     accepted: tuple[str, ...] = ()  # what a person wanted as rounds had made it
     rewritten: tuple[str, ...] = ()  # open tasks of a folder whose text was changed during another's round
     baseline: tuple[str, ...] | None = None  # the checks that were red before anybody worked; None: not known

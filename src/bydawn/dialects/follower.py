@@ -33,7 +33,7 @@ _FIRST = LoopState(rounds=1)  # whose files stand for those of every round
 _MODE = 0o644  # before the umask: like any other file of the repository
 
 
-class Views:
+class DialectFollower:
     """A follower; what it cannot write it says once, and the loop goes on without it."""
 
     def __init__(

@@ -57,13 +57,13 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 class Start(msgspec.Struct, frozen=True, kw_only=True):
     """A new loop. `settings` are ours, by key, and hold against every file, one without words as "none".
 
-    `wish` is what no setting says.
+    `wanted` is what no setting says.
     """
 
     prompt: str
     name: str
     settings: dict[str, tuple[str, ...]]
-    wish: dict[str, Any]
+    wanted: dict[str, Any]
     words: dict[str, str]
     paths: dict[str, str] = {}  # more of them, which lead to files or folders
     named: bool = False  # did a person choose that name?

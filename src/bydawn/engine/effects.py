@@ -1,4 +1,4 @@
-"""The engine's hands: each does one thing in the world, and writes down what came of it."""
+"""The engine's effects: each does one thing in the world, and writes down what came of it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -52,7 +52,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     followers: Sequence[Follower] = ()
 
 
-class Hands:
+class Effects:
     """What one run of one loop can do. Where the world says no, a fact says so, and nobody dies without a word."""
 
     def __init__(self, loop: Loop, world: World) -> None:

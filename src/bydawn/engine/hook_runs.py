@@ -12,24 +12,24 @@ from bydawn.core.loop import OnHookFailure
 from bydawn.core.outcome import in_words
 from bydawn.core.ports import Snapshot
 from bydawn.core.text import headline
-from bydawn.engine.effects import Hands
+from bydawn.engine.effects import Effects
 
 _LAST_WORDS = 4000  # bytes of its output in which the reason of a failure is looked for
 
 
-class Errands:
+class HookRuns:
     """The hooks of one run.
 
     What has run is remembered here only. After a crash `pre_round` runs again, with the next attempt; `post_round` is
     lost with a worker that dies before it, and never runs for a round whose end nobody saw.
     """
 
-    def __init__(self, hands: Hands) -> None:
-        self._hands = hands
-        self._loop = hands.loop
+    def __init__(self, effects: Effects) -> None:
+        self._effects = effects
+        self._loop = effects.loop
         self._prepared = 0  # the round that `pre_round` has run for
         # … and `post_round`. One that has blocked the loop is asked again: its no must not be waved through.
-        self._followed = hands.state.round - (hands.state.refused == "post_round")
+        self._followed = effects.state.round - (effects.state.refused == "post_round")
 
     def waited(self) -> None:
         """What was prepared hours ago is not."""
@@ -42,46 +42,46 @@ class Errands:
             return False
         self._prepared = action.round
         told = hooks.before_round(action.task, action.agent)
-        ended = self._run("pre_round", command, action.round, told, self._hands.urgent)
-        self._hands.record(ended)
+        ended = self._run("pre_round", command, action.round, told, self._effects.urgent)
+        self._effects.record(ended)
         self._heed(ended)
         return True
 
     def after_round(self, action: Action) -> Snapshot | None:
         """After a round and its checks, before the next thing happens; then everything is decided again."""
-        hands, command, last = self._hands, self._loop.hooks.post_round, self._hands.state.last
+        effects, command, last = self._effects, self._loop.hooks.post_round, self._effects.state.last
         if isinstance(action, Settle | RunChecks) or last is None or last.round <= self._followed:
             return None
         self._followed = last.round
-        if command is None or hands.state.stop_now or hands.state.obstructed:
+        if command is None or effects.state.stop_now or effects.state.obstructed:
             return None
-        told = hooks.after_round(self._loop, hands.state, last)
-        ended = self._run("post_round", command, last.round, told, hands.urgent)
+        told = hooks.after_round(self._loop, effects.state, last)
+        ended = self._run("post_round", command, last.round, told, effects.urgent)
         # What it changed is nobody's progress, and done means proven on the tree as it is now.
-        after = hands.snapshot(keep_as=f"before/{last.round + 1}")
-        hands.record(replace(ended, tree=after.tree, work=after.work))
-        hands.tasks_changed(after)
+        after = effects.snapshot(keep_as=f"before/{last.round + 1}")
+        effects.record(replace(ended, tree=after.tree, work=after.work))
+        effects.tasks_changed(after)
         self._heed(ended)
         return after
 
     def at_end(self, fact: LoopStopped, now: Now) -> LoopStopped:
         """The hook of this end, between the decision and the last fact; it has no say in how the loop ends."""
-        command, state = hooks.at_end(self._loop.hooks, fact.end), self._hands.state
+        command, state = hooks.at_end(self._loop.hooks, fact.end), self._effects.state
         if command is None:
             return fact
         told = hooks.after_all(state, fact)
-        hurried = partial(self._hands.hurried, finished=fact.end in FINISHED)
-        self._hands.record(self._run(hooks.BY_END[fact.end], command, state.round, told, hurried))
+        hurried = partial(self._effects.hurried, finished=fact.end in FINISHED)
+        self._effects.record(self._run(hooks.BY_END[fact.end], command, state.round, told, hurried))
         # The same reading of the clocks: only a disk that filled up with its output leads to another end.
-        again = next_action(self._loop, self._hands.state, now)
+        again = next_action(self._loop, self._effects.state, now)
         return last_word(again, now) if isinstance(again, Pause | Stop) else fact
 
     def _run(self, name: str, command: str, round_: int, told: dict[str, str], urgent: Callable[[], bool]) -> HookEnded:
-        world = self._hands.world
+        world = self._effects.world
         world.ledger.sync()  # it may look at the loop, and act on what it sees
         told = hooks.fit({"BYDAWN_LOOP": self._loop.id, **told}, world.hide)
         exit_ = world.hooks.run(name, command, round_, told, urgent)
-        self._hands.mask(round_, hooks.output_of(name))
+        self._effects.mask(round_, hooks.output_of(name))
         return HookEnded(
             hook=name,
             round=round_,
@@ -94,7 +94,7 @@ class Errands:
 
     def _heed(self, ended: HookEnded) -> None:
         """A failing hook blocks the loop if a person wants that; one that was cut short has not failed."""
-        if ended.passed or self._loop.hooks.on_failure is not OnHookFailure.BLOCK or self._hands.state.stop_now:
+        if ended.passed or self._loop.hooks.on_failure is not OnHookFailure.BLOCK or self._effects.state.stop_now:
             return
-        last_line = headline(self._hands.world.files.tail(ended.round, hooks.output_of(ended.hook), _LAST_WORDS))
-        self._hands.record(Obstructed(kind="hook", detail=hooks.complaint(ended, last_line), hook=ended.hook))
+        last_line = headline(self._effects.world.files.tail(ended.round, hooks.output_of(ended.hook), _LAST_WORDS))
+        self._effects.record(Obstructed(kind="hook", detail=hooks.complaint(ended, last_line), hook=ended.hook))

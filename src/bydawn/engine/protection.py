@@ -4,21 +4,21 @@ from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Obstructed
+from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.loop import OnTamper
 from bydawn.core.ports import Snapshot
-from bydawn.engine.effects import Hands
+from bydawn.engine.effects import Effects
 
-ALWAYS_PROTECTED = ("bydawn.toml",)  # what the next loop here would be told to run
 _TAMPERED = 1000  # paths that a fact names; whether all is as it was is asked of the trees, never of this list
 
 
-class Guard:
+class Protection:
     """Compares trees that are kept; what cannot be compared is an obstacle, never a pass."""
 
-    def __init__(self, hands: Hands) -> None:
-        self._hands = hands
-        self._loop = hands.loop
-        self._workspace = hands.world.workspace
+    def __init__(self, effects: Effects) -> None:
+        self._effects = effects
+        self._loop = effects.loop
+        self._workspace = effects.world.workspace
         self._settings: tuple[str | None, ...] | None = None  # what is always protected, when the agent's turn began
 
     def watch(self) -> None:
@@ -27,7 +27,7 @@ class Guard:
 
     def after_round(self, round_: int, after: Snapshot) -> tuple[Snapshot, tuple[str, ...], bool]:
         """The tree after a round, the protected files that the round touched, and whether they were put back."""
-        before = self._hands.state.tree
+        before = self._effects.state.tree
         if after.tree == before or self._is_as_it_was():
             return after, (), False
         try:
@@ -42,35 +42,35 @@ class Guard:
         except UserError as error:  # perhaps some of them are
             self._blind(error)
             put_back = False
-        left = self._hands.snapshot(keep_as=f"after/{round_}")
+        left = self._effects.snapshot(keep_as=f"after/{round_}")
         return replace(left, changes=after.changes), touched[:_TAMPERED], put_back
 
     def after_checks(self, round_: int) -> tuple[tuple[str, ...], bool]:
         """A check runs what the agent wrote; what that does to protected files is the agent's deed, too."""
         if self._is_as_it_was():
             return (), False  # the usual case, and then nobody need ask git
-        now = self._hands.snapshot()
+        now = self._effects.snapshot()
         if round_:
             _, tampered, restored = self.after_round(round_, now)
             return tampered, restored
         # Before anybody has worked it is the checks' own habit, and would block every round.
-        if touched := self._workspace.touched(self._hands.state.tree, now.tree, self._loop.protect):
+        if touched := self._workspace.touched(self._effects.state.tree, now.tree, self._loop.protect):
             detail = f"the checks themselves change protected files: {', '.join(touched[:3])}"
-            self._hands.record(Obstructed(kind="protect", detail=detail))
+            self._effects.record(Obstructed(kind="protect", detail=detail))
         return (), False
 
     def at_start(self, now: Snapshot, *, unseen: bool) -> tuple[Snapshot, tuple[str, ...], tuple[str, ...]]:
         """Protected files that are not as they were, as nobody has put them back or nobody has looked; and those that
         we have put back, where nobody has looked."""
-        state = self._hands.state
+        state = self._effects.state
         if not state.tampered and not unseen:
             return now, (), ()
-        before = state.guard if state.tampered else state.tree  # where all of them are as they were
+        before = state.protected_tree if state.tampered else state.tree  # where all of them are as they were
         try:
             touched = self._workspace.touched(before, now.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
             if touched and unseen and self._loop.on_tamper is OnTamper.RESTORE:
                 self._workspace.restore(before, touched)
-                return self._hands.snapshot(keep_as=f"before/{state.round + 1}"), (), touched[:_TAMPERED]
+                return self._effects.snapshot(keep_as=f"before/{state.round + 1}"), (), touched[:_TAMPERED]
         except UserError as error:
             return self._blind(error), state.tampered, ()
         return now, touched[:_TAMPERED], ()
@@ -88,5 +88,5 @@ class Guard:
 
     def _blind(self, error: UserError) -> Snapshot:
         """Nobody could look. What is compared with next time is the tree as it was before."""
-        self._hands.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}", unseen=True))
-        return Snapshot(tree=self._hands.state.tree, work=self._hands.state.work)
+        self._effects.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}", unseen=True))
+        return Snapshot(tree=self._effects.state.tree, work=self._effects.state.work)

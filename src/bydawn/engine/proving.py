@@ -6,8 +6,8 @@ from bydawn.core import flaky
 from bydawn.core.decide import would_finish
 from bydawn.core.facts import ChecksCut, ChecksEnded, Verdict
 from bydawn.core.loop import OnTamper
-from bydawn.engine.effects import Hands
-from bydawn.engine.protection import Guard
+from bydawn.engine.effects import Effects
+from bydawn.engine.protection import Protection
 
 
 class _Look(msgspec.Struct, frozen=True):
@@ -18,30 +18,30 @@ class _Look(msgspec.Struct, frozen=True):
     restored: bool
 
 
-class Proof:
+class Proving:
     """One loop's checks; whatever they run is the agent's work, and may do anything."""
 
-    def __init__(self, hands: Hands, guard: Guard) -> None:
-        self._hands = hands
-        self._guard = guard
-        self._loop = hands.loop
+    def __init__(self, effects: Effects, protection: Protection) -> None:
+        self._effects = effects
+        self._protection = protection
+        self._loop = effects.loop
 
     def take(self, round_: int) -> None:
         """Run them and record what they say; cut short they have said nothing."""
-        hands, started = self._hands, self._hands.world.clock.now().elapsed
-        left, looked = None, self._look(round_, hands.state.tree)
-        if looked and would_finish(self._loop, hands.state, looked.verdicts):
+        effects, started = self._effects, self._effects.world.clock.now().elapsed
+        left, looked = None, self._look(round_, effects.state.tree)
+        if looked and would_finish(self._loop, effects.state, looked.verdicts):
             # Done means proven on the tree as it is, and these may have changed it. Once is enough: many leave a log.
-            now_there = hands.snapshot(keep_as=f"before/{round_ + 1}")
-            if now_there.tree != hands.state.tree:
+            now_there = effects.snapshot(keep_as=f"before/{round_ + 1}")
+            if now_there.tree != effects.state.tree:
                 left, looked = now_there, self._look(round_, now_there.tree)
         if looked is None:
             return
-        now = hands.world.clock.now().elapsed
-        hands.record(
+        now = effects.world.clock.now().elapsed
+        effects.record(
             ChecksEnded(
                 round=round_,
-                tree=left.tree if left else hands.state.tree,
+                tree=left.tree if left else effects.state.tree,
                 work=(left.work or left.tree) if left else "",
                 verdicts=looked.verdicts,
                 elapsed=now,
@@ -52,12 +52,12 @@ class Proof:
         )
 
     def _look(self, round_: int, tree: str) -> _Look | None:
-        self._guard.watch()
+        self._protection.watch()
         verdicts = self._verdicts(round_, tree)
-        tampered, restored = self._guard.after_checks(round_)
+        tampered, restored = self._protection.after_checks(round_)
         if verdicts is None:
             if tampered:
-                self._hands.record(ChecksCut(round=round_, tampered=tampered, restored=restored))
+                self._effects.record(ChecksCut(round=round_, tampered=tampered, restored=restored))
             return None
         if tampered and self._loop.on_tamper is not OnTamper.REPORT:
             told = f"protected files were changed while it ran: {', '.join(tampered[:3])}"
@@ -66,8 +66,8 @@ class Proof:
 
     def _verdicts(self, round_: int, tree: str) -> tuple[Verdict, ...] | None:
         """What they say of a tree, the doubtful ones twice."""
-        run, urgent, state = self._hands.world.checks.run, self._hands.urgent, self._hands.state
+        run, urgent, state = self._effects.world.checks.run, self._effects.urgent, self._effects.state
         verdicts = run(self._loop.checks, round_, tree, urgent)
-        suspects = () if self._hands.state.stop_now else flaky.suspects(self._loop.checks, verdicts, state)
+        suspects = () if self._effects.state.stop_now else flaky.suspects(self._loop.checks, verdicts, state)
         again = run(suspects, round_, tree, urgent, again=True) if suspects else ()
-        return None if self._hands.state.stop_now else flaky.weighed(verdicts, again, state)
+        return None if self._effects.state.stop_now else flaky.weighed(verdicts, again, state)

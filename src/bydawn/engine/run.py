@@ -51,11 +51,11 @@ from bydawn.core.ports import (
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.turn import Listener, later, reset_of, spent_unseen, turn_of, usage_of
-from bydawn.engine.after_round import Aftermath
-from bydawn.engine.effects import Hands, World
-from bydawn.engine.hook_runs import Errands
-from bydawn.engine.protection import Guard
-from bydawn.engine.proving import Proof
+from bydawn.engine.after_round import AfterRound
+from bydawn.engine.effects import Effects, World
+from bydawn.engine.hook_runs import HookRuns
+from bydawn.engine.protection import Protection
+from bydawn.engine.proving import Proving
 
 COOKIE = "BYDAWN_COOKIE"
 _SAID = 400  # characters of a reply that go into the ledger
@@ -73,11 +73,11 @@ class Engine:
         self.loop = loop
         self.world = world
         self._started = started
-        self._hands = hands = Hands(loop, world)
-        self._guard = Guard(hands)
-        self._proof = Proof(hands, self._guard)
-        self._aftermath = Aftermath(hands, self._guard)
-        self._errands = Errands(hands)
+        self._effects = effects = Effects(loop, world)
+        self._protection = Protection(effects)
+        self._proving = Proving(effects, self._protection)
+        self._after_round = AfterRound(effects, self._protection)
+        self._hook_runs = HookRuns(effects)
         self._last_looks = 0
         self._fresh: Snapshot | None = None  # the one of the start, while nothing has happened since
 
@@ -89,28 +89,28 @@ class Engine:
         """Until something says stop; what it says is the answer."""
         self._begin()
         while True:
-            self._hands.hear()
+            self._effects.hear()
             now = self.world.clock.now()
             action = next_action(self.loop, self.state, now)
-            if after := self._errands.after_round(action):
+            if after := self._hook_runs.after_round(action):
                 self._fresh = after
                 continue
             decided = Decided(rule=action.rule, at=now.at, elapsed=now.elapsed)
             match action:
                 case Settle():
-                    self._settle(action, self._hands.snapshot())
+                    self._settle(action, self._effects.snapshot())
                 case StartRound():
                     self._round(action, decided)
                 case RunChecks():
                     self._fresh = None
-                    self._proof.take(action.round)
+                    self._proving.take(action.round)
                 case SettleTask():
                     self._settle_task(action)
                 case Wait():
                     self._wait(action, decided)
                 case Pause() | Stop():
                     if not self._list_has_changed():
-                        return self._stop(self._errands.at_end(last_word(action, now), now))
+                        return self._stop(self._hook_runs.at_end(last_word(action, now), now))
                 case _:
                     assert_never(action)
 
@@ -121,9 +121,9 @@ class Engine:
         known = self.state.obstructed
         self.world.processes.sweep(f"{COOKIE}={self.loop.uid}.")
         if (unborn := self.world.files.last()) > self.state.round:
-            self._hands.mask(unborn)  # its prompt was written, and then the power went
+            self._effects.mask(unborn)  # its prompt was written, and then the power went
         if self.state.runs and not self.state.stopped:  # and perhaps in the middle of a check or a hook
-            self._hands.mask(self.state.round)
+            self._effects.mask(self.state.round)
         snapshot = self.world.workspace.snapshot()
         if snapshot.tree != self.state.tree:
             last = self.state.round
@@ -133,72 +133,72 @@ class Engine:
         if isinstance(action, Settle):
             snapshot = self._settle(action, snapshot)
         unseen = is_unseen(self.loop, self.state)
-        self._fresh, told = self._aftermath.at_start(snapshot, unseen=unseen)
+        self._fresh, told = self._after_round.at_start(snapshot, unseen=unseen)
         met = self.state.obstructed  # on the way in; that somebody starts is no answer to it
         elapsed = self.world.clock.now().elapsed
-        self._hands.record(msgspec.structs.replace(self._started, elapsed=elapsed, **told))
+        self._effects.record(msgspec.structs.replace(self._started, elapsed=elapsed, **told))
         if met and met is not known:
-            self._hands.record(met)
+            self._effects.record(met)
 
     def _settle(self, action: Settle, snapshot: Snapshot) -> Snapshot:
         """Record the end of a round that nobody saw the end of; the work tree as it is then."""
-        self._hands.mask(action.round)
-        after, told = self._aftermath.of_round(action.round, snapshot)
+        self._effects.mask(action.round)
+        after, told = self._after_round.of_round(action.round, snapshot)
         told |= spent_unseen(self.loop, self.state, self.world.agents, self.world.files)
-        self._hands.record(settled(action, after.tree, self.world.clock.now(), **told))
+        self._effects.record(settled(action, after.tree, self.world.clock.now(), **told))
         return after
 
     def _list_has_changed(self) -> bool:
         """Since the last round: a check's code may have done it, or a person may have added a task."""
-        if not self._hands.tasks_changed(Snapshot(tree=self.state.tree, work=self.state.work)):
+        if not self._effects.tasks_changed(Snapshot(tree=self.state.tree, work=self.state.work)):
             return False
         self._last_looks += 1
         if self._last_looks > _LAST_LOOKS and not self.state.obstructed:
             detail = f"{self.loop.tasks} is another one whenever somebody looks at it"
-            self._hands.record(Obstructed(kind="tasks", detail=detail))
+            self._effects.record(Obstructed(kind="tasks", detail=detail))
         return self._last_looks <= _LAST_LOOKS + 1
 
     def _stop(self, fact: LoopStopped) -> LoopStopped:
-        self._hands.record(fact)
+        self._effects.record(fact)
         self.world.ledger.sync()
         return fact
 
     def _wait(self, action: Wait, decided: Decided) -> None:
         self._fresh = None
-        self._errands.waited()
+        self._hook_runs.waited()
         if self.state.waiting is None:
-            self._hands.record(
+            self._effects.record(
                 WaitStarted(seconds=action.seconds, until=action.until, reason=action.reason, decided=decided)
             )
             self.world.ledger.sync()
         # A reset is a moment of the wall clock: a machine that slept through it need not wait any longer.
-        self.world.processes.sleep(action.seconds, lambda: self._hands.asked() or self._hands.is_past(action.until))
+        self.world.processes.sleep(action.seconds, lambda: self._effects.asked() or self._effects.is_past(action.until))
 
     # -- one round -------------------------------------------------------------------------------------------------
 
     def _round(self, action: StartRound, decided: Decided) -> None:
         self._last_looks = 0
         agent = self.world.agents[action.agent]
-        if self._hands.is_obstructed() or self._is_limited(action.agent):
+        if self._effects.is_obstructed() or self._is_limited(action.agent):
             return
-        if self._errands.before_round(action):
+        if self._hook_runs.before_round(action):
             self._fresh = None
             return
-        before = self._fresh or self._hands.snapshot(keep_as=f"before/{action.round}", unseen=False)
+        before = self._fresh or self._effects.snapshot(keep_as=f"before/{action.round}", unseen=False)
         self._fresh = None
-        if self.state.obstructed or self._hands.tasks_changed(before):
+        if self.state.obstructed or self._effects.tasks_changed(before):
             return
         chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if agent.abilities.chooses_session else ""
         turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
         text = self._prompt(action, agent)
         if self._too_long(text, agent):
             return
-        stdin = self._hands.write(action.round, "prompt.md", text)
+        stdin = self._effects.write(action.round, "prompt.md", text)
         if stdin is None:
             return
         command = agent.command(turn)
         cookie = f"{self.loop.uid}.{action.round}.{os.urandom(4).hex()}"
-        self._hands.record(
+        self._effects.record(
             RoundStarted(
                 round=action.round,
                 agent=action.agent,
@@ -218,16 +218,16 @@ class Engine:
             reason = "not started: the disk is full"
             self._settle(Settle(rule="interrupted-round", round=action.round, reason=reason), before)
             return
-        self._guard.watch()
+        self._protection.watch()
         reader = agent.reader(turn)
         listener = Listener(reader, self._told, self._overspent)
         exit_ = self.world.processes.run(
             self._job(action.round, agent, command, stdin, cookie),
             listener.on_line,
             reader.skipped,
-            lambda: self._hands.urgent() or listener.hopeless,
+            lambda: self._effects.urgent() or listener.hopeless,
         )
-        self._hands.mask(
+        self._effects.mask(
             action.round, "prompt.md", "stdout", "stderr"
         )  # before anything of it is cut to a shorter text
         ended = reader.end(exit_, self.world.files.tail(action.round, "stderr", _STDERR))
@@ -244,7 +244,7 @@ class Engine:
             action.round,
             os.urandom(8).hex(),
             resumed=action.session is not None,
-            task_text=self._hands.list.text_of(action.task_id),
+            task_text=self._effects.list.text_of(action.task_id),
             reply=self.world.files.tail(last, "reply.md", _REPLY) if last else "",
             documents=self._documents() if self.loop.template else {},
             template=self.loop.template,
@@ -266,7 +266,7 @@ class Engine:
         if known is None:
             return False
         until = later(known.until, now, self.world.chance())
-        self._hands.record(AgentLimited(agent=agent, until=until, detail=known.detail, by=known.loop))
+        self._effects.record(AgentLimited(agent=agent, until=until, detail=known.detail, by=known.loop))
         return True
 
     def _warn_others(self, agent: str) -> None:
@@ -279,7 +279,7 @@ class Engine:
         if most is None or len(text) <= most:
             return False
         detail = f"the prompt has {len(text)} characters, and {agent.name} takes {most}"
-        self._hands.record(Obstructed(kind="prompt", detail=detail))
+        self._effects.record(Obstructed(kind="prompt", detail=detail))
         return True
 
     def _job(self, round_: int, agent: Agent, command: Command, stdin: str, cookie: str) -> Job:
@@ -310,8 +310,8 @@ class Engine:
         """A conversation that has just begun is written down at once: a crash must not cost it."""
         opened = self.state.open_round
         if isinstance(event, Begun) and opened and not opened.session:
-            self._hands.record(SessionBegun(round=opened.round, session=event.session))
-        self._hands.tell(event)
+            self._effects.record(SessionBegun(round=opened.round, session=event.session))
+        self._effects.tell(event)
 
     def _overspent(self, used: Usage) -> bool:
         return breakers.overspent(self.loop, self.state, used)
@@ -319,10 +319,10 @@ class Engine:
     def _end_round(self, round_: int, exit_: Exit, ended: Ended, listener: Listener) -> None:
         hide = self.world.hide
         reply = hide(plain(ended.reply))
-        self._hands.write(round_, "reply.md", reply)
-        after, told = self._aftermath.of_round(round_, self._hands.snapshot(keep_as=f"after/{round_}"))
-        said = claims.of(reply, ended.outcome, self.loop)
-        self._hands.record(
+        self._effects.write(round_, "reply.md", reply)
+        after, told = self._after_round.of_round(round_, self._effects.snapshot(keep_as=f"after/{round_}"))
+        said = claims.from_reply(reply, ended.outcome, self.loop)
+        self._effects.record(
             RoundEnded(
                 round=round_,
                 outcome=believed(ended.outcome, exit_),
@@ -346,7 +346,7 @@ class Engine:
             )
         )
         if exit_.ending is Ending.DISK:
-            self._hands.record(Obstructed(kind="disk", detail="the disk is nearly full"))
+            self._effects.record(Obstructed(kind="disk", detail="the disk is nearly full"))
         self.world.ledger.sync()
 
     def _promise(self, ended: Ended, said: claims.Claims) -> Given:
@@ -360,7 +360,7 @@ class Engine:
         try:
             given = promise.judge(ended.reply, wanted, self.world.full_match)
         except promise.TooSlow as slow:
-            self._hands.record(Obstructed(kind="promise", detail=str(slow)))
+            self._effects.record(Obstructed(kind="promise", detail=str(slow)))
             return Given.ABSENT
         return Given.MENTIONED if said.blocked and given is Given.GIVEN else given
 
@@ -375,5 +375,5 @@ class Engine:
             reason=action.reason,
             doubted=action.doubted,
         )
-        self._hands.record(fact)
-        self._hands.tasks_changed(Snapshot(tree=self.state.tree, work=self.state.work))
+        self._effects.record(fact)
+        self._effects.tasks_changed(Snapshot(tree=self.state.tree, work=self.state.work))

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from bydawn.agents.demo import story
 from bydawn.core.loop import CommandCheck, Limits, Promise
+from bydawn.operations.loop_request import LoopRequest
 from bydawn.operations.settings import secrets
-from bydawn.operations.wish import Wish
 from bydawn.operations.work import refuse_inside_a_round
 from bydawn.system.git import Git
 
 
-def prepare() -> Wish:
+def prepare() -> LoopRequest:
     """Lay out the demo's repository and say what its loop is to do."""
     refuse_inside_a_round()
     folder = _cache() / f"demo-{os.urandom(2).hex()}"
@@ -25,7 +25,7 @@ def prepare() -> Wish:
     git.run("init", "--quiet", "--initial-branch=main")
     git.run("add", "--all")
     git.run("commit", "--quiet", "--message", "A library that is still to be written")
-    return Wish(
+    return LoopRequest(
         workspace=folder,
         prompt="Write the slug library, task by task.",
         agents=("demo",),

@@ -15,7 +15,7 @@ from bydawn.core.facts import LedgerRepaired
 from bydawn.core.replay import replay
 from bydawn.operations.agents import KNOWN, SANDBOX_NEEDS, look
 from bydawn.operations.settings import gather, secrets
-from bydawn.operations.work import birth, gone, refuse_inside_a_round, take_lock
+from bydawn.operations.work import creation_of, gone, refuse_inside_a_round, take_lock
 from bydawn.store import lock
 from bydawn.store.ledger import Damaged, Future, LoopLedger, read
 from bydawn.store.registry import Registry, Standing
@@ -147,7 +147,7 @@ def _ledger(standing: Standing) -> Finding:
         return Finding(name=name, ok=False, detail="state.json does not say what the ledger says", hint=hint)
     if not standing.finished and (problem := gone(standing)):
         return _bad(name, problem)
-    return Finding(name=name, ok=True, detail=f"{state.seq} facts, all whole; {standing.word}")
+    return Finding(name=name, ok=True, detail=f"{state.seq} facts, all whole; {standing.status}")
 
 
 def _bad(name: str, failure: UserError) -> Finding:
@@ -166,7 +166,7 @@ def repair(standing: Standing) -> Finding:
         hidden = secrets()
         ledger = LoopLedger(folder, lambda _: None, hidden.hide)
         if not good:
-            ledger.append(birth(standing.loop, (folder / "loop.json").read_bytes()))
+            ledger.append(creation_of(standing.loop, (folder / "loop.json").read_bytes()))
         size, last_round = aside.stat().st_size, Rounds(folder, hidden).last()
         ledger.append(LedgerRepaired(cut_bytes=size, kept_in=aside.name, last_round=last_round))
         ledger.sync()
@@ -178,7 +178,7 @@ def repair(standing: Standing) -> Finding:
         name=name,
         ok=True,
         detail=f"kept the first {good} facts; what came after is in {aside}",
-        hint=f"look at it, then `bydawn resume {standing.called}`",
+        hint=f"look at it, then `bydawn resume {standing.reference}`",
     )
 
 

@@ -18,7 +18,7 @@ from bydawn.store.registry import Standing
 from bydawn.system.git import Git
 from bydawn.system.reading import read_inside, read_text
 from bydawn.system.writing import replace_text
-from bydawn.worktree.trees import LINK, KeptTrees
+from bydawn.worktree.trees import LINK, Trees
 
 _LOOKED_AT = 20  # rounds, from the last one back: a list that is lost ends the loop at once
 
@@ -71,7 +71,7 @@ def _kept(standing: Standing) -> Iterator[LastList]:
     known = set[str]()
     for tree, when in _trees(standing):
         try:
-            found = KeptTrees(git, private).entries(tree, below=[os.fsencode(name)])
+            found = Trees(git, private).entries(tree, below=[os.fsencode(name)])
             ids = [entry.id for entry in found if entry.mode != LINK and entry.id not in known]
             texts = [git.run("cat-file", "blob", id_).decode() for id_ in ids]
         except (UserError, UnicodeDecodeError):  # nothing was kept, or no text

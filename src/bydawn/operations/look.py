@@ -38,7 +38,7 @@ def summary(standing: Standing) -> dict[str, Any]:
     return {
         "loop": loop.id,
         "workspace": loop.workspace,
-        "state": standing.word,
+        "state": standing.status,
         "reason": state.stopped.reason if state.stopped else reason(standing) or None,
         "round": state.round,
         "rounds_limit": limits_of(loop, state).rounds or None,
@@ -68,7 +68,7 @@ def reason(standing: Standing) -> str:
     stopped = standing.state.stopped
     if standing.trouble:
         return standing.trouble.what
-    if standing.word == "crashed":
+    if standing.status == "crashed":
         opened = standing.state.open_round
         when = f"{last_sign(standing).astimezone():%Y-%m-%d %H:%M}"
         return f"its worker is gone since {when}{f', in round {opened.round}' if opened else ''}; nothing is running"

@@ -12,15 +12,14 @@ from typing import Any, TypeGuard
 import msgspec
 
 from bydawn import dialects
-from bydawn.assemble import is_protected
 from bydawn.core.errors import UserError
+from bydawn.core.globs import ALWAYS_PROTECTED, is_protected
 from bydawn.core.history import History, counted
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.dialects import follower
 from bydawn.dialects.seam import Dialect, Source
 from bydawn.dialects.written import Wrote
-from bydawn.engine.protection import ALWAYS_PROTECTED
 from bydawn.store.ledger import records
 from bydawn.store.lock import Lock, Owned, is_held
 from bydawn.store.registry import Standing, checked_name

@@ -165,7 +165,7 @@ def _each_check_once(standing: Standing, rows: tuple[str, ...]) -> Iterator[str]
             yield f"{len(failed)} of {len(standing.state.verdicts)} checks failed"
 
 
-def in_room(standing: Standing, row: str, room: int) -> str:
+def fit_line(standing: Standing, row: str, room: int) -> str:
     """A row of evidence on one line. A check's command may be as long as it likes, so it gives way, not the reason."""
     for check, told in (*_failed(standing.state), *((each.check, "passed") for each in standing.state.verdicts)):
         if row == f"{check}: {told}":

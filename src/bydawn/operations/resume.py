@@ -18,7 +18,7 @@ from bydawn.core.redact import Secrets
 from bydawn.core.replay import forgiven
 from bydawn.core.worklist import WorkList
 from bydawn.operations.look import trouble_with_tasks
-from bydawn.operations.wish import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
+from bydawn.operations.loop_request import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
 from bydawn.operations.work import Plan, gone, refuse_inside_a_round
 from bydawn.store.registry import Standing
 from bydawn.system.reading import Texts
@@ -43,7 +43,7 @@ def plan(
         from bydawn.operations.start import another  # for a message
 
         raise UserError(
-            f"the loop {standing.loop.id} is {standing.word}; there is nothing to go on with",
+            f"the loop {standing.loop.id} is {standing.status}; there is nothing to go on with",
             hint=another(standing.loop),
         )
     if problem := gone(standing):
@@ -60,7 +60,7 @@ def plan(
         raise UserError(
             f"there is nothing to accept in {standing.loop.id}",
             cause="no protected file was changed, and its task list was believed",
-            hint=f"go on with `bydawn resume {standing.called}`",
+            hint=f"go on with `bydawn resume {standing.reference}`",
         )
     if accept and not state.tampered:
         _refuse_unreadable(standing)
@@ -87,7 +87,7 @@ def _refuse_used_up(standing: Standing, limits: Mapping[str, Any]) -> None:
         raise UserError(
             f"{reach.asked(found)} is used up already",
             cause=f"{name} {reach.used(found)}; nothing was changed",
-            hint=f"`bydawn resume {standing.called} {reach.enough(found, state)}`",
+            hint=f"`bydawn resume {standing.reference} {reach.enough(found, state)}`",
         )
     raised = msgspec.structs.replace(limits_of(standing.loop, state), **limits)
     others = reach.all_used_up(standing.loop, msgspec.structs.replace(state, raised=raised), now) if limits else []
@@ -105,7 +105,7 @@ def _refuse_unreadable(standing: Standing) -> None:
         raise UserError(
             f"the tasks of {standing.loop.id} cannot be accepted as they are",
             cause=trouble,
-            hint=f"mend it, then `bydawn resume {standing.called}`",
+            hint=f"mend it, then `bydawn resume {standing.reference}`",
         )
 
 
@@ -116,8 +116,8 @@ def _approved(standing: Standing) -> Mark:
     unlike = f"{standing.loop.tasks} has open work before it now, or cannot be read"
     raise UserError(
         f"the loop {standing.loop.id} stands at no checkpoint",
-        cause=unlike if moved else f"it is {standing.word}",
-        hint=f"go on with `bydawn resume {standing.called}`" + ("; it stops there again" if moved else ""),
+        cause=unlike if moved else f"it is {standing.status}",
+        hint=f"go on with `bydawn resume {standing.reference}`" + ("; it stops there again" if moved else ""),
     )
 
 

@@ -1,4 +1,4 @@
-"""Gather what a person has set, everywhere they can set it, and turn it into a wish."""
+"""Gather what a person has set, everywhere they can set it, and turn it into a wanted."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -32,7 +32,7 @@ from bydawn.core.loop import (
     Timeouts,
 )
 from bydawn.core.redact import Secrets
-from bydawn.operations.wish import Wish
+from bydawn.operations.loop_request import LoopRequest
 from bydawn.settings import files
 from bydawn.settings.layers import Given, Problem, Reading, Settings, near, settle
 from bydawn.settings.table import BY_KEY, Layer, Setting
@@ -92,14 +92,14 @@ def known(key: str) -> Setting:
     raise UserError(f"there is no setting {key!r}", hint=f"{near(key)}`bydawn config show` lists them")
 
 
-# -- from settings to a wish -------------------------------------------------------------------------------------------
+# -- from settings to a request for a loop ---------------------------------------------------------------------------
 
 
-def wish(settings: Settings, workspace: Path, *, name: str | None = None, new: bool = False) -> Wish:
+def loop_request(settings: Settings, workspace: Path, *, name: str | None = None, new: bool = False) -> LoopRequest:
     """What is asked for, all layers taken together."""
     _refuse_contradictions(settings)
     state_dir = settings.text("state_dir")
-    return Wish(
+    return LoopRequest(
         workspace=workspace,
         prompt=_prompt(settings, workspace),
         agents=settings.texts("agent"),

@@ -26,7 +26,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
 from bydawn.core.turn import turn_of
 from bydawn.core.worklist import WorkList
-from bydawn.operations.wish import Wish, doubts, loop_of
+from bydawn.operations.loop_request import LoopRequest, doubts, loop_of
 from bydawn.operations.work import Plan, checked_workspace, refuse_inside_a_round
 from bydawn.store.registry import Registry, Standing, free_name
 from bydawn.system.reading import Texts
@@ -42,16 +42,16 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: str  # what the agent is held to; empty where that is up to itself
 
 
-def plan(wish: Wish) -> Plan:
-    """Which loop this wish means. Raises `UserError`; touches nothing."""
+def plan(wanted: LoopRequest) -> Plan:
+    """Which loop this request means. Raises `UserError`; touches nothing."""
     refuse_inside_a_round()
-    workspace = checked_workspace(wish.workspace)
-    loop = loop_of(wish, workspace)
-    registry = Registry(wish.state_dir)
+    workspace = checked_workspace(wanted.workspace)
+    loop = loop_of(wanted, workspace)
+    registry = Registry(wanted.state_dir)
     _refuse_unsafe(registry.root, workspace)
     there = registry.in_workspace(workspace)
-    if standing := _meant(wish, loop, there):
-        return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=wish.secrets)
+    if standing := _meant(wanted, loop, there):
+        return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=wanted.secrets)
     name = free_name(loop.id, [each.loop.id for each in there])
     busy = [each.loop.id for each in there if each.alive]
     shared = (
@@ -63,7 +63,7 @@ def plan(wish: Wish) -> Plan:
     return Plan(
         loop=msgspec.structs.replace(loop, id=name),
         folder=registry.home(workspace) / name,
-        secrets=wish.secrets,
+        secrets=wanted.secrets,
         warnings=warnings,
     )
 
@@ -197,11 +197,11 @@ def rehearse(planned: Plan) -> Rehearsal:
     )
 
 
-def _meant(wish: Wish, loop: Loop, there: list[Standing]) -> Standing | None:
-    """The unfinished loop that this wish goes on with; None for a new one; an error if it is not clear."""
-    if wish.new:
+def _meant(wanted: LoopRequest, loop: Loop, there: list[Standing]) -> Standing | None:
+    """The unfinished loop that this request goes on with; None for a new one; an error if it is not clear."""
+    if wanted.new:
         return None
-    if wish.name is not None:
+    if wanted.name is not None:
         named = [each for each in there if each.loop.id.casefold() == loop.id.casefold()]
         return _go_on(loop, named[0]) if named else None
     unfinished = [each for each in there if not each.finished]
@@ -229,16 +229,16 @@ _CALLED = {
 def _go_on(loop: Loop, standing: Standing) -> Standing:
     name = standing.loop.id
     if standing.finished:
-        raise UserError(f"the loop {name} is {standing.word}", hint=f"beside it, {another(loop)}")
+        raise UserError(f"the loop {name} is {standing.status}", hint=f"beside it, {another(loop)}")
     if standing.trouble:
         raise standing.trouble
     changed = differences(standing.loop, loop)
     if changed:
         what = ", ".join("limits (rounds, --for, --until …)" if field == "limits" else field for field in changed)
         raise UserError(
-            f"the loop {name} {_STANDS.get(standing.word, f'is {standing.word}')}, and you ask for "
+            f"the loop {name} {_STANDS.get(standing.status, f'is {standing.status}')}, and you ask for "
             f"{_CALLED.get(changed[0], 'other settings')}",
             cause=f"it keeps what it was started with; differs in: {what}",
-            hint=f"go on with `bydawn resume {standing.called}` (limits can be raised there), or {another(loop)}",
+            hint=f"go on with `bydawn resume {standing.reference}` (limits can be raised there), or {another(loop)}",
         )
     return standing

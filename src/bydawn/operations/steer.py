@@ -76,7 +76,7 @@ def refuse_finished(standing: Standing) -> None:
     """Nothing can be asked of a loop that is done."""
     if standing.finished:
         raise UserError(
-            f"the loop {standing.loop.id} is {standing.word} already",
+            f"the loop {standing.loop.id} is {standing.status} already",
             cause="it has ended, and so nobody is there to do anything",
             hint=another(standing.loop),
         )

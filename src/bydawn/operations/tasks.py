@@ -40,8 +40,8 @@ class Board(msgspec.Struct, frozen=True, kw_only=True):
         return self.loop.tasks or ""
 
     @property
-    def called(self) -> str:
-        return self.standing.called if self.standing else self.loop.id
+    def reference(self) -> str:
+        return self.standing.reference if self.standing else self.loop.id
 
     @property
     def trouble(self) -> str | None:
@@ -170,7 +170,7 @@ def named(board: Board, word: str) -> Listed:
         raise UserError(f"{shown!r} could be {len(found)} tasks", cause=_rows(found), hint=hint)
     near = _near(wanted, tasks)
     cause = f"near to it: {_rows(near)}" if near else f"{board.file} has {len(tasks)} of them"
-    hint = f"`bydawn tasks list{f' {board.called}' if board.standing else ''}` shows them all"
+    hint = f"`bydawn tasks list{f' {board.reference}' if board.standing else ''}` shows them all"
     raise UserError(f"there is no task {shown!r}", cause=cause, hint=hint)
 
 
@@ -180,7 +180,7 @@ def _no_tasks(board: Board) -> UserError:
         return UserError(
             f"the loop {board.loop.id} has no task list",
             cause="its goal is its prompt alone",
-            hint=another(board.loop) if ended else f'tell it what else to do: `bydawn tell {board.called} "…"`',
+            hint=another(board.loop) if ended else f'tell it what else to do: `bydawn tell {board.reference} "…"`',
         )
     return UserError(board.trouble or f"{board.file} has no tasks", hint=_mend(board))
 
@@ -188,7 +188,7 @@ def _no_tasks(board: Board) -> UserError:
 def _mend(board: Board) -> str:
     if board.loop.task_folder:
         return f"mend it in {Path(board.loop.workspace) / board.file}"
-    return f"mend it: `bydawn tasks edit {board.called}`"
+    return f"mend it: `bydawn tasks edit {board.reference}`"
 
 
 def _plain(text: str) -> str:
@@ -259,10 +259,10 @@ def _refuse_finished(standing: Standing) -> None:
     if not standing.finished or not standing.loop.tasks:
         return steer.refuse_finished(standing)
     loop, go_on = standing.loop, another(standing.loop)
-    opens = f"open it in the file (`bydawn tasks edit {standing.called}`), then " if not loop.task_folder else ""
+    opens = f"open it in the file (`bydawn tasks edit {standing.reference}`), then " if not loop.task_folder else ""
     every = "; every task is open in it" if loop.task_folder else ""
     raise UserError(
-        f"the loop {loop.id} is {standing.word} already",
+        f"the loop {loop.id} is {standing.status} already",
         cause="it has ended, and takes up no task again",
         hint=f"{opens}{go_on}{every}",
     )
@@ -274,7 +274,7 @@ def _refuse_ticked(board: Board, task: Listed) -> None:
         raise UserError(
             f"task {task.number} is ticked in {board.file}: “{shorten(task.text, _SHOWN)}”",
             cause="a box is opened where it stands, in the file; nothing was changed",
-            hint=f"`bydawn tasks edit {board.called}`; write `[ ]` in line {task.line}",
+            hint=f"`bydawn tasks edit {board.reference}`; write `[ ]` in line {task.line}",
         )
 
 
@@ -313,7 +313,7 @@ def _add_box(standing: Standing, words: str) -> None:
             raise UserError(
                 f"there is no place in {path} for another box",
                 cause="wherever it stood, Markdown would read other tasks differently, or take this for none",
-                hint=f"put it where you want it: `bydawn tasks edit {standing.called}`",
+                hint=f"put it where you want it: `bydawn tasks edit {standing.reference}`",
             )
         if read_inside(root, path) == data:  # or an agent is at work on it this very moment
             replace_text(real, text, 0o644)
@@ -354,7 +354,7 @@ def file_of(board: Board, word: str | None) -> tuple[Path, Listed | None]:
         raise UserError(
             f"{board.file} is a folder with a file for each task",
             cause=_rows(board.standings.tasks) or "there is none in it",
-            hint=f"say which: `bydawn tasks edit {board.called} 1`",
+            hint=f"say which: `bydawn tasks edit {board.reference} 1`",
         )
     files = read_folder(root, board.file) or {}
     name = next((name for name in files if task_folder.id_of(name) == task.id), f"{task.id}.md")

@@ -29,7 +29,7 @@ from bydawn.engine.run import COOKIE
 from bydawn.process.guardian import Tether
 from bydawn.store import lock
 from bydawn.store.ledger import LoopLedger, records
-from bydawn.store.registry import Standing, called
+from bydawn.store.registry import Standing, reference
 from bydawn.system import kernel
 from bydawn.system.writing import make_private, sync_folder, write_durable
 
@@ -52,9 +52,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder.parents[2]
 
     @property
-    def called(self) -> str:
+    def reference(self) -> str:
         """What a person has to type for it, wherever they are."""
-        return called(self.folder, self.loop)
+        return reference(self.folder, self.loop)
 
     @property
     def goes_on(self) -> bool:
@@ -84,7 +84,7 @@ def perform(
     try:
         _refuse_if_overtaken(planned, ledger.state)
         if ledger.state.seq == 0:
-            _give_birth(loop, ledger)
+            _create(loop, ledger)
         else:
             loop = _settings(folder)
         for fact in _given(planned, loop, ledger.state, raised):
@@ -139,7 +139,7 @@ def take_lock(folder: Path, loop: Loop) -> lock.Lock:
     try:
         return lock.Lock.take(folder / "lock")
     except lock.Owned as owned:
-        name = called(folder, loop)
+        name = reference(folder, loop)
         raise UserError(
             f"another worker owns the loop {loop.id}",
             cause=f"it is {owned}",
@@ -148,16 +148,16 @@ def take_lock(folder: Path, loop: Loop) -> lock.Lock:
         ) from None
 
 
-def _give_birth(loop: Loop, ledger: LoopLedger) -> None:
+def _create(loop: Loop, ledger: LoopLedger) -> None:
     """The settings are on the disk before the ledger's first fact, which carries their digest."""
     data = msgspec.json.format(msgspec.json.encode(loop), indent=2)
     write_durable(ledger.folder / "loop.json", data)
     sync_folder(ledger.folder.parent)
-    ledger.append(birth(loop, data))
+    ledger.append(creation_of(loop, data))
     ledger.sync()
 
 
-def birth(loop: Loop, settings: bytes) -> LoopCreated:
+def creation_of(loop: Loop, settings: bytes) -> LoopCreated:
     """The first fact of a ledger."""
     return LoopCreated(loop=loop.id, uid=loop.uid, settings=hashlib.sha256(settings).hexdigest())
 
@@ -216,7 +216,7 @@ def gone(standing: Standing) -> UserError | None:
     return UserError(
         f"the workspace of {loop.id} is gone: {loop.workspace}",
         cause="it was removed, renamed or not mounted; a loop stays in the folder that it was started in",
-        hint=f"bring it back (or mount it), then `bydawn resume {standing.called}`; or start a new loop elsewhere",
+        hint=f"bring it back (or mount it), then `bydawn resume {standing.reference}`; or start a new loop elsewhere",
     )
 
 

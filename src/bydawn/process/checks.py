@@ -83,7 +83,7 @@ class ShellChecks:
             output=name,
             excerpt=last_part(tail, _EXCERPT),
             # How far it had come when its time was over says nothing.
-            fingerprint="" if passed else fingerprint.of(detail, "" if timed_out else tail),
+            fingerprint="" if passed else fingerprint.of_failure(detail, "" if timed_out else tail),
         )
 
     def _text(self, check: TextCheck, folder: Path) -> Verdict:
@@ -107,7 +107,7 @@ def _elsewhere(verdict: Verdict) -> Verdict:
 
 
 def _static(check: PathCheck | TextCheck, passed: bool, detail: str) -> Verdict:
-    failure = "" if passed else fingerprint.of(detail)
+    failure = "" if passed else fingerprint.of_failure(detail)
     return Verdict(
         check=check.name, passed=passed, detail=detail, excerpt="" if passed else detail, fingerprint=failure
     )

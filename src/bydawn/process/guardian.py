@@ -52,7 +52,7 @@ class Tether:
             return True
 
 
-def guard(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
+def run_guarded(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
     """Run `work` in a child, the worker; when it is gone, so is all it started.
 
     Returns the exit code, and the command that the worker has left for a person to say yes to.

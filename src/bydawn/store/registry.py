@@ -36,7 +36,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     trouble: OwnFailure | None = None  # why it cannot be read, if it cannot
 
     @property
-    def word(self) -> str:
+    def status(self) -> str:
         """The one word for it. `crashed` is derived; a stored word never says running."""
         if self.trouble:
             return "damaged"
@@ -47,9 +47,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return "crashed"
 
     @property
-    def called(self) -> str:
+    def reference(self) -> str:
         """What a person has to type for it, wherever they are."""
-        return called(self.folder, self.loop)
+        return reference(self.folder, self.loop)
 
     @property
     def finished(self) -> bool:
@@ -146,7 +146,7 @@ def standing_of(folder: Path) -> Standing | None:
     return Standing(folder=folder, loop=loop, state=state, alive=alive)
 
 
-def called(folder: Path, loop: Loop) -> str:
+def reference(folder: Path, loop: Loop) -> str:
     """A loop's name in a command that can be pasted, and its place where another loop has that name, too."""
     homes = [home for home in _folders(folder.parent.parent) if home != folder.parent]
     namesakes = [each for home in homes for each in _folders(home) if _same(each.name, folder.name)]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from bydawn.worktree.trees import Entry, KeptTrees
+from bydawn.worktree.trees import Entry, Trees
 
 Rows = dict[bytes, list[Entry]]  # what is in a folder, by its path (`b""`, `b"docs/"`)
 
@@ -19,7 +19,7 @@ class Documents:
         self._names = names
         self._known: tuple[str, frozenset[bytes], str] = ("", frozenset(), "")
 
-    def taken_from(self, tree: str, kept: KeptTrees) -> str:
+    def taken_from(self, tree: str, kept: Trees) -> str:
         """The id of a tree without them, empty where that is the same; git is asked only when something changed."""
         if not self._names:
             return ""
@@ -38,7 +38,7 @@ class Documents:
                     yield os.fsencode(place.relative_to(root))
 
 
-def _without(tree: str, paths: Collection[bytes], kept: KeptTrees) -> str:
+def _without(tree: str, paths: Collection[bytes], kept: Trees) -> str:
     """Worked out by hand from the few folders that matter, so that nothing is written and size does not matter."""
     on_the_way = {path[: slash.end()] for path in paths for slash in re.finditer(b"/", path)}
     rows: Rows = {b"": kept.entries(tree)}

@@ -31,7 +31,7 @@ class Entry(msgspec.Struct, frozen=True):
     path: bytes
 
 
-class KeptTrees:
+class Trees:
     """The trees in a loop's private git directory; each is one of the workspace, even below a repository's top."""
 
     def __init__(self, git: Git, private: Path) -> None:

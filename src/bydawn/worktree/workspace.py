@@ -20,7 +20,7 @@ from bydawn.system.reading import read_folder, read_text
 from bydawn.worktree import nested
 from bydawn.worktree.changes import Differences, Listing, shown, split
 from bydawn.worktree.documents import Documents
-from bydawn.worktree.trees import KeptTrees
+from bydawn.worktree.trees import Trees
 
 MANY = 1024 * 1024  # bytes of an index, about 10,000 files: then two calls of git are faster than one
 STORED_PER_CALL = 20_000  # so that the time limit means "git hangs" and never "this is a big tree"
@@ -68,7 +68,7 @@ class GitWorkspace:
 
     _repository: Repository
     _git: Git
-    _kept: KeptTrees
+    _kept: Trees
     _differences: Differences
     _tree: str | None
     _packing: bool  # are many new files packed at once?
@@ -155,7 +155,7 @@ class GitWorkspace:
         # honours the ignore rules of the folders in between.
         places = {"GIT_DIR": str(self._private), "GIT_WORK_TREE": str(self._repository.top)}
         self._git = msgspec.structs.replace(user, places=places)
-        self._kept = KeptTrees(self._git, self._private)
+        self._kept = Trees(self._git, self._private)
         self._kept.clear()
         place = self._repository
         self._differences = Differences(self._root, self._git, place.prefix, place.exclude, ours=self._ours)

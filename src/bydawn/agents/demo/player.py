@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> None:
 
 def steps_of_story(prompt: str) -> list[Step]:
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # last: nothing here may hide a standard module
-    import story  # type: ignore[import-not-found] # to a type checker it is bydawn.agents.story
+    import story  # type: ignore[import-not-found] # to a type checker it is bydawn.agents.demo.story
 
     steps: list[Step] = story.act(prompt, read)
     hurry = os.environ.get("BYDAWN_DEMO_PACE") == "0"

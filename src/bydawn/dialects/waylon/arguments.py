@@ -189,7 +189,7 @@ def start(values: Mapping[str, Any], place: Place) -> Start:
         prompt=values["prompt"],
         name=values["loop_id"] or _name(place),
         settings=settings,
-        wish={
+        wanted={
             "tasks_required": False,
             "template": texts.template(mode, promise, values["hard_stop_token"] if todo else ""),
             "follow_up": texts.follow_up(mode, promise),

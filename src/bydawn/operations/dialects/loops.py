@@ -93,7 +93,7 @@ def row_of(dialect: Dialect, standing: Standing) -> Row:
     """A stored word never says running: that somebody is at work is seen, not read."""
     state = dialect.state(standing.loop, standing.state)
     stopped = standing.state.stopped
-    status = dialect.word(stopped) if stopped else standing.word
+    status = dialect.word(stopped) if stopped else standing.status
     status = "running" if status == "waiting" else status
     return Row(id=standing.loop.id, status=status, state={**state, "status": status})
 

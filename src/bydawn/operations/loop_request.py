@@ -49,7 +49,7 @@ OPTIONS = (*OF_ONE_AGENT, "agent_commits")
 _LINES_NAMED = 3
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class LoopRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asked for."""
 
     workspace: Path
@@ -89,43 +89,43 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     secrets: Secrets
 
 
-def loop_of(wish: Wish, workspace: Path) -> Loop:
-    """The loop that a wish asks for. Raises `UserError`; touches nothing."""
-    if not wish.prompt.strip() and not wish.tasks:
+def loop_of(wanted: LoopRequest, workspace: Path) -> Loop:
+    """The loop that a request asks for. Raises `UserError`; touches nothing."""
+    if not wanted.prompt.strip() and not wanted.tasks:
         raise UserError(
             "there is nothing to do",
             cause="the prompt is empty and no task file is given",
             hint='say what to do, for example "fix the failing tests", or give a checklist with -t TODO.md',
         )
-    if wish.prompt.strip() == PLACEHOLDER:
+    if wanted.prompt.strip() == PLACEHOLDER:
         raise UserError(
             f"{PLACEHOLDER!r} is no goal",
             cause="it stands for your own words; nothing was started",
             hint='say what to do, for example "fix the failing tests"',
         )
-    pool = _checked_pool(wish)
-    in_folder = bool(wish.tasks) and (workspace / str(wish.tasks)).is_dir()
-    if wish.tasks and in_folder:
-        _checked_folder(workspace, wish.tasks)
-    elif wish.tasks:
-        _checked_tasks(workspace, wish.tasks, wish.tasks_required)
-    if wish.checkpoint and (not wish.tasks or in_folder):
+    pool = _checked_pool(wanted)
+    in_folder = bool(wanted.tasks) and (workspace / str(wanted.tasks)).is_dir()
+    if wanted.tasks and in_folder:
+        _checked_folder(workspace, wanted.tasks)
+    elif wanted.tasks:
+        _checked_tasks(workspace, wanted.tasks, wanted.tasks_required)
+    if wanted.checkpoint and (not wanted.tasks or in_folder):
         raise UserError(
             "--checkpoint needs a task file",
             cause="its words stand between the boxes of one",
             hint="-t TODO.md, or leave --checkpoint away",
         )
-    _checked_globs(wish.protect)
-    _checked_paths(workspace, wish.checks)
-    _checked_documents(workspace, wish)
-    if wish.promise:
-        _checked_promise(wish.promise)
-    name = checked_name(wish.name) if wish.name is not None else slug(workspace.name) or "loop"
+    _checked_globs(wanted.protect)
+    _checked_paths(workspace, wanted.checks)
+    _checked_documents(workspace, wanted)
+    if wanted.promise:
+        _checked_promise(wanted.promise)
+    name = checked_name(wanted.name) if wanted.name is not None else slug(workspace.name) or "loop"
     # Whatever both of them have is carried over by name, so that no setting is forgotten on the way.
-    carried = {field: getattr(wish, field) for field in wish.__struct_fields__ if field in Loop.__struct_fields__}
+    carried = {field: getattr(wanted, field) for field in wanted.__struct_fields__ if field in Loop.__struct_fields__}
     own: dict[str, Any] = {"id": name, "uid": new_uid(), "workspace": str(workspace), "created_at": datetime.now(UTC)}
     loop = Loop(**{**carried, **own, "agent": pool[0], "others": tuple(pool[1:]), "task_folder": in_folder})
-    return _without_secrets(loop, wish.secrets)
+    return _without_secrets(loop, wanted.secrets)
 
 
 def _check_without(check: Check, secrets: Secrets) -> Check:
@@ -179,7 +179,7 @@ def refuse_if_secrets_are_missing(standing: Standing, secrets: Secrets) -> None:
         raise UserError(
             f"the loop {loop.id} needs the variable {names[0]}",
             cause="a secret in its settings was kept by name only, and the environment does not have it",
-            hint=f"export {names[0]}=…, then `bydawn resume {standing.called}`",
+            hint=f"export {names[0]}=…, then `bydawn resume {standing.reference}`",
         )
 
 
@@ -192,21 +192,21 @@ def checked_agent(spec: str, folder: Path | None = None) -> str:
     return agent.name
 
 
-def _checked_pool(wish: Wish) -> list[str]:
+def _checked_pool(wanted: LoopRequest) -> list[str]:
     """The agents by their normal names, each of them able to do what is asked for."""
-    names = [checked_agent(spec, wish.agent_from) for spec in wish.agents or (first_that_works(),)]
+    names = [checked_agent(spec, wanted.agent_from) for spec in wanted.agents or (first_that_works(),)]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UserError(f"the agent {twice[0]} is named twice", hint="name each of them once, the best one first")
-    if asked := [name for name in OF_ONE_AGENT if getattr(wish, name) and len(names) > 1]:
+    if asked := [name for name in OF_ONE_AGENT if getattr(wanted, name) and len(names) > 1]:
         raise UserError(
             f"{_flag(asked[0])} cannot be given to {len(names)} agents at once",
             cause="what it means differs from one to the other",
             hint="set it in each agent's own configuration, or name one agent only",
         )
-    found = [agents.find(name, fields=wish.agent_json) for name in names]
+    found = [agents.find(name, fields=wanted.agent_json) for name in names]
     for agent in found:
-        _refuse_what_it_does_not_know(agent, wish)
-    if wish.agent_json and not any("agent_json" in agent.abilities.options for agent in found):
+        _refuse_what_it_does_not_know(agent, wanted)
+    if wanted.agent_json and not any("agent_json" in agent.abilities.options for agent in found):
         raise UserError(
             "--agent-json is for agents that are any program", hint="-a 'cmd:PROGRAM ARGS', or leave it away"
         )
@@ -222,31 +222,31 @@ def _is(flag: str, word: str) -> bool:
     return word == flag or word.startswith(f"{flag}=") or (len(flag) == 2 and word.startswith(flag))
 
 
-def _refuse_what_it_does_not_know(agent: Agent, wish: Wish) -> None:
+def _refuse_what_it_does_not_know(agent: Agent, wanted: LoopRequest) -> None:
     """A flag that an agent cannot obey is an error: somebody relies on it."""
     can = agent.abilities
-    unknown = [name for name in OPTIONS if getattr(wish, name) and name not in can.options]
-    if wish.sessions is not Sessions.FRESH and not can.resumes:
+    unknown = [name for name in OPTIONS if getattr(wanted, name) and name not in can.options]
+    if wanted.sessions is not Sessions.FRESH and not can.resumes:
         unknown.append("session")
     if unknown:
         raise UserError(
             f"the agent {agent.name} knows no {_flag(unknown[0])}",
             hint="leave it away, or choose another agent with -a",
         )
-    if loosened := [flag for flag in can.permissions if any(_is(flag, word) for word in wish.agent_args)]:
+    if loosened := [flag for flag in can.permissions if any(_is(flag, word) for word in wanted.agent_args)]:
         raise UserError(
             f"{agent.name}'s own {loosened[0]} cannot be given",
             cause="it would overrule --sandbox, and nobody would see it",
             hint=f"say it to us: -s {'|'.join(level for level in Sandbox if level in can.sandboxes)}",
         )
-    if wish.effort and can.efforts and wish.effort not in can.efforts:
+    if wanted.effort and can.efforts and wanted.effort not in can.efforts:
         raise UserError(
-            f"the agent {agent.name} knows no effort {wish.effort!r}",
+            f"the agent {agent.name} knows no effort {wanted.effort!r}",
             cause="it would ignore it and go on",
             hint=f"--effort {'|'.join(can.efforts)}",
         )
-    refuse_budget_without_costs(agent, wish.limits.usd)
-    level = wish.sandbox or (Sandbox.WORKSPACE if can.sandboxes else None)
+    refuse_budget_without_costs(agent, wanted.limits.usd)
+    level = wanted.sandbox or (Sandbox.WORKSPACE if can.sandboxes else None)
     if level and level not in can.sandboxes:
         known = ", ".join(sorted(can.sandboxes)) or "none: what it may do is up to its own command"
         raise UserError(
@@ -349,12 +349,12 @@ def _checked_paths(workspace: Path, checks: tuple[Check, ...]) -> None:
             )
 
 
-def _checked_documents(workspace: Path, wish: Wish) -> None:
-    if wish.progress:
-        read_text(workspace, wish.progress)  # the agent will write it; it only has to be in the workspace
-    if wish.opinions and read_text(workspace, wish.opinions) is None:
+def _checked_documents(workspace: Path, wanted: LoopRequest) -> None:
+    if wanted.progress:
+        read_text(workspace, wanted.progress)  # the agent will write it; it only has to be in the workspace
+    if wanted.opinions and read_text(workspace, wanted.opinions) is None:
         raise UserError(
-            f"there is no file {wish.opinions}",
+            f"there is no file {wanted.opinions}",
             cause=f"looked in {workspace}",
             hint="write your rules into it, or leave --opinions away",
         )

@@ -1,0 +1,66 @@
+"""Files in a workspace that are not the agent's work: what this loop and its neighbours write there for people."""
+
+from pathlib import Path
+
+import msgspec
+
+from bydawn.core.globs import ALWAYS_PROTECTED, is_protected
+from bydawn.core.loop import Loop
+from bydawn.store.lock import is_held
+
+
+class ForeignFiles:
+    """What this loop writes in its workspace for people, and what others write that are at work there meanwhile.
+
+    It is nobody's work. What a loop named that has ended before is a person's again, and what this one protects is
+    never another's.
+    """
+
+    def __init__(self, loop: Loop, folder: Path) -> None:
+        self._own = loop.dialect.files if loop.dialect else ()
+        self._protect = (*ALWAYS_PROTECTED, *loop.protect)
+        self._folder = folder
+        self._began = (folder / "lock").stat().st_mtime_ns  # signed by this very run
+        self._seen = 0
+        self._others: dict[Path, tuple[str, ...]] = {}
+        self._met: set[Path] = set()
+
+    def __call__(self) -> tuple[str, ...]:
+        self._look_around()
+        for folder, files in self._others.items():
+            if files and folder not in self._met and self._is_at_work(folder):
+                self._met.add(folder)  # for good: what it left when it ended is no work of ours either
+        others = (path for folder, files in self._others.items() if folder in self._met for path in files)
+        return tuple(dict.fromkeys((*self._own, *others)))
+
+    def _look_around(self) -> None:
+        """Read the settings of the loops that are new here."""
+        stamp = self._folder.parent.stat().st_mtime_ns
+        if stamp == self._seen:
+            return
+        unborn = False
+        for folder in sorted(self._folder.parent.iterdir()):
+            if folder != self._folder and folder not in self._others:
+                files = self._files(folder)
+                unborn = unborn or files is None
+                if files is not None:
+                    self._others[folder] = files
+        self._seen = 0 if unborn else stamp  # one is being born: look again
+
+    def _files(self, folder: Path) -> tuple[str, ...] | None:
+        try:
+            loop = msgspec.json.decode((folder / "loop.json").read_bytes(), type=Loop)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError):
+            return ()
+        files = loop.dialect.files if loop.dialect else ()
+        return tuple(path for path in files if not is_protected(path, self._protect))
+
+    def _is_at_work(self, folder: Path) -> bool:
+        """Now, or since we began: nothing is written for people that its ledger does not say first."""
+        try:
+            wrote = (folder / "ledger.jsonl").stat().st_mtime_ns
+        except OSError:
+            return False
+        return wrote >= self._began or is_held(folder / "lock")
