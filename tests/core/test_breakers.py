@@ -10,6 +10,7 @@ from bydawn.core.breakers import Tripped, limits_of, tripped
 from bydawn.core.facts import End, Fact, Now
 from bydawn.core.loop import Limits, Loop
 from bydawn.core.outcome import Outcome
+from bydawn.core.rules import Rule
 from core.facts_made import NOON, PROMISED, a_round, after_all, at, idle_round, limited, raised, run_started
 
 OFF = {"rounds": 0, "no_progress": 0, "agent_failures": 0}
@@ -61,7 +62,7 @@ def test_a_breaker_trips_at_its_limit_and_not_before(
 
 
 def test_a_breaker_that_is_passed_stays_tripped() -> None:
-    assert tripped(only(rounds=3), after_all(*rounds(7)), at()) == Tripped("rounds", End.LIMIT, 7, 3)
+    assert tripped(only(rounds=3), after_all(*rounds(7)), at()) == Tripped(Rule.ROUNDS, End.LIMIT, 7, 3)
 
 
 def test_zero_and_none_switch_a_breaker_off() -> None:
@@ -85,7 +86,7 @@ def test_of_several_that_trip_the_most_telling_is_named() -> None:
 def test_what_one_run_is_allowed_trips_apart_from_what_the_loop_is() -> None:
     once = [*rounds(4), run_started(rounds_allowed=1)]
     assert tripped(PROMISED, after_all(*once), at()) is None
-    assert tripped(PROMISED, after_all(*once, a_round(5)), at()) == Tripped("rounds-this-run", End.LIMIT, 1, 1)
+    assert tripped(PROMISED, after_all(*once, a_round(5)), at()) == Tripped(Rule.ROUNDS_THIS_RUN, End.LIMIT, 1, 1)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.TRANSIENT, Outcome.LIMITED, Outcome.INTERRUPTED, Outcome.SESSION_LOST])

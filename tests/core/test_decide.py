@@ -5,10 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from bydawn.core.decide import RULES, Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
+from bydawn.core.decide import Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
 from bydawn.core.facts import End, Fact, Mark, Now, Obstructed, TasksRead, Usage
 from bydawn.core.loop import Checkpoint, Limits, Loop, OnLimit
 from bydawn.core.outcome import Outcome
+from bydawn.core.rules import Rule
 from core.facts_made import (
     CHECKED,
     CRASH_AND_RESTART,
@@ -111,7 +112,7 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
 
 
 def test_every_rule_has_a_story_and_every_story_a_rule() -> None:
-    assert set(STORIES) == set(RULES)
+    assert set(STORIES) == set(Rule)
 
 
 @pytest.mark.parametrize("rule", STORIES)
@@ -124,7 +125,9 @@ def test_a_story_leads_to_its_rule(rule: str) -> None:
 
 
 def test_a_round_that_was_left_open_is_settled_before_anything_else() -> None:
-    assert decide(PROMISED, run_started(), started(3), stop(), FULL_DISK) == Settle(rule="interrupted-round", round=3)
+    assert decide(PROMISED, run_started(), started(3), stop(), FULL_DISK) == Settle(
+        rule=Rule.INTERRUPTED_ROUND, round=3
+    )
 
 
 def test_stop_now_is_stronger_than_everything_that_could_still_be_done() -> None:
@@ -157,16 +160,16 @@ def test_who_asks_for_both_gets_the_stop() -> None:
 
 def test_the_answer_names_who_asked() -> None:
     assert decide(PROMISED, run_started(), stop()) == Stop(
-        rule="asked-to-stop", end=End.STOPPED, reason="asked by ada", by="ada"
+        rule=Rule.ASKED_TO_STOP, end=End.STOPPED, reason="asked by ada", by="ada"
     )
     assert decide(PROMISED, run_started(), pause(signal="SIGINT")) == Pause(
-        rule="asked-to-pause", reason="paused by SIGINT", by="SIGINT"
+        rule=Rule.ASKED_TO_PAUSE, reason="paused by SIGINT", by="SIGINT"
     )
 
 
 def test_an_obstacle_is_a_reason_not_to_run_checks_either() -> None:
     action = decide(CHECKED, run_started(), a_round(1), FULL_DISK)
-    assert action == Stop(rule="obstructed", end=End.BLOCKED, reason="the disk is full", evidence=("disk",))
+    assert action == Stop(rule=Rule.OBSTRUCTED, end=End.BLOCKED, reason="the disk is full", evidence=("disk",))
 
 
 LAST_ROUND = {
@@ -196,13 +199,13 @@ def test_a_loop_that_finishes_on_its_last_breath_is_complete(breaker: str) -> No
 
 def test_a_promise_without_passing_checks_is_not_believed() -> None:
     action = decide(STRICT, run_started(), a_round(1, tasks=todo(0, 1), **PROMISE), checked(1, passed=False))
-    assert action == StartRound(rule="next-round", round=2, agent="demo")
+    assert action == StartRound(rule=Rule.NEXT_ROUND, round=2, agent="demo")
 
 
 def test_a_finished_loop_says_what_proves_it() -> None:
     action = decide(STRICT, run_started(), a_round(1, tasks=todo(0, 3), **PROMISE), checked(1))
     assert action == Stop(
-        rule="complete",
+        rule=Rule.COMPLETE,
         end=End.COMPLETE,
         reason="tasks and checks and promise",
         evidence=("TODO.md: 3 of 3 tasks done", "make test: passed", "the promise was given in round 1"),
@@ -230,21 +233,23 @@ def test_a_check_that_failed_is_asked_again_after_each_round_even_on_the_same_tr
 
 def test_a_tree_that_a_person_repaired_is_checked_before_the_agent_is_asked_again() -> None:
     red = [run_started(), *a_round(1, **PROMISE), checked(1, passed=False), stopped(End.LIMIT)]
-    assert decide(CHECKED, *red, run_started("repaired")) == RunChecks(rule="checks-due", round=1)
+    assert decide(CHECKED, *red, run_started("repaired")) == RunChecks(rule=Rule.CHECKS_DUE, round=1)
     assert decide(CHECKED, *red, run_started("repaired"), checked(1, tree="repaired")).rule == "complete"
 
 
 def test_a_loop_whose_list_is_done_at_the_start_runs_its_checks_and_no_round() -> None:
     all_done = run_started(tasks=todo(0, done=3))
-    assert decide(PROVABLE, all_done) == RunChecks(rule="baseline", round=0)
+    assert decide(PROVABLE, all_done) == RunChecks(rule=Rule.BASELINE, round=0)
     assert decide(PROVABLE, all_done, checked(0)).rule == "complete"
-    assert decide(PROVABLE, all_done, checked(0, passed=False)) == StartRound(rule="next-round", round=1, agent="demo")
+    assert decide(PROVABLE, all_done, checked(0, passed=False)) == StartRound(
+        rule=Rule.NEXT_ROUND, round=1, agent="demo"
+    )
     assert decide(LISTED, all_done).rule == "complete"
     assert decide(STRICT, all_done, checked(0)).rule == "next-round"  # nobody has given the promise yet
 
 
 def test_checks_that_are_green_before_anybody_worked_prove_nothing() -> None:
-    assert decide(CHECKED, run_started(), checked(0)) == StartRound(rule="next-round", round=1, agent="demo")
+    assert decide(CHECKED, run_started(), checked(0)) == StartRound(rule=Rule.NEXT_ROUND, round=1, agent="demo")
     crashed = [run_started(), *a_round(1, Outcome.CRASHED), checked(1)]
     assert decide(CHECKED, *crashed, now=at(999)).rule == "next-round"
 
@@ -258,13 +263,13 @@ def test_a_box_that_a_person_ticks_between_two_rounds_can_end_the_loop() -> None
 @pytest.mark.parametrize("problem", ["is gone", "lost 1 open task: vanished without being ticked"])
 def test_a_list_with_a_problem_is_never_an_empty_list(problem: str) -> None:
     action = decide(LISTED, run_started(tasks=todo(1)), a_round(1, tasks=todo(0, 1, problem)))
-    assert action == Stop(rule="task-file", end=End.BLOCKED, reason=f"TODO.md {problem}")
+    assert action == Stop(rule=Rule.TASK_FILE, end=End.BLOCKED, reason=f"TODO.md {problem}")
 
 
 def test_the_next_round_takes_the_next_number_and_the_next_task() -> None:
     history = [run_started(tasks=todo(2)), *a_round(1, Outcome.INTERRUPTED), CRASH_AND_RESTART(tasks=todo(2))]
     assert decide(LISTED, *history) == StartRound(
-        rule="next-round", round=2, agent="demo", task="task-1", task_id="task-1"
+        rule=Rule.NEXT_ROUND, round=2, agent="demo", task="task-1", task_id="task-1"
     )
 
 
@@ -277,7 +282,7 @@ GOES_ON = [End.BLOCKED, End.CHECKPOINT, End.FAILED, End.PAUSED, End.STOPPED, End
 def test_a_loop_that_stood_still_goes_on_with_the_next_round(end: End) -> None:
     troubled = [run_started(), *idle_round(1, outcome=Outcome.CRASHED), stop(), stopped(end, elapsed=99.0)]
     assert decide(limited(agent_failures=1, no_progress=1), *troubled, run_started()) == StartRound(
-        rule="next-round", round=2, agent="demo"
+        rule=Rule.NEXT_ROUND, round=2, agent="demo"
     )
 
 
@@ -309,13 +314,15 @@ def test_a_crash_is_no_way_around_a_breaker() -> None:
 def test_auth_and_config_stop_at_once_and_say_why() -> None:
     for outcome in (Outcome.AUTH, Outcome.CONFIG):
         action = decide(PROMISED, run_started(), a_round(1, outcome, detail="run `codex login`"))
-        assert action == Stop(rule="agent-stop", end=End.FAILED, reason="run `codex login`", evidence=(outcome.value,))
+        assert action == Stop(
+            rule=Rule.AGENT_STOP, end=End.FAILED, reason="run `codex login`", evidence=(outcome.value,)
+        )
 
 
 def test_a_refusal_stops_the_loop_only_where_it_kept_the_round_from_getting_anywhere() -> None:
     assert decide(PROMISED, run_started(), a_round(1, Outcome.DENIED)).rule == "next-round"
     action = decide(PROMISED, run_started(), idle_round(1, outcome=Outcome.DENIED, detail="may not write"))
-    assert action == Stop(rule="agent-denied", end=End.BLOCKED, reason="may not write")
+    assert action == Stop(rule=Rule.AGENT_DENIED, end=End.BLOCKED, reason="may not write")
 
 
 @pytest.mark.parametrize(("rounds", "words"), [(1, "the only round is used up"), (2, "all 2 rounds are used up")])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bydawn.core import completion
-from bydawn.core.decide import RULES, Action, Pause, RunChecks, Settle, SettleTask, StartRound, Stop, Wait, next_action
+from bydawn.core.decide import Action, Pause, RunChecks, Settle, SettleTask, StartRound, Stop, Wait, next_action
 from bydawn.core.facts import (
     FINISHED,
     AnyFact,
@@ -20,6 +20,7 @@ from bydawn.core.facts import (
 from bydawn.core.loop import Loop
 from bydawn.core.prompt import compose
 from bydawn.core.replay import after, replay
+from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from core.facts_any import CLOCKS, FACTS, HISTORIES, LOOPS
 from core.facts_made import numbered
@@ -35,7 +36,7 @@ def test_there_is_always_a_next_action_the_same_one_and_it_names_a_rule_that_exi
     action = next_action(loop, replay(numbered(facts)), now)
     assert next_action(loop, replay(numbered(facts)), now) == action
     assert isinstance(action, get_args(Action))
-    assert action.rule in RULES
+    assert action.rule in Rule
 
 
 @MANY

@@ -10,6 +10,7 @@ from bydawn.core.facts import End, Fact, Now, WaitStarted
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.pool import back_off
+from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from core.facts_made import (
     CRASH_AND_RESTART,
@@ -72,7 +73,7 @@ def test_a_back_off_is_counted_in_working_time_from_the_end_of_the_round() -> No
     assert half.seconds == pytest.approx(whole / 2)
     assert half.until is None  # a moment on the wall clock would be wrong after a jump
     over = next_action(PROMISED, state, at(60 + whole))
-    assert over == StartRound(rule="next-round", round=2, agent="demo")
+    assert over == StartRound(rule=Rule.NEXT_ROUND, round=2, agent="demo")
 
 
 @pytest.mark.parametrize("hours", [-8, 8])
@@ -112,7 +113,7 @@ def test_a_wait_survives_a_crash_and_whoever_resumes_may_know_better() -> None:
 def test_a_limited_agent_is_left_alone_until_its_reset() -> None:
     state = trouble(1, Outcome.LIMITED, until=RESET)
     four_hours_in = next_action(PROMISED, state, at(9999, hours=4))
-    assert four_hours_in == Wait(rule="agent-limit", seconds=3600.0, until=RESET, reason="")
+    assert four_hours_in == Wait(rule=Rule.AGENT_LIMIT, seconds=3600.0, until=RESET, reason="")
     assert next_action(PROMISED, state, at(9999, hours=5)).rule == "next-round"
     assert next_action(PROMISED, state, at(9999, hours=13)).rule == "next-round"
 

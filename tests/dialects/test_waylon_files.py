@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bydawn.core.decide import RULES
 from bydawn.core.facts import EXIT_CODES, FINISHED, AnyFact, Changes, End, Given, LoopAdopted, LoopStopped, Usage
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.replay import replay
+from bydawn.core.rules import Rule
 from bydawn.dialects.seam import Copy, Create, Replace, Source, View, draft
 from bydawn.dialects.waylon import DIALECT
 from core.facts_any import HISTORIES
@@ -202,7 +202,7 @@ def test_every_end_has_a_word_in_both_files(end: End) -> None:
     assert DIALECT.exit_code(halted(end)) == EXIT_CODES[end]
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", Rule)
 def test_only_the_cap_is_called_the_cap(rule: str) -> None:
     """W-054, W-075."""
     word = DIALECT.word(halted(End.LIMIT, rule))

@@ -19,6 +19,7 @@ from bydawn.core.facts import (
 from bydawn.core.loop import Checkpoint, Hooks, Limits, OnHookFailure, OnTamper, Promise
 from bydawn.core.outcome import Exit
 from bydawn.core.requests import Pause, Stop
+from bydawn.core.rules import Rule
 from engine.fakes import NOON, Files
 from engine.night import DONE, TODO, Night, Play, busy, todo
 
@@ -124,7 +125,7 @@ def test_nor_is_a_stop_after_the_crash(policy: OnTamper) -> None:
     night.checks.meanwhile = cheat
     night.run_until_crash()
     stop = LoopStopped(
-        end=End.STOPPED, reason="", decided=Decided(rule="asked-to-stop", at=NOON, elapsed=0), unseen=True
+        end=End.STOPPED, reason="", decided=Decided(rule=Rule.ASKED_TO_STOP, at=NOON, elapsed=0), unseen=True
     )
     night.ledger.append(stop)
     assert night.run(once=True).end is not End.COMPLETE

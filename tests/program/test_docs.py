@@ -6,8 +6,8 @@ from pathlib import Path
 
 from bydawn.cli.program import MODULES
 from bydawn.cli.reference import reference
-from bydawn.core.decide import RULES
 from bydawn.core.facts import End
+from bydawn.core.rules import Rule
 from bydawn.settings.schema import page
 from driving import OK, Home
 
@@ -34,7 +34,7 @@ def test_every_state_stands_in_the_glossary() -> None:
 
 
 def test_every_rule_has_a_sentence_that_explains_it() -> None:
-    assert [name for name, meaning in RULES.items() if len(meaning) < 20] == []
+    assert [rule for rule in Rule if len(rule.meaning) < 20] == []
 
 
 def test_the_map_for_contributors_has_every_room_and_no_other() -> None:

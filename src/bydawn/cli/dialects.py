@@ -13,6 +13,7 @@ from bydawn.cli import render
 from bydawn.cli.voice import DialectVoice
 from bydawn.cli.work import be_trusted, warn_if_unbounded, work
 from bydawn.core.errors import UserError
+from bydawn.core.facts import Status
 from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Adopted, Cancel, Command, Dialect, Install, List, Option, Request, Resume, Show, Start
 from bydawn.operations import places
@@ -221,7 +222,7 @@ def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
     if standing.state.stopped:
         steps = DialectVoice(dialect).next_steps(standing)
         _next([step for step in steps if f"{dialect.name} status" not in step[0]])
-    elif row.status == "crashed":
+    elif row.status == Status.CRASHED:
         again = places.typed(dialect, workspace, "resume", "--loop-id", row.id)
         render.commands([(again, "go on from where it was")])
     return 0

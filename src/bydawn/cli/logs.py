@@ -12,7 +12,7 @@ from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.errors import UserError
-from bydawn.core.facts import RoundEnded
+from bydawn.core.facts import RoundEnded, Status
 from bydawn.core.outcome import Outcome
 from bydawn.core.ports import Activity, Event, Message
 from bydawn.core.redact import rewritten
@@ -110,7 +110,7 @@ class _Shown:
         if not said:
             click.echo(f"  Round {number} printed nothing." if number else "  No agent has run yet.")
         if ended and failed:
-            click.echo(f"  {render.SIGNS['failed']} {render.outcome(ended.outcome)}: {plain(ended.detail)}")
+            click.echo(f"  {render.SIGNS[Status.FAILED]} {render.outcome(ended.outcome)}: {plain(ended.detail)}")
 
     def _stderr(self, number: int) -> bool:
         """Print it; was there anything?"""

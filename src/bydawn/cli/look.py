@@ -13,8 +13,9 @@ from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.cli.rows import OVER_BUDGET, check
 from bydawn.cli.status import liveness
 from bydawn.core import completion
-from bydawn.core.facts import ChecksEnded, Given, RoundEnded, RoundStarted, Verdict
+from bydawn.core.facts import ChecksEnded, Given, RoundEnded, RoundStarted, Status, Verdict
 from bydawn.core.outcome import Outcome
+from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain, shorten
 from bydawn.operations import look, reasons
 from bydawn.operations.look import cut_by_budget
@@ -25,7 +26,7 @@ _LONGEST_LINE = 500
 _LONGEST_CHECK = 80
 # Evidence that has a row of its own.
 _FOUND = (completion.DOUBTED, completion.TAMPERED, completion.PUT_BACK, completion.ACCEPTED)
-_TELLING = ("obstructed", "tasks-aside")  # rules whose reason alone does not say what to do
+_TELLING = (Rule.OBSTRUCTED, Rule.TASKS_ASIDE)  # rules whose reason alone does not say what to do
 
 
 @command()
@@ -90,7 +91,7 @@ def _show_reasons(standing: Standing) -> None:
         for told in reasons.evidence(standing):
             if not told.startswith(_FOUND):
                 render.field("Proof" if standing.finished else "Because", told)
-    if not stopped or stopped.decided.rule != "obstructed":
+    if not stopped or stopped.decided.rule != Rule.OBSTRUCTED:
         for told, numbers in reasons.failed_hooks(standing).items():
             render.field("Hook", f"{told} (round{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))})")
 
@@ -211,7 +212,7 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
     if as_json:
         render.emit_json({"loop": standing.loop.id, "state": standing.status, **msgspec.to_builtins(reason)})
         return
-    told, crashed = look.reason(standing), standing.status == "crashed"
+    told, crashed = look.reason(standing), standing.status == Status.CRASHED
     render.headline(f"{standing.loop.id}  {plain(f'{standing.status}: {told}' if told else reason.what)}")
     if crashed:  # whatever it had decided before
         render.field("Before", f"{reason.rule}: {reason.what}")

@@ -4,7 +4,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bydawn.cli.render import typed
+from bydawn.core.facts import Status
 from bydawn.core.outcome import Outcome
+from bydawn.core.rules import Rule
 from bydawn.operations import look, reasons
 from bydawn.store.registry import Standing
 
@@ -13,29 +15,29 @@ def next_commands(standing: Standing) -> list[tuple[str, str]]:
     """The commands that make sense for a loop as it stands; only ones that exist."""
     name, word = standing.reference, standing.status
     said_last, red = _said_last(standing), _red(standing)
-    flags, what = _beyond_limits(standing) if word == "limit" else ("", "")
-    table: dict[str, list[tuple[str, str] | None]] = {
-        "running": [
+    flags, what = _beyond_limits(standing) if word == Status.LIMIT else ("", "")
+    table: dict[Status, list[tuple[str, str] | None]] = {
+        Status.RUNNING: [
             (f"logs {name} -f", "watch it"),
             (f"pause {name}", "stand still after this round"),
         ],
-        "waiting": [(f"why {name}", "what it waits for"), (f"stop {name}", "give up")],
-        "blocked": _when_blocked(standing) if word == "blocked" else [],
-        "checkpoint": [
+        Status.WAITING: [(f"why {name}", "what it waits for"), (f"stop {name}", "give up")],
+        Status.BLOCKED: _when_blocked(standing) if word == Status.BLOCKED else [],
+        Status.CHECKPOINT: [
             (f"show {name}", "what was done up to here"),
             (f"resume {name} --approve", "you have looked: go on"),
         ],
-        "failed": [said_last, red, (f"resume {name}", "when the agent works again")],
-        "limit": [(f"resume {name} {flags}".strip(), what), red, said_last],
-        "paused": [(f"resume {name}", "go on"), red],
-        "stopped": [(f"resume {name}", "go on after all"), red],
-        "crashed": [(f"resume {name}", "go on from the last fact")],
-        "damaged": [(f"doctor --repair {name}", "set the damaged part aside")],
-        "complete": [(f"show {name}", "the rounds"), said_last],
-        "unverified": [(f"show {name}", "the rounds"), said_last],
+        Status.FAILED: [said_last, red, (f"resume {name}", "when the agent works again")],
+        Status.LIMIT: [(f"resume {name} {flags}".strip(), what), red, said_last],
+        Status.PAUSED: [(f"resume {name}", "go on"), red],
+        Status.STOPPED: [(f"resume {name}", "go on after all"), red],
+        Status.CRASHED: [(f"resume {name}", "go on from the last fact")],
+        Status.DAMAGED: [(f"doctor --repair {name}", "set the damaged part aside")],
+        Status.COMPLETE: [(f"show {name}", "the rounds"), said_last],
+        Status.UNVERIFIED: [(f"show {name}", "the rounds"), said_last],
     }
     ours = [(typed(row[0]), row[1]) for row in table.get(word, []) if row]
-    return [*_log_in(standing), *ours] if word == "failed" else ours
+    return [*_log_in(standing), *ours] if word == Status.FAILED else ours
 
 
 def _log_in(standing: Standing) -> list[tuple[str, str]]:
@@ -72,24 +74,24 @@ def _when_blocked(standing: Standing) -> list[tuple[str, str] | None]:
     said_last = _said_last(standing)
     tell = (f'tell {name} "…"', "say what to do differently")
     go_on = (f"resume {name} {_beyond_limits(standing)[0]}".strip(), "then go on")
-    if rule == "agent-blocked":
+    if rule == Rule.AGENT_BLOCKED:
         return [(f'tell {name} "…"', "your answer to it"), go_on, said_last]
-    if rule == "tampered":
+    if rule == Rule.TAMPERED:
         return [
             (f"show {name} --round {last}", "what it did"),
             (f"resume {name}", "when you have put them back"),
             (f"resume {name} --accept", "or keep them as they are now"),
         ]
-    if rule == "task-file":
+    if rule == Rule.TASK_FILE:
         accept = (f"resume {name} --accept", "or take it as it is now")
         return [*_mend_list(standing), None if look.trouble_with_tasks(standing) else accept]
-    if rule == "obstructed" and reasons.failed_hook(standing):
+    if rule == Rule.OBSTRUCTED and reasons.failed_hook(standing):
         return [(f"resume {name}", "when you have mended the hook"), _otherwise(standing, "hook")]
-    if rule == "obstructed":
+    if rule == Rule.OBSTRUCTED:
         return [(f"resume {name}", "when that is mended"), said_last]
-    if rule == "same-failure" and any(verdict.never_ran for verdict in standing.state.verdicts):
+    if rule == Rule.SAME_FAILURE and any(verdict.never_ran for verdict in standing.state.verdicts):
         return [(f"resume {name}", "when there is such a program"), _otherwise(standing, "check")]
-    if rule == "tasks-aside" and (skipped := _after_skipping(standing)):
+    if rule == Rule.TASKS_ASIDE and (skipped := _after_skipping(standing)):
         return [*skipped, go_on]
     return [tell, _skip_aside(standing), go_on, _red(standing), said_last]
 
@@ -149,11 +151,11 @@ def _beyond_limits(standing: Standing) -> tuple[str, str]:
     flags = [reach.raised(each, state) for each in reach.all_used_up(loop, state, Now(now, state.elapsed))]
     if (until := limits_of(loop, state).until) and until <= now:
         flags.append("--until 09:00")
-    if rule == "latest-wake":
+    if rule == Rule.LATEST_WAKE:
         flags.append(f"--latest-wake {_when_free(standing, now)}")
     if flags:
         return " ".join(flags), "raise the limit and go on"
-    return "", "when the agent is free again" if rule == "limit-stops" else "go on"
+    return "", "when the agent is free again" if rule == Rule.LIMIT_STOPS else "go on"
 
 
 def _when_free(standing: Standing, now: datetime) -> str:

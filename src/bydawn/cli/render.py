@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bydawn.core.facts import Status
 from bydawn.core.text import duration, plain
 
 if TYPE_CHECKING:
@@ -21,26 +22,26 @@ if TYPE_CHECKING:
     from bydawn.store.registry import Standing
 
 SIGNS = {
-    "complete": "✓",
-    "unverified": "✓",
-    "blocked": "!",
-    "limit": "◷",
-    "checkpoint": "?",
-    "failed": "✗",
-    "paused": "‖",
-    "stopped": "■",
-    "running": "▶",
-    "waiting": "…",
-    "crashed": "✗",
-    "damaged": "✗",
+    Status.COMPLETE: "✓",
+    Status.UNVERIFIED: "✓",
+    Status.BLOCKED: "!",
+    Status.LIMIT: "◷",
+    Status.CHECKPOINT: "?",
+    Status.FAILED: "✗",
+    Status.PAUSED: "‖",
+    Status.STOPPED: "■",
+    Status.RUNNING: "▶",
+    Status.WAITING: "…",
+    Status.CRASHED: "✗",
+    Status.DAMAGED: "✗",
 }
-_COLOURS = {"complete": "green", "unverified": "green", "running": "cyan", "waiting": "cyan"}
+_COLOURS = {Status.COMPLETE: "green", Status.UNVERIFIED: "green", Status.RUNNING: "cyan", Status.WAITING: "cyan"}
 # The commands that look for loops, or for what is trusted, in a state folder.
 OF_LOOPS = (
     *("run", "resume", "demo", "status", "show", "logs", "events", "why"),
     *("tell", "tasks", "pause", "stop", "doctor", "trust"),
 )
-NEEDS_YOU = ("blocked", "failed", "damaged", "crashed", "checkpoint", "limit")
+NEEDS_YOU = (*(Status.BLOCKED, Status.FAILED, Status.DAMAGED, Status.CRASHED, Status.CHECKPOINT, Status.LIMIT),)
 
 
 def emit_json(data: dict[str, Any]) -> None:
@@ -95,9 +96,9 @@ def coloured() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
-def state(word: str, pad: int = 0) -> str:
+def state(word: Status, pad: int = 0) -> str:
     """Sign, word and colour; never the colour alone."""
-    text = f"{SIGNS.get(word, ' ')} {word}".ljust(pad)
+    text = f"{SIGNS[word]} {word}".ljust(pad)
     return click.style(text, fg=_COLOURS.get(word, "yellow")) if coloured() else text
 
 

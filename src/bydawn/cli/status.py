@@ -7,7 +7,7 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
-from bydawn.core.facts import EXIT_CODES, End
+from bydawn.core.facts import EXIT_CODES
 from bydawn.core.text import duration, plain, shorten
 from bydawn.operations import look
 from bydawn.store.registry import Registry, Standing
@@ -39,7 +39,7 @@ def status(
         render.emit_json({"loops": [look.summary(each) for each in found]})
     else:
         _status_rows(found)
-    codes = [EXIT_CODES[End(each.status)] for each in found if each.status in EXIT_CODES]
+    codes = [EXIT_CODES[each.state.stopped.end] for each in found if each.state.stopped and not each.trouble]
     return max(codes, default=0) if exit_code else 0
 
 

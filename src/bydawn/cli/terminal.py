@@ -15,6 +15,7 @@ from bydawn.core.facts import (
     AgentLimited,
     AnyFact,
     CheckpointApproved,
+    End,
     HookEnded,
     LedgerRepaired,
     LimitsRaised,
@@ -26,6 +27,7 @@ from bydawn.core.facts import (
     PauseRequested,
     RoundStarted,
     RunStarted,
+    Status,
     StopRequested,
     TamperingAccepted,
     TaskReading,
@@ -37,6 +39,7 @@ from bydawn.core.hooks import complaint
 from bydawn.core.loop import CommandCheck, Limits, Loop, OnInterrupt
 from bydawn.core.ports import Activity, Denied, Event, LimitNotice, Message, Retry
 from bydawn.core.progress import time_left
+from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
 from bydawn.operations import reasons
@@ -234,15 +237,15 @@ class Terminal:
         count = self._voice.so_far(state)
         theirs = f"{count} {self._voice.unit}{'s' if count != 1 else ''}"  # a dialect counts in its own way
         parts += [theirs if loop.dialect else render.rounds(state), duration(state.elapsed)]
-        sign = render.SIGNS[fact.end.value]
+        sign = render.SIGNS[Status(fact.end)]
         say(f"\n  {sign} {self._voice.word(fact)}: {', '.join(parts)}.")
         if not standing.finished:
             say(f"    {plain(self._voice.reason(standing))}")
-        for row in reasons.evidence(standing) if fact.end.value not in ("paused", "stopped") else ():
+        for row in reasons.evidence(standing) if fact.end not in (End.PAUSED, End.STOPPED) else ():
             # A command and a path of the person's own are of use only as a whole.
-            room = 2000 if fact.decided.rule == "obstructed" else self._layout.width - 8
+            room = 2000 if fact.decided.rule == Rule.OBSTRUCTED else self._layout.width - 8
             say(f"    · {reasons.fit_line(standing, row, room)}")
-        if state.last and state.last.said and fact.end.value in render.NEEDS_YOU:
+        if state.last and state.last.said and Status(fact.end) in render.NEEDS_YOU:
             say(f"    The agent's last words: “{shorten(state.last.said, 2 * self._layout.width)}”")
         say("")
         for command, what in self._voice.next_steps(standing):
@@ -254,7 +257,7 @@ class Terminal:
 
 def _costs_nothing(wait: WaitStarted, state: LoopState) -> bool:
     """Waiting itself never does; but the round that it follows may be one that counts."""
-    return wait.decided.rule == "agent-limit" or state.last is None or not state.last.counts
+    return wait.decided.rule == Rule.AGENT_LIMIT or state.last is None or not state.last.counts
 
 
 def _shown(command: str) -> str:

@@ -6,13 +6,14 @@ import msgspec
 
 from bydawn.core.facts import End, Now, Usage
 from bydawn.core.loop import Limits, Loop
+from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 
 
 class Tripped(msgspec.Struct, frozen=True):
     """A breaker that says stop, with the reading that made it trip."""
 
-    name: str
+    name: Rule
     end: End
     reading: float
     limit: float
@@ -27,17 +28,17 @@ def tripped(loop: Loop, state: LoopState, now: Now) -> Tripped | None:
     """The first breaker that has tripped, in the order a person would ask."""
     limits = limits_of(loop, state)
     until = limits.until.timestamp() if limits.until else 0
-    table: list[tuple[str, End, float, float]] = [
-        ("agent-failures", End.FAILED, state.failures_in_a_row, limits.agent_failures),
-        ("no-progress", End.BLOCKED, state.rounds_without_progress, limits.no_progress),
-        ("same-failure", End.BLOCKED, state.same_failure, _patience(state, limits)),
-        ("check-failures", End.BLOCKED, state.check_failures_in_a_row, limits.check_failures),
-        ("rounds", End.LIMIT, state.rounds, limits.rounds),
-        ("rounds-this-run", End.LIMIT, state.rounds_this_run, state.rounds_allowed or 0),
-        ("time", End.LIMIT, now.elapsed, limits.seconds or 0),
-        ("until", End.LIMIT, now.at.timestamp(), until),
-        ("tokens", End.LIMIT, (state.usage and state.usage.tokens) or 0, limits.tokens or 0),
-        ("cost", End.LIMIT, (state.usage and state.usage.cost_usd) or 0, limits.usd or 0),
+    table: list[tuple[Rule, End, float, float]] = [
+        (Rule.AGENT_FAILURES, End.FAILED, state.failures_in_a_row, limits.agent_failures),
+        (Rule.NO_PROGRESS, End.BLOCKED, state.rounds_without_progress, limits.no_progress),
+        (Rule.SAME_FAILURE, End.BLOCKED, state.same_failure, _patience(state, limits)),
+        (Rule.CHECK_FAILURES, End.BLOCKED, state.check_failures_in_a_row, limits.check_failures),
+        (Rule.ROUNDS, End.LIMIT, state.rounds, limits.rounds),
+        (Rule.ROUNDS_THIS_RUN, End.LIMIT, state.rounds_this_run, state.rounds_allowed or 0),
+        (Rule.TIME, End.LIMIT, now.elapsed, limits.seconds or 0),
+        (Rule.UNTIL, End.LIMIT, now.at.timestamp(), until),
+        (Rule.TOKENS, End.LIMIT, (state.usage and state.usage.tokens) or 0, limits.tokens or 0),
+        (Rule.COST, End.LIMIT, (state.usage and state.usage.cost_usd) or 0, limits.usd or 0),
     ]
     return next(
         (Tripped(name, end, reading, limit) for name, end, reading, limit in table if 0 < limit <= reading),

@@ -10,50 +10,16 @@ from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import ITSELF, Changes, Decided, End, LoopStopped, Mark, Now, RoundEnded, TaskStatus, Verdict
 from bydawn.core.loop import CheckWhere, Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.tallies import Tally, tally_of
 from bydawn.core.text import duration
-
-RULES: dict[str, str] = {
-    "interrupted-round": "a round was started and never ended, so it is settled before anything else",
-    "asked-to-stop": "a person asked the loop to stop",
-    "asked-to-pause": "a person or a signal asked the loop to pause",
-    "obstructed": "something outside the agent's turn makes going on impossible",
-    "baseline": "what the checks say before anybody has worked tells what a round is to blame for",
-    "checks-due": "the work tree has changed since the checks last ran, they failed, or a later round would complete",
-    "tampered": "a round changed files that no round may change, so that nothing it says proves anything",
-    "task-done": "the agent says that its task is done, its rounds got somewhere, and the checks are green",
-    "complete": "everything that this loop requires is there",
-    "task-file": "the task file cannot be believed, and an unreadable list is never an empty one",
-    "checkpoint": "the task file says that a person must look before anything goes on",
-    "agent-stop": "the agent cannot work until a person does something; trying again would only burn the night",
-    "agent-denied": "the agent may not do what the work needs, and its round got nowhere",
-    "agent-failures": "the agent failed too many times in a row",
-    "agent-blocked": "the agent says that only a person can help, and its round got nowhere",
-    "task-failures": "one task failed too many times in a row; the rest goes on without it",
-    "no-progress": "too many rounds in a row left the work tree as it was, or as it had been before",
-    "same-failure": "the checks failed in the very same way too many times in a row",
-    "check-failures": "checks were red after too many rounds in a row",
-    "tasks-aside": "every task that is still open was set aside, or waits for one that was or that a person skipped",
-    "rounds": "the limit of rounds is used up",
-    "rounds-this-run": "this run was allowed only so many rounds",
-    "time": "the loop has worked as long as it was allowed to",
-    "tokens": "the budget of tokens is used up",
-    "cost": "the budget of dollars is used up",
-    "until": "the time it was allowed to work until has come",
-    "limit-stops": "the provider's limit is used up, and this loop is not to wait for it",
-    "latest-wake": "the provider's limit ends later than this loop may wait",
-    "agent-limit": "the provider's limit has not been reset yet",
-    "back-off": "the agent had trouble just now; waiting a little costs nothing",
-    "next-round": "no rule says stop, and there is work left",
-}
-
 
 _NAMED = 20  # protected files that the end of a loop names
 
 
 class _Action(msgspec.Struct, frozen=True, kw_only=True):
-    rule: str
+    rule: Rule
 
 
 class Settle(_Action, frozen=True, kw_only=True):
@@ -136,15 +102,15 @@ def settled(action: Settle, tree: str, now: Now, changes: Changes | None = None,
 def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
     """Order is meaning: a finished loop must not "give up", and a person's word comes first."""
     if state.open_round:
-        return Settle(rule="interrupted-round", round=state.open_round.round)
+        return Settle(rule=Rule.INTERRUPTED_ROUND, round=state.open_round.round)
     if state.stop_now:
         return _asked(loop, state)
     if state.obstructed:
         return _obstructed(state)
     if loop.checks and state.round == 0 and state.verdict_tree is None:
-        return RunChecks(rule="baseline", round=0)
+        return RunChecks(rule=Rule.BASELINE, round=0)
     if checks_due(loop, state):
-        return RunChecks(rule="checks-due", round=state.round)
+        return RunChecks(rule=Rule.CHECKS_DUE, round=state.round)
     if (action := _tampered(loop, state) or _task_done(loop, state) or _checkpoint(loop, state)) is not None:
         return action
     if not completion.missing(loop, state) and not _is_unheard(loop, state, now):
@@ -196,16 +162,16 @@ def _asked(loop: Loop, state: LoopState) -> Action:
     also = (f"{loop.tasks} {state.tasks.problem}",) if state.tasks and state.tasks.problem else ()
     if state.stop:
         by = state.stop.by
-        return Stop(rule="asked-to-stop", end=End.STOPPED, reason=f"asked by {by}", by=by, evidence=also)
+        return Stop(rule=Rule.ASKED_TO_STOP, end=End.STOPPED, reason=f"asked by {by}", by=by, evidence=also)
     assert state.pause  # noqa: S101 - the caller has seen one of the two
     by = state.pause.signal or state.pause.by
-    return Pause(rule="asked-to-pause", reason=f"paused by {by}", by=by, evidence=also)
+    return Pause(rule=Rule.ASKED_TO_PAUSE, reason=f"paused by {by}", by=by, evidence=also)
 
 
 def _obstructed(state: LoopState) -> Action:
     assert state.obstructed  # noqa: S101 - the caller has seen it
     kind, detail = state.obstructed.kind, state.obstructed.detail
-    return Stop(rule="obstructed", end=End.BLOCKED, reason=detail, evidence=(kind,))
+    return Stop(rule=Rule.OBSTRUCTED, end=End.BLOCKED, reason=detail, evidence=(kind,))
 
 
 def _tampered(loop: Loop, state: LoopState) -> Action | None:
@@ -218,13 +184,13 @@ def _tampered(loop: Loop, state: LoopState) -> Action | None:
     if state.tasks and state.tasks.problem:  # whoever accepts the one accepts the other, and should know
         rest.append(f"{loop.tasks} {state.tasks.problem}")
         reason += f"; and {rest[-1]}"
-    return Stop(rule="tampered", end=End.BLOCKED, reason=reason, evidence=(*named, *rest))
+    return Stop(rule=Rule.TAMPERED, end=End.BLOCKED, reason=reason, evidence=(*named, *rest))
 
 
 def _checkpoint(loop: Loop, state: LoopState) -> Action | None:
     """Before completion, too: whoever did what stands above and below it in one round has passed it by."""
     mark = checkpoint_of(loop, state)
-    return Stop(rule="checkpoint", end=End.CHECKPOINT, reason=f"{loop.tasks} says: {mark.text}") if mark else None
+    return Stop(rule=Rule.CHECKPOINT, end=End.CHECKPOINT, reason=f"{loop.tasks} says: {mark.text}") if mark else None
 
 
 def checkpoint_of(loop: Loop, state: LoopState) -> Mark | None:
@@ -248,7 +214,7 @@ def _task_done(loop: Loop, state: LoopState) -> Action | None:
     reason = f"claimed, {worked_on}" + (" and green" if loop.checks else "")
     text = (state.last and state.last.task) or mine.task
     done, doubted = TaskStatus.DONE, not mine.progress
-    return SettleTask(rule="task-done", task=mine.task, text=text, status=done, reason=reason, doubted=doubted)
+    return SettleTask(rule=Rule.TASK_DONE, task=mine.task, text=text, status=done, reason=reason, doubted=doubted)
 
 
 def _claimed(loop: Loop, state: LoopState) -> Tally | None:
@@ -280,7 +246,7 @@ def _finished(loop: Loop, state: LoopState) -> Action:
     if state.promise_given:
         evidence.append(f"the promise was given in round {state.round}")
     return Stop(
-        rule="complete",
+        rule=Rule.COMPLETE,
         end=completion.finished(loop),
         reason=" and ".join(loop.requires),
         evidence=tuple(evidence),
@@ -289,14 +255,14 @@ def _finished(loop: Loop, state: LoopState) -> Action:
 
 def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if state.tasks and state.tasks.problem:
-        return Stop(rule="task-file", end=End.BLOCKED, reason=f"{loop.tasks} {state.tasks.problem}")
+        return Stop(rule=Rule.TASK_FILE, end=End.BLOCKED, reason=f"{loop.tasks} {state.tasks.problem}")
     last = state.last
     if last and POLICY[last.outcome].stops:
-        return Stop(rule="agent-stop", end=End.FAILED, reason=last.detail, evidence=(last.outcome.value,))
+        return Stop(rule=Rule.AGENT_STOP, end=End.FAILED, reason=last.detail, evidence=(last.outcome.value,))
     if last and POLICY[last.outcome].stops_idle and not last.progress:
-        return Stop(rule="agent-denied", end=End.BLOCKED, reason=last.detail)
+        return Stop(rule=Rule.AGENT_DENIED, end=End.BLOCKED, reason=last.detail)
     if last and last.blocked and not last.progress:
-        return Stop(rule="agent-blocked", end=End.BLOCKED, reason=last.blocked)
+        return Stop(rule=Rule.AGENT_BLOCKED, end=End.BLOCKED, reason=last.blocked)
     if (aside := _set_aside(loop, state)) is not None:
         return aside
     if loop.tasks_required and state.tasks and state.tasks.open and state.tasks.next is None:
@@ -317,39 +283,39 @@ def _set_aside(loop: Loop, state: LoopState) -> Action | None:
         return None
     failed = [f"{verdict.check}: {verdict.told}" for verdict in state.verdicts if not verdict.passed]
     reason = f"failed {mine.failures} times in a row" + (f"; last: {failed[0]}" if failed else "")
-    return SettleTask(rule="task-failures", task=mine.task, text=mine.text, status=TaskStatus.ASIDE, reason=reason)
+    return SettleTask(rule=Rule.TASK_FAILURES, task=mine.task, text=mine.text, status=TaskStatus.ASIDE, reason=reason)
 
 
 def _all_aside(loop: Loop, state: LoopState) -> Action:
     assert state.tasks  # noqa: S101 - the caller has seen it
     rows = [*_aside(state), *(f"waits for another: {title}" for title in state.tasks.stranded)]
     reason = f"{completion.counted(state.tasks.open)} open in {loop.tasks}, and none of them can be worked on"
-    return Stop(rule="tasks-aside", end=End.BLOCKED, reason=reason, evidence=tuple(rows))
+    return Stop(rule=Rule.TASKS_ASIDE, end=End.BLOCKED, reason=reason, evidence=tuple(rows))
 
 
 def _why(breaker: breakers.Tripped, state: LoopState) -> str:
     count = int(breaker.reading)
     last = state.last.detail if state.last else ""
     match breaker.name:
-        case "agent-failures":
+        case Rule.AGENT_FAILURES:
             return f"the agent failed{f' {count} times in a row' if count > 1 else ''}; last: {last}"
-        case "no-progress":
+        case Rule.NO_PROGRESS:
             return _nothing_new(count)
-        case "same-failure":
+        case Rule.SAME_FAILURE:
             never_ran = any(verdict.never_ran for verdict in state.verdicts)
             how = "a check found no program to run" if never_ran else "the checks failed in the very same way"
             return f"{how} {count} times in a row"
-        case "check-failures":
+        case Rule.CHECK_FAILURES:
             return f"checks were red after {count} rounds in a row"
-        case "rounds":
+        case Rule.ROUNDS:
             return f"all {int(breaker.limit)} rounds are used up" if breaker.limit > 1 else "the only round is used up"
-        case "rounds-this-run":
+        case Rule.ROUNDS_THIS_RUN:
             return f"this run was allowed {int(breaker.limit)} {'round' if breaker.limit == 1 else 'rounds'}"
-        case "tokens":
+        case Rule.TOKENS:
             return f"{count:,} tokens are used, of a budget of {int(breaker.limit):,}"
-        case "cost":
+        case Rule.COST:
             return f"${breaker.reading:.2f} are spent, of a budget of ${breaker.limit:.2f}"
-        case "time":
+        case Rule.TIME:
             return f"the loop has worked for {duration(breaker.limit)}"
         case _:
             return "the time it was allowed to work until has come"
@@ -380,7 +346,7 @@ def _back_off(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if not rest or seconds <= 0:
         return None
     reason = last.detail if failed else _nothing_new(state.rounds_without_progress)
-    return Wait(rule="back-off", seconds=seconds, reason=reason)
+    return Wait(rule=Rule.BACK_OFF, seconds=seconds, reason=reason)
 
 
 def _next_round(loop: Loop, state: LoopState, now: Now) -> Action:
@@ -390,19 +356,21 @@ def _next_round(loop: Loop, state: LoopState, now: Now) -> Action:
     task, task_id = (state.tasks.next, state.tasks.next_id) if state.tasks and loop.tasks_required else (None, None)
     session = _session(loop, state, agent, task)
     number = state.round + 1
-    return StartRound(rule="next-round", round=number, agent=agent, task=task, task_id=task_id, session=session)
+    return StartRound(rule=Rule.NEXT_ROUND, round=number, agent=agent, task=task, task_id=task_id, session=session)
 
 
 def _rest(loop: Loop, state: LoopState, rest: pool.Rest, now: Now) -> Action:
     """A wait never outlasts the loop's own limits: a reset at nine is of no use to a loop that ends at seven."""
     reason = f"{rest.agent}: {rest.detail}" if loop.others else rest.detail
     over, latest = now.at + timedelta(seconds=rest.seconds), breakers.limits_of(loop, state).latest_wake
-    rule = "limit-stops" if loop.on_limit is OnLimit.STOP else "latest-wake" if latest and over > latest else None
+    rule = Rule.LIMIT_STOPS if loop.on_limit is OnLimit.STOP else Rule.LATEST_WAKE if latest and over > latest else None
     if rule:
         free = f"{rest.agent} is free again at {over.astimezone():%Y-%m-%d %H:%M}{'' if rest.until else ' (a guess)'}"
         return Stop(rule=rule, end=End.LIMIT, reason=reason or "a usage limit", evidence=(free,))
     seconds = min(rest.seconds, breakers.time_left(loop, state, now))
-    return Wait(rule="agent-limit" if rest.until else "back-off", seconds=seconds, until=rest.until, reason=reason)
+    return Wait(
+        rule=Rule.AGENT_LIMIT if rest.until else Rule.BACK_OFF, seconds=seconds, until=rest.until, reason=reason
+    )
 
 
 def _session(loop: Loop, state: LoopState, agent: str, task: str | None) -> str | None:

@@ -9,11 +9,12 @@ import msgspec
 
 from bydawn.core.loop import Limits, Moment
 from bydawn.core.outcome import Outcome
+from bydawn.core.rules import Rule
 from bydawn.core.text import headline
 
 
 class End(StrEnum):
-    """The states in which a loop can stand still; their order is no ranking."""
+    """The ways a run of a loop can end."""
 
     COMPLETE = "complete"
     UNVERIFIED = "unverified"
@@ -23,6 +24,23 @@ class End(StrEnum):
     FAILED = "failed"
     PAUSED = "paused"
     STOPPED = "stopped"
+
+
+class Status(StrEnum):
+    """What a loop is called now: how it ended, or what goes on. Derived from ledger and lock, never stored."""
+
+    COMPLETE = End.COMPLETE
+    UNVERIFIED = End.UNVERIFIED
+    BLOCKED = End.BLOCKED
+    LIMIT = End.LIMIT
+    CHECKPOINT = End.CHECKPOINT
+    FAILED = End.FAILED
+    PAUSED = End.PAUSED
+    STOPPED = End.STOPPED
+    RUNNING = "running"
+    WAITING = "waiting"
+    CRASHED = "crashed"  # the ledger says running, and nobody holds the lock
+    DAMAGED = "damaged"  # the ledger or the settings cannot be read
 
 
 EXIT_CODES: dict[End, int] = {
@@ -432,7 +450,7 @@ class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
     @property
     def can_be_accepted(self) -> bool:
         """Could a person want it as it is now? A list that nobody can work by is none the better for being accepted."""
-        return self.decided.rule == "tampered" or " lost " in self.reason or "before a checkpoint" in self.reason
+        return self.decided.rule == Rule.TAMPERED or " lost " in self.reason or "before a checkpoint" in self.reason
 
 
 AnyFact = (

@@ -11,6 +11,7 @@ from bydawn.core import kinds
 from bydawn.core.breakers import Tripped, limits_of, tripped
 from bydawn.core.facts import Now
 from bydawn.core.loop import Limits, Loop
+from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration
 
@@ -31,14 +32,14 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 _ROWS = {
-    "rounds": _Row("--rounds", 20, _count, lambda count: f"has had {count:.0f} rounds"),
-    "time": _Row("--for", 7200, kinds.span_text, lambda seconds: f"has worked for {duration(seconds)}"),
-    "tokens": _Row("--budget", 1e6, partial(kinds.amount_text, "tok"), lambda count: f"has used {count:,.0f} tokens"),
-    "cost": _Row("--budget", 3, partial(kinds.amount_text, "usd"), lambda usd: f"has spent ${usd:.2f}"),
-    "no-progress": _Row("--max-no-change", 5, _count, lambda count: f"got nowhere in {count:.0f} rounds"),
-    "agent-failures": _Row("--max-failures", 3, _count, lambda count: f"has failed {count:.0f} times in a row"),
-    "same-failure": _Row("--max-same-failure", 5, _count, lambda count: f"failed {count:.0f} times in the same way"),
-    "check-failures": _Row("--max-check-failures", 15, _count, lambda count: f"was red after {count:.0f} rounds"),
+    Rule.ROUNDS: _Row("--rounds", 20, _count, lambda count: f"has had {count:.0f} rounds"),
+    Rule.TIME: _Row("--for", 7200, kinds.span_text, lambda seconds: f"has worked for {duration(seconds)}"),
+    Rule.TOKENS: _Row("--budget", 1e6, partial(kinds.amount_text, "tok"), lambda used: f"has used {used:,.0f} tokens"),
+    Rule.COST: _Row("--budget", 3, partial(kinds.amount_text, "usd"), lambda usd: f"has spent ${usd:.2f}"),
+    Rule.NO_PROGRESS: _Row("--max-no-change", 5, _count, lambda count: f"got nowhere in {count:.0f} rounds"),
+    Rule.AGENT_FAILURES: _Row("--max-failures", 3, _count, lambda count: f"has failed {count:.0f} times in a row"),
+    Rule.SAME_FAILURE: _Row("--max-same-failure", 5, _count, lambda count: f"failed {count:.0f} times in the same way"),
+    Rule.CHECK_FAILURES: _Row("--max-check-failures", 15, _count, lambda count: f"was red after {count:.0f} rounds"),
 }
 
 

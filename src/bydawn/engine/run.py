@@ -48,6 +48,7 @@ from bydawn.core.ports import (
     Job,
     Snapshot,
 )
+from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.turn import Listener, later, reset_of, spent_unseen, turn_of, usage_of
@@ -216,7 +217,7 @@ class Engine:
         self.world.ledger.sync()
         if self.state.obstructed:  # the disk filled up with this very fact
             reason = "not started: the disk is full"
-            self._settle(Settle(rule="interrupted-round", round=action.round, reason=reason), before)
+            self._settle(Settle(rule=Rule.INTERRUPTED_ROUND, round=action.round, reason=reason), before)
             return
         self._protection.watch()
         reader = agent.reader(turn)

@@ -19,11 +19,13 @@ from bydawn.core.facts import (
     RoundEnded,
     RoundStarted,
     RunStarted,
+    Status,
     StopRequested,
     Usage,
 )
 from bydawn.core.loop import OnTamper
 from bydawn.core.outcome import Ending, Exit, imposed
+from bydawn.core.rules import Rule
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
@@ -68,11 +70,11 @@ def reason(standing: Standing) -> str:
     stopped = standing.state.stopped
     if standing.trouble:
         return standing.trouble.what
-    if standing.status == "crashed":
+    if standing.status == Status.CRASHED:
         opened = standing.state.open_round
         when = f"{last_sign(standing).astimezone():%Y-%m-%d %H:%M}"
         return f"its worker is gone since {when}{f', in round {opened.round}' if opened else ''}; nothing is running"
-    if stopped and stopped.decided.rule == "agent-blocked":
+    if stopped and stopped.decided.rule == Rule.AGENT_BLOCKED:
         return f"the agent says: “{stopped.reason}”"
     return stopped.reason if stopped else ""
 

@@ -25,6 +25,7 @@ from bydawn.core.facts import (
 from bydawn.core.hooks import complaint, output_of
 from bydawn.core.outcome import Outcome
 from bydawn.core.replay import after
+from bydawn.core.rules import Rule, meaning_of
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.operations.look import round_folder, told_of_put_back
@@ -57,7 +58,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
 def why(standing: Standing) -> Reason:
     """The last decision that was written down, taken again from the same facts."""
-    from bydawn.core.decide import RULES, next_action
+    from bydawn.core.decide import next_action
 
     state, found, version = LoopState(), None, ""
     for record in records(standing.folder):
@@ -76,7 +77,7 @@ def why(standing: Standing) -> Reason:
         what = f"{fact.end.value}: {fact.reason}"
     return Reason(
         rule=decided.rule,
-        meaning=RULES.get(decided.rule, ""),
+        meaning=meaning_of(decided.rule),
         what=what,
         at=record.at,
         seq=record.seq,
@@ -124,14 +125,14 @@ def evidence(standing: Standing) -> tuple[str, ...]:
 
 
 def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
-    if stopped.decided.rule == "obstructed":  # the fact has only the kind of it, for programs
+    if stopped.decided.rule == Rule.OBSTRUCTED:  # the fact has only the kind of it, for programs
         hook = failed_hook(standing)
         return (f"the command of {hook.name}: {hook.command}", f"what it printed: {hook.output}") if hook else ()
-    if stopped.decided.rule == "tasks-aside":
+    if stopped.decided.rule == Rule.TASKS_ASIDE:
         from bydawn.operations.settings import secrets
 
         return tuple(map(secrets().hide, _why_idle(standing))) or stopped.evidence
-    if stopped.decided.rule == "agent-stop":
+    if stopped.decided.rule == Rule.AGENT_STOP:
         return tuple(_PLAINLY.get(row, row) for row in stopped.evidence)
     return tuple(map(partial(_by_name, standing), _each_check_once(standing, stopped.evidence)))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import OwnFailure, UserError
-from bydawn.core.facts import FINISHED
+from bydawn.core.facts import FINISHED, Status
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.store.ledger import load
@@ -36,15 +36,14 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     trouble: OwnFailure | None = None  # why it cannot be read, if it cannot
 
     @property
-    def status(self) -> str:
-        """The one word for it. `crashed` is derived; a stored word never says running."""
+    def status(self) -> Status:
         if self.trouble:
-            return "damaged"
+            return Status.DAMAGED
         if self.state.stopped:
-            return self.state.stopped.end.value
+            return Status(self.state.stopped.end)
         if self.alive:
-            return "waiting" if self.state.waiting else "running"
-        return "crashed"
+            return Status.WAITING if self.state.waiting else Status.RUNNING
+        return Status.CRASHED
 
     @property
     def reference(self) -> str:

@@ -10,6 +10,7 @@ from bydawn.core.breakers import limits_of
 from bydawn.core.facts import FINISHED, AnyFact, End, Given, LoopStopped, RoundEnded, RunStarted
 from bydawn.core.history import Attempt, History, counted
 from bydawn.core.loop import Loop, Mode, Promise
+from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Append, Copy, Create, Replace, Source, View, draft
 from bydawn.dialects.waylon import texts
@@ -120,7 +121,7 @@ def written(loop: Loop, state: LoopState) -> tuple[str, ...]:
 def status_of(stopped: LoopStopped | None) -> str:
     if stopped is None:
         return "running"
-    if stopped.decided.rule == "rounds":
+    if stopped.decided.rule == Rule.ROUNDS:
         return "stopped_max_iterations"
     return STATUS.get(stopped.end, stopped.end.value)
 

@@ -6,6 +6,7 @@ import shlex
 from bydawn.core.breakers import limits_of
 from bydawn.core.facts import End, LoopStopped
 from bydawn.core.loop import Loop, Sandbox
+from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Helper
 
@@ -85,7 +86,7 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
         ("", "start it again with --full-auto (it may edit here) or --sandbox workspace-write"),
     ]
     may_only_read = loop.sandbox is Sandbox.READ_ONLY
-    if stopped.decided.rule == "rounds":
+    if stopped.decided.rule == Rule.ROUNDS:
         cap = limits_of(loop, state).rounds
         higher = f"{paste.resume} --max-iterations {cap + max(10, cap)}"
         if may_only_read and state.rounds_without_progress:
@@ -98,7 +99,7 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
         return [look, *changed]
     if stopped.end is End.CHECKPOINT:
         return [look, (paste.resume, "you have looked: go on past the HARD STOP")]
-    if stopped.decided.rule in ("tampered", "task-file"):
+    if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE):
         keep = [(paste.accept, "or keep it so")] if stopped.can_be_accepted else []
         return [*changed, (paste.resume, "when you have put it back"), *keep]
     if stopped.end is End.BLOCKED and may_only_read:
@@ -112,7 +113,7 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
 
 
 # Their reasons count rounds, in our own words and with nobody else's among them.
-_COUNTING = ("rounds", "rounds-this-run", "no-progress", "check-failures")
+_COUNTING = (Rule.ROUNDS, Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.CHECK_FAILURES)
 
 
 def reason(stopped: LoopStopped) -> str:
