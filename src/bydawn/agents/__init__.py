@@ -1,11 +1,17 @@
 """The agents a loop can run: one file per agent, one row per file, loaded only when it is asked for."""
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Agent
+
+if TYPE_CHECKING:
+    from bydawn.agents.program import Cli
 
 Fields = tuple[str, ...]  # of `--agent-json`: what stands where in an agent's lines of JSON
 
@@ -55,37 +61,28 @@ def _command(line: str | None, folder: Path, fields: Fields) -> Agent:
     return CommandAgent(argv=tuple(argv), fields=fields)
 
 
-def _claude(options: str | None, _: Path, __: Fields) -> Agent:
-    from bydawn.agents.claude import ClaudeAgent
+def _cli(class_: str) -> "_Make":
+    """An agent CLI: the class in the file of its name; all it takes is its name."""
 
-    _refuse_options("claude", options)
-    return ClaudeAgent()
+    def make(options: str | None, _: Path, __: Fields) -> Agent:
+        name = class_.removesuffix("Agent").lower()
+        if options is not None:
+            hint = f"write `{name}`; its own flags go after `--`"
+            raise UserError(f"`{name}:{options}` is not an agent", hint=hint)
+        agent: Agent = getattr(_module(name), class_)()
+        return agent
 
-
-def _codex(options: str | None, _: Path, __: Fields) -> Agent:
-    from bydawn.agents.codex import CodexAgent
-
-    _refuse_options("codex", options)
-    return CodexAgent()
-
-
-def _opencode(options: str | None, _: Path, __: Fields) -> Agent:
-    from bydawn.agents.opencode import OpencodeAgent
-
-    _refuse_options("opencode", options)
-    return OpencodeAgent()
+    return make
 
 
-def _gemini(options: str | None, _: Path, __: Fields) -> Agent:
-    from bydawn.agents.gemini import GeminiAgent
-
-    _refuse_options("gemini", options)
-    return GeminiAgent()
+def _module(name: str) -> ModuleType:
+    return import_module(f"bydawn.agents.{name}")
 
 
-def _refuse_options(name: str, options: str | None) -> None:
-    if options is not None:
-        raise UserError(f"`{name}:{options}` is not an agent", hint=f"write `{name}`; its own flags stand after `--`")
+def cli(name: str) -> "Cli":
+    """One of `CLIS` as a program: how it is installed, logged in to, sandboxed."""
+    found: Cli = _module(name).CLI
+    return found
 
 
 def _unknown(spec: str, kind: str) -> UserError:
@@ -110,11 +107,14 @@ def _usages() -> str:
     return ", ".join(usage for usage, _ in _AGENTS.values())
 
 
-_AGENTS: dict[str, tuple[str, Callable[[str | None, Path, Fields], Agent]]] = {
-    "claude": ("`claude`", _claude),
-    "codex": ("`codex`", _codex),
-    "opencode": ("`opencode`", _opencode),
-    "gemini": ("`gemini`", _gemini),
+_Make = Callable[[str | None, Path, Fields], Agent]
+_AGENTS: dict[str, tuple[str, _Make]] = {
+    "codex": ("`codex`", _cli("CodexAgent")),
+    "claude": ("`claude`", _cli("ClaudeAgent")),
+    "opencode": ("`opencode`", _cli("OpencodeAgent")),
+    "gemini": ("`gemini`", _cli("GeminiAgent")),
     "demo": ("`demo`, `demo:SCRIPT.json`", _demo),
     "cmd": ("`cmd:PROGRAM ARGS`", _command),
 }
+CLIS = tuple(name for name in _AGENTS if name not in ("demo", "cmd"))
+DEFAULTS = ("codex", "claude")  # without --agent, the first of these that is installed and logged in

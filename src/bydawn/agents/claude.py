@@ -1,7 +1,8 @@
 """Claude Code: `claude -p --output-format stream-json`, a prompt on stdin, one JSON event per line."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 
@@ -75,6 +76,23 @@ _TOOLS = {
 }
 
 
+def _logged_in(env: Mapping[str, str]) -> bool | None:
+    keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+    if any(env.get(name) for name in (*keys, "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")):
+        return True
+    return Path(env.get("CLAUDE_CONFIG_DIR") or f"{env.get('HOME', '')}/.claude", ".credentials.json").exists()
+
+
+CLI = program.Cli(
+    name="claude",
+    package="@anthropic-ai/claude-code",
+    tested="2.1.",
+    login="claude /login",
+    logged_in=_logged_in,
+    sandbox_needs=(program.BUBBLEWRAP, program.SOCAT),
+)
+
+
 class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
     """The `claude` on the PATH."""
 
@@ -121,7 +139,7 @@ class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
         return ClaudeReader(turn)
 
     def missing(self) -> tuple[str, str] | None:
-        return program.missing("claude", "@anthropic-ai/claude-code")
+        return CLI.missing()
 
 
 def _permissions(turn: Turn) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Codex CLI: `codex exec --json`, a prompt on stdin, one JSON event per line."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import msgspec
 
@@ -72,6 +73,32 @@ _REFUSED_PATCH = "blocked by read-only sandbox"
 _HOPELESS_AFTER = 2  # refused log-ins in a row; one may be a hiccup of its own refresh
 
 
+def _logged_in(env: Mapping[str, str]) -> bool | None:
+    if any(env.get(name) for name in ("CODEX_API_KEY", "OPENAI_API_KEY")):
+        return True
+    home = Path(env.get("CODEX_HOME") or f"{env.get('HOME', '')}/.codex")
+    if _names_a_provider(home / "config.toml"):
+        return None  # with a key of its own
+    return program.ask("codex", "login", "status")[0] == 0
+
+
+def _names_a_provider(path: Path) -> bool:
+    try:
+        return "model_provider" in path.read_text(errors="replace")
+    except OSError:
+        return False
+
+
+CLI = program.Cli(
+    name="codex",
+    package="@openai/codex",
+    tested="0.166.",
+    login="codex login",
+    logged_in=_logged_in,
+    sandbox_needs=(program.BUBBLEWRAP,),
+)
+
+
 class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
     """The `codex` on the PATH."""
 
@@ -111,7 +138,7 @@ class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
         return CodexReader(turn.session if turn else None)
 
     def missing(self) -> tuple[str, str] | None:
-        return program.missing("codex", "@openai/codex")
+        return CLI.missing()
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -236,8 +263,8 @@ class CodexReader:
         return (Retry(text),)
 
     def _verdict(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
-        if self._asked_for and self._thread and self._thread != self._asked_for:
-            return Outcome.SESSION_LOST, f"session {self._asked_for} was not resumed; it began {self._thread} instead"
+        if lost := program.session_lost(self._asked_for, self._thread):
+            return lost
         if self._done:
             # A patch that the sandbox refuses leaves no event; it is only said beside the stream.
             refused = next((line for line in stderr.splitlines() if _REFUSED_PATCH in line), "")

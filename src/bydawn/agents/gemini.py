@@ -1,6 +1,7 @@
 """Gemini CLI: `gemini -o stream-json`, the prompt on stdin (and echoed), one JSON event per line up to `result`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -45,6 +46,15 @@ _ADVICE = {Outcome.AUTH: "; set GEMINI_API_KEY, or run `gemini` once and log in"
 _TELLING = {"run_shell_command": "runs", "write_file": "writes", "replace": "edits", "read_file": "reads"}
 
 
+def _logged_in(env: Mapping[str, str]) -> bool | None:
+    if any(env.get(name) for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")):
+        return True
+    return Path(env.get("HOME", ""), ".gemini", "oauth_creds.json").exists()
+
+
+CLI = program.Cli(name="gemini", package="@google/gemini-cli", tested="0.61.", login="gemini", logged_in=_logged_in)
+
+
 class GeminiAgent(msgspec.Struct, frozen=True, kw_only=True):
     """The `gemini` on the PATH."""
 
@@ -72,7 +82,7 @@ class GeminiAgent(msgspec.Struct, frozen=True, kw_only=True):
         return GeminiReader(turn)
 
     def missing(self) -> tuple[str, str] | None:
-        return program.missing("gemini", "@google/gemini-cli")
+        return CLI.missing()
 
 
 class _Error(msgspec.Struct, frozen=True):
@@ -191,8 +201,8 @@ class GeminiReader:
         return (Denied(self._denied),)
 
     def _verdict(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
-        if self._asked_for and self._session and self._session != self._asked_for:
-            return Outcome.SESSION_LOST, f"session {self._asked_for} was not resumed; it began {self._session} instead"
+        if lost := program.session_lost(self._asked_for, self._session):
+            return lost
         if self._result and self._result.status == "success":
             return (Outcome.DENIED, f"not allowed: {self._denied}") if self._denied else (Outcome.OK, "")
         if self._result:

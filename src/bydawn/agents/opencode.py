@@ -58,6 +58,15 @@ _Number = TypeVar("_Number", int, float)
 _TOLD = {"bash": "ran", "write": "wrote", "edit": "edited", "read": "read"}
 
 
+CLI = program.Cli(
+    name="opencode",
+    package="opencode-ai",
+    tested="1.18.",
+    login="opencode auth login",
+    logged_in=lambda _: None,
+)
+
+
 class OpencodeAgent(msgspec.Struct, frozen=True, kw_only=True):
     """The `opencode` on the PATH."""
 
@@ -81,7 +90,7 @@ class OpencodeAgent(msgspec.Struct, frozen=True, kw_only=True):
         return OpencodeReader(turn.session if turn else None)
 
     def missing(self) -> tuple[str, str] | None:
-        return program.missing("opencode", "opencode-ai")
+        return CLI.missing()
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -200,7 +209,8 @@ class OpencodeReader:
 
     def _step(self, part: _Part) -> Iterable[Event]:
         self._stopped = part.reason == "stop"
-        self._usage = _sum(self._usage, _usage(part))
+        step = _usage(part)
+        self._usage = step.plus(self._usage) if step else self._usage
         spent = (Spent(self._usage),) if self._usage else ()
         again = (Retry("the answer broke off; it asks again"),) if part.reason == "unknown" else ()
         return (*spent, *again)
@@ -222,8 +232,8 @@ class OpencodeReader:
         return (Hopeless(self._hopeless[1]),)
 
     def _verdict(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
-        if self._asked_for and self._session and self._session != self._asked_for:
-            return Outcome.SESSION_LOST, f"session {self._asked_for} was not resumed; it began {self._session} instead"
+        if lost := program.session_lost(self._asked_for, self._session):
+            return lost
         if self._stopped and exit_.ending is Ending.EXIT and exit_.code == 0:
             return (Outcome.DENIED, f"not allowed: {self._denied}") if self._denied else (Outcome.OK, "")
         return self._hopeless or imposed(exit_) or self._unfinished(exit_, stderr)
@@ -280,17 +290,6 @@ def _usage(part: _Part) -> Usage | None:
         cost_usd=part.cost,
     )
     return usage if usage.tokens_in or usage.tokens_out or usage.cost_usd else None
-
-
-def _sum(one: Usage | None, other: Usage | None) -> Usage | None:
-    if one is None or other is None:
-        return one or other
-    return Usage(
-        tokens_in=_add(one.tokens_in, other.tokens_in),
-        tokens_cached=_add(one.tokens_cached, other.tokens_cached),
-        tokens_out=_add(one.tokens_out, other.tokens_out),
-        cost_usd=_add(one.cost_usd, other.cost_usd),
-    )
 
 
 def _add(one: _Number | None, other: _Number | None) -> _Number | None:

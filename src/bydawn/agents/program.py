@@ -1,26 +1,80 @@
-"""What every agent that is a program on the PATH has in common."""
+"""What agent CLIs have in common: how each is installed and logged in to, and how one that failed is judged."""
 
+import os
 import shutil
 import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import msgspec
 
 from bydawn.core.outcome import Exit, Outcome
 
+_PATIENCE = 20.0  # seconds for a program to answer
 
-def missing(name: str, package: str) -> tuple[str, str] | None:
-    """Cause and hint if it is not installed; `package` is what npm calls it."""
-    if shutil.which(name):
-        return None
-    return f"there is no program {name!r} on the PATH", f"install it: npm install -g {package}"
+
+class Needed(msgspec.Struct, frozen=True):
+    """A program that a sandbox needs on Linux, and the Debian package it is in."""
+
+    program: str
+    package: str
+
+
+BUBBLEWRAP, SOCAT = Needed("bwrap", "bubblewrap"), Needed("socat", "socat")
+
+
+class Cli(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent CLI as a program on this machine."""
+
+    name: str
+    package: str  # on npm
+    tested: str  # the versions our tests drive start with this
+    login: str  # the command that logs in
+    logged_in: Callable[[Mapping[str, str]], bool | None]  # from the environment; None: cannot tell
+    sandbox_needs: tuple[Needed, ...] = ()
+
+    def missing(self) -> tuple[str, str] | None:
+        """Cause and hint if it is not installed."""
+        if shutil.which(self.name):
+            return None
+        return f"there is no program {self.name!r} on the PATH", f"install it: npm install -g {self.package}"
+
+
+def ask(*argv: str) -> tuple[int, str]:
+    """The exit code and output of a program that should answer at once; all it starts ends with it."""
+    try:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    except OSError:
+        return 127, ""
+    with process:
+        try:
+            output, _ = process.communicate(timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return 124, ""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return process.returncode, output.decode(errors="replace")
 
 
 def killed(number: int | None) -> tuple[Outcome, str] | None:
-    """The verdict on a program that a signal ended, and that was not ours."""
+    """The verdict on a program that was killed by a signal we did not send."""
     return (Outcome.CRASHED, f"killed by signal {number} ({signal.strsignal(number)})") if number else None
 
 
 def without_result(exit_: Exit, skipped: int = 0, lacking: str = "a result") -> tuple[Outcome, str] | None:
-    """The verdict on one that a signal ended, or that exited well and never said its last word: no success."""
+    """The verdict on one that a signal killed, or that exited with 0 before its last event: not a success."""
     if exit_.signal or exit_.code != 0:
         return killed(exit_.signal)
-    passed_by = f"; {skipped} bytes were too long a line to read" if skipped else ""
-    return Outcome.LOST_OUTPUT, f"exited with 0 but without {lacking}{passed_by}"
+    too_long = f"; {skipped} bytes were in lines too long to read" if skipped else ""
+    return Outcome.LOST_OUTPUT, f"exited with 0 but without {lacking}{too_long}"
+
+
+def session_lost(asked_for: str | None, session: str | None) -> tuple[Outcome, str] | None:
+    """The verdict on a turn that was to resume a session and started another one."""
+    if not asked_for or not session or session == asked_for:
+        return None
+    return Outcome.SESSION_LOST, f"session {asked_for} was not resumed; it began {session} instead"

@@ -35,9 +35,9 @@ def agents() -> None:
 @state_dir
 def list_(as_json: bool, state_dir: Path | None) -> None:
     """Every agent we know: found or not, its version, logged in or not, limited or not."""
-    from bydawn.operations.agents import KNOWN, limits, look
+    from bydawn.operations.agents import found_here, limits
 
-    found, limited = [look(name) for name in KNOWN], limits(state_dir)
+    found, limited = found_here(), limits(state_dir)
     if as_json:
         render.emit_json({"agents": found, "limited": limited})
         return
@@ -98,8 +98,8 @@ def _tried(command: list[str], gone: str) -> int:
 
 
 def _advice(name: str) -> str:
-    from bydawn.operations.agents import KNOWN, look
+    from bydawn.operations.agents import login_needed
 
-    if name in KNOWN and look(name).logged_in is False:
-        return f"log in with `{KNOWN[name].login}`, then "
+    if login := login_needed(name):
+        return f"log in with `{login}`, then "
     return "when that is mended, "

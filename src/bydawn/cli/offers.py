@@ -45,9 +45,9 @@ def _log_in(standing: Standing) -> list[tuple[str, str]]:
     last = standing.state.last
     if last is None or last.outcome is not Outcome.AUTH:
         return []
-    from bydawn.operations.agents import KNOWN
+    from bydawn import agents
 
-    return [(KNOWN[last.agent].login, "log in")] if last.agent in KNOWN else []
+    return [(agents.cli(last.agent).login, "log in")] if last.agent in agents.CLIS else []
 
 
 def _said_last(standing: Standing) -> tuple[str, str] | None:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import msgspec
 
+from bydawn import agents
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import LedgerRepaired
 from bydawn.core.replay import replay
-from bydawn.operations.agents import KNOWN, SANDBOX_NEEDS, look
+from bydawn.operations.agents import found_here
 from bydawn.operations.settings import gather, secrets
 from bydawn.operations.work import creation_of, gone, refuse_inside_a_round, take_lock
 from bydawn.store import lock
@@ -96,7 +97,7 @@ def _settings(folder: Path) -> Iterator[Finding]:
 
 def _agents() -> Iterator[Finding]:
     """The agents that are here: are they ones we know, logged in, and able to keep their sandbox?"""
-    for found in (look(name) for name in KNOWN):
+    for found in found_here():
         if found.path is None:
             continue
         name = f"agent {found.name}"
@@ -107,10 +108,10 @@ def _agents() -> Iterator[Finding]:
             yield Finding(name=name, ok=True, detail=f"{version}; we have tested {found.tested}x")
         else:
             yield Finding(name=name, ok=True, detail=version)
-        for needed, package in SANDBOX_NEEDS.get(found.name, ()) if sys.platform == "linux" else ():
-            if shutil.which(needed) is None:
-                hint = f"sudo apt-get install {package}"
-                yield Finding(name=name, ok=False, detail=f"its sandbox needs {needed}", hint=hint)
+        for needed in agents.cli(found.name).sandbox_needs if sys.platform == "linux" else ():
+            if shutil.which(needed.program) is None:
+                hint = f"sudo apt-get install {needed.package}"
+                yield Finding(name=name, ok=False, detail=f"its sandbox needs {needed.program}", hint=hint)
     yield from _codex_home()
 
 
