@@ -10,13 +10,23 @@ from typing import Any
 
 import click
 
+ADVANCED = "Timeouts"  # the heading of options that only `--help-all` shows
+_ALL = "bydawn.help_all"
+
 
 class Option(click.Option):
-    """Takes its help as it is."""
+    """Takes its help as it is; `heading` is where the help lists it."""
 
-    def __init__(self, *arguments: Any, help: str | None = None, **attributes: Any) -> None:  # noqa: A002 - click's word
+    def __init__(
+        self,
+        *arguments: Any,
+        help: str | None = None,  # noqa: A002 - click's word
+        heading: str = "",
+        **attributes: Any,
+    ) -> None:
         super().__init__(*arguments, **attributes)
         self.help = help
+        self.heading = heading
 
 
 class _Quick(click.Command):
@@ -35,7 +45,39 @@ class _Quick(click.Command):
 
 
 class Command(_Quick):
-    """A command of ours."""
+    """A command of ours, with its options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                rows.setdefault(getattr(parameter, "heading", "") or "Options", []).append(record)
+        hidden = rows.pop(ADVANCED, []) if not ctx.meta.get(_ALL) else []
+        for heading in sorted(rows, key=_place):
+            with formatter.section(heading):
+                formatter.write_dl(rows[heading])
+        if hidden:
+            formatter.write_paragraph()
+            formatter.write_text(f"{len(hidden)} more options set timeouts: --help-all lists them.")
+
+
+_HEADINGS = ("Goal", "Done when", "Agent", "Limits", "Safety", "Hooks", "Output", ADVANCED, "Options")
+
+
+def _place(heading: str) -> int:
+    return _HEADINGS.index(heading)
+
+
+def show_all(ctx: click.Context) -> None:
+    """Let the help of this command list every option."""
+    ctx.meta[_ALL] = True
+
+
+def _help_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        show_all(ctx)
+        click.echo(ctx.get_help())
+        ctx.exit()
 
 
 class Group(_Quick, click.Group):
@@ -47,3 +89,11 @@ class Group(_Quick, click.Group):
 option: Callable[..., Callable[[Any], Any]] = partial(click.option, cls=Option)
 command: Callable[..., Callable[[Callable[..., Any]], Command]] = partial(click.command, cls=Command)
 group: Callable[..., Callable[[Callable[..., Any]], Group]] = partial(click.group, cls=Group)
+help_all = option(
+    "--help-all",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_help_all,
+    help="Show this message with every option and exit.",
+)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from bydawn.cli.command import show_all
 from bydawn.cli.program import TABLE, bydawn
 from bydawn.settings.schema import page
 
@@ -24,6 +25,7 @@ def _command(group: click.Group, name: str, parent: click.Context) -> Iterator[s
     command = group.get_command(parent, name)
     assert command is not None  # noqa: S101 - the table names commands
     context = click.Context(command, parent=parent, info_name=name, max_content_width=100, terminal_width=100)
+    show_all(context)
     yield f"## {context.command_path}\n\n{_block(command.get_help(context))}"
     if isinstance(command, click.Group):
         for each in command.list_commands(context):
