@@ -50,7 +50,8 @@ class Command(_Quick):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            if record := parameter.get_help_record(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record:
                 rows.setdefault(getattr(parameter, "heading", "") or "Options", []).append(record)
         hidden = rows.pop(ADVANCED, []) if not ctx.meta.get(_ALL) else []
         for heading in sorted(rows, key=_place):
