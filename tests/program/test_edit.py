@@ -265,7 +265,7 @@ def test_an_editor_that_takes_the_file_away_is_no_mistake(home: Home, editor: Ed
     before = everything(home)
     editor.does('rm "$file"')
     said = edit(home, "config")
-    assert (said.code in (0, 2), "made a mistake" in said.err, "Traceback" in said.err) == (True, False, False)
+    assert (said.code in (0, 2), "internal error" in said.err, "Traceback" in said.err) == (True, False, False)
     editor.does("")
     assert everything(home) == before
 

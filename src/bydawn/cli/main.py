@@ -1,4 +1,4 @@
-"""The `bydawn` command: answers at once what needs nothing, and puts what starts a loop under a guardian."""
+"""The `bydawn` command: answers `--version` at once, and forks a guardian for what starts a loop."""
 
 import gc
 import os
@@ -8,7 +8,7 @@ from bydawn import __version__
 
 STARTERS = ("run", "resume", "demo")
 
-# What takes long to load and is hardly ever used: a tenth of a start, and a megabyte.
+# Slow to load and rarely used: together a tenth of the start-up time and a megabyte.
 LATER = ("bz2", "difflib", "inspect", "ipaddress", "lzma", "selectors", "tempfile", "textwrap")
 
 
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     from bydawn.cli.lazy_modules import load_later
 
     load_later(*LATER)
-    gc.disable()  # a look is over before there is any garbage; a worker switches it on again
+    gc.disable()  # a short command ends before there is garbage; a worker switches it on again
     if starts_a_loop(arguments):
         # Forked here, while next to nothing is loaded: the guardian stays small for the whole night.
         from bydawn.process.guardian import run_guarded
@@ -39,8 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _asked(code: int, following: list[str]) -> int:
-    """The loop stands at a checkpoint and somebody is there: go on at once if they say so."""
-    sys.stderr.write("\n  You have looked, and it may go on? [y/N]: ")
+    """The loop has reached a checkpoint and a person is there: ask, and continue at once on yes."""
+    sys.stderr.write("\n  Approve this checkpoint and continue? [y/N]: ")
     sys.stderr.flush()
     try:
         answer = sys.stdin.readline().strip().lower()
@@ -64,7 +64,7 @@ def _open_what_is_closed() -> None:
 
 
 def starts_a_loop(arguments: list[str]) -> bool:
-    """A word with a space in it can only be a prompt; a single unknown word is a typo and must start nothing."""
+    """A word with a space can only be a prompt; a single unknown word is a typo and must start nothing."""
     if arguments[:1] == ["as"] and len(arguments) > 1:
         from bydawn import dialects
 

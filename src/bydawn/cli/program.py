@@ -1,4 +1,4 @@
-"""From words on a command line to an exit code; errors end here, in three parts."""
+"""The table of commands, and the one place where errors become messages and exit codes."""
 
 import importlib
 import os
@@ -17,45 +17,45 @@ TABLE: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "Start",
         (
-            ("run", "start", "start a loop here, or go on with one"),
-            ("resume", "resume", "go on with a loop that stands still"),
-            ("demo", "start", "watch a whole loop, no account needed"),
-            ("as", "dialects", "speak as another tool"),
+            ("run", "start", "start a loop here, or continue one"),
+            ("resume", "resume", "continue a paused, stopped or crashed loop"),
+            ("demo", "start", "watch a whole loop; no account needed"),
+            ("as", "dialects", "run as another tool (waylon-smithers)"),
         ),
     ),
     (
         "Look",
         (
-            ("status", "status", "all loops and how they stand"),
-            ("show", "look", "one loop: rounds, what is missing"),
-            ("logs", "logs", "what the agent said"),
-            ("events", "logs", "the ledger, fact by fact"),
-            ("why", "look", "which rule decided, and on what"),
+            ("status", "status", "list all loops and their state"),
+            ("show", "look", "show one loop: rounds, what is missing"),
+            ("logs", "logs", "print what the agent said"),
+            ("events", "logs", "print everything that was recorded"),
+            ("why", "look", "explain the last decision"),
         ),
     ),
     (
         "Steer",
         (
-            ("tell", "steer", "leave a note for the next prompt"),
-            ("tasks", "tasks", "see, add, skip or reopen tasks"),
-            ("pause", "steer", "stand still after this round"),
+            ("tell", "steer", "add a note to the next prompt"),
+            ("tasks", "tasks", "list, add, skip or reopen tasks"),
+            ("pause", "steer", "pause after this round"),
             ("stop", "steer", "end a loop"),
         ),
     ),
     (
         "Set up",
         (
-            ("agents", "agents", "which agents are here, do they work"),
-            ("config", "config", "settings, and where each came from"),
-            ("trust", "trust", "agree to what a repository runs"),
-            ("edit", "edit", "open tasks, notes or settings"),
-            ("doctor", "setup", "is everything in order? can mend"),
-            ("version", "setup", "which bydawn this is"),
+            ("agents", "agents", "list agents, or test one"),
+            ("config", "config", "show and change settings"),
+            ("trust", "trust", "allow what a repository wants to run"),
+            ("edit", "edit", "open tasks, notes or settings in an editor"),
+            ("doctor", "setup", "check the setup, repair damage"),
+            ("version", "setup", "print the version"),
         ),
     ),
 )
 MODULES = {name: module for _, rows in TABLE for name, module, _ in rows}
-_NEAR = 0.65  # of 1; the dashes that every option has make no two of them alike
+_NEAR = 0.65  # of 1, without the dashes that all options share
 EPILOG = """\b
 Examples
   bydawn demo
@@ -64,16 +64,17 @@ Examples
 
 \b
 Exit codes
-  0 complete      1 our own failure
-  2 wrong usage   3 blocked: needs a person
-  4 limit         5 checkpoint
-  7 the agent     8 owned by another worker
-  130 paused or stopped; resume goes on
+  0  complete               1  internal error
+  2  wrong usage            3  blocked: needs a person
+  4  limit reached          5  checkpoint
+  7  agent missing or failed
+  8  already running in another process
+  130  paused or stopped; `resume` continues
 """
 
 
 class Commands(Group):
-    """Loads a command's module when it is called, and not before."""
+    """Loads a command's module only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(MODULES)
@@ -82,14 +83,14 @@ class Commands(Group):
         if cmd_name not in MODULES:
             return None
         module = importlib.import_module(f"bydawn.cli.{MODULES[cmd_name]}")
-        command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")  # `as` is a word of Python's
+        command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")  # `as` is a Python keyword
         assert isinstance(command, click.Command)  # noqa: S101 - the table names commands
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that a word means, or what it may have meant."""
+        """The command, or an error that suggests one."""
         word = args[0]
         if word in MODULES:
             return super().resolve_command(ctx, args)
@@ -116,9 +117,9 @@ class Commands(Group):
 @click.version_option(__version__, cls=Option, prog_name="bydawn", message="%(prog)s %(version)s")
 @click.pass_context
 def bydawn(ctx: click.Context) -> None:
-    """Run a coding agent again and again on one goal until machines agree that the work is done.
+    """Run a coding agent again and again on one goal, until checks prove that the work is done.
 
-    Alone, it shows how all loops stand; it never starts anything.
+    Without a command it lists all loops; it never starts anything.
     """
     if ctx.invoked_subcommand is None:
         from bydawn.cli.status import status
@@ -128,50 +129,51 @@ def bydawn(ctx: click.Context) -> None:
 
 
 def run(arguments: list[str], tether: object = None) -> int:
-    """Run the command line, in a worker if there is a tether to a guardian; the exit code."""
+    """Run the command line and return its exit code; with a tether, in the worker under its guardian."""
     if unreadable := [word for word in arguments if not word.isascii() and _is_broken(word)]:
-        return _say("an argument is not UTF-8 text", ascii(unreadable[0]), "write it in UTF-8", 2)
+        return _say("an argument is not UTF-8 text", ascii(unreadable[0]), "use UTF-8", 2)
     return shielded(lambda: bydawn.main(arguments, prog_name="bydawn", standalone_mode=False, obj=tether))
 
 
 def _is_broken(word: str) -> bool:
-    """Bytes that are no UTF-8 arrive as lone surrogates, which no file of ours can hold."""
+    """Bytes that are not UTF-8 arrive as lone surrogates, which none of our files can hold."""
     return any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def shielded(work: Callable[[], object]) -> int:
-    """What went wrong, said in three parts; the one place where errors end."""
+    """Run it; an error becomes three lines and an exit code."""
     try:
         code = work()
     except UserError as error:
         return _say(error.what, error.cause, error.hint, error.exit_code)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "bydawn"
-        return _say(_mistake(error), "", f"`{command} --help` says what there is", 2)
+        return _say(_mistake(error), "", f"`{command} --help` lists the options", 2)
     except click.ClickException as error:
         return _say(error.format_message(), "", "", error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except (BrokenPipeError, SystemExit):  # click makes the latter of the former, and when it has completed a word
-        # Whoever read our output has seen enough; leave nothing for the interpreter to flush.
+    except (
+        BrokenPipeError,
+        SystemExit,
+    ):  # click turns the former into the latter, and exits so after completing a word
+        # The reader has seen enough; leave nothing for the interpreter to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        return _say(
-            f"the system refused{where}", error.strerror or str(error), "look at the disk and its permissions", 1
-        )
-    except Exception as error:  # the last net: a bug must not look like silence, nor like a traceback
+        where = f" on {error.filename}" if error.filename else ""
+        return _say(f"I/O error{where}", error.strerror or str(error), "check disk space and permissions", 1)
+    except Exception as error:  # a bug must end neither in silence nor in a traceback
         if os.environ.get("BYDAWN_DEBUG"):
             raise
         return _say(
-            "bydawn made a mistake", f"{type(error).__name__}: {error}", "BYDAWN_DEBUG=1 shows where; report it", 1
+            "internal error", f"{type(error).__name__}: {error}", "please report it; BYDAWN_DEBUG=1 shows where", 1
         )
     return code if isinstance(code, int) else 0
 
 
 def _mistake(error: click.UsageError) -> str:
-    """Click's words; of the options that it takes for the one that was meant, only those that are near to it."""
+    """Click's message; of its suggestions only one that is close."""
     if not isinstance(error, click.NoSuchOption):
         return error.format_message().rstrip(".")
     import difflib
@@ -193,7 +195,7 @@ def _say(what: str, cause: str, hint: str, code: int) -> int:
 
 
 def _hiding() -> Callable[[str], str]:
-    """An error may quote anything; if the settings cannot even be looked at, the environment still can."""
+    """Hides secrets: an error may quote anything. If settings cannot be read, at least those of the environment."""
     try:
         from bydawn.operations.settings import secrets
 
