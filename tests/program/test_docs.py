@@ -44,6 +44,12 @@ def test_the_map_for_contributors_has_every_room_and_no_other() -> None:
     assert len(drawn) == 12
 
 
+def test_every_module_named_in_the_documentation_exists() -> None:
+    for path in [ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]:
+        for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", path.read_text()):
+            assert (ROOT / "src/bydawn" / name).exists(), (path.name, name)
+
+
 def test_links_between_documents_lead_somewhere() -> None:
     for path in [ROOT / "README.md", *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
