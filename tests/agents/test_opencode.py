@@ -197,7 +197,7 @@ def test_an_error_that_was_overcome_is_forgotten() -> None:
         (Exit(code=1), "a\nError: odd", Outcome.FAILED, "Error: odd"),
         (Exit(code=3), "", Outcome.FAILED, "exited with 3"),
         (Exit(code=0), "", Outcome.LOST_OUTPUT, "exited with 0 but without a last step"),
-        (Exit(ending=Ending.TOTAL, signal=9), "", Outcome.HUNG, "ran into the round's time limit"),
+        (Exit(ending=Ending.TOTAL, signal=9), "", Outcome.HUNG, "reached the round's time limit"),
         (Exit(ending=Ending.NOT_STARTED, detail="gone"), "", Outcome.CONFIG, "gone"),
     ],
 )

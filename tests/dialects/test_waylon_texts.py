@@ -96,9 +96,9 @@ def test_it_asks_for_the_promise_only_when_all_is_done_and_for_a_section_when_st
     rules = text.partition("## Rules")[2]
     token = "<promise>DONE</promise>" if mode == "tag" else "DONE"
     assert "When, and only when, everything is done and verified" in rules
-    assert f" {token}\n  Otherwise do not write it at all." in rules
+    assert f" {token}\n  Otherwise do not write it." in rules
     assert "the whole task is completely and unequivocally done" in rules
-    assert "section `## BLOCKED`" in rules
+    assert "`## BLOCKED` section" in rules
     assert "propose next steps" in rules
 
 

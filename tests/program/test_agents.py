@@ -181,8 +181,8 @@ REFUSED = [
     (["-a", "codex", "--agent-json", "text=a"], "--agent-json is for agents that are any program"),
     (["-a", "codex", "--on-limit", "panic"], "'panic' is not one of switch, wait, stop"),
     (["-a", "codex", "--latest-wake", "2020-01-01T07:00"], "has passed already"),
-    (["-a", "cmd:true", "--agent-json", "txt=a"], "maps nothing"),
-    (["-a", "cmd:true", "--agent-json", "text="], "maps nothing"),
+    (["-a", "cmd:true", "--agent-json", "txt=a"], "is not a field"),
+    (["-a", "cmd:true", "--agent-json", "text="], "is not a field"),
     (["-a", "cmd:true", "--session", "resume"], "knows no --session"),
 ]
 

@@ -381,7 +381,7 @@ def test_a_wrong_value_in_a_variable_is_refused_by_its_name(home: Home) -> None:
     assert home.bydawn("run", "x", "-a", "demo", "--dry-run", BYDAWN_ROUNDS="?").code == 2
 
 
-PICKY = [row for row in TABLE if row.kind.wanted not in ("a text", "a list of texts")]  # those take any word
+PICKY = [row for row in TABLE if row.kind.wanted not in ("a string", "a list of strings")]  # those take any word
 PICKY_FLAGS = [row for row in PICKY if row.flags and row.kind.literal != (bool,)]
 
 

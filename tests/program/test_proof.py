@@ -97,9 +97,7 @@ def test_checks_can_run_where_nothing_but_the_kept_tree_is(home: Home) -> None:
     ended_at = [fact["data"]["verdicts"][0]["passed"] for fact in home.facts("checks.ended", "repo-2")]
     assert (said.code, ended_at) == (0, [False, False, True])
     assert "exit 1, in a clean checkout" in said.out
-    assert (
-        "in a clean checkout, in a folder of its own" in (home.folder("repo-2") / "rounds/0001/prompt.md").read_text()
-    )
+    assert "in a clean checkout in a separate folder" in (home.folder("repo-2") / "rounds/0001/prompt.md").read_text()
 
 
 # -- the list ----------------------------------------------------------------------------------------------------------
@@ -192,7 +190,7 @@ def test_a_task_that_is_only_claimed_is_named_in_the_report_and_so_is_one_that_w
     lazy = [shell("echo '# Two: nothing' > tasks/2.md"), says("STATUS: done\n")]
     said = home.run(home.rounds(lazy), "-t", "tasks", "-k", "true")
     ended(home, said, 0, "complete")
-    assert "claimed twice, while nothing was changed: 1, 2" in said.out
+    assert "claimed done twice without any change: 1, 2" in said.out
     assert "whose text was changed during a round: 2" in said.out
     assert "doubted" in home.bydawn("tasks", "list", "repo").out
 
@@ -445,7 +443,7 @@ def test_a_checkpoint_cannot_be_moved_out_of_the_way(planned: Home) -> None:
     mover = shell("printf -- '- [x] one\\n- [ ] two\\n\\n## HARD STOP: look at the design\\n' > TODO.md; date > work")
     said = planned.run(planned.rounds([mover, OK]), *CHECKPOINT)
     ended(planned, said, 3, "task-file")
-    assert '"two" before a checkpoint that nobody has approved' in said.out
+    assert '"two" before a checkpoint that was not approved' in said.out
     assert planned.bydawn("resume", "--plain").code == 3, "nobody has looked at it"
     ended(planned, planned.bydawn("resume", "--plain", "--accept"), 3, "no-progress")
 

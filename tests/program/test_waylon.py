@@ -395,7 +395,7 @@ def test_who_is_blocked_has_not_given_a_promise_whatever_stands_at_the_end(butle
     butler.plays({**WORK, "reply": reply}, DONE)
     assert butler("Write it.", *AUTO).code == 0
     assert [row["detected_promise"] for row in butler.summary()["iterations"]] == [False, True]
-    assert "said that you are blocked" in butler.calls[1]["prompt"]
+    assert "said you are blocked" in butler.calls[1]["prompt"]
 
 
 def test_a_blocked_section_ends_it_in_codex_own_words(butler: Butler) -> None:
