@@ -46,7 +46,7 @@ def test_a_turn_becomes_a_command_line(asked: dict[str, Any], flags: tuple[str, 
 
 def test_it_cannot_be_held_to_reading_and_is_not_trusted_to() -> None:
     assert OpencodeAgent().abilities.sandboxes == {Sandbox.WORKSPACE, Sandbox.FULL}
-    with pytest.raises(UserError, match="cannot be held to read-only"):
+    with pytest.raises(UserError, match="has no --sandbox read-only"):
         OpencodeAgent().command(a_turn(sandbox=Sandbox.READ_ONLY))
 
 

@@ -218,7 +218,7 @@ def test_at_the_cap_of_one_that_may_only_read_it_is_said_what_keeps_it() -> None
 REASONS = [
     ("rounds", "all 25 rounds are used up", "all 25 iterations are used up"),
     ("rounds", "the only round is used up", "the only iteration is used up"),
-    ("no-progress", "5 rounds in a row changed nothing", "5 iterations in a row changed nothing"),
+    ("no-progress", "5 rounds in a row made no new change", "5 iterations in a row made no new change"),
     ("agent-blocked", "the round trip takes too long", "the round trip takes too long"),  # somebody else's words
 ]
 

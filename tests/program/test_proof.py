@@ -127,7 +127,7 @@ def test_and_with_red_checks_they_are_worth_nothing(home: Home) -> None:
         ("sed -i 1d TODO.md", "lost 1 open task"),
         ("rm TODO.md", "is gone"),
         (": > TODO.md", "has no tasks"),
-        ("rm TODO.md; mkdir TODO.md", "a file is wanted"),
+        ("rm TODO.md; mkdir TODO.md", "expected a file"),
         ("printf '\\377\\376' > TODO.md", "cannot be read"),
         ("head -c 30000000 /dev/zero > TODO.md", "cannot be read"),
         ("echo 'no boxes here' > TODO.md", "has no tasks"),
@@ -191,7 +191,7 @@ def test_a_task_that_is_only_claimed_is_named_in_the_report_and_so_is_one_that_w
     said = home.run(home.rounds(lazy), "-t", "tasks", "-k", "true")
     ended(home, said, 0, "complete")
     assert "claimed done twice without any change: 1, 2" in said.out
-    assert "whose text was changed during a round: 2" in said.out
+    assert "with a text that a round changed: 2" in said.out
     assert "doubted" in home.bydawn("tasks", "list", "repo").out
 
 
@@ -304,7 +304,7 @@ def test_the_ledger_is_out_of_its_reach_and_a_forged_one_is_noticed(home: Home) 
     forge = shell('printf forged >> "$(readlink -f .bydawn/loops/repo)/ledger.jsonl"')
     said = home.run(home.rounds([forge, DONE], [DONE]))
     assert said.code == 1
-    assert "somebody else wrote into it" in said.err
+    assert "another process wrote to it" in said.err
     assert home.bydawn("doctor", "--repair", "repo").code == 0
     assert home.bydawn("resume", "--plain").code == 0
 

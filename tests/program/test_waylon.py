@@ -1437,7 +1437,7 @@ WRONG = {
     "no id": (["status", "--loop-id="], "--loop-id is empty"),
     "a list elsewhere": (["Write it.", "--todo-file", "../TODO.md"], "is not in the workspace"),
     "no such loop": (["resume", "--loop-id", "nobody"], "nobody"),
-    "an odd id": (["Write it.", "--loop-id", "../x"], "cannot be the name"),
+    "an odd id": (["Write it.", "--loop-id", "../x"], "is not a valid loop name"),
     "a file for a folder": (["Write it.", "--last-message-dir", "README.md"], "README.md"),
     "a command too late": (["--cd", ".", "status"], "stands first"),
     "a promise like an option": (["Write it.", "--promise-mode", "regex", "--completion-promise", ".*"], "matches"),
