@@ -1,4 +1,4 @@
-"""The only place where real effects meet the engine."""
+"""Connects the engine to the real world; nothing else does."""
 
 import os
 import shutil
@@ -51,11 +51,11 @@ def run_loop(
     rounds_allowed: int | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> LoopStopped:
-    """Run a loop whose lock we hold until it stops."""
+    """Run a loop until it stops; we hold its lock."""
     folder, workspace = ledger.folder, Path(loop.workspace)
     run = os.urandom(6).hex()
     lock.sign(run)
-    os.chdir(workspace)  # held open by us, inherited by every child
+    os.chdir(workspace)  # we keep it open, and every child inherits it
     kernel.become_subreaper()
     kernel.sign_as_worker()
     watch = kernel.Watch()
@@ -101,7 +101,7 @@ def run_loop(
 
 @contextmanager
 def _temporary(pool: Mapping[str, Agent]) -> Iterator[dict[str, str]]:
-    """A folder for agents that leave things lying about; a short name, as there will be sockets below it."""
+    """A folder for agents that leave files behind; its name is short, because sockets go below it."""
     if not any(agent.abilities.litters for agent in pool.values()):
         yield {}
         return
@@ -126,10 +126,10 @@ def _started(run: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: in
 
 
 def views_of(loop: Loop, folder: Path, say: Callable[[str], None]) -> Sequence[Follower]:
-    """Who writes the files of the tool in whose words a loop was asked for, if it was another's."""
+    """The follower that writes another tool's files, if the loop was started in its dialect."""
     if loop.dialect is None or loop.dialect.name not in dialects.TABLE:
         return ()
-    from bydawn.dialects.follower import DialectFollower  # here, as most loops have none
+    from bydawn.dialects.follower import DialectFollower  # here, because most loops have none
 
     dialect = dialects.find(loop.dialect.name)
     return (DialectFollower(dialect, folder, Path(loop.workspace), lambda: records(folder), say),)
@@ -142,9 +142,9 @@ def _obstacle(workspace: Path, folder: Path, lock: Lock) -> tuple[str, str] | No
     except OSError:
         same = False
     if not same:
-        return "workspace", f"the folder {workspace} is gone or was replaced"
+        return "workspace", f"the folder {workspace} was removed or replaced"
     if not lock.intact():
-        return "lock", f"the lock {lock.path} was deleted; another worker could start beside this one"
+        return "lock", f"the lock {lock.path} was deleted, so this loop could be started twice"
     if free_bytes(str(folder)) < _LEAST_FREE:
         return "disk", "the disk is nearly full"
     return None

@@ -102,7 +102,7 @@ def test_a_line_too_long_to_keep_is_mentioned_in_the_reply() -> None:
     reader = an_agent("true").reader()
     reader.skipped(9_000_000)
     reader.read(b"done")
-    assert reader.end(Exit(code=0), "").reply == "[a line of 9000000 bytes is left out here]\ndone"
+    assert reader.end(Exit(code=0), "").reply == "[a line of 9000000 bytes was left out here]\ndone"
 
 
 def test_hostile_output_does_not_slow_the_reader_down() -> None:
@@ -130,14 +130,14 @@ def test_a_missing_program_is_explained(tmp_path: Path, monkeypatch: pytest.Monk
     complaints = {name: an_agent(name).missing() for name in ("no-such-agent", "./none.sh", "./agent.sh")}
     assert complaints == {
         "no-such-agent": (
-            "there is no program 'no-such-agent' on the PATH",
-            "install it, or give its whole path: cmd:/path/to/program",
+            "no program 'no-such-agent' on the PATH",
+            "install it, or give its full path: cmd:/path/to/program",
         ),
         "./none.sh": (
-            "there is no program './none.sh' here",
-            "install it, or give its whole path: cmd:/path/to/program",
+            "no program './none.sh' here",
+            "install it, or give its full path: cmd:/path/to/program",
         ),
-        "./agent.sh": ("./agent.sh cannot be executed", "make it a program: chmod +x ./agent.sh"),
+        "./agent.sh": ("./agent.sh cannot be executed", "make it executable: chmod +x ./agent.sh"),
     }
 
 
@@ -162,17 +162,17 @@ def test_the_name_of_an_agent_finds_it_again_from_any_folder(spec: str, monkeypa
 @pytest.mark.parametrize(
     ("spec", "what", "hint"),
     [
-        ("copilot", "there is no agent 'copilot'", "known are"),
-        ("", "no agent is given", "choose one"),
-        ("dmeo", "there is no agent 'dmeo'", "did you mean `demo`? known are"),
-        ("cmnd:llm", "there is no agent 'cmnd:llm'", "did you mean `cmd`? known are"),
-        ("./agent.sh", "there is no agent './agent.sh'", "-a cmd:./agent.sh"),
-        ("bin/agent -x", "there is no agent 'bin/agent -x'", "-a 'cmd:bin/agent -x'"),
-        ("llm --fast", "there is no agent 'llm --fast'", "known are"),
-        ("demo:", "`demo:` names no script", "demo:SCRIPT.json"),
-        ("cmd", "`cmd:` names no program", "cmd:PROGRAM"),
-        ("cmd:", "`cmd:` names no program", "cmd:PROGRAM"),
-        ("cmd: ''", "`cmd:` names no program", "cmd:PROGRAM"),
+        ("copilot", "unknown agent 'copilot'", "choose from"),
+        ("", "no agent was chosen", "choose one"),
+        ("dmeo", "unknown agent 'dmeo'", "did you mean `demo`? known are"),
+        ("cmnd:llm", "unknown agent 'cmnd:llm'", "did you mean `cmd`? known are"),
+        ("./agent.sh", "unknown agent './agent.sh'", "-a cmd:./agent.sh"),
+        ("bin/agent -x", "unknown agent 'bin/agent -x'", "-a 'cmd:bin/agent -x'"),
+        ("llm --fast", "unknown agent 'llm --fast'", "choose from"),
+        ("demo:", "`demo:` needs a script", "demo:SCRIPT.json"),
+        ("cmd", "`cmd:` needs a program", "cmd:PROGRAM"),
+        ("cmd:", "`cmd:` needs a program", "cmd:PROGRAM"),
+        ("cmd: ''", "`cmd:` needs a program", "cmd:PROGRAM"),
         ("cmd:llm 'a", "cannot read the command of `cmd:llm 'a`", "quotes"),
     ],
 )

@@ -218,7 +218,7 @@ def test_a_failure_without_a_reason_is_our_doing_if_we_stopped_it() -> None:
         (Exit(signal=9), "", Outcome.CRASHED, "killed by signal 9 (Killed)"),
         (Exit(code=0), "", Outcome.LOST_OUTPUT, "without a result"),
         (Exit(ending=Ending.NOT_STARTED, detail="gone"), "", Outcome.CONFIG, "gone"),
-        (Exit(ending=Ending.FIRST_BYTE, signal=9), "", Outcome.HUNG, "first word"),
+        (Exit(ending=Ending.FIRST_BYTE, signal=9), "", Outcome.HUNG, "printed nothing at all"),
     ],
 )
 def test_a_turn_that_never_began_is_judged_by_its_exit(exit_: Exit, stderr: str, outcome: Outcome, detail: str) -> None:

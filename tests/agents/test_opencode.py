@@ -46,7 +46,7 @@ def test_a_turn_becomes_a_command_line(asked: dict[str, Any], flags: tuple[str, 
 
 def test_it_cannot_be_held_to_reading_and_is_not_trusted_to() -> None:
     assert OpencodeAgent().abilities.sandboxes == {Sandbox.WORKSPACE, Sandbox.FULL}
-    with pytest.raises(UserError, match="cannot be held to read-only"):
+    with pytest.raises(UserError, match="has no --sandbox read-only"):
         OpencodeAgent().command(a_turn(sandbox=Sandbox.READ_ONLY))
 
 
@@ -197,7 +197,7 @@ def test_an_error_that_was_overcome_is_forgotten() -> None:
         (Exit(code=1), "a\nError: odd", Outcome.FAILED, "Error: odd"),
         (Exit(code=3), "", Outcome.FAILED, "exited with 3"),
         (Exit(code=0), "", Outcome.LOST_OUTPUT, "exited with 0 but without a last step"),
-        (Exit(ending=Ending.TOTAL, signal=9), "", Outcome.HUNG, "ran into the round's time limit"),
+        (Exit(ending=Ending.TOTAL, signal=9), "", Outcome.HUNG, "reached the round's time limit"),
         (Exit(ending=Ending.NOT_STARTED, detail="gone"), "", Outcome.CONFIG, "gone"),
     ],
 )

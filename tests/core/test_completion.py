@@ -119,7 +119,7 @@ def test_a_single_task_is_not_tasks_and_a_damaged_list_has_no_number() -> None:
 
 def test_a_verdict_on_another_tree_is_not_quoted() -> None:
     stale = after_all(run_started(), a_round(1), checked(1, passed=False), a_round(2))
-    assert describe("checks", CHECKED, stale) == "the checks have not passed on the work tree as it is now"
+    assert describe("checks", CHECKED, stale) == "the checks have not passed on the current work tree"
 
 
 def test_a_list_that_nobody_has_read_is_described_as_one() -> None:
@@ -134,4 +134,4 @@ def test_checks_that_turn_green_by_themselves_on_the_same_tree_count() -> None:
 def test_green_checks_before_any_round_went_well_are_not_called_red() -> None:
     state = after_all(run_started(), checked(0), a_round(1, Outcome.FAILED, tree="tree-0"))
     assert missing(CHECKED, state) == ["checks"]
-    assert describe("checks", CHECKED, state) == "no round has gone well yet, so green checks prove nothing"
+    assert describe("checks", CHECKED, state) == "no round has succeeded yet, so passing checks prove nothing"

@@ -160,10 +160,10 @@ def test_who_asks_for_both_gets_the_stop() -> None:
 
 def test_the_answer_names_who_asked() -> None:
     assert decide(PROMISED, run_started(), stop()) == Stop(
-        rule=Rule.ASKED_TO_STOP, end=End.STOPPED, reason="asked by ada", by="ada"
+        rule=Rule.ASKED_TO_STOP, end=End.STOPPED, reason="stopped by ada", by="ada"
     )
     assert decide(PROMISED, run_started(), pause(signal="SIGINT")) == Pause(
-        rule=Rule.ASKED_TO_PAUSE, reason="paused by SIGINT", by="SIGINT"
+        rule=Rule.ASKED_TO_PAUSE, reason="paused: you pressed Ctrl-C", by="SIGINT"
     )
 
 

@@ -7,8 +7,8 @@ from bydawn.core.outcome import POLICY, Ending, Exit, Outcome, believed, imposed
 # An ending that dictates the outcome, and whether we, or the one who stopped it, give the reason.
 IMPOSED = [
     (Ending.TOTAL, Outcome.HUNG, "time limit"),
-    (Ending.SILENCE, Outcome.HUNG, "no sign of life"),
-    (Ending.FIRST_BYTE, Outcome.HUNG, "never said a first word"),
+    (Ending.SILENCE, Outcome.HUNG, "printed nothing for too long"),
+    (Ending.FIRST_BYTE, Outcome.HUNG, "printed nothing at all"),
     (Ending.VOLUME, Outcome.FAILED, "output limit"),
     (Ending.DISK, Outcome.INTERRUPTED, "disk"),  # not the agent's fault, so it counts against nothing
     (Ending.ASKED, Outcome.INTERRUPTED, "on request"),

@@ -68,7 +68,7 @@ def test_every_check_is_announced_before_it_can_fail() -> None:
     loop = a_loop(checks=(MAKE_TEST, PathCheck(path="dist"), TextCheck(path="CHANGES", text="2.0")))
     text = prompt(loop, run_started())
     for check in loop.checks:
-        assert f"`{check.name}` must hold" in text
+        assert f"`{check.name}` must pass" in text
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_promise_is_explained_where_it_is_required_and_nowhere_else(loop: Lo
 
 def test_a_claim_that_was_not_accepted_is_answered_with_what_is_missing() -> None:
     text = prompt(STRICT, run_started(), a_round(1, tasks=todo(2), **PROMISE), checked(1, passed=False))
-    assert "Your claim to be done was not accepted" in headings(text)
+    assert "Your claim to be done was rejected" in headings(text)
     assert "- 2 tasks are open in TODO.md" in text
     assert "- 1 of 1 checks failed: make test" in text
     assert "- the promise" not in text  # that one was given
@@ -116,7 +116,7 @@ def test_a_claim_that_was_not_accepted_is_answered_with_what_is_missing() -> Non
 
 def test_a_mention_is_answered_with_how_to_give_it() -> None:
     text = prompt(PROMISED, run_started(), a_round(1, promise=Given.MENTIONED))
-    assert "You mentioned the promise without giving it" in headings(text)
+    assert "You mentioned the promise but did not give it" in headings(text)
     assert "You mentioned" not in prompt(PROMISED, run_started(), a_round(1))
 
 
@@ -151,14 +151,14 @@ def test_checks_that_failed_before_the_first_round_are_told_to_it() -> None:
 
 def test_an_interrupted_round_is_told_to_the_next_one() -> None:
     cut_short = [run_started(), *a_round(1, Outcome.INTERRUPTED), CRASH_AND_RESTART("tree-1")]
-    assert "The round before was interrupted" in headings(prompt(PROMISED, *cut_short))
-    assert "The round before was interrupted" not in headings(prompt(PROMISED, *cut_short, a_round(2)))
+    assert "The last round was interrupted" in headings(prompt(PROMISED, *cut_short))
+    assert "The last round was interrupted" not in headings(prompt(PROMISED, *cut_short, a_round(2)))
 
 
 def test_no_progress_is_said_before_it_ends_the_loop() -> None:
     stalled = [run_started(), *idle_round(1), *idle_round(2)]
     assert "No progress" in headings(prompt(PROMISED, *stalled))
-    assert "The last 2 rounds changed nothing new" in prompt(PROMISED, *stalled)
+    assert "The last 2 rounds made no new change" in prompt(PROMISED, *stalled)
     assert "No progress" not in headings(prompt(PROMISED, *stalled, stopped(End.BLOCKED), run_started()))
 
 
@@ -205,22 +205,22 @@ def test_without_a_limit_nothing_is_said_about_it() -> None:
 
 def test_what_fails_before_anything_was_changed_is_not_blamed_on_a_round() -> None:
     text = prompt(CHECKED, run_started(), judged(0, red()))
-    assert "Checks that fail now, before anything was changed" in headings(text)
-    assert "it was red before" not in text, "the heading says so"
+    assert "Checks that fail now, before any change" in headings(text)
+    assert "it already failed before" not in text, "the heading says so"
 
 
 def test_a_check_that_was_red_before_the_first_round_is_told_from_one_that_broke_since() -> None:
     facts = [run_started(), judged(0, red("lint")), *a_round(1), judged(1, red("lint"), red("make test"))]
     text = prompt(CHECKED, *facts)
     assert "Checks that failed after the last round" in headings(text)
-    assert "`lint`: exit 2 (it was red before the first round)." in text
+    assert "`lint`: exit 2 (it already failed before the first round)." in text
     assert "`make test`: exit 2. Its output" in text
 
 
 @pytest.mark.parametrize("passed", [True, False])
 def test_a_flaky_check_proves_nothing_and_is_to_be_made_reliable(passed: bool) -> None:
     text = prompt(CHECKED, run_started(), a_round(1), judged(1, red(passed=passed, flaky=True)))
-    assert "It failed and passed on the same tree, which proves nothing: please make it reliable." in text
+    assert "It failed and passed on the same work tree, so it proves nothing: make it reliable." in text
 
 
 def test_a_check_without_output_says_only_how_it_ended() -> None:
@@ -254,7 +254,7 @@ def test_a_task_of_a_folder_stands_fenced_in_the_prompt_and_its_status_is_asked_
     assert headings(outside_the_fence(text)) == ["Goal", "Tasks", "Task", "Rules"]
     assert f"<<{FENCE}\n# Round half up\n\n## Goal\n\nat .5\n{FENCE}>>" in text
     assert "Next: Round half up" in text
-    for words in ("`STATUS: done`", "`STATUS: in-progress`", "`STATUS: blocked`", "`SUMMARY:`", "It is checked"):
+    for words in ("`STATUS: done`", "`STATUS: in-progress`", "`STATUS: blocked`", "`SUMMARY:`", "The claim is checked"):
         assert words in text
     assert "tick its box" not in text
 
@@ -283,7 +283,7 @@ def test_tasks_that_are_to_be_left_alone_are_counted() -> None:
     reading = TaskReading(open=3, done=1, next="b", next_id="b", stranded=("d",))
     gone = [settled("a", TaskStatus.ASIDE), settled("c", TaskStatus.SKIPPED), settled("e", TaskStatus.SKIPPED)]
     text = prompt(LISTED, run_started(tasks=reading), *gone)
-    told = "Leave these alone: 1 set aside, after failing too often, 1 waiting for one of those, 2 skipped by a person."
+    told = "Leave these alone: 1 set aside after failing too often, 1 waiting for one of those, 2 skipped by a person."
     assert told in text
     assert "Leave these alone" not in prompt(LISTED, run_started(tasks=todo(1)))
 
@@ -294,14 +294,14 @@ def test_a_task_that_keeps_failing_says_so() -> None:
 
 
 def test_a_finished_list_asks_for_no_task() -> None:
-    assert "None of them is left to do" in prompt(LISTED, run_started(tasks=todo(0, done=3)))
+    assert "No task is left to do" in prompt(LISTED, run_started(tasks=todo(0, done=3)))
 
 
 def test_a_claim_that_a_task_is_done_is_answered_where_it_does_not_count() -> None:
     claim: dict[str, Any] = {"claim": TaskClaim(status="done"), "tasks": FIRST}
     begun = [run_started(tasks=FIRST), started(1, task="Round half up", task_id="01-round")]
     idle = prompt(FOLDER, *begun, idle_round(1, **claim)[1])
-    assert "Your reply said that it is done, but its rounds have changed nothing." in idle
+    assert "Your reply said it is done, but its rounds have changed nothing." in idle
     worked = [*begun, a_round(1, **claim)[1]]
     assert "but its checks fail." in prompt(FOLDER, *worked, checked(1, passed=False))
     next_one = TaskReading(open=1, done=2, next="Tax", next_id="02-tax")
@@ -311,9 +311,9 @@ def test_a_claim_that_a_task_is_done_is_answered_where_it_does_not_count() -> No
 def test_ticks_without_any_other_change_are_asked_about() -> None:
     ticked = a_round(1, tasks=todo(1, 2), closed=("a", "b"), doubted=("write `docs`", "test it"))
     text = prompt(LISTED, run_started(tasks=todo(3)), ticked)
-    assert "Boxes that were ticked without any other change" in headings(text)
+    assert "Boxes ticked without any other change" in headings(text)
     assert f"<<{FENCE}\nwrite 'docs'\ntest it\n{FENCE}>>" in text
-    assert "Boxes that were" not in prompt(LISTED, run_started(tasks=todo(3)), ticked, a_round(2))
+    assert "Boxes ticked" not in prompt(LISTED, run_started(tasks=todo(3)), ticked, a_round(2))
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ def test_ticks_without_any_other_change_are_asked_about() -> None:
 
 def test_who_needs_a_person_is_told_how_to_say_so() -> None:
     """W-082."""
-    assert "end your reply with a section `## BLOCKED` that says what is needed" in prompt(PROMISED, run_started())
+    assert "end your reply with a `## BLOCKED` section that says what you need" in prompt(PROMISED, run_started())
 
 
 def test_protected_files_are_named() -> None:
@@ -339,7 +339,7 @@ def test_a_checkpoint_is_explained() -> None:
     assert "Never tick" not in prompt(LISTED, run_started(tasks=todo(1)))
 
 
-@pytest.mark.parametrize(("restored", "words"), [(True, "They were put back"), (False, "put them back.")])
+@pytest.mark.parametrize(("restored", "words"), [(True, "They have been restored."), (False, "restore them.")])
 def test_a_change_of_protected_files_is_answered(restored: bool, words: str) -> None:
     changed = a_round(1, tampered=("tests/a.py", "tests/b.py"), restored=restored)
     text = prompt(PROMISED, run_started(), changed)
@@ -355,19 +355,19 @@ def test_the_end_of_the_reply_before_is_handed_on_unless_the_conversation_goes_o
     """A-035, X-21."""
     long = "I began.\n" + "word " * 2_000 + "\nHalf of it is done."
     text = prompt(PROMISED, run_started(), a_round(1, said="I began."), reply=long)
-    assert "What the round before said" in headings(text)
+    assert "What the last round said" in headings(text)
     assert f"Half of it is done.\n{FENCE}>>" in text
     assert "I began." not in text
     assert len(text) < BUDGETS["REPLY"] + 1_500
     assert "Half of it" not in prompt(PROMISED, run_started(), a_round(1), reply=long, resumed=True)
-    assert "What the round" not in prompt(PROMISED, run_started(), a_round(1), reply=" \n")
+    assert "What the last round" not in prompt(PROMISED, run_started(), a_round(1), reply=" \n")
 
 
 def test_a_conversation_that_was_to_go_on_is_handed_over_with_its_own_last_words() -> None:
     """W-130."""
     loop = a_loop(sessions=Sessions.RESUME)
     text = prompt(loop, run_started(), a_round(1, said="the beginning"), reply="all of it, to the end")
-    assert "Where the conversation before this one ended" in headings(text)
+    assert "Where the previous conversation ended" in headings(text)
     assert "to the end" in text
     assert "the beginning" not in text
 
@@ -376,16 +376,16 @@ def test_the_longer_it_stalls_the_more_is_said() -> None:
     def stalled(count: int, **more: Any) -> str:
         return prompt(PROMISED, run_started(), [fact for n in range(count) for fact in idle_round(n + 1)], **more)
 
-    assert "The last round changed nothing new. Do something different" in stalled(1)
-    assert "A fresh conversation has begun" in stalled(2)
+    assert "The last round made no new change. Try something different" in stalled(1)
+    assert "This is a fresh conversation: look" in stalled(2)
     assert "Question your assumptions" in stalled(2)
-    assert "fresh conversation has begun" not in stalled(2, resumed=True)
-    assert "If something stands in the way that you cannot remove, end your reply with a section" in stalled(3)
-    assert "If something stands in the way" in stalled(9)
+    assert "This is a fresh conversation: look" not in stalled(2, resumed=True)
+    assert "If something blocks you that you cannot remove, end your reply with a `## BLOCKED`" in stalled(3)
+    assert "If something blocks you" in stalled(9)
 
 
 def test_the_same_failure_again_is_said_even_if_the_tree_changes() -> None:
     failed = [fact for n in (1, 2, 3) for fact in (*a_round(n), checked(n, passed=False))]
     assert "The same failure again" in headings(prompt(CHECKED, run_started(), failed))
-    assert "the same failure 3 times in a row" in prompt(CHECKED, run_started(), failed)
+    assert "failed in the same way 3 times in a row" in prompt(CHECKED, run_started(), failed)
     assert "same failure" not in prompt(CHECKED, run_started(), failed[:3])

@@ -81,7 +81,7 @@ def test_a_conversation_can_last_as_long_as_its_task() -> None:
 def test_the_prompt_says_whether_the_conversation_goes_on() -> None:
     state = after_all(BORN, run_started())
     assert "fresh conversation" in compose(RESUMING, state, 1, "f")
-    assert "this conversation goes on" in compose(RESUMING, state, 1, "f", resumed=True)
+    assert "This conversation continues" in compose(RESUMING, state, 1, "f", resumed=True)
 
 
 def test_the_last_words_of_a_conversation_are_handed_to_the_one_that_takes_over() -> None:

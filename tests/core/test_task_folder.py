@@ -162,15 +162,15 @@ def test_letters_written_in_pieces_are_the_same_letters() -> None:
     ("files", "problem"),
     [
         ({}, "has no tasks"),
-        ({"a.md": "# a", "b.md": ""}, "holds b.md, which is empty"),
-        ({"a.md": " \r\n\t\n"}, "holds a.md, which is empty"),
-        ({"a.md": "\ufeff"}, "holds a.md, which is empty"),
-        ({"a.md": "<!-- depends_on: b -->\n", "b.md": "b"}, "holds a.md, which is empty"),
-        ({"a.md": "---\ntitle: a\n---\n"}, "holds a.md, which is empty"),
-        ({"a.md": "# a", "A.md": "# A"}, "holds A.md and a.md, which differ only in case"),
-        ({"a.md": "# a", "a.MD": "# A"}, "holds a.MD and a.md, which differ only in case"),
-        ({"a.md": "- " * 20_000}, "holds a.md, which is too long to be read: more than 10,000 lines"),
-        ({"a\nb.md": ""}, r"holds a b.md, which is empty"),
+        ({"a.md": "# a", "b.md": ""}, "has b.md, which is empty"),
+        ({"a.md": " \r\n\t\n"}, "has a.md, which is empty"),
+        ({"a.md": "\ufeff"}, "has a.md, which is empty"),
+        ({"a.md": "<!-- depends_on: b -->\n", "b.md": "b"}, "has a.md, which is empty"),
+        ({"a.md": "---\ntitle: a\n---\n"}, "has a.md, which is empty"),
+        ({"a.md": "# a", "A.md": "# A"}, "has A.md and a.md, which differ only in case"),
+        ({"a.md": "# a", "a.MD": "# A"}, "has a.MD and a.md, which differ only in case"),
+        ({"a.md": "- " * 20_000}, "has a.md, which is too long to read: more than 10,000 lines"),
+        ({"a\nb.md": ""}, r"has a b.md, which is empty"),
     ],
 )
 def test_a_folder_that_cannot_be_used_says_why(files: dict[str, str], problem: str) -> None:
@@ -182,14 +182,14 @@ def test_a_folder_that_cannot_be_used_says_why(files: dict[str, str], problem: s
     [
         (folder(a="b", b=""), None),
         (folder(a="b, c", b="d", c="d", d=""), None),  # a diamond is no circle
-        (folder(a="a"), "goes round in a circle: a → a"),
-        (folder(a="b", b="a"), "goes round in a circle: a → b → a"),
-        (folder(c="b", b="a", a="c"), "goes round in a circle: a → c → b → a"),
-        (folder(a="b", b="c", c="d", d="b"), "goes round in a circle: b → c → d → b"),
-        (folder(a="zzz"), "has no task zzz, on which a depends"),
-        (folder(login="", page="logn"), "has no task logn, on which page depends; did you mean login?"),
-        (folder(**{"001-a": "", "002-b": "009-b"}), "has no task 009-b, on which 002-b depends"),  # never itself
-        (folder(login="", page="a b"), "has no task a b, on which page depends"),
+        (folder(a="a"), "has a dependency cycle: a → a"),
+        (folder(a="b", b="a"), "has a dependency cycle: a → b → a"),
+        (folder(c="b", b="a", a="c"), "has a dependency cycle: a → c → b → a"),
+        (folder(a="b", b="c", c="d", d="b"), "has a dependency cycle: b → c → d → b"),
+        (folder(a="zzz"), "has no task zzz, but a depends on it"),
+        (folder(login="", page="logn"), "has no task logn, but page depends on it; did you mean login?"),
+        (folder(**{"001-a": "", "002-b": "009-b"}), "has no task 009-b, but 002-b depends on it"),  # never itself
+        (folder(login="", page="a b"), "has no task a b, but page depends on it"),
     ],
 )
 def test_a_circle_and_a_dependency_on_nothing_are_problems(tasks: FolderTasks, problem: str | None) -> None:
@@ -365,7 +365,7 @@ def test_a_long_chain_and_a_long_circle_are_found_quickly() -> None:
     assert len(stranded(tasks, set(), {"3000"})) == 3_000
     circle = read({**chain, "3000.md": "# end <!-- depends_on: 0 -->"}).problem
     assert circle is not None
-    assert circle.startswith("goes round in a circle: 0 → 1 → 2 →")
+    assert circle.startswith("has a dependency cycle: 0 → 1 → 2 →")
     assert len(circle) == 400
 
 

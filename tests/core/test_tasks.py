@@ -229,7 +229,7 @@ def test_a_file_that_is_gone_is_a_problem() -> None:
 
 @pytest.mark.parametrize("plan", [PLAN, "- [x] one", "- [ ] one"])
 def test_a_file_that_was_emptied_is_a_problem_even_when_nothing_was_open(plan: str) -> None:
-    assert read("", read(plan).reading).problem == "has no tasks any more"
+    assert read("", read(plan).reading).problem == "no longer has any tasks"
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ def checklist(items: list[tuple[str, bool]]) -> str:
 
 @pytest.mark.parametrize("text", ["> " * 200 + "- [ ] a\n\n- [x] b", "- " * 200 + "[ ] a\n- [x] b"])
 def test_a_file_too_deep_for_the_parser_is_a_problem(text: str) -> None:
-    assert read(text).problem == "is nested too deeply to be read"
+    assert read(text).problem == "is nested too deeply to read"
 
 
 # ---------------------------------------------------------------- closed
@@ -456,7 +456,7 @@ def test_a_plan_of_ten_thousand_lines_is_read_and_a_longer_one_is_a_problem() ->
     words = "Some words about the plan, as people write them down.\n\n" * 9_998
     assert boxes(f"- [ ] first\n\n{words}- [x] last") == "ox"
     longer = read(f"- [ ] first\n\n{words}- [x] last\n- [x] one more")
-    assert longer.problem == "is too long to be read: more than 10,000 lines"
+    assert longer.problem == "is too long to read: more than 10,000 lines"
 
 
 MEGABYTE = 1_000_000

@@ -17,16 +17,16 @@ TOKEN = Promise().token
 WRONG = [
     ("", "is empty"),
     (" \n\t\n", "is empty"),
-    ("{{PROMPT}}\n\n{{PROMT}}", "has an unknown marker {{PROMT}} in line 3; did you mean {{PROMPT}}?"),
-    ("{{prompt}}", "has an unknown marker {{prompt}} in line 1; did you mean {{PROMPT}}?"),
-    ("{{TASK}}\n{{ NOTE }}", "has an unknown marker {{NOTE}} in line 2; did you mean {{NOTES}}?"),
-    ("{{PROMPT}} {{}}", "has an unknown marker {{}} in line 1; there are HEADER, PROMPT"),
-    ("{{GOAL}}{{PROMPT}}", "has an unknown marker {{GOAL}} in line 1"),  # a section's name, and no marker
-    ("{{PROMPT}}\n{{ROUND", "has a {{ in line 2 that no }} closes; {{{{ writes two plain braces"),
-    ("{{PROMPT\n}}", "has a {{ in line 1 that no }} closes"),  # a marker stands on one line
-    ("{{{PROMPT}}}", "has a {{ in line 1 that no }} closes"),
-    ("round {{ROUND}}", "never says what to do: it needs {{PROMPT}}, {{TASK}} or {{TASKS}}"),
-    ("{{{{PROMPT}}", "never says what to do"),
+    ("{{PROMPT}}\n\n{{PROMT}}", "has an unknown marker {{PROMT}} on line 3; did you mean {{PROMPT}}?"),
+    ("{{prompt}}", "has an unknown marker {{prompt}} on line 1; did you mean {{PROMPT}}?"),
+    ("{{TASK}}\n{{ NOTE }}", "has an unknown marker {{NOTE}} on line 2; did you mean {{NOTES}}?"),
+    ("{{PROMPT}} {{}}", "has an unknown marker {{}} on line 1; the markers are HEADER, PROMPT"),
+    ("{{GOAL}}{{PROMPT}}", "has an unknown marker {{GOAL}} on line 1"),  # a section's name, and no marker
+    ("{{PROMPT}}\n{{ROUND", "has a {{ on line 2 without a closing }}; write {{{{ for two literal braces"),
+    ("{{PROMPT\n}}", "has a {{ on line 1 without a closing }}"),  # a marker stands on one line
+    ("{{{PROMPT}}}", "has a {{ on line 1 without a closing }}"),
+    ("round {{ROUND}}", "does not say what to do: add {{PROMPT}}, {{TASK}} or {{TASKS}}"),
+    ("{{{{PROMPT}}", "does not say what to do"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Text from the world, made fit to be shown, stored and put into a prompt."""
+"""Outside text, made safe to show, store and put into a prompt."""
 
 import pytest
 from hypothesis import given

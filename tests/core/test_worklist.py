@@ -90,7 +90,7 @@ def test_a_list_that_cannot_be_believed_says_why_and_is_still_shown() -> None:
     found = standings({"1-db.md": "# Database\n"}, FOLDER, after_all(run_started(tasks=known)))
     assert found.problem == "lost 3 open tasks: 2-api, 3-docs, 4-ui"
     circle = {"a.md": "# A\n<!-- depends_on: b -->", "b.md": "# B\n<!-- depends_on: a -->"}
-    assert "circle" in str(standings(circle, FOLDER, LoopState()).problem)
+    assert "cycle" in str(standings(circle, FOLDER, LoopState()).problem)
 
 
 @pytest.mark.parametrize("end", [End.BLOCKED, End.PAUSED])
@@ -139,7 +139,7 @@ def test_nothing_slips_past_a_checkpoint_that_nobody_has_approved(now: str) -> N
     """X-22."""
     problem = then(now)
     assert problem
-    assert "before a checkpoint that nobody has approved" in problem
+    assert "before a checkpoint that was not approved" in problem
 
 
 def test_a_list_that_only_grows_or_is_ticked_passes_no_checkpoint_by() -> None:

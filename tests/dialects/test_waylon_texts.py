@@ -96,9 +96,9 @@ def test_it_asks_for_the_promise_only_when_all_is_done_and_for_a_section_when_st
     rules = text.partition("## Rules")[2]
     token = "<promise>DONE</promise>" if mode == "tag" else "DONE"
     assert "When, and only when, everything is done and verified" in rules
-    assert f" {token}\n  Otherwise do not write it at all." in rules
+    assert f" {token}\n  Otherwise do not write it." in rules
     assert "the whole task is completely and unequivocally done" in rules
-    assert "section `## BLOCKED`" in rules
+    assert "`## BLOCKED` section" in rules
     assert "propose next steps" in rules
 
 
@@ -218,7 +218,7 @@ def test_at_the_cap_of_one_that_may_only_read_it_is_said_what_keeps_it() -> None
 REASONS = [
     ("rounds", "all 25 rounds are used up", "all 25 iterations are used up"),
     ("rounds", "the only round is used up", "the only iteration is used up"),
-    ("no-progress", "5 rounds in a row changed nothing", "5 iterations in a row changed nothing"),
+    ("no-progress", "5 rounds in a row made no new change", "5 iterations in a row made no new change"),
     ("agent-blocked", "the round trip takes too long", "the round trip takes too long"),  # somebody else's words
 ]
 

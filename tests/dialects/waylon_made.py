@@ -26,7 +26,7 @@ ROOT = ".codex/waylon-smithers"
 FOLDER = f"{ROOT}/loops/{ID}"
 COMMANDS = {command.name: command for command in DIALECT.commands}
 
-# The state file in the document, as it stands there.
+# The state file in the document, as it is there.
 EXAMPLE = """\
 {
   "loop_id": "repo-2026-01-06T21-10-00",

@@ -112,7 +112,7 @@ class FakeWorkspace:
 
     def snapshot(self) -> Snapshot:
         if self.gone:
-            raise UserError("the folder /w is gone", cause="somebody deleted it")
+            raise UserError("the folder /w is gone", cause="it was deleted")
         before, self._last = self._last, dict(self.files)
         changed = [path for path in {**before, **self.files} if before.get(path) != self.files.get(path)]
         self._trees[self.tree] = dict(self.files)

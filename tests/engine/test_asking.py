@@ -37,7 +37,7 @@ def test_now_means_in_the_middle_of_a_round(request_: Request) -> None:
     assert (ended.outcome, ended.seconds) == (Outcome.INTERRUPTED, 30.0)
     assert night.state.rounds == 0  # it costs nothing
     assert night.run().end is End.UNVERIFIED
-    assert "The round before was interrupted" in night.prompt(2)
+    assert "The last round was interrupted" in night.prompt(2)
 
 
 @LATER
@@ -89,14 +89,14 @@ def test_a_second_ctrl_c_does_not_wait_for_the_round() -> None:
 
     night = Night([Play(meanwhile=twice)])
     stopped = night.run()
-    assert (stopped.end, stopped.by, stopped.reason) == (End.PAUSED, "SIGINT", "paused by SIGINT")
+    assert (stopped.end, stopped.by, stopped.reason) == (End.PAUSED, "SIGINT", "paused: you pressed Ctrl-C")
     assert [fact.outcome for fact in night.facts(RoundEnded)] == [Outcome.INTERRUPTED]
 
 
 def test_a_lost_guardian_pauses_the_loop_at_once_and_is_named() -> None:
     night = Night([Play(meanwhile=lambda: night.ask(GUARDIAN_LOST))])
     stopped = night.run()
-    assert (stopped.end, stopped.reason) == (End.PAUSED, "paused by the death of its guardian")
+    assert (stopped.end, stopped.reason) == (End.PAUSED, "paused: its parent process was killed")
 
 
 @EVERY

@@ -25,7 +25,7 @@ from engine.night import DONE, TODO, Night, Play, blip, busy, todo
 # What an agent, or anybody, can do to a task list that must not look like "all done".
 DAMAGE: dict[str, Files] = {
     "is gone": {TODO: None},
-    "has no tasks any more": {TODO: ""},
+    "no longer has any tasks": {TODO: ""},
     "lost 1 open task": {TODO: todo("x one", "three")},
     "lost 2 open tasks": {TODO: todo("x one")},
 }

@@ -199,7 +199,7 @@ def test_a_failing_hook_blocks_if_a_person_wants_that(hook: str, rounds: int) ->
     night.hooks.exits[hook] = THREE
     night.hooks.prints[hook] = "looking\nno database\n"
     stopped = night.run()
-    assert (stopped.end, stopped.reason) == (End.BLOCKED, f"the hook {hook} failed: exit 3: no database")
+    assert (stopped.end, stopped.reason) == (End.BLOCKED, f"hook {hook} failed: exit 3: no database")
     assert len(night.facts(RoundStarted)) == rounds
     assert night.hooks.order[-1] == ("on_blocked", rounds)
 

@@ -41,7 +41,7 @@ def test_sessions_are_not_mixed_up() -> None:
     night.run()
     assert night.agents["codex"].sessions == [None, "codex's"]
     assert night.agent.sessions == [None, "demo's", None]
-    assert "Where the conversation before this one ended" in night.prompt(3)
+    assert "Where the previous conversation ended" in night.prompt(3)
 
 
 def test_a_limit_is_told_to_all_loops_and_each_of_them_believes_it() -> None:

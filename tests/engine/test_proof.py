@@ -294,7 +294,7 @@ def test_what_waits_for_a_task_that_was_set_aside_is_not_run() -> None:
     night = folder_night(*["hm"] * 9, limits=Limits(no_progress=9, task_failures=3))
     stopped = night.run()
     assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "tasks-aside")
-    assert stopped.evidence == ("set aside: The model", "waits for another: The page")
+    assert stopped.evidence == ("set aside: The model", "waiting for another: The page")
     assert night.agent.turns == 3
 
 
@@ -348,7 +348,7 @@ def test_an_agent_that_removes_a_checkpoint_is_found_out() -> None:
     gone = ticked("one").replace("HARD STOP: look at it", "")
     night = Night([Play(writes={TODO: gone, "1": ""})], files={TODO: HARD_STOP}, tasks=TODO, checkpoint=Checkpoint())
     stopped = night.run()
-    assert (stopped.end, stopped.reason) == (End.BLOCKED, "TODO.md lost a checkpoint that nobody has approved")
+    assert (stopped.end, stopped.reason) == (End.BLOCKED, "TODO.md lost a checkpoint that was not approved")
 
 
 def test_a_box_that_is_a_checkpoint_is_nobodys_task() -> None:

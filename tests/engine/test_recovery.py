@@ -98,7 +98,7 @@ def test_a_round_that_was_cut_short_is_settled_swept_for_and_told() -> None:
     assert (cut_short.outcome, cut_short.round, cut_short.progress) == (Outcome.INTERRUPTED, 1, True)
     assert cut_short.tree != night.facts(RoundStarted)[0].tree  # what it changed stays, and is on record
     assert cut_short.changes.paths == ("a",)
-    assert "The round before was interrupted" in night.prompt(2)
+    assert "The last round was interrupted" in night.prompt(2)
     assert night.processes.swept == ["BYDAWN_COOKIE=u-1."] * 2
     assert night.state.rounds == 1
 

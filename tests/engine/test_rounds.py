@@ -21,7 +21,7 @@ def test_a_promise_without_passing_checks_is_not_believed() -> None:
     assert night.run().end is End.COMPLETE
     assert [fact.promise for fact in night.facts(RoundEnded)] == [Given.GIVEN, Given.GIVEN]
     assert night.verdicts == [False, True]
-    assert "Your claim to be done was not accepted" in night.prompt(2)
+    assert "Your claim to be done was rejected" in night.prompt(2)
 
 
 def test_passing_checks_without_the_promise_that_was_asked_for_are_not_enough() -> None:

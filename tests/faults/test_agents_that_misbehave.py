@@ -32,14 +32,14 @@ def test_an_agent_that_ignores_every_request_to_stop_is_killed(home: Home) -> No
     stubborn: Step = {"ignore": ["INT", "TERM"]}
     ended = home.run(home.rounds([stubborn, {"say": "never"}, HANG]), "--round-timeout", "0.5s", *ONE_FAILURE)
     assert ended.code == 7
-    assert the_round(home) == ("hung", "ran into the round's time limit")
+    assert the_round(home) == ("hung", "reached the round's time limit")
     assert home.rounds_ended()[0]["signal"] == 9
 
 
 def test_an_agent_that_froze_is_woken_to_be_stopped(home: Home) -> None:
     ended = home.run(home.rounds([{"freeze": None}, DONE]), "--silence-timeout", "1s", *ONE_FAILURE)
     assert ended.code == 7
-    assert the_round(home) == ("hung", "showed no sign of life")
+    assert the_round(home) == ("hung", "printed nothing for too long")
     assert home.rounds_ended()[0]["seconds"] < 5
 
 
@@ -60,13 +60,13 @@ def test_an_agent_that_never_says_a_first_word_is_stopped_early(home: Home) -> N
     limits = ("--first-byte-timeout", "0.5s", *ONE_FAILURE)
     ended = home.run(home.rounds([HANG]), *limits, before=["strace", "-f", "-qq", "-o", "/dev/null", *hold])
     assert ended.code == 7
-    assert the_round(home) == ("hung", "never said a first word")
+    assert the_round(home) == ("hung", "printed nothing at all")
 
 
 def test_an_agent_that_falls_silent_is_stopped(home: Home) -> None:
     ended = home.run(home.rounds([{"say": "let me think"}, HANG]), "--silence-timeout", "1s", *ONE_FAILURE)
     assert ended.code == 7
-    assert the_round(home) == ("hung", "showed no sign of life")
+    assert the_round(home) == ("hung", "printed nothing for too long")
 
 
 def test_an_agent_that_computes_in_silence_is_left_alone(home: Home) -> None:
@@ -111,7 +111,7 @@ def test_an_agent_that_floods_is_stopped_at_the_limit(home: Home) -> None:
     flood: Step = {"flood": {"bytes": 64 * MEGABYTE, "lines": True}}
     ended = home.run(home.rounds([flood, HANG]), "--output-limit", "8MB", *ONE_FAILURE)
     assert ended.code == 7
-    assert the_round(home) == ("failed", "wrote more than the output limit allows")
+    assert the_round(home) == ("failed", "wrote more than the output limit")
     (home.folder() / "rounds/0001/stdout").unlink()
 
 

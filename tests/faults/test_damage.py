@@ -51,7 +51,7 @@ def test_the_command_says_that_a_record_was_torn_and_goes_on(loop: Home, cut: in
     (loop.folder() / "ledger.jsonl").write_bytes(data[:-cut])
     ended = loop.bydawn("resume", "--plain")
     assert ended.code == 0
-    assert "half a record" in ended.out
+    assert "an incomplete record" in ended.out
     assert "ledger.7.torn" in ended.out
     assert loop.facts("ledger.repaired")[0]["data"]["kept_in"] == "ledger.7.torn"
     assert b"".join(lines_of(loop)).startswith(data[: data[:-cut].rfind(b"\n") + 1])
@@ -211,7 +211,7 @@ def test_a_lock_that_is_deleted_while_it_is_held_ends_the_loop(home: Home) -> No
     gate.touch()
     ended = said(running)
     assert ended.code == 3
-    assert "another worker could start" in ended.out
+    assert "this loop could be started twice" in ended.out
     assert home.status()["state"] == "blocked"
     assert home.outcomes() == ["ok"]
 

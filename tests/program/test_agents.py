@@ -121,7 +121,7 @@ def test_no_repository_can_choose_full_access(home: Home) -> None:
     refused = home.bydawn("run", "x", "-a", "codex")
     assert refused.code == 2
     assert "bydawn.toml:1" in refused.err
-    assert "for a person to say" in refused.err
+    assert "can only be set by a person" in refused.err
 
 
 @pytest.mark.parametrize("words", [["-s", "full"], ["-s", "danger-full-access"], ["--dangerously-full-access"]])
@@ -168,7 +168,7 @@ REFUSED = [
     (["-a", "claude", "-a", "codex", "--", "--verbose"], "arguments after `--` cannot be given to 2 agents"),
     (["-a", "claude", "-a", "codex", "--budget", "5usd"], "codex does not say what it costs"),
     (["-a", "claude", "-a", "cmd:true", "-s", "workspace"], "cmd:true cannot be held to the sandbox"),
-    (["-a", "codex", "-a", "no-such"], "there is no agent 'no-such'"),
+    (["-a", "codex", "-a", "no-such"], "unknown agent 'no-such'"),
     (["-a", "codex", "-a", "gemini"], "gemini cannot be started"),
     (["-a", "claude", "--", "--dangerously-skip-permissions"], "cannot be given"),
     (["-a", "claude", "--", '--settings={"sandbox":{"enabled":false}}'], "claude's own --settings cannot be given"),
@@ -181,8 +181,8 @@ REFUSED = [
     (["-a", "codex", "--agent-json", "text=a"], "--agent-json is for agents that are any program"),
     (["-a", "codex", "--on-limit", "panic"], "'panic' is not one of switch, wait, stop"),
     (["-a", "codex", "--latest-wake", "2020-01-01T07:00"], "has passed already"),
-    (["-a", "cmd:true", "--agent-json", "txt=a"], "maps nothing"),
-    (["-a", "cmd:true", "--agent-json", "text="], "maps nothing"),
+    (["-a", "cmd:true", "--agent-json", "txt=a"], "is not a field"),
+    (["-a", "cmd:true", "--agent-json", "text="], "is not a field"),
     (["-a", "cmd:true", "--session", "resume"], "knows no --session"),
 ]
 

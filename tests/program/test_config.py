@@ -381,7 +381,7 @@ def test_a_wrong_value_in_a_variable_is_refused_by_its_name(home: Home) -> None:
     assert home.bydawn("run", "x", "-a", "demo", "--dry-run", BYDAWN_ROUNDS="?").code == 2
 
 
-PICKY = [row for row in TABLE if row.kind.wanted not in ("a text", "a list of texts")]  # those take any word
+PICKY = [row for row in TABLE if row.kind.wanted not in ("a string", "a list of strings")]  # those take any word
 PICKY_FLAGS = [row for row in PICKY if row.flags and row.kind.literal != (bool,)]
 
 
@@ -399,7 +399,7 @@ def test_a_misspelt_key_is_answered_with_the_one_that_was_meant(home: Home) -> N
     write_project(home, "".join(f"{key} = 1\n" for key in misspelt))
     problems = checked(home)
     assert [problem["where"] for problem in problems] == [f"bydawn.toml:{line}" for line in range(1, len(misspelt) + 1)]
-    assert [problem["what"] for problem in problems] == [f"there is no setting {key!r}" for key in misspelt]
+    assert [problem["what"] for problem in problems] == [f"unknown setting {key!r}" for key in misspelt]
     for problem, meant in zip(problems, misspelt.values(), strict=True):
         assert problem["hint"].startswith(f"did you mean {meant}? ")
 
@@ -467,24 +467,24 @@ def test_a_project_s_moment_can_be_compared_in_every_zone_at_every_hour(home: Ho
 
 # what stands in the file · the line that is named, 0 if there is none · words of the error
 BROKEN: list[tuple[str, bytes, int, str]] = [
-    ("no value", b"# a\nrounds =\n", 2, "not TOML"),
-    ("no end of a text", b'rounds = 5\nprompt = """\na\n', 4, "not TOML"),
-    ("the same key twice", b"rounds = 5\n\nrounds = 6\n", 3, "not TOML"),
-    ("a zero byte", b"rounds = 5\nfor = '1h\0'\n", 2, "not TOML"),
-    ("a zero byte in disguise", b'rounds = 5\nagent = "a\\u0000b"\n', 2, "agent must be a list of texts"),
-    ("nothing but zero bytes", b"\0" * 100, 1, "not TOML"),
+    ("no value", b"# a\nrounds =\n", 2, "invalid TOML"),
+    ("no end of a text", b'rounds = 5\nprompt = """\na\n', 4, "invalid TOML"),
+    ("the same key twice", b"rounds = 5\n\nrounds = 6\n", 3, "invalid TOML"),
+    ("a zero byte", b"rounds = 5\nfor = '1h\0'\n", 2, "invalid TOML"),
+    ("a zero byte in disguise", b'rounds = 5\nagent = "a\\u0000b"\n', 2, "agent must be a list of strings"),
+    ("nothing but zero bytes", b"\0" * 100, 1, "invalid TOML"),
     ("no UTF-8", b"rounds = 5\n# caf\xe9\n", 0, "not UTF-8"),
     ("two megabytes", b"# words\n" * (2 << 17), 0, "too big"),
-    ("a number without end", b"# a\nrounds = " + b"1" * 5000 + b"\n", 2, "not TOML"),
-    ("brackets without end", b"check = " + b"[" * 9000, 1, "not TOML"),
-    ("an unknown key", b"rounds = 5\n\nround = 6\n", 3, "no setting 'round'"),
-    ("an unknown table", b"rounds = 5\n[extra]\nx = 1\n", 2, "no setting 'extra'"),
-    ("an unknown empty table", b"rounds = 5\n\n[extra]\n", 3, "no setting 'extra'"),
-    ("an unknown list of tables", b"rounds = 5\n[[extra]]\n[[extra]]\n", 2, "no setting 'extra'"),
+    ("a number without end", b"# a\nrounds = " + b"1" * 5000 + b"\n", 2, "invalid TOML"),
+    ("brackets without end", b"check = " + b"[" * 9000, 1, "invalid TOML"),
+    ("an unknown key", b"rounds = 5\n\nround = 6\n", 3, "unknown setting 'round'"),
+    ("an unknown table", b"rounds = 5\n[extra]\nx = 1\n", 2, "unknown setting 'extra'"),
+    ("an unknown empty table", b"rounds = 5\n\n[extra]\n", 3, "unknown setting 'extra'"),
+    ("an unknown list of tables", b"rounds = 5\n[[extra]]\n[[extra]]\n", 2, "unknown setting 'extra'"),
     ("a table for a value", b"\n[rounds]\nx = 1\n", 2, "rounds must be a whole number"),
     ("a wrong type", b'\n\nrounds = "5"\n', 3, "rounds must be a whole number"),
     ("a wrong choice", b'done_mode = "loud"\n', 1, "done_mode must be one of"),
-    ("a wrong item", b'check = [\n  "a",\n  5,\n]\n', 1, "check must be a list of texts"),
+    ("a wrong item", b'check = [\n  "a",\n  5,\n]\n', 1, "check must be a list of strings"),
 ]
 CANARY = ("run", "x", "-a", "cmd:touch ../canary")
 
@@ -587,7 +587,7 @@ def test_a_file_of_somebody_else_is_not_read(tmp_path: Path, layer: Layer) -> No
     theirs = files.File(path=path, layer=layer, owners=frozenset({os.getuid() + 1}))
     reading = files.read(theirs)
     assert reading.given == ()
-    assert [problem.what for problem in reading.problems] == ["it is somebody else's file"]
+    assert [problem.what for problem in reading.problems] == ["it belongs to another user"]
 
 
 def test_a_project_s_file_may_be_ours_root_s_or_of_the_folder_s_owner(home: Home) -> None:
@@ -628,12 +628,12 @@ def test_nothing_is_written_out_of_the_workspace_through_a_link_that_leads_nowhe
 
 
 PYPROJECTS: list[tuple[str, bytes, str]] = [
-    ("broken below our table", b"[tool.bydawn]\nrounds = 5\n\noops\n", "pyproject.toml:4: this is not TOML"),
-    ("broken above our table", b"oops\n[tool.bydawn]\nrounds = 5\n", "pyproject.toml:1: this is not TOML"),
+    ("broken below our table", b"[tool.bydawn]\nrounds = 5\n\noops\n", "pyproject.toml:4: invalid TOML"),
+    ("broken above our table", b"oops\n[tool.bydawn]\nrounds = 5\n", "pyproject.toml:1: invalid TOML"),
     ("not a table", b"[tool]\nbydawn = 5\n", "pyproject.toml:2: "),
     ("a list of tables", b"[[tool.bydawn]]\nrounds = 5\n", "pyproject.toml:1: "),
     ("no UTF-8", b"# caf\xe9\n[tool.bydawn]\nrounds = 5\n", "pyproject.toml: "),
-    ("an unknown key", b"[project]\nname = 'x'\n[tool.bydawn]\nround = 5\n", "pyproject.toml:4: there is no setting"),
+    ("an unknown key", b"[project]\nname = 'x'\n[tool.bydawn]\nround = 5\n", "pyproject.toml:4: unknown setting"),
 ]
 
 
@@ -692,7 +692,7 @@ def test_a_look_goes_on_with_what_is_understood_and_says_what_is_not(home: Home)
     write_project(home, "rounds = 6\nfro = 1\n")
     said = home.bydawn("config", "get", "rounds")
     assert (said.code, said.out) == (0, "6\n")
-    assert said.err == "warning: bydawn.toml:2: there is no setting 'fro'\n"
+    assert said.err == "warning: bydawn.toml:2: unknown setting 'fro'\n"
 
 
 # -- lines -------------------------------------------------------------------------------------------------------------
@@ -871,8 +871,8 @@ REFUSED = [
     (["rounds", "many"], "rounds must be a whole number"),
     (["rounds", "-5"], "rounds must be a whole number"),
     (["rounds", "5", "6"], "rounds is one value"),
-    (["for", "soon"], "for must be a length of time"),
-    (["agent", " "], "agent must be a list of texts"),
+    (["for", "soon"], "for must be a duration"),
+    (["agent", " "], "agent must be a list of strings"),
     (["require_text", "a::b", "c"], "require_text must be a list of FILE::TEXT"),
     (["round", "5"], "no setting 'round'"),
     (["plain", "true"], "plain cannot be set by a project"),
@@ -1007,7 +1007,7 @@ def test_a_broken_file_is_not_written_over(home: Home) -> None:
     for words in (("set", "rounds", "6"), ("unset", "rounds")):
         said = home.bydawn("config", *words)
         assert said.code == 2
-        assert said.err.startswith("error: bydawn.toml:2: this is not TOML")
+        assert said.err.startswith("error: bydawn.toml:2: invalid TOML")
     assert everything(home) == before
 
 
@@ -1060,8 +1060,8 @@ def test_check_says_yes_with_0_and_no_with_2(home: Home) -> None:
     said = home.bydawn("config", "check")
     assert said.code == 2
     assert [line for line in said.out.splitlines() if "✗" in line] == [
-        "  ✗ bydawn.toml:2: there is no setting 'round'",
-        "  ✗ bydawn.toml:3: for must be a length of time",
+        "  ✗ bydawn.toml:2: unknown setting 'round'",
+        "  ✗ bydawn.toml:3: for must be a duration",
     ]
     assert "✓" not in said.out
 

@@ -297,7 +297,7 @@ def test_settings_of_others_are_not_trusted_because_one_looked_at_them(home: Hom
 @pytest.mark.parametrize("words", [["config"], ["config", "--user"]], ids="-".join)
 @pytest.mark.parametrize(
     ("text", "error"),
-    [("rounds = 5\n\nround = 6\n", ":3: there is no setting 'round'"), ("rounds = 5\noops", ":2: this is not TOML")],
+    [("rounds = 5\n\nround = 6\n", ":3: unknown setting 'round'"), ("rounds = 5\noops", ":2: invalid TOML")],
 )
 def test_settings_that_are_saved_wrong_are_complained_about_and_kept(
     home: Home, editor: Editor, text: str, error: str, words: list[str]

@@ -73,7 +73,7 @@ def test_nothing_that_a_hook_starts_outlives_it(home: Home) -> None:
     assert said.code == 0
     assert time.monotonic() - began < 20
     assert hooks_of(home) == [("pre_round", 1, False, "timed out after 0.3 s")]
-    assert "! the hook pre_round failed: timed out after 0.3 s" in said.out
+    assert "! hook pre_round failed: timed out after 0.3 s" in said.out
 
 
 def test_a_good_hook_is_not_worth_a_line(home: Home) -> None:
@@ -84,7 +84,7 @@ def test_a_good_hook_is_not_worth_a_line(home: Home) -> None:
 def test_a_failing_hook_is_shown_and_ignored(home: Home) -> None:
     said = home.run(home.rounds([DONE]), "--post-round", "exit 3")
     assert said.code == 0
-    assert "! the hook post_round failed: exit 3" in said.out
+    assert "! hook post_round failed: exit 3" in said.out
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_failing_hook_blocks_if_asked_to(home: Home, flag: str, name: str, rou
     stop = ("--on-hook-failure", "block", "--on-blocked", f'echo "$BYDAWN_STATE: $BYDAWN_REASON" > {home.root}/told')
     said = home.run(home.rounds([DONE]), flag, "echo no database; exit 3", *stop)
     assert said.code == 3
-    reason = f"the hook {name} failed: exit 3: no database"
+    reason = f"hook {name} failed: exit 3: no database"
     assert home.status()["reason"] == reason
     assert (home.root / "told").read_text() == f"blocked: {reason}\n"
     assert len(home.facts("round.started")) == rounds

@@ -347,7 +347,7 @@ def test_what_no_snapshot_can_hold_is_never_touched(path: str, root: Path, priva
     write(root, "../outside", "o", ".bydawn/x", "ours", "x/.GIT/x", "x")
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     workspace = GitWorkspace(root, private)
-    with pytest.raises(UserError, match="cannot be put back"):
+    with pytest.raises(UserError, match="cannot be restored"):
         workspace.restore(workspace.snapshot().tree, [path])
     assert all((root / path).exists() for path in ("../outside", ".git/config", ".bydawn/x", "x/.GIT/x"))
 
@@ -415,8 +415,8 @@ def test_a_folder_with_other_files_stays_and_the_rest_comes_back(root: Path, pri
     write(root, "tests/a/own/x", "work", "tests/b", "two")
     with pytest.raises(UserError) as failure:
         workspace.restore(before, ["tests/a", "tests/b"])
-    assert failure.value.what == "tests/a cannot be put back"
-    assert failure.value.cause == "a folder with other files stands in its place"
+    assert failure.value.what == "tests/a cannot be restored"
+    assert failure.value.cause == "a folder with other files is in its place"
     assert "resume" in failure.value.hint
     assert look(root) == {"tests/a/own/x": "-work", "tests/b": "-one"}
 
@@ -427,7 +427,7 @@ def test_a_file_in_the_place_of_a_folder_gives_way_only_if_it_is_protected(root:
     before = workspace.snapshot().tree
     shutil.rmtree(root / "tests")
     write(root, "tests", "an own file")
-    with pytest.raises(UserError, match="tests/a cannot be put back"):
+    with pytest.raises(UserError, match="tests/a cannot be restored"):
         restored(root, workspace, before, "tests/**")
     assert look(root) == {"tests": "-an own file"}
     assert restored(root, workspace, before, "tests") == {"tests/a": "-one"}
@@ -475,7 +475,7 @@ def test_a_folder_that_is_closed_to_us_is_explained(root: Path, private: Path) -
     command = [*drop, sys.executable, "-c", AS_A_USER, str(root), str(private), tree]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     (root / "tests").chmod(0o755)
-    assert done.stdout.startswith("tests/a cannot be put back|Permission denied|"), done.stderr
+    assert done.stdout.startswith("tests/a cannot be restored|Permission denied|"), done.stderr
     assert (root / "tests/a").read_text() == "two"
 
 

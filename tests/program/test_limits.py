@@ -57,8 +57,8 @@ def test_nothing_is_added_to_a_budget_in_other_units_and_the_right_ones_are_offe
 def test_a_limit_that_is_used_up_already_is_refused_with_one_that_would_do(home: Home) -> None:
     home.run(grown(home, spending(700_000)), "--rounds", "5")
     for words, used, enough in (
-        (["--rounds", "1"], "has had 5 rounds", "--rounds 20"),
-        (["--rounds", "5"], "has had 5 rounds", "--rounds 20"),
+        (["--rounds", "1"], "has used 5 rounds", "--rounds 20"),
+        (["--rounds", "5"], "has used 5 rounds", "--rounds 20"),
         (["--for", "0.001s"], "has worked for", "--for 2h"),
         (["--budget", "1Mtok", "--rounds", "9"], "has used 3,500,000 tokens", "--budget 5Mtok"),
     ):

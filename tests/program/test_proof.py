@@ -97,9 +97,7 @@ def test_checks_can_run_where_nothing_but_the_kept_tree_is(home: Home) -> None:
     ended_at = [fact["data"]["verdicts"][0]["passed"] for fact in home.facts("checks.ended", "repo-2")]
     assert (said.code, ended_at) == (0, [False, False, True])
     assert "exit 1, in a clean checkout" in said.out
-    assert (
-        "in a clean checkout, in a folder of its own" in (home.folder("repo-2") / "rounds/0001/prompt.md").read_text()
-    )
+    assert "in a clean checkout in a separate folder" in (home.folder("repo-2") / "rounds/0001/prompt.md").read_text()
 
 
 # -- the list ----------------------------------------------------------------------------------------------------------
@@ -129,7 +127,7 @@ def test_and_with_red_checks_they_are_worth_nothing(home: Home) -> None:
         ("sed -i 1d TODO.md", "lost 1 open task"),
         ("rm TODO.md", "is gone"),
         (": > TODO.md", "has no tasks"),
-        ("rm TODO.md; mkdir TODO.md", "a file is wanted"),
+        ("rm TODO.md; mkdir TODO.md", "expected a file"),
         ("printf '\\377\\376' > TODO.md", "cannot be read"),
         ("head -c 30000000 /dev/zero > TODO.md", "cannot be read"),
         ("echo 'no boxes here' > TODO.md", "has no tasks"),
@@ -192,8 +190,8 @@ def test_a_task_that_is_only_claimed_is_named_in_the_report_and_so_is_one_that_w
     lazy = [shell("echo '# Two: nothing' > tasks/2.md"), says("STATUS: done\n")]
     said = home.run(home.rounds(lazy), "-t", "tasks", "-k", "true")
     ended(home, said, 0, "complete")
-    assert "claimed twice, while nothing was changed: 1, 2" in said.out
-    assert "whose text was changed during a round: 2" in said.out
+    assert "claimed done twice without any change: 1, 2" in said.out
+    assert "with a text that a round changed: 2" in said.out
     assert "doubted" in home.bydawn("tasks", "list", "repo").out
 
 
@@ -306,7 +304,7 @@ def test_the_ledger_is_out_of_its_reach_and_a_forged_one_is_noticed(home: Home) 
     forge = shell('printf forged >> "$(readlink -f .bydawn/loops/repo)/ledger.jsonl"')
     said = home.run(home.rounds([forge, DONE], [DONE]))
     assert said.code == 1
-    assert "somebody else wrote into it" in said.err
+    assert "another process wrote to it" in said.err
     assert home.bydawn("doctor", "--repair", "repo").code == 0
     assert home.bydawn("resume", "--plain").code == 0
 
@@ -445,7 +443,7 @@ def test_a_checkpoint_cannot_be_moved_out_of_the_way(planned: Home) -> None:
     mover = shell("printf -- '- [x] one\\n- [ ] two\\n\\n## HARD STOP: look at the design\\n' > TODO.md; date > work")
     said = planned.run(planned.rounds([mover, OK]), *CHECKPOINT)
     ended(planned, said, 3, "task-file")
-    assert '"two" before a checkpoint that nobody has approved' in said.out
+    assert '"two" before a checkpoint that was not approved' in said.out
     assert planned.bydawn("resume", "--plain").code == 3, "nobody has looked at it"
     ended(planned, planned.bydawn("resume", "--plain", "--accept"), 3, "no-progress")
 

@@ -32,7 +32,7 @@ def test_a_promise_is_not_believed_while_a_check_fails_and_the_next_prompt_says_
     said = home.run(agent, "-k", "test -e made || { echo made is missing >&2; false; }", "--done-when", "TASK_COMPLETE")
     assert said.code == 0
     prompt = (home.folder() / "rounds/0002/prompt.md").read_text()
-    assert "was not accepted" in prompt
+    assert "was rejected" in prompt
     assert "made is missing" in prompt
     assert "not accepted" in said.out
 
@@ -102,7 +102,7 @@ def test_the_limit_of_rounds_ends_the_loop_and_resume_raises_it(home: Home) -> N
 def test_no_progress_blocks_and_a_persons_resume_gives_a_fresh_chance(home: Home) -> None:
     said = home.run(home.rounds([OK]), "--max-no-change", "3")
     assert said.code == 3
-    assert home.status()["reason"].startswith("3 rounds in a row changed nothing")
+    assert home.status()["reason"].startswith("3 rounds in a row made no new change")
     assert home.bydawn("resume", "--plain").code == 3
     assert len(home.rounds_ended()) == 6
 

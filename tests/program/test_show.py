@@ -117,8 +117,8 @@ def test_show_has_all_that_run_said_at_the_end(home: Home) -> None:
     assert all(f"Proof   {row}" in shown for row in rows)
     number = home.status()["round"]
     rounds = ", ".join(map(str, range(1, number + 1)))
-    assert f"Hook    the hook post_round failed: exit 4 (rounds {rounds})" in shown
-    assert f"Hook    the hook on_complete failed: exit 5 (round {number})" in shown
+    assert f"Hook    hook post_round failed: exit 4 (rounds {rounds})" in shown
+    assert f"Hook    hook on_complete failed: exit 5 (round {number})" in shown
 
 
 def test_show_says_that_nothing_was_proven_and_that_a_promise_was_only_mentioned(home: Home) -> None:

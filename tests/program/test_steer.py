@@ -139,4 +139,4 @@ def test_a_note_without_a_name_is_for_the_only_loop_here(home: Home) -> None:
     assert "it stands in the next prompt of repo" in home.bydawn("tell", "round half up").out
     assert [note["data"]["text"] for note in home.facts("note.added")] == ["round half up"]
     home.run(home.rounds([OK]), "--once", "--new")
-    assert "name the one you mean" in home.bydawn("tell", "round half up").err
+    assert "add the name of one" in home.bydawn("tell", "round half up").err

@@ -175,7 +175,7 @@ DAMAGED: list[tuple[bytes | None, str]] = [
     (None, "TODO.md is gone"),
     (b"", "TODO.md has no tasks"),
     (b"- [ ] caf\xe9\n", "TODO.md cannot be read: the byte at offset 9"),
-    (b"- [ ] a\n" * 20_000, "TODO.md is too long to be read"),
+    (b"- [ ] a\n" * 20_000, "TODO.md is too long to read"),
 ]
 
 

@@ -111,7 +111,7 @@ def test_ctrl_c_twice_stops_now(home: Home, open_pane: Callable[[int], Pane]) ->
     pane.type("C-c")
     wait_for(lambda: pane.sees("Stopping after round 2"))
     pane.type("C-c")
-    wait_for(lambda: pane.sees("‖ Paused: 1 of 3 tasks", "paused by SIGINT"))
+    wait_for(lambda: pane.sees("‖ Paused: 1 of 3 tasks", "paused: you pressed Ctrl-C"))
     assert home.outcomes() == ["ok", "interrupted"]
 
 

@@ -216,7 +216,7 @@ def test_what_cannot_be_put_back_is_not_forgotten(guarded: Home, steps: tuple[st
     for again in (steps or (), ()):
         ended = after(guarded, *again)
         assert (ended.code, STRICT in ended.out) == (3, True), ended
-        assert ended.out.count("! tests/strict.txt cannot be put back") <= 1
+        assert ended.out.count("! tests/strict.txt cannot be restored") <= 1
         assert len(guarded.rounds_ended()) == 1, "nothing is paid for before that is mended"
     shutil.rmtree(guarded.repo / STRICT)
     for name in (STRICT, "tests/other.txt"):

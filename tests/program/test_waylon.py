@@ -395,7 +395,7 @@ def test_who_is_blocked_has_not_given_a_promise_whatever_stands_at_the_end(butle
     butler.plays({**WORK, "reply": reply}, DONE)
     assert butler("Write it.", *AUTO).code == 0
     assert [row["detected_promise"] for row in butler.summary()["iterations"]] == [False, True]
-    assert "said that you are blocked" in butler.calls[1]["prompt"]
+    assert "said you are blocked" in butler.calls[1]["prompt"]
 
 
 def test_a_blocked_section_ends_it_in_codex_own_words(butler: Butler) -> None:
@@ -1437,7 +1437,7 @@ WRONG = {
     "no id": (["status", "--loop-id="], "--loop-id is empty"),
     "a list elsewhere": (["Write it.", "--todo-file", "../TODO.md"], "is not in the workspace"),
     "no such loop": (["resume", "--loop-id", "nobody"], "nobody"),
-    "an odd id": (["Write it.", "--loop-id", "../x"], "cannot be the name"),
+    "an odd id": (["Write it.", "--loop-id", "../x"], "is not a valid loop name"),
     "a file for a folder": (["Write it.", "--last-message-dir", "README.md"], "README.md"),
     "a command too late": (["--cd", ".", "status"], "stands first"),
     "a promise like an option": (["Write it.", "--promise-mode", "regex", "--completion-promise", ".*"], "matches"),

@@ -63,7 +63,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         known = {"", OVER, *BREAKS, *OPENAI, *ANTHROPIC}
         if self.fault not in known and not self.fault.startswith("stream:"):
-            raise ValueError(f"there is no fault {self.fault!r}; known are {sorted(known)}")
+            raise ValueError(f"there is no fault {self.fault!r}; choose from {sorted(known)}")
 
     @property
     def resets_at(self) -> int:

@@ -84,7 +84,7 @@ def test_a_conversation_is_left_for_a_fresh_one_before_it_chokes(night: Night, m
     assert night.run("--session", "resume", "--session-rounds", "2", *PROMISE) == 0
     first, second, third = night.sessions
     assert first == second != third
-    assert "Where the conversation before this one ended" in (night.home.folder() / "rounds/0003/prompt.md").read_text()
+    assert "Where the previous conversation ended" in (night.home.folder() / "rounds/0003/prompt.md").read_text()
 
 
 # -- trouble with the provider -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The agents a loop can run: one file per agent, one row per file, loaded only when it is asked for."""
+"""The agents a loop can run: one file per agent, one row per file, loaded only when needed."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -13,22 +13,22 @@ from bydawn.core.ports import Agent
 if TYPE_CHECKING:
     from bydawn.agents.program import Cli
 
-Fields = tuple[str, ...]  # of `--agent-json`: what stands where in an agent's lines of JSON
+Fields = tuple[str, ...]  # of `--agent-json`: where to find the fields in an agent's JSON lines
 
 
 def pool(loop: Loop) -> dict[str, Agent]:
-    """The agents of a loop, by the names it has for them."""
+    """The agents of a loop, by the names it uses for them."""
     return {name: find(name, fields=loop.agent_json) for name in loop.pool}
 
 
 def find(spec: str, folder: Path | None = None, fields: Fields = ()) -> Agent:
-    """The agent that a person means by `--agent SPEC`; its name is a spec that finds it again from any folder.
+    """The agent that `--agent SPEC` means; its name is a spec that finds it again from any folder.
 
-    A relative path in it starts from `folder`, or from where we are.
+    A relative path in it is relative to `folder`, or to the current folder.
     """
     kind, colon, rest = spec.partition(":")
     if not spec:
-        raise UserError("no agent is given", hint=f"choose one with -a: {_usages()}")
+        raise UserError("no agent was chosen", hint=f"choose one with -a: {_usages()}")
     if kind not in _AGENTS:
         raise _unknown(spec, kind)
     _, make = _AGENTS[kind]
@@ -41,7 +41,7 @@ def _demo(script: str | None, folder: Path, _: Fields) -> Agent:
     if script is None:
         return DemoAgent()
     if not script:
-        raise UserError("`demo:` names no script", hint="write `demo:SCRIPT.json`, or `demo` for the built-in story")
+        raise UserError("`demo:` needs a script", hint="write `demo:SCRIPT.json`, or `demo` for the built-in story")
     return DemoAgent(script=str((folder / script).absolute()))
 
 
@@ -55,9 +55,9 @@ def _command(line: str | None, folder: Path, fields: Fields) -> Agent:
     except ValueError as error:
         raise UserError(f"cannot read the command of `cmd:{line}`", cause=str(error), hint="check its quotes") from None
     if not argv or not argv[0]:
-        raise UserError("`cmd:` names no program", hint="write `cmd:PROGRAM ARGS`; the prompt comes on its stdin")
+        raise UserError("`cmd:` needs a program", hint="write `cmd:PROGRAM ARGS`; it gets the prompt on stdin")
     if "/" in argv[0]:
-        argv[0] = str((folder / argv[0]).absolute())  # as the person sees it, who may have said -C
+        argv[0] = str((folder / argv[0]).absolute())  # relative to the folder the person chose, perhaps with -C
     return CommandAgent(argv=tuple(argv), fields=fields)
 
 
@@ -67,7 +67,7 @@ def _cli(class_: str) -> "_Make":
     def make(options: str | None, _: Path, __: Fields) -> Agent:
         name = class_.removesuffix("Agent").lower()
         if options is not None:
-            hint = f"write `{name}`; its own flags go after `--`"
+            hint = f"write `{name}`; pass its own flags after `--`"
             raise UserError(f"`{name}:{options}` is not an agent", hint=hint)
         agent: Agent = getattr(_module(name), class_)()
         return agent
@@ -88,13 +88,11 @@ def cli(name: str) -> "Cli":
 def _unknown(spec: str, kind: str) -> UserError:
     import difflib
 
-    if "/" in kind:  # a program of the person's own
-        return UserError(
-            f"there is no agent {spec!r}", hint=f"a program is named with cmd: in front: -a {_quoted(spec)}"
-        )
+    if "/" in kind:  # a person's own program
+        return UserError(f"unknown agent {spec!r}", hint=f"to run a program, write -a {_quoted(spec)}")
     near = difflib.get_close_matches(kind, _AGENTS, n=1)
     question = f"did you mean `{near[0]}`? " if near else ""
-    return UserError(f"there is no agent {spec!r}", hint=f"{question}known are {_usages()}")
+    return UserError(f"unknown agent {spec!r}", hint=f"{question}choose from {_usages()}")
 
 
 def _quoted(program: str) -> str:

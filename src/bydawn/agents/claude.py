@@ -29,17 +29,17 @@ from bydawn.core.ports import (
 from bydawn.core.text import headline, plain, shorten
 
 _QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
-_LOGIN = "run `claude /login`, or set ANTHROPIC_API_KEY to a key that is valid"
+_LOGIN = "run `claude /login`, or set ANTHROPIC_API_KEY to a valid key"
 _CREDIT = "add credit in the Anthropic console (Billing), or use a subscription: `claude /login`"
 
-# How a failed turn is recognised, from the most to the least telling: why it ended, the code or the HTTP status of the
-# failed answer, and the words. Not in the tables: `rate_limit`, which means two things.
+# How a failed turn is recognized, most specific first: why it ended, the code or the HTTP status of the
+# failed answer, and the words. Not in the tables: `rate_limit`, which has two meanings.
 _BY_REASON = {
     "error_max_turns": Outcome.TURN_LIMIT,
     "error_max_budget_usd": Outcome.TURN_LIMIT,
     "prompt_too_long": Outcome.CONTEXT_FULL,
     "blocking_limit": Outcome.CONTEXT_FULL,
-    "rapid_refill_breaker": Outcome.CONTEXT_FULL,  # full again right after it was compacted
+    "rapid_refill_breaker": Outcome.CONTEXT_FULL,  # full again right after compacting
 }
 _BY_CAUSE: dict[str | int | None, tuple[Outcome, str]] = {
     "authentication_failed": (Outcome.AUTH, _LOGIN),
@@ -48,7 +48,7 @@ _BY_CAUSE: dict[str | int | None, tuple[Outcome, str]] = {
     "server_error": (Outcome.TRANSIENT, ""),
     401: (Outcome.AUTH, _LOGIN),
     403: (Outcome.AUTH, _LOGIN),
-    # Our prompt cannot be that large (`prompt_length`): it is what the session has gathered, and a new one is empty.
+    # Our prompt cannot be that large (`prompt_length`): it is the session's history, and a new session is empty.
     413: (Outcome.CONTEXT_FULL, ""),
 }
 _SAYINGS: tuple[tuple[str, Outcome, str], ...] = (
@@ -97,8 +97,8 @@ class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
     """The `claude` on the PATH."""
 
     name: str = "claude"
-    # No INT, if it can be avoided: it makes the session tell the model that the user rejected the work and that it must
-    # STOP, even when TERM follows a millisecond later (tried). After TERM alone a resumed session just goes on.
+    # Avoid INT: it makes the session tell the model that the user rejected the work and that it must
+    # STOP, even if TERM follows a millisecond later (tried). After TERM alone a resumed session just continues.
     ladder: Ladder = Ladder(interrupt=0.0, terminate=5.0)
     streams: bool = True
     abilities: Abilities = Abilities(
@@ -113,7 +113,7 @@ class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
         efforts=("low", "medium", "high", "xhigh", "max"),
         resumes=True,
         chooses_session=True,
-        prompt_length=2_500_000,  # it takes 10 MB, and a character may have four bytes
+        prompt_length=2_500_000,  # it accepts 10 MB, and a character may have four bytes
         tells_cost=True,
         account=(
             "CLAUDE_CONFIG_DIR",
@@ -126,7 +126,7 @@ class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
     )
 
     def command(self, turn: Turn) -> Command:
-        """Permissions on every call: no session remembers them."""
+        """Permissions on every call: sessions do not remember them."""
         session = ("--session-id", turn.new_session) if turn.new_session else ()
         session = ("--resume", turn.session) if turn.session else session
         model = ("--model", turn.model) if turn.model else ()
@@ -147,23 +147,23 @@ def _permissions(turn: Turn) -> tuple[str, ...]:
         return ("--permission-mode", "bypassPermissions")
     if turn.sandbox is Sandbox.WORKSPACE:
         return ("--permission-mode", "acceptEdits", "--settings", _sandbox(turn))
-    # The list of tools takes every word up to the next flag, so it must not stand last.
+    # The list of tools takes every word up to the next flag, so it must not come last.
     return ("--disallowedTools", "Edit,Write,NotebookEdit", "--permission-mode", "default")
 
 
 def _sandbox(turn: Turn) -> str:
-    """The settings of its sandbox, which without the last two switches would fail open."""
+    """Its sandbox settings; without the last two switches it would fail open."""
     switches = ("enabled", "autoAllowBashIfSandboxed", "failIfUnavailable")
     sandbox: dict[str, object] = {**dict.fromkeys(switches, True), "allowUnsandboxedCommands": False}
-    if not turn.commits:  # by itself it protects only config and hooks; a relative path would change nothing
+    if not turn.commits:  # by itself it only protects config and hooks; a relative path would have no effect
         sandbox["filesystem"] = {"denyWrite": [f"{turn.workspace}/.git"]}
-    # Without the permission it refuses commands that it takes for tricks (`env A=1 …`), sandbox or not; with it nothing
-    # gets out of the sandbox either (tried).
+    # Without this permission it refuses commands that look like tricks (`env A=1 …`), sandbox or not; with it, still
+    # nothing gets out of the sandbox (tried).
     return msgspec.json.encode({"sandbox": sandbox, "permissions": {"allow": ["Bash"]}}).decode()
 
 
 class _Line(msgspec.Struct, frozen=True, tag_field="type"):
-    """One event of a type that matters; lines of other types are not read."""
+    """One event of a type that matters; lines of other types are skipped."""
 
     session_id: str | None = None
 
@@ -208,7 +208,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 class _Assistant(_Line, frozen=True, tag="assistant"):
     message: _Answer = _Answer()
-    parent_tool_use_id: str | None = None  # of a helper that the agent started
+    parent_tool_use_id: str | None = None  # of a helper the agent started
     error: str | None = None
 
 
@@ -247,19 +247,19 @@ _LINES: msgspec.json.Decoder[_AnyLine] = msgspec.json.Decoder(_AnyLine)
 
 
 class ClaudeReader:
-    """Understands the events; whatever else is in the stream passes by."""
+    """Reads the events and skips everything else in the stream."""
 
     def __init__(self, turn: Turn | None) -> None:
         self._asked_for = (turn.session or turn.new_session) if turn else None
         self._folder = f"{turn.workspace}/" if turn else ""
         self._session: str | None = None
         self._result: _Result | None = None
-        self._error: str | None = None  # the code of the last answer, if that was none
+        self._error: str | None = None  # the error code, if the last answer was one
         self._limit = _Limit()
-        self._patience = 1  # refused log-ins in a row until it is hopeless
+        self._patience = 1  # refused log-ins in a row before it is hopeless
         self._hopeless = ""
-        self._tried_in_vain = False  # all the retries that it allows itself
-        self._tokens: dict[str, _Tokens] = {}  # by answer: each of its parts comes on a line of its own
+        self._tried_in_vain = False  # all the retries it allows itself
+        self._tokens: dict[str, _Tokens] = {}  # by answer: each of its parts comes on its own line
         self._skipped = 0
 
     def read(self, line: bytes) -> Iterable[Event]:
@@ -270,7 +270,7 @@ class ClaudeReader:
         self._session = spoken.session_id or self._session
         match spoken:
             case _System(subtype="init"):
-                # A key cannot get better. A log-in can: it is refreshed after the first refusal.
+                # A key cannot recover. A log-in can: it is refreshed after the first refusal.
                 self._patience = 1 if spoken.key_source == "ANTHROPIC_API_KEY" else 2
                 return ()
             case _System():
@@ -280,7 +280,7 @@ class ClaudeReader:
             case _LimitLine():
                 return [*self._limited_by(spoken.rate_limit_info)]
             case _Result():
-                # Lines may follow, even another result when work in the background is done: the last one counts.
+                # More lines may follow, even another result when background work is done: the last one counts.
                 self._result = spoken
                 denied = [Denied(_denial(each)) for each in spoken.permission_denials]
                 return [*denied, Spent(_usage(spoken)), Finished()]
@@ -291,7 +291,7 @@ class ClaudeReader:
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
         outcome, detail = self._verdict(exit_, _normal(stderr_tail))
         elsewhere = bool(self._asked_for and self._session and self._session != self._asked_for)
-        # Any other outcome says more about what to do next.
+        # Any other outcome is more useful for what to do next.
         if elsewhere and outcome in (Outcome.OK, Outcome.DENIED, Outcome.TURN_LIMIT, Outcome.FAILED):
             outcome, detail = Outcome.SESSION_LOST, f"worked in session {self._session} instead of {self._asked_for}"
         believed = outcome in (Outcome.OK, Outcome.DENIED)
@@ -324,7 +324,7 @@ class ClaudeReader:
                 yield Activity(self._doing(block))
             elif block.type == "text" and block.text and not is_helper:
                 yield Message(plain(block.text))
-        if answer.model != "<synthetic>":  # its own words, for which nobody was asked
+        if answer.model != "<synthetic>":  # its own words, not an answer of the model
             self._tried_in_vain = False
             if self._tokens.get(answer.id) != answer.usage:
                 self._tokens[answer.id] = answer.usage
@@ -345,7 +345,7 @@ class ClaudeReader:
         return shorten(plain(f"{verb} {what}"), 120)
 
     def _verdict(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
-        """Terminal event, its fields, its words, what we did to it, exit code, signal."""
+        """Decided in this order: terminal event, its fields, its words, what we did, exit code, signal."""
         result = self._result
         if result and result.subtype == "success" and not result.is_error:
             return _success(result)
@@ -361,14 +361,14 @@ class ClaudeReader:
         if why := _BY_REASON.get(result.subtype) or _BY_REASON.get(result.terminal_reason or ""):
             return why, shorten(text, 200)
         if self._error == "rate_limit" or status == 429:
-            # It retries for minutes what passes by itself, and gives up at once where the wait would be long.
+            # It retries temporary trouble for minutes, and gives up at once if the wait would be long.
             passes = self._tried_in_vain and self._limit.status != "rejected"
             return Outcome.TRANSIENT if passes else Outcome.LIMITED, shorten(text, 200)
         outcome, advice = _BY_CAUSE.get(self._error) or _BY_CAUSE.get(status) or _said(text)
         return outcome, _advised(text, advice)
 
     def _ended_early(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
-        """The verdict on a run that ended by itself without a result. It turns a signal into an exit code."""
+        """The verdict on a run that ended on its own without a result. It turns a signal into an exit code."""
         number = exit_.signal or (exit_.code - 128 if exit_.code and 128 < exit_.code < 160 else None)
         if verdict := program.killed(number) or program.without_result(exit_, self._skipped):
             return verdict
@@ -378,8 +378,8 @@ class ClaudeReader:
 
 def _success(result: _Result) -> tuple[Outcome, str]:
     if result.num_turns == 0 and (result.result or "").startswith("Unknown command: "):
-        # Nobody was asked: it took the prompt for one of its own commands, as it would every time.
-        return Outcome.CONFIG, "it took the prompt for a command that it does not know; do not begin it with `/`"
+        # The model was never asked: it took the prompt for one of its own commands, as it would every time.
+        return Outcome.CONFIG, "it took the prompt for an unknown command; do not begin it with `/`"
     if not result.permission_denials:
         return Outcome.OK, ""
     first, *others = result.permission_denials
@@ -392,8 +392,8 @@ def _said(text: str) -> tuple[Outcome, str]:
 
 
 def _advised(text: str, advice: str) -> str:
-    """What it said; its own advice is for somebody at its prompt, so ours takes its place."""
-    said = shorten(text.partition(" · ")[0] if advice else text, 200) or "failed without a word"
+    """What it said; its own advice is for a person at its prompt, so ours replaces it."""
+    said = shorten(text.partition(" · ")[0] if advice else text, 200) or "failed without a message"
     return f"{said}; {advice}" if advice else said
 
 
@@ -404,7 +404,7 @@ def _denial(denial: _Denial) -> str:
 
 
 def _usage(result: _Result) -> Usage:
-    """Of this turn alone, even in a resumed session. Its sum leaves out what was in vain; that by model does not."""
+    """For this turn only, even in a resumed session. Its total leaves out failed attempts; that by model does not."""
     used: list[_Tokens | _ModelTokens] = [*result.by_model.values()] or [result.usage]
     written = [each.output_tokens for each in used if each.output_tokens is not None]
     out = sum(written) if written else None
@@ -412,7 +412,7 @@ def _usage(result: _Result) -> Usage:
 
 
 def _sum(used: Iterable[_Tokens | _ModelTokens]) -> Usage:
-    """What was read. How much an answer wrote is not known before the result: its lines come too early."""
+    """What was read. How much an answer wrote is only known from the result: its lines come too early."""
     known = [each for each in used if each.input_tokens is not None]
     if not known:
         return Usage()
@@ -422,7 +422,7 @@ def _sum(used: Iterable[_Tokens | _ModelTokens]) -> Usage:
 
 
 def _moment(epoch: float | None) -> datetime | None:
-    return datetime.fromtimestamp(epoch, UTC) if epoch and 0 < epoch < 1e11 else None  # a year that calendars know
+    return datetime.fromtimestamp(epoch, UTC) if epoch and 0 < epoch < 1e11 else None  # a year that calendars can hold
 
 
 def _normal(text: str) -> str:

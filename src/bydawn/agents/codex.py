@@ -35,8 +35,8 @@ _SANDBOX = {
 }
 _LOGIN = "run `codex login`, or set the key that its configuration names"
 
-# What a failed turn says, in the order in which it is looked for, and what that means. Codex has nothing else to
-# tell failures apart: its exit code is always 1. Typographic apostrophes are made plain before.
+# What a failed turn says, in search order, and what it means. Nothing else tells Codex failures apart:
+# its exit code is always 1. Typographic apostrophes are made plain first.
 _SAYINGS: tuple[tuple[str, Outcome], ...] = (
     ("hit your usage limit", Outcome.LIMITED),
     ("context_length_exceeded", Outcome.CONTEXT_FULL),
@@ -48,7 +48,7 @@ _SAYINGS: tuple[tuple[str, Outcome], ...] = (
     ("Quota exceeded", Outcome.CONFIG),
     ("does not exist or you do not have access", Outcome.CONFIG),
     ("unexpected status 413", Outcome.CONFIG),
-    ("content_filter", Outcome.FAILED),  # retried like a lost connection, and would be for ever
+    ("content_filter", Outcome.FAILED),  # retried like a lost connection, endlessly
     ("exceeded retry limit", Outcome.TRANSIENT),
     ("rate limit exceeded", Outcome.TRANSIENT),
     ("experiencing high demand", Outcome.TRANSIENT),
@@ -56,7 +56,7 @@ _SAYINGS: tuple[tuple[str, Outcome], ...] = (
     ("model is at capacity", Outcome.TRANSIENT),
     ("stream disconnected", Outcome.TRANSIENT),
 )
-# The same for what stands on stderr of a run that never came to a turn.
+# The same for stderr of a run that never started a turn.
 _COMPLAINTS: tuple[tuple[str, Outcome], ...] = (
     ("no rollout found", Outcome.SESSION_LOST),
     ("already has an active writer", Outcome.TRANSIENT),
@@ -67,7 +67,7 @@ _COMPLAINTS: tuple[tuple[str, Outcome], ...] = (
     ("not logged in", Outcome.AUTH),
 )
 _ADVICE = {Outcome.AUTH: _LOGIN}
-_USAGE_ERROR = 2  # what its parser of flags exits with
+_USAGE_ERROR = 2  # its exit code for bad flags
 _RESET = "try again at "
 _REFUSED_PATCH = "blocked by read-only sandbox"
 _HOPELESS_AFTER = 2  # refused log-ins in a row; one may be a hiccup of its own refresh
@@ -103,7 +103,7 @@ class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
     """The `codex` on the PATH."""
 
     name: str = "codex"
-    # SIGINT makes it end its running command; a session goes on well after it.
+    # SIGINT makes it end its running command; the session can be continued afterwards.
     ladder: Ladder = Ladder(interrupt=8.0, terminate=5.0)
     streams: bool = True
     abilities: Abilities = Abilities(
@@ -123,7 +123,7 @@ class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
     )
 
     def command(self, turn: Turn) -> Command:
-        """Every flag stands before `resume`, where both forms accept it; no session remembers its permissions."""
+        """Every flag comes before `resume`, where both forms accept it; sessions do not remember permissions."""
         model = ("-m", turn.model) if turn.model else ()
         profile = ("-p", turn.profile) if turn.profile else ()
         effort = ("-c", f'model_reasoning_effort="{turn.effort}"') if turn.effort else ()
@@ -146,7 +146,7 @@ class _Change(msgspec.Struct, frozen=True):
 
 
 class _Item(msgspec.Struct, frozen=True):
-    """A thing that happened within a turn; which fields it has depends on its type."""
+    """Something that happened within a turn; which fields it has depends on its type."""
 
     type: str = ""
     text: str = ""
@@ -182,7 +182,7 @@ _LINES: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line, strict=False)
 
 
 class CodexReader:
-    """Understands the events; whatever else is in the stream passes by."""
+    """Reads the events and skips everything else in the stream."""
 
     def __init__(self, asked_for: str | None) -> None:
         self._asked_for = asked_for
@@ -218,10 +218,10 @@ class CodexReader:
         return ()
 
     def skipped(self, size: int) -> None:
-        """A line too long to read is the output of a command; what matters is short."""
+        """A line too long to read is a command's output; what matters is short."""
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
-        """Terminal event, what we did to it, its last words, exit code, signal."""
+        """Decided in this order: terminal event, what we did, its last words, exit code, signal."""
         outcome, detail = self._verdict(exit_, plain(stderr_tail))
         ok = outcome in (Outcome.OK, Outcome.DENIED)
         reset = detail.partition(_RESET)[2].rstrip(". ") if outcome is Outcome.LIMITED else ""
@@ -253,7 +253,7 @@ class CodexReader:
                 return ()
 
     def _trouble(self, message: str) -> Iterable[Event]:
-        """A notice of a retry, or the failure that is repeated at the end. It goes on asking after a refused log-in."""
+        """A retry notice, or the failure that is repeated at the end. It keeps asking after a refused log-in."""
         text = _normal(message)
         refused = any(f"status {code}" in text for code in (401, 403))
         self._refused = self._refused + 1 if refused else 0
@@ -266,7 +266,7 @@ class CodexReader:
         if lost := program.session_lost(self._asked_for, self._thread):
             return lost
         if self._done:
-            # A patch that the sandbox refuses leaves no event; it is only said beside the stream.
+            # A patch that the sandbox refuses leaves no event; only stderr mentions it.
             refused = next((line for line in stderr.splitlines() if _REFUSED_PATCH in line), "")
             denied = self._denied or shorten(refused[refused.find("patch rejected") :], 120)
             return (Outcome.DENIED, f"not allowed: {denied}") if denied else (Outcome.OK, "")
@@ -276,7 +276,7 @@ class CodexReader:
 
 
 def _ended_early(exit_: Exit, stderr: str) -> tuple[Outcome, str]:
-    """The verdict on a run that ended by itself without a last event."""
+    """The verdict on a run that ended on its own without a last event."""
     if verdict := program.without_result(exit_):
         return verdict
     if exit_.code == _USAGE_ERROR:
@@ -293,7 +293,7 @@ def _judged(text: str, table: Iterable[tuple[str, Outcome]], shown: str = "") ->
 
 
 def _usage(tokens: _Tokens) -> Usage:
-    """Of the whole thread so far: it counts on from turn to turn."""
+    """For the whole thread so far: it adds up over turns."""
     return Usage(
         tokens_in=tokens.input_tokens, tokens_cached=tokens.cached_input_tokens, tokens_out=tokens.output_tokens
     )

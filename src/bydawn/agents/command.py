@@ -1,6 +1,6 @@
 """Any program as an agent: the prompt on its stdin, the reply on its stdout, the verdict in its exit code.
 
-One that writes lines of JSON can be read field by field (`--agent-json`), see `jsonl`.
+A program that writes JSON lines can be read field by field (`--agent-json`), see `jsonl`.
 """
 
 import os
@@ -17,20 +17,20 @@ from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.ports import Abilities, Command, Ended, Event, Ladder, Message, Reader, Turn
 from bydawn.core.text import headline, plain
 
-REPLY_LENGTH = 1 << 20  # characters of the reply, its end: that is where the promise stands
+REPLY_LENGTH = 1 << 20  # characters kept from the end of the reply, where the promise is
 
 _BY_CODE: dict[int | None, Outcome] = {
     os.EX_TEMPFAIL: Outcome.TRANSIENT,
-    126: Outcome.CONFIG,  # what a shell says of a program that it may not execute
-    127: Outcome.CONFIG,  # … and of one that it cannot find
+    126: Outcome.CONFIG,  # the shell's code for a program that is not executable
+    127: Outcome.CONFIG,  # … and for one it cannot find
 }
 
 
 class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
-    """A program and its arguments, started as they are, without a shell."""
+    """A program and its arguments, started without a shell."""
 
     argv: tuple[str, ...]
-    fields: tuple[str, ...] = ()  # what stands where in its lines of JSON
+    fields: tuple[str, ...] = ()  # where to find the fields in its JSON lines
     ladder: Ladder = Ladder()
     streams: bool = False
 
@@ -44,7 +44,7 @@ class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
         return f"cmd:{shlex.join(self.argv)}"
 
     def command(self, turn: Turn) -> Command:
-        """A program learns all it needs from its prompt, but for the conversation that it is to go on with."""
+        """A program learns everything from its prompt, except the conversation to continue."""
         return Command(argv=self.argv, env={"BYDAWN_RESUME_SESSION": turn.session} if turn.session else {})
 
     def reader(self, turn: Turn | None = None) -> Reader:  # noqa: ARG002
@@ -59,33 +59,33 @@ class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
         if shutil.which(program):
             return None
         if "/" in program and Path(program).exists():
-            return f"{program} cannot be executed", f"make it a program: chmod +x {shlex.quote(program)}"
+            return f"{program} cannot be executed", f"make it executable: chmod +x {shlex.quote(program)}"
         where = "here" if "/" in program else "on the PATH"
-        return f"there is no program {program!r} {where}", "install it, or give its whole path: cmd:/path/to/program"
+        return f"no program {program!r} {where}", "install it, or give its full path: cmd:/path/to/program"
 
 
 class CommandReader:
-    """Takes every line as words of the agent and keeps the last of them."""
+    """Takes every line as text from the agent and keeps the last ones."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque()
         self._kept = 0
 
     def read(self, line: bytes) -> Iterable[Event]:
-        """A carriage return overwrites what stands before it, so a progress bar leaves only its last state."""
+        """A carriage return overwrites what is before it, so a progress bar leaves only its last state."""
         text = plain(line.rstrip(b"\r").rpartition(b"\r")[2])
         self._keep(text)
         return (Message(text),)
 
     def skipped(self, size: int) -> None:
-        self._keep(f"[a line of {size} bytes is left out here]")
+        self._keep(f"[a line of {size} bytes was left out here]")
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
         outcome, detail = imposed(exit_) or judged(exit_, stderr_tail)
         return Ended(outcome=outcome, detail=detail, reply=self._reply() if outcome is Outcome.OK else "")
 
     def _keep(self, text: str) -> None:
-        """Whole lines: half of one says half a thing."""
+        """Keep whole lines: half a line would be misleading."""
         self._lines.append(text)
         self._kept += len(text) + 1
         while self._kept > REPLY_LENGTH and len(self._lines) > 1:
@@ -96,7 +96,7 @@ class CommandReader:
 
 
 def judged(exit_: Exit, stderr_tail: str) -> tuple[Outcome, str]:
-    """The verdict on a program that ended by itself, with its own last words as the reason."""
+    """The verdict on a program that ended on its own, with its last output as the reason."""
     if verdict := killed(exit_.signal):
         return verdict
     if exit_.code == 0:

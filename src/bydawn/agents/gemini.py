@@ -14,12 +14,12 @@ from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.ports import Abilities, Activity, Command, Denied, Ended, Event, Finished, Ladder, Message, Spent, Turn
 from bydawn.core.text import headline, plain, shorten
 
-# Without `yolo` it is offered neither a shell nor tools that write. With it every tool is approved, and no OS sandbox
-# holds it in the workspace, so that level would be `full` by another name: it is not among those it can be held to.
+# Without `yolo` it gets neither a shell nor tools that write. With it every tool is approved, and no OS sandbox
+# keeps it in the workspace, so `workspace` would be `full` by another name: it is not offered.
 _APPROVAL = {Sandbox.READ_ONLY: "default", Sandbox.WORKSPACE: "yolo", Sandbox.FULL: "yolo"}
 SANDBOXES = frozenset({Sandbox.READ_ONLY, Sandbox.FULL})
 
-# Parts of a failed result's text, which are more exact than the status beside them.
+# Parts of a failed result's text, which are more precise than its status.
 _BY_TEXT = {
     "api key not valid": Outcome.AUTH,
     "exhausted your daily quota": Outcome.LIMITED,
@@ -34,12 +34,12 @@ _BY_STATUS = {
     **dict.fromkeys((408, 429, 500, 502, 503, 504, 529), Outcome.TRANSIENT),
 }
 _BY_CODE = {
-    **{status % 256: outcome for status, outcome in _BY_STATUS.items()},  # all that an exit code can hold of it
+    **{status % 256: outcome for status, outcome in _BY_STATUS.items()},  # as much of it as fits into an exit code
     41: Outcome.AUTH,
     44: Outcome.CONFIG,  # its sandbox
     52: Outcome.CONFIG,
     53: Outcome.TURN_LIMIT,
-    55: Outcome.CONFIG,  # a folder that it does not trust
+    55: Outcome.CONFIG,  # a folder it does not trust
 }
 _BAD_INPUT = 42
 _ADVICE = {Outcome.AUTH: "; set GEMINI_API_KEY, or run `gemini` once and log in"}
@@ -59,7 +59,7 @@ class GeminiAgent(msgspec.Struct, frozen=True, kw_only=True):
     """The `gemini` on the PATH."""
 
     name: str = "gemini"
-    # Its launcher ignores SIGINT and SIGTERM, so waiting for them to work is a waste.
+    # Its launcher ignores SIGINT and SIGTERM, so waiting for them is pointless.
     ladder: Ladder = Ladder(interrupt=0.0, terminate=1.0)
     streams: bool = True
     abilities: Abilities = Abilities(
@@ -71,7 +71,7 @@ class GeminiAgent(msgspec.Struct, frozen=True, kw_only=True):
     )
 
     def command(self, turn: Turn) -> Command:
-        """No session remembers its permissions, so they are said each time."""
+        """Permissions on every call: sessions do not remember them."""
         flags = ("-o", "stream-json", "--skip-trust", "--approval-mode", _APPROVAL[turn.sandbox])
         fresh = ("--session-id", turn.new_session) if turn.new_session else ()
         session = ("-r", turn.session) if turn.session else fresh
@@ -106,7 +106,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 class _Refusal(msgspec.Struct, frozen=True):
-    """The body of the provider's answer, which an error's text may contain."""
+    """The body of the provider's answer, which may be part of an error's text."""
 
     code: int | None = None
     message: str | None = None
@@ -121,11 +121,11 @@ _BODY: msgspec.json.Decoder[_Body] = msgspec.json.Decoder(_Body, strict=False)
 
 
 class GeminiReader:
-    """Understands the events; whatever else is in the stream passes by."""
+    """Reads the events and skips everything else in the stream."""
 
     def __init__(self, turn: Turn | None = None) -> None:
         self._asked_for = turn.session if turn else None
-        # With every tool on offer, one that is missing was never there: no denial.
+        # When every tool is allowed, a missing one does not exist: that is not a denial.
         self._all_tools = turn is not None and _APPROVAL[turn.sandbox] == "yolo"
         self._session: str | None = None
         self._words: list[str] = []  # since the last tool
@@ -143,14 +143,14 @@ class GeminiReader:
         match event.type:
             case "init":
                 self._session = self._session or event.session_id
-            case "message" if event.role == "assistant":  # the others are the prompt, as an echo
+            case "message" if event.role == "assistant":  # the others are the prompt, echoed
                 self._hear(event.content or "")
             case "tool_use":
                 self._last_tool = _telling(event)
                 return (*self._said(), Activity(self._last_tool))
             case "tool_result":
                 return (*self._said(), *self._tool_ended(event.error))
-            case "error":  # a warning: the turn goes on
+            case "error":  # a warning: the turn continues
                 return (Activity(shorten(f"warns: {plain(event.message or '')}", 120)),)
             case "result":
                 self._result = event
@@ -175,7 +175,7 @@ class GeminiReader:
         )
 
     def _hear(self, text: str) -> None:
-        """A message comes in pieces; of a very long one the end is kept."""
+        """A message arrives in pieces; only the end of a very long one is kept."""
         self._words.append(text)
         self._length += len(text)
         if self._length > 2 * REPLY_LENGTH:
@@ -189,7 +189,7 @@ class GeminiReader:
         return (Message(self._reply()),) if self._words else ()
 
     def _said(self) -> Iterable[Event]:
-        """What it said before a tool; not its reply, as it goes on."""
+        """What it said before a tool; not its reply, because it continues."""
         message = self._message()
         self._words, self._length = [], 0
         return message
@@ -210,7 +210,7 @@ class GeminiReader:
         return imposed(exit_) or self._without_result(exit_, stderr)
 
     def _without_result(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
-        """The verdict on a run that ended by itself without a last event."""
+        """The verdict on a run that ended on its own without a last event."""
         if verdict := program.without_result(exit_, self._skipped):
             return verdict
         known = _BY_CODE.get(exit_.code or 0, Outcome.FAILED)
@@ -219,21 +219,21 @@ class GeminiReader:
         return self._not_begun(exit_, stderr) or (known, _complaint(stderr) or f"exited with {exit_.code}")
 
     def _not_begun(self, exit_: Exit, stderr: str) -> tuple[Outcome, str] | None:
-        """What only stderr can tell of a run that never came to a turn. Before that, no tool can have written there."""
+        """What only stderr shows when a run never started a turn. Before that, no tool can have written to it."""
         if exit_.code == _BAD_INPUT and (self._asked_for or "resuming session" in stderr):
             return Outcome.SESSION_LOST, _complaint(stderr)
-        if "Usage: gemini" in stderr:  # the complaint stands before a page of help, often beyond what we see
+        if "Usage: gemini" in stderr:  # the complaint comes before a page of help, often beyond what we see
             return Outcome.CONFIG, "gemini does not understand its command line; try `gemini --help`"
         return None
 
 
 def _failed(error: _Error, exit_: Exit) -> tuple[Outcome, str]:
-    """A result that says no more than "error" may be our own doing."""
+    """A result that only says "error" may be our own doing."""
     text = plain(error.message or "")
     refusal = _refusal(text)
     by_text = next((outcome for part, outcome in _BY_TEXT.items() if part in text.lower()), None)
     known = by_text or _BY_STATUS.get(refusal.code or 0) or _BY_CODE.get(exit_.code or 0)
-    shown = shorten(refusal.message or text or error.type or "a failure without a word", 200)
+    shown = shorten(refusal.message or text or error.type or "a failure without a message", 200)
     return (known, shown) if known else imposed(exit_) or (Outcome.FAILED, shown)
 
 
@@ -245,7 +245,7 @@ def _refusal(text: str) -> _Refusal:
 
 
 def _complaint(stderr: str) -> str:
-    """The first line that is more than a warning: what follows is advice."""
+    """The first line that is more than a warning; advice follows it."""
     lines = (line.strip() for line in stderr.splitlines())
     return shorten(next((line for line in lines if line and not line.startswith("Warning:")), ""), 200)
 
@@ -259,7 +259,7 @@ def _telling(event: _Line) -> str:
 
 
 def _usage(stats: Any) -> Usage | None:
-    """Of this invocation; its `input_tokens` contain the cached ones. It knows no prices."""
+    """For this call only; its `input_tokens` include the cached ones. It does not report prices."""
     if not isinstance(stats, dict):
         return None
     given = [stats.get(key) for key in ("input_tokens", "cached", "output_tokens")]

@@ -1,4 +1,4 @@
-"""Lines of JSON from any program, read as a person said they are to be read: which field is what."""
+"""JSON lines from any program, read field by field as a person configured it."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +16,7 @@ _COUNTS = ("tokens_in", "tokens_cached", "tokens_out")
 
 
 class JsonReader:
-    """Takes the last text for the reply, and the last figures for the usage."""
+    """Takes the last text as the reply, and the last figures as the usage."""
 
     def __init__(self, fields: Iterable[str]) -> None:
         self._paths = dict(field.split("=", 1) for field in fields)
@@ -59,7 +59,7 @@ class JsonReader:
         )
 
     def _figures(self, found: object) -> Iterable[tuple[str, int | float]]:
-        """Only what is a number, and one that can be: half of a count is none."""
+        """Only real numbers: a count must be whole."""
         for name in (*_COUNTS, "cost_usd"):
             value = self._at(found, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
@@ -68,7 +68,7 @@ class JsonReader:
                 yield name, value
 
     def _at(self, found: Any, name: str) -> object:
-        """What stands at a path such as `content.0.text`; None where there is nothing."""
+        """The value at a path such as `content.0.text`; None if there is nothing."""
         for step in self._paths[name].split(".") if name in self._paths else ("",):
             if isinstance(found, dict):
                 found = found.get(step)

@@ -26,12 +26,12 @@ from bydawn.core.ports import (
 )
 from bydawn.core.text import headline, plain, shorten
 
-# The levels it can be held to. In the workspace its file tools are, its shell commands are not: it has no OS sandbox.
-# So it cannot be kept from writing either, and read-only is missing.
+# The levels it supports. `workspace` restricts its file tools but not its shell commands: it has no OS sandbox.
+# So nothing can keep it from writing either, and read-only is missing.
 SANDBOXES: Mapping[Sandbox, tuple[str, ...]] = {Sandbox.WORKSPACE: (), Sandbox.FULL: ("--auto",)}
 
 _ASKS = 20  # answers and errors in a row without a tool call; seen: 370 in a minute, and 1.7 GB of memory
-_OVERFLOWS = 3  # … of which so many that the context is full: compacting does not help
+_OVERFLOWS = 3  # … of which this many say the context is full: compacting does not help
 _OVERFLOW = "ContextOverflowError"
 
 _BY_NAME = {
@@ -46,7 +46,7 @@ _BY_STATUS = {
     404: Outcome.CONFIG,
     408: Outcome.TRANSIENT,
 }
-# Parts of an error's text, the last resort, for providers whose overflow it does not know by name.
+# Parts of an error's text, the last resort, for providers whose overflow it has no name for.
 _BY_TEXT = {
     "context_length_exceeded": Outcome.CONTEXT_FULL,
     "maximum context length": Outcome.CONTEXT_FULL,
@@ -71,16 +71,16 @@ class OpencodeAgent(msgspec.Struct, frozen=True, kw_only=True):
     """The `opencode` on the PATH."""
 
     name: str = "opencode"
-    ladder: Ladder = Ladder(interrupt=0.0)  # it ignores SIGINT while a command runs, and leaves at once on SIGTERM
+    ladder: Ladder = Ladder(interrupt=0.0)  # it ignores SIGINT while a command runs, and exits at once on SIGTERM
     streams: bool = True
     abilities: Abilities = Abilities(
         sandboxes=frozenset(SANDBOXES), options=frozenset({"model", "agent_args"}), resumes=True, tells_cost=True
     )
 
     def command(self, turn: Turn) -> Command:
-        """No session remembers its permissions, so they are said each time."""
-        if turn.sandbox not in SANDBOXES:  # refused long before this, or else it would get more than it was given
-            raise UserError(f"opencode cannot be held to {turn.sandbox}", hint="use `workspace`, or another agent")
+        """Permissions on every call: sessions do not remember them."""
+        if turn.sandbox not in SANDBOXES:  # refused long before this, or it would get more access than it was given
+            raise UserError(f"opencode has no --sandbox {turn.sandbox}", hint="use `workspace`, or another agent")
         model = ("-m", turn.model) if turn.model else ()
         resume = ("-s", turn.session) if turn.session else ()
         flags = (*SANDBOXES[turn.sandbox], *model, *resume, *turn.arguments)
@@ -138,12 +138,12 @@ _LINES: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line, strict=False)
 
 
 class OpencodeReader:
-    """Understands the events; whatever else is in the stream passes by."""
+    """Reads the events and skips everything else in the stream."""
 
     def __init__(self, asked_for: str | None = None) -> None:
         self._asked_for = asked_for
         self._session: str | None = None
-        self._words: list[str] = []  # of the present step
+        self._words: list[str] = []  # of the current step
         self._stopped = False  # was the last thing a step that ended the turn?
         self._error: _Error | None = None
         self._denied = ""
@@ -189,7 +189,7 @@ class OpencodeReader:
         )
 
     def _text(self, part: _Part) -> Iterable[Event]:
-        """After it has compacted a session it speaks to itself; that is no word of the agent, and no end."""
+        """After compacting a session it talks to itself; that is neither text from the agent nor an end."""
         if part.synthetic:
             self._words, self._stopped = [], False
             return ()
@@ -198,7 +198,7 @@ class OpencodeReader:
         return (Message(text),)
 
     def _tool(self, part: _Part) -> Iterable[Event]:
-        """A tool call is the sign that the turn gets on: all trouble before it is over."""
+        """A tool call shows that the turn makes progress: all trouble before it is over."""
         self._asks = self._overflows = 0
         self._error = None
         what = _told(part)
@@ -212,7 +212,7 @@ class OpencodeReader:
         step = _usage(part)
         self._usage = step.plus(self._usage) if step else self._usage
         spent = (Spent(self._usage),) if self._usage else ()
-        again = (Retry("the answer broke off; it asks again"),) if part.reason == "unknown" else ()
+        again = (Retry("the answer broke off; retrying"),) if part.reason == "unknown" else ()
         return (*spent, *again)
 
     def _trouble(self, error: _Error) -> Iterable[Event]:
@@ -220,14 +220,14 @@ class OpencodeReader:
         if error.name != _OVERFLOW:
             return (Activity(f"warns: {_shown(error)}"), *self._asked())
         self._overflows += 1
-        return (Retry(f"{_shown(error)} It compacts the session"), *self._asked())
+        return (Retry(f"{_shown(error)} Compacting the session"), *self._asked())
 
     def _asked(self) -> Iterable[Event]:
-        """It may ask its provider the same for ever, many times a second."""
+        """It may ask its provider the same thing forever, many times a second."""
         self._asks += 1
         if self._hopeless or (self._asks <= _ASKS and self._overflows < _OVERFLOWS):
             return ()
-        broke_off = Outcome.TRANSIENT, "it asked again and again and got no whole answer"
+        broke_off = Outcome.TRANSIENT, "it asked again and again and got no complete answer"
         self._hopeless = _judged(self._error) if self._error else broke_off
         return (Hopeless(self._hopeless[1]),)
 
@@ -239,11 +239,11 @@ class OpencodeReader:
         return self._hopeless or imposed(exit_) or self._unfinished(exit_, stderr)
 
     def _unfinished(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
-        """The verdict on a run that ended by itself, but not well."""
+        """The verdict on a run that ended on its own, but not well."""
         if self._error:
             return _judged(self._error)
         if exit_.code == 0 and self._denied:
-            return Outcome.DENIED, f"not allowed: {self._denied}"  # it gives up the turn when it is refused
+            return Outcome.DENIED, f"not allowed: {self._denied}"  # it gives up the turn when refused
         if verdict := program.without_result(exit_, self._skipped, "a last step"):
             return verdict
         # Once the stream has begun, a tool may have written these words.
@@ -259,7 +259,7 @@ def _judged(error: _Error) -> tuple[Outcome, str]:
 
 
 def _retryable(data: _Data) -> Outcome:
-    """A 429 that is not worth another try is a quota that is used up."""
+    """A 429 that is not worth a retry is an exhausted quota."""
     if data.is_retryable or (data.status_code or 0) >= 500:
         return Outcome.TRANSIENT
     return Outcome.LIMITED if data.status_code == 429 else Outcome.FAILED
@@ -271,7 +271,7 @@ def _shown(error: _Error) -> str:
 
 
 def _told(part: _Part) -> str:
-    """`ran ls`, `edited src/settings.py`, or the name of a tool that we do not know and the title it gave."""
+    """`ran ls`, `edited src/settings.py`, or an unknown tool's name and the title it gave."""
     given = part.state.input if isinstance(part.state.input, dict) else {}
     subject = given.get("command") or given.get("filePath") or part.state.title or ""
     tool = part.tool or "a tool"
@@ -279,12 +279,12 @@ def _told(part: _Part) -> str:
 
 
 def _usage(part: _Part) -> Usage | None:
-    """Of one step. An answer that broke off counts nothing at all, which means that nobody knows."""
+    """For one step. An answer that broke off reports no usage at all, so it is unknown."""
     tokens = part.tokens if isinstance(part.tokens, dict) else {}
     cache = tokens.get("cache") if isinstance(tokens.get("cache"), dict) else {}
     cached, written = _count(cache, "read"), _count(cache, "write")
     usage = Usage(
-        tokens_in=_add(_count(tokens, "input"), _add(cached, written)),  # its `input` is without the cached ones
+        tokens_in=_add(_count(tokens, "input"), _add(cached, written)),  # its `input` leaves out the cached ones
         tokens_cached=cached,
         tokens_out=_add(_count(tokens, "output"), _count(tokens, "reasoning")),
         cost_usd=part.cost,

@@ -38,7 +38,7 @@ class Cli(msgspec.Struct, frozen=True, kw_only=True):
         """Cause and hint if it is not installed."""
         if shutil.which(self.name):
             return None
-        return f"there is no program {self.name!r} on the PATH", f"install it: npm install -g {self.package}"
+        return f"{self.name} is not on the PATH", f"install it: npm install -g {self.package}"
 
 
 def ask(*argv: str) -> tuple[int, str]:
@@ -69,7 +69,7 @@ def without_result(exit_: Exit, skipped: int = 0, lacking: str = "a result") -> 
     """The verdict on one that a signal killed, or that exited with 0 before its last event: not a success."""
     if exit_.signal or exit_.code != 0:
         return killed(exit_.signal)
-    too_long = f"; {skipped} bytes were in lines too long to read" if skipped else ""
+    too_long = f"; a line of {skipped} bytes was too long to read" if skipped else ""
     return Outcome.LOST_OUTPUT, f"exited with 0 but without {lacking}{too_long}"
 
 

@@ -1,4 +1,4 @@
-"""Does the reply say, in a section of its own, that only a human can help?"""
+"""Does the reply have a section that says only a human can help?"""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from bydawn.core import markdown
 from bydawn.core.markdown import Block, Span
 
-# The expressions of this module are compiled when they are first needed, which in most loops is never.
+# Patterns here are compiled when first needed; most loops never need them.
 _LONGEST = 1_000
 _BELOW_HEADINGS = 7
 _SIGNS = r"[^\w~`>]*"  # emphasis and emoji before the word; not what strikes it out or quotes it
@@ -23,9 +23,9 @@ _NOTHING = rf"(?i)\W*(?:(?:{_NO})(?:[^\w\s/]+(?:\s.*)?|(?:{_DASH}|\s+\().*|\s*)|
 
 
 def blocked_words(reply: str) -> str | None:
-    """The words of the reply's BLOCKED section; None if there is none, or if it says that nothing is."""
+    """The text of the reply's BLOCKED section; None if there is none, or if it says that nothing is blocked."""
     if "blocked" not in reply.lower():
-        return None  # nearly always, and then nobody need load a parser
+        return None  # almost always, and no parser is loaded
     blocks = markdown.of_reply(reply).blocks
     for index, block in enumerate(blocks):
         if (lines := _opened(block)) is None:
@@ -41,7 +41,7 @@ def blocked_words(reply: str) -> str | None:
 
 
 def says_nothing(words: str) -> bool:
-    """Whether the words behind "blocked:" mean that nothing is: none, no, n/a.
+    """Do the words after "blocked:" mean that nothing is: none, no, n/a?
 
     >>> says_nothing("None. All tests pass."), says_nothing("No key for the API.")
     (True, False)
@@ -50,7 +50,7 @@ def says_nothing(words: str) -> bool:
 
 
 def _opened(block: Block) -> list[str] | None:
-    """What a block says behind the word, if a section begins in it; in lists, tables and quotes none does."""
+    """What a block says after the word, if it opens a section; lists, tables and quotes never do."""
     if block.within == ("heading",):
         heading = re.fullmatch(_HEADING, block.text)
         return [(heading["words"] or heading["aside"] or "").strip(" \t*_")] if heading else None
@@ -64,7 +64,7 @@ def _opened(block: Block) -> list[str] | None:
 
 
 def _section(lines: list[str], blocks: tuple[Block, ...], index: int) -> Iterator[str]:
-    """The lines of a section, up to the next heading as high as its own or to another field of a status block."""
+    """The lines of a section, up to the next heading of its level or another field of a status block."""
     level = blocks[index].level or _BELOW_HEADINGS
     for position in range(index, len(blocks)):
         block = blocks[position]

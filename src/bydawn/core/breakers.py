@@ -1,4 +1,4 @@
-"""Which limit ends the loop? Breakers are rows of one table."""
+"""Which limit ends the loop? One table of breakers."""
 
 from math import inf
 
@@ -11,7 +11,7 @@ from bydawn.core.state import LoopState
 
 
 class Tripped(msgspec.Struct, frozen=True):
-    """A breaker that says stop, with the reading that made it trip."""
+    """A breaker that has tripped, and the reading that did it."""
 
     name: Rule
     end: End
@@ -20,12 +20,12 @@ class Tripped(msgspec.Struct, frozen=True):
 
 
 def limits_of(loop: Loop, state: LoopState) -> Limits:
-    """The limits in force: those the loop started with, unless a person raised them."""
+    """The limits in force: the loop's own, unless a person raised them."""
     return state.raised or loop.limits
 
 
 def tripped(loop: Loop, state: LoopState, now: Now) -> Tripped | None:
-    """The first breaker that has tripped, in the order a person would ask."""
+    """The first tripped breaker, in the order a person would ask."""
     limits = limits_of(loop, state)
     until = limits.until.timestamp() if limits.until else 0
     table: list[tuple[Rule, End, float, float]] = [
@@ -47,9 +47,9 @@ def tripped(loop: Loop, state: LoopState, now: Now) -> Tripped | None:
 
 
 def _patience(state: LoopState, limits: Limits) -> int:
-    """What was red before anybody worked may stay as it is for longer: it may be the last thing to turn green.
+    """Checks that failed before any work get more time: they may be the last to pass.
 
-    Not a check that cannot even be started: its name may be wrong, and then no agent can mend it.
+    Except a check that cannot even be started: its name may be wrong, and no agent can fix that.
     """
     if not state.excused or not limits.same_failure or any(verdict.never_ran for verdict in state.verdicts):
         return limits.same_failure
@@ -57,7 +57,7 @@ def _patience(state: LoopState, limits: Limits) -> int:
 
 
 def overspent(loop: Loop, state: LoopState, now: Usage | None) -> bool:
-    """Would the running round, with what it has used so far, break the budget?"""
+    """Would the running round, with what it has used so far, exceed the budget?"""
     limits = limits_of(loop, state)
     total = now.plus(state.usage) if now else state.usage
     readings = [(total.tokens, limits.tokens), (total.cost_usd, limits.usd)] if total else []
@@ -65,7 +65,7 @@ def overspent(loop: Loop, state: LoopState, now: Usage | None) -> bool:
 
 
 def time_left(loop: Loop, state: LoopState, now: Now) -> float:
-    """Seconds until the first of the limits that are about time."""
+    """Seconds until the first time limit."""
     limits = limits_of(loop, state)
     until = limits.until.timestamp() if limits.until else 0
     pairs = [(limits.seconds or 0, now.elapsed), (until, now.at.timestamp())]

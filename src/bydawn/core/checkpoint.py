@@ -1,4 +1,4 @@
-"""Where the plan says that a human must look before the loop goes on, and whether it has come to that."""
+"""Where the plan says a human must look before the loop goes on, and whether the loop has got there."""
 
 import re
 from collections import Counter
@@ -14,12 +14,12 @@ _LONGEST = 200
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the task file that holds the token; `id` follows its text, so that an approval outlives other edits."""
+    """A line of the task file with the token; `id` comes from its text, so an approval survives other edits."""
 
     id: str
     text: str
     line: int
-    reached: bool  # nothing is open above it
+    reached: bool  # nothing above it is open
 
 
 def marks(
@@ -29,9 +29,9 @@ def marks(
     known: Collection[str] | None = None,
     approved: Collection[str] = (),
 ) -> tuple[Mark, ...]:
-    """All marks of a task file, in its order; reached when none of `boxes` above it is open, other marks left out.
+    """All marks of a task file, in order; reached if none of `boxes` above is open, not counting other marks.
 
-    `known` are the marks of an earlier reading: where equal ones have become fewer, the first of them are gone.
+    `known` are the marks of an earlier reading: if there are fewer equal ones now, the first ones are gone.
     """
     if not (pattern := _pattern(token)):
         return ()
@@ -55,7 +55,7 @@ def marks(
 
 
 def _first(name: str, count: int, known: Collection[str] | None, approved: Collection[str]) -> int:
-    """The number of the first of equal marks. An approval must not slide to a mark that nobody has looked at."""
+    """The number of the first of several equal marks. An approval must not slip to a mark a person has not seen."""
     if known is None:
         return 1
     if former := _numbers(name, known):
@@ -68,7 +68,7 @@ def _numbers(name: str, ids: Collection[str]) -> list[int]:
 
 
 def overlooked(text: str, token: str) -> list[int]:
-    """The lines that hold the token and are no marks, as they are code; a person may not know that."""
+    """Lines with the token that are not marks because they are code; people may not expect that."""
     if not (pattern := _pattern(token)):
         return []
     seen = {mark.line for mark in marks(text, token)}
@@ -76,17 +76,17 @@ def overlooked(text: str, token: str) -> list[int]:
 
 
 def _pattern(token: str) -> re.Pattern[str] | None:
-    """The token as a whole word, perhaps emphasised; case matters, as people write "hard stop" in prose."""
+    """The token as a whole word, emphasized or not; case matters, because people write "hard stop" in prose."""
     words = token.split()
     if not words:
         return None
-    before = r"(?<!\w)_*" if re.match(r"\w", words[0]) else ""  # a token like 🛑 is a word wherever it stands
+    before = r"(?<!\w)_*" if re.match(r"\w", words[0]) else ""  # a token like 🛑 is a word anywhere
     behind = r"_*(?!\w)" if re.search(r"\w$", words[-1]) else ""
     return re.compile(before + r"[ \t]+".join(map(re.escape, words)) + behind)
 
 
 def _lines(block: Block, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
-    """The lines of a block that hold the token outside code, with their words."""
+    """The lines of a block with the token outside code, and their words."""
     if block.type not in {"inline", "html_block"} or block.is_raw:
         return
     shown = block.text
@@ -99,12 +99,12 @@ def _lines(block: Block, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
 
 
 def _blanked(code: str) -> str:
-    """Code without its letters, as long as it was: no token in it, and none made of what stands around it."""
+    """Code with its letters blanked at the same length, so it neither holds a token nor completes one."""
     return re.sub(r"[^\n]", "`", code)
 
 
 def _words(line: str, begins_item: bool) -> str:
-    """A line without its box and without the signs of a comment."""
+    """A line without its box and comment signs."""
     box = tasks.BOX.match(line) if begins_item else None
     text = box["text"] if box else line
     return " ".join(text.replace("<!--", " ").replace("-->", " ").split())

@@ -1,4 +1,4 @@
-"""What an agent says of its own work; recorded as its words, and believed only where machines agree."""
+"""What an agent says about its own work; recorded as a claim, and accepted only if checks agree."""
 
 import msgspec
 
@@ -14,15 +14,15 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def from_reply(reply: str, outcome: Outcome, loop: Loop) -> Claims:
-    """From the reply of a turn that went well; a status block is looked for only where one was asked for."""
+    """Claims in the reply of a turn that went well; a status block is only read if one was asked for."""
     if outcome is not Outcome.OK:
         return Claims()
     if not loop.task_folder:
         return Claims(blocked=blocked_words(reply) or "")
-    from bydawn.core.task_folder import Status, status_of  # most loops have no such folder
+    from bydawn.core.task_folder import Status, status_of  # most loops have no task folder
 
     said = status_of(reply)
     blocked = blocked_words(reply) or (said.blocked or said.summary if said and said.status is Status.BLOCKED else "")
     if said and said.status is Status.DONE and blocked:
-        said = None  # whoever is blocked has not done it, whatever stands at the end
+        said = None  # a blocked task is not done, whatever the last line says
     return Claims(task=TaskClaim(status=said.status, summary=said.summary) if said else None, blocked=blocked)

@@ -1,10 +1,10 @@
-"""Is the loop done? One rule; decisions and views ask for the same list."""
+"""Is the loop done? The one rule that both decisions and views use."""
 
 from bydawn.core.facts import End
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 
-# What the end of a loop names besides its proof; screens that have a row of their own for it know it by these words.
+# What a finished loop mentions besides its proof; screens recognize these rows by their words.
 SKIPPED = "skipped by a person"
 TAMPERED = "protected files were changed"
 PUT_BACK = "protected files were put back"
@@ -20,15 +20,15 @@ def missing(loop: Loop, state: LoopState) -> list[str]:
         "tasks": state.tasks is not None
         and state.tasks.open == 0
         and not state.tasks.problem
-        and (not state.doubted or bool(loop.checks)),  # where checks are green, they say what the boxes are worth
+        and (not state.doubted or bool(loop.checks)),  # passing checks confirm doubtful boxes
     }
-    # A list that only says where the checkpoints are says nothing any more if it cannot be believed.
+    # A list that only marks checkpoints means nothing once it cannot be trusted.
     unbelieved = not loop.tasks_required and state.tasks is not None and bool(state.tasks.problem)
     return [*(["tasks"] if unbelieved else []), *(name for name in loop.requires if not met[name])]
 
 
 def _worked(loop: Loop, state: LoopState) -> bool:
-    """Checks that were green before anybody worked prove nothing, unless a task list says that all is done."""
+    """Checks that passed before any work prove nothing, unless a task list says everything is done."""
     return state.ok_rounds > 0 or loop.tasks is not None
 
 
@@ -38,7 +38,7 @@ def unproven(loop: Loop, state: LoopState) -> bool:
 
 
 def finished(loop: Loop) -> End:
-    """The name of this loop's good end: without checks nothing was proven."""
+    """This loop's good end; without checks nothing was proven."""
     return End.COMPLETE if loop.checks else End.UNVERIFIED
 
 
@@ -50,7 +50,7 @@ def describe(condition: str, loop: Loop, state: LoopState) -> str:
         if state.tasks.problem:
             return f"{loop.tasks} {state.tasks.problem}"
         if not state.tasks.open:
-            return f"{counted(len(state.doubted))} ticked without any other change, and not confirmed since"
+            return f"{counted(len(state.doubted))} ticked without any other change, and not confirmed"
         count = state.tasks.open
         return f"{counted(count)} open in {loop.tasks}"
     if condition == "checks":
@@ -58,8 +58,8 @@ def describe(condition: str, loop: Loop, state: LoopState) -> str:
         if failed and state.verdict_tree == state.tree:
             return f"{len(failed)} of {len(state.verdicts)} checks failed: {', '.join(failed)}"
         if state.checks_passed:
-            return "no round has gone well yet, so green checks prove nothing"
-        return "the checks have not passed on the work tree as it is now"
+            return "no round has succeeded yet, so passing checks prove nothing"
+        return "the checks have not passed on the current work tree"
     return "the promise has not been given"
 
 

@@ -15,7 +15,8 @@ from bydawn.core.state import LoopState
 from bydawn.core.tallies import Tally, tally_of
 from bydawn.core.text import duration
 
-_NAMED = 20  # protected files that the end of a loop names
+_NAMED = 20  # protected files named when a loop ends
+_PAUSES = {"SIGINT": "paused: you pressed Ctrl-C", "the death of its guardian": "paused: its parent process was killed"}
 
 
 class _Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,10 +24,10 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settle(_Action, frozen=True, kw_only=True):
-    """Record that a round is over which was begun and has no end."""
+    """Record the end of a round that started and never ended."""
 
     round: int
-    reason: str = "the worker died during this round"
+    reason: str = "bydawn was killed during this round"
 
 
 class StartRound(_Action, frozen=True, kw_only=True):
@@ -34,7 +35,7 @@ class StartRound(_Action, frozen=True, kw_only=True):
     agent: str
     task: str | None = None
     task_id: str | None = None
-    session: str | None = None  # to go on with
+    session: str | None = None  # to continue
 
 
 class RunChecks(_Action, frozen=True, kw_only=True):
@@ -42,7 +43,7 @@ class RunChecks(_Action, frozen=True, kw_only=True):
 
 
 class SettleTask(_Action, frozen=True, kw_only=True):
-    """Record how a task stands."""
+    """Record the new state of a task."""
 
     task: str
     text: str
@@ -52,7 +53,7 @@ class SettleTask(_Action, frozen=True, kw_only=True):
 
 
 class Wait(_Action, frozen=True, kw_only=True):
-    """Sleep; until an instant if the agent named one."""
+    """Sleep; until a given time if the agent named one."""
 
     seconds: float
     reason: str
@@ -76,7 +77,7 @@ Action = Settle | StartRound | RunChecks | SettleTask | Wait | Pause | Stop
 
 
 def last_word(action: Pause | Stop, now: Now) -> LoopStopped:
-    """The fact with which a run ends."""
+    """The fact that ends a run."""
     return LoopStopped(
         end=action.end if isinstance(action, Stop) else End.PAUSED,
         reason=action.reason,
@@ -87,7 +88,7 @@ def last_word(action: Pause | Stop, now: Now) -> LoopStopped:
 
 
 def settled(action: Settle, tree: str, now: Now, changes: Changes | None = None, **more: Any) -> RoundEnded:
-    """The fact that ends a round which nobody saw the end of; what it changed stays."""
+    """The fact that ends a round whose end was not seen; its changes stay."""
     return RoundEnded(
         **{"progress": False, **more},
         round=action.round,
@@ -100,7 +101,7 @@ def settled(action: Settle, tree: str, now: Now, changes: Changes | None = None,
 
 
 def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
-    """Order is meaning: a finished loop must not "give up", and a person's word comes first."""
+    """Order is meaning: a finished loop must not "give up", and a person's request comes first."""
     if state.open_round:
         return Settle(rule=Rule.INTERRUPTED_ROUND, round=state.open_round.round)
     if state.stop_now:
@@ -121,23 +122,23 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
 
 
 def checks_due(loop: Loop, state: LoopState) -> bool:
-    """Do checks have to run before anything else is decided? What they run is the agent's work."""
+    """Must checks run before anything else is decided? They run the agent's work."""
     if not loop.checks:
         return False
     if state.checks_passed:
         return _is_outdated(loop, state) and not completion.missing(loop, state)
-    stale = state.verdict_tree != state.tree  # a hook, or a person, has changed something since
+    stale = state.verdict_tree != state.tree  # a hook or a person changed something since
     return state.awaiting_checks or completion.unproven(loop, state) or (stale and _claimed(loop, state) is not None)
 
 
 def is_unseen(loop: Loop, state: LoopState) -> bool:
-    """Has something of the agent's run since anybody looked? Checks do, and they may have been cut by a crash."""
+    """Has the agent's code run since the tree was last looked at? Checks run it, and a crash may cut them short."""
     crashed = state.stopped is None or state.stopped.unseen
     return state.last is not None and (state.unseen or (crashed and checks_due(loop, state)))
 
 
 def would_finish(loop: Loop, state: LoopState, verdicts: Iterable[Verdict]) -> bool:
-    """Are these verdicts all that is missing? The task that waits for them is done if they are green."""
+    """Is nothing missing but these verdicts? The task that waits for them is done if the checks pass."""
     then = msgspec.structs.replace(state, verdicts=tuple(verdicts), verdict_tree=state.tree)
     if state.tasks and _claimed(loop, state):
         then = msgspec.structs.replace(then, tasks=msgspec.structs.replace(state.tasks, open=state.tasks.open - 1))
@@ -145,31 +146,31 @@ def would_finish(loop: Loop, state: LoopState, verdicts: Iterable[Verdict]) -> b
 
 
 def _is_outdated(loop: Loop, state: LoopState) -> bool:
-    """Is the proof older than the last round? That may have touched what git ignores, and no tree shows it."""
+    """Is the proof older than the last round? That may have changed files git ignores, which no tree shows."""
     return loop.check_where is CheckWhere.WORKSPACE and state.verdict_round < state.round
 
 
 def _is_unheard(loop: Loop, state: LoopState, now: Now) -> bool:
-    """Has a person said something that no prompt had yet, and is there a round left for it?
+    """Is there a note from a person that no prompt has included yet, and a round left for it?
 
-    What a round or a hook says to the next one is no reason for another one, or there would be no end.
+    A note from a round or a hook does not justify another round, or the loop would never end.
     """
     return any(note.by != ITSELF for note in state.notes) and _stuck(loop, state, now) is None
 
 
 def _asked(loop: Loop, state: LoopState) -> Action:
-    """What else would have stopped it is said all the same: whoever resumes finds it again."""
+    """Anything else that would have stopped the loop is mentioned too, because it is still there on resume."""
     also = (f"{loop.tasks} {state.tasks.problem}",) if state.tasks and state.tasks.problem else ()
     if state.stop:
         by = state.stop.by
-        return Stop(rule=Rule.ASKED_TO_STOP, end=End.STOPPED, reason=f"asked by {by}", by=by, evidence=also)
-    assert state.pause  # noqa: S101 - the caller has seen one of the two
+        return Stop(rule=Rule.ASKED_TO_STOP, end=End.STOPPED, reason=f"stopped by {by}", by=by, evidence=also)
+    assert state.pause  # noqa: S101 - the caller checked that one of the two is set
     by = state.pause.signal or state.pause.by
-    return Pause(rule=Rule.ASKED_TO_PAUSE, reason=f"paused by {by}", by=by, evidence=also)
+    return Pause(rule=Rule.ASKED_TO_PAUSE, reason=_PAUSES.get(by, f"paused by {by}"), by=by, evidence=also)
 
 
 def _obstructed(state: LoopState) -> Action:
-    assert state.obstructed  # noqa: S101 - the caller has seen it
+    assert state.obstructed  # noqa: S101 - the caller checked it
     kind, detail = state.obstructed.kind, state.obstructed.detail
     return Stop(rule=Rule.OBSTRUCTED, end=End.BLOCKED, reason=detail, evidence=(kind,))
 
@@ -181,21 +182,21 @@ def _tampered(loop: Loop, state: LoopState) -> Action | None:
     many = "a protected file was" if count == 1 else f"{count:,} protected files were"
     reason = f"{many} changed: {', '.join(named[:3])}"
     rest = [f"… and {count - _NAMED:,} more"] if count > _NAMED else []
-    if state.tasks and state.tasks.problem:  # whoever accepts the one accepts the other, and should know
+    if state.tasks and state.tasks.problem:  # accepting the one accepts the other too, so say both
         rest.append(f"{loop.tasks} {state.tasks.problem}")
         reason += f"; and {rest[-1]}"
     return Stop(rule=Rule.TAMPERED, end=End.BLOCKED, reason=reason, evidence=(*named, *rest))
 
 
 def _checkpoint(loop: Loop, state: LoopState) -> Action | None:
-    """Before completion, too: whoever did what stands above and below it in one round has passed it by."""
+    """Before completion, too: a round that did the tasks on both sides of a checkpoint has skipped it."""
     mark = checkpoint_of(loop, state)
     return Stop(rule=Rule.CHECKPOINT, end=End.CHECKPOINT, reason=f"{loop.tasks} says: {mark.text}") if mark else None
 
 
 def checkpoint_of(loop: Loop, state: LoopState) -> Mark | None:
-    """The checkpoint that the loop stands at. Where all else is there, none can be ahead of it any more; and where the
-    list cannot be believed, nobody knows which there are."""
+    """The checkpoint the loop is at. If everything else is done, one further down counts too; if the list
+    cannot be trusted, none does."""
     if not loop.checkpoint or state.tasks is None or state.tasks.problem:
         return None
     marks = (*state.tasks.reached, *(state.tasks.ahead if not completion.missing(loop, state) else ()))
@@ -203,22 +204,22 @@ def checkpoint_of(loop: Loop, state: LoopState) -> Mark | None:
 
 
 def _task_done(loop: Loop, state: LoopState) -> Action | None:
-    """A task of a folder is done when the agent says so, its rounds got somewhere, and the checks are green.
+    """A task of a folder is done if the agent says so, its rounds made progress, and the checks pass.
 
-    One that nothing was changed for counts when a second round says the same.
+    Without any change, it takes a second round that says the same.
     """
     mine = _claimed(loop, state)
     if mine is None or (loop.checks and not state.checks_passed):
         return None
-    worked_on = "worked on" if mine.progress else "claimed again, though nothing was changed for it"
-    reason = f"claimed, {worked_on}" + (" and green" if loop.checks else "")
+    worked_on = "with changes" if mine.progress else "again, without any change"
+    reason = f"claimed done {worked_on}" + ("; the checks pass" if loop.checks else "")
     text = (state.last and state.last.task) or mine.task
     done, doubted = TaskStatus.DONE, not mine.progress
     return SettleTask(rule=Rule.TASK_DONE, task=mine.task, text=text, status=done, reason=reason, doubted=doubted)
 
 
 def _claimed(loop: Loop, state: LoopState) -> Tally | None:
-    """The open task that the last round's agent calls done, with nothing against it but perhaps the checks."""
+    """The open task that the last round's agent calls done, if nothing contradicts it except perhaps the checks."""
     last = state.last
     if not loop.task_folder or last is None or last.task_id is None or state.tasks is None or not last.claim:
         return None
@@ -239,8 +240,8 @@ def _finished(loop: Loop, state: LoopState) -> Action:
         completion.TAMPERED: state.tampered,
         completion.ACCEPTED: state.accepted,
         completion.DOUBTED: state.doubted,
-        "claimed twice, while nothing was changed": state.settled.doubted,
-        "open tasks whose text was changed during a round": state.rewritten,
+        "claimed done twice without any change": state.settled.doubted,
+        "open tasks with a text that a round changed": state.rewritten,
     }
     evidence += [f"{what}: {', '.join(which)}" for what, which in rows.items() if which]
     if state.promise_given:
@@ -273,7 +274,7 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
 
 
 def _set_aside(loop: Loop, state: LoopState) -> Action | None:
-    """A task that fails again and again is left, as long as there is another one."""
+    """Set aside a task that fails again and again, as long as there is another one."""
     last, limit = state.last, breakers.limits_of(loop, state).task_failures if loop.tasks_required else 0
     if last is None or last.task_id is None or state.tasks is None or last.task_id not in state.tasks.open_ids:
         return None
@@ -287,9 +288,9 @@ def _set_aside(loop: Loop, state: LoopState) -> Action | None:
 
 
 def _all_aside(loop: Loop, state: LoopState) -> Action:
-    assert state.tasks  # noqa: S101 - the caller has seen it
-    rows = [*_aside(state), *(f"waits for another: {title}" for title in state.tasks.stranded)]
-    reason = f"{completion.counted(state.tasks.open)} open in {loop.tasks}, and none of them can be worked on"
+    assert state.tasks  # noqa: S101 - the caller checked it
+    rows = [*_aside(state), *(f"waiting for another: {title}" for title in state.tasks.stranded)]
+    reason = f"{completion.counted(state.tasks.open)} open in {loop.tasks}, but none can be worked on"
     return Stop(rule=Rule.TASKS_ASIDE, end=End.BLOCKED, reason=reason, evidence=tuple(rows))
 
 
@@ -303,30 +304,30 @@ def _why(breaker: breakers.Tripped, state: LoopState) -> str:
             return _nothing_new(count)
         case Rule.SAME_FAILURE:
             never_ran = any(verdict.never_ran for verdict in state.verdicts)
-            how = "a check found no program to run" if never_ran else "the checks failed in the very same way"
+            how = "a check found no program to run" if never_ran else "the checks failed in exactly the same way"
             return f"{how} {count} times in a row"
         case Rule.CHECK_FAILURES:
-            return f"checks were red after {count} rounds in a row"
+            return f"checks failed after {count} rounds in a row"
         case Rule.ROUNDS:
             return f"all {int(breaker.limit)} rounds are used up" if breaker.limit > 1 else "the only round is used up"
         case Rule.ROUNDS_THIS_RUN:
             return f"this run was allowed {int(breaker.limit)} {'round' if breaker.limit == 1 else 'rounds'}"
         case Rule.TOKENS:
-            return f"{count:,} tokens are used, of a budget of {int(breaker.limit):,}"
+            return f"used {count:,} tokens of a budget of {int(breaker.limit):,}"
         case Rule.COST:
-            return f"${breaker.reading:.2f} are spent, of a budget of ${breaker.limit:.2f}"
+            return f"spent ${breaker.reading:.2f} of a budget of ${breaker.limit:.2f}"
         case Rule.TIME:
             return f"the loop has worked for {duration(breaker.limit)}"
         case _:
-            return "the time it was allowed to work until has come"
+            return "the time to stop has come"
 
 
 def _nothing_new(rounds: int) -> str:
-    return f"{rounds} rounds in a row changed nothing that had not been seen before"
+    return f"{rounds} rounds in a row made no new change"
 
 
 def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
-    """What is still missing, with the failing checks' own words."""
+    """What is still missing, and what the failing checks say."""
     rows = [completion.describe(condition, loop, state) for condition in completion.missing(loop, state)]
     rows += [f"{verdict.check}: {verdict.told}" for verdict in state.verdicts if not verdict.passed]
     return (*rows, *_aside(state))
@@ -339,7 +340,7 @@ def _aside(state: LoopState) -> list[str]:
 def _back_off(loop: Loop, state: LoopState, now: Now) -> Action | None:
     last = state.last
     if last is None or last.outcome is Outcome.LIMITED:
-        return None  # a limit is the business of the agent that has it, and another one may work meanwhile
+        return None  # a limit only concerns the agent that has it; another one may work meanwhile
     failed = POLICY[last.outcome].backs_off
     rest = pool.back_off(loop, state, last.outcome) if failed else pool.slow_down(state)
     seconds = min(last.elapsed + rest - now.elapsed, breakers.time_left(loop, state, now))
@@ -360,7 +361,7 @@ def _next_round(loop: Loop, state: LoopState, now: Now) -> Action:
 
 
 def _rest(loop: Loop, state: LoopState, rest: pool.Rest, now: Now) -> Action:
-    """A wait never outlasts the loop's own limits: a reset at nine is of no use to a loop that ends at seven."""
+    """A wait never outlasts the loop's own limits: a reset at nine does not help a loop that ends at seven."""
     reason = f"{rest.agent}: {rest.detail}" if loop.others else rest.detail
     over, latest = now.at + timedelta(seconds=rest.seconds), breakers.limits_of(loop, state).latest_wake
     rule = Rule.LIMIT_STOPS if loop.on_limit is OnLimit.STOP else Rule.LATEST_WAKE if latest and over > latest else None
@@ -374,11 +375,11 @@ def _rest(loop: Loop, state: LoopState, rest: pool.Rest, now: Now) -> Action:
 
 
 def _session(loop: Loop, state: LoopState, agent: str, task: str | None) -> str | None:
-    """The conversation to go on with; always by its own id, never "the last one"."""
+    """The conversation to continue; always by its own id, never "the last one"."""
     session = state.session
     if session is None or session.agent != agent or session.rounds >= loop.session_rounds > 0:
         return None
     if loop.session_rounds and state.rounds_without_progress >= pool.FRESH_SESSION_AFTER:
-        return None  # it goes round in circles with what it remembers
+        return None  # what it remembers keeps it going in circles
     wanted = {Sessions.FRESH: False, Sessions.RESUME: True, Sessions.PER_TASK: session.task == task}
     return session.id if wanted[loop.sessions] else None

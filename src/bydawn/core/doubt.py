@@ -4,8 +4,8 @@ import re
 import unicodedata
 from functools import cache
 
-# A sentence with one of these words does not give the promise that stands at its end. When in doubt a word is
-# in: a promise that was meant and not believed costs a round, one that was believed and not meant costs the night.
+# A sentence with one of these words does not give the promise at its end. If unsure, include the word: a promise
+# that was meant and rejected costs a round; one that was accepted and not meant costs the night.
 _WORDS = (
     # negated
     r"not|never|nor|neither|cannot|\w+n't|(?:ca|wo|do|does|did|is|are|was|has|have|could|would|should)nt|without",
@@ -21,7 +21,7 @@ _WORDS = (
     r"if|unless|would|could|should|might|may|only|assuming|provided|otherwise|in case|\w+'d|subject to|barring",
     r"(?:as|so) long as|depending|on condition|conditional\w*|maybe|perhaps|probably|possibly|presumably|hopefully",
     r"hypothetical\w*|in theory|theoretically|ideally",
-    # spoken of
+    # mentioned
     r"must|needs? to|ha(?:ve|s) to|wants?|supposed|remember\w*|remind\w*|says|said|quot(?:e|ed|ing)|by [a-z]+ing",
     r"for (?:example|instance|reference)|expect(?:s|ed) (?:\w+ )?(?:answer|line|output|reply|string|token)",
     # the same in German, French and Spanish
@@ -32,33 +32,33 @@ _WORDS = (
     r"non(?!-)|ancora|quando|appena|dopo|não|ainda|depois|assim que|niet|geen|nog|zodra|wanneer|inte|ikke|när",
     r"nie|jeszcze|kiedy|gdy|jeśli|не|нельзя|ещё|еще|пока|когда|если|после",
 )
-# ... and where no blanks part the words: Chinese, Japanese, Korean, and signs that say no
+# ... and where words are not separated by spaces: Chinese, Japanese, Korean, and symbols that mean no
 _SIGNS = (
     r"不能|不会|不應|不应|无法|無法|尚未|还没|還沒|还未|未完成|如果|一旦|等到|之后|之後|以后|以後|稍后|稍後|除非|只有",
     r"ない|ません|まだ|たら|場合|次第|않|못|아직|(?:하|되)면|[❌🚫⛔🛑⏳🚧✗✘]",
 )
 _ORDERS = r"print|echo|emit|say|write|reply|respond|send|post|type|end|finish|conclude|declare|(?:output|signal)(?!:)"
-_OPEN = (  # a sentence that ends with one of these is not over: "the token is <promise>…"
+_OPEN = (  # a sentence that ends with one of these is unfinished: "the token is <promise>…"
     r"about|an?|and|are|as|at|by|called|expects|for|from|in|into|like|my|namely|no|of|on|or|say|than|that|the|this|to",
     r"was|with|your|example|sample|format|syntax|placeholder|template|string|literal|criteri(?:a|on)|conditions?",
     r"instructions?|prompt",
 )
 _DOUBTS = (
     rf"\b(?:{'|'.join(_WORDS)})\b|{'|'.join(_SIGNS)}",
-    # an order or a plan, not the deed: "to finish, print <promise>…", "Remaining:", "To do:"
+    # an instruction or a plan, not the deed: "to finish, print <promise>…", "Remaining:", "To do:"
     rf"(?:^\W*|, |\b(?:to|please|and|just) )(?:{_ORDERS})\b(?: [\w']+){{0,5}}\W*$|^\W*to-? ?do\W*$",
     r"^\W*(?:remaining|first(?!-)|draft|(?:my |the )?plan(?! (?:is|was|has)))\b|^\W*(?:user|human|system)\W*$",
     rf"\b(?:{'|'.join(_OPEN)})\W*$|(?<!\bhere )(?<!\bit )\bis\W*$|\?\W*$",
-    # an opened quote or bracket, another tag or a comment, a table, an open box or a link definition
+    # an open quote or bracket, another tag or a comment, a table, an open box or a link definition
     r"(?:^|\s)[\"'`~]+$|[“«„‹「=]$|[(\[{][^()\[\]{}]*$|<[!/a-z]|\||^\[(?: \]|[^\]]*\]:)",
 )
-# Nobody says this right above a promise that is meant, even with a full stop behind it.
+# No agent says this right above a promise it means, even as a sentence of its own.
 _BARE_NO = (
     r"(?:(?:^|[:;,] )\W*not|\b(?:is|are)(?: not|n't)) (?:yet|(?:yet )?(?:done|ready|finished|complete\w*))\W*$",
     r"(?:^|[:;,] )\W*(?:incomplete|unfinished|(?:work )?in progress|wip|todo|blocked|failed)\W*$",
 )
 
-# What takes back a promise that was given some lines above: all the words, and second thoughts.
+# What takes back a promise given a few lines above: all these words, and second thoughts.
 _SECOND_THOUGHTS = (
     r"actually|correction|oops|sorry|scratch|disregard|ignore|kidding|mistake\w*|wrong\w*|however|but|though",
     r"although|still|fail\w*|errors?|broken|red|missing|remain\w*|left|todo|fixme|stubs?|unverified|untested",
@@ -75,27 +75,27 @@ _HARMLESS = (  # "let me know if you like", "0 failed", "fixed the failing test"
 )
 _GOES_ON = r"[a-z]|\s*(?:[,;:?…)\]}»”\"']|(?:is|was|are|were|will|would|as|or|and|because|in)\b)"
 
-_SENTENCE_END = r"(?<!\.)[.!](?=[\s\"')\]]|$)|。"  # not "...": who trails off has not finished
+_SENTENCE_END = r"(?<!\.)[.!](?=[\s\"')\]]|$)|。"  # not "...": trailing off is not the end of a sentence
 _LEADS_IN = r"(?:[:,?…→↓⬇👇—–∶-]|\.\.)\W*$"
 _ABBREVIATION = r"(?i)\b(?:e\. ?g|i\. ?e|z\. ?B)\."
 _SPAN = r"`[^`]*`"
-_CODE = r"[/\\(){}\[\]<>=|&$#@_]|\s-|\.\w"  # what tells `make -k` from `not`, a word in fancy dress
+_CODE = r"[/\\(){}\[\]<>=|&$#@_]|\s-|\.\w"  # tells a command like `make -k` from a word in code style like `not`
 _QUOTES = r'(")|(`)|(~~)|([“”„])|([«»])|([「」])'
-_LONGEST_SENTENCE = 5_000  # characters; an endless one is not worth the time
-_LONGEST_AFTERWORD = 20_000  # who goes on for so long had not finished
-_TAIL = 200  # characters; enough for how a sentence ends
+_LONGEST_SENTENCE = 5_000  # characters; a longer one is not worth the time
+_LONGEST_AFTERWORD = 20_000  # a reply that goes on this long had not finished
+_TAIL = 200  # characters; enough for the end of a sentence
 _MARKS = str.maketrans({"*": None, "_": " ", **dict.fromkeys("’‘ʼ´′", "'")})
 _INVISIBLE = {"Cc", "Cf", "Me", "Mn"}  # Unicode's control, format and combining characters
 
 
 @cache
 def _compiled(*patterns: str) -> re.Pattern[str]:
-    """Compiled when a promise is first looked at; most commands never do."""
+    """Compiled when a promise is first examined; most commands never do."""
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
 def doubted(before: str, above: list[str]) -> bool:
-    """Whether the sentence before the promise, or a text above that leads in to it, keeps it from being given."""
+    """Does the sentence before the promise, or text above that introduces it, keep it from being given?"""
     if _left_open(before):
         return True
     own, *others = (plain(_without_code(text)) for text in (before, *above))
@@ -106,7 +106,7 @@ def doubted(before: str, above: list[str]) -> bool:
 
 
 def taken_back(behind: str) -> bool:
-    """Whether anything behind a promise takes it back; code counts, for a log may bring the bad news."""
+    """Does anything after a promise take it back? Code counts too: a log may bring the bad news."""
     if len(behind) > _LONGEST_AFTERWORD or re.match(_GOES_ON, behind):
         return True
     said = _compiled(*_HARMLESS).sub(" ", plain(behind))
@@ -121,13 +121,13 @@ def plain(text: str) -> str:
 
 
 def _left_open(text: str) -> bool:
-    """Whether a quote, code or strike-through was opened and not closed."""
+    """Is a quote, code span or strike-through left open?"""
     signs = [found.lastindex for found in re.finditer(_QUOTES, _without_code(text))]
     return any(signs.count(kind) % 2 for kind in set(signs))
 
 
 def _without_code(text: str) -> str:
-    """The words of a command or a name are about the program, never about the promise."""
+    """Replace commands and names: they are about the program, not about the promise."""
     return re.sub(_SPAN, lambda span: "code" if re.search(_CODE, span[0]) else span[0], text)
 
 

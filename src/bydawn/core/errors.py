@@ -1,4 +1,4 @@
-"""What the person at the keyboard can fix, said in three parts: what, why, do this."""
+"""Errors a person can fix, in three parts: what happened, why, and what to do."""
 
 
 class UserError(Exception):
@@ -16,6 +16,6 @@ class UserError(Exception):
 
 
 class OwnFailure(UserError):
-    """Not the person's mistake: our own failure, or the machine's (a full disk, a damaged ledger)."""
+    """Not the person's mistake: a bug of ours, or trouble with the machine (a full disk, a damaged ledger)."""
 
     exit_code = 1

@@ -1,4 +1,4 @@
-"""What a ledger can say. A fact is frozen, says one thing, and is never changed or removed."""
+"""The facts a ledger records. A fact is frozen, says one thing, and is never changed or removed."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -27,7 +27,7 @@ class End(StrEnum):
 
 
 class Status(StrEnum):
-    """What a loop is called now: how it ended, or what goes on. Derived from ledger and lock, never stored."""
+    """The state of a loop now: how it ended, or what it is doing. Derived from ledger and lock, never stored."""
 
     COMPLETE = End.COMPLETE
     UNVERIFIED = End.UNVERIFIED
@@ -39,7 +39,7 @@ class Status(StrEnum):
     STOPPED = End.STOPPED
     RUNNING = "running"
     WAITING = "waiting"
-    CRASHED = "crashed"  # the ledger says running, and nobody holds the lock
+    CRASHED = "crashed"  # the ledger says running, but the lock is free
     DAMAGED = "damaged"  # the ledger or the settings cannot be read
 
 
@@ -69,14 +69,14 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Now(msgspec.Struct, frozen=True):
-    """One reading of the clocks: `at` is UTC, `elapsed` the loop's own working time, which no clock jump changes."""
+    """One reading of the clocks: `at` is UTC, `elapsed` the loop's own working time, which no clock change affects."""
 
     at: Moment
     elapsed: float
 
 
 class Decided(Value, frozen=True, kw_only=True):
-    """The rule that led to an act, and the clock reading it was given; a replay must agree."""
+    """The rule behind an action, and the clock reading it used; a replay must agree."""
 
     rule: str
     at: Moment
@@ -84,25 +84,25 @@ class Decided(Value, frozen=True, kw_only=True):
 
 
 class Mark(Value, frozen=True, kw_only=True):
-    """A checkpoint in the task file that is reached: nothing above it is open."""
+    """A checkpoint in the task file that has been reached: nothing above it is open."""
 
     id: str
     text: str
 
 
 class TaskStatus(StrEnum):
-    """How a task stands beyond what its file says."""
+    """The state of a task beyond what its file says."""
 
     DONE = "done"
-    ASIDE = "aside"  # it failed too often; the rest goes on without it
-    SKIPPED = "skipped"  # a person does not want it any more
+    ASIDE = "aside"  # it failed too often; the loop goes on without it
+    SKIPPED = "skipped"  # a person no longer wants it
     OPEN = "open"
 
 
 class TaskReading(Value, frozen=True, kw_only=True):
-    """What the task file, or the folder of them, said when it was read; `open_ids` names the open tasks.
+    """What the task file, or folder, said when it was read; `open_ids` names the open tasks.
 
-    Tasks that a person skipped are not open; those that were set aside are, but none of them is `next`.
+    Tasks that a person skipped are not open; those set aside are, but are never `next`.
     """
 
     open: int
@@ -110,14 +110,14 @@ class TaskReading(Value, frozen=True, kw_only=True):
     next: str | None = None
     open_ids: tuple[str, ...] = ()
     problem: str | None = None
-    text: str = ""  # the digest of the file, to know it again without reading Markdown
+    text: str = ""  # the digest of the file, to recognize it without parsing Markdown
     disbelieved: str = ""  # the digest of a file that has a problem
     next_id: str | None = None
     marks: tuple[str, ...] = ()  # every checkpoint, by id
-    above: tuple[int, ...] = ()  # for each open task, how many of those stand above it
+    above: tuple[int, ...] = ()  # for each open task, how many of those are above it
     reached: tuple[Mark, ...] = ()
-    ahead: tuple[Mark, ...] = ()  # the other ones
-    texts: tuple[str, ...] = ()  # for each open task of a folder, the digest of its file
+    ahead: tuple[Mark, ...] = ()  # the others
+    texts: tuple[str, ...] = ()  # for each open task in a folder, the digest of its file
     stranded: tuple[str, ...] = ()  # titles of open tasks that wait for one that was set aside
 
 
@@ -135,7 +135,7 @@ class Changes(Value, frozen=True, kw_only=True):
 
 
 class Usage(Value, frozen=True, kw_only=True):
-    """What a turn cost, as far as the agent says; None is unknown, never zero."""
+    """What a turn cost, if the agent reports it; None is unknown, never zero."""
 
     tokens_in: int | None = None
     tokens_cached: int | None = None
@@ -153,11 +153,11 @@ class Usage(Value, frozen=True, kw_only=True):
         return bool(self.tokens) and self.cost_usd is None
 
     def plus(self, other: "Usage | None") -> "Usage":
-        """Both together; what one of them does not know, the other says."""
+        """The sum; if only one side knows a figure, that one."""
         return self._with(other, lambda mine, theirs: mine + theirs)
 
     def minus(self, other: "Usage | None") -> "Usage":
-        """What has come since; never less than nothing."""
+        """The difference; never below zero."""
         return self._with(other, lambda mine, theirs: max(0, mine - theirs))
 
     def _with(self, other: "Usage | None", both: Callable[[Any, Any], Any]) -> "Usage":
@@ -181,25 +181,25 @@ class Verdict(Value, frozen=True, kw_only=True):
     exit_code: int | None = None
     timed_out: bool = False
     seconds: float = 0.0
-    output: str | None = None  # the file in the round's folder that holds all it printed
+    output: str | None = None  # the file in the round's folder with all its output
     excerpt: str = ""  # the last useful part of it
-    flaky: bool = False  # it failed and passed on the same tree: that proves nothing
-    fingerprint: str = ""  # tells this failure from another, whatever times and addresses are in it
+    flaky: bool = False  # it failed and passed on the same tree, so it proves nothing
+    fingerprint: str = ""  # identifies this failure, ignoring times and addresses in it
 
     @property
     def never_ran(self) -> bool:
-        """Is there no such program, or none that may be run? A shell says so with these two."""
+        """Is the program missing, or not executable? These are the shell's codes for it."""
         return not self.passed and self.exit_code in (126, 127)
 
     @property
     def told(self) -> str:
-        """How it ended, and the line of its output that says most; for people, as the line is only data."""
+        """How it ended, and the most telling line of its output; for people only, because that line is just data."""
         said = headline(self.excerpt)
         return f"{self.detail}: {said}" if said and said != self.detail else self.detail
 
 
 class TaskClaim(Value, frozen=True, kw_only=True):
-    """How an agent says its task stands; only a claim."""
+    """What an agent says about its task; only a claim."""
 
     status: str
     summary: str = ""
@@ -212,20 +212,20 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
 class LoopCreated(Fact, frozen=True, kw_only=True, tag="loop.created"):
     loop: str
     uid: str
-    settings: str  # the digest of loop.json: the settings cannot change behind the ledger's back
+    settings: str  # the digest of loop.json: settings cannot change unnoticed
 
 
 class LoopAdopted(Fact, frozen=True, kw_only=True, tag="loop.adopted"):
-    """Another program began this loop; what it left is taken over, and taken at its word."""
+    """Another program began this loop; what it left is adopted without proof."""
 
-    source: str  # the file that says so
+    source: str  # the file that shows it
     rounds: int
     agent: str
     session: str | None = None
 
 
 class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
-    """A worker took the loop."""
+    """A process started to work on the loop."""
 
     run: str
     pid: int
@@ -233,15 +233,15 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     version: str
     tree: str
     tasks: TaskReading | None = None
-    rounds_allowed: int | None = None  # of this run (`--once`)
+    rounds_allowed: int | None = None  # in this run (`--once`)
     elapsed: float = 0.0
-    work: str = ""  # the tree without documents and task list, where that differs
-    tampered: tuple[str, ...] = ()  # protected files that rounds changed, and that are still not as they were
-    put_back: tuple[str, ...] = ()  # others, that were changed while nobody looked
-    closed: tuple[str, ...] = ()  # tasks that are done since then, …
-    doubted: tuple[str, ...] = ()  # … those of them that nothing else was changed for, …
-    rewritten: tuple[str, ...] = ()  # … and open ones of a folder that have another text
-    sandbox: str = ""  # what the agent may do to this machine, if it is held to anything
+    work: str = ""  # the tree without documents and task list, if different
+    tampered: tuple[str, ...] = ()  # protected files that rounds changed and that are still changed
+    put_back: tuple[str, ...] = ()  # others, changed between runs, that were restored
+    closed: tuple[str, ...] = ()  # tasks completed since then, …
+    doubted: tuple[str, ...] = ()  # … those of them without any other change, …
+    rewritten: tuple[str, ...] = ()  # … and open ones in a folder whose text changed
+    sandbox: str = ""  # what the agent may do to this machine, if it is restricted
 
 
 class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):
@@ -249,11 +249,11 @@ class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):
 
     cut_bytes: int
     kept_in: str
-    last_round: int = 0  # no number that was ever used is used again, even if its record is gone
+    last_round: int = 0  # no number is ever reused, even if its record is gone
 
 
 class TasksRead(Fact, frozen=True, kw_only=True, tag="tasks.read"):
-    """The task file said something new between two rounds: a person changed it, and perhaps more than it."""
+    """The task file changed between two rounds: a person edited it, and perhaps more."""
 
     tasks: TaskReading
     tree: str
@@ -261,7 +261,7 @@ class TasksRead(Fact, frozen=True, kw_only=True, tag="tasks.read"):
 
 
 class TaskSettled(Fact, frozen=True, kw_only=True, tag="task.settled"):
-    """A task is done by all that is asked for, was set aside, or a person had a word in it."""
+    """A task is done by every measure, was set aside, or a person decided about it."""
 
     task: str
     text: str
@@ -269,11 +269,11 @@ class TaskSettled(Fact, frozen=True, kw_only=True, tag="task.settled"):
     by: str
     reason: str = ""
     request: str = ""
-    doubted: bool = False  # done, as the agent says so again and again; nothing was ever changed for it
+    doubted: bool = False  # done only because the agent said so repeatedly; nothing was ever changed for it
 
 
 class CheckpointApproved(Fact, frozen=True, kw_only=True, tag="checkpoint.approved"):
-    """A person has looked; this very mark does not stop the loop again."""
+    """A person has looked; this mark does not stop the loop again."""
 
     mark: str
     text: str
@@ -281,14 +281,14 @@ class CheckpointApproved(Fact, frozen=True, kw_only=True, tag="checkpoint.approv
 
 
 class TamperingAccepted(Fact, frozen=True, kw_only=True, tag="tampering.accepted"):
-    """A person has looked at protected files, or at a task list, as they are now, and wants them so."""
+    """A person has looked at protected files, or at a task list, and accepts them as they are."""
 
     paths: tuple[str, ...]
     by: str
 
 
 class HookEnded(Fact, frozen=True, kw_only=True, tag="hook.ended"):
-    """A command of the person's own has run beside the loop."""
+    """A hook, one of the person's own commands, has run."""
 
     hook: str
     round: int
@@ -297,12 +297,12 @@ class HookEnded(Fact, frozen=True, kw_only=True, tag="hook.ended"):
     elapsed: float
     seconds: float = 0.0
     output: str | None = None  # the file in the round's folder
-    tree: str = ""  # as `post_round` left it: a proof on the one before is none for this
+    tree: str = ""  # the tree after `post_round`: a proof of an earlier tree does not hold for it
     work: str = ""
 
 
 class RoundStarted(Fact, frozen=True, kw_only=True, tag="round.started"):
-    """The intent to run the agent, on disk before the agent exists."""
+    """The intent to run the agent, on disk before the agent starts."""
 
     round: int
     agent: str
@@ -318,7 +318,7 @@ class RoundStarted(Fact, frozen=True, kw_only=True, tag="round.started"):
 
 
 class SessionBegun(Fact, frozen=True, kw_only=True, tag="session.begun"):
-    """The agent has named the conversation that this round began."""
+    """The agent has named the conversation this round began."""
 
     round: int
     session: str
@@ -340,23 +340,23 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     changes: Changes = Changes()
     tasks: TaskReading | None = None
     closed: tuple[str, ...] = ()
-    doubted: tuple[str, ...] = ()  # of these: nothing but the list was changed
-    rewritten: tuple[str, ...] = ()  # open tasks of a folder, not its own, whose text it changed
+    doubted: tuple[str, ...] = ()  # of these, the ones with no change except the list
+    rewritten: tuple[str, ...] = ()  # open tasks in a folder, other than its own, whose text it changed
     claim: TaskClaim | None = None
-    blocked: str = ""  # the agent's own words, where it says that only a person can help
-    tampered: tuple[str, ...] = ()  # protected files that it changed
-    restored: bool = False  # and they are as they were before
-    unseen: bool = False  # nobody looked at the work tree when this was written down
+    blocked: str = ""  # the agent's own words, if it says only a person can help
+    tampered: tuple[str, ...] = ()  # protected files it changed
+    restored: bool = False  # and they were restored
+    unseen: bool = False  # the work tree could not be looked at when this was recorded
     work: str = ""
     usage: Usage | None = None  # of this round
-    session_usage: Usage | None = None  # of the whole session, where the agent counts on from turn to turn
+    session_usage: Usage | None = None  # of the whole session, if the agent adds up over turns
     denied: tuple[str, ...] = ()  # what the agent was not allowed to do
     leftovers: tuple[str, ...] = ()
     wait_until: Moment | None = None  # a limited agent's reset
 
 
 class AgentLimited(Fact, frozen=True, kw_only=True, tag="agent.limited"):
-    """Another loop ran into a limit of this agent's account, so that this one need not try."""
+    """Another loop ran into a limit of this agent's account, so this one need not try."""
 
     agent: str
     until: Moment
@@ -370,9 +370,9 @@ class ChecksEnded(Fact, frozen=True, kw_only=True, tag="checks.ended"):
     verdicts: tuple[Verdict, ...]
     elapsed: float
     seconds: float = 0.0
-    tampered: tuple[str, ...] = ()  # protected files that were changed while they ran
+    tampered: tuple[str, ...] = ()  # protected files changed while they ran
     restored: bool = False
-    work: str = ""  # of a tree that the checks themselves have left, and then passed on
+    work: str = ""  # of the tree, if the checks changed it and then passed on the result
 
     @property
     def passed(self) -> bool:
@@ -380,7 +380,7 @@ class ChecksEnded(Fact, frozen=True, kw_only=True, tag="checks.ended"):
 
 
 class ChecksCut(Fact, frozen=True, kw_only=True, tag="checks.cut"):
-    """Somebody wanted the end while they ran, so they have said nothing; what they ran has changed protected files."""
+    """Checks were cut short by a request, so there are no verdicts; what they ran changed protected files."""
 
     round: int
     tampered: tuple[str, ...]
@@ -388,7 +388,7 @@ class ChecksCut(Fact, frozen=True, kw_only=True, tag="checks.cut"):
 
 
 class WaitStarted(Fact, frozen=True, kw_only=True, tag="wait.started"):
-    """The loop sleeps until a reset or a back-off is over; costs no round."""
+    """The loop sleeps until a reset or a back-off is over; this costs no round."""
 
     seconds: float
     reason: str
@@ -400,11 +400,11 @@ class MachineSlept(Fact, frozen=True, kw_only=True, tag="machine.slept"):
     seconds: float
 
 
-ITSELF = "the loop itself"  # who speaks, where a round or a hook of it leaves a note
+ITSELF = "the loop itself"  # the author of a note left by a round or a hook
 
 
 class NoteAdded(Fact, frozen=True, kw_only=True, tag="note.added"):
-    """A person's word for the next prompt."""
+    """A person's note for the next prompt."""
 
     note: str
     text: str
@@ -431,12 +431,12 @@ class LimitsRaised(Fact, frozen=True, kw_only=True, tag="limits.raised"):
 
 
 class Obstructed(Fact, frozen=True, kw_only=True, tag="loop.obstructed"):
-    """Something outside the agent's turn makes going on impossible: a full disk, a workspace that is gone."""
+    """Something outside the agent's turn stops the loop: a full disk, a missing workspace."""
 
     kind: str
     detail: str
-    hook: str = ""  # the one that failed
-    unseen: bool = False  # so that nobody could look at what was done to the work tree
+    hook: str = ""  # the hook that failed
+    unseen: bool = False  # the work tree could not be looked at afterwards
 
 
 class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
@@ -445,11 +445,11 @@ class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
     decided: Decided
     evidence: tuple[str, ...] = ()
     by: str | None = None
-    unseen: bool = False  # its worker was dead by then, and nobody knows what was running
+    unseen: bool = False  # the process had died, and what was running then is unknown
 
     @property
     def can_be_accepted(self) -> bool:
-        """Could a person want it as it is now? A list that nobody can work by is none the better for being accepted."""
+        """Could a person want it as it is now? Accepting a list that cannot be read would not help."""
         return self.decided.rule == Rule.TAMPERED or " lost " in self.reason or "before a checkpoint" in self.reason
 
 
@@ -481,7 +481,7 @@ AnyFact = (
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A fact with its place in the ledger."""
+    """A fact and its place in the ledger."""
 
     seq: int
     at: datetime

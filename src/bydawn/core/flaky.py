@@ -1,4 +1,4 @@
-"""A check that is red and green on the same tree proves nothing, whichever of the two came last."""
+"""A check that both fails and passes on the same work tree proves nothing, whichever came last."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from bydawn.core.state import LoopState
 
 
 def suspects(checks: Sequence[Check], verdicts: Sequence[Verdict], state: LoopState) -> tuple[Check, ...]:
-    """The checks to run once more: newly red ones, and those that are green where nothing explains it.
+    """The checks to run once more: newly failing ones, and ones that pass although nothing changed.
 
-    One that was red before and is red again is just red; that would only cost time.
+    One that failed before and fails again has simply failed; running it again would waste time.
     """
     return tuple(
         check
@@ -26,13 +26,13 @@ def _changed(verdict: Verdict, state: LoopState) -> bool:
     if not verdict.passed:
         return before is None or before.passed
     if verdict.check in state.flaky:
-        return not (same_tree and before and before.flaky)  # that one stays doubtful in any case
+        return not (same_tree and before and before.flaky)  # that one stays flaky either way
     nothing_done = same_tree or not (state.last and state.last.progress)
     return before is not None and not before.passed and nothing_done
 
 
 def weighed(verdicts: Sequence[Verdict], again: Sequence[Verdict], state: LoopState) -> tuple[Verdict, ...]:
-    """The verdicts, with what running some of them again says about them."""
+    """The verdicts, corrected by what a second run of some checks showed."""
     second = {verdict.check: verdict for verdict in again}
     return tuple(_weighed(verdict, second.get(verdict.check), state) for verdict in verdicts)
 
@@ -42,12 +42,12 @@ def _weighed(verdict: Verdict, second: Verdict | None, state: LoopState) -> Verd
     known = before is not None and before.flaky and state.verdict_tree == state.tree
     if second is not None and second.passed is not verdict.passed:
         return _flaky(verdict if not verdict.passed else second)
-    # What was seen in both colours on this tree stays doubtful until the tree changes.
+    # A check that both passed and failed on this work tree stays flaky until the tree changes.
     return _flaky(replace(before, seconds=verdict.seconds)) if before and known else verdict
 
 
 def _flaky(red: Verdict) -> Verdict:
-    return replace(red, passed=False, flaky=True, detail="flaky: red and green on the same tree")
+    return replace(red, passed=False, flaky=True, detail="flaky: failed and passed on the same work tree")
 
 
 def _before(verdict: Verdict, state: LoopState) -> Verdict | None:

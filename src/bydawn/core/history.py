@@ -1,4 +1,4 @@
-"""What has happened, round by round, for whoever has to tell it in other words."""
+"""What has happened, round by round, for views that describe it in another tool's words."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -12,7 +12,7 @@ from bydawn.core.state import LoopState
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One round, and the number it has among those that count: one that was cut short is tried again under it."""
+    """One round, and its number among those that count: a round that was cut short is retried under the same number."""
 
     round: int
     counted: int
@@ -34,7 +34,7 @@ class History:
             self.saw(record.fact, state)
 
     def saw(self, fact: AnyFact, state: LoopState) -> None:
-        """`state` is the one after the fact."""
+        """`state` is the state after the fact."""
         at = state.updated_at
         if isinstance(fact, RoundStarted) and at:
             attempt = Attempt(round=fact.round, counted=state.rounds + 1, started_at=at, started=fact)
@@ -46,6 +46,6 @@ class History:
 
 
 def counted(state: LoopState) -> int:
-    """The number of the round that is running, or of the last one; never smaller than it was."""
+    """The number of the running round, or of the last one; it never decreases."""
     cut_short = state.last is not None and not state.last.counts
     return state.rounds + bool(state.open_round or cut_short)

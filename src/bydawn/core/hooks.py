@@ -1,4 +1,4 @@
-"""Which of a person's own commands runs when, what is it told, and what is said of it?"""
+"""Which hook runs when, what it gets to know, and how its failure is reported."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from bydawn.core.text import plain, shorten
 LONGEST = 1000  # characters of a value
 NAMES = ("pre_round", "post_round", "on_complete", "on_blocked", "on_pause")
 
-# A person is needed wherever neither the work is done nor a person stopped it.
+# A person is needed unless the work is done or a person stopped it.
 BY_END: dict[End, str] = {
     End.COMPLETE: "on_complete",
     End.UNVERIFIED: "on_complete",
@@ -24,23 +24,23 @@ BY_END: dict[End, str] = {
 
 
 def at_end(hooks: Hooks, end: End) -> str | None:
-    """The command that runs when a loop ends like this."""
+    """The hook that runs when a loop ends this way."""
     table = {"on_complete": hooks.on_complete, "on_blocked": hooks.on_blocked, "on_pause": hooks.on_pause}
     return table[BY_END[end]]
 
 
 def output_of(name: str) -> str:
-    """The file in the round's folder that holds all that a hook printed."""
+    """The file in the round's folder with everything a hook printed."""
     return f"hook-{name}.txt"
 
 
 def before_round(task: str | None, agent: str) -> dict[str, str]:
-    """What `pre_round` is told; the round's number and the places are told to every hook."""
+    """The values `pre_round` gets; every hook also gets the round's number and paths."""
     return {"BYDAWN_TASK": task or "", "BYDAWN_AGENT_NAME": agent}
 
 
 def after_round(loop: Loop, state: LoopState, last: LastRound) -> dict[str, str]:
-    """What `post_round` is told."""
+    """The values `post_round` gets."""
     return {
         **before_round(last.task, last.agent),
         "BYDAWN_OUTCOME": last.outcome.value,
@@ -50,23 +50,23 @@ def after_round(loop: Loop, state: LoopState, last: LastRound) -> dict[str, str]
 
 
 def after_all(state: LoopState, stopped: LoopStopped) -> dict[str, str]:
-    """What the hooks of an end are told."""
+    """The values the hooks at the end of a loop get."""
     task, agent = (state.last.task, state.last.agent) if state.last else (None, "")
     return {**before_round(task, agent), "BYDAWN_STATE": stopped.end.value, "BYDAWN_REASON": stopped.reason}
 
 
 def _checks(loop: Loop, state: LoopState) -> str:
-    """What the checks say of the tree as it is; verdicts on another one say nothing."""
+    """What the checks say about the current work tree; verdicts on another one say nothing."""
     if not loop.checks or not state.verdicts or state.verdict_tree != state.tree:
         return "none"
     return "passed" if state.checks_passed else "failed"
 
 
 def fit(values: dict[str, str], hide: Callable[[str], str]) -> dict[str, str]:
-    """Texts of agents and task files as values of variables: one line each, nothing secret, nothing endless."""
+    """Text of agents and task files as variables: one line each, no secrets, limited length."""
     return {name: shorten(hide(plain(text)), LONGEST) for name, text in values.items()}
 
 
 def complaint(ended: HookEnded, last_line: str = "") -> str:
-    """What a person reads when a hook has failed."""
-    return f"the hook {ended.hook} failed: {ended.detail}" + (f": {last_line}" if last_line else "")
+    """What a person reads when a hook fails."""
+    return f"hook {ended.hook} failed: {ended.detail}" + (f": {last_line}" if last_line else "")

@@ -1,4 +1,4 @@
-"""How the value of a setting is written, in a flag, a variable or a file, and what is wrong with it if it is."""
+"""How a setting's value is written in a flag, a variable or a file, and how mistakes are reported."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,27 +17,27 @@ _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to write a value. `read` raises a ValueError that says how it is written."""
+    """One way to write a value. `read` raises a ValueError that says how to write it."""
 
-    wanted: str  # "a whole number", in the words of an error
+    wanted: str  # "a whole number", for error messages
     example: str
     read: Callable[[str], Value]
     write: Callable[[Any], str] = str
-    literal: tuple[type, ...] = ()  # what may stand in a file, if it is not a text
+    literal: tuple[type, ...] = ()  # types allowed in a file besides a string
     schema: tuple[tuple[str, Any], ...] = (("type", "string"),)
     many: bool = False  # a list of such values
 
     def from_text(self, text: str) -> Value:
-        """The value that a variable holds; several stand one to a line."""
+        """The value of an environment variable; several values are one per line."""
         return self.from_words([line for line in text.splitlines() if line.strip()] if self.many else [text])
 
     def from_words(self, words: Iterable[str]) -> Value:
-        """The value that was typed, as one word or, where there may be many, as several."""
+        """The value that was typed: one word, or several where many are allowed."""
         values = tuple(self.read(word) for word in words)
         return tuple(str(value) for value in values) if self.many else values[0]
 
     def from_file(self, found: object) -> Value:
-        """The value that a TOML file holds."""
+        """The value in a TOML file."""
         items = found if self.many and isinstance(found, list) else [found]
         return self.from_words([self._as_text(item) for item in items])
 
@@ -53,14 +53,14 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         return f"{found:%H:%M}" if isinstance(found, time) else str(found)
 
     def for_file(self, words: Sequence[str]) -> Any:
-        """What to write into a TOML file for what was typed; already known to be right."""
+        """What to write into a TOML file for words that were checked before."""
         if self.many:
             return list(words)
         return words[0] if str in (self.literal or (str,)) else self.read(words[0])
 
 
 def _told(found: object) -> str:
-    kinds = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "a table"}
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "a table"}
     word = kinds.get(type(found), "a date or time")
     shown = str(found).lower() if isinstance(found, bool) else f'"{found}"' if isinstance(found, str) else str(found)
     return f"{shown[:40]} ({word})"
@@ -70,14 +70,14 @@ def _told(found: object) -> str:
 
 
 def span(text: str) -> float:
-    """A length of time, in seconds.
+    """A duration, in seconds.
 
     >>> [span(t) for t in ("90", "5m", "1h30m", "0.5s", "2d")]
     [90.0, 300.0, 5400.0, 0.5, 172800.0]
     """
     match = _PARTS.fullmatch(text.strip().replace(" ", ""))
     if match is None or not any(match.groups()):
-        raise ValueError(f"{text!r} is not a length of time; write 30s, 5m, 8h or 1h30m")
+        raise ValueError(f"{text!r} is not a duration; write 30s, 5m, 8h or 1h30m")
     seconds = sum(float(part or 0) * size for part, size in zip(match.groups(), _SECONDS, strict=True))
     if seconds > _LONGEST:
         raise ValueError(f"{text[:20]!r} is longer than ten years")
@@ -85,7 +85,7 @@ def span(text: str) -> float:
 
 
 def span_text(seconds: float) -> str:
-    """A length of time as `span` reads it.
+    """A duration as `span` reads it.
 
     >>> [span_text(s) for s in (90.0, 1800.0, 5400.0, 0.5, 0.0)]
     ['1m30s', '30m', '1h30m', '0.5s', '0s']
@@ -104,14 +104,14 @@ def span_text(seconds: float) -> str:
 
 
 def moment(text: str) -> str:
-    """A moment, kept as it is written: which one `07:00` means is known only when a loop starts."""
+    """A time, kept as written: which instant `07:00` means is only known when a loop starts."""
     if next_moment(text, datetime(2000, 1, 1, tzinfo=UTC)) is None:
-        raise ValueError(f"{text!r} is not a moment; write 07:00 or 2026-11-16T07:00")
+        raise ValueError(f"{text!r} is not a time; write 07:00 or 2026-11-16T07:00")
     return text
 
 
 def next_moment(text: str, now: datetime) -> datetime | None:
-    """The instant, in UTC, that a local time of day or a date means after `now`; None if it is neither."""
+    """The instant, in UTC, of a local time or date after `now`; None if it is neither."""
     try:
         if not re.fullmatch(r"\d{1,2}:\d{2}", text):
             return datetime.fromisoformat(text).astimezone(UTC)
@@ -119,7 +119,7 @@ def next_moment(text: str, now: datetime) -> datetime | None:
         today = now.astimezone().replace(tzinfo=None, hour=hour, minute=minute, second=0, microsecond=0)
     except (ValueError, OverflowError):
         return None
-    # By the calendar, not by adding 24 hours: a change of the clocks in the night does no harm.
+    # By the calendar, not by adding 24 hours: the night may have a clock change.
     days = (today + timedelta(days=day) for day in range(2))
     return next((day.astimezone(UTC) for day in days if day.astimezone(UTC) > now), None)
 
@@ -152,7 +152,7 @@ def size_text(count: int) -> str:
 
 
 def budget(text: str) -> tuple[str, float]:
-    """What may be spent: `usd` or `tok`, and how much of it.
+    """What may be spent: `usd` or `tok`, and how much.
 
     >>> [budget(t) for t in ("5usd", "0.50 USD", "2Mtok", "300ktok", "900tok")]
     [('usd', 5.0), ('usd', 0.5), ('tok', 2000000.0), ('tok', 300000.0), ('tok', 900.0)]
@@ -165,7 +165,7 @@ def budget(text: str) -> tuple[str, float]:
 
 
 def amount_text(unit: str, amount: float) -> str:
-    """What may be spent as `budget` reads it.
+    """A budget as `budget` reads it.
 
     >>> [amount_text(*each) for each in (("usd", 5.0), ("usd", 0.5), ("tok", 2e6), ("tok", 1.5e3), ("tok", 900))]
     ['5usd', '0.5usd', '2Mtok', '1500tok', '900tok']
@@ -177,15 +177,15 @@ def amount_text(unit: str, amount: float) -> str:
 
 
 def budget_text(text: str) -> str:
-    """A budget, kept as it is written."""
+    """A budget, kept as written."""
     budget(text)
     return text
 
 
 def count(text: str) -> int:
-    """A whole number, not negative."""
+    """A whole number, 0 or more."""
     if re.fullmatch("-[0-9]{1,15}", text):
-        raise ValueError(f"{text!r} is less than 0; write a whole number from 0 on")
+        raise ValueError(f"{text!r} is less than 0; write 0 or more")
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise ValueError(f"{text!r} is not a whole number")
     return int(text)
@@ -201,14 +201,14 @@ def words(text: str) -> str:
     if not text.strip():
         raise ValueError("it is empty")
     if "\0" in text:
-        raise ValueError("it has a zero byte in it")
+        raise ValueError("it contains a zero byte")
     return text
 
 
 def pair(text: str) -> str:
     path, separator, wanted = words(text).partition("::")
     if not (path and separator and wanted):
-        raise ValueError(f"{text!r} names no text; write FILE::TEXT")
+        raise ValueError(f"{text!r} has no text to look for; write FILE::TEXT")
     return text
 
 
@@ -216,15 +216,15 @@ FIELDS = ("text", "session", "tokens_in", "tokens_cached", "tokens_out", "cost_u
 
 
 def field(text: str) -> str:
-    """What stands where in a line of JSON: `text=message.content`."""
+    """Where to find a field in a line of JSON: `text=message.content`."""
     name, equals, path = words(text).partition("=")
     if name not in FIELDS or not equals or not all(path.split(".")):
-        raise ValueError(f"{text!r} maps nothing; write NAME=PATH.TO.IT, with one of {', '.join(FIELDS)}")
+        raise ValueError(f"{text!r} is not a field; write NAME=PATH.TO.IT, where NAME is {' or '.join(FIELDS)}")
     return text
 
 
 def choice(*options: str, **aliases: str) -> Kind:
-    """One of a few words; an alias (`_` for `-`) is read as the word that it stands for."""
+    """One of a few words; an alias (`_` for `-`) is read as the word it stands for."""
     also = {alias.replace("_", "-"): word for alias, word in aliases.items()}
 
     def read(text: str) -> str:
@@ -240,19 +240,19 @@ def yes_or_no(value: bool) -> str:
     return "true" if value else "false"
 
 
-TEXT = Kind(wanted="a text", example="text", read=words)
+TEXT = Kind(wanted="a string", example="text", read=words)
 COUNT = Kind(
     wanted="a whole number", example="30", read=count, literal=(int,), schema=(("type", "integer"), ("minimum", 0))
 )
 SPAN = Kind(
-    wanted="a length of time",
+    wanted="a duration",
     example="30m",
     read=span,
     write=span_text,
     literal=(str, int, float),
     schema=(("type", ("string", "number")), ("minimum", 0)),
 )
-MOMENT = Kind(wanted="a moment", example="07:00", read=moment, literal=(str, datetime, time))
+MOMENT = Kind(wanted="a time", example="07:00", read=moment, literal=(str, datetime, time))
 SIZE = Kind(
     wanted="a size",
     example="1GB",
@@ -271,7 +271,7 @@ SWITCH = Kind(
     schema=(("type", "boolean"),),
 )
 _LIST = (("type", ("array", "string")), ("items", {"type": "string"}))
-TEXTS = Kind(wanted="a list of texts", example="text", read=words, write="\n".join, schema=_LIST, many=True)
+TEXTS = Kind(wanted="a list of strings", example="text", read=words, write="\n".join, schema=_LIST, many=True)
 PAIRS = Kind(
     wanted="a list of FILE::TEXT", example="README.md::Usage", read=pair, write="\n".join, schema=_LIST, many=True
 )

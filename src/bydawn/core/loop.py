@@ -16,7 +16,7 @@ class Mode(StrEnum):
     """How a promise is written in a reply."""
 
     TAG = "tag"
-    PLAIN = "plain"  # the text itself, where a tag would stand
+    PLAIN = "plain"  # the text itself instead of a tag
     LINE = "line"
     REGEX = "regex"
 
@@ -43,7 +43,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sandbox(StrEnum):
-    """What an agent may do to this machine, from little to everything."""
+    """What an agent may do to this machine, from least to most."""
 
     READ_ONLY = "read-only"
     WORKSPACE = "workspace"
@@ -51,7 +51,7 @@ class Sandbox(StrEnum):
 
 
 class Sessions(StrEnum):
-    """Does a round go on with the conversation of the one before?"""
+    """Does a round continue the conversation of the one before?"""
 
     FRESH = "fresh"
     RESUME = "resume"
@@ -59,22 +59,22 @@ class Sessions(StrEnum):
 
 
 class OnLimit(StrEnum):
-    """What to do when a provider says that a limit is used up."""
+    """What to do when a provider's usage limit is reached."""
 
-    SWITCH = "switch"  # to the next agent that is free; wait only where there is none
+    SWITCH = "switch"  # to the next agent that is free; wait only if there is none
     WAIT = "wait"
     STOP = "stop"
 
 
 class CheckWhere(StrEnum):
-    """Where checks run: in the work tree as it is, or in a clean checkout of what was kept of it."""
+    """Where checks run: in the work tree itself, or in a clean checkout of its snapshot."""
 
     WORKSPACE = "workspace"
     CLEAN = "clean"
 
 
 class OnTamper(StrEnum):
-    """What follows when a round changed a protected file."""
+    """What to do when a round changed a protected file."""
 
     REPORT = "report"
     BLOCK = "block"
@@ -82,7 +82,7 @@ class OnTamper(StrEnum):
 
 
 class CheckpointMode(StrEnum):
-    """At a checkpoint: ask, where there is somebody to ask, or stop in any case."""
+    """At a checkpoint: ask, if a person is there to answer, or always stop."""
 
     PAUSE = "pause"
     EXIT = "exit"
@@ -91,7 +91,7 @@ class CheckpointMode(StrEnum):
 class OnInterrupt(StrEnum):
     """What the first Ctrl-C means."""
 
-    FINISH = "finish"  # this round, then stand still
+    FINISH = "finish"  # this round, then pause
     STOP = "stop"  # now
 
 
@@ -101,7 +101,7 @@ class OnHookFailure(StrEnum):
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True):
-    """Shell commands of a person's own that run beside the loop."""
+    """A person's own shell commands that run beside the loop."""
 
     pre_round: str | None = None
     post_round: str | None = None
@@ -112,19 +112,19 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
-    """Another tool's command line and files, in whose words this loop was asked for; only those look in here."""
+    """Another tool's command line and files, if this loop was started through them; only that dialect reads this."""
 
     name: str
-    words: dict[str, str] = {}  # what it has to remember of them
+    words: dict[str, str] = {}  # what the dialect has to remember
     files: tuple[
         str, ...
-    ] = ()  # in the workspace, ours and not the agent's work: folders end with a slash, `*` is a number
+    ] = ()  # files in the workspace that are ours and not the agent's work: folders end with a slash, `*` is a number
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The words in a task file at which a person must look before the loop goes on."""
+    """The words in a task file where a person must look before the loop goes on."""
 
-    token: str = "HARD STOP"  # noqa: S105 - no secret
+    token: str = "HARD STOP"  # noqa: S105 - not a secret
     mode: CheckpointMode = CheckpointMode.PAUSE
 
 
@@ -149,7 +149,7 @@ class PathCheck(msgspec.Struct, frozen=True, kw_only=True, tag="path"):
 
 
 class TextCheck(msgspec.Struct, frozen=True, kw_only=True, tag="text"):
-    """A text that must stand in a file, relative to the workspace."""
+    """A text that a file must contain; the path is relative to the workspace."""
 
     path: str
     text: str
@@ -170,16 +170,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     until: Moment | None = None
     tokens: int | None = None
     usd: float | None = None
-    latest_wake: Moment | None = None  # no limit is waited out beyond it
+    latest_wake: Moment | None = None  # do not wait for a limit beyond this time
     no_progress: int = 5
     agent_failures: int = 3
-    check_failures: int = 15  # of checks that have been green
+    check_failures: int = 15  # of checks that have passed before
     same_failure: int = 5
-    task_failures: int = 5  # then that task is set aside, and the rest goes on
+    task_failures: int = 5  # then the task is set aside, and the loop goes on
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """How long, in seconds, and how much, in bytes, a child may take."""
+    """How long, in seconds, a child may take, and how many bytes it may write."""
 
     round: float = 1800.0
     silence: float = 600.0
@@ -200,28 +200,28 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     prompt: str
     agent: str
-    others: tuple[str, ...] = ()  # the agents that take over, in this order
+    others: tuple[str, ...] = ()  # agents that take over, in this order
     on_limit: OnLimit = OnLimit.SWITCH
-    sandbox: Sandbox | None = None  # None: `workspace` where an agent knows what that is
+    sandbox: Sandbox | None = None  # None: `workspace` if the agent supports it
     model: str | None = None
     profile: str | None = None
     effort: str | None = None
     agent_args: tuple[str, ...] = ()
-    agent_json: tuple[str, ...] = ()  # what stands where in the lines of JSON of a `cmd:` agent
+    agent_json: tuple[str, ...] = ()  # where to find the fields in the JSON lines of a `cmd:` agent
     agent_commits: bool = False
     sessions: Sessions = Sessions.FRESH
-    session_rounds: int = 20  # then a session is left for a fresh one, before it chokes on its own history
+    session_rounds: int = 20  # then a fresh session begins, before the old one chokes on its history
     tasks: str | None = None
-    task_folder: bool = False  # is `tasks` a folder with a file for each task?
-    tasks_required: bool = True  # False: the list only says where the checkpoints are
+    task_folder: bool = False  # is `tasks` a folder with one file per task?
+    tasks_required: bool = True  # False: the list only marks checkpoints
     checkpoint: Checkpoint | None = None
-    template: str | None = None  # the text that the prompt is made from
-    follow_up: str | None = None  # … in a round that goes on with a conversation, which knows the rest
+    template: str | None = None  # the text the prompt is built from
+    follow_up: str | None = None  # … in a round that continues a conversation, which knows the rest
     progress: str | None = None
     opinions: str | None = None
     checks: tuple[Check, ...] = ()
     check_where: CheckWhere = CheckWhere.WORKSPACE
-    protect: tuple[str, ...] = ()  # globs of files that no round may change
+    protect: tuple[str, ...] = ()  # globs of files no round may change
     on_tamper: OnTamper = OnTamper.BLOCK
     hooks: Hooks = Hooks()
     promise: Promise | None = None
@@ -232,7 +232,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pool(self) -> tuple[str, ...]:
-        """Every agent that may work, the one that is wanted most first."""
+        """Every agent that may work, in order of preference."""
         return (self.agent, *self.others)
 
     @property
@@ -243,6 +243,6 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def differences(old: Loop, new: Loop) -> list[str]:
-    """The settings, by name, in which two loops differ; who and when do not count."""
+    """The names of settings in which two loops differ, apart from who started them and when."""
     ignored = {"v", "id", "uid", "created_at", "workspace"}
     return [name for name in old.__struct_fields__ if name not in ignored and getattr(old, name) != getattr(new, name)]

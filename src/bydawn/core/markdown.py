@@ -1,4 +1,4 @@
-"""Markdown as its reader sees it: blocks, and within a block its text, code and comments."""
+"""Markdown as a reader sees it: blocks, and the text, code and comments inside them."""
 
 import re
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-MOST = 10_000  # lines and list marks; each costs the parser some 50 µs, and no plan that people read is longer
-_EMPTY_LINES = 100_000  # cost little, not nothing
+MOST = 10_000  # lines and list marks; each costs the parser about 50 µs, and no plan made for people is longer
+_EMPTY_LINES = 100_000  # cheap, but not free
 _DEEPEST = 100  # the parser drops the rest of a text that is nested deeper
 _MARKS = re.compile(r"[ \t]*((?:(?:>|(?:[-*+]|[0-9]{1,9}[.)])(?=[ \t]))[ \t]*)*)")
 _MARK = re.compile(r"[>*+.)-]")
@@ -28,17 +28,17 @@ _RAW_HTML = ("<pre", "<script", "<style", "<textarea")
 
 
 class Block(NamedTuple):
-    """A piece of a text that contains no other: the words of a paragraph, a heading or a cell, code, or HTML."""
+    """A piece of text that contains no other: the words of a paragraph, heading or cell, code, or HTML."""
 
     type: str  # inline, fence, code_block or html_block
     text: str
     line: int
-    within: tuple[str, ...]  # what it stands in, from the outside in: blockquote, list_item, heading, underlined, …
+    within: tuple[str, ...]  # what it is in, from the outside in: blockquote, list_item, heading, underlined, …
     opens: int  # how many of those begin with it
-    source: str  # its first line as it was written
-    level: int = 0  # a heading's
-    info: str = ""  # the word behind a fence
-    ended: bool = True  # or else the text ended before this did, and all that followed is part of it
+    source: str  # its first line as written
+    level: int = 0  # of a heading
+    info: str = ""  # the word after a fence
+    ended: bool = True  # False: never closed, so everything after it is part of it
 
     @property
     def quoted(self) -> bool:
@@ -46,12 +46,12 @@ class Block(NamedTuple):
 
     @property
     def begins_item(self) -> bool:
-        """Whether these are the words that a list item begins with, be they underlined or a table's first cell."""
+        """Are these the words a list item begins with, even underlined or in a table's first cell?"""
         return any(self.opens >= len(way) and self.within[-len(way) :] == way for way in _INTO_ITEMS)
 
     @property
     def is_raw(self) -> bool:
-        """HTML whose text is code for its reader."""
+        """HTML whose text a reader sees as code."""
         return self.type == "html_block" and self.text.lstrip().lower().startswith(_RAW_HTML)
 
     @property
@@ -60,7 +60,7 @@ class Block(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A text in blocks. The front matter of a file is none of them."""
+    """A text in blocks, without the front matter of a file."""
 
     blocks: tuple[Block, ...]
     front: str = ""
@@ -75,20 +75,20 @@ class Span(StrEnum):
 
 @lru_cache(maxsize=4)
 def of_file(text: str) -> Page:
-    """A file's blocks; the same text is asked for its tasks, its checkpoints and what was closed in it."""
+    """A file's blocks; kept, because tasks, checkpoints and closed boxes are all read from the same text."""
     lines = _lines(text.removeprefix("\ufeff"))
     end = _front_matter(lines)
     front = "\n".join(lines[1 : end - 1]) if end else ""
     lines[:end] = [""] * end  # line numbers stay
     if len(lines) > _EMPTY_LINES + MOST or sum(map(_effort, lines)) > MOST:
-        return Page((), front, f"is too long to be read: more than {MOST:,} lines")
+        return Page((), front, f"is too long to read: more than {MOST:,} lines")
     tokens = _parser(underlines=True).parse("\n".join(lines))
     too_deep = any(token.level >= _DEEPEST - 1 for token in tokens)
-    return Page(tuple(_blocks(tokens, lines)), front, "is nested too deeply to be read" if too_deep else None)
+    return Page(tuple(_blocks(tokens, lines)), front, "is nested too deeply to read" if too_deep else None)
 
 
 def of_reply(text: str) -> Page:
-    """A reply's blocks; of an endless one its end, as that is where agents say how it went."""
+    """A reply's blocks; only the end of a very long one, because that is where agents report the result."""
     lines = _lines(text)
     first, effort = len(lines), 0
     while first and len(lines) - first < _EMPTY_LINES and (effort := effort + _effort(lines[first - 1])) <= MOST:
@@ -99,7 +99,7 @@ def of_reply(text: str) -> Page:
 
 
 def spans(text: str) -> Iterator[tuple[Span, str]]:
-    """The words of a block, cut into text, inline code and comments; whichever begins first wins."""
+    """The words of a block, split into text, inline code and comments; whichever begins first wins."""
     last_run = {len(run[0]): run.start() for run in _TICKS.finditer(text)}
     last_end = text.rfind("-->")
     begun = at = 0
@@ -109,7 +109,7 @@ def spans(text: str) -> Iterator[tuple[Span, str]]:
         if special[0] == "<!--" and special.start() + 2 <= last_end:
             kind, end = Span.COMMENT, text.index("-->", special.start() + 2) + 3
         elif special[0][0] == "`" and last_run[len(special[0])] > special.start():
-            # Looked for only where it is known to be found, so that a megabyte of backticks takes no longer.
+            # Searched only if it is known to be there, so that a megabyte of backticks takes no longer.
             kind = Span.CODE
             end = next(run.end() for run in _TICKS.finditer(text, at) if len(run[0]) == len(special[0]))
         if end:
@@ -125,7 +125,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _front_matter(lines: list[str]) -> int:
-    """How many lines at a file's head are front matter: `---`, keys, `---`. A mere rule above a list is none."""
+    """How many lines at the top of a file are front matter: `---`, keys, `---`. A mere rule above a list is not."""
     if lines[0].rstrip() != "---":
         return 0
     first = next((line for line in lines[1:] if line.strip() and not line.startswith("#")), "")
@@ -168,7 +168,7 @@ def _blocks(tokens: "list[Token]", lines: list[str]) -> Iterator[Block]:
 
 
 def _ended(token: "Token", lines: int) -> bool:
-    """Whether a fence or a comment was closed: what was not hides all that follows."""
+    """Was a fence or a comment closed? An unclosed one hides everything after it."""
     if token.type == "fence":
         return lines > 1 + token.content.count("\n") + (not token.content.endswith("\n") and bool(token.content))
     return token.type != "html_block" or not token.content.lstrip().startswith("<!--") or "-->" in token.content
@@ -176,11 +176,11 @@ def _ended(token: "Token", lines: int) -> bool:
 
 @cache
 def _parser(*, underlines: bool) -> "MarkdownIt":
-    """Markdown's blocks only. In replies an underline makes no heading: agents put `---` below any paragraph."""
+    """Markdown blocks only. In replies an underline does not make a heading: agents put `---` below any paragraph."""
     from markdown_it import MarkdownIt  # slow to import, and most commands never need it
     from markdown_it.rules_block import table
 
     blocks = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).disable(["inline", "text_join"])
-    # Last, as only a paragraph can become a table; the parser's own order would make one of `- [ ] a | b`.
+    # Last, because only a paragraph can become a table; the parser's own order would turn `- [ ] a | b` into one.
     blocks.block.ruler.before("paragraph", "gfm_table", table, {"alt": ["paragraph", "reference"]})
     return blocks if underlines else blocks.disable("lheading")

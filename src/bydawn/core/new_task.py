@@ -1,4 +1,4 @@
-"""Where a new task goes: behind the last box of a checklist, or into the next file of a folder."""
+"""Where a new task goes: after the last box of a checklist, or into the next file of a folder."""
 
 import re
 import unicodedata
@@ -12,17 +12,17 @@ _ITEM = re.compile(r"(?P<lead>[ \t>]*)(?P<mark>[-*+]|(?P<number>[0-9]{1,9})[.)])
 _BEGINS_A_BLOCK = re.compile(r"[ \t]*(?:[-*+>#<|=]|[0-9]{1,9}[.)][ \t]|```|~~~|_{3})")
 _NUMBER = re.compile(r"[0-9]+")
 _LONGEST_NAME = 50
-_DIGITS = 3  # of the first file of a folder without numbers
-_LARGEST = 999_999_999  # the number of a list item has no more digits
+_DIGITS = 3  # for the first file in a folder without numbers
+_LARGEST = 999_999_999  # a list item's number cannot be longer
 
 
 def is_one_line(words: str) -> bool:
-    """Can this stand behind a box: something to see, one line, nothing that steers a terminal?"""
+    """Can this text follow a box: visible, one line, no terminal control characters?"""
     return bool(words.strip()) and len(words.splitlines()) == 1 and "\t" not in words and plain(words) == words
 
 
 def with_box(text: str, words: str) -> str | None:
-    """A checklist with one more open box; None where no place leaves all others as they were."""
+    """A checklist with one more open box; None if no place leaves the other tasks unchanged."""
     lines = _LINE.findall(text)
     old = [(task.text, task.done) for task in tasks.read(text).items]
     for place, row in _places(text, lines, words):
@@ -35,7 +35,7 @@ def with_box(text: str, words: str) -> str | None:
 
 
 def file_name(words: str, names: Collection[str]) -> str:
-    """The name of a new file: the number behind the highest, written as the others are, and what it is about.
+    """The name of a new file: the next number, formatted like the others, and what the task is about.
 
     >>> file_name("Größe ändern!", ["09-a.md", "10-b.md", "notes.md"]), file_name("…", [])
     ('11-größe-ändern.md', '001-task.md')
@@ -48,7 +48,7 @@ def file_name(words: str, names: Collection[str]) -> str:
 
 
 def _places(text: str, lines: list[str], words: str) -> Iterator[tuple[int, str]]:
-    """How many lines stand above the new box, and the box: first where a person would put it, at last at the end."""
+    """How many lines go above the new box, and the box itself; first where a person would put it, last at the end."""
     found = _last_item(text, lines)
     if found:
         line, item = found
@@ -61,7 +61,7 @@ def _places(text: str, lines: list[str], words: str) -> Iterator[tuple[int, str]
 
 
 def _last_item(text: str, lines: list[str]) -> tuple[int, re.Match[str]] | None:
-    """The last of the boxes that are nested least, with how it is written; `1` is the first line."""
+    """The last of the least nested boxes, and how it is written; `1` is the first line."""
     boxes = {task.line for task in tasks.read(text).items}
     depths = {
         block.line: block.within.count("list_item")
@@ -75,7 +75,7 @@ def _last_item(text: str, lines: list[str]) -> tuple[int, re.Match[str]] | None:
 
 
 def _end(lines: list[str], line: int, item: re.Match[str]) -> int:
-    """The last line that belongs to a list item: what is indented more, or goes on with its paragraph."""
+    """The last line that belongs to a list item: indented more, or continuing its paragraph."""
     margin, end, blank = _width(item["lead"]), line, False
     for number, each in enumerate(lines[line:], line + 1):
         if not each.strip(" \t>\r\n"):
@@ -93,7 +93,7 @@ def _width(lead: str) -> int:
 
 
 def _inserted(lines: list[str], place: int, row: str) -> list[str]:
-    """With one line more; ended as the others are, and the last one still without an end if it had none."""
+    """Insert one line, with the same line ending as the others; a missing one at the end stays missing."""
     above, below = lines[:place], lines[place:]
     newline = next((ending for line in lines if (ending := line[len(line.rstrip("\r\n")) :])), "\n")
     if above and not above[-1].endswith(("\r", "\n")):

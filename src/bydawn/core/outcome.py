@@ -1,4 +1,4 @@
-"""How did the agent's turn end, and what follows from that? One table."""
+"""How an agent's turn ended, and what follows from it, in one table."""
 
 from enum import StrEnum
 
@@ -29,10 +29,10 @@ class Outcome(StrEnum):
 class Policy(msgspec.Struct, frozen=True):
     """What follows from an outcome."""
 
-    counts: bool = True  # against the limit of rounds
+    counts: bool = True  # against the round limit
     failure: bool = False  # against the agent-failures breaker
-    checks: bool = True  # is running the checks of any use?
-    stops: bool = False  # at once: trying again can only burn the night
+    checks: bool = True  # is it worth running the checks?
+    stops: bool = False  # at once: trying again would only waste the night
     stops_idle: bool = False  # the same, if the round made no progress
     backs_off: bool = False
 
@@ -42,7 +42,7 @@ _STOPS = Policy(counts=False, checks=False, stops=True)
 
 POLICY: dict[Outcome, Policy] = {
     Outcome.OK: Policy(),
-    # A network blip says nothing about the goal, so it counts against nobody.
+    # A network blip says nothing about the goal, so it counts as a failure of neither agent nor task.
     Outcome.TRANSIENT: Policy(counts=False, checks=False, backs_off=True),
     Outcome.LIMITED: Policy(counts=False, checks=False, backs_off=True),
     Outcome.CONTEXT_FULL: Policy(),
@@ -91,10 +91,10 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _BY_ENDING: dict[Ending, tuple[Outcome, str]] = {
-    Ending.TOTAL: (Outcome.HUNG, "ran into the round's time limit"),
-    Ending.SILENCE: (Outcome.HUNG, "showed no sign of life"),
-    Ending.FIRST_BYTE: (Outcome.HUNG, "never said a first word"),
-    Ending.VOLUME: (Outcome.FAILED, "wrote more than the output limit allows"),
+    Ending.TOTAL: (Outcome.HUNG, "reached the round's time limit"),
+    Ending.SILENCE: (Outcome.HUNG, "printed nothing for too long"),
+    Ending.FIRST_BYTE: (Outcome.HUNG, "printed nothing at all"),
+    Ending.VOLUME: (Outcome.FAILED, "wrote more than the output limit"),
     Ending.DISK: (Outcome.INTERRUPTED, "stopped because the disk is nearly full"),
     Ending.ASKED: (Outcome.INTERRUPTED, "stopped on request"),
     Ending.NOT_STARTED: (Outcome.CONFIG, ""),
@@ -103,19 +103,19 @@ _BY_ENDING: dict[Ending, tuple[Outcome, str]] = {
 
 
 def imposed(exit_: Exit) -> tuple[Outcome, str] | None:
-    """The outcome that our own stopping of the child, or its failure to start, dictates."""
+    """The outcome when we stopped the child ourselves, or it could not be started."""
     outcome, text = _BY_ENDING.get(exit_.ending, (None, ""))
     return (outcome, text or exit_.detail) if outcome else None
 
 
 def believed(claimed: Outcome, exit_: Exit) -> Outcome:
-    """An interruption costs nothing, so it is believed only when it came from us; else it would be a free ride."""
+    """An interruption is free, so only ours is accepted; otherwise an agent could claim free rounds."""
     ours = exit_.ending in (Ending.ASKED, Ending.DISK)
     return Outcome.FAILED if claimed is Outcome.INTERRUPTED and not ours else claimed
 
 
 def in_words(exit_: Exit, timeout: float) -> str:
-    """How a command ended, in our own words; `timeout` is what it was given."""
+    """How a command ended, in our words; `timeout` is the time it had."""
     match exit_.ending:
         case Ending.EXIT:
             return f"exit {exit_.code}" if exit_.signal is None else f"ended by signal {exit_.signal}"

@@ -1,4 +1,4 @@
-"""Who works next: the first agent of the pool whose provider lets it, or nobody for a while."""
+"""Which agent works next: the first in the pool that is not limited, or none for a while."""
 
 import zlib
 from datetime import datetime
@@ -10,7 +10,7 @@ from bydawn.core.loop import Loop, OnLimit
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import Limited, LoopState
 
-# The stall ladder: the prompt says so, a fresh conversation, another agent, and then the breaker.
+# When rounds make no progress: say so in the prompt, start a fresh conversation, try another agent, then stop.
 FRESH_SESSION_AFTER = 2  # rounds without progress
 OTHER_AGENT_AFTER = 3
 SLOWER_AFTER = 10
@@ -19,16 +19,16 @@ _BACK_OFF = {Outcome.TRANSIENT: (2.0, 300.0), Outcome.LIMITED: (60.0, 1800.0)}  
 
 
 class Rest(msgspec.Struct, frozen=True, kw_only=True):
-    """Nobody can work before this is over."""
+    """No agent can work before this is over."""
 
     agent: str  # the one that is free first
     detail: str
     seconds: float
-    until: datetime | None  # None: nobody named the moment, and the seconds are a guess
+    until: datetime | None  # None: no time was given, and the seconds are a guess
 
 
 def next_agent(loop: Loop, state: LoopState, now: Now) -> str | Rest:
-    """The agent for the next round. The first one is returned to as soon as it is free."""
+    """The agent for the next round; always the first one again as soon as it is free."""
     rests = []
     for agent in _candidates(loop, state):
         limited = next((row for row in state.limited if row.agent == agent), None)
@@ -41,7 +41,7 @@ def next_agent(loop: Loop, state: LoopState, now: Now) -> str | Rest:
 
 
 def _candidates(loop: Loop, state: LoopState) -> tuple[str, ...]:
-    """Who may work, in order. Where one agent gets nowhere, another may: the stall ladder's third rung."""
+    """The agents that may work, in order. If one makes no progress, another might: the third step of a stall."""
     if loop.others and state.rounds_without_progress >= OTHER_AGENT_AFTER:
         first = (state.rounds_without_progress - OTHER_AGENT_AFTER + 1) % len(loop.pool)
         return (*loop.pool[first:], *loop.pool[:first])
@@ -52,19 +52,19 @@ def _seconds_left(loop: Loop, state: LoopState, limited: Limited, now: Now) -> f
     if limited.until and now.at < limited.until:
         return (limited.until - now.at).total_seconds()
     if limited.until and limited.times < 2:
-        return 0.0  # the reset has come; if it had not, the next time backs off like any other trouble
+        return 0.0  # the reset time has come; if the agent is still limited, back off as usual
     return limited.elapsed + back_off(loop, state, Outcome.LIMITED, limited.times) - now.elapsed
 
 
 def slow_down(state: LoopState) -> float:
-    """Seconds of rest for a loop that gets nowhere where no breaker ends it: it must not spin through the night."""
+    """Seconds to rest when rounds make no progress and no breaker ends the loop: it must not spin all night."""
     idle = state.rounds_without_progress - SLOWER_AFTER
     took = state.recent_seconds[-1] if state.recent_seconds else 0.0
     return max(0.0, min(2.0 ** min(idle, 20), 60.0) - took) if idle >= 0 else 0.0
 
 
 def back_off(loop: Loop, state: LoopState, outcome: Outcome, times: int = 0) -> float:
-    """Doubles each time; the jitter comes from the loop's own id, so that a replay waits just as long."""
+    """Doubles each time; the jitter comes from the loop's id, so that a replay waits just as long."""
     first, longest = _BACK_OFF.get(outcome, (1.0, 60.0))
     times = times or (state.failures_in_a_row if POLICY[outcome].failure else state.blips_in_a_row)
     jitter = zlib.crc32(f"{loop.uid}/{state.round}".encode()) / 0xFFFFFFFF

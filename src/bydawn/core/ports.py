@@ -1,4 +1,4 @@
-"""What the engine needs from the world, as small protocols; `assemble` supplies the real things."""
+"""What the engine needs from the outside, as small protocols; `assemble` supplies the real things."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -14,17 +14,17 @@ from bydawn.core.state import LoopState
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is asked to do once. The prompt is a file that becomes its stdin."""
+    """One request to an agent. The prompt is a file that becomes its stdin."""
 
     round: int
     workspace: str
-    session: str | None = None  # the session to go on with
-    new_session: str = ""  # the id that a fresh session is to have, for agents that can be told
+    session: str | None = None  # the session to continue
+    new_session: str = ""  # the id for a fresh session, for agents that accept one
     sandbox: Sandbox = Sandbox.WORKSPACE
     model: str | None = None
     profile: str | None = None
     effort: str | None = None
-    arguments: tuple[str, ...] = ()  # as they are, for the agent itself
+    arguments: tuple[str, ...] = ()  # passed to the agent unchanged
     commits: bool = False  # may it write to the repository's .git?
     is_root: bool = False
 
@@ -37,7 +37,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """Words of the agent."""
+    """Text from the agent."""
 
     text: str
 
@@ -49,7 +49,7 @@ class Activity(msgspec.Struct, frozen=True):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """The agent has trouble with its provider and tries again by itself."""
+    """The agent has trouble with its provider and is retrying by itself."""
 
     text: str
 
@@ -61,14 +61,14 @@ class Denied(msgspec.Struct, frozen=True):
 
 
 class LimitNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """The provider says how much of a limit is used up."""
+    """The provider reports how much of a limit is used."""
 
     text: str
     until: datetime | None = None
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """The conversation has a name now, by which it can be gone on with."""
+    """The conversation now has a name by which it can be continued."""
 
     session: str
 
@@ -80,13 +80,13 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 class Hopeless(msgspec.Struct, frozen=True):
-    """It goes on trying what cannot work: stop it. The reader knows the outcome."""
+    """The agent keeps retrying what cannot work: stop it. The reader knows the outcome."""
 
     text: str
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """The agent's terminal event: it has nothing more to say and ought to exit."""
+    """The agent's terminal event: it has nothing more to say and should exit."""
 
 
 Event = Begun | Message | Activity | Retry | Denied | LimitNotice | Spent | Hopeless | Finished
@@ -102,46 +102,46 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     usage_is_total: bool = False  # of the whole session, not of this turn
     wait_until: datetime | None = None
-    reset: str = ""  # the moment of a reset in the agent's own words, where it has no better ones
+    reset: str = ""  # when the limit resets, in the agent's own words, if there is nothing better
 
     def __post_init__(self) -> None:
-        # A moment without a zone could be compared with nothing, at every start from then on.
+        # A time without a zone could not be compared with anything, at every start from then on.
         if self.wait_until and self.wait_until.tzinfo is None:
             msgspec.structs.force_setattr(self, "wait_until", self.wait_until.replace(tzinfo=UTC))
 
 
 class Reader(Protocol):
-    """Understands an agent's output while it runs; tolerant of anything."""
+    """Reads an agent's output while it runs; tolerates anything."""
 
     def read(self, line: bytes) -> Iterable[Event]: ...
 
     def skipped(self, size: int) -> None:
-        """A line too long to be parsed went by."""
+        """A line too long to parse went by."""
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
-        """The verdict, in this order: terminal event, what we did to it (`outcome.imposed`), exit code, signal."""
+        """The result, decided in this order: terminal event, what we did (`outcome.imposed`), exit code, signal."""
 
 
 class Ladder(msgspec.Struct, frozen=True, kw_only=True):
-    """How a child is stopped: seconds it gets after INT (0: it gets none), then after TERM; then KILL."""
+    """How a child is stopped: seconds to wait after INT (0: skip INT), then after TERM; then KILL."""
 
     interrupt: float = 5.0
     terminate: float = 5.0
 
 
 class Abilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be asked of an agent; what it does not know is refused, not ignored."""
+    """What an agent supports; anything else is refused, not ignored."""
 
-    sandboxes: frozenset[Sandbox] = frozenset()  # the levels that it really holds itself to
+    sandboxes: frozenset[Sandbox] = frozenset()  # the levels it really enforces
     options: frozenset[str] = frozenset()  # of model, profile, effort, agent_args, agent_commits
-    efforts: tuple[str, ...] = ()  # the ones it knows, where it would silently ignore others
-    permissions: tuple[str, ...] = ()  # its own flags for what `--sandbox` says; given beside it they would overrule it
-    resumes: bool = False  # can it go on with a session?
-    chooses_session: bool = False  # can a session's id be given to it beforehand?
-    prompt_length: int | None = None  # characters that it takes at most
+    efforts: tuple[str, ...] = ()  # the ones it accepts, if it would silently ignore others
+    permissions: tuple[str, ...] = ()  # its own flags for what `--sandbox` says, which would override it
+    resumes: bool = False  # can it continue a session?
+    chooses_session: bool = False  # can it be given a session id beforehand?
+    prompt_length: int | None = None  # the most characters it accepts
     tells_cost: bool = False  # in dollars
-    account: tuple[str, ...] = ()  # the variables that say whose limits it runs into
-    litters: bool = False  # does it leave things in the temporary folder? then it gets one of its own
+    account: tuple[str, ...] = ()  # the variables that say which account's limits apply
+    litters: bool = False  # does it leave files in the temporary folder? then it gets its own
 
 
 class Agent(Protocol):
@@ -155,7 +155,7 @@ class Agent(Protocol):
 
     @property
     def streams(self) -> bool:
-        """Does it speak while it works? If not, the first-byte limit would be unfair."""
+        """Does it print anything while it works? If not, the first-byte limit would be unfair."""
 
     @property
     def abilities(self) -> Abilities: ...
@@ -163,7 +163,7 @@ class Agent(Protocol):
     def command(self, turn: Turn) -> Command: ...
 
     def reader(self, turn: Turn | None = None) -> Reader:
-        """For one turn; without one (`logs`) nothing is verified."""
+        """For one turn; without one (`logs`), nothing is verified."""
 
     def missing(self) -> tuple[str, str] | None:
         """Cause and hint if this agent cannot be started on this machine."""
@@ -173,44 +173,44 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The work tree at one moment."""
 
     tree: str
-    work: str = ""  # the fingerprint without the documents; empty where it is the same
-    changes: Changes = Changes()  # since the snapshot before
+    work: str = ""  # the fingerprint without the documents; empty if it is the same
+    changes: Changes = Changes()  # since the previous snapshot
     left_out: tuple[str, ...] = ()  # files too big to keep
 
 
 class Texts(Protocol):
-    """What stands in a workspace."""
+    """The files of a workspace."""
 
     def read_text(self, path: str) -> str | None:
-        """A file, None if it is not there; raises `UserError`."""
+        """A file's text, None if there is no such file; raises `UserError`."""
 
     def read_folder(self, path: str) -> dict[str, str] | None:
-        """The Markdown files right in a folder, by name, None if it is not there; raises `UserError`."""
+        """The Markdown files directly in a folder, by name, None if there is no such folder; raises `UserError`."""
 
 
 class Workspace(Texts, Protocol):
     def snapshot(self) -> Snapshot: ...
 
     def keep(self, name: str, tree: str) -> None:
-        """Make a tree durable and findable under a name (`round/7/after`)."""
+        """Make a tree durable, and findable by a name (`round/7/after`)."""
 
     def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
         """The paths that match a glob and differ between two kept trees."""
 
     def restore(self, tree: str, paths: Sequence[str]) -> None:
-        """Put files back as they are in a kept tree; what it does not have is removed."""
+        """Restore files as they are in a kept tree; remove those it does not have."""
 
 
 class Checks(Protocol):
     def run(
         self, checks: Sequence[Check], round_: int, tree: str, urgent: Callable[[], bool], again: bool = False
     ) -> tuple[Verdict, ...]:
-        """All of them on this tree; `again` keeps the output of the first time."""
+        """Run all checks on this tree; `again` keeps the output of the first run."""
 
 
 class Hooks(Protocol):
     def run(self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool]) -> Exit:
-        """Run a person's own command; what it prints is kept in the round's folder."""
+        """Run a hook; its output is kept in the round's folder."""
 
 
 class Channel(Protocol):
@@ -220,11 +220,11 @@ class Channel(Protocol):
         """What has arrived since the last call, oldest first."""
 
     def done(self, request: Request) -> None:
-        """The request stands in the ledger; forget it."""
+        """The request is recorded in the ledger; forget it."""
 
 
 class ChildLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a child is held to, in seconds and bytes; None switches a limit off."""
+    """The limits of a child, in seconds and bytes; None means no limit."""
 
     total: float | None = None
     silence: float | None = None
@@ -246,7 +246,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Processes(Protocol):
-    """Runs one child at a time and lets nothing of it survive."""
+    """Runs one child at a time and lets none of its processes survive."""
 
     def run(
         self,
@@ -259,11 +259,11 @@ class Processes(Protocol):
     def sleep(self, seconds: float, urgent: Callable[[], bool]) -> None: ...
 
     def sweep(self, mark: str) -> tuple[str, ...]:
-        """End whatever still carries this mark; the names of what was found."""
+        """End every process that still carries this mark; return the names of those found."""
 
 
 class CoolDown(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit that a loop of this user ran into: until then nobody need try."""
+    """A limit that one of this user's loops ran into: until then, no loop need try."""
 
     agent: str
     until: Moment
@@ -272,7 +272,7 @@ class CoolDown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CoolDowns(Protocol):
-    """What all loops of this user know about their agents' limits."""
+    """What all of this user's loops know about their agents' limits."""
 
     def of(self, agent: Agent, now: datetime) -> CoolDown | None: ...
 
@@ -280,24 +280,24 @@ class CoolDowns(Protocol):
 
 
 class RoundFiles(Protocol):
-    """Where the bulk of a loop's rounds lives."""
+    """Where the large files of a loop's rounds are kept."""
 
     def folder(self, round_: int) -> str: ...
 
     def write(self, round_: int, name: str, text: str) -> str:
-        """Write a file of a round; its path."""
+        """Write a file of a round and return its path."""
 
     def tail(self, round_: int, name: str, size: int) -> str:
         """The end of a file of a round, as text."""
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
-        """A file of a round, line by line; what is too long to be an event is left out."""
+        """A file of a round, line by line, without lines too long to be an event."""
 
     def last(self) -> int:
-        """The highest number that has a folder."""
+        """The highest number with a folder."""
 
     def mask(self, round_: int, *names: str) -> None:
-        """Overwrite the secrets in these files of a round, or in all of them, where they stand."""
+        """Overwrite the secrets in these files of a round, or in all of them, in place."""
 
 
 class Clock(Protocol):
@@ -308,7 +308,7 @@ class Clock(Protocol):
 
 
 class Ledger(Protocol):
-    """The one writer's hand on the truth."""
+    """What the one writer of a ledger can do."""
 
     @property
     def state(self) -> LoopState: ...
@@ -322,7 +322,7 @@ class Ledger(Protocol):
 
 
 class Follower(Protocol):
-    """A view fed with each fact."""
+    """A view that receives each fact."""
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None: ...
 

@@ -21,24 +21,24 @@ FullMatch = Callable[[str, str], bool]
 
 
 class TooSlow(Exception):
-    """A pattern ran out of time on a line: neither yes nor no; the text is for the person whose pattern it is."""
+    """A pattern ran out of time on a line, so there is no answer; the message is for the person who wrote it."""
 
 
 _BEHIND = r"[*_\s]*(?:[.。]|[!！]+)?[*_\s]*"  # what may follow the token on its line
 _UNSEEN = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u202f\u205f\u2060\u3000\ufeff" + "".join(
-    map(chr, range(0x2000, 0x2010))  # blanks of every width, none included
+    map(chr, range(0x2000, 0x2010))  # spaces of every width, including zero
 )
 
-# A pattern is tried in a child process with a time limit: only on the last lines, for that is where a reply ends.
+# A pattern runs in a child process with a time limit, and only on the last lines, where a reply ends.
 _TRIED_LINES = 20
-_TRIED_LENGTH = 10_000  # characters; the line is an argument of that child, and no promise is this long
+_TRIED_LENGTH = 10_000  # characters; the line is an argument of that child, and promises are far shorter
 _WORD = r"[\w']+"
 _PLAIN_WORDS = r"[^\W_][\w ]*"
-# A pattern that wants a blank at the edge of a line, or the end of a line in it. One with alternatives may do without.
+# A pattern that wants a space at the edge of a line, or a line break. With alternatives, it may match without one.
 _OUT_OF_REACH = rf"(?s)(?!.*\|)(?:[{_UNSEEN}](?![?*{{]).*|[^\[]*[\n\r](?![?*{{]).*|.*[{_UNSEEN}])"
 _NO_ARGUMENT = "[\0\ud800-\udfff]"
 
-# Parsing is slow by the line. Far above the last one, only what opens or closes code and comments can matter.
+# Parsing is slow, line by line. Far above the last line, only what opens or closes code and comments can matter.
 _NEAR = 500
 _RAW = "pre|script|style|textarea"
 _FAR = rf"(?i) {{0,3}}(?:[-*+] +)?(?:```|~~~|<!--|<(?:{_RAW})\b)|.*(?:-->|</(?:{_RAW})>)"
@@ -47,15 +47,15 @@ _CONTAINER = r"(?i)<(/?)(details|blockquote|template|table|code|del|strike|s|q)\
 
 
 def judge(reply: str, promise: Promise, full_match: FullMatch) -> Given:
-    """Judge an agent's final message; `full_match(pattern, text)` is asked in regex mode, at most twice for a line.
+    """Judge an agent's final message; `full_match(pattern, text)` is asked in regex mode, at most twice per line.
 
-    What that raises (`TooSlow`) goes through. A line above the end counts only if nothing behind it negates,
+    `TooSlow`, if that raises it, is passed on. A line above the end only counts if nothing after it negates,
     postpones, conditions or regrets it.
     """
     lines = reply.replace("\r\n", "\n").replace("\r", "\n").rstrip(_UNSEEN).split("\n")
     if not promise.text.strip() or not lines[-1]:
         return Given.ABSENT
-    if promise.mode is Mode.PLAIN:  # who writes it as a tag, as agents like to, means the same
+    if promise.mode is Mode.PLAIN:  # agents often write it as a tag, which means the same
         tagged = judge(reply, replace(promise, mode=Mode.TAG), full_match)
         if tagged is Given.GIVEN:
             return tagged
@@ -68,18 +68,18 @@ def judge(reply: str, promise: Promise, full_match: FullMatch) -> Given:
 
 
 def is_possible(promise: Promise) -> bool:
-    """Can it be given at all? Whoever writes it and nothing else has given it; of a pattern less can be said."""
+    """Can it be given at all? A reply of nothing but its text must give it; a pattern cannot be checked so fully."""
     if promise.mode is Mode.REGEX:
-        is_loose = re.compile(promise.text).flags & re.VERBOSE  # then its blanks mean nothing
+        is_loose = re.compile(promise.text).flags & re.VERBOSE  # then spaces in it mean nothing
         return bool(is_loose) or not re.fullmatch(_OUT_OF_REACH, promise.text)
     if re.fullmatch(_PLAIN_WORDS, promise.text):
-        return True  # nearly always, and then nobody need load a parser
+        return True  # almost always, and no parser is loaded
     replies = (promise.token, promise.token.strip(_UNSEEN))
     return any(judge(reply, promise, lambda _pattern, _text: False) is Given.GIVEN for reply in replies)
 
 
 def _place(lines: list[str], promise: Promise, full_match: FullMatch) -> int | None:
-    """The line that may give the promise: the last one or, if that is allowed, the last that stands alone."""
+    """The line that may give the promise: the last one or, where allowed, the last that stands alone."""
     last = len(lines) - 1
     near = range(last, last - 1 if promise.match is Match.END else -1, -1)
     match promise.mode:
@@ -95,13 +95,13 @@ def _place(lines: list[str], promise: Promise, full_match: FullMatch) -> int | N
 
 
 def _place_of_token(lines: list[str], near: range, token: str) -> int | None:
-    """Where the token stands for the last time: who speaks of it further down has not given it above."""
+    """The last place the token appears: if it is mentioned again further down, it was not given above."""
     whole = _whole(token)
     at = next((at for at in near if token in lines[at] and whole.search(lines[at])), None)
     if at is None:
         return None
     before, _, behind = lines[at].strip(_UNSEEN).rpartition(token)
-    alone = at == near.start or not before.strip("*_ ")  # at the end of the reply, a sentence may precede it
+    alone = at == near.start or not before.strip("*_ ")  # at the end of the reply, a sentence may come before it
     return at if alone and re.fullmatch(_BEHIND, behind) else None
 
 
@@ -120,30 +120,30 @@ def _is_meant(lines: list[str], place: int, promise: Promise) -> bool:
 
 
 def _occurs(promise: Promise, reply: str) -> bool:
-    """Whether the token stands somewhere; a pattern is not tried on every line, each try is a child process."""
+    """Does the token appear anywhere? A pattern is not tried on every line: each try is a child process."""
     if promise.mode is Mode.REGEX:
         return False
     return _whole(promise.token.strip()).search(reply) is not None
 
 
 def _whole(token: str) -> re.Pattern[str]:
-    """The token as a word of its own: "DONE" is not in "ABANDONED"."""
+    """The token as a whole word: "DONE" is not in "ABANDONED"."""
     return re.compile(rf"(?:\b|(?=\W)){re.escape(token)}(?:\b|(?<=\W))")
 
 
 class _Ending(NamedTuple):
-    """The passage that the last line belongs to, and the texts right above that could lead in to it."""
+    """The passage the last line belongs to, and the text right above that could introduce it."""
 
     passage: str
     above: list[str]
 
 
 def _ending(lines: list[str]) -> _Ending | None:
-    """The end of a reply as its reader sees it; None where that is code, a quote or part of some HTML."""
+    """The end of a reply as its reader sees it; None if that is code, a quote or part of some HTML."""
     lines = [*(line for line in lines[:-_NEAR] if re.match(_FAR, line)), *lines[-_NEAR:]]
     tokens = _parser().parse("\n".join(lines))
     last = max((index for index, token in enumerate(tokens) if token.nesting == 0), default=-1)
-    around = {token.type for token in tokens[last + 1 :]}  # behind the last block, only what contains it ends
+    around = {token.type for token in tokens[last + 1 :]}  # after the last block, only what contains it ends
     if last < 0 or "blockquote_close" in around or not _is_prose(tokens[last], lines) or _in_html(tokens[:last]):
         return None
     passage = tokens[last].content.strip()
@@ -151,22 +151,22 @@ def _ending(lines: list[str]) -> _Ending | None:
     if around & {"bullet_list_close", "ordered_list_close"}:
         above.append(_text_before(tokens, _list_start(tokens, last)))
         if not lines[-1][0].isspace():
-            # Markdown adds an unindented line below a list to its last item; the reader does not.
+            # Markdown attaches an unindented line below a list to the last item; a reader does not.
             item, _, passage = passage.rpartition("\n")
             above.append(item)
     return _Ending(passage, above)
 
 
 def _is_prose(block: "Token", lines: list[str]) -> bool:
-    """Whether a block reaches the last line, and is text there."""
+    """Does a block reach the last line, and is it text there?"""
     begins, ends = block.map or (0, 0)
-    # HTML of one line is the promise itself, for those who chose a text like `<done/>`.
+    # HTML on one line is the promise itself, for people who chose something like `<done/>`.
     lone_html = block.type == "html_block" and begins == len(lines) - 1
     return ends >= len(lines) and (block.type == "inline" or lone_html)
 
 
 def _in_html(tokens: "list[Token]") -> bool:
-    """Whether an element that was opened above is still open."""
+    """Is an element that was opened above still open?"""
     depth: Counter[str] = Counter()
     for closes, name in re.findall(
         _CONTAINER, "".join(token.content for token in tokens if token.type == "html_block")
@@ -202,7 +202,7 @@ def _before_token(passage: str, promise: Promise) -> str:
 
 
 def _unasked(line: str, pattern: str) -> str:
-    """What a matching line says beyond the words that its pattern spells out; those are wanted, whatever they mean."""
+    """What a matching line says beyond the words spelled out in its pattern, which are wanted whatever they mean."""
     spelled = re.sub(r"\\(\W)", r"\1", re.sub(r"\\[A-Za-z]", " ", pattern)).lower()
     wanted = set(re.findall(_WORD, spelled))
 
@@ -215,7 +215,7 @@ def _unasked(line: str, pattern: str) -> str:
 
 @cache
 def _parser() -> "MarkdownIt":
-    """A parser for Markdown's blocks only; link definitions stay, or the last line could disappear."""
+    """A parser for Markdown blocks only; link definitions stay, or the last line could disappear."""
     from markdown_it import MarkdownIt  # slow to import, and most commands never need it
 
     return MarkdownIt("commonmark").disable(["inline", "text_join", "reference"])

@@ -1,4 +1,4 @@
-"""What the agent is told: sections, each there only when it has something to say, each held to its size."""
+"""The prompt of a round: sections in order, each only if it has something to say, each within its budget."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
@@ -16,14 +16,14 @@ __all__ = ["BUDGETS", "compose", "promise_of"]
 
 
 class Section(NamedTuple):
-    """A part of the prompt and the characters of other people's text that it may hold."""
+    """One part of the prompt, and how many characters of other people's text it may hold."""
 
     budget: int
     write: Callable[[Material, int], str]
 
 
-# In the order of the prompt: what to do, how, and what has happened. Goal and notes are people's own words, so
-# their budgets are there for accidents only.
+# In prompt order: what to do, how to do it, what has happened. Goal and notes are a person's own words, so
+# their budgets only guard against accidents.
 _SECTIONS: dict[str, Section] = {
     "HEADER": Section(6_000, sections.header),
     "GOAL": Section(5_000_000, sections.goal),
@@ -37,14 +37,14 @@ _SECTIONS: dict[str, Section] = {
     "REPLY": Section(3_000, sections.reply),
     "STALL": Section(2_000, sections.stall),
 }
-_ASKED_FOR: dict[str, Section] = {  # only by a template
+_ASKED_FOR: dict[str, Section] = {  # only included by a template
     "PROGRESS": Section(20_000, sections.progress),
     "OPINIONS": Section(20_000, sections.opinions),
 }
 _NEWS = ("NOTES", "EVENTS", "CHECKS", "REPLY", "STALL")
-_NEVER_LOST = ("GOAL", "TASKS", "TASK", "NOTES", "EVENTS", "CHECKS", "RULES")  # whatever a template says
+_NEVER_LOST = ("GOAL", "TASKS", "TASK", "NOTES", "EVENTS", "CHECKS", "RULES")  # even if a template omits them
 _KNOWN = ("GOAL", "RULES")
-# What gives way when the agent takes less, first to last; never the goal, never a note.
+# What is shortened first when the agent accepts less; never the goal, never a note.
 _GIVES_WAY = ("REPLY", "PROGRESS", "OPINIONS", "CHECKS", "TASK")
 
 BUDGETS: dict[str, int] = {name: section.budget for name, section in (_SECTIONS | _ASKED_FOR).items()}
@@ -63,10 +63,10 @@ def compose(
     template: str | None = None,
     length: int | None = None,
 ) -> str:
-    """The whole prompt of a round. `fence` is a word nobody could guess; it encloses all that is data.
+    """The whole prompt of a round. `fence` is an unguessable word that encloses all data.
 
-    `reply` is all that the round before said. `length` is what the agent takes at most; if even the shortest form
-    is longer, that one is returned, and it is up to the caller to refuse it.
+    `reply` is everything the last round said. `length` is the most the agent accepts; if even the shortest prompt
+    is longer, it is returned anyway, and the caller has to refuse it.
     """
     if resumed and loop.follow_up:
         template = loop.follow_up
@@ -84,7 +84,7 @@ def compose(
 
 
 def _fitted(write: Callable[[Mapping[str, int]], str], length: int | None) -> str:
-    """The prompt with sections shortened one after the other, until it is short enough."""
+    """Shorten one section after another until the prompt fits."""
     budgets, text = BUDGETS, write(BUDGETS)
     for name in _GIVES_WAY:
         if length is None or len(text) <= length:
@@ -104,7 +104,7 @@ def _written(given: Material, template: str | None, budgets: Mapping[str, int]) 
 
 
 def _laid_out(given: Material, template: str, parts: Mapping[str, str], budgets: Mapping[str, int]) -> list[str]:
-    """A person's template, and behind it what it forgot."""
+    """A person's template, followed by what it left out."""
     used = markers(template)
     values = {
         **parts,
@@ -112,7 +112,7 @@ def _laid_out(given: Material, template: str, parts: Mapping[str, str], budgets:
         **_words(given),
         "PROMPT": parts["GOAL"].removeprefix(sections.GOAL),
         "TASK": parts["TASK"] or given.line(given.state.tasks.next or "" if given.state.tasks else ""),
-        # What a template puts in a place of its own is not told twice.
+        # What a template places itself is not repeated.
         "NEWS": "\n\n".join(parts[name] for name in _NEWS if parts[name] and name not in used),
     }
     text = fill(template, {name: values[name] for name in MARKERS})
@@ -120,23 +120,23 @@ def _laid_out(given: Material, template: str, parts: Mapping[str, str], budgets:
 
 
 def _forgotten(used: frozenset[str], *, is_known: bool) -> list[str]:
-    """The sections without which a goal, a task, a note, a failure or the way to finish would be lost.
+    """The sections without which a goal, a task, a note, a failure or the way to finish would be missing.
 
-    `is_known`: goal and rules stand further up in the same conversation.
+    `is_known`: the conversation has already seen goal and rules.
     """
     told = {*used, *(_NEWS if "NEWS" in used else ()), *(_KNOWN if is_known else ())}
     told |= {"GOAL"} if "PROMPT" in used else set()
-    told |= {"TASKS"} if "TASK" in used else set()  # who shows the task may leave out how many there are
+    told |= {"TASKS"} if "TASK" in used else set()  # a template with the task need not include the list
     return [name for name in _NEVER_LOST if name not in told]
 
 
 def _words(given: Material) -> dict[str, str]:
-    """The markers that stand for a word or a number."""
+    """Markers that stand for a word or a number."""
     promise = promise_of(given.loop)
     return {
         "PROMISE": promise.token if promise else "",
         "ROUND": str(given.round),
-        "COUNTED": str(given.state.rounds + 1),  # without those that were cut short
+        "COUNTED": str(given.state.rounds + 1),  # without rounds that were cut short
         "ROUNDS": str(limits_of(given.loop, given.state).rounds or "unlimited"),
         "LOOP": given.loop.id,
         "WORKSPACE": given.loop.workspace,

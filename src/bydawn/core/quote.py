@@ -1,4 +1,4 @@
-"""Text from the world on its way into a prompt: cut to size with a remark, enclosed so that it stays data."""
+"""Outside text on its way into a prompt: cut to size with a remark, and enclosed so that it stays data."""
 
 import re
 from collections.abc import Sequence
@@ -6,11 +6,11 @@ from enum import Enum
 
 from bydawn.core.text import plain, shorten
 
-_NEARBY = 200  # characters to the next line break that are given up so that no line is torn
+_NEARBY = 200  # characters to give up at most so that a line is not torn
 
 
 class Keep(Enum):
-    """Which part of a text matters most, when not all of it finds room."""
+    """Which part of a text matters most if it does not all fit."""
 
     START = "start"
     END = "end"
@@ -18,7 +18,7 @@ class Keep(Enum):
 
 
 def left_out(count: int, what: str = "characters") -> str:
-    """The remark that stands in place of what was cut.
+    """The remark in place of what was cut.
 
     >>> left_out(12345)
     '[… 12,345 characters left out …]'
@@ -27,7 +27,7 @@ def left_out(count: int, what: str = "characters") -> str:
 
 
 def cut(text: str, size: int, keep: Keep) -> str:
-    """So many characters of a text, and a remark in place of the others."""
+    """At most this many characters of a text, and a remark in place of the rest."""
     if len(text) <= size:
         return text
     share = {Keep.START: size, Keep.END: 0, Keep.BOTH: size - size // 2}[keep]
@@ -43,7 +43,7 @@ def cut(text: str, size: int, keep: Keep) -> str:
 
 
 def some(rows: Sequence[str], size: int) -> list[str]:
-    """The first rows, as many as find room, and a remark in place of the others."""
+    """As many rows as fit, and a remark in place of the rest."""
     kept = list[str]()
     for row in rows:
         size -= len(row)
@@ -54,7 +54,7 @@ def some(rows: Sequence[str], size: int) -> list[str]:
 
 
 def shares(lengths: Sequence[int], size: int) -> list[int]:
-    """How much of a size each text may have; what the short ones need not goes to the long ones.
+    """How much of a size each text may use; room that short ones leave goes to the long ones.
 
     >>> shares([10, 900, 500], 1000)
     [10, 495, 495]
@@ -67,8 +67,8 @@ def shares(lengths: Sequence[int], size: int) -> list[int]:
 
 
 def harmless(text: str, fence: str) -> str:
-    """Data that cannot end its own fence, nor open another."""
-    # A mark that was simply removed could leave a new one behind, made of what stood around it.
+    """Data that can neither end its own fence nor open another."""
+    # Simply removing a mark could create a new one from the text around it.
     return re.sub(f"<<{re.escape(fence)}|{re.escape(fence)}>>", "…", plain(text)).strip("\n").rstrip()
 
 
@@ -78,12 +78,12 @@ def fenced(text: str, fence: str) -> str:
 
 
 def inline(text: str, fence: str, size: int = 200) -> str:
-    """Data on one line, in the middle of our own words: short, and opening neither code nor a fence."""
+    """Data on one line inside our own words: short, and opening neither code nor a fence."""
     return shorten(harmless(text, fence).replace("`", "'"), size)
 
 
 def code(text: str, size: int = 300) -> str:
-    """A command or a path as it is, on one line, whatever backticks it has.
+    """A command or a path on one line, unchanged, even if it has backticks.
 
     >>> code("make test"), code("echo `date`")
     ('`make test`', '`` echo `date` ``')

@@ -1,7 +1,7 @@
-"""What must never be written down: known values in every dress they come in, and what looks like a key.
+"""Hide secrets: known values in every encoding they appear in, and anything that looks like a key.
 
-Every search begins with a plain `find` of a few fixed bytes, which is thirty times as fast as one big pattern; a
-pattern runs only where its beginning was found.
+Every search starts with a plain `find` of a few fixed bytes, thirty times as fast as one big pattern; a
+pattern only runs where its prefix was found.
 """
 
 import re
@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-SHORTEST = 8  # characters; a shorter value would be found in every second word
-LONGEST = 1 << 15  # bytes that can match a pattern
+SHORTEST = 8  # characters; a shorter value would match all over ordinary text
+LONGEST = 1 << 15  # bytes a pattern can match
 HIDDEN = "[secret]"
 
 _NAME = re.compile(
@@ -24,10 +24,10 @@ _NAME = re.compile(
 _A_PLACE = re.compile(r"_(?:FILE|PATH|DIR|SOCK|HOME)$", re.IGNORECASE)
 _OURS = re.compile(r"^BYDAWN_.*(?:TOKEN|SECRET|PASS|KEY|DSN|URL|NOTIFY|WEBHOOK)")
 
-# After `\n` in JSON a word begins, although a letter stands before it.
+# After `\n` in JSON a word begins, although a letter comes before it.
 _START = rb"(?:(?<![A-Za-z0-9_]%(a)s)|(?<=\\[nrtbf]%(a)s))"
 _KEYS = (
-    # (what it begins with, what follows); group 1 is hidden, or else the whole of it
+    # (prefix, what follows); group 1 is hidden, or else the whole match
     (b"sk-", rb"(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}"),
     (b"sk_live_", rb"[A-Za-z0-9]{16,}"),
     (b"rk_live_", rb"[A-Za-z0-9]{16,}"),
@@ -55,7 +55,7 @@ _PATTERNS = {
 
 @cache
 def _pattern(head: bytes) -> re.Pattern[bytes]:
-    """Compiled when its beginning is first met: most rounds meet none."""
+    """Compiled when its prefix is first found: most rounds find none."""
     return re.compile(_PATTERNS[head], re.DOTALL)
 
 
@@ -64,15 +64,15 @@ T = TypeVar("T")
 
 
 class Unnamed(Exception):
-    """A secret that stands in a setting and in no variable, so that nothing could be written in its place."""
+    """A secret in a setting but in no variable, so there is no name to store in its place."""
 
 
 class Secrets:
-    """The secrets of one process: its environment's, the ones its user listed, and what looks like one."""
+    """The secrets of one process: from its environment, from its user's list, and anything that looks like one."""
 
     def __init__(self, env: Env, literals: Iterable[str] = (), harmless: Iterable[str] = ()) -> None:
         secret = [(name, value) for name, value in env.items() if len(value) >= SHORTEST and looks_secret(name)]
-        # Our own are never put into anything; an agent that writes down their names gets nothing.
+        # Ours are never substituted into anything; an agent that writes their names gets nothing.
         self._env = {name: value for name, value in env.items() if not _OURS.search(name)}
         self._names = {name: value for name, value in sorted(secret, key=_length) if name in self._env}
         self._harmless = {text.encode() for text in harmless}
@@ -82,11 +82,11 @@ class Secrets:
 
     @property
     def longest(self) -> int:
-        """Bytes that a secret can have: as much must overlap where a text is cut into chunks."""
+        """The longest a secret can be, in bytes: chunks of a text must overlap by that much."""
         return max(LONGEST, len(self._values[0]) if self._values else 0)
 
     def hide(self, text: str) -> str:
-        """The text with something else in the place of each secret."""
+        """Replace each secret in the text."""
         data = text.encode(errors="surrogatepass")
         spans = self.spans(data)
         if not spans:
@@ -98,8 +98,8 @@ class Secrets:
         return b"".join([*parts, data[end:]]).decode(errors="surrogatepass")
 
     def line_by_line(self) -> Callable[[str], str]:
-        """`hide` for lines that come one after the other: of a private key, every line is hidden."""
-        left = 0  # of a key that has begun, so many letters may still belong to it
+        """`hide` for lines that arrive one by one: every line of a private key is hidden."""
+        left = 0  # how many more letters may belong to a key that has begun
 
         def hide(line: str) -> str:
             nonlocal left
@@ -109,14 +109,14 @@ class Secrets:
         return hide
 
     def mask(self, data: bytearray, begin: int = 0, end: int | None = None) -> list[tuple[int, int]]:
-        """Overwrite each secret that begins within these bounds, so that nothing moves; where. Lines stay lines."""
+        """Overwrite, in place, each secret that begins within these bounds; return where. Lines stay lines."""
         spans = self.spans(data, begin, end)
         for start, stop in spans:
             data[start:stop] = re.sub(rb"[^\r\n]", b"*", data[start:stop])
         return spans
 
     def spans(self, data: bytes | bytearray, begin: int = 0, end: int | None = None) -> list[tuple[int, int]]:
-        """Where the secrets stand that begin within these bounds, in order, none overlapping another."""
+        """Where the secrets are that begin within these bounds, in order, without overlaps."""
         last = len(data) if end is None else end
         matches = (*self._known(data), *self._alike(data))
         found = {(start, stop) for first, start, stop in matches if begin <= first < last}
@@ -132,13 +132,13 @@ class Secrets:
         for value in self._values:
             start = data.find(value)
             while start >= 0:
-                # A backslash that is escaped itself belongs to the text before: without it that would be broken JSON.
+                # A backslash that is itself escaped belongs to the text before: without it, that would be broken JSON.
                 escaped = value[:1] == b"\\" and _backslashes(data, start) % 2
                 yield start, start + bool(escaped), start + len(value)
                 start = data.find(value, start + 1)
 
     def _alike(self, data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
-        """Where the match begins, and what of it is secret."""
+        """Where the match begins, and which part of it is secret."""
         for head in _PATTERNS:
             if head in data:
                 for match in _pattern(head).finditer(data):
@@ -148,29 +148,29 @@ class Secrets:
     # -- settings, which have to work again tomorrow -------------------------------------------------------------------
 
     def refer(self, text: str) -> str:
-        """The text with a reference in the place of each value of a variable; raises `Unnamed` for any other secret."""
+        """Replace each value of a variable with a reference to it; raises `Unnamed` for any other secret."""
         for name, value in self._names.items():
-            for dress in (value, value.replace("'", "'\"'\"'")):  # as it is, and within a quoted word of a command
+            for dress in (value, value.replace("'", "'\"'\"'")):  # as it is, and inside a quoted word of a command
                 text = text.replace(dress, f"⟦env:{name}⟧")
         return self.refuse(text)
 
     def refuse(self, text: str) -> str:
-        """The text itself; raises `Unnamed` if there is a secret in it."""
+        """The text itself; raises `Unnamed` if it contains a secret."""
         if self.spans(text.encode(errors="surrogatepass")):
             raise Unnamed
         return text
 
     def reveal(self, text: str) -> str:
-        """The text with each reference replaced by the variable's value."""
+        """Replace each reference with the variable's value."""
         return _REFERENCE.sub(lambda match: self._env.get(match[1], match[0]), text)
 
     def missing(self, text: str) -> list[str]:
-        """The variables that a text refers to and that are not there."""
+        """The variables a text refers to that are not set."""
         return [name for name in _REFERENCE.findall(text) if name not in self._env]
 
 
 def _backslashes(data: bytes | bytearray, end: int) -> int:
-    """How many there are right before a place."""
+    """How many there are right before a position."""
     start = end
     while start and data[start - 1] == 0x5C:
         start -= 1
@@ -186,13 +186,13 @@ def looks_secret(name: str) -> bool:
 
 
 def for_children(env: Env, ours: Iterable[str]) -> dict[str, str]:
-    """The environment without bydawn's own secrets; the agent's are the agent's."""
+    """The environment without bydawn's own secrets; the agent keeps its own."""
     dropped = {*ours}
     return {name: value for name, value in env.items() if name not in dropped and not _OURS.search(name)}
 
 
 def rewritten(value: T, change: Callable[[str], str]) -> T:
-    """A value with every text in it changed; words of a fixed vocabulary stay."""
+    """Apply a change to every text in a value; words of a fixed vocabulary stay."""
     return _rewritten(value, change)  # type: ignore[no-any-return]
 
 
@@ -208,7 +208,7 @@ def _rewritten(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _length(row: tuple[str, str]) -> tuple[int, str]:
-    """The longest first: one secret may be a part of another."""
+    """The longest first: one secret may be part of another."""
     return -len(row[1]), row[0]
 
 
@@ -222,7 +222,7 @@ def _left_open(line: str, left: int) -> int:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """A secret, each of its lines, and the password of an address: any of them alone would give it away."""
+    """A secret, each of its lines, and the password in a URL: any of them alone would give it away."""
     if "://" in text:
         from urllib.parse import unquote, urlsplit
 
@@ -237,8 +237,8 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _dresses(value: str) -> Iterator[bytes]:
-    """A value as it is, escaped for JSON (also twice), Python, an address, a form or a shell, as hex, in base64."""
-    import base64  # whoever has no secrets needs none of this
+    """A value as it is, escaped for JSON (also twice), Python, a URL, a form or a shell, as hex, in base64."""
+    import base64  # only needed if there are secrets
     import json
     import shlex
     from urllib.parse import quote, quote_plus
@@ -264,14 +264,14 @@ def _dresses(value: str) -> Iterator[bytes]:
     yield shlex.quote(value)[1:-1].encode(errors="surrogatepass") if "'" in value else raw
     yield from (raw.hex().encode(), raw.hex().upper().encode())
     for shift in range(3):
-        # Of three bytes that become four letters, those shared with a neighbour are left out.
+        # Three bytes become four letters; letters shared with a neighbor are left out.
         coded = base64.b64encode(b"\0" * shift + raw)
         stable = coded[(0, 2, 3)[shift] : (shift + len(raw)) * 8 // 6]
         yield from (stable, stable.translate(bytes.maketrans(b"+/", b"-_")))
 
 
 def _bare(value: str) -> bytes | None:
-    """The bytes of a variable that are no text; Python holds them as lone surrogates."""
+    """The bytes of a variable that are not text; Python holds them as lone surrogates."""
     try:
         return value.encode(errors="surrogateescape")
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""From facts to a state: `replay` folds them, one `after` at a time."""
+"""Fold facts into a state: `replay` applies `after` to each."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -40,11 +40,11 @@ from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import LastRound, Limited, LoopState, OpenRound, Session, known_as, task_mark
 from bydawn.core.tallies import Tally
 
-RECENT = 10  # rounds that an estimate looks back on
+RECENT = 10  # rounds that an estimate is based on
 
 
 def replay(records: Iterable[Record], state: LoopState | None = None) -> LoopState:
-    """The state that a ledger, or its tail on top of an earlier state, amounts to."""
+    """The state after a ledger, or after its tail on top of an earlier state."""
     state = state or LoopState()
     for record in records:
         state = after(state, record)
@@ -52,7 +52,7 @@ def replay(records: Iterable[Record], state: LoopState | None = None) -> LoopSta
 
 
 def after(state: LoopState, record: Record) -> LoopState:
-    """The state once this fact stands in the ledger."""
+    """The state after one more fact."""
     then = _after(replace(state, seq=record.seq, updated_at=record.at), record)
     return replace(then, clocked_at=record.at) if then.elapsed != state.elapsed else then
 
@@ -75,7 +75,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
             return replace(state, approved=(*state.approved, fact.mark))
         case TamperingAccepted() as fact:
             accepted = _joined(state.accepted, fact.paths)
-            # The next reading is believed, but which checkpoints there were, and which were approved, is not forgotten.
+            # The next reading is trusted again, but checkpoints and their approvals are not forgotten.
             tasks = state.tasks
             if tasks and tasks.problem:
                 tasks = replace(tasks, problem=None, disbelieved="", text="", open_ids=(), above=())
@@ -152,9 +152,9 @@ def _joined(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
 
 
 def forgiven(state: LoopState) -> LoopState:
-    """What a run begins with. Only a start after a recorded stop is a person's (or the host's) fresh chance."""
+    """The state a run begins with. Only a start after a recorded stop is a fresh chance (by a person or the host)."""
     if state.stopped is None:
-        return state  # after a crash nothing is forgiven
+        return state  # a crash resets nothing
     return replace(
         state,
         failures_in_a_row=0,
@@ -164,12 +164,12 @@ def forgiven(state: LoopState) -> LoopState:
         tallies=tuple(replace(tally, failures=0, before=0) for tally in state.tallies),
         settled=replace(state.settled, aside=()),
         last=_forgiven(state.last),
-        limited=(),  # whoever resumes may know better; if not, the cool-downs that all loops share say so again
+        limited=(),  # a person who resumes may know better; if not, the cool-downs that all loops share will say so
     )
 
 
 def _forgiven(last: LastRound | None) -> LastRound | None:
-    """What stopped the loop at once (not logged in, BLOCKED) must not stop it again once a person has resumed it."""
+    """What stopped the loop at once (not logged in, BLOCKED) must not stop it again after a person resumed it."""
     if last is None:
         return None
     last = replace(last, blocked="", tampered=())
@@ -205,7 +205,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
     policy = POLICY[fact.outcome]
     blip = not policy.counts and policy.backs_off
     opened = state.open_round
-    # A note that an agent had no chance to heed is not lost: the next prompt has it again.
+    # A note that an agent had no chance to follow is kept for the next prompt.
     unheeded = opened.notes if opened and not policy.counts else ()
     return replace(
         state,
@@ -244,7 +244,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         tallies=tallies.after_round(state.tallies, opened.task_id, opened.task or "", fact)
         if opened
         else state.tallies,
-        # A later round that went well and left the boxes ticked has confirmed them.
+        # A later round that succeeded and left the boxes ticked has confirmed them.
         doubted=fact.doubted if fact.outcome is Outcome.OK else _joined(state.doubted, fact.doubted),
         closed=_joined(state.closed, map(task_mark, fact.closed)),
         rewritten=_joined(state.rewritten, fact.rewritten),
@@ -263,8 +263,8 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
 
 
 def _session(state: LoopState, fact: RoundEnded) -> Session | None:
-    """The conversation that could be gone on with. One that is full or lost is not, and after a crash the id that
-    was chosen beforehand still names it."""
+    """The conversation that could be continued. Not one that is full or lost; after a crash, the id chosen
+    beforehand still names it."""
     opened = state.open_round
     name = fact.session or (opened.session if opened else None)
     if name is None or opened is None or fact.outcome in (Outcome.CONTEXT_FULL, Outcome.SESSION_LOST):
@@ -280,7 +280,7 @@ def _session(state: LoopState, fact: RoundEnded) -> Session | None:
 
 
 def _limited(state: LoopState, fact: RoundEnded) -> tuple[Limited, ...]:
-    """Who is limited once a round has ended. A turn that was cut short says nothing about that."""
+    """The limited agents after a round. A turn that was cut short says nothing about limits."""
     opened = state.open_round
     if opened is None or (fact.outcome is not Outcome.LIMITED and not POLICY[fact.outcome].counts):
         return state.limited
@@ -297,16 +297,16 @@ def _without(limited: tuple[Limited, ...], agent: str) -> tuple[Limited, ...]:
 
 
 def _task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
-    """The next task begins without the failures of this one, but checks that stay red are everybody's.
+    """The next task starts without this one's failures, but failing checks concern every task.
 
-    Once a task was set aside, another one that nothing is done about is too many: then it is not the tasks.
+    Once a task was set aside, a second one without progress is too many: then the tasks are not the problem.
     """
     others = tuple(tally for tally in state.tallies if tally.task != fact.task)
     if fact.status is TaskStatus.ASIDE:
         others = (*others, Tally(task=fact.task, text=fact.text))
     last = state.last
     if last and last.task_id == fact.task:
-        last = replace(last, claim=None)  # what was claimed of it has been heard
+        last = replace(last, claim=None)  # its claim has been handled
     settled = state.settled.having(fact.task, fact.status, doubted=fact.doubted)
     state = replace(state, settled=settled, tallies=others, last=last)
     if fact.status is TaskStatus.DONE:
@@ -318,7 +318,7 @@ def _task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
 
 
 def _tasks_read(state: LoopState, tasks: TaskReading) -> LoopState:
-    """Between rounds: a person has changed the list, or a task was settled."""
+    """Between rounds: a person changed the list, or a task was settled."""
     got_on = _got_on() if progress.fewer(state, tasks) else {}
     known = state.tasks.open if state.tasks else 0
     given = state.fewest + max(0, tasks.open - known) if state.fewest is not None else None
@@ -339,12 +339,12 @@ def _open(tasks: TaskReading | None) -> int | None:
 
 
 def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
-    # A round's checks belong to its length, or the estimate of what is left would be too rosy.
+    # A round includes its checks, or the estimate of the time left would be too low.
     recent = [*state.recent_seconds]
     recent[-1:] = [seconds + fact.seconds for seconds in recent[-1:]]
     red = [verdict for verdict in fact.verdicts if not verdict.passed]
     failure = "+".join(verdict.fingerprint or verdict.detail for verdict in red)
-    # Nobody is blamed for what was red before anybody worked, nor twice for one round.
+    # No round is blamed for what failed before any work, nor twice.
     is_baseline, counts = fact.round == 0, fact.round > state.verdict_round
     last = state.last
     got_on = last is not None and bool(last.closed) and (last.fewer or last.progress)
@@ -357,7 +357,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
         awaiting_checks=False,
         flaky=_joined(state.flaky, (verdict.check for verdict in fact.verdicts if verdict.flaky)),
         baseline=tuple(verdict.check for verdict in red) if is_baseline else _still_red(state.baseline, red),
-        # Ticked in a round that changed nothing else, and proven now: that is progress after all.
+        # Ticked in a round that changed nothing else, but proven now: that is progress after all.
         **(_got_on() if got_on and not red else {}),
         check_failures_in_a_row=_streak(state.check_failures_in_a_row, grows=bool(blamed), holds=not counts),
         failure=failure,
@@ -372,21 +372,21 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
 
 
 def _still_red(baseline: tuple[str, ...] | None, red: list[Verdict]) -> tuple[str, ...] | None:
-    """A check that has been green once is excused no more."""
+    """A check that has passed once is no longer excused."""
     if baseline is None:
         return None
     return tuple(name for name in baseline if any(verdict.check == name for verdict in red))
 
 
 def _again(state: LoopState, failure: str, got_on: bool) -> int:
-    """Rounds in a row that ended with the very same failure and closed no task."""
+    """Rounds in a row that ended with exactly the same failure and closed no task."""
     if not failure or got_on:
         return 0
     return state.same_failure + 1 if failure == state.failure else 1
 
 
 def _blamed(state: LoopState) -> tuple[Tally, ...]:
-    """A round whose checks are red has failed its task, unless it closed it in a list."""
+    """A round whose checks fail has failed its task, unless it closed it in a list."""
     last = state.last
     if last is None or last.task_id is None or (last.closed and not last.claim):
         return state.tallies
@@ -394,7 +394,7 @@ def _blamed(state: LoopState) -> tuple[Tally, ...]:
 
 
 def _streak(length: int, *, grows: bool, holds: bool) -> int:
-    """A run of like rounds: stays as it is, grows, or is broken."""
+    """A streak of similar rounds: unchanged, longer, or broken."""
     if holds:
         return length
     return length + 1 if grows else 0
@@ -406,7 +406,7 @@ def _where(state: LoopState, tree: str, work: str) -> dict[str, Any]:
 
 
 def _touched(state: LoopState, paths: tuple[str, ...]) -> dict[str, Any]:
-    """The fields that say what is not as it was; `state.tree` is the tree from before."""
+    """The fields for files that were changed; `state.tree` is still the tree from before."""
     if not paths:
         return {}
     return {"tampered": _joined(state.tampered, paths), "protected_tree": state.protected_tree or state.tree}

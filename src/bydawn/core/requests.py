@@ -1,4 +1,4 @@
-"""What people, other processes and signals may ask of a running loop."""
+"""What people, other processes and signals can ask of a running loop."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from bydawn.core.facts import AnyFact, NoteAdded, PauseRequested, StopRequested,
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True, tag="pause"):
-    """Stand still, to be resumed; after the running round unless `now`."""
+    """Pause, to be resumed later; after the running round unless `now`."""
 
     id: str
     run: str
@@ -16,7 +16,7 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True, tag="pause"):
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
-    """End the loop; a person has had enough of it."""
+    """End the loop because a person wants it to end."""
 
     id: str
     run: str
@@ -34,7 +34,7 @@ class Tell(msgspec.Struct, frozen=True, kw_only=True, tag="tell"):
 
 
 class SettleTask(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
-    """A person's word about one task: skip it, or open it again."""
+    """A person's decision about one task: skip it, or reopen it."""
 
     id: str
     run: str
@@ -48,7 +48,7 @@ Request = Pause | Stop | Tell | SettleTask
 
 
 def as_fact(request: Request) -> AnyFact:
-    """The fact that acknowledges a request."""
+    """The fact that records a request."""
     match request:
         case Pause():
             return PauseRequested(by=request.by, now=request.now, signal=request.signal, request=request.id)

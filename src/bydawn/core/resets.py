@@ -1,10 +1,10 @@
-"""When does a usage limit end? Agents say it to people: a local time of day, or a date, without seconds or a zone."""
+"""When does a usage limit end? Agents write it for people: a local time or a date, without seconds or a zone."""
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
 
-LONGEST = timedelta(days=8)  # no limit lasts longer; what says so was misunderstood
-_JUST_NOW = timedelta(minutes=2)  # a time without seconds may be past already when it is read
+LONGEST = timedelta(days=8)  # no limit lasts longer; anything beyond was misread
+_JUST_NOW = timedelta(minutes=2)  # a time without seconds may already be past when it is read
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _SAID = (
     r"(?i)(?:(?P<month>[a-z]{3})[a-z]* (?P<day>\d{1,2})(?:st|nd|rd|th)?,?(?: (?P<year>\d{4}))?,? )?"
@@ -13,9 +13,9 @@ _SAID = (
 
 
 def moment(text: str, now: datetime) -> datetime | None:
-    """The instant, in UTC, that a reset said in words means at `now`; None if it says none.
+    """The instant, in UTC, of a reset described in words at `now`; None if there is none.
 
-    Without a zone the words are in the machine's own, which is that of `now.astimezone()`.
+    Without a zone, the words use the machine's own, that of `now.astimezone()`.
     """
     found = re.search(_SAID, text)
     if found is None:
@@ -30,19 +30,19 @@ def moment(text: str, now: datetime) -> datetime | None:
 
 
 def _zone(name: str) -> tzinfo:
-    from zoneinfo import ZoneInfo  # half a megabyte that a loop without such a limit can do without
+    from zoneinfo import ZoneInfo  # half a megabyte that most loops never need
 
     return ZoneInfo(name)
 
 
 def clamped(until: datetime, now: datetime) -> datetime:
-    """A reset as it is believed: not in the past, and not beyond what any limit lasts."""
+    """A plausible reset: not in the past, and not longer than any limit lasts."""
     return max(now, min(until, now + LONGEST))
 
 
 def _clock(found: re.Match[str]) -> dict[str, int]:
     if not 1 <= int(found["hour"]) <= 12:
-        raise ValueError("no clock says that")
+        raise ValueError("not a time of day")
     hour = int(found["hour"]) % 12 + (12 if found["half"].lower() == "pm" else 0)
     return {"hour": hour, "minute": int(found["minute"] or 0)}
 
@@ -51,9 +51,9 @@ def _on_its_day(said: datetime, found: re.Match[str], here: datetime) -> datetim
     if found["month"]:
         month = _MONTHS.index(found["month"].lower()) + 1
         dated = said.replace(year=int(found["year"] or here.year), month=month, day=int(found["day"]))
-        # Without a year, a date that has long passed is one of the next year.
+        # Without a year, a date that is long past means next year.
         return dated.replace(year=dated.year + 1) if not found["year"] and here - _aware(dated) > LONGEST else dated
-    # By the calendar, not by adding 24 hours: a change of the clocks in the night does no harm.
+    # By the calendar, not by adding 24 hours: the night may have a clock change.
     return said if _aware(said) > here - _JUST_NOW else said + timedelta(days=1)
 
 

@@ -1,4 +1,4 @@
-"""What the ledger amounts to."""
+"""The state of a loop, folded from its ledger."""
 
 import zlib
 from datetime import datetime
@@ -22,7 +22,7 @@ from bydawn.core.loop import Limits
 from bydawn.core.outcome import Outcome
 from bydawn.core.tallies import Settled, Tally
 
-TREE_DIGITS = 16  # enough of a tree id to know it again
+TREE_DIGITS = 16  # enough of a tree id to recognize it
 
 
 class OpenRound(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,27 +40,27 @@ class OpenRound(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """The agent's conversation that the next round may go on with."""
+    """The agent's conversation that the next round may continue."""
 
     id: str
     agent: str
     rounds: int = 1
     task: str | None = None
-    usage: Usage | None = None  # of all of it, where the agent counts on from turn to turn
+    usage: Usage | None = None  # of the whole session, if the agent adds up over turns
 
 
 class Limited(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent whose provider lets it do nothing for a while."""
+    """An agent that its provider does not let work for a while."""
 
     agent: str
     detail: str
-    until: datetime | None  # None: nobody knows
+    until: datetime | None  # None: unknown
     elapsed: float  # when that was said, in the loop's working time
     times: int = 1  # in a row
 
 
 class LastRound(msgspec.Struct, frozen=True, kw_only=True):
-    """What the round that ended last left for the decisions and the next prompt."""
+    """What the last round left for decisions and the next prompt."""
 
     round: int
     outcome: Outcome
@@ -79,11 +79,11 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     restored: bool = False
     fewer: bool = False  # are fewer tasks open than ever before?
     exit_code: int | None = None
-    counts: bool = True  # against the limit of rounds
+    counts: bool = True  # against the round limit
 
 
 class LoopState(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything decisions look at; a view of the ledger, never a second truth."""
+    """Everything decisions are based on; derived from the ledger and never stored as a second source."""
 
     seq: int = 0
     created_at: datetime | None = None
@@ -96,39 +96,39 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     rounds_allowed: int | None = None
     ok_rounds: int = 0
     session: Session | None = None
-    limited: tuple[Limited, ...] = ()  # one row for an agent at most
-    usage: Usage | None = None  # of all rounds, as far as agents say
-    unpriced: bool = False  # was something used that nobody named a price for?
+    limited: tuple[Limited, ...] = ()  # at most one row per agent
+    usage: Usage | None = None  # of all rounds, if the agents report it
+    unpriced: bool = False  # was something used without a known price?
     open_round: OpenRound | None = None
     last: LastRound | None = None
     tree: str = ""
-    work: str = ""  # the tree without documents and task list: what progress is measured by
-    trees: tuple[str, ...] = ()  # every such work that was seen, in short
+    work: str = ""  # the tree without documents and task list, to measure progress
+    trees: tuple[str, ...] = ()  # every such tree seen so far, shortened
     tasks: TaskReading | None = None
-    fewest: int | None = None  # open tasks, ever since a person last gave it some: inventing and ticking gains nothing
+    fewest: int | None = None  # the fewest tasks open since a person last added some; inventing boxes gains nothing
     settled: Settled = Settled()
-    tallies: tuple[Tally, ...] = ()  # one for a task at most
+    tallies: tuple[Tally, ...] = ()  # at most one per task
     doubted: tuple[str, ...] = ()  # tasks ticked in a round that changed nothing else, until a later one confirms them
-    approved: tuple[str, ...] = ()  # checkpoints that a person has looked at
-    tampered: tuple[str, ...] = ()  # protected files that rounds changed, until they are put back or accepted
-    protected_tree: str = ""  # the tree in which those are as they were
-    accepted: tuple[str, ...] = ()  # what a person wanted as rounds had made it
-    rewritten: tuple[str, ...] = ()  # open tasks of a folder whose text was changed during another's round
-    baseline: tuple[str, ...] | None = None  # the checks that were red before anybody worked; None: not known
-    closed: tuple[str, ...] = ()  # the tasks that were ever closed, in short
+    approved: tuple[str, ...] = ()  # checkpoints a person has looked at
+    tampered: tuple[str, ...] = ()  # protected files that rounds changed, until restored or accepted
+    protected_tree: str = ""  # the tree in which those are unchanged
+    accepted: tuple[str, ...] = ()  # changes to protected files that a person accepted
+    rewritten: tuple[str, ...] = ()  # open tasks in a folder whose text another task's round changed
+    baseline: tuple[str, ...] | None = None  # the checks that failed before any work; None: not known
+    closed: tuple[str, ...] = ()  # every task ever closed, shortened
     verdicts: tuple[Verdict, ...] = ()
     verdict_tree: str | None = None
     verdict_round: int = 0
-    flaky: tuple[str, ...] = ()  # checks that were ever seen in both colours on one tree
+    flaky: tuple[str, ...] = ()  # checks that ever passed and failed on the same tree
     awaiting_checks: bool = False
     check_failures_in_a_row: int = 0
-    failure: str = ""  # what tells the last failure of the checks from another
+    failure: str = ""  # identifies the last failure of the checks
     same_failure: int = 0  # rounds in a row that ended with it
-    excused: bool = False  # and nothing but what was red before anybody worked is red
+    excused: bool = False  # nothing fails except what failed before any work
     failures_in_a_row: int = 0
     blips_in_a_row: int = 0
     rounds_without_progress: int = 0
-    gave_up: bool = False  # was a task set aside since anything last got on?
+    gave_up: bool = False  # was a task set aside since the last progress?
     elapsed: float = 0.0
     clocked_at: datetime | None = None  # when that was
     recent_seconds: tuple[float, ...] = ()
@@ -137,8 +137,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     stop: StopRequested | None = None
     waiting: WaitStarted | None = None
     obstructed: Obstructed | None = None
-    unseen: bool = False  # has something of the agent's run since anybody could last look at the work tree?
-    refused: str = ""  # the hook that said no, until it says yes
+    unseen: bool = False  # has the agent's code run since the work tree was last looked at?
+    refused: str = ""  # the hook that refused, until it agrees
     raised: Limits | None = None
     stopped: LoopStopped | None = None
 
@@ -148,23 +148,23 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def checks_passed(self) -> bool:
-        """Did every check pass on the tree as it is now?"""
+        """Did every check pass on the current tree?"""
         return (
             bool(self.verdicts) and self.verdict_tree == self.tree and all(verdict.passed for verdict in self.verdicts)
         )
 
     @property
     def stop_now(self) -> bool:
-        """Has somebody asked for an end that does not wait for the running round?"""
+        """Was an end requested that does not wait for the running round?"""
         return bool(self.pause and self.pause.now) or bool(self.stop and self.stop.now)
 
 
 def task_mark(text: str) -> str:
-    """The short form under which a closed task is remembered."""
+    """The short form in which a closed task is remembered."""
     return f"{zlib.crc32(text.encode()):08x}"
 
 
 def known_as(tree: str) -> str:
-    """The short form under which a tree is remembered."""
+    """The short form in which a tree is remembered."""
     name, plus, nested = tree.partition("+")
     return name[:TREE_DIGITS] + plus + nested

@@ -1,4 +1,4 @@
-"""How the tasks of a loop stand beyond what their file says."""
+"""What is known about the tasks of a loop beyond their file."""
 
 import msgspec
 from msgspec.structs import replace
@@ -8,26 +8,26 @@ from bydawn.core.outcome import POLICY
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rounds of one task amount to."""
+    """The rounds of one task, added up."""
 
     task: str
     text: str = ""
     failures: int = 0  # in a row
-    before: int = 0  # the same without the last round: whether that failed is known when its checks have run
-    progress: bool = False  # did any of them get anywhere?
-    claims: int = 0  # how often in a row the agent said that it is done
+    before: int = 0  # the same without the last round, whose checks may still turn it into a failure
+    progress: bool = False  # did any of them make progress?
+    claims: int = 0  # how often in a row the agent said it is done
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """Tasks by id whose standing is in the ledger, not in their file."""
+    """Tasks, by id, whose state is in the ledger and not in their file."""
 
     done: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    doubted: tuple[str, ...] = ()  # of those that are done: nothing was ever changed for them
+    doubted: tuple[str, ...] = ()  # done ones for which nothing was ever changed
 
     def having(self, task: str, status: TaskStatus, *, doubted: bool = False) -> "Settled":
-        """The same with one task moved to where it stands now."""
+        """Move one task to its new state."""
         places = {
             TaskStatus.DONE: "done",
             TaskStatus.ASIDE: "aside",
@@ -45,11 +45,11 @@ def tally_of(tallies: tuple[Tally, ...], task: str | None) -> Tally:
 
 
 def after_round(tallies: tuple[Tally, ...], task: str | None, text: str, fact: RoundEnded) -> tuple[Tally, ...]:
-    """With this round in them; one that got nowhere has failed its task."""
+    """Add this round; one without progress has failed its task."""
     if task is None:
         return tallies
     mine = tally_of(tallies, task)
-    if not POLICY[fact.outcome].counts:  # it has neither failed nor said anything, but what it changed is there
+    if not POLICY[fact.outcome].counts:  # it neither failed nor claimed anything, but its changes are there
         return _with(tallies, replace(mine, text=text, progress=True)) if fact.progress else tallies
     failed = POLICY[fact.outcome].failure or not fact.progress
     said_done = fact.claim is not None and fact.claim.status == TaskStatus.DONE
@@ -67,7 +67,7 @@ def after_round(tallies: tuple[Tally, ...], task: str | None, text: str, fact: R
 
 
 def after_red_checks(tallies: tuple[Tally, ...], task: str, *, progress: bool) -> tuple[Tally, ...]:
-    """A round that got somewhere has failed its task all the same if its checks are red."""
+    """A round with progress still failed its task if its checks failed."""
     mine = tally_of(tallies, task)
     return _with(tallies, replace(mine, failures=mine.before + 1)) if progress else tallies
 

@@ -1,4 +1,4 @@
-"""A folder of task files: what each asks for, what it waits for, and which can be worked on now."""
+"""A folder of task files: what each asks for, what it depends on, and which can be worked on now."""
 
 import itertools
 import re
@@ -23,11 +23,11 @@ _FIELD = re.compile(r"[*_]*(?P<key>status|summary|blocked)[*_]*[ \t]*:(?P<value>
 _LONGEST_TITLE = 120
 _LONGEST_WORDS = 1_000
 _LONGEST_NAME = 80
-_NEAR = 0.75  # of 1; numbers that begin alike make no two names alike
+_NEAR = 0.75  # of 1; numbers that only begin alike do not make two names similar
 
 
 class FolderTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the folder; `id` is its name without `.md`."""
+    """A file in the folder; `id` is its name without `.md`."""
 
     id: str
     title: str
@@ -36,7 +36,7 @@ class FolderTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Status(StrEnum):
-    """What an agent can say of its task."""
+    """What an agent can say about its task."""
 
     DONE = "done"
     IN_PROGRESS = "in-progress"
@@ -44,7 +44,7 @@ class Status(StrEnum):
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """How the agent says its task stands; only a claim, until progress and checks bear it out."""
+    """What the agent says about its task; only a claim, until progress and checks confirm it."""
 
     status: Status
     summary: str = ""
@@ -52,7 +52,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Said(msgspec.Struct):
-    """A status block in JSON; whatever else it holds is the agent's own affair."""
+    """A status block in JSON; other fields are ignored."""
 
     status: str
     summary: str | None = None
@@ -60,14 +60,14 @@ class _Said(msgspec.Struct):
 
 
 class FolderTasks(msgspec.Struct, frozen=True, kw_only=True):
-    """All files of the folder, by name; numbers in names count as numbers. `problem` completes "tasks/ …"."""
+    """All files of the folder, by name; numbers in names sort as numbers. `problem` is the end of "tasks/ …"."""
 
     items: tuple[FolderTask, ...] = ()
     problem: str | None = None
 
 
 def read(files: Mapping[str, str]) -> FolderTasks:
-    """The tasks of a folder, given as file names with their texts."""
+    """The tasks of a folder, from file names and texts."""
     names = sorted(files, key=_natural)
     pages = {name: markdown.of_file(files[name]) for name in names}
     ids = {_key(name): id_of(name) for name in names}
@@ -84,12 +84,12 @@ def read(files: Mapping[str, str]) -> FolderTasks:
 
 
 def ready(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) -> list[FolderTask]:
-    """What can be worked on now: open tasks that wait for nothing, in order."""
+    """What can be worked on now: open tasks that depend on nothing open, in order."""
     return [task for task in _open(tasks, done, aside) if all(id_ in done for id_ in task.depends_on)]
 
 
 def stranded(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) -> list[FolderTask]:
-    """Open tasks that wait, directly or not, for one that was set aside; they are not run."""
+    """Open tasks that depend, directly or not, on one that was set aside; they do not run."""
     left = _open(tasks, done, aside)
     waiting: dict[str, list[str]] = {}
     for task in left:
@@ -103,7 +103,7 @@ def stranded(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) 
 
 
 def status_of(reply: str) -> Claim | None:
-    """What a reply's status block says; its last status counts, and one in other words takes back those before it."""
+    """What a reply's status block says; the last status counts, and an unknown one cancels those before it."""
     fields = dict(_fields(reply))
     try:
         status = Status(fields.get("status", "").strip(" \t*_`.").lower())
@@ -114,7 +114,7 @@ def status_of(reply: str) -> Claim | None:
 
 
 def _fields(reply: str) -> Iterator[tuple[str, str]]:
-    """Every `STATUS:`, `SUMMARY:` and `BLOCKED:` in the order of the reply, be they lines or JSON; none from quotes."""
+    """Every `STATUS:`, `SUMMARY:` and `BLOCKED:` of the reply in order, as lines or JSON; none from quotes."""
     whole = reply.strip()
     if whole.startswith("{") and (said := _json(whole)):
         yield from said
@@ -132,12 +132,12 @@ def _fields(reply: str) -> Iterator[tuple[str, str]]:
 
 
 def _json(text: str) -> list[tuple[str, str]]:
-    """The fields of an object with a status, if this is one."""
+    """The fields of a JSON object with a status, if this is one."""
     if not text.lstrip().startswith("{"):
         return []
     try:
         said = msgspec.json.decode(text, type=_Said)
-    except (msgspec.DecodeError, RecursionError):  # an agent's text may be nested for ever
+    except (msgspec.DecodeError, RecursionError):  # an agent's text can be nested endlessly
         return []
     return [("status", said.status), ("summary", said.summary or ""), ("blocked", said.blocked or "")]
 
@@ -150,25 +150,25 @@ def _open(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) -> 
 
 
 def id_of(name: str) -> str:
-    """What a file is called as a task."""
+    """A file's name as a task."""
     name = name.strip()
     return name[:-3] if name.lower().endswith(".md") else name
 
 
 def _key(name: str) -> str:
-    """What two names that mean the same task have in common; some systems store letters in pieces."""
+    """What two names for the same task share; some systems store accented letters in pieces."""
     return unicodedata.normalize("NFC", id_of(name)).casefold()
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    """`2-x` before `10-y`. Digits are compared by their count first, as a number may be too long for an int."""
+    """`2-x` before `10-y`. Digits are compared by their count first: a number may be too long for an int."""
     parts = re.split(r"([0-9]+)", _key(name))
     digits = [part.lstrip("0") if index % 2 else part for index, part in enumerate(parts)]
     return [(len(part) if index % 2 else 0, part) for index, part in enumerate(digits)], name
 
 
 def _resolved(words: Iterable[str], ids: Mapping[str, str]) -> Iterator[str]:
-    """The ids that are meant; one that is not there stays as it was written."""
+    """The ids that are meant; an unknown one stays as written."""
     for word in words:
         if (id_ := ids.get(_key(word))) or word.casefold() not in _NO_DEPENDENCY:
             yield id_ or word
@@ -178,7 +178,7 @@ def _resolved(words: Iterable[str], ids: Mapping[str, str]) -> Iterator[str]:
 
 
 def _title(page: Page) -> str:
-    """The first heading of the first level, or else the first line that can be seen."""
+    """The first level-one heading, or else the first visible line."""
     top = (block for block in page.blocks if block.level == 1 and len(block.within) == 1)
     lines = (line.strip(" \t*_") for block in (*top, *page.blocks) for line in _seen(block).split("\n"))
     return shorten(next((line for line in lines if line.strip()), ""), _LONGEST_TITLE)
@@ -208,7 +208,7 @@ def _depends_on(page: Page) -> Iterator[str]:
 
 
 def _named(text: str, *, top_level: bool) -> Iterator[str]:
-    """The values of the key `depends_on`: `a, b`, `[a, b]` or one to a line behind dashes."""
+    """The values of the key `depends_on`: `a, b`, `[a, b]` or a dashed list, one per line."""
     if "depends" not in text.lower():
         return
     lines = iter([_REMARK.sub("", line) for line in text.split("\n")])
@@ -220,7 +220,7 @@ def _named(text: str, *, top_level: bool) -> Iterator[str]:
 
 
 def _covered(value: str, following: Iterator[str]) -> Iterator[str]:
-    """The parts of a value that goes on below its key; they are taken from the lines that follow."""
+    """The parts of a value that continues below its key; they are taken from the lines that follow."""
     yield value
     if not value:
         below = itertools.takewhile(lambda line: not line.strip() or _LISTED.fullmatch(line), following)
@@ -242,11 +242,11 @@ def _problem(tasks: tuple[FolderTask, ...], pages: Mapping[str, Page]) -> str | 
     named: dict[str, str] = {}
     for (name, page), task in zip(pages.items(), tasks, strict=True):
         if page.problem:
-            return f"holds {_shown(name)}, which {page.problem}"
+            return f"has {_shown(name)}, which {page.problem}"
         if not task.title:
-            return f"holds {_shown(name)}, which is empty"
+            return f"has {_shown(name)}, which is empty"
         if (twin := named.setdefault(_key(name), name)) != name:
-            return f"holds {_shown(twin)} and {_shown(name)}, which differ only in case"
+            return f"has {_shown(twin)} and {_shown(name)}, which differ only in case"
     return _unknown(tasks) or _circle(tasks)
 
 
@@ -255,26 +255,26 @@ def _unknown(tasks: tuple[FolderTask, ...]) -> str | None:
     for task in tasks:
         for id_ in task.depends_on:
             if id_ not in ids:
-                import difflib  # only who made a mistake needs it
+                import difflib  # only needed after a mistake
 
                 alike = difflib.get_close_matches(_shown(id_), ids - {task.id}, 1, _NEAR)
                 hint = f"; did you mean {alike[0]}?" if alike else ""
-                return f"has no task {_shown(id_)}, on which {_shown(task.id)} depends{hint}"
+                return f"has no task {_shown(id_)}, but {_shown(task.id)} depends on it{hint}"
     return None
 
 
 def _circle(tasks: tuple[FolderTask, ...]) -> str | None:
-    """Tasks that wait for one another, from the first in order: each arrow says "depends on"."""
+    """Tasks that depend on each other, from the first in order: each arrow means "depends on"."""
     from graphlib import CycleError, TopologicalSorter
 
     try:
         TopologicalSorter({task.id: task.depends_on for task in tasks}).prepare()
     except CycleError as error:
-        circle: list[str] = error.args[1][:0:-1]  # ends where it began; each comes before the one that waits for it
+        circle: list[str] = error.args[1][:0:-1]  # ends where it began; each comes before the one that depends on it
         order = {task.id: number for number, task in enumerate(tasks)}
         first = min(range(len(circle)), key=lambda index: order[circle[index]])
         ids = [*circle[first:], *circle[:first], circle[first]]
-        return shorten(f"goes round in a circle: {' → '.join(map(_shown, ids))}", 400)
+        return shorten(f"has a dependency cycle: {' → '.join(map(_shown, ids))}", 400)
     return None
 
 

@@ -1,4 +1,4 @@
-"""What is left to do, as the task file says it."""
+"""What a checklist says is left to do."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ _WORDS_COMPARED = 300
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A box in the task file; `id` follows its text, so that it survives being moved or ticked."""
+    """A box in the task file; `id` comes from its text, so it survives being moved or ticked."""
 
     id: str
     text: str
@@ -30,22 +30,22 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its text, with a number where others say the same."""
+        """Its text, numbered if others have the same."""
         number = self.id.partition("-")[2]
         return f"{self.text} ({number})" if number not in ("", "1") else self.text
 
 
 class Tasks(msgspec.Struct, frozen=True, kw_only=True):
-    """All boxes of a task file, in its order."""
+    """All boxes of a task file, in order."""
 
     items: tuple[Task, ...] = ()
     warnings: tuple[str, ...] = ()
     problem: str | None = None
-    unread: str | None = None  # of that: it cannot even be read as Markdown
+    unread: str | None = None  # why it cannot even be read as Markdown
 
     @property
     def reading(self) -> TaskReading:
-        """The fact for the ledger."""
+        """What the ledger records of it."""
         left = [task for task in self.items if not task.done]
         return TaskReading(
             open=len(left),
@@ -57,9 +57,9 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(text: str, before: TaskReading | None = None, unwanted: Collection[str] = ()) -> Tasks:
-    """Read a checklist as GitHub would; with the reading `before`, notice open tasks that vanished.
+    """Read a checklist as GitHub would; compared with the reading `before`, notice open tasks that vanished.
 
-    `unwanted` tasks, which a person skipped, keep their ids in any case, and may vanish.
+    `unwanted` tasks, which a person skipped, always keep their ids, and may vanish.
     """
     page = markdown.of_file(text)
     found = list(_boxes(page))
@@ -76,12 +76,12 @@ def read(text: str, before: TaskReading | None = None, unwanted: Collection[str]
 
 
 def missing_file() -> TaskReading:
-    """The reading of a task file that is not there."""
+    """The reading of a missing task file."""
     return TaskReading(open=0, done=0, problem="is gone")
 
 
 def digest(text: str) -> str:
-    """A name for a text; markup, case and punctuation do not change it."""
+    """An id for a text; markup, case and punctuation do not change it."""
     return _sha(_words(text) or text)
 
 
@@ -89,38 +89,38 @@ def _boxes(page: Page) -> Iterator[Task | str]:
     """Every task, and a warning for every line that a person could take for one."""
     for line, text in enumerate(page.front.split("\n"), 2):
         if _LOOKS_LIKE_A_TASK.match(text):
-            yield f"line {line}: not a task, as it stands in the front matter"
+            yield f"line {line}: not a task, because it is in the front matter"
     for block in page.blocks:
         if block.begins_item:
             yield from _box(block)
         if block.type == "inline" or (block.type == "html_block" and not block.is_raw and not block.is_comment):
             yield from _lookalikes(block)
         elif not block.ended and any(map(_LOOKS_LIKE_A_TASK.match, block.text.split("\n"))):
-            what = "code" if block.type == "fence" else "a comment"
-            yield f"line {block.line}: {what} that is never closed hides the boxes below it"
+            what = "code block" if block.type == "fence" else "comment"
+            yield f"line {block.line}: unclosed {what} hides the boxes below it"
 
 
 def _box(block: Block) -> Iterator[Task | str]:
-    """The task that a list item is, or a warning if its box is neither open nor done."""
+    """The task in a list item, or a warning if its box is neither open nor done."""
     if not (box := BOX.match(block.text)) or (box["link"] and box["mark"] != " "):
         return
     mark, text = box["mark"], box["text"]
     if "<!--" in text:
-        # A box with nothing but a comment is a box for GitHub; the comment is all there is to tell it by.
+        # GitHub shows a box with nothing but a comment; the comment is all that identifies it.
         text = "".join(part for kind, part in markdown.spans(text) if kind is not Span.COMMENT).strip() or text
     text = " ".join(text.split())
-    spaced = block.source.partition("[")[0][-1:] in (" ", "\t")  # the parser takes a no-break space for a space
+    spaced = block.source.partition("[")[0][-1:] in (" ", "\t")  # the parser treats a no-break space as a space
     if mark in _MARKS and not box["link"] and box["gap"] and text and spaced:
         yield Task(id=digest(text), text=text, line=block.line, done=_MARKS[mark])
     elif len(mark.strip()) < 2 and not mark.strip().isdigit():  # `[TODO]` and `[1]` are just text
         shown = mark if mark.isprintable() else ascii(mark)[1:-1]  # a no-break space looks like a space
-        yield f"line {block.line}: `[{shown}]` is neither open nor done; write `[ ]` or `[x]`, a space and what to do"
+        yield f"line {block.line}: `[{shown}]` is neither open nor done; write `[ ]` or `[x]`, a space and the task"
 
 
 def _lookalikes(block: Block) -> Iterator[str]:
     for line, text in enumerate(block.text.split("\n"), block.line):
         if _LOOKS_LIKE_A_TASK.match(text):
-            yield f"line {line}: not a task for Markdown; an empty line or a space may be missing"
+            yield f"line {line}: Markdown does not see a task here; add an empty line above it or a space"
 
 
 def _words(text: str) -> str:
@@ -132,19 +132,19 @@ def _sha(words: str) -> str:
 
 
 def _name(id_: str) -> str:
-    """What equal texts have in common: an id without its number."""
+    """What equal texts share: an id without its number."""
     return id_.partition("-")[0]
 
 
 class _Equals(msgspec.Struct):
-    """What a reading says of the tasks with one text: how many were open, and how many of them were done."""
+    """How many tasks with one text were open in a reading, and how many were done."""
 
     open: int = 0
     done: int = 0
 
 
 def _known(ids: Iterable[str]) -> dict[str, _Equals]:
-    """The open tasks of a reading by name. Done ones are numbered first, so the highest number counts them too."""
+    """The open tasks of a reading by name. Done ones are numbered first, so the highest number includes them."""
     known: dict[str, _Equals] = {}
     for id_ in dict.fromkeys(ids):
         name, _, number = id_.partition("-")
@@ -157,9 +157,9 @@ def _known(ids: Iterable[str]) -> dict[str, _Equals]:
 
 
 def _numbered(tasks: list[Task], known: dict[str, _Equals]) -> list[Task]:
-    """Equal texts are different tasks: number them, the done ones first, so that their order does not matter.
+    """Equal texts are different tasks: number them, done ones first, so that their order does not matter.
 
-    Done ones that were cleared away leave their numbers free, or else an open one would seem to have vanished.
+    Done ones that were removed leave their numbers free; otherwise an open one would seem to have vanished.
     """
     done: Counter[str] = Counter(task.id for task in tasks if task.done)
     seen: Counter[tuple[str, bool]] = Counter()
@@ -178,7 +178,7 @@ def _ids(known: dict[str, _Equals]) -> Iterator[str]:
 
 
 def _with_former_names(tasks: list[Task], known: dict[str, _Equals], done_before: int) -> list[Task]:
-    """Let a task keep its id when a note was added to it, as agents like to: `[x] Fix it (see a1b2)`."""
+    """Let a task keep its id when a note is added to it, as agents like to do: `[x] Fix it (see a1b2)`."""
     present, ids = {task.id for task in tasks}, set(_ids(known))
     missing: dict[str, list[str]] = {}
     for id_ in _ids(known):
@@ -187,7 +187,7 @@ def _with_former_names(tasks: list[Task], known: dict[str, _Equals], done_before
     newly_done = sum(task.done for task in tasks) - done_before
     named = []
     for task in tasks:
-        # What was done before cannot stand in for what vanished.
+        # A task that was done before cannot replace one that vanished.
         new = bool(missing) and task.id not in ids and (newly_done > 0 or not task.done)
         former = _former_name(task, missing) if new else None
         newly_done -= task.done and former is not None
@@ -204,7 +204,7 @@ def _former_name(task: Task, missing: dict[str, list[str]]) -> str | None:
 
 
 def _beginnings(text: str) -> Iterator[str]:
-    """The names of a text's first word, first two words and so on, each as `digest` would give it."""
+    """The ids of a text's first word, first two words and so on, each as `digest` would return it."""
     words = text.split()[:_WORDS_COMPARED]
     hashed, begun = hashlib.sha256(), False
     for count, word in enumerate(words[:-1], 1):
@@ -217,9 +217,9 @@ def _beginnings(text: str) -> Iterator[str]:
 def _problem(
     tasks: list[Task], known: dict[str, _Equals], before: TaskReading | None, unwanted: Collection[str]
 ) -> str | None:
-    """What keeps this file from being believed; "nothing open" must never mean "nothing there"."""
+    """Why this file cannot be trusted; "nothing open" must never mean "nothing there"."""
     if not tasks:
-        return "has no tasks any more" if before and (before.open or before.done) else "has no tasks"
+        return "no longer has any tasks" if before and (before.open or before.done) else "has no tasks"
     present = {task.id for task in tasks}
     lost = sum(id_ not in present and id_ not in unwanted for id_ in _ids(known))
     if lost:

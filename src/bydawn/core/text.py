@@ -1,33 +1,33 @@
-"""Text from the world, made fit to be shown, stored and put into a prompt."""
+"""Outside text, made safe to show, store and put into a prompt."""
 
 import re
 
-# CSI and OSC sequences, other escapes, control characters but for tab and newline, and marks that reorder text.
+# CSI and OSC sequences, other escapes, control characters except tab and newline, and marks that reorder text.
 _ESCAPES = (
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 _TELLING = r"(?i)error|assert|fail|expected|exception|panic|denied|not found"
 
-PLACEHOLDER = "…"  # stands for a person's own words in a command that is offered; nothing is done with it as it is
+PLACEHOLDER = "…"  # stands for a person's own words in a suggested command; pasted unchanged, it does nothing
 
 
 def plain(text: str | bytes) -> str:
-    """Without escapes, control characters and direction marks; bytes that are no text become `�`."""
+    """Without escapes, control characters and direction marks; bytes that are not text become `�`."""
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
     if text.isprintable():
-        return text  # nearly every line is; the pattern below costs ten times as much
+        return text  # almost every line; the pattern below costs ten times as much
     return re.sub(_ESCAPES, "", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def visible(text: str) -> str:
-    """With all that cannot be seen spelled out: what a person agrees to must be what they see."""
+    """Spell out everything invisible: people must see exactly what they agree to."""
     return "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
 
 
 def last_part(text: str, size: int) -> str:
-    """The end of a text, from the beginning of a line on where that is possible."""
+    """The end of a text, from the start of a line if possible."""
     if len(text) <= size:
         return text
     part = text[-size:]
@@ -36,7 +36,7 @@ def last_part(text: str, size: int) -> str:
 
 
 def headline(text: str) -> str:
-    """The one line of an output that tells most: the last that names a failure, or else the last."""
+    """The most telling line of an output: the last that names a failure, or else the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip(" -=_*\t")]
     telling = [line for line in lines if re.search(_TELLING, line) and not line.startswith(("FAILED (", "Traceback"))]
     chosen = (telling or lines or [""])[-1]
@@ -44,13 +44,13 @@ def headline(text: str) -> str:
 
 
 def shorten(text: str, size: int) -> str:
-    """The beginning of a text on one line."""
+    """The beginning of a text, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= size else line[: size - 1] + "…"
 
 
 def duration(seconds: float) -> str:
-    """A length of time as people say it.
+    """A duration for people.
 
     >>> [duration(s) for s in (0.42, 9.2, 62, 3700, 90000)]
     ['0.4 s', '9 s', '1 m 02', '1 h 01', '25 h 00']

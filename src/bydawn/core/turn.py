@@ -1,4 +1,4 @@
-"""One turn of an agent: what it is asked for, what it says meanwhile, what its figures mean."""
+"""One turn of an agent: what it is asked, what it reports meanwhile, what its figures mean."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -16,9 +16,9 @@ _LATE = 30.0  # seconds after a reset, at most
 
 
 def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, is_root: bool) -> Turn:
-    """What the loop's settings ask of its agent, the same on every call: no session remembers its permissions."""
+    """What the loop's settings ask of its agent, identical on every call: sessions do not remember permissions."""
     if session and session.startswith("-"):
-        session = None  # no agent names a conversation like this; as an argument it would be an option
+        session = None  # no agent uses such a name; as an argument it would be an option
     return Turn(
         round=round_,
         workspace=loop.workspace,
@@ -37,7 +37,7 @@ def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, i
 def usage_of(ended: Ended, before: Session | None, seen: Usage | None = None) -> Usage | None:
     """What this turn used, or what was seen of it before it was stopped.
 
-    An agent that counts on from turn to turn has said part of it before.
+    An agent that adds up over turns has reported part of it before.
     """
     used = ended.usage or seen
     if used is None or not ended.usage_is_total or before is None or before.id != ended.session:
@@ -46,7 +46,7 @@ def usage_of(ended: Ended, before: Session | None, seen: Usage | None = None) ->
 
 
 def spent_unseen(loop: Loop, state: LoopState, pool: Mapping[str, Agent], files: RoundFiles) -> dict[str, Any]:
-    """What a turn had used before its end was lost: its words are kept, and they say so."""
+    """What a turn had used if its end was lost: its output is kept, and says so."""
     opened = state.open_round
     agent = pool.get(opened.agent) if opened else None
     lines = files.lines(opened.round, "stdout") if opened else iter(())
@@ -63,29 +63,29 @@ def spent_unseen(loop: Loop, state: LoopState, pool: Mapping[str, Agent], files:
 
 
 def reset_of(ended: Ended, now: datetime, chance: float) -> datetime | None:
-    """When a limited agent is free again. A little later than it says: everybody comes back at that very moment."""
+    """When a limited agent is free again. A little later than it says, because all loops come back at that time."""
     until = resets.clamped(ended.wait_until, now) if ended.wait_until else resets.moment(ended.reset, now)
     return later(until, now, chance) if until else None
 
 
 def later(until: datetime, now: datetime, chance: float) -> datetime:
-    """A moment to come, put off by a little."""
+    """A future time, delayed a little."""
     return until + timedelta(seconds=chance * min(_LATE, 0.1 * max(0.0, (until - now).total_seconds())))
 
 
 class Listener:
-    """Feeds an agent's lines to its reader, and what they mean to everybody else."""
+    """Passes an agent's lines to its reader, and what they mean to everyone else."""
 
     def __init__(self, reader: Reader, tell: Callable[[Event], None], overspent: Callable[[Usage], bool]) -> None:
         self._reader = reader
         self._tell = tell
         self._overspent = overspent
-        self.hopeless = False  # it goes on trying what cannot work, or spends what it has not
+        self.hopeless = False  # it keeps retrying what cannot work, or exceeds the budget
         self.denied: list[str] = []
         self.spent: Usage | None = None
 
     def on_line(self, line: bytes) -> bool:
-        """True when the agent has said its last word."""
+        """True once the agent has finished talking."""
         finished = False
         for event in self._reader.read(line):
             match event:

@@ -1,4 +1,4 @@
-"""The work list of a loop: a checklist or a folder of tasks, read after every round and never believed blindly."""
+"""The work list of a loop: a checklist or a task folder, read after every round and never trusted blindly."""
 
 import zlib
 from collections.abc import Mapping
@@ -16,21 +16,21 @@ from bydawn.core.state import LoopState
 from bydawn.core.tallies import Settled
 from bydawn.core.text import shorten
 
-_NAMED = 3  # of the tasks that are lost
+_NAMED = 3  # of the lost tasks
 
 
 class WorkList:
-    """What there is to do, for one run of one loop."""
+    """What there is to do, during one run of one loop."""
 
     def __init__(self, loop: Loop, texts: Texts) -> None:
         self._loop = loop
         self._texts = texts
-        self._tasks: tasks.Tasks | None = None  # the checklist as it was last believed
-        self._names: dict[str, str] = {}  # what each box was called when it was first seen; agents like to add notes
-        self._files: Mapping[str, str] = {}  # the folder, likewise
+        self._tasks: tasks.Tasks | None = None  # the checklist when it was last trusted
+        self._names: dict[str, str] = {}  # each box's text when it was first seen; agents like to add notes
+        self._files: Mapping[str, str] = {}  # the folder, in the same way
 
     def read(self, state: LoopState, before: TaskReading | None) -> TaskReading | None:
-        """What it says now. While it cannot be believed, what was open before is not forgotten."""
+        """What it says now. As long as it cannot be trusted, the tasks that were open before are kept."""
         if not self._loop.tasks:
             return None
         try:
@@ -43,16 +43,16 @@ class WorkList:
         return msgspec.structs.replace(known, problem=reading.problem, disbelieved=reading.disbelieved)
 
     def closed_since(self, before: TaskReading | None) -> tuple[str, ...]:
-        """The texts of the tasks that were open in an earlier reading and are done in the last one."""
+        """The texts of tasks that were open in an earlier reading and are done in the last one."""
         was_open = {*before.open_ids} if before else set[str]()
         boxes = self._tasks.items if self._tasks else ()
         return tuple(self._names[task.id] for task in boxes if task.done and task.id in was_open)
 
     def text_of(self, task_id: str | None) -> str:
-        """The whole text of a task of a folder; a box in a list has no more than its line."""
+        """The whole text of a task in a folder; a box in a list has only its line."""
         if not self._files:
             return ""
-        from bydawn.core.task_folder import id_of  # most loops have no such folder
+        from bydawn.core.task_folder import id_of  # most loops have no task folder
 
         return next((text for name, text in self._files.items() if id_of(name) == task_id), "")
 
@@ -63,7 +63,7 @@ class WorkList:
         name = _digest(text, state)
         if before and before.text == name:
             self._believe(self._tasks or _boxes_of(text, state, before))
-            return msgspec.structs.replace(before, problem=None, disbelieved="")  # it may have been away in between
+            return msgspec.structs.replace(before, problem=None, disbelieved="")  # it may have been missing in between
         reading = of_checklist(text, self._loop, state, before)
         if reading.problem:
             problem = self._named(reading.problem, _boxes_of(text, state, before), state, before)
@@ -72,12 +72,12 @@ class WorkList:
         return msgspec.structs.replace(reading, text=name)
 
     def _named(self, problem: str, found: tasks.Tasks, state: LoopState, before: TaskReading | None) -> str:
-        """With the names of the tasks that are lost, as long as somebody remembers them."""
+        """Add the names of the lost tasks, if they are still known."""
         gone = {*(before.open_ids if before else ())} - {task.id for task in found.items} - {*state.settled.skipped}
         names = [shorten(self._names[id_], 60) for id_ in self._names if id_ in gone]
         shown = [f'"{name}"' for name in names[:_NAMED]] + ["…"] * (len(names) > _NAMED)
         if not shown and before and before.problem and before.problem.startswith(f"{problem} ("):
-            return before.problem  # from a worker that has seen them
+            return before.problem  # from an earlier process that had seen them
         return f"{problem} ({', '.join(shown)})" if found.items and shown else problem
 
     def _believe(self, found: tasks.Tasks) -> None:
@@ -97,10 +97,10 @@ class WorkList:
 
 
 def of_checklist(text: str, loop: Loop, state: LoopState, before: TaskReading | None) -> TaskReading:
-    """A checklist as a fact: boxes, and the checkpoints that are reached."""
+    """A checklist as a recorded reading: boxes, and the checkpoints reached."""
     found = _boxes_of(text, state, before)
     marks = _marks_of(text, loop, state, found)
-    lines = {mark.line for mark in marks}  # a box that is a checkpoint is nobody's task
+    lines = {mark.line for mark in marks}  # a box that is a checkpoint is not a task
     boxes = [task for task in found.items if task.line not in lines and task.id not in state.settled.skipped]
     left = [task for task in boxes if not task.done]
     following = next((task for task in left if task.id not in state.settled.aside), None)
@@ -134,24 +134,24 @@ def _marks_of(text: str, loop: Loop, state: LoopState, found: tasks.Tasks) -> tu
 def _passed_by(
     marks: tuple[checkpoint.Mark, ...], boxes: list[tasks.Task], state: LoopState, before: TaskReading | None
 ) -> str | None:
-    """Has a checkpoint been cleared out of the way, from under a task or altogether, before anybody looked?"""
+    """Was a checkpoint removed, or moved below a task, before a person looked?"""
     if before is None:
         return None
     place = {mark.id: mark.line for mark in marks}
     if set(before.marks) - set(place) - set(state.approved):
-        return "lost a checkpoint that nobody has approved"
+        return "lost a checkpoint that was not approved"
     above = dict(zip(before.open_ids, before.above, strict=False))
     lines = [0 if mark in state.approved else place.get(mark, 0) for mark in before.marks]
-    lowest = [0, *accumulate(lines, max)]  # where the last of the first so many marks stands now
+    lowest = [0, *accumulate(lines, max)]  # for each number of marks, the line of the lowest of them now
     for task in boxes:
         if task.line < lowest[above.get(task.id, 0)]:
-            return f'has "{shorten(task.name, 60)}" before a checkpoint that nobody has approved; it stood behind it'
+            return f'has "{shorten(task.name, 60)}" before a checkpoint that was not approved; it used to come after it'
     return None
 
 
 def of_folder(files: Mapping[str, str], settled: Settled, before: TaskReading | None = None) -> TaskReading:
-    """A folder of tasks as a fact; how each of them stands is in the ledger, not in its file."""
-    from bydawn.core import task_folder  # most loops have no such folder
+    """A task folder as a recorded reading; each task's state is in the ledger, not in its file."""
+    from bydawn.core import task_folder  # most loops have no task folder
 
     found = task_folder.read(files)
     aside = {*settled.aside, *settled.skipped}
@@ -172,7 +172,7 @@ def of_folder(files: Mapping[str, str], settled: Settled, before: TaskReading | 
 
 
 def rewritten(before: TaskReading | None, now: TaskReading | None, own: str | None) -> tuple[str, ...]:
-    """The open tasks of a folder whose text is another now; to its own a round may add what it likes."""
+    """Open tasks of a folder whose text has changed; a round may add to its own task's file."""
     if before is None or now is None:
         return ()
     known = dict(zip(before.open_ids, before.texts, strict=False))
@@ -185,7 +185,7 @@ def _in_one(files: Mapping[str, str]) -> str:
 
 
 def _digest(text: str, state: LoopState) -> str:
-    """Tells one list from another, and from the same list with other tasks put aside."""
+    """Tells one list from another, and from the same list with other tasks set aside."""
     known = repr(state.settled) + repr(state.approved)
     return f"{_mark(text)}-{zlib.crc32(known.encode()):08x}"
 
@@ -198,14 +198,14 @@ def _mark(text: str) -> str:
 
 
 class Stand(StrEnum):
-    """How a task, or a checkpoint between tasks, stands; one word each, the same for everybody."""
+    """The state of a task, or of a checkpoint between tasks, in one word that all views share."""
 
     NEXT = "next"
     OPEN = "open"
-    WAITING = "waiting"  # for another task of its folder
+    WAITING = "waiting"  # for another task in its folder
     ASIDE = "aside"
     DONE = "done"
-    DOUBTED = "doubted"  # ticked in a round that changed nothing else, or claimed and nothing was ever changed for it
+    DOUBTED = "doubted"  # ticked in a round that changed nothing else, or claimed although nothing changed
     SKIPPED = "skipped"
     REACHED = "reached"
     APPROVED = "approved"
@@ -216,18 +216,18 @@ _STILL_OPEN = (Stand.NEXT, Stand.OPEN, Stand.WAITING, Stand.ASIDE)
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of a work list as it stands now."""
+    """One row of a work list."""
 
     id: str
     text: str
     stand: Stand
-    number: int | None = None  # from the top, counted from 1; a checkpoint has none
+    number: int | None = None  # from the top, starting at 1; a checkpoint has none
     line: int | None = None  # in a checklist
-    waits_for: tuple[str, ...] = ()  # tasks of a folder that are not done
+    waits_for: tuple[str, ...] = ()  # tasks in its folder that are not done
 
 
 class Standings(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole work list as it stands now; `problem` completes "TODO.md …"."""
+    """A whole work list now; `problem` is the end of "TODO.md …"."""
 
     items: tuple[Listed, ...] = ()
     problem: str | None = None
@@ -239,7 +239,7 @@ class Standings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counts(self) -> dict[str, int]:
-        """All tasks as `open`, `done` and `skipped`; the rest of the rows says how many of those are special."""
+        """All tasks as `open`, `done` and `skipped`; the other rows count special cases among them."""
         stands = [item.stand for item in self.tasks]
         kinds = {
             "open": _STILL_OPEN,
@@ -253,8 +253,8 @@ class Standings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def standings(source: str | Mapping[str, str], loop: Loop, state: LoopState) -> Standings:
-    """How each task stands: by its file as it is now, and by the ledger, in the eyes of the next run or round."""
-    known = None if state.stopped else state.tasks  # after a recorded stop a person may change the list as they like
+    """The state of each task, from its file and the ledger, as the next run or round will see it."""
+    known = None if state.stopped else state.tasks  # after a recorded stop, a person may change the list freely
     if isinstance(source, str):
         found, reading = _listed_boxes(source, loop, state, known), of_checklist(source, loop, state, known)
         changed = of_checklist(source, loop, state, state.tasks) if state.stopped else None

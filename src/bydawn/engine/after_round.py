@@ -1,4 +1,4 @@
-"""What a round has left behind: files, tasks, progress; also one that nobody saw the end of."""
+"""What a round left behind: files, tasks, progress; also for a round whose end was not seen."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,34 +13,34 @@ from bydawn.engine.protection import Protection
 
 
 class AfterRound:
-    """Looks at the work tree and the work list, and compares them with what the ledger knows."""
+    """Looks at the work tree and the work list, and compares them with the ledger."""
 
     def __init__(self, effects: Effects, protection: Protection) -> None:
         self._effects = effects
         self._protection = protection
 
     def of_round(self, round_: int, snapshot: Snapshot) -> tuple[Snapshot, dict[str, Any]]:
-        """The tree as it is then, and what the end of the round says of it."""
+        """The tree after the round, and what its end records about it."""
         after, tampered, restored = self._protection.after_round(round_, snapshot)
         told = {"work": after.work, "changes": after.changes, "tampered": tampered, "restored": restored}
         told |= self._tasks(after)
         return after, {**told, "progress": self._progress(after, told)}
 
     def at_start(self, snapshot: Snapshot, *, unseen: bool) -> tuple[Snapshot, dict[str, Any]]:
-        """The same for a run that begins; `unseen`: something of the agent's has run since anybody looked."""
+        """The same at the start of a run; `unseen`: the agent's code has run since the tree was last looked at."""
         now, tampered, put_back = self._protection.at_start(snapshot, unseen=unseen)
         told = {"tree": now.tree, "work": now.work, "tampered": tampered, "put_back": put_back}
         return now, told | (self._tasks(now) if unseen else {"tasks": self._tasks_at_start()})
 
     def _tasks_at_start(self) -> TaskReading | None:
-        """After a recorded stop what a person has made of the list holds; not after a crash, nor where the list was not
-        believed before: what is missing there is missing until it is back, or accepted."""
+        """After a recorded stop, a person's edits to the list count. Not after a crash, nor if the list was not
+        trusted before: what is missing stays missing until it is back, or accepted."""
         state = self._effects.state
         believed = state.stopped and not (state.tasks and state.tasks.problem)
         return self._effects.list.read(forgiven(state), None if believed else state.tasks)
 
     def _tasks(self, after: Snapshot) -> dict[str, Any]:
-        """What the list says after a round, what that closed, what of it without any work, and what it rewrote."""
+        """What the list says after a round, what that closed, which of it without any work, and what it rewrote."""
         state = self._effects.state
         known, opened, last = state.tasks, state.open_round, state.last
         reading = self._effects.list.read(state, known)
@@ -55,6 +55,6 @@ class AfterRound:
         }
 
     def _progress(self, after: Snapshot, told: Mapping[str, Any]) -> bool:
-        """Neither a box that was ticked without any other change counts, nor one that was added to be ticked."""
+        """Neither a box ticked without any other change counts, nor one that was added to be ticked."""
         counts = not told["doubted"] and progress.fewer(self._effects.state, told["tasks"])
         return progress.made(self._effects.state, after.work or after.tree, told["closed"] if counts else ())

@@ -1,4 +1,4 @@
-"""The engine's effects: each does one thing in the world, and writes down what came of it."""
+"""The engine's effects: each does one thing and records the result."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -27,11 +27,11 @@ from bydawn.core.requests import Request, Tell, as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.worklist import WorkList
 
-_SLEPT = 5.0  # seconds of suspension worth a fact
+_SLEPT = 5.0  # seconds of suspension worth recording
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything outside the core that a loop touches."""
+    """Everything outside core that a loop uses."""
 
     ledger: Ledger
     agents: Mapping[str, Agent]  # the loop's pool, by name
@@ -45,15 +45,15 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     channel: Channel
     clock: Clock
     full_match: Callable[[str, str], bool]
-    hide: Callable[[str], str]  # what is secret in a text
-    reveal: Callable[[str], str]  # what a setting only refers to
+    hide: Callable[[str], str]  # masks the secrets in a text
+    reveal: Callable[[str], str]  # fills in the references in a setting
     chance: Callable[[], float]  # from 0 to 1
     obstacles: Callable[[], tuple[str, str] | None]
     followers: Sequence[Follower] = ()
 
 
 class Effects:
-    """What one run of one loop can do. Where the world says no, a fact says so, and nobody dies without a word."""
+    """What one run of one loop can do. If something fails outside, a fact records it; no run ends silently."""
 
     def __init__(self, loop: Loop, world: World) -> None:
         self.loop = loop
@@ -65,7 +65,7 @@ class Effects:
         return self.world.ledger.state
 
     def record(self, fact: AnyFact) -> None:
-        fact = self.world.ledger.append(fact).fact  # as it was written: without secrets
+        fact = self.world.ledger.append(fact).fact  # as written: without secrets
         for follower in self.world.followers:
             follower.saw(fact, self.loop, self.state)
         if self.world.ledger.disk_full and not (self.state.obstructed or self.state.stopped):
@@ -76,7 +76,7 @@ class Effects:
             follower.heard(event)
 
     def hear(self) -> None:
-        """Take what has been asked, write it down, and only then forget the asking."""
+        """Take requests, record them, and only then delete them."""
         for request in self.world.channel.take():
             self.take(request)
         if (slept := self.world.clock.slept()) > _SLEPT:
@@ -96,9 +96,9 @@ class Effects:
         return self.state.pause is not None or self.state.stop is not None
 
     def hurried(self, *, finished: bool) -> bool:
-        """Somebody wants something of a loop whose end is decided: only notes are taken, unless no prompt will follow.
+        """A request for a loop whose end is decided: only notes are accepted, and only if another prompt will follow.
 
-        Anything else cuts the last hook short. A signal has then got what it wants, and a request from another process
+        Anything else cuts the last hook short. A signal then has what it wants, and a request from another process
         is recorded by that process, which finds the lock free.
         """
         requests = self.world.channel.take()
@@ -111,9 +111,9 @@ class Effects:
         return moment is not None and self.world.clock.now().at >= moment
 
     def snapshot(self, keep_as: str = "", *, unseen: bool = True) -> Snapshot:
-        """The work tree now; one that cannot be kept is no reason to die without a word.
+        """A snapshot of the work tree; if that fails, the run records why.
 
-        `unseen`: something of the agent's may have run since the last one, and the next start has to look at that.
+        `unseen`: the agent's code may have run since the last one, so the next start has to look.
         """
         try:
             snapshot = self.world.workspace.snapshot()
@@ -132,7 +132,7 @@ class Effects:
         return obstacle is not None
 
     def tasks_changed(self, now: Snapshot) -> bool:
-        """Somebody edited the work list since it was last read, or a task was settled: record it and decide again."""
+        """The work list was edited since it was last read, or a task was settled: record it and decide again."""
         reading = self.list.read(self.state, self.state.tasks)
         if reading is None or reading == self.state.tasks:
             return False
@@ -140,17 +140,17 @@ class Effects:
         return True
 
     def write(self, round_: int, name: str, text: str) -> str | None:
-        """Write a file of the round; where that is impossible the loop cannot go on, and says so."""
+        """Write a file of the round; if that fails, record that the loop cannot go on."""
         try:
             return self.world.files.write(round_, name, text)
         except OSError as error:
-            self.record(Obstructed(kind="disk", detail=f"{name} could not be written: {error.strerror}"))
+            self.record(Obstructed(kind="disk", detail=f"could not write {name}: {error.strerror}"))
             return None
 
     def mask(self, round_: int, *names: str) -> None:
-        """What the agent wrote was its own until now; nothing secret in it outlives the round."""
+        """Until now the output was the agent's own; no secret in it outlives the round."""
         try:
             self.world.files.mask(round_, *names)
         except OSError as error:
-            detail = f"secrets in the files of round {round_} could not be masked: {error.strerror}"
+            detail = f"could not mask secrets in the files of round {round_}: {error.strerror}"
             self.record(Obstructed(kind="disk", detail=detail))

@@ -1,4 +1,4 @@
-"""A person's own commands beside the loop, each at its moment."""
+"""Runs a person's own commands beside the loop, each at its time."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,29 +14,29 @@ from bydawn.core.ports import Snapshot
 from bydawn.core.text import headline
 from bydawn.engine.effects import Effects
 
-_LAST_WORDS = 4000  # bytes of its output in which the reason of a failure is looked for
+_LAST_WORDS = 4000  # bytes of output to search for the reason of a failure
 
 
 class HookRuns:
     """The hooks of one run.
 
-    What has run is remembered here only. After a crash `pre_round` runs again, with the next attempt; `post_round` is
-    lost with a worker that dies before it, and never runs for a round whose end nobody saw.
+    Only this object knows what has run. After a crash `pre_round` runs again, with the next attempt; `post_round` is
+    lost if the process dies before it, and never runs for a round whose end was not seen.
     """
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
         self._loop = effects.loop
         self._prepared = 0  # the round that `pre_round` has run for
-        # … and `post_round`. One that has blocked the loop is asked again: its no must not be waved through.
+        # … and `post_round`. One that blocked the loop is asked again: its refusal must not be ignored.
         self._followed = effects.state.round - (effects.state.refused == "post_round")
 
     def waited(self) -> None:
-        """What was prepared hours ago is not."""
+        """Preparations made hours ago are out of date."""
         self._prepared = 0
 
     def before_round(self, action: StartRound) -> bool:
-        """Before the snapshot, so that what it changes is not the agent's; then everything is decided again."""
+        """Before the snapshot, so that its changes are not the agent's; then everything is decided again."""
         command = self._loop.hooks.pre_round
         if command is None or self._prepared == action.round:
             return False
@@ -48,7 +48,7 @@ class HookRuns:
         return True
 
     def after_round(self, action: Action) -> Snapshot | None:
-        """After a round and its checks, before the next thing happens; then everything is decided again."""
+        """After a round and its checks, before anything else; then everything is decided again."""
         effects, command, last = self._effects, self._loop.hooks.post_round, self._effects.state.last
         if isinstance(action, Settle | RunChecks) or last is None or last.round <= self._followed:
             return None
@@ -57,7 +57,7 @@ class HookRuns:
             return None
         told = hooks.after_round(self._loop, effects.state, last)
         ended = self._run("post_round", command, last.round, told, effects.urgent)
-        # What it changed is nobody's progress, and done means proven on the tree as it is now.
+        # Its changes are not progress, and done means proven on the current tree.
         after = effects.snapshot(keep_as=f"before/{last.round + 1}")
         effects.record(replace(ended, tree=after.tree, work=after.work))
         effects.tasks_changed(after)
@@ -65,14 +65,14 @@ class HookRuns:
         return after
 
     def at_end(self, fact: LoopStopped, now: Now) -> LoopStopped:
-        """The hook of this end, between the decision and the last fact; it has no say in how the loop ends."""
+        """The hook for this end, between the decision and the last fact; it cannot change how the loop ends."""
         command, state = hooks.at_end(self._loop.hooks, fact.end), self._effects.state
         if command is None:
             return fact
         told = hooks.after_all(state, fact)
         hurried = partial(self._effects.hurried, finished=fact.end in FINISHED)
         self._effects.record(self._run(hooks.BY_END[fact.end], command, state.round, told, hurried))
-        # The same reading of the clocks: only a disk that filled up with its output leads to another end.
+        # With the same clock reading: only a disk that its output filled up leads to another end.
         again = next_action(self._loop, self._effects.state, now)
         return last_word(again, now) if isinstance(again, Pause | Stop) else fact
 

@@ -1,4 +1,4 @@
-"""Protected files: who touched them, and are they as they were?"""
+"""Protected files: did anything change them, and are they restored?"""
 
 from msgspec.structs import replace
 
@@ -9,24 +9,24 @@ from bydawn.core.loop import OnTamper
 from bydawn.core.ports import Snapshot
 from bydawn.engine.effects import Effects
 
-_TAMPERED = 1000  # paths that a fact names; whether all is as it was is asked of the trees, never of this list
+_TAMPERED = 1000  # paths that a fact names; whether everything is restored is answered by the trees, never by this list
 
 
 class Protection:
-    """Compares trees that are kept; what cannot be compared is an obstacle, never a pass."""
+    """Compares kept trees; what cannot be compared is an obstacle, never a pass."""
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
         self._loop = effects.loop
         self._workspace = effects.world.workspace
-        self._settings: tuple[str | None, ...] | None = None  # what is always protected, when the agent's turn began
+        self._settings: tuple[str | None, ...] | None = None  # what is always protected, as the turn began
 
     def watch(self) -> None:
-        """Something of the agent's is about to run."""
+        """The agent's code is about to run."""
         self._settings = self._read_settings()
 
     def after_round(self, round_: int, after: Snapshot) -> tuple[Snapshot, tuple[str, ...], bool]:
-        """The tree after a round, the protected files that the round touched, and whether they were put back."""
+        """The tree after a round, the protected files the round changed, and whether they were restored."""
         before = self._effects.state.tree
         if after.tree == before or self._is_as_it_was():
             return after, (), False
@@ -39,33 +39,33 @@ class Protection:
         put_back = True
         try:
             self._workspace.restore(before, touched)
-        except UserError as error:  # perhaps some of them are
+        except UserError as error:  # some of them may be
             self._blind(error)
             put_back = False
         left = self._effects.snapshot(keep_as=f"after/{round_}")
         return replace(left, changes=after.changes), touched[:_TAMPERED], put_back
 
     def after_checks(self, round_: int) -> tuple[tuple[str, ...], bool]:
-        """A check runs what the agent wrote; what that does to protected files is the agent's deed, too."""
+        """A check runs what the agent wrote, so what it does to protected files is the agent's doing, too."""
         if self._is_as_it_was():
-            return (), False  # the usual case, and then nobody need ask git
+            return (), False  # the usual case, without asking git
         now = self._effects.snapshot()
         if round_:
             _, tampered, restored = self.after_round(round_, now)
             return tampered, restored
-        # Before anybody has worked it is the checks' own habit, and would block every round.
+        # Before any work this is what the checks always do, and it would block every round.
         if touched := self._workspace.touched(self._effects.state.tree, now.tree, self._loop.protect):
             detail = f"the checks themselves change protected files: {', '.join(touched[:3])}"
             self._effects.record(Obstructed(kind="protect", detail=detail))
         return (), False
 
     def at_start(self, now: Snapshot, *, unseen: bool) -> tuple[Snapshot, tuple[str, ...], tuple[str, ...]]:
-        """Protected files that are not as they were, as nobody has put them back or nobody has looked; and those that
-        we have put back, where nobody has looked."""
+        """Protected files that are still changed, because they were not restored or not looked at; and those that
+        we restored, if they changed between runs."""
         state = self._effects.state
         if not state.tampered and not unseen:
             return now, (), ()
-        before = state.protected_tree if state.tampered else state.tree  # where all of them are as they were
+        before = state.protected_tree if state.tampered else state.tree  # the tree in which all of them are unchanged
         try:
             touched = self._workspace.touched(before, now.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
             if touched and unseen and self._loop.on_tamper is OnTamper.RESTORE:
@@ -76,17 +76,17 @@ class Protection:
         return now, touched[:_TAMPERED], ()
 
     def _is_as_it_was(self) -> bool:
-        """Is nothing protected but what we can see is the same? Then nobody need ask git."""
+        """Is only what we can see protected, and unchanged? Then git need not be asked."""
         return not self._loop.protect and self._settings is not None and self._read_settings() == self._settings
 
     def _read_settings(self) -> tuple[str | None, ...]:
-        """What is always protected, as it is now; one that cannot be read is like none."""
+        """What is always protected, as it is now; an unreadable file counts as missing."""
         try:
             return tuple(self._workspace.read_text(path) for path in ALWAYS_PROTECTED)
         except UserError:
             return ()
 
     def _blind(self, error: UserError) -> Snapshot:
-        """Nobody could look. What is compared with next time is the tree as it was before."""
+        """The tree could not be looked at. The next comparison is with the tree from before."""
         self._effects.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}", unseen=True))
         return Snapshot(tree=self._effects.state.tree, work=self._effects.state.work)

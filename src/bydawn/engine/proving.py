@@ -1,4 +1,4 @@
-"""The checks: run on a tree, doubted where that is due, and written down."""
+"""Runs the checks on a tree, runs doubtful ones again, and records the verdicts."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ from bydawn.engine.protection import Protection
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """What the checks say of one tree, and what they did to protected files."""
+    """What the checks say about one tree, and what they did to protected files."""
 
     verdicts: tuple[Verdict, ...]
     tampered: tuple[str, ...]
@@ -19,7 +19,7 @@ class _Look(msgspec.Struct, frozen=True):
 
 
 class Proving:
-    """One loop's checks; whatever they run is the agent's work, and may do anything."""
+    """One loop's checks; they run the agent's work, which may do anything."""
 
     def __init__(self, effects: Effects, protection: Protection) -> None:
         self._effects = effects
@@ -27,11 +27,11 @@ class Proving:
         self._loop = effects.loop
 
     def take(self, round_: int) -> None:
-        """Run them and record what they say; cut short they have said nothing."""
+        """Run them and record the verdicts; cut short, they have none."""
         effects, started = self._effects, self._effects.world.clock.now().elapsed
         left, looked = None, self._look(round_, effects.state.tree)
         if looked and would_finish(self._loop, effects.state, looked.verdicts):
-            # Done means proven on the tree as it is, and these may have changed it. Once is enough: many leave a log.
+            # Done means proven on the current tree, and these may have changed it. Once is enough: many write a log.
             now_there = effects.snapshot(keep_as=f"before/{round_ + 1}")
             if now_there.tree != effects.state.tree:
                 left, looked = now_there, self._look(round_, now_there.tree)
@@ -65,7 +65,7 @@ class Proving:
         return _Look(verdicts, tampered, restored)
 
     def _verdicts(self, round_: int, tree: str) -> tuple[Verdict, ...] | None:
-        """What they say of a tree, the doubtful ones twice."""
+        """What they say about a tree, running the doubtful ones twice."""
         run, urgent, state = self._effects.world.checks.run, self._effects.urgent, self._effects.state
         verdicts = run(self._loop.checks, round_, tree, urgent)
         suspects = () if self._effects.state.stop_now else flaky.suspects(self._loop.checks, verdicts, state)

@@ -1,4 +1,4 @@
-"""Read, decide, do, record. The engine performs one action at a time and contains no rule about whether."""
+"""Read, decide, do, record. The engine performs one action at a time; every decision is made in core."""
 
 import os
 import uuid
@@ -59,16 +59,16 @@ from bydawn.engine.protection import Protection
 from bydawn.engine.proving import Proving
 
 COOKIE = "BYDAWN_COOKIE"
-_SAID = 400  # characters of a reply that go into the ledger
-_REPLY = 20_000  # bytes of the last reply that the next prompt may quote from
-_NAME = 100  # … of the name of a process
-_STDERR = 4000  # bytes of an agent's last words on stderr that its reader gets to see
-_DENIALS = 10  # that a fact names
-_LAST_LOOKS = 3  # at a list that changes whenever somebody looks
+_SAID = 400  # characters of a reply that the ledger keeps
+_REPLY = 20_000  # bytes of the last reply that the next prompt may quote
+_NAME = 100  # characters of a process name
+_STDERR = 4000  # bytes from the end of an agent's stderr for its reader
+_DENIALS = 10  # listed in a fact
+_LAST_LOOKS = 3  # at a list that changes every time it is read
 
 
 class Engine:
-    """One worker's run of one loop."""
+    """One run of one loop."""
 
     def __init__(self, loop: Loop, world: World, started: RunStarted) -> None:
         self.loop = loop
@@ -80,14 +80,14 @@ class Engine:
         self._after_round = AfterRound(effects, self._protection)
         self._hook_runs = HookRuns(effects)
         self._last_looks = 0
-        self._fresh: Snapshot | None = None  # the one of the start, while nothing has happened since
+        self._fresh: Snapshot | None = None  # the snapshot from the start, until something happens
 
     @property
     def state(self) -> LoopState:
         return self.world.ledger.state
 
     def run(self) -> LoopStopped:
-        """Until something says stop; what it says is the answer."""
+        """Run until something says stop; return that."""
         self._begin()
         while True:
             self._effects.hear()
@@ -118,12 +118,12 @@ class Engine:
     # -- the run ---------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """What an earlier run left alive is ended and what it left open is settled, before anything new."""
+        """End what an earlier run left running and settle what it left open, before anything new."""
         known = self.state.obstructed
         self.world.processes.sweep(f"{COOKIE}={self.loop.uid}.")
         if (unborn := self.world.files.last()) > self.state.round:
-            self._effects.mask(unborn)  # its prompt was written, and then the power went
-        if self.state.runs and not self.state.stopped:  # and perhaps in the middle of a check or a hook
+            self._effects.mask(unborn)  # its prompt was written just before the power failed
+        if self.state.runs and not self.state.stopped:  # perhaps in the middle of a check or a hook
             self._effects.mask(self.state.round)
         snapshot = self.world.workspace.snapshot()
         if snapshot.tree != self.state.tree:
@@ -135,14 +135,14 @@ class Engine:
             snapshot = self._settle(action, snapshot)
         unseen = is_unseen(self.loop, self.state)
         self._fresh, told = self._after_round.at_start(snapshot, unseen=unseen)
-        met = self.state.obstructed  # on the way in; that somebody starts is no answer to it
+        met = self.state.obstructed  # on the way in; starting does not remove it
         elapsed = self.world.clock.now().elapsed
         self._effects.record(msgspec.structs.replace(self._started, elapsed=elapsed, **told))
         if met and met is not known:
             self._effects.record(met)
 
     def _settle(self, action: Settle, snapshot: Snapshot) -> Snapshot:
-        """Record the end of a round that nobody saw the end of; the work tree as it is then."""
+        """Record the end of a round whose end was not seen; return the current work tree."""
         self._effects.mask(action.round)
         after, told = self._after_round.of_round(action.round, snapshot)
         told |= spent_unseen(self.loop, self.state, self.world.agents, self.world.files)
@@ -150,12 +150,12 @@ class Engine:
         return after
 
     def _list_has_changed(self) -> bool:
-        """Since the last round: a check's code may have done it, or a person may have added a task."""
+        """Since the last round, a check's code may have changed the list, or a person may have added a task."""
         if not self._effects.tasks_changed(Snapshot(tree=self.state.tree, work=self.state.work)):
             return False
         self._last_looks += 1
         if self._last_looks > _LAST_LOOKS and not self.state.obstructed:
-            detail = f"{self.loop.tasks} is another one whenever somebody looks at it"
+            detail = f"{self.loop.tasks} keeps changing: it is different each time it is read"
             self._effects.record(Obstructed(kind="tasks", detail=detail))
         return self._last_looks <= _LAST_LOOKS + 1
 
@@ -172,7 +172,7 @@ class Engine:
                 WaitStarted(seconds=action.seconds, until=action.until, reason=action.reason, decided=decided)
             )
             self.world.ledger.sync()
-        # A reset is a moment of the wall clock: a machine that slept through it need not wait any longer.
+        # A reset is a wall-clock time: a machine that slept through it need not wait any longer.
         self.world.processes.sleep(action.seconds, lambda: self._effects.asked() or self._effects.is_past(action.until))
 
     # -- one round -------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ class Engine:
         self._warn_others(action.agent)
 
     def _prompt(self, action: StartRound, agent: Agent) -> str:
-        # Only what a person wrote is revealed; a task or a check's output that names a variable gets nothing.
+        # Only a person's own text is filled in; a task or a check's output that names a variable gets nothing.
         asked = msgspec.structs.replace(self.loop, prompt=self.world.reveal(self.loop.prompt))
         last = self.state.last.round if self.state.last else 0
         return prompt.compose(
@@ -253,7 +253,7 @@ class Engine:
         )
 
     def _documents(self) -> dict[str, str]:
-        """The texts that a template may ask for; one that cannot be read is left out."""
+        """The documents a template asks for; one that cannot be read is left out."""
         found = {}
         for path in filter(None, (self.loop.progress, self.loop.opinions)):
             with suppress(UserError):
@@ -261,7 +261,7 @@ class Engine:
         return found
 
     def _is_limited(self, agent: str) -> bool:
-        """Another loop knows that this agent's account can do nothing now: record it and decide again."""
+        """Another loop found this agent's account limited: record it and decide again."""
         now = self.world.clock.now().at
         known = self.world.cool_downs.of(self.world.agents[agent], now)
         if known is None:
@@ -279,7 +279,7 @@ class Engine:
         most = agent.abilities.prompt_length
         if most is None or len(text) <= most:
             return False
-        detail = f"the prompt has {len(text)} characters, and {agent.name} takes {most}"
+        detail = f"the prompt has {len(text)} characters, but {agent.name} accepts at most {most}"
         self._effects.record(Obstructed(kind="prompt", detail=detail))
         return True
 
@@ -308,7 +308,7 @@ class Engine:
         )
 
     def _told(self, event: Event) -> None:
-        """A conversation that has just begun is written down at once: a crash must not cost it."""
+        """A new conversation is recorded at once: a crash must not lose it."""
         opened = self.state.open_round
         if isinstance(event, Begun) and opened and not opened.session:
             self._effects.record(SessionBegun(round=opened.round, session=event.session))
@@ -351,9 +351,9 @@ class Engine:
         self.world.ledger.sync()
 
     def _promise(self, ended: Ended, said: claims.Claims) -> Given:
-        """Only the reply of a turn that went well is looked at; raw output never is.
+        """Only the reply of a turn that went well is examined; raw output never is.
 
-        Whoever is blocked has not given it, whatever stands at the end.
+        An agent that is blocked has not given the promise, whatever its last line says.
         """
         wanted = prompt.promise_of(self.loop)
         if wanted is None or ended.outcome is not Outcome.OK:

@@ -1,1 +1,1 @@
-"""Children: agents, checks and hooks, owned completely."""
+"""Child processes: agents, checks and hooks, fully controlled."""

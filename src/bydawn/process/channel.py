@@ -1,4 +1,4 @@
-"""Signals, the inbox and the guardian, as one stream of requests."""
+"""Signals, the inbox and the guardian's end, as one stream of requests."""
 
 from bydawn.core.ports import Channel
 from bydawn.core.requests import Pause, Request
@@ -26,7 +26,7 @@ class LoopChannel:
         self._watch.drain()
         requests = [*self._signals.take(), *self._inbox.take()]
         if not self._alone and self._tether.cut():
-            self._alone = True  # asked for once; a descriptor at its end stays readable
+            self._alone = True  # asked for once; a closed descriptor stays readable
             requests.append(Pause(id="", run=self._run, by="a signal", now=True, signal="the death of its guardian"))
         return requests
 

@@ -1,4 +1,4 @@
-"""What do the machines say? Commands, paths and texts, each ending in a verdict."""
+"""Runs checks: commands, paths and texts, each with a verdict."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,12 +15,12 @@ from bydawn.core.text import last_part
 from bydawn.process.shell import Shell
 from bydawn.system.reading import read_inside
 
-_EXCERPT = 3000  # characters of a failing check that the next prompt gets to see
-_TAIL = 32_000  # bytes that a failure is known again by
+_EXCERPT = 3000  # characters of a failing check's output for the next prompt
+_TAIL = 32_000  # bytes that identify a failure
 
 
 class ShellChecks:
-    """Runs checks through the same owner of children as the agent, in the workspace or in a clean checkout of it."""
+    """Runs checks as children, like the agent, in the workspace or in a clean checkout of it."""
 
     def __init__(
         self,
@@ -33,15 +33,15 @@ class ShellChecks:
         self._shell = shell
         self._workspace = workspace
         if where is CheckWhere.CLEAN and not checkout:
-            raise ValueError("a clean checkout is asked for, and nobody makes one")
+            raise ValueError("a clean checkout was requested, but none can be made")
         self._checkout = checkout if where is CheckWhere.CLEAN else None
 
     def run(
         self, checks: Sequence[Check], round_: int, tree: str, urgent: Callable[[], bool], again: bool = False
     ) -> tuple[Verdict, ...]:
-        """All of them, in order, on one tree; one that fails does not hide the others.
+        """All checks, in order, on one tree; one that fails does not hide the others.
 
-        `again`: these failed just now, and what they print this time is kept beside that.
+        `again`: these failed just now, and their new output is kept beside the first.
         """
         if not checks:
             return ()
@@ -59,7 +59,7 @@ class ShellChecks:
                 return self._command(check, folder, round_, name, urgent)
             case PathCheck():
                 there = (folder / check.path).exists()
-                return _static(check, there, "it is there" if there else f"there is no {check.path}")
+                return _static(check, there, "found" if there else f"{check.path} does not exist")
             case TextCheck():
                 return self._text(check, folder)
 
@@ -70,7 +70,7 @@ class ShellChecks:
         exit_ = self._shell.run(check.command, round_, name, urgent, {"PWD": str(folder)}, elsewhere)
         self._shell.files.mask(round_, name)
         passed = exit_.went_well
-        # A path in a checkout that is gone by then would help nobody; in the workspace it leads to the same file.
+        # A path in a checkout that will be removed helps no one; in the workspace it is the same file.
         tail = "" if passed else self._shell.files.tail(round_, name, _TAIL).replace(str(folder), str(self._workspace))
         timed_out, detail = exit_.ending is Ending.TOTAL, in_words(exit_, self._shell.timeout)
         return Verdict(
@@ -82,7 +82,7 @@ class ShellChecks:
             seconds=round(exit_.seconds, 3),
             output=name,
             excerpt=last_part(tail, _EXCERPT),
-            # How far it had come when its time was over says nothing.
+            # How far it got before the timeout says nothing.
             fingerprint="" if passed else fingerprint.of_failure(detail, "" if timed_out else tail),
         )
 
@@ -93,13 +93,13 @@ class ShellChecks:
             reason = f"{error.what}: {error.cause}"
             return _static(check, False, reason.replace(str(folder), str(self._workspace)))
         if data is None:
-            return _static(check, False, f"there is no file {check.path}")
+            return _static(check, False, f"{check.path} does not exist")
         there = self._shell.reveal(check.text) in data.decode(errors="replace")
-        return _static(check, there, "it stands there" if there else f"{check.path} does not contain {check.text!r}")
+        return _static(check, there, "found" if there else f"{check.path} does not contain {check.text!r}")
 
 
 def _elsewhere(verdict: Verdict) -> Verdict:
-    """A failure that says where it was seen, for whoever finds that the same passes in the workspace."""
+    """A failure that says where it was seen, in case the same check passes in the workspace."""
     if verdict.passed:
         return verdict
     detail = f"{verdict.detail}, in a clean checkout"

@@ -1,4 +1,4 @@
-"""Own a child completely: start it, follow its output, hold it to its limits, and let nothing of it survive."""
+"""Control a child completely: start it, follow its output, enforce its limits, and let none of it survive."""
 
 import os
 import select
@@ -12,19 +12,19 @@ from bydawn.core.ports import Job
 from bydawn.system import kernel
 from bydawn.system.tail import Tail
 
-_TICK = 1.0  # seconds between looks at what no event announces: disk, volume, clocks
-_POLL = 0.05  # the same, where there is no inotify
-_FROZEN = 1.0  # seconds by which a wake-up may be late before we believe that the whole machine stood still
-_DRAIN = 0.2  # what an agent leaves behind may still finish a write in this time
-_AFTER_KILL = 5.0  # a child that KILL has not ended by then hangs in the kernel
-_LEAST_FREE = 1 << 20  # bytes of disk below which a round is stopped
-_IDLE_TICKS = 0.01  # of one CPU: less than that is a heartbeat, not work
-_RESOURCES = {11, 12, 23, 24}  # EAGAIN, ENOMEM, ENFILE, EMFILE: may pass by itself
+_TICK = 1.0  # seconds between looks at what no event reports: disk, volume, clocks
+_POLL = 0.05  # the same, without inotify
+_FROZEN = 1.0  # seconds a wake-up may be late before we conclude that the whole machine was suspended
+_DRAIN = 0.2  # time for processes an agent left behind to finish a write
+_AFTER_KILL = 5.0  # a child still alive after KILL hangs in the kernel
+_LEAST_FREE = 1 << 20  # bytes of free disk below which a round is stopped
+_IDLE_TICKS = 0.01  # of one CPU: less is a heartbeat, not work
+_RESOURCES = {11, 12, 23, 24}  # EAGAIN, ENOMEM, ENFILE, EMFILE: may pass on its own
 _RESET = [signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN]
 
 
 class Processes:
-    """Runs one child at a time. `wakes` are descriptors that, when readable, make us ask `urgent`."""
+    """Runs one child at a time. When a descriptor in `wakes` becomes readable, we ask `urgent`."""
 
     def __init__(self, wakes: Sequence[int], env: Mapping[str, str]) -> None:
         self._wakes = wakes
@@ -38,7 +38,7 @@ class Processes:
         on_skip: Callable[[int], None],
         urgent: Callable[[], bool],
     ) -> Exit:
-        """Run a job to its end. `on_line` answers True when the child has said its last word."""
+        """Run a job to its end. `on_line` returns True when the child has finished talking."""
         started = time.monotonic()
         try:
             pid = _spawn(job, self._env)
@@ -56,7 +56,7 @@ class Processes:
             child.close()
 
     def sleep(self, seconds: float, urgent: Callable[[], bool]) -> None:
-        """Rest, at most so long; ends early when something urgent arrives."""
+        """Sleep at most this long; ends early when something urgent arrives."""
         deadline = time.monotonic() + seconds
         poll = self._poll()
         while (left := deadline - time.monotonic()) > 0:
@@ -113,7 +113,7 @@ class _Child:
         self.pid = pid
         self.job = job
         self.tail = tail
-        self.hurry = False  # there is more to read already
+        self.hurry = False  # there is already more to read
         self._started = self._alive_at = self._sampled_at = started
         self._activity = (0, 0)
         self._said_last_word_at: float | None = None
@@ -141,7 +141,7 @@ class _Child:
         return max(0.001, min([longest, *short, *due]))
 
     def thaw(self, late: float) -> None:
-        """If we did not run for a while (a paused machine), neither did the child: that time does not count."""
+        """If we were suspended for a while, so was the child: that time does not count."""
         if late < _FROZEN:
             return
         self._started += late
@@ -175,7 +175,7 @@ class _Child:
         return self._status
 
     def _given_up(self) -> bool:
-        """KILL was sent long ago: it hangs in the kernel, and waiting for ever would hang us with it."""
+        """KILL was sent long ago: it hangs in the kernel, and waiting forever would hang us with it."""
         return self._killed_at is not None and time.monotonic() > self._killed_at + _AFTER_KILL
 
     def hold_to_limits(self, now: float) -> None:
@@ -198,7 +198,7 @@ class _Child:
         return next((ending for ending, reading, limit in table if limit and reading >= limit), None)
 
     def _look_for_life(self, now: float) -> None:
-        """Silence is no proof of death: a compiler computes and a copy writes without a word."""
+        """Silence does not prove death: a compiler computes and a copy writes without any output."""
         silence = self.job.limits.silence
         if not silence or now - max(self._alive_at, self._sampled_at) < min(silence / 4, 5.0):
             return
@@ -213,21 +213,21 @@ class _Child:
         return sum(os.stat(path).st_size for path in {self.job.stdout, self.job.stderr})
 
     def stop(self, ending: Ending) -> None:
-        """Start down the ladder: INT, TERM, KILL; the first reason to stop is the one that counts."""
+        """Start stopping it with INT, TERM, KILL; the first reason to stop is the one that counts."""
         if self._ending is not Ending.EXIT:
             return
         self._ending = ending
         now, ladder = time.monotonic(), self.job.ladder
         term = now + ladder.interrupt
         kill = term + ladder.terminate
-        # An agent without patience for INT gets none: Claude would write into its history that it was told to stop.
+        # Some agents get no INT: Claude would write into its history that it was told to stop.
         first = [(now, signal.SIGINT)] if ladder.interrupt else []
         self._ladder = [*first, (term, signal.SIGTERM), (kill, signal.SIGKILL)]
         if ending is Ending.DISK:  # every further byte makes it worse
             self._ladder = [(now, signal.SIGKILL)]
 
     def climb(self, now: float) -> None:
-        """Send the next signal of the ladder when its time has come; to the whole group, woken up to receive it."""
+        """Send the next signal when it is due; to the whole group, resumed so that it can receive it."""
         if not self._ladder or now < self._ladder[0][0]:
             return
         _, number = self._ladder.pop(0)
@@ -242,7 +242,7 @@ class _Child:
     def exit(self, status: int | None, leftovers: tuple[str, ...]) -> Exit:
         code = os.waitstatus_to_exitcode(status) if status is not None else None
         if self._ending is Ending.EXIT and code and free_bytes(self.job.stdout) < _LEAST_FREE:
-            self._ending = Ending.DISK  # it met the full disk before we saw it; that is no fault of its own
+            self._ending = Ending.DISK  # it hit the full disk before we saw it; that is not its fault
         return Exit(
             ending=self._ending,
             code=code if code is not None and code >= 0 else None,
@@ -261,8 +261,8 @@ class _Child:
 
 
 def _spawn(job: Job, env: Mapping[str, str]) -> int:
-    """A session of its own, no terminal, nothing inherited but three files and the current folder."""
-    # Truncated: whatever an earlier attempt may have left there, it is not this child's word.
+    """Start it in its own session, without a terminal, inheriting only three files and the current folder."""
+    # Truncated: anything an earlier attempt left there is not this child's output.
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC
     files: list[tuple[int, int, str, int, int]] = [
         (os.POSIX_SPAWN_OPEN, 0, job.stdin, os.O_RDONLY, 0),
@@ -281,6 +281,6 @@ def _spawn(job: Job, env: Mapping[str, str]) -> int:
 
 
 def free_bytes(path: str) -> int:
-    """Room left on the disk that holds a file."""
+    """Free space on the disk that holds a file."""
     disk = os.statvfs(path)
     return disk.f_bavail * disk.f_frsize

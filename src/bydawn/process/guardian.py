@@ -1,6 +1,6 @@
-"""The worker's parent: waits for it and then ends everything that is left, so that nothing outlives a loop.
+"""The worker's parent: waits for it, then ends everything left over, so that nothing outlives a loop.
 
-It is forked off before the heavy imports and stays small. The worker takes the loop's lock and hands a copy of it up
+It is forked before the heavy imports and stays small. The worker takes the loop's lock and passes a copy up
 the tether before it starts anything; both hold it, so a free lock means that nothing of that run is alive.
 """
 
@@ -19,7 +19,7 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Tether:
-    """The worker's end of the line to its guardian; readable means that the guardian is gone."""
+    """The worker's end of the line to its guardian; readable means the guardian is gone."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
@@ -29,16 +29,16 @@ class Tether:
         return self._line.fileno()
 
     def share(self, lock_fd: int, go_on: str) -> None:
-        """Let the guardian hold the lock too, and tell it how a person would go on; returns when it does.
+        """Give the guardian the lock too, and the command to resume with; returns once it has them.
 
-        From here on the worker is a group of its own: Ctrl-C reaches the guardian alone, which passes it on once.
+        From here on the worker is its own process group: Ctrl-C only reaches the guardian, which passes it on once.
         """
         os.setpgid(0, 0)
         socket.send_fds(self._line, [go_on.encode()], [lock_fd])
         self._line.recv(1)
 
     def leave(self, words: Sequence[str]) -> None:
-        """The command that a person may want next: only the guardian is in the terminal's foreground, and can ask."""
+        """The command to offer next: only the guardian is in the terminal's foreground and can ask."""
         with suppress(OSError):
             self._line.send("\0".join(words).encode())
 
@@ -53,9 +53,9 @@ class Tether:
 
 
 def run_guarded(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
-    """Run `work` in a child, the worker; when it is gone, so is all it started.
+    """Run `work` in a child, the worker; when it ends, so does everything it started.
 
-    Returns the exit code, and the command that the worker has left for a person to say yes to.
+    Returns the exit code, and a command from the worker for a person to confirm.
     """
     ours, theirs = socket.socketpair()
     sys.stdout.flush()
@@ -73,7 +73,7 @@ def run_guarded(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
     _, status = os.waitpid(worker, 0)
     kernel.end_children()
     for descriptor in lock:
-        os.close(descriptor)  # nothing of that run is alive any more
+        os.close(descriptor)  # nothing of that run is alive now
     following = _left(ours)
     for number in _FORWARDED if following else ():  # a question can be answered with Ctrl-C, too
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -92,23 +92,23 @@ def _be_the_worker(work: Callable[[Tether], int], tether: Tether, mask: set[int 
     code = 1
     try:
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # a background group may still write to the terminal
-        # Until the loop listens for signals itself, Ctrl-C ends the worker as SIGTERM does: nothing has been written
-        # that a death could harm. A KeyboardInterrupt in the middle of an import could be lost in a callback there,
-        # and leave a traceback.
+        # Until the loop handles signals itself, Ctrl-C ends the worker as SIGTERM does: nothing has been written yet
+        # that could be damaged. A KeyboardInterrupt during an import could get lost in a callback, or leave a
+        # traceback.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         gc.enable()
         code = work(tether)
     finally:
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError):  # nobody reads any more
+            with suppress(OSError):  # the reader is gone
                 stream.flush()
         os._exit(code)
 
 
 def _forward_signals(worker: int) -> None:
     def forward(number: int, _: FrameType | None) -> None:
-        with suppress(ProcessLookupError):  # it has just ended by itself
+        with suppress(ProcessLookupError):  # it just ended on its own
             os.kill(worker, number)
 
     for number in _FORWARDED:
@@ -116,10 +116,10 @@ def _forward_signals(worker: int) -> None:
 
 
 def _receive_lock(line: socket.socket) -> tuple[str, list[int]]:
-    """Wait until the worker hands over its lock or ends without one; how to go on, and the lock to hold on to."""
+    """Wait until the worker passes its lock or ends without one; how to resume, and the lock to keep."""
     message, lock, _, _ = socket.recv_fds(line, 8192, 1)
     if message:
-        with suppress(OSError):  # the worker died in this very moment; the wait that follows sees it
+        with suppress(OSError):  # the worker died at this moment; the wait below sees it
             line.send(b"k")
     return message.decode(errors="replace"), lock
 
@@ -132,8 +132,8 @@ def _exit_code(code: int, go_on: str) -> int:
     name = signal.Signals(-code).name
     what_to_do = f"run `{go_on}`" if go_on else "try again"
     sys.stderr.write(
-        f"error: the worker was ended by {name}\n"
-        "cause: something outside bydawn killed it, perhaps for want of memory\n"
-        f" hint: nothing that was recorded is lost; {what_to_do} to go on\n"
+        f"error: bydawn was killed by {name}\n"
+        "cause: something outside it sent the signal; perhaps memory ran out\n"
+        f" hint: every recorded round is safe; {what_to_do} to go on\n"
     )
     return 1

@@ -1,4 +1,4 @@
-"""Run a person's own command beside the loop."""
+"""Runs a hook: a person's own command beside the loop."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,14 +9,14 @@ from bydawn.process.shell import Shell
 
 
 class ShellHooks:
-    """Runs hooks in the workspace, and tells them where they are."""
+    """Runs hooks in the workspace, with variables that say where they are."""
 
     def __init__(self, shell: Shell, workspace: Path) -> None:
         self._shell = shell
         self._workspace = workspace
 
     def run(self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool]) -> Exit:
-        # Paths are given as they are: a path that was made fit to be shown leads nowhere.
+        # Paths are passed unchanged: one cleaned up for display would lead nowhere.
         about = {
             "BYDAWN_HOOK": name,
             "BYDAWN_ROUND": str(round_),
@@ -25,5 +25,5 @@ class ShellHooks:
         }
         try:
             return self._shell.run(command, round_, output_of(name), urgent, {**env, **about})
-        except OSError as error:  # on a full disk the loop ends, and its last hook must not keep it from saying so
+        except OSError as error:  # on a full disk the loop ends, and its last hook must not keep it from recording that
             return Exit(ending=Ending.NOT_STARTED, detail=f"{output_of(name)}: {error.strerror}")

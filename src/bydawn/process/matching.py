@@ -1,4 +1,4 @@
-"""A person's regular expression, tried in a child with a time limit."""
+"""Match a person's regular expression in a child with a time limit."""
 
 import signal
 import sys
@@ -6,7 +6,7 @@ import sys
 from bydawn.core.promise import TooSlow
 from bydawn.core.text import shorten
 
-# The limit is one of computing, or a pattern would be slow wherever the machine is busy.
+# The limit is CPU time, or patterns would seem slow whenever the machine is busy.
 _MATCHER = (
     "import re, signal, sys; signal.setitimer(signal.ITIMER_PROF, {seconds}); "
     "sys.exit(not re.fullmatch(sys.argv[1], sys.argv[2]))"
@@ -14,9 +14,9 @@ _MATCHER = (
 
 
 def full_match(pattern: str, text: str, seconds: float = 2) -> bool:
-    """A person's pattern may need for ever (29 characters took 28 s), so it runs in a child with a limit.
+    """A person's pattern may take forever (29 characters took 28 s), so it runs in a child with a limit.
 
-    Raises `TooSlow`: to say no would leave the loop waiting for a promise that may have been given.
+    Raises `TooSlow`: answering no would leave the loop waiting for a promise that may have been given.
     """
     import subprocess
 
@@ -27,7 +27,7 @@ def full_match(pattern: str, text: str, seconds: float = 2) -> bool:
         code = -signal.SIGPROF
     if code == -signal.SIGPROF:
         raise TooSlow(
-            f"the pattern {shorten(pattern, 100)} took more than {seconds:g} seconds on a line of the reply, so nobody "
-            "can say whether that was the promise; begin a new loop with a simpler one"
+            f"the pattern {shorten(pattern, 100)} took more than {seconds:g} seconds on a line of the reply, so bydawn "
+            "cannot tell whether that was the promise; start a new loop with a simpler pattern"
         )
     return code == 0

@@ -1,4 +1,4 @@
-"""Run a person's command in a shell: within its time, into a file of the round, and nothing of it survives."""
+"""Run a person's shell command with a time limit and its output in a file; none of it survives."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,13 +13,13 @@ _ELSEWHERE = 'cd "$1" && unset OLDPWD && exec /bin/sh -c "$2"'
 
 
 class Shell(msgspec.Struct, frozen=True, kw_only=True):
-    """The same owner of children as the agent's; every child is born in our own folder, which is the workspace."""
+    """Runs commands as children, like the agent; each starts in our own folder, which is the workspace."""
 
     processes: Processes
     files: RoundFiles
     env: Mapping[str, str]
     timeout: float
-    reveal: Callable[[str], str]  # what a setting only refers to
+    reveal: Callable[[str], str]  # fills in the references in a setting
 
     def run(
         self,
@@ -30,7 +30,7 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
         env: Mapping[str, str],
         folder: str | None = None,
     ) -> Exit:
-        """`name` is the file for all that it prints; `folder` is another place than the workspace."""
+        """`name` is the file for all its output; `folder` replaces the workspace."""
         output, command = self.files.write(round_, name, ""), self.reveal(command)
         job = Job(
             argv=("/bin/sh", "-c", _ELSEWHERE, "sh", folder, command) if folder else ("/bin/sh", "-c", command),

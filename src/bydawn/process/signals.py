@@ -1,4 +1,4 @@
-"""What signals ask of a loop: the first Ctrl-C lets the round finish, everything firmer stops it now."""
+"""What signals ask of a loop: the first Ctrl-C lets the round finish; anything stronger stops it now."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ _NOW = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Signals:
-    """Collects signals; `fd` becomes readable when one has come."""
+    """Collects signals; `fd` becomes readable when one arrives."""
 
     def __init__(self, run: str, on_interrupt: OnInterrupt) -> None:
         self._run = run
@@ -25,7 +25,7 @@ class Signals:
             signal.signal(number, self._note)
 
     def take(self) -> list[Request]:
-        """What has come since the last call, as requests."""
+        """The signals since the last call, as requests."""
         with suppress(BlockingIOError):
             os.read(self.fd, 4096)
         come, self._come = self._come, []

@@ -1,4 +1,4 @@
-"""Where settings stand: the user's file, the project's file, the environment. Reads them all; writes one key."""
+"""The user's file, the project's file and the environment: read all settings, write one."""
 
 import codecs
 import os
@@ -23,7 +23,7 @@ PYPROJECT = "pyproject.toml"
 _AT_MOST = 1 << 20  # bytes; settings are written by people
 _GUESSES = 100
 
-# Variables of ours that are no settings.
+# Variables of ours that are not settings.
 OTHER_VARIABLES = {
     "BYDAWN_AGENT_NAME",
     "BYDAWN_AS",
@@ -49,7 +49,7 @@ OTHER_VARIABLES = {
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of settings; `table` is where in it they stand (`tool.bydawn` of a pyproject.toml)."""
+    """A settings file; `table` is where in it the settings are (`tool.bydawn` in a pyproject.toml)."""
 
     path: Path
     layer: Layer
@@ -58,7 +58,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """As people know it: short within the project, whole elsewhere."""
+        """As people know it: short inside the project, in full elsewhere."""
         return self.path.name if self.layer is Layer.PROJECT else str(self.path)
 
 
@@ -78,7 +78,7 @@ def user_folder() -> Path:
 
 
 def project_file(folder: Path) -> File:
-    """The project's settings: `bydawn.toml`, or else `[tool.bydawn]` of a pyproject.toml that has one."""
+    """The project's settings: `bydawn.toml`, or else `[tool.bydawn]` in a pyproject.toml that has it."""
     owners = frozenset({os.getuid(), 0, folder.stat().st_uid})
     if not os.path.lexists(folder / PROJECT) and (folder / PYPROJECT).exists() and _speaks_of_us(folder):
         return File(path=folder / PYPROJECT, layer=Layer.PROJECT, table=("tool", "bydawn"), owners=owners)
@@ -86,7 +86,7 @@ def project_file(folder: Path) -> File:
 
 
 def _speaks_of_us(folder: Path) -> bool:
-    """Somebody else's file: if it is broken they will hear of it from others, unless it was meant for us as well."""
+    """Another tool's file: if it is broken, other tools will say so, unless it was meant for us as well."""
     try:
         data = read_inside(folder, PYPROJECT) or b""
     except UserError:
@@ -102,7 +102,7 @@ def _speaks_of_us(folder: Path) -> bool:
 
 
 def read(file: File) -> Reading:
-    """What a file says, and what is wrong with it."""
+    """What a file sets, and what is wrong with it."""
     try:
         text = text_of(file)
     except UserError as error:
@@ -118,15 +118,13 @@ def read(file: File) -> Reading:
         data = data[name]
     if not isinstance(data, dict):
         where = lines.where(file, ())
-        return Reading(
-            problems=(Problem(where=where, what="this is not a table", hint=f"write [{'.'.join(file.table)}]"),)
-        )
+        return Reading(problems=(Problem(where=where, what="not a table", hint=f"write [{'.'.join(file.table)}]"),))
     given: list[Given] = []
     problems: list[Problem] = []
     for path, found in _leaves(data):
         key, where = ".".join(path), lines.where(file, path)
         if key not in BY_KEY:
-            # What was meant is a question for people, who have made a few mistakes and not thousands.
+            # "Did you mean" is for a person with a few mistakes, not for thousands.
             problems.append(_unknown(key, where, near(key) if len(problems) < _GUESSES else ""))
             continue
         result = _understood(BY_KEY[key], found, file.layer, where)
@@ -135,21 +133,21 @@ def read(file: File) -> Reading:
 
 
 def _unknown(key: str, where: str, question: str) -> Problem:
-    hint = f"{question}`bydawn config show` lists the settings there are"
-    return Problem(where=where, what=f"there is no setting {key!r}", cause="nothing would obey it", hint=hint)
+    hint = f"{question}`bydawn config show` lists all settings"
+    return Problem(where=where, what=f"unknown setting {key!r}", cause="this key has no effect", hint=hint)
 
 
 def _understood(setting: Setting, found: object, layer: Layer, where: str) -> Given | Problem:
     key = setting.key
     if layer not in setting.layers:
-        hint = f"take it out; it can stand in your own file: `bydawn config set --user {key} …`"
-        return Problem(where=where, what=f"{key} cannot be set by a {layer}", cause="it is yours alone", hint=hint)
+        hint = f"remove it, or set it in your own file: `bydawn config set --user {key} …`"
+        return Problem(where=where, what=f"{key} cannot be set by a {layer}", cause="only you can set it", hint=hint)
     try:
         value = setting.kind.from_file(found)
         if layer is Layer.PROJECT and value in setting.never_in_project:
-            hint = f"take it out; if you want it: {setting.flags[-1]} {value}"
-            cause = "no repository can choose that, trusted or not"
-            return Problem(where=where, what=f"{key} = {value} is for a person to say", cause=cause, hint=hint)
+            hint = f"remove it; if you want it, add {setting.flags[-1]} {value}"
+            cause = "a repository may not choose that, trusted or not"
+            return Problem(where=where, what=f"{key} = {value} can only be set by a person", cause=cause, hint=hint)
         return Given(key=key, value=value, layer=layer, where=where)
     except ValueError as error:
         what = f"{key} must be {setting.kind.wanted}"
@@ -162,7 +160,7 @@ def _example(setting: Setting) -> str:
 
 
 def checked_text(file: File) -> str | None:
-    """The same for who is going to write there: an error names the file."""
+    """The same before writing: an error names the file."""
     try:
         return text_of(file)
     except UserError as error:
@@ -170,26 +168,24 @@ def checked_text(file: File) -> str | None:
 
 
 def text_of(file: File) -> str | None:
-    """The text of a file that is nobody else's; None if there is none."""
+    """The text of a file that only its owner can change; None if there is none."""
     try:
         status = file.path.stat()
     except (FileNotFoundError, NotADirectoryError):
         if file.path.is_symlink():
-            hint = "take the link away, or make what it leads to"
-            raise UserError(
-                "it is a link that leads nowhere", cause=os.fspath(file.path.readlink()), hint=hint
-            ) from None
+            hint = "remove the link, or create its target"
+            raise UserError("it is a dangling link", cause=os.fspath(file.path.readlink()), hint=hint) from None
         return None
     except OSError as error:
-        raise UserError("it cannot be read", cause=str(error.strerror), hint="look at its permissions") from None
+        raise UserError("it cannot be read", cause=str(error.strerror), hint="check its permissions") from None
     if not stat.S_ISREG(status.st_mode):
-        raise UserError("it is not a file", cause="a text is wanted here", hint="take it away")
+        raise UserError("it is not a regular file", cause="expected TOML", hint="remove or rename it")
     if status.st_uid not in file.owners:
         cause = f"it belongs to user {status.st_uid}, who could make it run anything"
         raise UserError(
-            "it is somebody else's file",
+            "it belongs to another user",
             cause=cause,
-            hint=f"if it is right: sudo chown $USER {shlex.quote(str(file.path))}",
+            hint=f"if its content is right: sudo chown $USER {shlex.quote(str(file.path))}",
         )
     if file.layer is Layer.USER and others_can_write(status):
         raise UserError(
@@ -198,21 +194,21 @@ def text_of(file: File) -> str | None:
             hint=f"chmod go-w {shlex.quote(str(file.path))}",
         )
     if status.st_size > _AT_MOST:
-        raise UserError("it is too big", cause=f"settings of {status.st_size} bytes", hint="is it the right file?")
+        raise UserError("it is too big", cause=f"it has {status.st_size} bytes", hint="is it the right file?")
     if file.layer is Layer.PROJECT:
         return read_text(file.path.parent, file.path.name)
     try:
         data = read_regular(Path(os.path.realpath(file.path)), _AT_MOST) or b""
         return data.removeprefix(codecs.BOM_UTF8).decode()
     except OSError as error:
-        raise UserError("it cannot be read", cause=str(error.strerror), hint="look at its permissions") from None
+        raise UserError("it cannot be read", cause=str(error.strerror), hint="check its permissions") from None
     except UnicodeDecodeError as error:
         raise UserError("it is not UTF-8 text", cause=f"byte {error.start}", hint="save it as UTF-8") from None
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """The text as TOML, unless it is made to keep the parser busy for hours."""
-    import tomllib  # nearly everybody starts with no file at all
+    """The text as TOML, unless it could keep the parser busy for hours."""
+    import tomllib  # most people start without any file
 
     if found := _TOO_DEEP.search(text):
         line = text.count("\n", 0, found.start()) + 1
@@ -220,16 +216,16 @@ def _parsed(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-# Begins only where a name can begin, or a long word would be looked at once for each of its letters.
+# Starts only where a name can start, or a long word would be scanned once per letter.
 _TOO_DEEP = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){60}""")
 
 
 def _broken(file: File, text: str, error: Exception) -> Problem:
-    """tomllib says where only in words; of a number that is too long it does not say it at all."""
+    """tomllib only says where in words; for a number that is too long, not at all."""
     said, _, place = str(error).partition(" (at ")
     line = place.removeprefix("line ").split(",")[0].rstrip(")")
     number = line if line.isdigit() else _too_much(text) or str(text.count("\n") + 1)
-    return Problem(where=f"{file.name}:{number}", what="this is not TOML", cause=said, hint="mend that line")
+    return Problem(where=f"{file.name}:{number}", what="invalid TOML", cause=said, hint="fix that line")
 
 
 def _too_much(text: str) -> str:
@@ -238,7 +234,7 @@ def _too_much(text: str) -> str:
 
 
 def _leaves(data: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Each key, down to what is no table of ours."""
+    """Each key, down to the first value that is not a table of ours."""
     for name, value in data.items():
         key = (*above, name)
         if isinstance(value, dict) and any(row.startswith(f"{'.'.join(key)}.") for row in BY_KEY):
@@ -247,14 +243,14 @@ def _leaves(data: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tu
             yield key, value
 
 
-# What can hide a newline or an equals sign, and what tells statements apart.
+# What can hide a newline or an equals sign, and what separates statements.
 _TOKENS = re.compile(
     r'#[^\n]*|"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|[\[\]{}=\n]', re.DOTALL
 )
 
 
 class _Lines:
-    """On which line each key stands. The text is known to be TOML, so a look at quotes and brackets is enough."""
+    """The line of each key. The text is valid TOML, so looking at quotes and brackets is enough."""
 
     def __init__(self, text: str) -> None:
         self._found: dict[tuple[str, ...], int] = {}
@@ -269,7 +265,7 @@ class _Lines:
                 self._first_inside.setdefault(whole[:size], line)
 
     def where(self, file: File, key: tuple[str, ...]) -> str:
-        """The file and the line of a key: its own, that of the first thing in it, or that of what holds it."""
+        """The file and line of a key: its own, that of the first thing in it, or that of what contains it."""
         wanted = (*file.table, *key)
         for size in range(len(wanted), 0, -1):
             part = wanted[:size]
@@ -299,7 +295,7 @@ def _statements(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def _path(key: str) -> tuple[str, ...]:
-    """A dotted key, taken apart by the one who knows how."""
+    """A dotted key, split by the real parser."""
     import tomllib
 
     data: Any = tomllib.loads(f"{key} = 0")
@@ -311,7 +307,7 @@ def _path(key: str) -> tuple[str, ...]:
 
 
 def read_environment(env: Mapping[str, str]) -> Reading:
-    """What the `BYDAWN_*` variables say; an empty one says nothing."""
+    """What the `BYDAWN_*` variables set; an empty one sets nothing."""
     given, problems = [], []
     for setting in TABLE:
         text = env.get(setting.variable, "")
@@ -328,18 +324,18 @@ def read_environment(env: Mapping[str, str]) -> Reading:
 
 
 def strange_variables(env: Mapping[str, str]) -> list[str]:
-    """Warnings about variables that look like ours and mean nothing."""
+    """Warnings about variables that look like ours but have no effect."""
     known = {setting.variable.removeprefix("BYDAWN_"): setting.variable for setting in TABLE}
     strangers = {name for name in env if name.startswith("BYDAWN_")} - {*known.values()} - OTHER_VARIABLES
     questions = {name: near(name.removeprefix("BYDAWN_"), known, "BYDAWN_") for name in strangers}
-    return [f"{name} means nothing; {question}".rstrip("; ") for name, question in sorted(questions.items())]
+    return [f"{name} has no effect; {question}".rstrip("; ") for name, question in sorted(questions.items())]
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def write(file: File, key: str, value: object | None) -> None:
-    """Set one key, or take it out; comments, order and everything that we do not know stay as they are."""
+    """Set or remove one key; comments, order and unknown keys stay."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -353,7 +349,7 @@ def write(file: File, key: str, value: object | None) -> None:
     for name in file.table:
         table = table[name]
     if not isinstance(table, dict):
-        raise UserError(f"{'.'.join(file.table)} in {file.path} is not a table", hint="mend it: `bydawn edit config`")
+        raise UserError(f"{'.'.join(file.table)} in {file.path} is not a table", hint="fix it: `bydawn edit config`")
     *parents, last = key.split(".")
     for name in parents:
         table = table.setdefault(name, tomlkit.table())
@@ -362,7 +358,7 @@ def write(file: File, key: str, value: object | None) -> None:
     elif last in table:
         del table[last]
     else:
-        hint = f"`bydawn config get {key} --origin` says where it stands"
+        hint = f"`bydawn config get {key} --origin` says where it is set"
         raise UserError(f"{key} is not set in {file.path}", cause="nothing was changed", hint=hint)
     written = tomlkit.dumps(document)
     if text.count("\r\n") == text.count("\n") > 0:
@@ -371,8 +367,8 @@ def write(file: File, key: str, value: object | None) -> None:
 
 
 def replace(file: File, text: str) -> None:
-    """All of it or nothing; a link stays a link."""
+    """All or nothing; a link stays a link."""
     real = Path(os.path.realpath(file.path))
     real.parent.mkdir(parents=True, exist_ok=True)
-    private = file.layer is Layer.USER  # there may be secrets in a file of one's own
+    private = file.layer is Layer.USER  # a user's own file may contain secrets
     replace_text(real, text, 0o600 if private else 0o644)

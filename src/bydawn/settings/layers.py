@@ -1,4 +1,4 @@
-"""Which value holds, where it came from, and which ones it hides."""
+"""Which value of a setting wins, where it came from, and which values it hides."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from bydawn.settings.table import BY_KEY, TABLE, Layer, Setting, looser
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """A value and the place where it stands: `bydawn.toml:3`, `BYDAWN_ROUNDS`, `--rounds`, `default`."""
+    """A value and where it was set: `bydawn.toml:3`, `BYDAWN_ROUNDS`, `--rounds`, `default`."""
 
     key: str
     value: Value | None
@@ -29,7 +29,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Something wrong with what was written; `where` is the file and line, or the variable."""
+    """A mistake in a setting; `where` is the file and line, or the variable."""
 
     where: str
     what: str
@@ -42,20 +42,20 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What one place says."""
+    """What one place sets."""
 
     given: tuple[Given, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Every setting, each with all the places that speak of it, the strongest first."""
+    """Every setting, each with all places that set it, the strongest first."""
 
     given: dict[str, tuple[Given, ...]]
     problems: tuple[Problem, ...] = ()
 
     def __getitem__(self, key: str) -> Given:
-        """The one that holds."""
+        """The one that wins."""
         return self.given[key][0]
 
     def text(self, key: str) -> str | None:
@@ -75,11 +75,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_project(self) -> bool:
-        """Does the project's file say anything?"""
+        """Does the project's file set anything?"""
         return any(given.layer is Layer.PROJECT for rows in self.given.values() for given in rows)
 
     def refuse_problems(self) -> None:
-        """Nothing is run on settings that are not understood."""
+        """Nothing runs with settings that are not understood."""
         if self.problems:
             raise self.problems[0].error(len(self.problems) - 1)
 
@@ -88,7 +88,7 @@ _STRENGTH = [*Layer]
 
 
 def settle(readings: Sequence[Reading], now: datetime) -> Settings:
-    """Put the layers over each other. What a project loosens is a problem, unless something stronger hides it."""
+    """Stack the layers. If a project loosens a limit, that is a problem, unless something stronger hides it."""
     given = {row.key: [Given(key=row.key, value=row.default, layer=Layer.DEFAULT, where="default")] for row in TABLE}
     for reading in readings:
         for each in reading.given:
@@ -108,7 +108,7 @@ def _loosened(rows: Sequence[Given], now: datetime) -> Iterable[Problem]:
         if (winner.layer, user.layer) == (Layer.PROJECT, Layer.USER) and looser(
             winner.setting, winner.value, user.value, now
         ):
-            flag = f"; for once: {winner.setting.flags[-1]}" if winner.setting.flags else ""
+            flag = f"; to override it once: {winner.setting.flags[-1]}" if winner.setting.flags else ""
             yield Problem(
                 where=winner.where,
                 what=f"{winner.key} loosens what you set yourself",
@@ -122,8 +122,8 @@ def _quoted(given: Given) -> str:
 
 
 def near(key: str, known: Iterable[str] = BY_KEY, prefix: str = "") -> str:
-    """What somebody may have meant, as a question."""
-    from difflib import get_close_matches  # only who made a mistake needs it
+    """What may have been meant, as a question."""
+    from difflib import get_close_matches  # only needed after a mistake
 
     close = get_close_matches(key.replace("-", "_"), known, n=1)
     return f"did you mean {prefix}{close[0]}? " if close else ""

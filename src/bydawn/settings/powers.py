@@ -1,4 +1,4 @@
-"""What in a repository's settings could run or loosen something, and has a person agreed to it?"""
+"""What a repository's settings could run or loosen, and whether a person has agreed to it."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ Shown = dict[str, list[str]]  # what a person saw of each setting, line by line
 class Powers(msgspec.Struct, frozen=True, kw_only=True):
     """What a repository asks to be trusted with."""
 
-    commands: tuple[Given, ...] = ()  # these are what the digest is made of
-    loosened: tuple[Given, ...] = ()  # numbers that are less safe than our own; changing one does not ask again
+    commands: tuple[Given, ...] = ()  # these make up the digest
+    loosened: tuple[Given, ...] = ()  # numbers less safe than our own; changing one does not ask again
 
     @property
     def empty(self) -> bool:
@@ -29,7 +29,7 @@ class Powers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def powers_of(settings: Settings, now: datetime) -> Powers:
-    """Everything in the project's file that needs trust, whether or not something stronger hides it."""
+    """Everything in the project's file that needs trust, even if something stronger hides it."""
     rows = [given for each in settings.given.values() for given in each if given.layer is Layer.PROJECT]
     return Powers(
         commands=tuple(given for given in rows if given.setting.commands),
@@ -42,13 +42,13 @@ def powers_of(settings: Settings, now: datetime) -> Powers:
 
 
 def in_force(powers: Powers, settings: Settings) -> tuple[Given, ...]:
-    """The part of them that would have an effect: nothing stronger stands over it."""
+    """Those that would have an effect: nothing stronger hides them."""
     return tuple(given for given in (*powers.commands, *powers.loosened) if settings[given.key] is given)
 
 
 def difference(before: Mapping[str, list[str]], now: Mapping[str, list[str]]) -> list[str]:
     """What changed since trust was given, as lines with `-` and `+`."""
-    from difflib import ndiff  # only who is asked again needs it
+    from difflib import ndiff  # only needed when asking again
 
     lines = []
     for key in sorted({*before, *now}):

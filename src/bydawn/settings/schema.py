@@ -1,4 +1,4 @@
-"""The table of settings for others to read: as JSON Schema for editors, as a page for people."""
+"""The settings table for others to read: as JSON Schema for editors, as a page for people."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -32,9 +32,9 @@ def page() -> str:
 def _lines() -> Iterator[str]:
     yield from ("# Settings", "", "Generated from the table of settings by `scripts/docs`; do not edit.", "")
     yield (
-        "Each can stand in a flag, in an environment variable, in the project's `bydawn.toml` (or `[tool.bydawn]` of "
-        "its `pyproject.toml`) and in your own `config.toml`; the first of these that speaks wins. How that works, "
-        "what trust is and what happens to secrets: [configuration.md](configuration.md)."
+        "Set any of these with a flag, an environment variable, the project's `bydawn.toml` (or `[tool.bydawn]` in "
+        "`pyproject.toml`) or your own `config.toml`; the first in this order wins. How that works, "
+        "what trust means and what happens to secrets: [configuration.md](configuration.md)."
     )
     for setting in TABLE:
         yield from ("", f"## {setting.key}", "", setting.what, "")
@@ -42,7 +42,7 @@ def _lines() -> Iterator[str]:
 
 
 def _rows(setting: Setting) -> Iterator[str]:
-    several = ", several of them" if setting.kind.many else ""
+    several = ", repeatable" if setting.kind.many else ""
     yield f"Value: {setting.kind.wanted}{several}; for example `{_assignment(setting)}`"
     if setting.default is not None:
         yield f"Default: `{setting.shown(setting.default)}`"
@@ -50,13 +50,13 @@ def _rows(setting: Setting) -> Iterator[str]:
         yield f"Flag: {', '.join(f'`{flag}`' for flag in setting.flags)}"
     yield f"Variable: `{setting.variable}`{', one value per line' if setting.kind.many else ''}"
     if Layer.PROJECT not in setting.layers:
-        yield "Not in a project's file: it is yours alone"
+        yield "Not allowed in a project's file"
     if setting.commands:
-        yield "In a project's file it is inert until you trust it"
+        yield "In a project's file it has no effect until you trust the project"
     if setting.tighter:
-        yield f"A project's file may only tighten what you set yourself: {setting.tighter} is tighter"
+        yield f"A project's file may only make your own value stricter: {setting.tighter} is stricter"
     if setting.secret:
-        yield "Shown to nobody; not in an agent's environment"
+        yield "Never shown, and not in an agent's environment"
 
 
 def _assignment(setting: Setting) -> str:

@@ -1,4 +1,4 @@
-"""Every setting there is, as one table: flags, variables, files, schema, documentation and trust all read it."""
+"""Every setting, in one table: flags, variables, files, schema, documentation and trust all read it."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -25,7 +25,7 @@ from bydawn.core.loop import (
 
 
 class Layer(StrEnum):
-    """Where a value can stand; the later ones are stronger."""
+    """Where a value can be set; later ones are stronger."""
 
     DEFAULT = "default"
     USER = "user"
@@ -35,8 +35,8 @@ class Layer(StrEnum):
 
 
 ANYWHERE = frozenset(Layer) - {Layer.DEFAULT}
-NOT_IN_A_PROJECT = ANYWHERE - {Layer.PROJECT}  # a repository has no say in it
-NOT_AS_A_FLAG = NOT_IN_A_PROJECT - {Layer.FLAG}  # everybody on the machine can read a command line
+NOT_IN_A_PROJECT = ANYWHERE - {Layer.PROJECT}  # a repository may not set it
+NOT_AS_A_FLAG = NOT_IN_A_PROJECT - {Layer.FLAG}  # every user of the machine can read a command line
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,11 +49,11 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     default: Value | None = None
     metavar: str | None = None
     layers: frozenset[Layer] = ANYWHERE
-    commands: bool = False  # it runs or steers something: in a repository it is inert until trusted
-    tighter: str = ""  # "less" or "more" of it is safer: a repository may only go that way from what the user set
+    commands: bool = False  # it runs or steers something: in a repository it has no effect until trusted
+    tighter: str = ""  # "less" or "more" of it is safer: a repository may only move the user's value that way
     ladder: tuple[str, ...] = ()  # its words, from the safest on
-    never_in_project: tuple[str, ...] = ()  # values that only a person's own act can choose
-    secret: bool = False  # shown to nobody, and not in an agent's environment
+    never_in_project: tuple[str, ...] = ()  # values that only a person can choose
+    secret: bool = False  # never shown, and not in an agent's environment
 
     @property
     def variable(self) -> str:
@@ -100,7 +100,7 @@ TABLE: tuple[Setting, ...] = (
     _setting(
         "agent",
         kinds.TEXTS,
-        "The agent: codex, claude, …, or cmd:PROGRAM ARGS; further ones take over while it is limited.",
+        "The agent: codex, claude, …, or cmd:PROGRAM ARGS; repeat it for agents that take over at a limit.",
         "-a",
         metavar="NAME",
         commands=True,
@@ -108,14 +108,14 @@ TABLE: tuple[Setting, ...] = (
     _setting(
         "on_limit",
         kinds.choice(*OnLimit),
-        "At a usage limit: the next agent (and wait where none is free), wait, or stop; switch unless you say so.",
+        "At a usage limit: switch to the next free agent (or wait for one), wait, or stop.  [default: switch]",
         metavar="switch|wait|stop",
         commands=True,
     ),
     _setting(
         "check",
         kinds.TEXTS,
-        "A command that must exit 0; repeatable.",
+        "A command that must exit with 0; repeatable.",
         "-k",
         metavar="CMD",
         commands=True,
@@ -124,7 +124,7 @@ TABLE: tuple[Setting, ...] = (
     _setting(
         "tasks",
         kinds.TEXT,
-        "A Markdown file with `- [ ]` boxes, or a folder with a file for each task.",
+        "A Markdown file with `- [ ]` boxes, or a folder with one file per task.",
         "-t",
         metavar="PATH",
         commands=True,
@@ -132,14 +132,14 @@ TABLE: tuple[Setting, ...] = (
     _setting(
         "checkpoint",
         kinds.TEXT,
-        "Stand still where the task file says so; `:exit` asks nobody.",
+        "Stop where the task file has this text; `:pause` asks you on a terminal, `:exit` never asks.",
         metavar="TOKEN[:pause|exit]",
         commands=True,
     ),
     _setting(
         "sandbox",
         kinds.choice(*Sandbox, workspace_write="workspace", danger_full_access="full"),
-        "What the agent may do: read-only, workspace, full; workspace unless you say so.",
+        "What the agent may do: read-only, workspace or full.  [default: workspace]",
         "-s",
         metavar="LEVEL",
         tighter="less",
@@ -148,18 +148,18 @@ TABLE: tuple[Setting, ...] = (
     ),
     _setting("model", kinds.TEXT, "The agent's model.", "-m", metavar="NAME", commands=True),
     _setting("profile", kinds.TEXT, "The agent's own profile (Codex).", "-p", metavar="NAME", commands=True),
-    _setting("effort", kinds.TEXT, "How hard the agent's model thinks.", metavar="LEVEL", commands=True),
+    _setting("effort", kinds.TEXT, "How hard the model thinks.", metavar="LEVEL", commands=True),
     _setting(
         "agent_args",
         kinds.TEXTS,
-        "An argument for the agent itself; or all of them after `--`.",
+        "An argument for the agent itself; or put them all after `--`.",
         metavar="ARG",
         commands=True,
     ),
     _setting(
         "agent_json",
         kinds.MAPPING,
-        "What stands where in the JSON lines of a cmd: agent; repeatable.",
+        "Where to find a field in the JSON lines of a cmd: agent; repeatable.",
         metavar="NAME=PATH",
         commands=True,
     ),
@@ -167,54 +167,59 @@ TABLE: tuple[Setting, ...] = (
     _setting(
         "session",
         kinds.choice(*Sessions),
-        "Begin each round afresh, or go on with the conversation; fresh unless you say so.",
+        "Start a fresh conversation each round, or continue the last one.  [default: fresh]",
         metavar="fresh|resume|per-task",
         commands=True,
     ),
     _setting(
         "session_rounds",
         kinds.COUNT,
-        "Rounds of one conversation, then a fresh one; 0 = any.",
+        "Rounds before a fresh conversation; 0 = no limit.",
         default=20,
         tighter="less",
     ),
-    _setting("prompt", kinds.TEXT, "What to do, or @FILE.", flags=("PROMPT",), commands=True),
-    _setting(
-        "template", kinds.TEXT, "A file that the prompt is made from, with {{MARKERS}}.", metavar="FILE", commands=True
-    ),
+    _setting("prompt", kinds.TEXT, "What to do, or @FILE to read it from a file.", flags=("PROMPT",), commands=True),
+    _setting("template", kinds.TEXT, "A prompt template with {{MARKERS}}.", metavar="FILE", commands=True),
     _setting("progress", kinds.TEXT, "A file for the agent's notes between rounds.", metavar="FILE", commands=True),
     _setting("opinions", kinds.TEXT, "A file with your rules for the agent.", metavar="FILE", commands=True),
-    _setting("rounds", kinds.COUNT, "Rounds at most; 0 = any.", "-n", default=DEFAULT_ROUNDS, tighter="less"),
-    _setting("for", kinds.SPAN, "Work at most so long (8h, 90m).", metavar="TIME", tighter="less"),
-    _setting("until", kinds.MOMENT, "Start no round after this moment (07:00).", metavar="MOMENT", tighter="less"),
-    _setting("latest_wake", kinds.MOMENT, "Wait for no limit beyond this moment.", metavar="MOMENT", tighter="less"),
-    _setting("budget", kinds.BUDGET, "Spend at most so much (5usd, 2Mtok).", metavar="AMOUNT", tighter="less"),
-    _setting("done_when", kinds.TEXT, "The promise that the agent must give.", metavar="TEXT", commands=True),
+    _setting(
+        "rounds",
+        kinds.COUNT,
+        "Stop after this many rounds; 0 = no limit.",
+        "-n",
+        default=DEFAULT_ROUNDS,
+        tighter="less",
+    ),
+    _setting("for", kinds.SPAN, "Stop after this much time (8h, 90m).", metavar="DURATION", tighter="less"),
+    _setting("until", kinds.MOMENT, "Start no round after this time (07:00).", metavar="TIME", tighter="less"),
+    _setting("latest_wake", kinds.MOMENT, "Never wait for a limit past this time.", metavar="TIME", tighter="less"),
+    _setting("budget", kinds.BUDGET, "Stop after spending this much (5usd, 2Mtok).", metavar="AMOUNT", tighter="less"),
+    _setting("done_when", kinds.TEXT, "The promise the agent must give.", metavar="TEXT", commands=True),
     _setting(
         "done_mode",
         kinds.choice(*Mode),
-        "How the promise is written; tag unless you say so.",
+        "How the promise is written.  [default: tag]",
         metavar="tag|plain|line|regex",
         commands=True,
     ),
     _setting(
         "done_match",
         kinds.choice(*Match),
-        "Where in the reply the promise may stand; end unless you say so.",
+        "Where in the reply the promise counts.  [default: end]",
         metavar="end|own-line|anywhere",
         commands=True,
     ),
     _setting(
         "check_where",
         kinds.choice(*CheckWhere),
-        "Run checks here or in a clean checkout; workspace unless you say so.",
+        "Run checks in the workspace or in a clean checkout.  [default: workspace]",
         metavar="workspace|clean",
         commands=True,
     ),
     _setting(
         "protect",
         kinds.TEXTS,
-        "Files that no round may change ('tests/**'); repeatable.",
+        "Files no round may change ('tests/**'); repeatable.",
         metavar="GLOB",
         commands=True,
         tighter="more",
@@ -222,7 +227,7 @@ TABLE: tuple[Setting, ...] = (
     _setting(
         "on_tamper",
         kinds.choice(*OnTamper),
-        "When one was changed all the same; block unless you say so.",
+        "What to do when a protected file changes.  [default: block]",
         metavar="report|block|restore",
         commands=True,
     ),
@@ -237,7 +242,7 @@ TABLE: tuple[Setting, ...] = (
     _setting(
         "require_text",
         kinds.PAIRS,
-        "A text that must stand in a file.",
+        "A text that a file must contain; repeatable.",
         metavar="FILE::TEXT",
         commands=True,
         tighter="more",
@@ -246,81 +251,107 @@ TABLE: tuple[Setting, ...] = (
         "round_timeout",
         kinds.SPAN,
         "Longest round; 0 = no limit.",
-        metavar="TIME",
+        metavar="DURATION",
         default=_TIMES.round,
         tighter="less",
     ),
     _setting(
         "silence_timeout",
         kinds.SPAN,
-        "Longest time without life.",
-        metavar="TIME",
+        "Longest silence.",
+        metavar="DURATION",
         default=_TIMES.silence,
         tighter="less",
     ),
     _setting(
         "first_byte_timeout",
         kinds.SPAN,
-        "Longest wait for a word.",
-        metavar="TIME",
+        "Longest wait for the first output.",
+        metavar="DURATION",
         default=_TIMES.first_byte,
         tighter="less",
     ),
     _setting(
         "linger_timeout",
         kinds.SPAN,
-        "Time to exit after the result.",
-        metavar="TIME",
+        "Longest wait for the agent to exit after its result.",
+        metavar="DURATION",
         default=_TIMES.linger,
         tighter="less",
     ),
     _setting(
         "output_limit",
         kinds.SIZE,
-        "Most output of one round.",
+        "Largest output of one round.",
         metavar="SIZE",
         default=_TIMES.output,
         tighter="less",
     ),
-    _setting("check_timeout", kinds.SPAN, "Longest check.", metavar="TIME", default=_TIMES.check, tighter="less"),
-    _setting("hook_timeout", kinds.SPAN, "Longest hook.", metavar="TIME", default=_TIMES.hook, tighter="less"),
+    _setting("check_timeout", kinds.SPAN, "Longest check.", metavar="DURATION", default=_TIMES.check, tighter="less"),
+    _setting("hook_timeout", kinds.SPAN, "Longest hook.", metavar="DURATION", default=_TIMES.hook, tighter="less"),
     *(
         _setting(name, kinds.TEXT, what, metavar="CMD", commands=True)
         for name, what in (
-            ("pre_round", "A command of yours before each round."),
-            ("post_round", "A command of yours after each round and its checks."),
-            ("on_complete", "A command of yours when the loop is complete."),
-            ("on_blocked", "A command of yours when the loop needs you."),
-            ("on_pause", "A command of yours when the loop stands still."),
+            ("pre_round", "Your command to run before each round."),
+            ("post_round", "Your command to run after each round and its checks."),
+            ("on_complete", "Your command to run when the loop is complete."),
+            ("on_blocked", "Your command to run when the loop needs you."),
+            ("on_pause", "Your command to run when the loop pauses."),
         )
     ),
     _setting(
         "on_hook_failure",
         kinds.choice(*OnHookFailure),
-        "When a hook fails; ignore unless you say so.",
+        "What to do when a hook fails.  [default: ignore]",
         metavar="ignore|block",
         commands=True,
     ),
     _setting(
         "on_interrupt",
         kinds.choice(*OnInterrupt),
-        "What the first Ctrl-C does; finish (the round) unless you say so.",
+        "What the first Ctrl-C does: finish the round, or stop now.  [default: finish]",
         metavar="finish|stop",
         layers=NOT_IN_A_PROJECT,
     ),
-    _setting("max_no_change", kinds.COUNT, "Rounds without progress.", default=5, tighter="less"),
-    _setting("max_failures", kinds.COUNT, "Agent failures in a row.", default=3, tighter="less"),
     _setting(
-        "max_check_failures", kinds.COUNT, "Rounds in a row with a red check; 0 = any.", default=15, tighter="less"
+        "max_no_change",
+        kinds.COUNT,
+        "Stop after this many rounds without progress; 0 = no limit.",
+        default=5,
+        tighter="less",
     ),
-    _setting("max_same_failure", kinds.COUNT, "Rounds in a row with the very same failure.", default=5, tighter="less"),
     _setting(
-        "max_task_failures", kinds.COUNT, "Failures of one task, then it is set aside.", default=5, tighter="less"
+        "max_failures",
+        kinds.COUNT,
+        "Stop after this many agent failures in a row; 0 = no limit.",
+        default=3,
+        tighter="less",
+    ),
+    _setting(
+        "max_check_failures",
+        kinds.COUNT,
+        "Stop after this many rounds in a row with a newly failing check; 0 = no limit.",
+        default=15,
+        tighter="less",
+    ),
+    _setting(
+        "max_same_failure",
+        kinds.COUNT,
+        "Stop after the same failure this many times; 0 = no limit.",
+        default=5,
+        tighter="less",
+    ),
+    _setting(
+        "max_task_failures",
+        kinds.COUNT,
+        "Set a task aside after this many failures; 0 = never.",
+        default=5,
+        tighter="less",
     ),
     _setting(
         "secrets",
         kinds.TEXTS,
-        "Texts that must never be written down.",
+        "Texts that bydawn must never write down.",
         layers=NOT_AS_A_FLAG,
         secret=True,
     ),
@@ -330,11 +361,11 @@ TABLE: tuple[Setting, ...] = (
         "Texts that only look like secrets.",
         layers=NOT_AS_A_FLAG,
     ),
-    _setting("plain", kinds.SWITCH, "Flat lines, no colour, nothing redrawn.", default=False, layers=NOT_IN_A_PROJECT),
+    _setting("plain", kinds.SWITCH, "Plain lines: no color, nothing redrawn.", default=False, layers=NOT_IN_A_PROJECT),
     _setting(
         "state_dir",
         kinds.TEXT,
-        "Where the truth is kept, instead of the user's state folder.",
+        "Directory for loop state.  [default: ~/.local/state/bydawn]",
         metavar="PATH",
         layers=NOT_IN_A_PROJECT,
     ),

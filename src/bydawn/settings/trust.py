@@ -1,4 +1,4 @@
-"""What a person has agreed to run, kept outside of every repository."""
+"""What a person has agreed to run, kept outside every repository."""
 
 import hashlib
 import os
@@ -32,17 +32,17 @@ class Trusts:
         self._root = root / "trust"
 
     def given(self, folder: Path, *, once: bool = False) -> Trust | None:
-        """The agreement about a folder, for good or for once."""
+        """The agreement about a folder, permanent or for one run."""
         found = self._read(self._path(folder, once=once))
         return found if found and found.folder == str(folder) else None
 
     def covers(self, folder: Path, powers: Powers) -> bool:
-        """Has a person agreed to just this, for good or for once?"""
+        """Has a person agreed to exactly this, permanently or for one run?"""
         agreed = (self.given(folder, once=once) for once in (False, True))
         return any(trust is not None and trust.digest == powers.digest for trust in agreed)
 
     def use(self, folder: Path, powers: Powers) -> bool:
-        """The same, and an agreement for once is used up by it; of two who try, one gets it."""
+        """The same, using up an agreement for one run; if two try, only one gets it."""
         lasting = self.given(folder)
         if lasting and lasting.digest == powers.digest:
             return True
@@ -61,7 +61,7 @@ class Trusts:
         write_durable(path, msgspec.json.format(msgspec.json.encode(trust), indent=2))
 
     def revoke(self, folder: Path) -> bool:
-        """Take back every agreement about a folder; was there one?"""
+        """Withdraw every agreement about a folder; was there one?"""
         found = False
         for once in (False, True):
             with suppress(FileNotFoundError):
@@ -87,16 +87,16 @@ class Trusts:
             return None
         except (OSError, msgspec.DecodeError) as error:
             raise OwnFailure(
-                f"{path} cannot be read", cause=str(error), hint="delete it; you will be asked for your trust again"
+                f"{path} cannot be read", cause=str(error), hint="delete it; bydawn will ask for your trust again"
             ) from None
 
 
 def _refuse_if_not_ours(path: Path) -> None:
-    """An agreement that somebody else could have written is none."""
+    """An agreement that another user could have written does not count."""
     status = path.stat()
     if others_can_write(status) or os.getuid() not in (0, status.st_uid):
         raise UserError(
             f"others can write to {path}",
             cause="they could forge what you trust",
-            hint=f"look at it, then: chmod go-w {shlex.quote(str(path))}",
+            hint=f"check it, then run chmod go-w {shlex.quote(str(path))}",
         )

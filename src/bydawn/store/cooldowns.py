@@ -1,4 +1,4 @@
-"""Limits that loops of this user have run into: a small file for each account, believed until its moment has come."""
+"""Limits that this user's loops ran into: a small file per account, valid until its reset time."""
 
 import hashlib
 import os
@@ -15,11 +15,11 @@ from bydawn.core.ports import Agent, CoolDown
 from bydawn.core.resets import LONGEST
 from bydawn.system.writing import make_private, write_private
 
-_LONGEST_FILE = 10_000  # bytes; whatever is longer is not ours
+_LONGEST_FILE = 10_000  # bytes; anything longer is not ours
 
 
 class SharedCoolDowns:
-    """The files, as one loop sees them. Losing them costs one attempt; so nothing here is worth failing for."""
+    """The files, as one loop sees them. Losing them costs one attempt, so nothing here is worth failing for."""
 
     def __init__(self, folder: Path, loop: Loop, env: Mapping[str, str]) -> None:
         self._folder = folder
@@ -27,7 +27,7 @@ class SharedCoolDowns:
         self._env = env
 
     def of(self, agent: Agent, now: datetime) -> CoolDown | None:
-        """The limit that this agent's account is known to have."""
+        """The limit this agent's account is known to have."""
         path = self._path(agent)
         known = _read(path)
         if known is None or known.agent != agent.name or not now < known.until <= now + LONGEST:
@@ -44,14 +44,14 @@ class SharedCoolDowns:
             draft.replace(path)
 
     def _path(self, agent: Agent) -> Path:
-        """Another model, another profile or another key may have limits of its own."""
+        """Another model, profile or key may have its own limits."""
         whose = [agent.name, self._loop.model, self._loop.profile, *map(self._env.get, agent.abilities.account)]
         name = re.sub(r"[^a-z0-9]+", "-", agent.name.lower()).strip("-")[:30]
         return self._folder / f"{name}-{hashlib.sha256(msgspec.json.encode(whose)).hexdigest()[:16]}.json"
 
 
 def known(folder: Path, now: datetime) -> list[CoolDown]:
-    """Every limit that is in force."""
+    """Every limit in force."""
     try:
         paths = sorted(folder.glob("[!.]*.json"))
     except OSError:
@@ -60,7 +60,7 @@ def known(folder: Path, now: datetime) -> list[CoolDown]:
 
 
 def forget(folder: Path, agent: str) -> None:
-    """The agent has just worked: whatever was said of its limits is over."""
+    """The agent has just worked, so its limit is over."""
     for path in folder.glob("[!.]*.json"):
         if (each := _read(path)) and each.agent == agent:
             path.unlink(missing_ok=True)

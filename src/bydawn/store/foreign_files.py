@@ -1,4 +1,4 @@
-"""Files in a workspace that are not the agent's work: what this loop and its neighbours write there for people."""
+"""Files in a workspace that are not the agent's work: what this loop and its neighbors write there for people."""
 
 from pathlib import Path
 
@@ -10,10 +10,10 @@ from bydawn.store.lock import is_held
 
 
 class ForeignFiles:
-    """What this loop writes in its workspace for people, and what others write that are at work there meanwhile.
+    """Files that this loop, and others working there at the same time, write in the workspace for people.
 
-    It is nobody's work. What a loop named that has ended before is a person's again, and what this one protects is
-    never another's.
+    They are not the agent's work. Files of a loop that ended earlier belong to a person again, and a file this
+    loop protects is never treated as another loop's.
     """
 
     def __init__(self, loop: Loop, folder: Path) -> None:
@@ -29,12 +29,12 @@ class ForeignFiles:
         self._look_around()
         for folder, files in self._others.items():
             if files and folder not in self._met and self._is_at_work(folder):
-                self._met.add(folder)  # for good: what it left when it ended is no work of ours either
+                self._met.add(folder)  # permanently: what it left when it ended is not our work either
         others = (path for folder, files in self._others.items() if folder in self._met for path in files)
         return tuple(dict.fromkeys((*self._own, *others)))
 
     def _look_around(self) -> None:
-        """Read the settings of the loops that are new here."""
+        """Read the settings of new loops here."""
         stamp = self._folder.parent.stat().st_mtime_ns
         if stamp == self._seen:
             return
@@ -45,7 +45,7 @@ class ForeignFiles:
                 unborn = unborn or files is None
                 if files is not None:
                     self._others[folder] = files
-        self._seen = 0 if unborn else stamp  # one is being born: look again
+        self._seen = 0 if unborn else stamp  # one is being created: look again
 
     def _files(self, folder: Path) -> tuple[str, ...] | None:
         try:
@@ -58,7 +58,7 @@ class ForeignFiles:
         return tuple(path for path in files if not is_protected(path, self._protect))
 
     def _is_at_work(self, folder: Path) -> bool:
-        """Now, or since we began: nothing is written for people that its ledger does not say first."""
+        """Now, or since we began: its ledger says so before anything is written for people."""
         try:
             wrote = (folder / "ledger.jsonl").stat().st_mtime_ns
         except OSError:

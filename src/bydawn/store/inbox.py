@@ -1,4 +1,4 @@
-"""How other processes ask something of a running loop: one file per request, renamed into place."""
+"""How other processes send requests to a running loop: one file each, renamed into place."""
 
 import os
 import time
@@ -23,7 +23,7 @@ def post(folder: Path, request: Request) -> Path:
 
 
 class Inbox:
-    """The worker's side: what has arrived for this run."""
+    """The worker's side: requests that arrived for this run."""
 
     def __init__(self, folder: Path, run: str) -> None:
         self.folder = folder
@@ -32,7 +32,7 @@ class Inbox:
         folder.mkdir(mode=0o700, exist_ok=True)
 
     def take(self) -> list[Request]:
-        """New requests, oldest first. One meant for an earlier run is void."""
+        """New requests, oldest first. One meant for an earlier run is dropped."""
         found: list[Request] = []
         names = sorted(name for name in os.listdir(self.folder) if name.endswith(".json") and name[0] != ".")
         for name in names:
@@ -43,7 +43,7 @@ class Inbox:
         return found
 
     def done(self, request: Request) -> None:
-        """The request stands in the ledger; its file has served."""
+        """The request is recorded in the ledger; delete its file."""
         if path := self._taken.pop(request.id, None):
             path.unlink(missing_ok=True)
 
@@ -51,7 +51,7 @@ class Inbox:
         try:
             request: Request = _DECODER.decode(path.read_bytes())
         except FileNotFoundError:
-            return None  # whoever asked has lost patience and taken it back
+            return None  # the sender gave up and withdrew it
         except (msgspec.DecodeError, OSError):
             with suppress(OSError):
                 path.rename(path.with_suffix(".bad"))

@@ -1,4 +1,4 @@
-"""The append-only truth of a loop, and the snapshot that saves reading all of it."""
+"""The append-only ledger of a loop, and the snapshot that saves reading all of it."""
 
 import errno
 import os
@@ -25,13 +25,13 @@ _SEAL = len(b',"crc":"00000000"}')
 
 
 class Damaged(OwnFailure):
-    """The ledger cannot be believed from some line on."""
+    """The ledger is unusable from some line on."""
 
     def __init__(self, path: Path, line: int, cause: str) -> None:
         super().__init__(
             f"the ledger {path} is damaged at line {line}",
             cause=cause,
-            hint=f"run `bydawn doctor --repair {path.parent.name}`; it sets the damaged part aside and says where",
+            hint=f"run `bydawn doctor --repair {path.parent.name}`; it moves the damaged part aside and says where",
         )
         self.line = line
 
@@ -42,13 +42,13 @@ class Future(OwnFailure):
     def __init__(self, path: Path, line: int, version: int) -> None:
         super().__init__(
             f"the ledger {path} was written by a newer bydawn",
-            cause=f"line {line} has format version {version}; this one understands {VERSION}",
-            hint="upgrade bydawn; `bydawn doctor --repair` is not needed and would not help",
+            cause=f"line {line} has format version {version}; this bydawn reads version {VERSION}",
+            hint="upgrade bydawn; `bydawn doctor --repair` would not help",
         )
 
 
 class Unwritable(OwnFailure):
-    """The ledger could not be written; nothing may be done that is not on record."""
+    """The ledger could not be written; nothing may be done that is not recorded."""
 
 
 class _Line(msgspec.Struct, kw_only=True):
@@ -64,7 +64,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """`state.json`: the state after the first `offset` bytes; `start` is where the last of those lines begins."""
 
     v: int
-    writer: str  # another version may fold the same facts into another state
+    writer: str  # another version may fold the same facts into a different state
     start: int
     offset: int
     crc: str  # of that last line
@@ -84,12 +84,12 @@ def _facts() -> dict[str, type[AnyFact]]:
 
 @cache
 def _decoder(kind: str) -> msgspec.json.Decoder[AnyFact] | None:
-    """Made when a fact of its kind is first met: who only looks meets few."""
+    """Created when the first fact of its kind is read: commands that only read see few."""
     return msgspec.json.Decoder(_facts()[kind]) if kind in _facts() else None
 
 
 def encode(record: Record) -> bytes:
-    """One line: the envelope, the fact's own fields as `data`, and a CRC over all that stands before it."""
+    """One line: the envelope, the fact's own fields as `data`, and a CRC over everything before it."""
     kind = str(record.fact.__struct_config__.tag)
     fields = msgspec.json.encode(record.fact)[len(f'{{"type":"{kind}"') :].lstrip(b",")
     at = msgspec.json.encode(record.at).decode()
@@ -98,7 +98,7 @@ def encode(record: Record) -> bytes:
 
 
 class _Bad(Exception):
-    """Why a line is not believed."""
+    """Why a line is rejected."""
 
 
 class _Newer(Exception):
@@ -108,11 +108,11 @@ class _Newer(Exception):
 
 
 def decode(line: bytes, seq: int) -> Record:
-    """The record that a whole line holds; raises `_Bad` or `_Newer`."""
+    """The record in a whole line; raises `_Bad` or `_Newer`."""
     parsed = _envelope(line.rstrip(b"\n"), seq)
     decoder = _decoder(parsed.type)
     if decoder is None:
-        raise _Bad(f"unknown kind of fact {parsed.type!r}")
+        raise _Bad(f"unknown record type {parsed.type!r}")
     try:
         return Record(seq=seq, at=parsed.at, fact=decoder.decode(parsed.data))
     except msgspec.DecodeError as error:
@@ -120,7 +120,7 @@ def decode(line: bytes, seq: int) -> Record:
 
 
 def _envelope(line: bytes, seq: int) -> _Line:
-    """The line taken apart and verified, all but the fact itself."""
+    """The line, decoded and verified except for the fact itself."""
     try:
         parsed = _lines().decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -135,7 +135,7 @@ def _envelope(line: bytes, seq: int) -> _Line:
 
 
 def read(path: Path, offset: int = 0, seq: int = 0) -> Iterator[tuple[Record, int]]:
-    """Every record after `offset`, with the offset behind it. A last line without newline is not yet a record."""
+    """Every record after `offset`, with the offset after it. A last line without newline is not a record yet."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -173,7 +173,7 @@ def load(folder: Path, say: Callable[[str], None] = lambda _: None) -> tuple[Loo
         file = path.open("rb")
     except FileNotFoundError:
         if data is not None:
-            raise Damaged(path, 1, "the whole file is gone, but state.json is there") from None
+            raise Damaged(path, 1, "the file is missing, but state.json is there") from None
         return LoopState(), 0
     with file:
         state, offset = _believable(data, file, say) or (LoopState(), 0)
@@ -191,7 +191,7 @@ def _snapshot_of(folder: Path) -> bytes | None:
 
 
 def _believable(data: bytes | None, ledger: BinaryIO, say: Callable[[str], None]) -> tuple[LoopState, int] | None:
-    """What the snapshot says, if it is whole and the ledger's line at its offset is the one it was made after."""
+    """What the snapshot says, if it is intact and the ledger's line at its offset is the one it was made after."""
     if data is None:
         return None
     try:
@@ -206,12 +206,12 @@ def _believable(data: bytes | None, ledger: BinaryIO, say: Callable[[str], None]
             return state, snapshot.offset
     except (msgspec.DecodeError, OSError, ValueError, _Bad, _Newer):
         pass
-    say(f"{Path(ledger.name).with_name('state.json')} did not match the ledger and is rebuilt from it")
+    say(f"{Path(ledger.name).with_name('state.json')} did not match the ledger and was rebuilt from it")
     return None
 
 
 class LoopLedger:
-    """The one writer's hand on the ledger; whoever holds the loop's lock may open it."""
+    """The one writer of the ledger; only the holder of the loop's lock may open it."""
 
     def __init__(self, folder: Path, say: Callable[[str], None], hide: Callable[[str], str]) -> None:
         self.folder = folder
@@ -221,7 +221,7 @@ class LoopLedger:
         self._path = folder / "ledger.jsonl"
         new = not self._path.exists()
         if new:
-            load(folder)  # a ledger that is gone is not a new one
+            load(folder)  # a missing ledger is not a new one
         self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         if new:
             sync_folder(folder)
@@ -236,11 +236,11 @@ class LoopLedger:
         self._keep_reserve()
 
     def append(self, fact: AnyFact) -> Record:
-        """Write one fact down, without the secrets in it. It is durable, and may be acted upon, only after `sync`."""
+        """Append one fact, without the secrets in it. It is durable, and may be acted upon, only after `sync`."""
         record = Record(seq=self.state.seq + 1, at=datetime.now(UTC), fact=fact)
         line = encode(record)
         if self._hide(text := line.decode()) != text:
-            from bydawn.core.redact import rewritten  # whoever only looks needs nothing of it
+            from bydawn.core.redact import rewritten  # commands that only read do not need it
 
             record = msgspec.structs.replace(record, fact=rewritten(fact, self._hide))
             line = encode(record)
@@ -252,25 +252,25 @@ class LoopLedger:
         return record
 
     def sync(self) -> None:
-        """Everything appended so far is on the disk when this returns."""
+        """When this returns, everything appended so far is on disk."""
         if self._synced:
             return
         self._refuse_if_broken()
         try:
             status = os.fstat(self._fd)
             if status.st_nlink == 0:
-                raise FileNotFoundError(errno.ENOENT, "somebody deleted it while the loop was running")
+                raise FileNotFoundError(errno.ENOENT, "it was deleted while the loop was running")
             if status.st_size != self._end:
-                raise OSError(errno.EIO, "somebody else wrote into it while the loop was running")
+                raise OSError(errno.EIO, "another process wrote to it while the loop was running")
             os.fdatasync(self._fd) if hasattr(os, "fdatasync") else full_sync(self._fd)
         except OSError as error:
-            # After a failed sync the kernel may have dropped the pages: this descriptor is never believed again.
+            # After a failed sync the kernel may have dropped the pages: this descriptor is never trusted again.
             self._broken = f"{error.strerror}"
             self._refuse_if_broken()
         self._synced = True
 
     def snapshot(self) -> None:
-        """Replace `state.json`; it is a view, so a disk that is full may refuse it."""
+        """Replace `state.json`; it is only a view, so a full disk may prevent it."""
         if not self._crc:
             return
         state = msgspec.json.encode(self.state)
@@ -302,7 +302,7 @@ class LoopLedger:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 self._broken = f"{error.strerror}"
                 self._refuse_if_broken()
-            # The reserve exists for this moment: the last words of the loop still find room.
+            # The reserve is for this moment: the loop's last records still fit.
             self.disk_full = True
             with suppress(OSError):
                 (self.folder / "reserve").unlink(missing_ok=True)
@@ -313,11 +313,11 @@ class LoopLedger:
                 self._refuse_if_broken()
 
     def _write_whole(self, line: bytes) -> None:
-        """All of the line or nothing of it."""
+        """Write the whole line or nothing."""
         try:
             written = os.write(self._fd, line)
             if written < len(line):
-                written += os.write(self._fd, line[written:])  # says why the first one was short
+                written += os.write(self._fd, line[written:])  # says why the first write was short
             if written < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError:
@@ -329,11 +329,11 @@ class LoopLedger:
             raise Unwritable(
                 f"the ledger {self._path} can no longer be written",
                 cause=self._broken,
-                hint=f"look at the disk, then `bydawn resume {self.folder.name}`; all rounds recorded so far are safe",
+                hint=f"check the disk, then run `bydawn resume {self.folder.name}`; every recorded round is safe",
             )
 
     def _cut_torn_tail(self, say: Callable[[str], None]) -> None:
-        """A line without its newline was being written when the power went; keep it aside and cut it off."""
+        """A line without newline was being written when the power failed; keep a copy and cut it off."""
         size = os.fstat(self._fd).st_size
         if size == self._end:
             return
@@ -343,7 +343,7 @@ class LoopLedger:
         os.ftruncate(self._fd, self._end)
         self._synced = False
         self.torn = (len(torn), aside.name)
-        say(f"the last {len(torn)} bytes of {self._path} were half a record; cut off and kept in {aside.name}")
+        say(f"the last {len(torn)} bytes of {self._path} were an incomplete record; they were moved to {aside.name}")
 
     def _keep_reserve(self) -> None:
         path = self.folder / "reserve"

@@ -12,7 +12,7 @@ from bydawn.system.writing import real_folder
 
 
 class Link:
-    """Keeps `.bydawn/loops/<id>` in the workspace, for people to look at; the truth is out of the agent's reach."""
+    """Keeps `.bydawn/loops/<id>` in the workspace, for people; the real folder is out of the agent's reach."""
 
     def __init__(self, workspace: Path, name: str, folder: Path) -> None:
         self._workspace = workspace
@@ -25,7 +25,7 @@ class Link:
                 self._restore()
 
     def heard(self, event: Event) -> None:
-        """A link has nothing to hear."""
+        """A link ignores the stream."""
 
     def _restore(self) -> None:
         with real_folder(str(self._workspace), ".bydawn") as ours, suppress(FileExistsError):

@@ -1,4 +1,4 @@
-"""Who owns a loop? The kernel says: a lock that is held means a worker (or its guardian) is alive."""
+"""Who owns a loop? The kernel knows: a held lock means a worker (or its guardian) is alive."""
 
 import errno
 import fcntl
@@ -6,18 +6,18 @@ import os
 import time
 from pathlib import Path
 
-_PATIENCE = 1.0  # seconds; somebody may only be looking whether the lock is held
+_PATIENCE = 1.0  # seconds; another process may only be checking whether the lock is held
 
 
 class Owned(Exception):
-    """Somebody else holds the lock; the text is what they wrote into it."""
+    """Another process holds the lock; the text is what it wrote into it."""
 
     def __init__(self, owner: str) -> None:
         super().__init__(owner or "an unknown process")
 
 
 class Lock:
-    """A held lock. The file is never deleted; its text is information only."""
+    """A held lock. The file is never deleted; its text is only information."""
 
     def __init__(self, path: Path, fd: int) -> None:
         self.path = path
@@ -42,10 +42,10 @@ class Lock:
                 continue
             if lock.intact():
                 return lock
-            os.close(fd)  # deleted between our open and our lock: what we hold is nobody's
+            os.close(fd)  # deleted between our open and our lock: what we hold is worthless
 
     def sign(self, run: str) -> None:
-        """Say who we are, for people."""
+        """Write who we are, for people."""
         from bydawn.system import kernel
 
         pid = os.getpid()
@@ -53,7 +53,7 @@ class Lock:
         os.pwrite(self.fd, text.encode().ljust(200), 0)
 
     def intact(self) -> bool:
-        """Is the file we hold still the one that others would try to lock?"""
+        """Is the file we hold still the one others would try to lock?"""
         try:
             there, ours = os.stat(self.path, follow_symlinks=False), os.fstat(self.fd)
         except OSError:
@@ -65,8 +65,8 @@ class Lock:
 
 
 def owner(path: Path) -> str:
-    """The holder as people can find it: `pid 4711`, if it is still the process that signed."""
-    from bydawn.system import kernel  # who only looks whether a lock is held needs nothing of it
+    """The holder as `pid 4711`, if it is still the process that signed."""
+    from bydawn.system import kernel  # checking whether a lock is held does not need it
 
     said = signature(path)
     pid = said.get("pid", "")
@@ -84,7 +84,7 @@ def signature(path: Path) -> dict[str, str]:
 
 
 def is_held(path: Path) -> bool:
-    """Ask by trying. Whoever wants the lock at this very moment has the patience to try again."""
+    """Ask by trying. A process that wants the lock at this moment is patient enough to try again."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

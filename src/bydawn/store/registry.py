@@ -1,4 +1,4 @@
-"""Which loops are there, where do they live, and how do they stand?"""
+"""Which loops exist, where they are, and what state they are in."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def _loops() -> msgspec.json.Decoder[Loop]:
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """A loop as it stands now."""
+    """A loop's settings and state, now."""
 
     folder: Path
     loop: Loop
@@ -47,7 +47,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reference(self) -> str:
-        """What a person has to type for it, wherever they are."""
+        """What a person has to type for it, from any folder."""
         return reference(self.folder, self.loop)
 
     @property
@@ -91,12 +91,12 @@ class Registry:
         if len(found) == 1:
             return found[0]
         if not found:
-            raise UserError(f"there is no loop called {name!r}", hint="`bydawn status` lists the ones there are")
+            raise UserError(f"no loop called {name!r}", hint="`bydawn status` lists all loops")
         names = {f"{each.loop.id}@{Path(each.loop.workspace).name}" for each in found}
         if len(names) == len(found):
-            cause, hint = ", ".join(sorted(names)), "say which, as NAME@FOLDER"
+            cause, hint = ", ".join(sorted(names)), "name one as NAME@FOLDER"
         else:
-            cause, hint = ", ".join(f"{each.loop.id} in {each.loop.workspace}" for each in found), "say -C FOLDER"
+            cause, hint = ", ".join(f"{each.loop.id} in {each.loop.workspace}" for each in found), "add -C FOLDER"
         raise UserError(f"several loops are called {name!r}", cause=cause, hint=hint)
 
     def _only_one(self, workspace: Path) -> Standing:
@@ -104,21 +104,19 @@ class Registry:
         if len(here) == 1:
             return here[0]
         if not here:
-            raise UserError(
-                f"there is no loop in {workspace}", hint='start one with `bydawn run "…"`, or see `bydawn status`'
-            )
+            raise UserError(f"no loop in {workspace}", hint='start one with `bydawn run "…"`, or see `bydawn status`')
         unfinished = [each for each in here if not each.finished]
         if len(unfinished) == 1:
             return unfinished[0]
         names = ", ".join(each.loop.id for each in here)
-        raise UserError("there are several loops here", cause=names, hint="name the one you mean")
+        raise UserError("there are several loops here", cause=names, hint="add the name of one")
 
     def _standings(self, folders: Iterator[Path]) -> Iterator[Standing]:
         return (standing for folder in folders if (standing := standing_of(folder)))
 
 
 def standing_of(folder: Path) -> Standing | None:
-    """How a loop stands; None when it was never born (its first fact is not there)."""
+    """The state of a loop; None if it was never fully created (its first fact is missing)."""
     lock = folder / "lock"
     try:
         loop = _loops().decode((folder / "loop.json").read_bytes())
@@ -126,9 +124,9 @@ def standing_of(folder: Path) -> Standing | None:
         return None
     except (OSError, msgspec.DecodeError) as error:
         trouble = OwnFailure(
-            f"the settings {folder / 'loop.json'} cannot be read",
+            f"cannot read the settings {folder / 'loop.json'}",
             cause=str(error),
-            hint="put the file back from a backup; without it the loop cannot go on",
+            hint="restore the file from a backup; the loop cannot go on without it",
         )
         return Standing(folder=folder, loop=_nameless(folder), state=LoopState(), alive=is_held(lock), trouble=trouble)
     try:
@@ -139,27 +137,27 @@ def standing_of(folder: Path) -> Standing | None:
         return None
     alive = is_held(lock)
     if not alive and not state.stopped:
-        # "Crashed" is a grave word: it may have stopped properly, or started anew, between our two looks.
+        # Before we say "crashed": it may have stopped properly, or started again, between our two looks.
         state, _ = load(folder)
         alive = is_held(lock)
     return Standing(folder=folder, loop=loop, state=state, alive=alive)
 
 
 def reference(folder: Path, loop: Loop) -> str:
-    """A loop's name in a command that can be pasted, and its place where another loop has that name, too."""
+    """A loop's name in a command to paste, with its folder if another loop has the same name."""
     homes = [home for home in _folders(folder.parent.parent) if home != folder.parent]
     namesakes = [each for home in homes for each in _folders(home) if _same(each.name, folder.name)]
     others = [Path(found.loop.workspace).name for each in namesakes if (found := standing_of(each))]
     if not others:
         return loop.id
-    import shlex  # hardly anybody has two loops of one name
+    import shlex  # two loops rarely share a name
 
     where = Path(loop.workspace)
     return f"{loop.id} -C {shlex.quote(str(where))}" if where.name in others else shlex.quote(f"{loop.id}@{where.name}")
 
 
 def _nameless(folder: Path) -> Loop:
-    """Stands for the settings of a loop whose own cannot be read."""
+    """Stands in for the settings of a loop whose own cannot be read."""
     return Loop(id=folder.name, uid="", workspace="?", created_at=datetime.fromtimestamp(0, UTC), prompt="?", agent="?")
 
 
@@ -172,7 +170,7 @@ def _folders(path: Path) -> Iterator[Path]:
 
 
 def state_folder() -> Path:
-    """Where the truth lives: out of every work tree, in the user's own state folder."""
+    """Where loops are stored: outside every work tree, in the user's own state folder."""
     if given := os.environ.get("XDG_STATE_HOME"):
         return Path(given) / "bydawn"
     home = os.environ.get("HOME")
@@ -183,20 +181,20 @@ def state_folder() -> Path:
     if home:
         return Path(home) / ".local" / "state" / "bydawn"
     raise UserError(
-        "there is no place to keep what happens",
+        "no state directory",
         cause="HOME and XDG_STATE_HOME are unset",
-        hint="give --state-dir PATH",
+        hint="add --state-dir PATH",
     )
 
 
 def checked_name(name: str) -> str:
-    """A name that is safe as a file and as a ref name, or an error that says what is."""
+    """A name that is safe as a file and as a ref name, or an error that says what is allowed."""
     if _NAME.fullmatch(name) and ".." not in name and not name.endswith((".", ".lock")):
         return name
     shown, long = (f"{name[:40]}…", f"it has {len(name)} characters; ") if len(name) > _LONGEST else (name, "")
     raise UserError(
-        f"{shown!r} cannot be the name of a loop",
-        cause=f"{long}names are 1 to {_LONGEST} letters, digits, `-`, `_` or `.`, and begin with a letter or digit",
+        f"{shown!r} is not a valid loop name",
+        cause=f"{long}a name has 1 to {_LONGEST} letters, digits, `-`, `_` or `.`, and starts with a letter or digit",
         hint=f"for example: --name {slug(name) or 'night'}",
     )
 
@@ -214,14 +212,14 @@ def slug(text: str) -> str:
 
 
 def free_name(wanted: str, taken: list[str]) -> str:
-    """The name itself, or with the first number that makes it new, without regard to case."""
+    """The name itself, or with the first number that makes it unique, ignoring case."""
     used = {name.casefold() for name in taken}
     numbered = (f"{wanted}-{number}" for number in range(2, len(used) + 3))
     return next(name for name in (wanted, *numbered) if name.casefold() not in used)
 
 
 def new_uid() -> str:
-    """What marks the processes of a loop; nobody else has it."""
+    """What marks the processes of a loop, and of no other."""
     return os.urandom(8).hex()
 
 

@@ -1,4 +1,4 @@
-"""Where the bulk of a loop's rounds lives: one folder per round, named by facts, never in the ledger."""
+"""The large files of a loop's rounds: one folder per round, referred to by facts, never in the ledger."""
 
 import os
 import time
@@ -24,7 +24,7 @@ class Rounds:
         self._secrets = secrets
 
     def folder(self, round_: int) -> str:
-        """The round's folder, made when it is first asked for."""
+        """The round's folder, created when first needed."""
         path = self._path(round_)
         if not path.is_dir():
             self._root.mkdir(mode=0o700, exist_ok=True)
@@ -32,7 +32,7 @@ class Rounds:
         return str(path)
 
     def write(self, round_: int, name: str, text: str) -> str:
-        """Write a file of a round; its path."""
+        """Write a file of a round and return its path."""
         path = os.path.join(self.folder(round_), name)  # noqa: PTH118 - on the path of every round
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with open(fd, "w", encoding="utf-8", errors="replace", newline="") as file:  # noqa: PTH123
@@ -49,7 +49,7 @@ class Rounds:
             return ""
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
-        """A file of a round, line by line; what is too long to be an event is left out."""
+        """A file of a round, line by line, without lines too long to be an event."""
         with suppress(FileNotFoundError), (self._path(round_) / name).open("rb") as file:
             whole = True
             while part := file.readline(LONGEST_LINE):
@@ -58,19 +58,19 @@ class Rounds:
                 whole = part.endswith(b"\n")
 
     def unrecorded(self, loop: Loop, state: LoopState) -> float:
-        """Seconds that a worker had worked since it last wrote down the time when it was killed, as files tell."""
+        """Seconds of work between the last recorded time and the kill of the process, judging by its files."""
         if not state.runs or state.stopped or not state.clocked_at:
             return 0.0
         seconds = min(self._last_sign(state.round), time.time()) - state.clocked_at.timestamp()
-        return min(max(0.0, seconds), loop.timeouts.round or seconds)  # a wall clock may have jumped in between
+        return min(max(0.0, seconds), loop.timeouts.round or seconds)  # the wall clock may have jumped in between
 
     def _last_sign(self, round_: int) -> float:
-        """When something of a round was last written, in seconds of the wall clock; 0 if nothing was."""
+        """When a file of a round was last written, in seconds of the wall clock; 0 if there is none."""
         folder = self._path(round_)
         return max((entry.stat().st_mtime for entry in os.scandir(folder)), default=0.0) if folder.is_dir() else 0.0
 
     def mask(self, round_: int, *names: str) -> None:
-        """Overwrite the secrets in these files of a round, or in all of them, where they stand; lengths are kept."""
+        """Overwrite the secrets in these files of a round, or in all of them, in place; lengths stay the same."""
         folder = self._path(round_)
         for name in names or (os.listdir(folder) if folder.is_dir() else ()):
             try:
@@ -83,7 +83,7 @@ class Rounds:
                 os.close(fd)
 
     def _mask(self, fd: int) -> None:
-        """Chunk by chunk, each with what stands before it and as much of what follows as a secret can be long."""
+        """Chunk by chunk, each with what comes before it and as much of what follows as a secret can be long."""
         for position in range(0, os.fstat(fd).st_size, _CHUNK):
             before = min(position, _CONTEXT)
             chunk = bytearray(os.pread(fd, before + _CHUNK + self._secrets.longest, position - before))
@@ -91,7 +91,7 @@ class Rounds:
                 os.pwrite(fd, chunk[begin:end], position - before + begin)
 
     def last(self) -> int:
-        """The highest number that has a folder."""
+        """The highest number with a folder."""
         names = os.listdir(self._root) if self._root.is_dir() else []
         return max((int(name) for name in names if name.isdigit()), default=0)
 

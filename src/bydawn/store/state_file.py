@@ -17,4 +17,4 @@ class StateFile:
         self._ledger.snapshot()
 
     def heard(self, event: Event) -> None:
-        """Nothing that streams by is part of the state."""
+        """Nothing in the stream is part of the state."""

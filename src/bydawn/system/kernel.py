@@ -1,6 +1,6 @@
-"""What the operating system offers and Python does not wrap: subreapers, inotify, who is whose child.
+"""What the operating system offers and Python does not wrap: subreapers, inotify, process trees.
 
-The guardian lives on this module alone, so it imports next to nothing.
+The guardian uses only this module, so it imports next to nothing.
 """
 
 import os
@@ -23,24 +23,24 @@ _PR_SET_NAME = 15
 _WORKER = b"bydawn-worker"  # at most 15 bytes
 _IN_MODIFY, _IN_MOVED_TO = 0x2, 0x80
 _IN_NONBLOCK, _IN_CLOEXEC = 0o4000, 0o2000000
-_STUCK_AFTER = 5.0  # seconds; a process that KILL does not end hangs in the kernel
+_STUCK_AFTER = 5.0  # seconds; a process still alive after KILL hangs in the kernel
 
 
 @cache
 def _libc() -> "ctypes.CDLL":
-    import ctypes  # not for those who only look
+    import ctypes  # commands that only read do not need it
 
     return ctypes.CDLL(None, use_errno=True)
 
 
 def become_subreaper() -> None:
-    """Orphans among our descendants become our children, so that none can slip away (Linux only)."""
+    """Orphans among our descendants become our children, so that none can escape (Linux only)."""
     if LINUX:
         _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def sign_as_worker() -> None:
-    """Give this process the name by which its descendants, orphans included, find out where they come from."""
+    """Name this process, so that its descendants, orphans included, can find out where they come from."""
     if LINUX:
         _libc().prctl(_PR_SET_NAME, _WORKER, 0, 0, 0)
 
@@ -53,7 +53,7 @@ def is_worker(pid: int) -> bool:
 
 
 def children() -> list[int]:
-    """Every child of this process, adopted ones included."""
+    """Every child of this process, including adopted ones."""
     try:
         threads = os.listdir("/proc/self/task")
         return [int(pid) for thread in threads for pid in _read(f"self/task/{thread}/children").split()]
@@ -63,7 +63,7 @@ def children() -> list[int]:
 
 def _read(path: str) -> bytes:
     """A file of /proc."""
-    with open(f"/proc/{path}", "rb") as file:  # noqa: PTH123 - see the top of this module
+    with open(f"/proc/{path}", "rb") as file:  # noqa: PTH123 - see the module docstring
         return file.read()
 
 
@@ -88,7 +88,7 @@ def descendants() -> list[int]:
 
 
 def processes() -> Iterator[int]:
-    """The id of every process we can see."""
+    """The id of every visible process."""
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -97,7 +97,7 @@ def processes() -> Iterator[int]:
 
 
 def stat_fields(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat after the name: state, parent, …; empty when the process is gone."""
+    """The fields of /proc/PID/stat after the name: state, parent, …; empty if the process is gone."""
     try:
         text = _read(f"{pid}/stat").decode(errors="replace")
     except OSError:
@@ -106,7 +106,7 @@ def stat_fields(pid: int) -> list[str]:
 
 
 def start_time(pid: int) -> str:
-    """When a process started, in clock ticks since boot: tells a reused pid from the process that had it before."""
+    """When a process started, in clock ticks since boot: tells a reused pid from the earlier process."""
     fields = stat_fields(pid)
     return fields[19] if len(fields) > 19 else ""
 
@@ -127,7 +127,7 @@ def activity(pids: list[int]) -> tuple[int, int]:
 
 
 def carrying(mark: bytes) -> list[int]:
-    """The processes, other than this one, whose environment holds the mark."""
+    """The processes, other than this one, whose environment contains the mark."""
     found = []
     for pid in processes():
         try:
@@ -140,7 +140,7 @@ def carrying(mark: bytes) -> list[int]:
 
 
 def ancestors() -> list[int]:
-    """Our parent, its parent, and so on; as far as we may know."""
+    """Our parent, its parent, and so on, until we may not look further."""
     found = [os.getppid()]
     while found[-1] > 1 and (fields := stat_fields(found[-1])):
         found.append(int(fields[1]))
@@ -156,7 +156,7 @@ def has_variable(pid: int, name: str) -> bool:
 
 
 def name_of(pid: int) -> str:
-    """A process as people know it: its command line."""
+    """A process as people know it: by its command line."""
     try:
         line = _read(f"{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
@@ -165,7 +165,7 @@ def name_of(pid: int) -> str:
 
 
 def boot_id() -> str:
-    """Tells one boot of this machine from the next."""
+    """Identifies this boot of the machine."""
     try:
         return _read("sys/kernel/random/boot_id").decode().strip()
     except OSError:
@@ -186,14 +186,14 @@ def end_children(grace: float = 0.0) -> list[str]:
                 _kill(pid)
         if waited > _STUCK_AFTER and not warned:
             warned = True
-            names = ", ".join(f"pid {pid}" for pid in left)  # no command lines: there may be secrets in them
-            sys.stderr.write(f"bydawn: waiting for what the kernel will not end: {names}\n")
+            names = ", ".join(f"pid {pid}" for pid in left)  # no command lines: they may contain secrets
+            sys.stderr.write(f"bydawn: waiting for processes that the kernel will not end: {names}\n")
         time.sleep(0.002)
     return list(named.values())
 
 
 def _reap() -> bool:
-    """Collect the dead; are there children left?"""
+    """Reap ended children; are any left?"""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -208,7 +208,7 @@ def _kill(pid: int) -> None:
 
 
 def offer_to_oom_killer(pid: int) -> None:
-    """When memory runs out, an agent goes before the worker that can tell what happened to it."""
+    """When memory runs out, the kernel should kill an agent before the worker, which can report it."""
     with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as file:  # noqa: PTH123 - gone, or not Linux
         file.write("500")
 
@@ -224,27 +224,27 @@ class Watch:
         return self.fd >= 0
 
     def add(self, path: str) -> int:
-        """Watch a file or folder; a negative answer means that the caller has to look for itself."""
+        """Watch a file or folder; a negative result means the caller has to poll."""
         if not self.works:
             return -1
         answer: int = _libc().inotify_add_watch(self.fd, os.fsencode(path), _IN_MODIFY | _IN_MOVED_TO)
         return answer
 
     def remove(self, watched: int) -> None:
-        """Watch it no longer. (Closing the whole instance waits 6 ms for the kernel; this does not.)"""
+        """Stop watching it. (Closing the whole instance waits 6 ms for the kernel; this does not.)"""
         if watched >= 0:
             _libc().inotify_rm_watch(self.fd, watched)
 
     def drain(self) -> None:
-        """Forget what has been reported."""
+        """Discard what has been reported."""
         try:
             while os.read(self.fd, 4096):
                 pass
         except OSError:
-            pass  # empty, or there is no inotify
+            pass  # empty, or no inotify
 
     def wait(self, seconds: float) -> None:
-        """Until something changes, or the time is over."""
+        """Wait until something changes, or the time is over."""
         if not self.works:
             select.select([], [], [], min(seconds, 0.05))
             return

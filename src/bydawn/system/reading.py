@@ -1,4 +1,4 @@
-"""Read a file of a workspace, and nothing that lies outside of it."""
+"""Read files of a workspace, and nothing outside it."""
 
 import codecs
 import os
@@ -14,7 +14,7 @@ FILES_AT_MOST = 1_000
 
 
 def read_text(root: Path, path: str) -> str | None:
-    """A file of a workspace with its newlines as they are, None if there is no such file."""
+    """A file of a workspace with its newlines unchanged, None if there is no such file."""
     data = read_inside(root, path)
     if data is None:
         return None
@@ -23,12 +23,12 @@ def read_text(root: Path, path: str) -> str | None:
         return text.decode()
     except UnicodeDecodeError as error:
         offset = len(data) - len(text) + error.start
-        cause = f"the byte at offset {offset} is {data[offset]:#04x}, which cannot stand there"
+        cause = f"the byte at offset {offset} is {data[offset]:#04x}, which is not valid there"
         raise UserError(f"{path} is not UTF-8 text", cause=cause, hint="save it as UTF-8") from error
 
 
 class Texts(NamedTuple):
-    """What stands in a workspace, for whoever only looks at it."""
+    """The files of a workspace, for commands that only read."""
 
     root: Path
 
@@ -40,23 +40,23 @@ class Texts(NamedTuple):
 
 
 def read_folder(root: Path, path: str) -> dict[str, str] | None:
-    """The Markdown files right in a folder of a workspace, by name, None if there is no such folder."""
+    """The Markdown files directly in a folder of a workspace, by name, None if there is no such folder."""
     names = _markdown_in(root, path)
     if names is None:
         return None
     if len(names) > FILES_AT_MOST:
-        cause = f"there are {len(names):,} Markdown files in it, and {FILES_AT_MOST:,} are the most that are read"
+        cause = f"it has {len(names):,} Markdown files; the limit is {FILES_AT_MOST:,}"
         raise UserError(f"{path} has too many files", cause=cause, hint="is it the right folder?")
     texts: dict[str, str] = {}
     size = 0
     for name in names:
         text = read_text(root, f"{path}/{name}")
-        if text is None:  # a link that leads nowhere, or a file that has just gone
+        if text is None:  # a dangling link, or a file removed just now
             continue
         texts[name] = text
         size += len(text)
         if size > READ_AT_MOST:
-            cause = f"its Markdown files have more than {READ_AT_MOST // 1024**2} MB together"
+            cause = f"its Markdown files are larger than {READ_AT_MOST // 1024**2} MB in total"
             raise UserError(f"{path} is too big", cause=cause, hint="is it the right folder?")
     return texts
 
@@ -69,39 +69,39 @@ def _markdown_in(root: Path, path: str) -> list[str] | None:
         check_there(root)
         return None
     except NotADirectoryError as error:
-        raise UserError(f"{path} is no folder", cause="a folder is wanted here", hint="name a folder") from error
+        raise UserError(f"{path} is not a folder", cause="expected a folder", hint="name a folder") from error
     except OSError as error:
-        raise UserError(f"{path} cannot be read", cause=str(error), hint="look at its permissions") from error
+        raise UserError(f"{path} cannot be read", cause=str(error), hint="check its permissions") from error
     names = sorted(entry.name for entry in found if not entry.is_dir())
     for name in names:
         if not name.isascii() and os.fsencode(name).decode(errors="replace") != name:
-            cause = f"the name of {name!a} is not UTF-8"
-            raise UserError(f"a file in {path} has no proper name", cause=cause, hint="rename it")
+            cause = f"the name {name!a} is not UTF-8"
+            raise UserError(f"a file in {path} has an unreadable name", cause=cause, hint="rename it")
     return names
 
 
 def _real(root: Path, path: str) -> Path:
-    """Where a path of a workspace leads; not out of it."""
+    """Where a path of a workspace leads; never outside."""
     real = Path(os.path.realpath(root / path))
     if not real.is_relative_to(os.path.realpath(root)):
-        raise UserError(f"{path} is not in the workspace", cause=f"it leads to {real}", hint="name a file inside of it")
+        raise UserError(f"{path} is not in the workspace", cause=f"it leads to {real}", hint="name a file inside it")
     return real
 
 
 def read_inside(root: Path, path: str) -> bytes | None:
-    """The bytes of a file that lies in a workspace, None if there is no such file; never waits for a pipe."""
+    """The bytes of a file in a workspace, None if there is no such file; never waits for a pipe."""
     real = _real(root, path)
     if real.is_dir():
-        raise UserError(f"{path} is a folder", cause="a file is wanted here", hint="name a file inside of it")
+        raise UserError(f"{path} is a folder", cause="expected a file", hint="name a file inside it")
     try:
         data = read_regular(real, READ_AT_MOST + 1)
     except (FileNotFoundError, NotADirectoryError):
         check_there(root)
         return None
     except OSError as error:
-        raise UserError(f"{path} cannot be read", cause=str(error), hint="look at its permissions") from error
+        raise UserError(f"{path} cannot be read", cause=str(error), hint="check its permissions") from error
     if data is not None and len(data) > READ_AT_MOST:
-        cause = f"a text of more than {READ_AT_MOST // 1024**2} MB is hardly meant for people"
+        cause = f"it is larger than {READ_AT_MOST // 1024**2} MB"
         raise UserError(f"{path} is too big", cause=cause, hint="is it the right file?")
     return data
 

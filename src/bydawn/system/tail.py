@@ -1,29 +1,29 @@
-"""Follow a file that grows: whole lines out, no limit on their length, memory flat."""
+"""Follow a growing file: whole lines of any length, with constant memory."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 _CHUNK = 1 << 20
-_PER_READ = 8  # chunks, so that a flood cannot keep its reader from looking at the clock
-LONGEST_LINE = 8 << 20  # bytes; what is longer stays in the file and is not parsed
+_PER_READ = 8  # chunks, so that a flood cannot keep the reader from checking the clock
+LONGEST_LINE = 8 << 20  # bytes; a longer line stays in the file and is not parsed
 
 
 class Tail:
-    """Reads a file as it is written and hands on each line without its newline."""
+    """Reads a file as it is written and passes on each line without its newline."""
 
     def __init__(self, path: Path, on_line: Callable[[bytes], bool], on_skip: Callable[[int], None]) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._on_line = on_line
         self._on_skip = on_skip
         self._rest: list[bytes] = []
-        self._held = 0  # bytes in _rest, or passed over of a line that is too long
+        self._held = 0  # bytes in _rest, or skipped from a line that is too long
         self._skipping = False
         self.position = 0
         self.finished = False  # did a line turn out to be the last word?
 
     def read(self) -> tuple[bool, bool]:
-        """Take in what is there: has the file grown, and is there more to read at once?"""
+        """Read what is there: has the file grown, and is there more to read right now?"""
         grown = False
         for _ in range(_PER_READ):
             chunk = os.read(self._fd, _CHUNK)
@@ -37,7 +37,7 @@ class Tail:
         return grown, True
 
     def drain(self) -> None:
-        """Read to the end, a last line without newline included."""
+        """Read to the end, including a last line without newline."""
         while self.read()[1]:
             pass
         if self._held:
@@ -64,7 +64,7 @@ class Tail:
             self._rest.append(part)
 
     def _end_line(self, part: bytes) -> None:
-        """The line that was being collected is complete."""
+        """The line being collected is complete."""
         self._keep(part)
         line, skipped = b"".join(self._rest), self._held if self._skipping else 0
         self._rest, self._held, self._skipping = [], 0, False

@@ -1,4 +1,4 @@
-"""Writing for keeps: for the owner's eyes only, and whole after a power cut."""
+"""Durable, private writes."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ from bydawn.core.errors import UserError
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for their owner only."""
+    """Make a folder and its missing parents, for their owner only."""
     if not folder.is_dir():
         make_private(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -28,7 +28,7 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def write_durable(path: Path, data: bytes) -> None:
-    """Replace a file so that after a power cut there is either the old one or the new one."""
+    """Replace a file so that after a power cut either the old or the new one is there."""
     draft = path.with_name(path.name + ".tmp")
     write_private(draft, data)
     fd = os.open(draft, os.O_RDONLY | os.O_CLOEXEC)
@@ -41,9 +41,9 @@ def write_durable(path: Path, data: bytes) -> None:
 
 
 def replace_text(path: Path, text: str, mode: int) -> None:
-    """A person's file: all of it or nothing, and whoever owned it and could read it still does.
+    """Replace a person's file, all or nothing, keeping its owner and permissions.
 
-    `mode` is for one that is new. No link is followed: who follows links has looked where they lead.
+    `mode` is for a new file. Links are not followed: a caller that follows them has checked where they lead.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -61,14 +61,12 @@ def replace_text(path: Path, text: str, mode: int) -> None:
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise UserError(
-            f"{path} cannot be written", cause=str(error.strerror), hint="look at its permissions"
-        ) from None
+        raise UserError(f"{path} cannot be written", cause=str(error.strerror), hint="check its permissions") from None
 
 
 @contextmanager
 def real_folder(root: str, *names: str, follow: bool = False) -> Iterator[int]:
-    """A folder below another, made if it is missing; through no link, which a repository could have brought.
+    """A folder below another, created if missing; never through a link, which a repository could have brought.
 
     `follow`: a person named the root, and may well mean a link.
     """
@@ -103,6 +101,6 @@ def full_sync(fd: int) -> None:
 
 
 def others_can_write(status: os.stat_result) -> bool:
-    """Can anybody but the owner, and whoever shares our own group, change it?"""
+    """Can anyone change it besides the owner and our own group?"""
     by_group = status.st_mode & stat.S_IWGRP and status.st_gid != os.getgid()
     return bool(by_group or status.st_mode & stat.S_IWOTH)

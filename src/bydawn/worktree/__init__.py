@@ -1,1 +1,1 @@
-"""The work tree: snapshots of it, and what changed between two of them."""
+"""The work tree: snapshots of it, and the changes between them."""

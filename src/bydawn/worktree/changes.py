@@ -16,23 +16,23 @@ from bydawn.system.git import Git
 KEPT_AT_MOST = 50 * 1024 * 1024
 PATHS_SHOWN = 20
 
-# Looks at the files with several threads, which `ls-files` cannot, and writes down for the next time which ones were
-# only touched. With 100,000 files 138 ms side by side, 240 ms from one call. (An empty file that has become a pipe is
+# Looks at the files with several threads, which `ls-files` cannot, and remembers for the next time which ones were
+# only touched. With 100,000 files: 138 ms in parallel, 240 ms in one call. (An empty file that became a pipe is
 # the one change that only `ls-files` sees.)
 COMPARE = ("diff", "--no-ext-diff", "--no-renames", "--relative", "--name-only", "-z")
 
 
 class Fate(Enum):
-    """What a snapshot does about a path."""
+    """What a snapshot does with a path."""
 
     KEPT = auto()
     LEFT_OUT = auto()
     GONE = auto()
-    STRANGE = auto()  # something stands there that git could not store: a pipe, a socket, a device
+    STRANGE = auto()  # something git cannot store: a pipe, a socket, a device
 
 
 class Listing(msgspec.Struct):
-    """What differs from the last snapshot, as bytes, which is what file names are."""
+    """What differs from the last snapshot, in bytes, because file names are bytes."""
 
     added: list[bytes] = []
     modified: list[bytes] = []
@@ -43,7 +43,7 @@ class Listing(msgspec.Struct):
 
     @property
     def stored(self) -> list[bytes]:
-        """What `update-index` has to look at; the deleted come first, as new ones may stand in their place."""
+        """What `update-index` has to look at; deleted paths first, because new ones may replace them."""
         paths = (*self.deleted, *self.modified, *self.added)
         return [path for path in paths if path not in self.dropped]
 
@@ -68,7 +68,7 @@ class Listing(msgspec.Struct):
 
 
 class Differences:
-    """A look at the work tree, as far as it is a loop's folder."""
+    """A look at the part of the work tree that is a loop's folder."""
 
     def __init__(
         self, root: Path, git: Git, prefix: str, exclude: Path | None, *, ours: Callable[[], Sequence[str]]
@@ -78,8 +78,8 @@ class Differences:
         self._ours = ours
 
     def listed(self, *, by_two: bool) -> Listing:
-        """All that is new, changed or gone."""
-        # Our own folder is not even entered: a repository may have brought one, with a pipe for a `.gitignore`.
+        """Everything new, changed or gone."""
+        # Our own folder is not even entered: a repository may contain one, with a pipe as its `.gitignore`.
         look = ["ls-files", "-z", "-t", "-o", "--exclude-standard", "-x", f"/{self._prefix}.bydawn/"]
         if self._exclude and self._exclude.is_file() and os.access(self._exclude, os.R_OK):
             look += ["-X", str(self._exclude)]
@@ -92,12 +92,12 @@ class Differences:
         return listing
 
     def _entries_by_two(self, look: list[str]) -> list[bytes] | None:
-        """The same from two calls; None where they complain, as only the one says what it had to leave out."""
+        """The same from two calls; None if they complain, because only the single call says what it left out."""
         (new, silent), (known, calm) = self._git.run_side_by_side(look, COMPARE)
         return None if silent or calm else split(new) + [b"C " + path for path in split(known)]
 
     def sort(self, entries: Iterable[bytes]) -> Listing:
-        """What is to be done about each path; it stands behind a letter, as `ls-files -t` writes it."""
+        """What to do with each path, which follows a letter, as `ls-files -t` writes it."""
         listing = Listing()
         ours = _pattern((".bydawn/", *self._ours()))
         known = set()  # a deleted file is listed twice, as removed and as changed
@@ -121,7 +121,7 @@ class Differences:
             found = os.lstat(full)
         except (FileNotFoundError, NotADirectoryError):
             return Fate.GONE
-        except OSError:  # a folder on the way is closed to us
+        except OSError:  # a folder on the way cannot be opened
             return Fate.LEFT_OUT
         if _is_refused(path, found.st_mode):
             return Fate.LEFT_OUT
@@ -142,13 +142,13 @@ class Differences:
 
 @cache
 def _pattern(paths: tuple[str, ...]) -> re.Pattern[bytes]:
-    """These files, and whatever is in the folders among them, which end with a slash; a `*` is a number in a name."""
+    """These files, and everything in folders among them, which end with a slash; a `*` is a number in a name."""
     names = (re.escape(path).replace(r"\*", "[0-9]+") + ("" if path.endswith("/") else r"\Z") for path in paths)
     return re.compile(os.fsencode("|".join(names)))
 
 
 def _is_refused(path: bytes, mode: int) -> bool:
-    """Names that git passes over with a mere remark, as they could take over a checkout."""
+    """Names that git skips with a mere remark, because they could take over a checkout."""
     parts = path.lower().split(b"/")
     return b".git" in parts or (stat.S_ISLNK(mode) and parts[-1] == b".gitmodules")
 

@@ -1,4 +1,4 @@
-"""The id that a tree has without the documents of its loop: notes, the record of progress, the list of tasks."""
+"""The id of a tree without its loop's documents: notes, progress file, task list."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ Rows = dict[bytes, list[Entry]]  # what is in a folder, by its path (`b""`, `b"d
 
 
 class Documents:
-    """Files and folders of a workspace in which a change is no progress."""
+    """Files and folders of a workspace where a change is not progress."""
 
     def __init__(self, root: Path, names: Sequence[str]) -> None:
         self._root = root
@@ -20,7 +20,7 @@ class Documents:
         self._known: tuple[str, frozenset[bytes], str] = ("", frozenset(), "")
 
     def taken_from(self, tree: str, kept: Trees) -> str:
-        """The id of a tree without them, empty where that is the same; git is asked only when something changed."""
+        """The id of a tree without them, empty if that is the same; git is only asked after a change."""
         if not self._names:
             return ""
         paths = frozenset(self._paths())
@@ -29,7 +29,7 @@ class Documents:
         return self._known[2] if self._known[2] != tree else ""
 
     def _paths(self) -> Iterator[bytes]:
-        """Where they are, and where they lead if they are links: both are the document."""
+        """Where they are, and where they lead if they are links: both count as the document."""
         real_root = Path(os.path.realpath(self._root))
         for name in self._names:
             path = os.path.normpath(self._root / name)
@@ -39,18 +39,18 @@ class Documents:
 
 
 def _without(tree: str, paths: Collection[bytes], kept: Trees) -> str:
-    """Worked out by hand from the few folders that matter, so that nothing is written and size does not matter."""
+    """Computed by hand from the few folders that matter, so nothing is written and the tree may be big."""
     on_the_way = {path[: slash.end()] for path in paths for slash in re.finditer(b"/", path)}
     rows: Rows = {b"": kept.entries(tree)}
     for entry in kept.entries(tree, "-t", below=sorted(on_the_way)) if on_the_way else ():
         folder, slash, _ = entry.path.rpartition(b"/")
-        if slash:  # those at the top are listed a second time, as they stand on the way
+        if slash:  # those at the top are listed a second time, on the way to the others
             rows.setdefault(folder + slash, []).append(entry)
     return (_id_of_folder(b"", rows, paths) or _id_of(b"")).hex()
 
 
 def _id_of_folder(folder: bytes, rows: Rows, left_out: Collection[bytes]) -> bytes | None:
-    """None if nothing is left in it: git knows no empty folders."""
+    """None if nothing is left in it: git has no empty folders."""
     body = b""
     for entry in rows[folder]:
         inner = entry.path + b"/"
@@ -61,5 +61,5 @@ def _id_of_folder(folder: bytes, rows: Rows, left_out: Collection[bytes]) -> byt
 
 
 def _id_of(body: bytes) -> bytes:
-    """What git calls a tree with this content."""
+    """The id git gives a tree with this content."""
     return hashlib.sha1(b"tree %d\0" % len(body) + body, usedforsecurity=False).digest()

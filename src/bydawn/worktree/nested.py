@@ -1,4 +1,4 @@
-"""What repositories inside of the workspace say of themselves; their files are not ours to keep."""
+"""The state of repositories inside the workspace; their files are not ours to keep."""
 
 import hashlib
 import os
@@ -10,20 +10,20 @@ import msgspec
 from bydawn.system.git import Git
 from bydawn.system.reading import read_regular
 
-# The submodules of a nested repository are not looked into by its own git: that would start one there on their
-# terms. They are looked into by ours, one after the other.
+# A nested repository's own git does not look into its submodules: that would start a git there on their
+# terms. Ours does, one after another.
 STATUS = ("--no-ahead-behind", "--untracked-files=all", "--ignore-submodules=dirty", "--no-renames")
 FIELDS_BEFORE_PATH = {b"1 ": 8, b"u ": 10, b"? ": 1}
 READ_AT_MOST = 50 * 1024 * 1024
 POINTER_AT_MOST = 4096
-DEEPEST = 5  # repositories inside of each other; nobody's work is further down
-MOST_BELOW = 50  # … of all that are not right in the workspace; each costs two or three calls of git
+DEEPEST = 5  # repositories inside each other; real work is never deeper
+MOST_BELOW = 50  # … of all that are not directly in the workspace; each costs two or three git calls
 GITLINK = b"160000 "  # the mode of a submodule, as `ls-files` writes it …
-GITLINK_IN_INDEX = b"\0\0\xe0\0"  # … and as an index has it; a file of that size costs one call in vain
+GITLINK_IN_INDEX = b"\0\0\xe0\0"  # … and as an index has it; a file of that size costs one useless call
 
 
 def fingerprint(git: Git, root: Path, nested: list[bytes]) -> str:
-    """Their HEAD, their status and what they changed, in short, to stand behind the id of a tree."""
+    """A short form of their HEAD, status and changes, to append to the id of a tree."""
     if not nested:
         return ""
     digest = hashlib.sha256()

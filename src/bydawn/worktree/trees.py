@@ -1,4 +1,4 @@
-"""Trees that were kept: what differs between two of them, and how one, or a file of it, comes back."""
+"""Kept trees: what differs between two of them, and how to restore one, or a file of it."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from bydawn.core.errors import OwnFailure, UserError
 from bydawn.system.git import Git, GitFailed
 
 CHECKOUT_SECONDS = 900.0  # a clean checkout may be big and the disk slow
-READ_AT_ONCE = 32 * 1024 * 1024  # bytes of content that are asked of one git
+READ_AT_ONCE = 32 * 1024 * 1024  # bytes of content requested from one git process
 LINK, PROGRAM = "120000", "100755"
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -36,7 +36,7 @@ class Trees:
 
     def __init__(self, git: Git, private: Path) -> None:
         self._git, self._private = git, private
-        self._odd: dict[str, set[bytes]] = {}  # names that are no text, by how they are shown
+        self._odd: dict[str, set[bytes]] = {}  # names that are not text, by how they are shown
 
     def entries(self, tree: str, *switches: str, below: Sequence[bytes] = ()) -> list[Entry]:
         """What is in a tree, at its top or in all (`-r`), or only below some folders (`docs/`)."""
@@ -47,7 +47,7 @@ class Trees:
         return [Entry(mode, id_, path) for about, _, path in rows for mode, _, id_ in [about.decode().split(" ")]]
 
     def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
-        """The paths that match a glob and differ between two trees: content, mode, there or not."""
+        """The paths that match a glob and differ between two trees in content, mode or existence."""
         specs = [spec for glob in globs for spec in _pathspecs(glob)]
         if not specs or _id(before) == _id(after):
             return ()
@@ -56,9 +56,9 @@ class Trees:
         return tuple(self._shown(path) for path in found)
 
     def restore(self, tree: str, paths: Sequence[str]) -> None:
-        """Put files back as they are in a tree; what it does not have is removed. One that fails stops no other."""
+        """Restore files as they are in a tree; remove those it does not have. A failure does not stop the others."""
         wanted = {raw for path in paths for raw in self._odd.get(path, {os.fsencode(path)})}
-        failed = [(path, "no snapshot ever has such a path") for path in wanted if not _can_be_kept(path)]
+        failed = [(path, "snapshots cannot contain such a path") for path in wanted if not _can_be_kept(path)]
         wanted -= {path for path, _ in failed}
         entries = [entry for entry in self.entries(tree, "-r") if entry.path in wanted]
         for path in sorted(wanted - {entry.path for entry in entries}):
@@ -70,12 +70,12 @@ class Trees:
         if failed:
             path, cause = failed[0]
             others = f" and {len(failed) - 1} other protected files" if failed[1:] else ""
-            hint = "clear the way or put it back by hand, then go on with `bydawn resume`"
-            raise UserError(f"{self._shown(path)}{others} cannot be put back", cause=cause, hint=hint)
+            hint = "make room for it or restore it by hand, then run `bydawn resume`"
+            raise UserError(f"{self._shown(path)}{others} cannot be restored", cause=cause, hint=hint)
 
     @contextmanager
     def checkout(self, tree: str) -> Iterator[Path]:
-        """A folder of its own with nothing in it but the files of a tree; it is gone afterwards."""
+        """A temporary folder with exactly the files of a tree; removed afterwards."""
         place = self._new_place()
         try:
             self._fill(place, _id(tree))
@@ -85,7 +85,7 @@ class Trees:
             self.clear()
 
     def clear(self) -> None:
-        """Remove what a checkout needed, and the whole of it if its worker was killed."""
+        """Remove what a checkout needed, and all of it if its process was killed."""
         if self._note.is_file() and (place := Path(self._note.read_text())).name.startswith("by-"):
             _remove_folder(place)
         self._note.unlink(missing_ok=True)
@@ -100,7 +100,7 @@ class Trees:
         return self._private / "checkout-index"
 
     def _outside(self) -> str:
-        """Where temporary things go, unless that is in the workspace itself."""
+        """Where temporary files go, unless that is inside the workspace."""
         place = os.path.realpath(tempfile.gettempdir())
         inside = Path(place).is_relative_to(os.path.realpath(self._git.folder))
         return str(self._private.parent) if inside else place
@@ -110,8 +110,8 @@ class Trees:
             place = Path(os.path.realpath(tempfile.mkdtemp(prefix="by-", dir=self._outside())))
             self._note.write_text(str(place))
         except OSError as error:
-            hint = "look at free disk space and at TMPDIR, then go on with `bydawn resume`"
-            raise OwnFailure("there is no place for a clean checkout", cause=str(error), hint=hint) from error
+            hint = "check free disk space and TMPDIR, then run `bydawn resume`"
+            raise OwnFailure("cannot create a clean checkout", cause=str(error), hint=hint) from error
         return place
 
     def _fill(self, place: Path, tree: str) -> None:
@@ -123,7 +123,7 @@ class Trees:
     # -- what git says -----------------------------------------------------------------------------------------------
 
     def _contents(self, entries: list[Entry]) -> Iterator[tuple[Entry, bytes]]:
-        """Each file with its bytes; in portions, as there may be many and big ones."""
+        """Each file with its bytes; in portions, because there may be many big ones."""
         sizes = self._ask("cat-file", "--batch-check=%(objectsize)", stdin=_lines(entries)).split() if entries else []
         portion: list[Entry] = []
         total = 0
@@ -149,12 +149,12 @@ class Trees:
         try:
             return (git or self._git).run(*arguments, stdin=stdin)
         except GitFailed as error:
-            what = f"a tree that was kept in {self._private} cannot be read or written out"
-            hint = "look at free disk space, and whether somebody removed something there"
+            what = f"cannot read or restore a kept tree in {self._private}"
+            hint = "check free disk space, and that nothing there was removed"
             raise OwnFailure(what, cause=error.cause, hint=hint) from error
 
     def _shown(self, path: bytes) -> str:
-        """A name fit for the ledger, which takes nothing but text."""
+        """A name fit for the ledger, which only takes text."""
         shown = path.decode("utf-8", "replace")
         if shown.encode() != path:
             self._odd.setdefault(shown, set()).add(path)
@@ -162,18 +162,18 @@ class Trees:
 
 
 def _id(tree: str) -> str:
-    """The part that git knows; what may follow stands for repositories inside of the workspace."""
+    """The part git knows; anything after it describes repositories inside the workspace."""
     id_ = tree.partition("+")[0]
     if not re.fullmatch("[0-9a-f]{40}", id_):
-        raise OwnFailure(f"{tree!r} is no tree", cause="the id of one has 40 digits", hint="is the ledger damaged?")
+        raise OwnFailure(f"{tree!r} is not a tree id", cause="a tree id has 40 digits", hint="is the ledger damaged?")
     return id_
 
 
 def _pathspecs(glob: str) -> list[str]:
-    """A glob as git understands it. It counts as a plain name, too: `app/[id].tsx` is a file that people have."""
+    """A glob as git understands it. It also counts as a plain name: `app/[id].tsx` is a real file name."""
     parts = [part for part in glob.split("/") if part not in ("", ".")]
     if not glob or ".." in parts or "\0" in glob:
-        return []  # nothing in a tree is called that
+        return []  # nothing in a tree has such a name
     name = "/".join(parts)
     if not name:
         return [":(top,glob)**"]
@@ -184,11 +184,11 @@ def _lines(entries: list[Entry]) -> bytes:
     return "".join(entry.id + "\n" for entry in entries).encode()
 
 
-# -- files, through no link --------------------------------------------------------------------------------------------
+# -- files, never through links ----------------------------------------------------------------------------------------
 
 
 def _can_be_kept(path: bytes) -> bool:
-    """Does it lie in the workspace, and in nothing that is git's or ours?"""
+    """Is it in the workspace, and not in anything of git's or ours?"""
     parts = path.lower().split(b"/")
     return not {b"", b".", b"..", b".git"} & set(parts) and parts[0] != b".bydawn" and b"\0" not in path
 
@@ -203,7 +203,7 @@ def _noting(failed: list[tuple[bytes, str]], path: bytes) -> Iterator[None]:
 
 def _remove(root: Path, path: bytes) -> None:
     """Remove a file or a link, if it is there; a folder stays."""
-    # Behind a link or a file there is nothing of ours.
+    # Nothing of ours is behind a link or a file.
     with suppress(FileNotFoundError, NotADirectoryError), _folder_of(root, path, make=False) as folder:
         name = path.rpartition(b"/")[2]
         if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -224,7 +224,7 @@ def _put(root: Path, entry: Entry, content: bytes) -> None:
 
 @contextmanager
 def _folder_of(root: Path, path: bytes, make: bool) -> Iterator[int]:
-    """The folder that a file belongs into, opened step by step."""
+    """The folder a file belongs in, opened step by step."""
     folder = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
     try:
         for name in path.split(b"/")[:-1]:
@@ -236,7 +236,7 @@ def _folder_of(root: Path, path: bytes, make: bool) -> Iterator[int]:
 
 
 def _step(outer: int, name: bytes, make: bool) -> int:
-    """A real folder; if it may be made, a link in its place gives way, as that holds nothing that could be lost."""
+    """A real folder; if it may be created, it replaces a link, which holds nothing that could be lost."""
     with suppress(FileNotFoundError):
         if not make or not stat.S_ISLNK(os.stat(name, dir_fd=outer, follow_symlinks=False).st_mode):
             return os.open(name, _FOLDER, dir_fd=outer)
@@ -248,7 +248,7 @@ def _step(outer: int, name: bytes, make: bool) -> int:
 
 
 def _clear_way(folder: int, name: bytes) -> None:
-    """Remove what stands in the place of a file: anything but a folder in which there is something."""
+    """Remove what is in the place of a file: anything except a folder with content."""
     with suppress(FileNotFoundError):
         if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=folder)
@@ -256,11 +256,11 @@ def _clear_way(folder: int, name: bytes) -> None:
         try:
             _remove_hollow(folder, name)
         except (NotADirectoryError, RecursionError):
-            raise OSError(errno.ENOTEMPTY, "a folder with other files stands in its place") from None
+            raise OSError(errno.ENOTEMPTY, "a folder with other files is in its place") from None
 
 
 def _remove_hollow(outer: int, name: bytes) -> None:
-    """Remove a folder with nothing but empty folders in it."""
+    """Remove a folder that contains only empty folders."""
     folder = os.open(name, _FOLDER, dir_fd=outer)
     try:
         for inner in os.listdir(folder):
@@ -271,7 +271,7 @@ def _remove_hollow(outer: int, name: bytes) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    """As far as that is possible; a check may have locked doors behind it."""
+    """Remove what can be removed; a check may have left folders without permissions."""
     with suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError, RecursionError):

@@ -1,7 +1,7 @@
-"""The work tree, kept through a private git directory so that nothing of the user's own git is ever touched.
+"""The work tree, kept in a private git directory so that the user's own git is never touched.
 
-The private index always equals the last snapshot. One look therefore says what changed since then, and an unchanged
-tree costs no other call.
+The private index always equals the last snapshot. One look therefore shows what changed since then, and an unchanged
+tree needs no other call.
 """
 
 import hashlib
@@ -28,30 +28,30 @@ PACKED_FROM = 1_000
 ATTEMPTS = 3
 
 # The private `info/attributes` has the last word: bytes stay as they are and no filter runs. The encoding is
-# reset with `!` because git dies of `-working-tree-encoding`.
+# reset with `!` because git crashes on `-working-tree-encoding`.
 ATTRIBUTES = b"* -text -crlf -eol -ident -filter !working-tree-encoding\n"
 
-# A killed git leaves these behind. Whoever holds the loop's lock is alone here, so they can only be stale.
+# A killed git leaves these behind. The holder of the loop's lock is alone here, so they can only be stale.
 LEFTOVERS = ("*.lock", "objects/tmp_*", "objects/pack/tmp_*", "objects/pack/.tmp-*")
 
 
 class Repository(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's repository around the workspace; `top` is the workspace itself where there is none."""
+    """The user's repository around the workspace; without one, `top` is the workspace itself."""
 
     top: Path
     prefix: str = ""  # from the top to the workspace: "" or "a/b/"
     common: Path | None = None
-    packs: Path | None = None  # if they have the format of ours
+    packs: Path | None = None  # if their format matches ours
 
     @classmethod
     def around(cls, root: Path, git: Git) -> "Repository":
-        """Ask git where we are; a repository that it cannot make sense of is none."""
+        """Ask git where we are; a repository it cannot read counts as none."""
         questions = ("--show-toplevel", "--git-common-dir", "--show-object-format")
         found = (git.answer("rev-parse", "--path-format=absolute", *questions) or "").split("\n")[:-1]
         if len(found) != len(questions) or not root.is_relative_to(found[0]):
             return cls(top=root)
         top, common, format_ = Path(found[0]), Path(found[1]), found[2]
-        # A folder that its repository ignores is no part of it; by its rules nothing would ever be kept.
+        # A folder ignored by its repository is not part of it; under its rules nothing would ever be kept.
         if root != top and git.answer("check-ignore", "-q", "--", str(root)) is not None:
             return cls(top=root)
         prefix = "" if root == top else f"{root.relative_to(top)}/"
@@ -84,14 +84,14 @@ class GitWorkspace:
     ) -> None:
         self._root, self._private, self._seconds = root, private, seconds
         self._documents = Documents(root, documents)
-        # What bydawn itself writes is nobody's work, and in no snapshot.
+        # What bydawn itself writes is not the agent's work, and in no snapshot.
         self._ours = ours
         self._prepare()
 
     def snapshot(self) -> Snapshot:
         """Store the work tree as it is now."""
         if self._repository.top != self._root and os.path.lexists(self._root / ".git"):
-            self._prepare()  # the folder has become a repository of its own
+            self._prepare()  # the folder became its own repository
         listing = self._store_differences()
         if self._tree is None:
             self._tree = self._write_tree()
@@ -102,9 +102,9 @@ class GitWorkspace:
         return Snapshot(tree=tree, work=work, changes=listing.changes, left_out=left_out)
 
     def keep(self, name: str, tree: str) -> None:
-        """Make a tree durable and findable under a name (`round/7/after`)."""
+        """Make a tree durable, and findable by a name (`round/7/after`)."""
         ref = f"refs/bydawn/{name}"
-        # A stale lock is looked for here and not at the start: a long loop would have thousands of refs to walk.
+        # Look for a stale lock here and not at the start: a long loop would have thousands of refs to walk.
         with suppress(OSError):
             (self._private / f"{ref}.lock").unlink()
         self._git.run("update-ref", ref, tree.partition("+")[0])
@@ -114,7 +114,7 @@ class GitWorkspace:
         return read_text(self._root, path)
 
     def read_folder(self, path: str) -> dict[str, str] | None:
-        """The Markdown files right in a folder of the workspace, None if there is no such folder."""
+        """The Markdown files directly in a folder of the workspace, None if there is no such folder."""
         return read_folder(self._root, path)
 
     def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
@@ -122,11 +122,11 @@ class GitWorkspace:
         return self._kept.touched(before, after, globs)
 
     def restore(self, tree: str, paths: Sequence[str]) -> None:
-        """Put files back as they are in a kept tree; what it does not have is removed."""
+        """Restore files as they are in a kept tree; remove those it does not have."""
         self._kept.restore(tree, paths)
 
     def checkout(self, tree: str) -> AbstractContextManager[Path]:
-        """A folder of its own with the files of a kept tree, for as long as it is needed."""
+        """A temporary folder with the files of a kept tree."""
         return self._kept.checkout(tree)
 
     # -- setting up: every step can be repeated, and the note that says "done" is written last ---------------------
@@ -137,7 +137,7 @@ class GitWorkspace:
             self._clear_leftovers()
             self._find_place()
         except OSError as error:
-            hint = "look at free disk space and permissions, then go on with `bydawn resume`"
+            hint = "check free disk space and permissions, then run `bydawn resume`"
             raise OwnFailure(f"{self._private} cannot be set up", cause=str(error), hint=hint) from error
 
     def _clear_leftovers(self) -> None:
@@ -152,7 +152,7 @@ class GitWorkspace:
         user = Git(folder=self._root, seconds=self._seconds, config=self._ignore_file())
         self._repository = Repository.around(self._root, user)
         # The work tree is the repository's top even when the workspace is a folder below it: then git itself
-        # honours the ignore rules of the folders in between.
+        # honors the ignore rules of the folders in between.
         places = {"GIT_DIR": str(self._private), "GIT_WORK_TREE": str(self._repository.top)}
         self._git = msgspec.structs.replace(user, places=places)
         self._kept = Trees(self._git, self._private)
@@ -168,7 +168,7 @@ class GitWorkspace:
         self._tree = self._recalled()
 
     def _ignore_file(self) -> dict[str, str]:
-        """The one setting of the user that matters here; all others, and the repository's own, are switched off."""
+        """The one setting of the user that matters here; all others, and the repository's own, are turned off."""
         git = Git(folder=self._root, seconds=self._seconds, deaf=False)
         found = git.answer("config", "-z", "--show-scope", "--type=path", "--get-all", "core.excludesFile") or ""
         words = found.split("\0")
@@ -184,15 +184,15 @@ class GitWorkspace:
             _sync(self._private / name)
         self._packing = not self._link_packs()
         if self._repository.common:
-            # What the user tracks in spite of an ignore rule would never be listed as new.
+            # What the user tracks despite an ignore rule would never be listed as new.
             tracked = user.answer("ls-files", "-z", "--cached", "--ignored", "--exclude-standard") or ""
             self._store(self._differences.sort(b"C " + path for path in split(os.fsencode(tracked))))
 
     def _link_packs(self) -> bool:
-        """Share the user's packs, so that the first snapshot of a big repository need not compress it all again.
+        """Share the user's packs, so that the first snapshot of a big repository need not compress everything again.
 
         Measured with 100,000 files: 3 s instead of 34 s. Hard links, because alternates break when the user's gc
-        runs. Where they are impossible (another file system, files of another user) it takes longer, that is all.
+        runs. Where they are impossible (another file system, another user's files) it just takes longer.
         """
         ours = self._private / "objects" / "pack"
         for pack in self._repository.packs.glob("*.pack") if self._repository.packs else ():
@@ -217,7 +217,7 @@ class GitWorkspace:
     def _store(self, listing: Listing) -> Listing:
         paths = listing.stored
         if paths or listing.dropped:
-            self._tree = None  # first, as from here on a failure leaves the index ahead of the tree we know
+            self._tree = None  # first: from here on a failure leaves the index ahead of the tree we know
         if listing.dropped:
             self._git.run("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(listing.dropped))
         for start in range(0, len(paths), STORED_PER_CALL):
@@ -230,8 +230,8 @@ class GitWorkspace:
             # Blobs above this size go straight into one pack: with 100,000 small files, 24 s instead of 80 s and
             # 18 MB instead of 413 MB. Not where the user's packs already hold most of them: it compresses first.
             git = msgspec.structs.replace(git, config=git.config | {"core.bigFileThreshold": "1"})
-        # A file that was only touched would be read again by every later `ls-files`; where there are many files, the
-        # look at them has taken care of that.
+        # A file that was only touched would be read again by every later `ls-files`; with many files, the look at them
+        # has taken care of that.
         refresh = () if self._has_many else ("-q", "--refresh")
         git.run("update-index", *refresh, "-z", "--add", "--remove", "--replace", "--stdin", stdin=_joined(paths))
 

@@ -45,7 +45,7 @@ class DemoAgent(msgspec.Struct, frozen=True, kw_only=True):
     def missing(self) -> tuple[str, str] | None:
         if self.script is None or Path(self.script).is_file():
             return None
-        return f"there is no script {self.script}", "`demo:` takes a JSON file; `demo` alone plays the built-in story"
+        return f"no such script: {self.script}", "`demo:` takes a JSON file; `demo` alone plays the built-in story"
 
 
 class _Line(msgspec.Struct, frozen=True, tag_field="type"):
@@ -77,7 +77,7 @@ _LINES: msgspec.json.Decoder[_AnyLine] = msgspec.json.Decoder(_AnyLine)
 
 
 class DemoReader:
-    """Understands the player's lines; whatever else is in the stream passes by."""
+    """Reads the player's lines and skips everything else in the stream."""
 
     def __init__(self) -> None:
         self._session: str | None = None
@@ -112,13 +112,13 @@ class DemoReader:
         return Ended(outcome=outcome, detail=detail, session=self._session)
 
     def _judged(self, exit_: Exit, stderr_tail: str) -> tuple[Outcome, str]:
-        """The verdict on a player that ended by itself and without a result."""
+        """The verdict on a player that ended on its own without a result."""
         failed = Outcome.FAILED, headline(plain(stderr_tail)) or f"exited with {exit_.code}"
         return program.without_result(exit_, self._skipped) or failed
 
 
 def _ended(result: _Result, session: str | None) -> Ended:
-    """Only an `ok` turn has a reply; in any other the text says what went wrong."""
+    """Only an `ok` turn has a reply; otherwise the text says what went wrong."""
     ok = result.outcome is Outcome.OK
     return Ended(
         outcome=result.outcome,

@@ -10,24 +10,24 @@ A script is one of
     {"rounds": [[STEP, …], …]}       attempt N plays the N-th list; the last list is repeated
     {"each_task": [STEP, …], "done": [STEP, …], "tasks": "TODO.md"}
                                      plays the steps for the first open box of `tasks`, with {task} (its text) and
-                                     {n} (its place among all boxes, from 1) replaced; `done` when no box is open
+                                     {n} (its place among all boxes, from 1) filled in; `done` when no box is open
 
 A STEP is an object with one key. Its value is the step's one argument, or an object of arguments by name:
 
     say TEXT   activity TEXT   stderr TEXT       result {text, outcome, session, usage, wait_until}
     write {path, text}   append {path, text}     delete PATH   rm PATH (a folder and all in it)
     tick TASK   untick TASK                      null: the first box that is open, or ticked
-    run ARGV (waits)   commit MESSAGE            sleep SECONDS   spin SECONDS (of CPU)   hang null (for ever)
+    run ARGV (waits)   commit MESSAGE            sleep SECONDS   spin SECONDS (of CPU)   hang null (forever)
     exit CODE   raise SIGNAL ("SEGV")            freeze null (stops itself)   kill_parent null
     ignore SIGNALS (["TERM", "INT"])             close STREAMS (["stdout", "stderr"])
-    bytes BASE64 (raw to stdout)                 noise null (all that a reader must bear)
+    bytes BASE64 (raw to stdout)                 noise null (everything a reader must tolerate)
     flood {bytes, lines} (one line, or events of 1 KiB if `lines`; the last one may be cut)
     double_fork {seconds, setsid, wipe_env, ignore_term, hold_stdout, write_pid: PATH} (leaves a process behind)
 
 A script without `result` ends without one. A script that cannot be played is explained on stderr; exit code 2.
 """
 
-# Started once per round: what is slow to import is left to the steps that need it, and pathlib is done without.
+# Started once per round: slow imports are left to the steps that need them, and pathlib is avoided.
 # ruff: noqa: PTH100, PTH103, PTH105, PTH107, PTH120, PTH123
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ import os
 import sys
 import time
 
-# The C half of the json package, without the regular expressions whose import would double the time of our start.
+# The C half of the json package, without the regular expressions that would double our start-up time.
 from _json import encode_basestring_ascii, make_encoder, make_scanner
 
 TYPE_CHECKING = False  # as in `typing`, which is slow to import too
@@ -57,7 +57,7 @@ class Malformed(Exception):
 
 
 class Json:
-    """What a scanner wants to know: nothing special."""
+    """The settings a scanner expects: nothing special."""
 
     strict = True
     object_hook = object_pairs_hook = array_hook = None
@@ -105,7 +105,7 @@ def steps_of_script(path: str) -> list[Step]:
         case {"each_task": template}:
             return playable(steps_of_task(template, script.get("done", [])))
         case _:
-            raise Malformed("it has neither `rounds` nor `each_task`")
+            raise Malformed("it needs `rounds` or `each_task`")
 
 
 def steps_of_task(template: Any, done: Any) -> Any:
@@ -117,7 +117,7 @@ def steps_of_task(template: Any, done: Any) -> Any:
 
 
 def filled(part: Any, words: dict[str, str]) -> Any:
-    """A part of a script with the placeholders in all its strings replaced."""
+    """A part of a script with the placeholders in all its strings filled in."""
     match part:
         case str():
             for placeholder, word in words.items():
@@ -132,7 +132,7 @@ def filled(part: Any, words: dict[str, str]) -> Any:
 
 
 def parse(text: str) -> Any:
-    """What `json.loads` makes of it; that one is asked only if its C half has a complaint, which it words better."""
+    """The same as `json.loads`, which is only used if its C half complains, for the better message."""
     text = text.strip()
     try:
         value, end = make_scanner(Json)(text, 0)  # type: ignore[arg-type] # any object with these attributes will do
@@ -146,15 +146,15 @@ def parse(text: str) -> Any:
 
 
 def playable(steps: Any) -> list[Step]:
-    """The steps, if all of them are steps; better known before the first is played."""
+    """The steps, checked before the first one is played."""
     if not isinstance(steps, list):
-        raise Malformed(f"steps come as a list, not as {steps!r}")
+        raise Malformed(f"steps are a list, not {steps!r}")
     for step in steps:
         if not isinstance(step, dict) or len(step) != 1:
             raise Malformed(f"a step is an object with one key, not {step!r}")
         [name] = step
         if name not in STEPS:
-            raise Malformed(f"there is no step {name!r}; there are {', '.join(STEPS)}")
+            raise Malformed(f"unknown step {name!r}; the steps are {', '.join(STEPS)}")
     return steps
 
 
@@ -180,7 +180,7 @@ def out(data: bytes) -> None:
 
 
 def read(path: str) -> str:
-    """The text of a file, nothing if there is none; every byte of it can be written back."""
+    """The text of a file, empty if there is none; every byte of it can be written back."""
     try:
         with open(path, "rb") as file:
             return file.read().decode("utf-8", "surrogateescape")
@@ -239,7 +239,7 @@ def untick(task: str | None) -> None:
 
 
 def set_box(task: str | None, old: str, new: str) -> None:
-    """No such box is no error: a round that was killed after this step plays it again."""
+    """A missing box is not an error: a round that was killed after this step plays it again."""
     lines = read(TASKS).split("\n")
     for number, line in enumerate(lines):
         box, text = box_on(line)
@@ -250,7 +250,7 @@ def set_box(task: str | None, old: str, new: str) -> None:
 
 
 def box_on(line: str) -> tuple[str, str]:
-    """The box on a line, if there is one, and its task; what stands in fences or comments is left to a real parser."""
+    """The box on a line, if there is one, and its task; fences and comments are left to a real parser."""
     bullet, box, task = line.strip()[:2], line.strip()[2:5], line.strip()[5:]
     return (box, task.strip()) if bullet in ("- ", "* ", "+ ") and box in (OPEN, TICKED) else ("", "")
 
@@ -260,13 +260,13 @@ def run(argv: list[str]) -> None:
 
 
 def exit_code(argv: list[str]) -> int:
-    """Of a program that is run to its end; its output goes to our stderr, because our stdout is for events."""
+    """Run a program to its end; its output goes to our stderr, because our stdout is for events."""
     pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)])
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def commit(message: str) -> None:
-    """All there is, in the repository of this very folder and no other. Nothing to commit is no error either."""
+    """Commit everything, only in the repository of this very folder. Nothing to commit is not an error either."""
     user = ["-c", "user.name=demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false"]
     git = os.environ.get("BYDAWN_GIT", "git")
     exit_code([git, "--git-dir=.git", "add", "--all"])
@@ -313,7 +313,7 @@ def ignore(names: list[str]) -> None:
 
 
 def close(streams: list[str]) -> None:
-    """Others see them closed; for us they lead nowhere, lest the next file that is opened takes their place."""
+    """Others see them closed; for us they lead nowhere, so that the next opened file does not take their place."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in streams:
         os.dup2(nowhere, {"stdout": 1, "stderr": 2}[stream])
@@ -360,7 +360,7 @@ def double_fork(
     hold_stdout: bool = False,
     write_pid: str | None = None,
 ) -> None:
-    """Returns when the process that stays behind is really there: its `exec` has closed the last end of a pipe."""
+    """Returns once the process left behind really runs: its `exec` has closed the last end of a pipe."""
     ready, closed_by_exec = os.pipe()
     if child := os.fork():
         os.close(closed_by_exec)
@@ -385,7 +385,7 @@ def stay_behind(seconds: float, wipe_env: bool, ignore_term: bool, hold_stdout: 
         ignore(["TERM"])
     if not hold_stdout:
         close(["stdout", "stderr"])
-    os.execvpe("sleep", ["sleep", str(seconds)], {} if wipe_env else os.environ)  # noqa: S606 - no shell is the point
+    os.execvpe("sleep", ["sleep", str(seconds)], {} if wipe_env else os.environ)  # noqa: S606 - a shell is not wanted
 
 
 STEPS: dict[str, Callable[..., None]] = {

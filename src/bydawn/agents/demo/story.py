@@ -1,13 +1,13 @@
-"""What happens in `bydawn demo`: a small project with four tasks, and an agent that errs the way agents do.
+"""The story of `bydawn demo`: a small project with four tasks, and an agent that makes the mistakes agents make.
 
-It breaks a test once, claims to be done once too early, and then finishes. Which act comes next follows from the
-files and the prompt, never from the number of the round, so a loop that is killed anywhere still comes to the same end.
+It breaks a test once, claims to be done too early once, and then finishes. The next act depends on the files
+and the prompt, never on the number of the round, so a loop that is killed anywhere still reaches the same end.
 The player, which runs without any package, loads this file by its path: only the standard library, and little of it.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as in `typing`, which would take longer to import than the player's whole start
+TYPE_CHECKING = False  # as in `typing`, which would take longer to import than the player needs to start
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ADD, ACCENTS, CLI, DOCUMENT = TASKS = ("Add slugify()", "Handle accents", "Write the CLI", "Document it")
 
-# Round 3 gets this right only because the words of the failed check have reached the agent.
+# Round 3 only gets this right because the output of the failed check reached the agent.
 CLUE = "expected 'cafe', got 'caf'"
 
 _PROMISE = "<promise>TASK_COMPLETE</promise>"
@@ -24,7 +24,7 @@ _PROMISE = "<promise>TASK_COMPLETE</promise>"
 _README = """\
 # slugs
 
-Turns titles into names for files and addresses.
+Turns titles into names for files and URLs.
 """
 
 FILES: dict[str, str] = {
@@ -124,19 +124,19 @@ _README_WITH_USAGE = f"""{_README}
     $ python cli.py "Crème brûlée, again"
     creme-brulee-again
 
-In Python: `from slugs import slugify`. Accents become plain letters; all that is no letter or digit separates words.
+In Python: `from slugs import slugify`. Accents become plain letters; anything but letters and digits separates words.
 """
 
 
 def check_command(python: str) -> str:
     """The check of the demo, run by this interpreter."""
-    import shlex  # it costs the player more than its whole start, and only the other side of the demo asks for this
+    import shlex  # it costs the player more than its whole start-up, and only the demo command needs it
 
     return f"{shlex.quote(python)} -m unittest -q"
 
 
 def act(prompt: str, read: Callable[[str], str]) -> Steps:
-    """What the agent does now. `read` gives the text of a file, nothing for one that is not there."""
+    """What the agent does now. `read` returns the text of a file, empty if there is none."""
     todo = read("TODO.md")
     task = next((task for task in TASKS if f"- [ ] {task}" in todo), None)
     if task == ADD:
@@ -153,7 +153,7 @@ def act(prompt: str, read: Callable[[str], str]) -> Steps:
 
 def _add_slugify() -> Steps:
     return [
-        *_look("I begin at the top: slugify()."),
+        *_look("I'll start at the top: slugify()."),
         *_edit("slugs.py", _SLUGS),
         *_edit("test_slugs.py", _TESTS),
         *_close(ADD, "slugify() joins the words of a title with hyphens. There is a test for it."),
@@ -161,22 +161,22 @@ def _add_slugify() -> Steps:
 
 
 def _drop_accents() -> Steps:
-    """The error: letters with accents disappear. The box stays open, because the check has not spoken yet."""
+    """The mistake: letters with accents disappear. The box stays open, because the check has not run yet."""
     return [
-        *_look("Next are the accents. Leaving out what is not ASCII should do."),
+        *_look("Next: accents. Dropping everything that is not ASCII should do."),
         *_edit("test_slugs.py", _TESTS_WITH_ACCENTS),
         *_edit("slugs.py", _SLUGS_WRONG),
-        {"commit": "Leave out accents"},
-        {"result": {"text": "Titles with accents have slugs now. I tick the box when the check agrees."}},
+        {"commit": "Drop accents"},
+        {"result": {"text": "Titles with accents have slugs now. I'll tick the box once the check passes."}},
     ]
 
 
 def _handle_accents() -> Steps:
     return [
-        *_look("The check says that 'é' must become 'e', not vanish."),
+        *_look("The check says 'é' must become 'e', not disappear."),
         *_edit("test_slugs.py", _TESTS_WITH_ACCENTS),
         *_edit("slugs.py", _SLUGS_RIGHT),
-        *_close(ACCENTS, "Letters and accents are taken apart first, so that 'café' becomes 'cafe'."),
+        *_close(ACCENTS, "Letters and accents are split first, so 'café' becomes 'cafe'."),
     ]
 
 
@@ -202,8 +202,8 @@ def _nothing_left() -> Steps:
 
 
 def _lost() -> Steps:
-    """Somebody runs the demo agent on a project of their own; a friendly promise would be a lie."""
-    text = "the demo agent knows only the project of `bydawn demo`; for others give it a script: `demo:SCRIPT.json`"
+    """The demo agent runs on another project; a friendly promise would be a lie."""
+    text = "the demo agent only knows the project of `bydawn demo`; for other projects use a script: `demo:SCRIPT.json`"
     return [{"result": {"outcome": "config", "text": text}}]
 
 
@@ -216,7 +216,7 @@ def _edit(path: str, text: str) -> Steps:
 
 
 def _close(task: str, reply: str) -> Steps:
-    """The box is ticked last of all edits: a round that is killed before has not done its task."""
+    """The box is ticked after all other edits: a round that is killed before has not done its task."""
     return [
         {"activity": f"ticking “{task}”"},
         {"sleep": 0.2},
