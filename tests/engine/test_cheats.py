@@ -416,4 +416,7 @@ def test_a_list_that_is_another_one_at_every_look_completes_nothing(monkeypatch:
     night, looks = Night([Play(says="did it")] * 3, files={TODO: todo("one")}, tasks=TODO), count()
     monkeypatch.setattr(night.workspace, "read_text", lambda _: todo("x one", *["x more"] * next(looks)))
     stopped = night.run()
-    assert (stopped.end, stopped.reason) == (End.BLOCKED, "TODO.md keeps changing: it is different each time it is read")
+    assert (stopped.end, stopped.reason) == (
+        End.BLOCKED,
+        "TODO.md keeps changing: it is different each time it is read",
+    )

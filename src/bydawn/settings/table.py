@@ -167,7 +167,7 @@ TABLE: tuple[Setting, ...] = (
     _setting(
         "session",
         kinds.choice(*Sessions),
-        "Start a fresh conversation each round, or continue the last one.  [default: fresh]",
+        "Start a fresh conversation each round, continue one, or use one per task.  [default: fresh]",
         metavar="fresh|resume|per-task",
         commands=True,
     ),
