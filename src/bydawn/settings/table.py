@@ -289,7 +289,7 @@ TABLE: tuple[Setting, ...] = (
             ("post_round", "Your command to run after each round and its checks."),
             ("on_complete", "Your command to run when the loop is complete."),
             ("on_blocked", "Your command to run when the loop needs you."),
-            ("on_pause", "Your command to run when the loop pauses."),
+            ("on_pause", "Your command to run when the loop is paused or stopped."),
         )
     ),
     _setting(
