@@ -112,9 +112,9 @@ def test_a_list_that_is_ticked_and_unticked_for_ever_is_no_progress() -> None:
 
 def test_an_obstacle_is_seen_before_a_round_is_spent() -> None:
     night = Night([DONE])
-    night.obstacle = ("workspace", "the folder /w is gone or was replaced")
+    night.obstacle = ("workspace", "the folder /w was removed or replaced")
     stopped = night.run()
-    assert (stopped.end, stopped.reason) == (End.BLOCKED, "the folder /w is gone or was replaced")
+    assert (stopped.end, stopped.reason) == (End.BLOCKED, "the folder /w was removed or replaced")
     assert (night.agent.turns, stopped.evidence) == (0, ("workspace",))
     night.obstacle = None
     assert night.run().end is End.UNVERIFIED

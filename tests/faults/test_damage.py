@@ -188,7 +188,7 @@ def test_a_snapshot_that_is_no_good_is_rebuilt_from_the_ledger(loop: Home, left:
     (loop.folder() / "state.json.tmp").write_bytes(b"half a snap")
     ended = loop.bydawn("resume", "--plain")
     assert ended.code == 0
-    assert "state.json did not match the ledger and is rebuilt" in ended.out
+    assert "state.json did not match the ledger and was rebuilt" in ended.out
     assert loop.status()["tasks"] == {"open": 0, "done": 3}
     assert not (loop.folder() / "state.json.tmp").exists()
 

@@ -54,7 +54,7 @@ def test_a_worker_that_dies_at_a_call_loses_nothing(tmp_path: Path, call: str, f
         if ended.code == 0:
             assert trial.number > first, f"there is no {call} any more"
             return trial.is_over()
-        assert "the worker was ended by SIGKILL" in ended.err
+        assert "bydawn was killed by SIGKILL" in ended.err
         trial.goes_on()
     return None
 

@@ -44,7 +44,7 @@ def test_the_first_interrupt_lets_the_round_finish(home: Home, to: To) -> None:
     gate.touch()
     assert said(running).code == 130
     assert home.outcomes() == ["ok"]
-    is_paused_by(home, "SIGINT")
+    is_paused(home, "paused: you pressed Ctrl-C")
     goes_on(home)
 
 
@@ -57,7 +57,7 @@ def test_the_second_interrupt_stops_now(home: Home, to: To) -> None:
         wait_for(lambda count=times: len(home.facts("pause.requested")) == count)  # type: ignore[misc]
     assert said(running).code == 130
     assert home.outcomes() == ["interrupted"]
-    is_paused_by(home, "SIGINT")
+    is_paused(home, "paused: you pressed Ctrl-C")
     goes_on(home)
 
 
@@ -82,7 +82,7 @@ def test_a_firm_signal_stops_now(home: Home, to: To, number: Signals) -> None:
     assert said(running).code == 130
     assert home.alive() == []
     assert home.outcomes() == ["interrupted"]
-    is_paused_by(home, number.name)
+    is_paused(home, f"paused by {number.name}")
     goes_on(home)
 
 
@@ -91,7 +91,7 @@ def test_an_interrupt_ends_a_wait_at_once(home: Home) -> None:
     wait_for(lambda: home.has_loop() and home.facts("wait.started"))
     running.send_signal(SIGINT)
     assert said(running).code == 130
-    is_paused_by(home, "SIGINT")
+    is_paused(home, "paused: you pressed Ctrl-C")
 
 
 def test_a_firm_signal_during_a_check_leaves_no_verdict_and_the_check_is_run_again(home: Home) -> None:
@@ -183,7 +183,7 @@ def test_a_terminal_that_is_closed_pauses_the_loop(home: Home, terminal: Termina
     terminal.close()
     assert running.wait(10) == 130
     assert home.alive() == []
-    is_paused_by(home, "SIGHUP")
+    is_paused(home, "paused by SIGHUP")
     goes_on(home)
 
 
@@ -196,7 +196,7 @@ def test_a_worker_whose_guardian_was_killed_stops_by_itself(home: Home) -> None:
     running.kill()
     wait_for(lambda: not home.alive(), seconds=5)
     assert home.outcomes() == ["interrupted"]
-    is_paused_by(home, "the death of its guardian")
+    is_paused(home, "paused: its parent process was killed")
     goes_on(home)
 
 
@@ -227,9 +227,9 @@ def test_a_worker_killed_at_its_work_takes_its_agent_along(home: Home) -> None:
     assert home.outcomes() == ["interrupted", "ok"]
 
 
-def is_paused_by(home: Home, who: str) -> None:
+def is_paused(home: Home, reason: str) -> None:
     assert home.status()["state"] == "paused"
-    assert home.status()["reason"] == f"paused by {who}"
+    assert home.status()["reason"] == reason
 
 
 def goes_on(home: Home) -> None:

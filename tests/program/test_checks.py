@@ -114,7 +114,7 @@ def test_all_checks_of_a_run_see_one_clean_checkout(root: Path, loop: Path) -> N
         tree=tree,
     )
     assert [verdict.passed for verdict in verdicts] == [True, True, True, False, True, False]
-    assert verdicts[3].told == "there is no ignored, in a clean checkout"
+    assert verdicts[3].told == "ignored does not exist, in a clean checkout"
     place = said(loop, "check-1.txt").strip()
     assert said(loop, "check-2.txt").startswith(f"{place}\n")
     assert place != str(root)

@@ -657,7 +657,7 @@ def refusal(root: Path, path: str = "tasks") -> str:
 def test_what_is_no_proper_folder_of_tasks_is_refused_with_a_reason(root: Path, tmp_path: Path) -> None:
     write(tmp_path, "outside/1.md", "o", "work/file", "f")
     (root / "out").symlink_to(tmp_path / "outside")
-    assert refusal(root, "file") == "file is no folder"
+    assert refusal(root, "file") == "file is not a folder"
     assert refusal(root, "out") == "out is not in the workspace"
     assert refusal(root, "../outside") == "../outside is not in the workspace"
     (root / "loop").symlink_to("loop")
@@ -681,7 +681,7 @@ def test_a_file_that_cannot_be_taken_is_refused_with_a_reason(root: Path, tmp_pa
     assert refusal(root) == "tasks is too big"
     bad.unlink()
     with open(os.fsencode(root) + b"/tasks/\xff.md", "w"):
-        assert refusal(root) == "a file in tasks has no proper name"
+        assert refusal(root) == "a file in tasks has an unreadable name"
 
 
 def test_too_many_files_are_refused(root: Path) -> None:

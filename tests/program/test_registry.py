@@ -149,12 +149,12 @@ def test_a_loop_is_found_by_what_people_say(
 
 UNCLEAR = [
     ("night", "elsewhere", "several loops are called 'night'"),
-    ("nihgt", "shop", "there is no loop called 'nihgt'"),
-    ("night@shpo", "shop", "there is no loop called 'night@shpo'"),
-    ("docs@blog", "shop", "there is no loop called 'docs@blog'"),
-    ("", "shop", "there is no loop called ''"),
+    ("nihgt", "shop", "no loop called 'nihgt'"),
+    ("night@shpo", "shop", "no loop called 'night@shpo'"),
+    ("docs@blog", "shop", "no loop called 'docs@blog'"),
+    ("", "shop", "no loop called ''"),
     (None, "shop", "there are several loops here"),
-    (None, "elsewhere", "there is no loop in"),
+    (None, "elsewhere", "no loop in"),
 ]
 
 
@@ -229,5 +229,5 @@ def test_the_state_folder_is_the_users_and_can_be_moved(monkeypatch: pytest.Monk
 def test_without_a_home_it_has_to_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.delenv("HOME")
-    with pytest.raises(UserError, match="no place"):
+    with pytest.raises(UserError, match="no state directory"):
         state_folder()

@@ -233,8 +233,8 @@ WRONG = [
     (["-t", "../outside.md"], "not in the workspace"),
     (["-t", "README.md", "repo"], "give one of the two"),
     (["-t", "README.md", "-C", "nowhere"], "there is no folder"),
-    ([], "there is no loop in"),
-    (["nobody"], "there is no loop called 'nobody'"),
+    ([], "no loop in"),
+    (["nobody"], "no loop called 'nobody'"),
 ]
 
 

@@ -1041,7 +1041,7 @@ def hanging(root: Path) -> Iterator[Path]:
 def test_a_git_that_hangs_is_ended_with_all_it_started(root: Path, private: Path, hanging: Path) -> None:
     with pytest.raises(OwnFailure) as failure:
         GitWorkspace(root, private, seconds=0.3).snapshot()
-    assert "did not end within 0.3 seconds" in failure.value.what
+    assert "did not finish within 0.3 seconds" in failure.value.what
     assert failure.value.hint
     with pytest.raises(OSError, match="No such device"):  # nobody reads the pipe any more
         os.open(hanging, os.O_WRONLY | os.O_NONBLOCK)

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-ALWAYS_PROTECTED = ("bydawn.toml",)  # what the next loop here would be told to run
+ALWAYS_PROTECTED = ("bydawn.toml",)  # settings that say what the next loop here runs
 
 
 def is_protected(path: str, globs: Sequence[str]) -> bool:
-    """Might one of these globs mean this file, or a folder that it is in? A `*` in the path is a number.
+    """Could one of these globs match this file, or a folder it is in? A `*` in the path is a number.
 
-    In doubt yes, and without asking git, which has the last word on what a glob means.
+    If unsure, yes; git is not asked here, but has the last word on what a glob matches.
     """
     name = path.replace("*", "1")
     plain = ("/".join(_steps(glob)) for glob in globs)
@@ -24,9 +24,9 @@ def _steps(path: str) -> list[str]:
 
 def _reaches(glob: list[str], path: list[str]) -> bool:
     if not glob:
-        return True  # all that is below is meant as well
+        return True  # everything below matches as well
     if glob[0] == "**":
         return any(_reaches(glob[1:], path[skipped:]) for skipped in range(len(path) + 1))
-    # What git understands and fnmatch does not stands for anything.
+    # What only git understands, and fnmatch does not, matches anything.
     wanted = "*" if "\\" in glob[0] or "[[:" in glob[0] else glob[0].replace("[^", "[!")
     return bool(path) and fnmatchcase(path[0], wanted) and _reaches(glob[1:], path[1:])

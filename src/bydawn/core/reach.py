@@ -52,7 +52,7 @@ def used_up(loop: Loop, state: LoopState, limits: Mapping[str, Any], now: Now) -
 
 
 def all_used_up(loop: Loop, state: LoopState, now: Now) -> list[Tripped]:
-    """Every total that is used up: raising one is no use while another still stops the loop."""
+    """Every total that is used up: raising one does not help while another still stops the loop."""
     limits = limits_of(loop, state)
     found = (used_up(loop, state, {name: getattr(limits, name)}, now) for name in _TOTALS)
     return [each for each in found if each]

@@ -26,7 +26,7 @@ class Rule(StrEnum):
     TAMPERED = "tampered", "a round changed a protected file, so nothing it says counts as proof"
     TASK_DONE = "task-done", "the agent says its task is done, its rounds made progress, and the checks pass"
     COMPLETE = "complete", "everything this loop requires is there"
-    TASK_FILE = "task-file", "the task file is damaged; a file nobody can read is never an empty list"
+    TASK_FILE = "task-file", "the task file is damaged; an unreadable file is never an empty list"
     CHECKPOINT = "checkpoint", "the task file says a person must look before the loop goes on"
     AGENT_STOP = "agent-stop", "the agent cannot work until a person does something"
     AGENT_DENIED = "agent-denied", "the agent was not allowed to do what the work needs, and the round made no progress"

@@ -167,7 +167,7 @@ TABLE: tuple[Setting, ...] = (
     _setting(
         "session",
         kinds.choice(*Sessions),
-        "Start a fresh conversation each round, or continue the last one.  [default: fresh]",
+        "Start a fresh conversation each round, continue one, or use one per task.  [default: fresh]",
         metavar="fresh|resume|per-task",
         commands=True,
     ),
@@ -182,14 +182,7 @@ TABLE: tuple[Setting, ...] = (
     _setting("template", kinds.TEXT, "A prompt template with {{MARKERS}}.", metavar="FILE", commands=True),
     _setting("progress", kinds.TEXT, "A file for the agent's notes between rounds.", metavar="FILE", commands=True),
     _setting("opinions", kinds.TEXT, "A file with your rules for the agent.", metavar="FILE", commands=True),
-    _setting(
-        "rounds",
-        kinds.COUNT,
-        "Stop after this many rounds; 0 = no limit.",
-        "-n",
-        default=DEFAULT_ROUNDS,
-        tighter="less",
-    ),
+    _setting("rounds", kinds.COUNT, "Stop after N rounds; 0 = no limit.", "-n", default=DEFAULT_ROUNDS, tighter="less"),
     _setting("for", kinds.SPAN, "Stop after this much time (8h, 90m).", metavar="DURATION", tighter="less"),
     _setting("until", kinds.MOMENT, "Start no round after this time (07:00).", metavar="TIME", tighter="less"),
     _setting("latest_wake", kinds.MOMENT, "Never wait for a limit past this time.", metavar="TIME", tighter="less"),
@@ -296,7 +289,7 @@ TABLE: tuple[Setting, ...] = (
             ("post_round", "Your command to run after each round and its checks."),
             ("on_complete", "Your command to run when the loop is complete."),
             ("on_blocked", "Your command to run when the loop needs you."),
-            ("on_pause", "Your command to run when the loop pauses."),
+            ("on_pause", "Your command to run when the loop is paused or stopped."),
         )
     ),
     _setting(
@@ -314,39 +307,23 @@ TABLE: tuple[Setting, ...] = (
         layers=NOT_IN_A_PROJECT,
     ),
     _setting(
-        "max_no_change",
-        kinds.COUNT,
-        "Stop after this many rounds without progress; 0 = no limit.",
-        default=5,
-        tighter="less",
+        "max_no_change", kinds.COUNT, "Stop after N rounds without progress; 0 = never.", default=5, tighter="less"
     ),
     _setting(
-        "max_failures",
-        kinds.COUNT,
-        "Stop after this many agent failures in a row; 0 = no limit.",
-        default=3,
-        tighter="less",
+        "max_failures", kinds.COUNT, "Stop after N agent failures in a row; 0 = never.", default=3, tighter="less"
     ),
     _setting(
         "max_check_failures",
         kinds.COUNT,
-        "Stop after this many rounds in a row with a newly failing check; 0 = no limit.",
+        "Stop after N rounds in a row with a newly failing check; 0 = never.",
         default=15,
         tighter="less",
     ),
     _setting(
-        "max_same_failure",
-        kinds.COUNT,
-        "Stop after the same failure this many times; 0 = no limit.",
-        default=5,
-        tighter="less",
+        "max_same_failure", kinds.COUNT, "Stop after the same failure N times; 0 = never.", default=5, tighter="less"
     ),
     _setting(
-        "max_task_failures",
-        kinds.COUNT,
-        "Set a task aside after this many failures; 0 = never.",
-        default=5,
-        tighter="less",
+        "max_task_failures", kinds.COUNT, "Set a task aside after N failures; 0 = never.", default=5, tighter="less"
     ),
     _setting(
         "secrets",
