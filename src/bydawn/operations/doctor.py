@@ -21,7 +21,7 @@ from bydawn.store.ledger import Damaged, Future, LoopLedger, read
 from bydawn.store.registry import Registry, Standing
 from bydawn.store.rounds import Rounds
 from bydawn.system.git import program
-from bydawn.system.writing import sync_folder, write_private
+from bydawn.system.writing import replace_private, write_private
 
 _REMOTE = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs"}
 
@@ -199,8 +199,7 @@ def _split(path: Path, folder: Path) -> tuple[int, Path | None]:
     aside = folder / f"ledger.{stamp}.quarantine"
     with path.open("rb") as file:
         file.seek(end)
-        write_private(aside, file.read())
-    sync_folder(folder)
+        replace_private(aside, file.read(), durable=True)
     (folder / "state.json").unlink(missing_ok=True)
     with path.open("r+b") as file:
         file.truncate(end)

@@ -31,7 +31,7 @@ from bydawn.store import lock
 from bydawn.store.ledger import LoopLedger, records
 from bydawn.store.registry import Standing, reference
 from bydawn.system import kernel
-from bydawn.system.writing import make_private, sync_folder, write_durable
+from bydawn.system.writing import make_private, replace_private, sync
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,8 +151,8 @@ def take_lock(folder: Path, loop: Loop) -> lock.Lock:
 def _create(loop: Loop, ledger: LoopLedger) -> None:
     """The settings are on the disk before the ledger's first fact, which carries their digest."""
     data = msgspec.json.format(msgspec.json.encode(loop), indent=2)
-    write_durable(ledger.folder / "loop.json", data)
-    sync_folder(ledger.folder.parent)
+    replace_private(ledger.folder / "loop.json", data, durable=True)
+    sync(ledger.folder.parent)
     ledger.append(creation_of(loop, data))
     ledger.sync()
 

@@ -1,7 +1,6 @@
 """Limits that loops of this user have run into: a small file for each account, believed until its moment has come."""
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,7 +12,7 @@ import msgspec
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Agent, CoolDown
 from bydawn.core.resets import LONGEST
-from bydawn.system.writing import make_private, write_private
+from bydawn.system.writing import draft_name, make_private, replace_private
 
 _LONGEST_FILE = 10_000  # bytes; whatever is longer is not ours
 
@@ -36,12 +35,10 @@ class SharedCoolDowns:
 
     def tell(self, agent: Agent, until: datetime, detail: str) -> None:
         path = self._path(agent)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
         known = CoolDown(agent=agent.name, until=until, detail=detail, loop=self._loop.id)
         with suppress(OSError):
             make_private(self._folder)
-            write_private(draft, msgspec.json.encode(known))
-            draft.replace(path)
+            replace_private(path, msgspec.json.encode(known), draft=draft_name(path))
 
     def _path(self, agent: Agent) -> Path:
         """Another model, another profile or another key may have limits of its own."""

@@ -17,7 +17,7 @@ from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import AnyFact, Record
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
-from bydawn.system.writing import full_sync, sync_folder, write_private
+from bydawn.system.writing import full_sync, replace_private, sync, write_private
 
 VERSION = 1
 _RESERVE_BYTES = 64 * 1024
@@ -224,7 +224,7 @@ class LoopLedger:
             load(folder)  # a ledger that is gone is not a new one
         self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         if new:
-            sync_folder(folder)
+            sync(folder)
         self._broken = ""
         self._synced = True
         with suppress(OSError):
@@ -283,13 +283,8 @@ class LoopLedger:
             sum=zlib.crc32(state),
             state=msgspec.Raw(state),
         )
-        draft = self.folder / "state.json.tmp"
-        try:
-            write_private(draft, msgspec.json.encode(value))
-            draft.replace(self.folder / "state.json")
-        except OSError:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            replace_private(self.folder / "state.json", msgspec.json.encode(value))
 
     def close(self) -> None:
         os.close(self._fd)

@@ -8,7 +8,7 @@ from bydawn.core.facts import AnyFact, RoundStarted, RunStarted
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
-from bydawn.system.writing import real_folder
+from bydawn.system.paths import NEW_FILE, open_folder
 
 
 class Link:
@@ -28,12 +28,11 @@ class Link:
         """A link has nothing to hear."""
 
     def _restore(self) -> None:
-        with real_folder(str(self._workspace), ".bydawn") as ours, suppress(FileExistsError):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            fd = os.open(".gitignore", flags, 0o644, dir_fd=ours)
+        with open_folder(self._workspace, [".bydawn"], make=True) as ours, suppress(FileExistsError):
+            fd = os.open(".gitignore", NEW_FILE, 0o644, dir_fd=ours)
             os.write(fd, b"*\n")
             os.close(fd)
-        with real_folder(str(self._workspace), ".bydawn", "loops") as loops:
+        with open_folder(self._workspace, [".bydawn", "loops"], make=True) as loops:
             self._link(loops)
 
     def _link(self, loops: int) -> None:
