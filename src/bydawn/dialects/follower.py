@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ import msgspec
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, LoopStopped, Record, RunStarted
 from bydawn.core.history import History
+from bydawn.core.layout import round_file
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View, draft
 from bydawn.dialects.written import Appended, Wrote
-from bydawn.system.paths import NEW_FILE, open_parent, open_regular, regular_at, unlink_regular
+from bydawn.system.paths import NEW_FILE, open_fd, open_parent, open_regular, regular_at, unlink_regular
 from bydawn.system.writing import replacing, write_all
 
 _COMPARED = 64 << 20  # bytes; more than that is rather written twice than read
@@ -118,12 +119,12 @@ class DialectFollower:
                 self._append(path, source)
 
     def _create(self, path: str, text: str) -> None:
-        with open_parent(self._workspace, path, make=True) as (folder, name), suppress(FileExistsError):
-            fd = os.open(name, NEW_FILE, _MODE, dir_fd=folder)
-            try:
-                write_all(fd, text.encode())
-            finally:
-                os.close(fd)
+        with (
+            suppress(FileExistsError),
+            open_parent(self._workspace, path, make=True) as (folder, name),
+            open_fd(name, NEW_FILE, _MODE, folder=folder) as fd,
+        ):
+            write_all(fd, text.encode())
 
     @contextmanager
     def _new(self, path: str) -> Iterator[int]:
@@ -136,33 +137,29 @@ class DialectFollower:
 
     def _append(self, path: str, source: Source) -> None:
         """Once for each round, even if we die in the middle: where the file ended before is known."""
-        with open_parent(self._workspace, path, make=True) as (folder, name), self._source(source) as origin:
-            fd = regular_at(folder, name, os.O_RDWR | os.O_CREAT | os.O_APPEND, _MODE)
-            try:
-                size, length = os.fstat(fd).st_size, os.fstat(origin).st_size
-                if not length:
-                    return
-                inode = os.fstat(fd).st_ino
-                begun, was = self._marks.of(path, source.round) or (None, inode)
-                if was != inode or (begun is not None and size >= begun + length):
-                    return  # it is all there, or was before the file was exchanged for another
-                if begun is not None and begun < size and _is_part(fd, begun, size, origin):
-                    os.ftruncate(fd, begun)
-                    size = begun
-                size += _on_a_new_line(fd, size)
-                self._marks.note(path, source.round, size, inode)
-                _copy(origin, fd)
-            finally:
-                os.close(fd)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        with (
+            open_parent(self._workspace, path, make=True) as (folder, name),
+            self._source(source) as origin,
+            regular_at(folder, name, flags, _MODE) as fd,
+        ):
+            size, length = os.fstat(fd).st_size, os.fstat(origin).st_size
+            if not length:
+                return
+            inode = os.fstat(fd).st_ino
+            begun, was = self._marks.of(path, source.round) or (None, inode)
+            if was != inode or (begun is not None and size >= begun + length):
+                return  # it is all there, or was before the file was exchanged for another
+            if begun is not None and begun < size and _is_part(fd, begun, size, origin):
+                os.ftruncate(fd, begun)
+                size = begun
+            size += _on_a_new_line(fd, size)
+            self._marks.note(path, source.round, size, inode)
+            _copy(origin, fd)
 
-    @contextmanager
-    def _source(self, source: Source) -> Iterator[int]:
-        path = self._folder / "rounds" / f"{source.round:04}" / source.name
-        fd = os.open(path if path.is_file() else os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            yield fd
-        finally:
-            os.close(fd)
+    def _source(self, source: Source) -> AbstractContextManager[int]:
+        path = self._folder / round_file(source.round, source.name)
+        return open_fd(path if path.is_file() else os.devnull, os.O_RDONLY)
 
 
 def _on_a_new_line(fd: int, size: int) -> int:
@@ -214,16 +211,9 @@ def keep(workspace: Path, path: str) -> str:
 
 
 def _copy_beside(folder: int, name: str, copy: str) -> None:
-    origin = regular_at(folder, name)
-    try:
-        fd = os.open(copy, NEW_FILE, _MODE, dir_fd=folder)
-        try:
-            _copy(origin, fd)
-            os.fsync(fd)  # what it is a copy of will be gone soon
-        finally:
-            os.close(fd)
-    finally:
-        os.close(origin)
+    with regular_at(folder, name) as origin, open_fd(copy, NEW_FILE, _MODE, folder=folder) as fd:
+        _copy(origin, fd)
+        os.fsync(fd)  # what it is a copy of will be gone soon
 
 
 def has_grown(folder: Path, workspace: Path, path: str, sources: Sequence[Source]) -> bool:
@@ -232,7 +222,7 @@ def has_grown(folder: Path, workspace: Path, path: str, sources: Sequence[Source
     source = next((each for each in sources if each.round == number), None)
     if source is None:
         return False
-    origin = folder / "rounds" / f"{source.round:04}" / source.name
+    origin = folder / round_file(source.round, source.name)
     with suppress(OSError), open_regular(workspace, path) as grown, origin.open("rb") as added:
         length = os.fstat(added.fileno()).st_size
         return length > 0 and _is_part(grown.fileno(), begun, begun + length, added.fileno())
@@ -297,11 +287,8 @@ def sweep(workspace: Path, paths: Sequence[str], loop: Loop) -> None:
 
 
 def _names(folder: int) -> list[str]:
-    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    try:
+    with open_fd(".", os.O_RDONLY | os.O_DIRECTORY, folder=folder) as fd:
         return os.listdir(fd)
-    finally:
-        os.close(fd)
 
 
 def refuse_unwritable(workspace: Path, paths: Sequence[str]) -> None:

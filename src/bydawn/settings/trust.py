@@ -29,7 +29,7 @@ class Trusts:
     """All agreements of this user."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root / "trust"
+        self._root = root
 
     def given(self, folder: Path, *, once: bool = False) -> Trust | None:
         """The agreement about a folder, for good or for once."""

@@ -12,7 +12,7 @@ import msgspec
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Agent, CoolDown
 from bydawn.core.resets import LONGEST
-from bydawn.system.writing import draft_name, make_private, replace_private
+from bydawn.system.writing import make_private, replace_private
 
 _LONGEST_FILE = 10_000  # bytes; whatever is longer is not ours
 
@@ -38,7 +38,7 @@ class SharedCoolDowns:
         known = CoolDown(agent=agent.name, until=until, detail=detail, loop=self._loop.id)
         with suppress(OSError):
             make_private(self._folder)
-            replace_private(path, msgspec.json.encode(known), draft=draft_name(path))
+            replace_private(path, msgspec.json.encode(known), shared=True)
 
     def _path(self, agent: Agent) -> Path:
         """Another model, another profile or another key may have limits of its own."""

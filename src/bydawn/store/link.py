@@ -8,15 +8,16 @@ from bydawn.core.facts import AnyFact, RoundStarted, RunStarted
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
-from bydawn.system.paths import NEW_FILE, open_folder
+from bydawn.store.folder import LoopFolder
+from bydawn.system.paths import NEW_FILE, open_fd, open_folder
 
 
 class Link:
     """Keeps `.bydawn/loops/<id>` in the workspace, for people to look at; the truth is out of the agent's reach."""
 
-    def __init__(self, workspace: Path, name: str, folder: Path) -> None:
+    def __init__(self, workspace: Path, folder: LoopFolder) -> None:
         self._workspace = workspace
-        self._name = name
+        self._name = folder.name
         self._folder = str(folder)
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:  # noqa: ARG002
@@ -28,10 +29,12 @@ class Link:
         """A link has nothing to hear."""
 
     def _restore(self) -> None:
-        with open_folder(self._workspace, [".bydawn"], make=True) as ours, suppress(FileExistsError):
-            fd = os.open(".gitignore", NEW_FILE, 0o644, dir_fd=ours)
+        with (
+            suppress(FileExistsError),
+            open_folder(self._workspace, [".bydawn"], make=True) as ours,
+            open_fd(".gitignore", NEW_FILE, 0o644, folder=ours) as fd,
+        ):
             os.write(fd, b"*\n")
-            os.close(fd)
         with open_folder(self._workspace, [".bydawn", "loops"], make=True) as loops:
             self._link(loops)
 

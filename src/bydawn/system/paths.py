@@ -9,24 +9,29 @@ from pathlib import Path
 from typing import BinaryIO
 
 # Folders on the way may be closed to readers; where the system can, they are only gone through.
-_THROUGH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
-NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_THROUGH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+
+
+@contextmanager
+def open_fd(path: Path | str, flags: int, mode: int = 0o600, *, folder: int | None = None) -> Iterator[int]:
+    """A descriptor, closed again in the end."""
+    fd = os.open(path, flags, mode, dir_fd=folder)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 @contextmanager
 def open_folder(
-    root: Path | str,
-    names: Iterable[str],
-    *,
-    make: bool = False,
-    follow_root: bool = False,
-    replace_links: bool = False,
+    root: Path | str, names: Iterable[str], *, make: bool = False, replace_links: bool = False
 ) -> Iterator[int]:
     """A folder below another as a descriptor for `dir_fd`; `make` creates what is missing on the way.
 
     `replace_links`: a link in the place of a folder makes room for one.
     """
-    fd = os.open(root, _THROUGH if follow_root else _THROUGH | os.O_NOFOLLOW)
+    fd = os.open(root, _THROUGH)
     try:
         for name in names:
             if replace_links and _is_link(fd, name):
@@ -48,18 +53,18 @@ def open_parent(root: Path | str, path: str, *, make: bool = False) -> Iterator[
 
 @contextmanager
 def open_regular(root: Path | str, path: str) -> Iterator[BinaryIO]:
-    """A regular file for reading; raises `OSError` for anything else, and never waits for a pipe."""
-    with open_parent(root, path) as (folder, name), os.fdopen(regular_at(folder, name), "rb") as file:
-        yield file
+    """A regular file for reading; raises `OSError` for anything else."""
+    with open_parent(root, path) as (folder, name), regular_at(folder, name) as fd:
+        yield os.fdopen(fd, "rb", closefd=False)
 
 
-def regular_at(folder: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
-    """The descriptor of a regular file in a folder that is open already."""
-    fd = os.open(name, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError(errno.EINVAL, "not a regular file")
-    return fd
+@contextmanager
+def regular_at(folder: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> Iterator[int]:
+    """The same in a folder that is open already; never waits for a pipe."""
+    with open_fd(name, flags | os.O_NONBLOCK | os.O_NOFOLLOW, mode, folder=folder) as fd:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        yield fd
 
 
 def unlink_regular(folder: int, name: str) -> bool:
@@ -78,10 +83,10 @@ def _is_link(folder: int, name: str) -> bool:
 
 def _step(outer: int, name: str, *, make: bool) -> int:
     try:
-        return os.open(name, _THROUGH | os.O_NOFOLLOW, dir_fd=outer)
+        return os.open(name, _THROUGH, dir_fd=outer)
     except FileNotFoundError:
         if not make:
             raise
     with suppress(FileExistsError):
         os.mkdir(name, dir_fd=outer)
-    return os.open(name, _THROUGH | os.O_NOFOLLOW, dir_fd=outer)
+    return os.open(name, _THROUGH, dir_fd=outer)

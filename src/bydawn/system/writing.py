@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bydawn.core.errors import UserError
-from bydawn.system.paths import NEW_FILE
+from bydawn.system.paths import NEW_FILE, open_fd
 
-_PRIVATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+_PRIVATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
 def make_private(folder: Path) -> None:
@@ -21,19 +21,16 @@ def make_private(folder: Path) -> None:
 
 def write_private(path: Path | str, data: bytes) -> None:
     """Write a file that only its owner can read, whatever the umask."""
-    fd = os.open(path, _PRIVATE, 0o600)
-    try:
+    with open_fd(path, _PRIVATE) as fd:
         write_all(fd, data)
-    finally:
-        os.close(fd)
 
 
-def replace_private(path: Path, data: bytes, *, durable: bool = False, draft: str = "") -> None:
-    """Replace such a file: others see the old one or the new one, and so they do after a power cut if it is durable.
+def replace_private(path: Path, data: bytes, *, durable: bool = False, shared: bool = False) -> None:
+    """Replace such a file: readers see the old one or the new one, even after a power cut if it is `durable`.
 
-    Where several processes write the same file, each needs a `draft` of its own name.
+    `shared`: other processes may write it at the same time.
     """
-    with replacing(path, path.with_name(draft or f"{path.name}.tmp"), _PRIVATE, 0o600) as fd:
+    with replacing(path, draft_of(path, shared=shared), _PRIVATE, 0o600) as fd:
         write_all(fd, data)
         if durable:
             os.fsync(fd)
@@ -48,7 +45,7 @@ def replace_text(path: Path, text: str, mode: int) -> None:
     """
     try:
         before = path.lstat() if os.path.lexists(path) and not path.is_symlink() else None
-        with replacing(path, path.with_name(draft_name(path)), NEW_FILE, mode) as fd:
+        with replacing(path, draft_of(path, shared=True), NEW_FILE, mode) as fd:
             if before:
                 _take_after(fd, before)
             write_all(fd, text.encode())
@@ -59,9 +56,9 @@ def replace_text(path: Path, text: str, mode: int) -> None:
         ) from None
 
 
-def draft_name(path: Path) -> str:
-    """A draft that no other process writes to."""
-    return f".{path.name}.{os.getpid()}.tmp"
+def draft_of(path: Path, *, shared: bool = False) -> Path:
+    """Where a file is written before it takes its place; a `shared` one has a draft for each process."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp" if shared else f"{path.name}.tmp")
 
 
 def _take_after(fd: int, before: os.stat_result) -> None:
@@ -76,17 +73,14 @@ def replacing(
     path: Path | str, draft: Path | str, flags: int, mode: int, *, folder: int | None = None
 ) -> Iterator[int]:
     """The descriptor of a draft that takes the place of a file when all is written, and goes if anything fails."""
-    fd = os.open(draft, flags, mode, dir_fd=folder)
-    try:
+    with open_fd(draft, flags, mode, folder=folder) as fd:
         try:
             yield fd
-        finally:
-            os.close(fd)
-        os.replace(draft, path, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(draft, dir_fd=folder)
-        raise
+            os.replace(draft, path, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft, dir_fd=folder)
+            raise
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -97,11 +91,8 @@ def write_all(fd: int, data: bytes) -> None:
 
 def sync(path: Path) -> None:
     """Make a file, or the names in a folder, survive a power cut."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with open_fd(path, os.O_RDONLY) as fd:
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def full_sync(fd: int) -> None:

@@ -14,13 +14,11 @@ import msgspec
 
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.system.git import Git, GitFailed
-from bydawn.system.paths import NEW_FILE, open_folder
+from bydawn.system.paths import NEW_FILE, open_fd, open_folder
 
 CHECKOUT_SECONDS = 900.0  # a clean checkout may be big and the disk slow
 READ_AT_ONCE = 32 * 1024 * 1024  # bytes of content that are asked of one git
 LINK, PROGRAM = "120000", "100755"
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -61,12 +59,13 @@ class Trees:
         failed = [(path, "no snapshot ever has such a path") for path in wanted if not _can_be_kept(path)]
         wanted -= {path for path, _ in failed}
         entries = [entry for entry in self.entries(tree, "-r") if entry.path in wanted]
+        root = os.path.realpath(self._git.folder)
         for path in sorted(wanted - {entry.path for entry in entries}):
             with _noting(failed, path):
-                _remove(self._git.folder, path)
+                _remove(root, path)
         for entry, content in self._contents(entries):
             with _noting(failed, entry.path):
-                _put(self._git.folder, entry, content)
+                _put(root, entry, content)
         if failed:
             path, cause = failed[0]
             others = f" and {len(failed) - 1} other protected files" if failed[1:] else ""
@@ -201,19 +200,19 @@ def _noting(failed: list[tuple[bytes, str]], path: bytes) -> Iterator[None]:
         failed.append((path, error.strerror or str(error)))
 
 
-def _remove(root: Path, path: bytes) -> None:
+def _remove(root: str, path: bytes) -> None:
     """Remove a file or a link, if it is there; a folder stays."""
     *folders, name = os.fsdecode(path).split("/")
     # Behind a link or a file there is nothing of ours.
-    with suppress(FileNotFoundError, NotADirectoryError), open_folder(root, folders, follow_root=True) as folder:
+    with suppress(FileNotFoundError, NotADirectoryError), open_folder(root, folders) as folder:
         if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=folder)
 
 
-def _put(root: Path, entry: Entry, content: bytes) -> None:
+def _put(root: str, entry: Entry, content: bytes) -> None:
     """Write a file or a link; a link in the place of one of its folders holds nothing that could be lost."""
     *folders, name = os.fsdecode(entry.path).split("/")
-    with open_folder(root, folders, make=True, follow_root=True, replace_links=True) as folder:
+    with open_folder(root, folders, make=True, replace_links=True) as folder:
         _clear_way(folder, name)
         if entry.mode == LINK:
             os.symlink(content, name, dir_fd=folder)
@@ -237,12 +236,9 @@ def _clear_way(folder: int, name: str) -> None:
 
 def _remove_hollow(outer: int, name: str) -> None:
     """Remove a folder with nothing but empty folders in it."""
-    folder = os.open(name, _FOLDER, dir_fd=outer)
-    try:
+    with open_fd(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, folder=outer) as folder:
         for inner in os.listdir(folder):
             _remove_hollow(folder, inner)
-    finally:
-        os.close(folder)
     os.rmdir(name, dir_fd=outer)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import OwnFailure
+from bydawn.core.layout import ref_of
 from bydawn.core.ports import Snapshot
 from bydawn.system.git import Git, GitFailed
 from bydawn.system.reading import read_folder, read_text
@@ -103,8 +104,8 @@ class GitWorkspace:
         return Snapshot(tree=tree, work=work, changes=listing.changes, left_out=left_out)
 
     def keep(self, name: str, tree: str) -> None:
-        """Make a tree durable and findable under a name (`round/7/after`)."""
-        ref = f"refs/bydawn/{name}"
+        """Make a tree durable and findable under a name (`after/7`)."""
+        ref = ref_of(name)
         # A stale lock is looked for here and not at the start: a long loop would have thousands of refs to walk.
         with suppress(OSError):
             (self._private / f"{ref}.lock").unlink()
