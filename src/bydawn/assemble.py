@@ -16,7 +16,7 @@ from bydawn.engine.effects import World
 from bydawn.engine.run import Engine
 from bydawn.process.channel import LoopChannel
 from bydawn.process.checks import ShellChecks
-from bydawn.process.child import Processes, free_bytes
+from bydawn.process.child import Processes, is_nearly_full
 from bydawn.process.clock import SystemClock
 from bydawn.process.guardian import Tether
 from bydawn.process.hooks import ShellHooks
@@ -35,8 +35,6 @@ from bydawn.store.rounds import Rounds
 from bydawn.store.state_file import StateFile
 from bydawn.system import kernel
 from bydawn.worktree.workspace import GitWorkspace
-
-_LEAST_FREE = 1 << 20
 
 
 def run_loop(
@@ -145,6 +143,6 @@ def _obstacle(workspace: Path, folder: Path, lock: Lock) -> tuple[str, str] | No
         return "workspace", f"the folder {workspace} is gone or was replaced"
     if not lock.intact():
         return "lock", f"the lock {lock.path} was deleted; another worker could start beside this one"
-    if free_bytes(str(folder)) < _LEAST_FREE:
+    if is_nearly_full(str(folder)):
         return "disk", "the disk is nearly full"
     return None

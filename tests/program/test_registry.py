@@ -11,7 +11,8 @@ from bydawn.core.facts import AnyFact, End, WaitStarted
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.store.lock import Lock
-from bydawn.store.registry import Registry, checked_name, free_name, slug, standing_of, state_folder
+from bydawn.store.registry import Registry, checked_name, free_name, slug, standing_of
+from bydawn.system.user_folders import state_folder
 from core.facts_made import BORN, NOON, a_loop, a_round, decided, run_started, stopped
 
 

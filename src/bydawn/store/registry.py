@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from bydawn.core.state import LoopState
 from bydawn.store.folder import LoopFolder, StateFolder, loops_in
 from bydawn.store.ledger import load
 from bydawn.store.lock import is_held
+from bydawn.system.user_folders import state_folder
 
 _LONGEST = 63
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{_LONGEST - 1}}}")
@@ -157,24 +157,6 @@ def reference(folder: LoopFolder, loop: Loop) -> str:
 def _nameless(folder: LoopFolder) -> Loop:
     """Stands for the settings of a loop whose own cannot be read."""
     return Loop(id=folder.name, uid="", workspace="?", created_at=datetime.fromtimestamp(0, UTC), prompt="?", agent="?")
-
-
-def state_folder() -> Path:
-    """Where the truth lives: out of every work tree, in the user's own state folder."""
-    if given := os.environ.get("XDG_STATE_HOME"):
-        return Path(given) / "bydawn"
-    home = os.environ.get("HOME")
-    if sys.platform == "darwin" and home:
-        import platformdirs
-
-        return Path(platformdirs.user_state_dir("bydawn"))
-    if home:
-        return Path(home) / ".local" / "state" / "bydawn"
-    raise UserError(
-        "there is no place to keep what happens",
-        cause="HOME and XDG_STATE_HOME are unset",
-        hint="give --state-dir PATH",
-    )
 
 
 def checked_name(name: str) -> str:
