@@ -23,6 +23,7 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import CommandCheck, Loop
 from bydawn.core.outcome import Outcome
+from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.store.registry import Registry, new_uid
 from bydawn.system.writing import write_private
@@ -46,7 +47,7 @@ def write_loop(state_dir: Path, workspace: Path, name: str, rounds: int) -> Path
     settings = msgspec.json.encode(loop)
     write_private(folder / "loop.json", settings)
     write_private(folder / "lock", b"")
-    ledger = LoopLedger(folder, print, str)
+    ledger = LoopLedger(LoopFolder(folder), print, str)
     ledger.append(LoopCreated(loop=name, uid=loop.uid, settings=hashlib.sha256(settings).hexdigest()))
     ledger.append(RunStarted(run="0" * 12, pid=1, boot="", version="0", tree=_tree(0)))
     for number in range(1, rounds + 1):

@@ -28,6 +28,7 @@ from benchmarks.rows import Bench, Budget
 from benchmarks.stage import Broken, Stage, fastest, until, wait
 from benchmarks.strace import Round, one_round, run_command
 from bydawn.core.facts import RoundStarted
+from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import records
 
 _SHORT, _LONG, _OLD = 3, 203, 800
@@ -76,7 +77,7 @@ def _folder(workspace: Path) -> Path:
 
 
 def _began(workspace: Path) -> list[datetime]:
-    return [record.at for record in records(_folder(workspace)) if isinstance(record.fact, RoundStarted)]
+    return [record.at for record in records(LoopFolder(_folder(workspace))) if isinstance(record.fact, RoundStarted)]
 
 
 def _pace(began: list[datetime], start: datetime, end: datetime) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.stage import BYDAWN, Broken, Stage, until, wait
 from bydawn.core.facts import AnyFact
+from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import records
 from bydawn.system import kernel
 
@@ -39,7 +40,7 @@ class Running:
         return pid
 
     def facts(self) -> list[AnyFact]:
-        return [record.fact for record in records(self.folder)]
+        return [record.fact for record in records(LoopFolder(self.folder))]
 
     def wait(self) -> int:
         """The exit code of the guardian, and so of the command."""

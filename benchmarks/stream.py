@@ -15,6 +15,7 @@ from benchmarks.stage import BYDAWN, PYTHON, Broken, Stage, fastest
 from bydawn.agents.demo.agent import DemoAgent
 from bydawn.core.facts import RoundEnded
 from bydawn.core.ports import Turn
+from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import records
 
 _SIZE = 100 << 20
@@ -61,7 +62,7 @@ def command(stage: Stage) -> Iterator[float]:
 
     def ours() -> float:
         stage.seconds(*start, code=4)
-        facts = [record.fact for record in records(workspace / ".bydawn" / "loops" / workspace.name)]
+        facts = [record.fact for record in records(LoopFolder(workspace / ".bydawn" / "loops" / workspace.name))]
         shutil.rmtree(stage.folder / "state")
         return sum(fact.seconds for fact in facts if isinstance(fact, RoundEnded))
 

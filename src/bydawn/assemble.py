@@ -16,7 +16,7 @@ from bydawn.engine.effects import World
 from bydawn.engine.run import Engine
 from bydawn.process.channel import LoopChannel
 from bydawn.process.checks import ShellChecks
-from bydawn.process.child import Processes, free_bytes
+from bydawn.process.child import Processes, is_nearly_full
 from bydawn.process.clock import SystemClock
 from bydawn.process.guardian import Tether
 from bydawn.process.hooks import ShellHooks
@@ -25,6 +25,7 @@ from bydawn.process.shell import Shell
 from bydawn.process.signals import Signals
 from bydawn.settings.table import TABLE
 from bydawn.store.cooldowns import SharedCoolDowns
+from bydawn.store.folder import LoopFolder
 from bydawn.store.foreign_files import ForeignFiles
 from bydawn.store.inbox import Inbox
 from bydawn.store.ledger import LoopLedger, records
@@ -35,8 +36,6 @@ from bydawn.store.state_file import StateFile
 from bydawn.system import kernel
 from bydawn.worktree.workspace import GitWorkspace
 
-_LEAST_FREE = 1 << 20
-
 
 def run_loop(
     loop: Loop,
@@ -45,7 +44,6 @@ def run_loop(
     tether: Tether,
     *,
     secrets: Secrets,
-    state_folder: Path,
     clock: Clock | None = None,
     followers: Sequence[Follower] = (),
     rounds_allowed: int | None = None,
@@ -59,13 +57,13 @@ def run_loop(
     kernel.become_subreaper()
     kernel.sign_as_worker()
     watch = kernel.Watch()
-    inbox = Inbox(folder / "inbox", run)
+    inbox = Inbox(folder.inbox, run)
     watch.add(str(inbox.folder))
     channel = LoopChannel(Signals(run, loop.on_interrupt), inbox, tether, run, watch)
     processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
-    kept = GitWorkspace(workspace, folder / "git", documents, ours=ForeignFiles(loop, folder))
+    kept = GitWorkspace(workspace, folder.git, documents, ours=ForeignFiles(loop, folder))
 
     def shell(kind: str, timeout: float) -> Shell:
         cookie = {"BYDAWN_COOKIE": f"{loop.uid}.{kind}"}
@@ -78,7 +76,7 @@ def run_loop(
         world = World(
             ledger=ledger,
             agents=pool,
-            cool_downs=SharedCoolDowns(state_folder / "cool-downs", loop, os.environ),
+            cool_downs=SharedCoolDowns(folder.state_folder.cool_downs, loop, os.environ),
             agent_env=agent_env,
             workspace=kept,
             checks=ShellChecks(
@@ -93,8 +91,8 @@ def run_loop(
             hide=secrets.hide,
             reveal=secrets.reveal,
             chance=lambda: os.urandom(1)[0] / 255,
-            obstacles=lambda: _obstacle(workspace, folder, lock),
-            followers=(StateFile(ledger), Link(workspace, loop.id, folder), *views_of(loop, folder, say), *followers),
+            obstacles=lambda: _obstacle(workspace, folder.path, lock),
+            followers=(StateFile(ledger), Link(workspace, folder), *views_of(loop, folder, say), *followers),
         )
         return Engine(loop, world, _started(run, loop, pool, rounds_allowed)).run()
 
@@ -125,14 +123,14 @@ def _started(run: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: in
     )
 
 
-def views_of(loop: Loop, folder: Path, say: Callable[[str], None]) -> Sequence[Follower]:
+def views_of(loop: Loop, folder: LoopFolder, say: Callable[[str], None]) -> Sequence[Follower]:
     """The follower that writes another tool's files, if the loop was started in its dialect."""
     if loop.dialect is None or loop.dialect.name not in dialects.TABLE:
         return ()
     from bydawn.dialects.follower import DialectFollower  # here, because most loops have none
 
     dialect = dialects.find(loop.dialect.name)
-    return (DialectFollower(dialect, folder, Path(loop.workspace), lambda: records(folder), say),)
+    return (DialectFollower(dialect, folder.path, Path(loop.workspace), lambda: records(folder), say),)
 
 
 def _obstacle(workspace: Path, folder: Path, lock: Lock) -> tuple[str, str] | None:
@@ -145,6 +143,6 @@ def _obstacle(workspace: Path, folder: Path, lock: Lock) -> tuple[str, str] | No
         return "workspace", f"the folder {workspace} was removed or replaced"
     if not lock.intact():
         return "lock", f"the lock {lock.path} was deleted, so this loop could be started twice"
-    if free_bytes(str(folder)) < _LEAST_FREE:
+    if is_nearly_full(str(folder)):
         return "disk", "the disk is nearly full"
     return None

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped, RunStarted, Usage, Verdict
-from bydawn.core.hooks import output_of
+from bydawn.core.layout import hook_output
 from bydawn.core.loop import Check, CommandCheck, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.ports import Abilities, Command, Ended, Event, Job, Ladder, Message, Turn
@@ -192,7 +192,7 @@ class FakeHooks:
     def run(self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool]) -> Exit:
         assert command == getattr(self._night.loop.hooks, name)
         self.runs.append((name, round_, env))
-        self._night.files.write(round_, output_of(name), self.prints.get(name, ""))
+        self._night.files.write(round_, hook_output(name), self.prints.get(name, ""))
         self._night.workspace.edit(self.writes.get(name, {}))
         self._night.clock.pass_by(self.seconds)
         self.meanwhile(name)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import Damaged, Future, LoopLedger, read
 from driving import DONE, HANG, OK, Home, is_error, said, tree_of, wait_for
 
@@ -37,7 +38,7 @@ def test_a_last_line_that_was_cut_at_any_byte_is_set_aside_and_all_others_are_be
     for cut in range(1, len(whole[-1])):
         path.write_bytes(b"".join(whole)[:-cut])
         warnings: list[str] = []
-        ledger = LoopLedger(loop.folder(), warnings.append, str)
+        ledger = LoopLedger(LoopFolder(loop.folder()), warnings.append, str)
         ledger.close()
         assert ledger.state.seq == 6
         assert path.read_bytes() == b"".join(whole[:-1])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from bydawn.core.facts import AnyFact
 from bydawn.core.state import LoopState
+from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, records
 from core.facts_made import BORN, a_note, a_round, checked, run_started, stop
 
@@ -17,7 +18,7 @@ def silent(text: str) -> None:
 
 def written(folder: Path, facts: list[AnyFact], snapshot_after: int | None = None) -> Path:
     """A ledger with these facts in its file; its snapshot covers so many of them."""
-    ledger = LoopLedger(folder, silent, str)
+    ledger = LoopLedger(LoopFolder(folder), silent, str)
     for place, fact in enumerate(facts, 1):
         ledger.append(fact)
         if place == snapshot_after:
@@ -28,12 +29,12 @@ def written(folder: Path, facts: list[AnyFact], snapshot_after: int | None = Non
 
 
 def facts_in(folder: Path) -> list[AnyFact]:
-    return [record.fact for record in records(folder)]
+    return [record.fact for record in records(LoopFolder(folder))]
 
 
 def opened(folder: Path) -> tuple[LoopState, list[str]]:
     """What the one writer finds, and what it said about it."""
     said: list[str] = []
-    ledger = LoopLedger(folder, said.append, str)
+    ledger = LoopLedger(LoopFolder(folder), said.append, str)
     ledger.close()
     return ledger.state, said

@@ -13,6 +13,7 @@ from bydawn.core.redact import Secrets
 from bydawn.process.checks import ShellChecks
 from bydawn.process.child import Processes
 from bydawn.process.shell import Shell
+from bydawn.store.folder import LoopFolder
 from bydawn.store.rounds import Rounds
 from bydawn.worktree.workspace import GitWorkspace
 
@@ -33,7 +34,7 @@ def loop(tmp_path: Path) -> Path:
 
 
 def shell(loop: Path, timeout: float = 30.0) -> Shell:
-    files = Rounds(loop, Secrets({}))
+    files = Rounds(LoopFolder(loop), Secrets({}))
     return Shell(processes=Processes((), os.environ), files=files, env={}, timeout=timeout, reveal=str)
 
 

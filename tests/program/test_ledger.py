@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import NoteAdded, Record
 from bydawn.core.replay import replay
+from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import Damaged, Future, LoopLedger, Unwritable, decode, encode, records
 from core.facts_any import RECORDS
 from core.facts_made import BORN, a_note, run_started
@@ -43,10 +44,10 @@ def test_a_line_is_what_the_documents_say() -> None:
 def test_what_is_appended_is_read_back_in_order_and_nobody_else_can_read_it(tmp_path: Path) -> None:
     path = written(tmp_path, STORY)
     assert facts_in(tmp_path) == STORY
-    assert [record.seq for record in records(tmp_path)] == list(range(1, len(STORY) + 1))
+    assert [record.seq for record in records(LoopFolder(tmp_path))] == list(range(1, len(STORY) + 1))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     state, said = opened(tmp_path)
-    assert state == replay(records(tmp_path))
+    assert state == replay(records(LoopFolder(tmp_path)))
     assert said == []
 
 
@@ -68,7 +69,7 @@ def test_a_ledger_cut_at_any_byte_opens_to_a_beginning_of_itself(tmp_path: Path)
         state, said = opened(tmp_path)
         kept = [end for end in ends if end <= size]
         assert facts_in(tmp_path) == SHORT[: len(kept)]
-        assert state == replay(records(tmp_path))
+        assert state == replay(records(LoopFolder(tmp_path)))
         torn = size - (kept[-1] if kept else 0)
         assert bool(said) == bool(torn)
         assert [aside.stat().st_size for aside in tmp_path.glob("*.torn")] == ([torn] if torn else [])
@@ -80,7 +81,7 @@ def test_what_was_cut_off_is_kept_aside_and_the_next_fact_takes_its_place(tmp_pa
     path = written(tmp_path, STORY)
     with path.open("ab") as file:
         file.write(b'{"v":1,"seq":9,"at":"20')
-    ledger = LoopLedger(tmp_path, lambda _: None, str)
+    ledger = LoopLedger(LoopFolder(tmp_path), lambda _: None, str)
     assert ledger.torn is not None
     size, name = ledger.torn
     assert (size, (tmp_path / name).read_bytes()) == (23, b'{"v":1,"seq":9,"at":"20')
@@ -103,7 +104,7 @@ def test_whatever_stands_behind_the_last_newline_is_no_fact(tmp_path: Path, tail
 def test_a_ledger_that_vanished_is_not_begun_anew(tmp_path: Path) -> None:
     written(tmp_path, STORY, snapshot_after=5).unlink()
     with pytest.raises(OwnFailure):
-        LoopLedger(tmp_path, lambda _: None, str)
+        LoopLedger(LoopFolder(tmp_path), lambda _: None, str)
 
 
 # -- damaged -------------------------------------------------------------------------------------------------------
@@ -117,7 +118,7 @@ def test_a_changed_byte_anywhere_but_in_the_last_line_is_refused(tmp_path: Path)
         bit = (0x01, 0x20, 0x80)[place % 3]
         path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
         with pytest.raises((Damaged, Future)) as caught:
-            LoopLedger(tmp_path, lambda _: None, str)
+            LoopLedger(LoopFolder(tmp_path), lambda _: None, str)
         if isinstance(caught.value, Damaged):
             assert caught.value.line == whole.count(b"\n", 0, place) + 1
             assert "doctor --repair" in caught.value.hint
@@ -143,7 +144,7 @@ def test_an_edited_ledger_is_refused_with_the_number_of_the_line(tmp_path: Path,
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
     before = path.read_bytes()
     with pytest.raises(Damaged) as caught:
-        LoopLedger(tmp_path, lambda _: None, str)
+        LoopLedger(LoopFolder(tmp_path), lambda _: None, str)
     assert caught.value.line == line
     assert path.read_bytes() == before  # refused, and nothing changed
 
@@ -168,21 +169,21 @@ def test_a_line_that_is_no_fact_is_refused_although_its_checksum_is_right(tmp_pa
     with path.open("ab") as file:
         file.write(forged(len(STORY) + 1, body))
     with pytest.raises(Damaged):
-        LoopLedger(tmp_path, lambda _: None, str)
+        LoopLedger(LoopFolder(tmp_path), lambda _: None, str)
 
 
 def test_a_ledger_of_a_newer_version_is_refused_and_not_called_damaged(tmp_path: Path) -> None:
     path = written(tmp_path, STORY)
     path.write_bytes(path.read_bytes().replace(b'{"v":1', b'{"v":2'))
     with pytest.raises(Future, match="newer bydawn"):
-        LoopLedger(tmp_path, lambda _: None, str)
+        LoopLedger(LoopFolder(tmp_path), lambda _: None, str)
 
 
 # -- trouble with the disk -----------------------------------------------------------------------------------------
 
 
 def test_after_an_error_nothing_more_is_believed_or_written(tmp_path: Path) -> None:
-    ledger = LoopLedger(tmp_path, silent, str)
+    ledger = LoopLedger(LoopFolder(tmp_path), silent, str)
     ledger.append(BORN)
     os.close(ledger._fd)  # as good an error as any: the descriptor has gone bad
     for act in (ledger.sync, ledger.sync, lambda: ledger.append(run_started())):
@@ -195,7 +196,7 @@ def test_a_ledger_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("")
     (tmp_path / "ledger.jsonl").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic"):
-        LoopLedger(tmp_path, silent, str)
+        LoopLedger(LoopFolder(tmp_path), silent, str)
 
 
 def test_there_is_a_reserve_for_the_last_words(tmp_path: Path) -> None:

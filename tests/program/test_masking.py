@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from bydawn.core.facts import AnyFact
 from bydawn.core.redact import HIDDEN, Secrets, rewritten
 from bydawn.core.replay import replay
+from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, records
 from bydawn.store.rounds import Rounds
 from core.facts_any import HISTORIES
@@ -42,7 +43,7 @@ TEXTS = {
 
 def masked(folder: Path, data: bytes, secrets: Secrets) -> bytes:
     """What is left of an agent's output when its round has ended."""
-    rounds = Rounds(folder, secrets)
+    rounds = Rounds(LoopFolder(folder), secrets)
     path = Path(rounds.write(1, "stdout", ""))
     path.write_bytes(data)
     rounds.mask(1)
@@ -82,7 +83,7 @@ def differing(one: bytes, other: bytes | bytearray) -> list[tuple[bytes, bytes]]
 def test_all_files_of_a_round_are_masked_unless_some_are_named_and_only_their_owner_can_read_them(
     tmp_path: Path,
 ) -> None:
-    rounds = Rounds(tmp_path, SECRETS)
+    rounds = Rounds(LoopFolder(tmp_path), SECRETS)
     paths = [Path(rounds.write(1, name, f"a {TOKEN}!\n")) for name in ("prompt.md", "stdout", "check-1.txt")]
     other = Path(rounds.write(2, "stdout", TOKEN))
     rounds.mask(1, "stdout", "not there")
@@ -95,7 +96,7 @@ def test_all_files_of_a_round_are_masked_unless_some_are_named_and_only_their_ow
 
 
 def test_an_agent_cannot_have_a_file_elsewhere_overwritten_by_a_link(tmp_path: Path) -> None:
-    rounds = Rounds(tmp_path, SECRETS)
+    rounds = Rounds(LoopFolder(tmp_path), SECRETS)
     (tmp_path / "precious").write_text(TOKEN)
     (Path(rounds.folder(1)) / "stdout").symlink_to(tmp_path / "precious")
     with pytest.raises(OSError, match="symbolic links"):
@@ -105,7 +106,7 @@ def test_an_agent_cannot_have_a_file_elsewhere_overwritten_by_a_link(tmp_path: P
 
 def test_200_mb_are_masked_within_a_few_mb_of_memory(tmp_path: Path) -> None:
     """Nearly all of it is a hole in the file; a key stands at the beginning, in the middle and at the end."""
-    rounds, size, key = Rounds(tmp_path, Secrets({})), 200 << 20, b"sk-" + MIXED[:40].encode()
+    rounds, size, key = Rounds(LoopFolder(tmp_path), Secrets({})), 200 << 20, b"sk-" + MIXED[:40].encode()
     path, places = Path(rounds.write(1, "stdout", "")), (0, size // 2 - 3, size - len(key))
     with path.open("r+b") as file:
         for place in places:
@@ -134,24 +135,24 @@ def test_what_a_writer_remembers_is_what_the_next_one_reads_whatever_secret_stan
     """A state with a secret in it would differ from its own replay, and would sooner or later be written down."""
     (tmp_path / "ledger.jsonl").unlink(missing_ok=True)
     (tmp_path / "state.json").unlink(missing_ok=True)
-    ledger = LoopLedger(tmp_path, silent, SECRETS.hide)
+    ledger = LoopLedger(LoopFolder(tmp_path), silent, SECRETS.hide)
     for fact in [BORN, *(rewritten(fact, lambda text: f'{text}"{TOKEN}"\n{KEY}') for fact in facts)]:
         ledger.append(fact)
     ledger.sync()
     ledger.snapshot()
     ledger.close()
-    assert ledger.state == replay(records(tmp_path))
+    assert ledger.state == replay(records(LoopFolder(tmp_path)))
     for name in ("ledger.jsonl", "state.json"):
         text = (tmp_path / name).read_text()
         assert not any(dress in text for dress in (*dresses_of(TOKEN).values(), MIXED[:16], "qQ=="))
 
 
 def test_the_fact_that_is_handed_on_is_the_one_that_was_written(tmp_path: Path) -> None:
-    ledger = LoopLedger(tmp_path, silent, SECRETS.hide)
+    ledger = LoopLedger(LoopFolder(tmp_path), silent, SECRETS.hide)
     facts: list[AnyFact] = [BORN, run_started(), *a_round(1, said=f"it is {TOKEN}"), checked(1), a_note("n", TOKEN)]
     handed = [ledger.append(fact) for fact in facts]
     ledger.close()
-    assert handed == [*records(tmp_path)]
+    assert handed == [*records(LoopFolder(tmp_path))]
     assert ledger.state.notes[0].text == HIDDEN
     assert ledger.state.last is not None
     assert ledger.state.last.said == f"it is {HIDDEN}"

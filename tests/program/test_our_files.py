@@ -9,6 +9,7 @@ import pytest
 
 from bydawn.core.globs import is_protected
 from bydawn.core.loop import Dialect, Loop
+from bydawn.store.folder import LoopFolder
 from bydawn.store.foreign_files import ForeignFiles
 from bydawn.store.lock import Lock
 from core.facts_made import a_loop
@@ -33,7 +34,7 @@ def test_files_of_a_loop_are_its_own_as_long_as_it_is_at_work(tmp_path: Path) ->
     for name in ("done", "busy", "later"):
         a_folder(tmp_path, name, f"{name}.json")
     held = Lock.take(tmp_path / "busy/lock")
-    ours = ForeignFiles(speaking("own.json"), a_folder(tmp_path, "own"))
+    ours = ForeignFiles(speaking("own.json"), LoopFolder(a_folder(tmp_path, "own")))
     assert ours() == ("own.json", "busy.json")
     held.release()
     assert ours() == ("own.json", "busy.json"), "what it left is no work of ours either"
@@ -42,7 +43,7 @@ def test_files_of_a_loop_are_its_own_as_long_as_it_is_at_work(tmp_path: Path) ->
 
 
 def test_one_that_is_born_meanwhile_is_found(tmp_path: Path) -> None:
-    ours = ForeignFiles(speaking(), a_folder(tmp_path, "own"))
+    ours = ForeignFiles(speaking(), LoopFolder(a_folder(tmp_path, "own")))
     (tmp_path / "new").mkdir()
     assert ours() == ()
     (tmp_path / "new").rmdir()
@@ -52,7 +53,7 @@ def test_one_that_is_born_meanwhile_is_found(tmp_path: Path) -> None:
 
 def test_what_this_loop_protects_is_never_anothers(tmp_path: Path) -> None:
     a_folder(tmp_path, "busy", "bydawn.toml", "tests/a.json", "b.json", ago=-1)
-    assert ForeignFiles(speaking(protect=("tests/**",)), a_folder(tmp_path, "own"))() == ("b.json",)
+    assert ForeignFiles(speaking(protect=("tests/**",)), LoopFolder(a_folder(tmp_path, "own")))() == ("b.json",)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ import pytest
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, End, WaitStarted
+from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.store.lock import Lock
-from bydawn.store.registry import Registry, checked_name, free_name, slug, standing_of, state_folder
+from bydawn.store.registry import Registry, checked_name, free_name, slug, standing_of
+from bydawn.system.user_folders import state_folder
 from core.facts_made import BORN, NOON, a_loop, a_round, decided, run_started, stopped
 
 
@@ -25,7 +27,7 @@ def born(registry: Registry, workspace: Path, name: str, *facts: AnyFact, age: i
     folder.mkdir(parents=True)
     loop = a_loop(id=name, workspace=str(workspace), created_at=NOON - timedelta(days=age))
     (folder / "loop.json").write_bytes(msgspec.json.encode(loop))
-    ledger = LoopLedger(folder, print, str)
+    ledger = LoopLedger(LoopFolder(folder), print, str)
     for fact in (BORN, *facts):
         ledger.append(fact)
     ledger.close()
@@ -54,7 +56,7 @@ def test_a_loop_is_called_what_it_is(
 ) -> None:
     folder = born(registry, tmp_path, "night", *facts)
     lock = Lock.take(folder / "lock") if alive else None
-    standing = standing_of(folder)
+    standing = standing_of(LoopFolder(folder))
     assert standing is not None
     assert (standing.status, standing.alive) == (word, alive)
     assert standing.finished == (word in {"complete", "unverified"})
@@ -72,9 +74,9 @@ def test_looking_at_loops_changes_nothing(registry: Registry, tmp_path: Path) ->
 def test_a_loop_without_its_first_fact_was_never_born(registry: Registry, tmp_path: Path) -> None:
     folder = born(registry, tmp_path, "night")
     (folder / "ledger.jsonl").write_bytes(b"")
-    assert standing_of(folder) is None
+    assert standing_of(LoopFolder(folder)) is None
     (folder / "loop.json").unlink()
-    assert standing_of(folder) is None
+    assert standing_of(LoopFolder(folder)) is None
     assert registry.everywhere() == []
 
 
@@ -88,7 +90,7 @@ def test_a_damaged_loop_does_not_disappear_and_hides_no_other(
     (folder / file).write_bytes(text + b"\n")
     words = {standing.loop.id: standing.status for standing in registry.everywhere()}
     assert words == {"good": "crashed", "night": "damaged"}
-    standing = standing_of(folder)
+    standing = standing_of(LoopFolder(folder))
     assert standing is not None
     assert standing.trouble is not None
     assert standing.trouble.hint
@@ -96,7 +98,7 @@ def test_a_damaged_loop_does_not_disappear_and_hides_no_other(
 
 def test_what_is_no_loop_is_passed_over(registry: Registry, tmp_path: Path) -> None:
     born(registry, tmp_path, "night")
-    (registry.root / "loops" / "a-file").write_text("hello")
+    (registry.root.loops / "a-file").write_text("hello")
     (registry.home(tmp_path) / "another-file").write_text("hello")
     (registry.home(tmp_path) / "empty").mkdir()
     assert len(registry.everywhere()) == 1
@@ -114,7 +116,7 @@ def test_loops_of_one_folder_are_listed_from_the_oldest_on(registry: Registry, t
 def test_folders_of_one_name_have_different_homes(registry: Registry) -> None:
     homes = {registry.home(Path(path)) for path in ("/a/shop", "/b/shop", "/a/Shop", "/", "/…")}
     assert len(homes) == 5
-    assert all(home.parent == registry.root / "loops" for home in homes)
+    assert all(home.parent == registry.root.loops for home in homes)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import pytest
 from bydawn.core.facts import AnyFact, CheckpointApproved, End, TaskSettled, TaskStatus
 from bydawn.core.loop import Checkpoint, Loop
 from bydawn.core.requests import as_fact
+from bydawn.store.folder import LoopFolder
 from bydawn.store.inbox import Inbox
 from bydawn.store.ledger import LoopLedger
 from bydawn.store.lock import Lock
@@ -37,7 +38,7 @@ def a_standing_loop(home: Home, *facts: AnyFact, name: str = "repo", **settings:
     folder = Registry(home.states).home(home.repo) / name
     folder.mkdir(parents=True)
     (folder / "loop.json").write_bytes(msgspec.json.encode(loop))
-    ledger = LoopLedger(folder, print, str)
+    ledger = LoopLedger(LoopFolder(folder), print, str)
     for fact in (BORN, *(facts or (run_started(), stopped(End.PAUSED)))):
         ledger.append(fact)
     ledger.sync()
@@ -85,7 +86,8 @@ def a_worker(home: Home) -> Iterator[None]:
     folder = home.folder()
     lock = Lock.take(folder / "lock")
     lock.sign("run-1")
-    ledger, inbox, over = LoopLedger(folder, print, str), Inbox(folder / "inbox", "run-1"), threading.Event()
+    ledger, inbox = LoopLedger(LoopFolder(folder), print, str), Inbox(folder / "inbox", "run-1")
+    over = threading.Event()
 
     def work() -> None:
         while not over.wait(0.01):
@@ -146,7 +148,7 @@ def test_checkpoints_stand_in_their_place(home: Home) -> None:
     assert "     ‖ ahead     ── HARD STOP: release\n" in shown
     design = as_json(home)["checkpoints"][0]
     assert (design["status"], design["line"]) == ("reached", 3)
-    ledger = LoopLedger(home.folder(), print, str)
+    ledger = LoopLedger(LoopFolder(home.folder()), print, str)
     ledger.append(CheckpointApproved(mark=design["id"], text=design["text"], by="ada"))
     ledger.close()
     assert "✓ approved  ── HARD STOP: design" in tasks(home, "list").out
@@ -156,7 +158,7 @@ def test_what_the_ledger_says_of_tasks_is_shown(home: Home) -> None:
     (home.repo / "TODO.md").write_text(TODO)
     a_standing_loop(home)
     ids = [task["id"] for task in as_json(home)["tasks"]]
-    ledger = LoopLedger(home.folder(), print, str)
+    ledger = LoopLedger(LoopFolder(home.folder()), print, str)
     for fact in [
         run_started(),
         *a_round(1, closed=("set it up",), doubted=("set it up",)),
@@ -489,7 +491,7 @@ def test_a_running_loop_is_asked_through_its_inbox(home: Home) -> None:
     (home.repo / "TODO.md").write_text(TODO)
     a_standing_loop(home)
     id_ = as_json(home)["tasks"][1]["id"]
-    ledger = LoopLedger(home.folder(), print, str)
+    ledger = LoopLedger(LoopFolder(home.folder()), print, str)
     ledger.append(run_started())
     ledger.append(started(1, task="Größe ändern", task_id=id_))
     ledger.close()

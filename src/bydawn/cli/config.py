@@ -190,7 +190,7 @@ def _inert(gathered: "Settings", folder: Path, state_dir: Path | None) -> list[s
     from bydawn.settings.trust import Trusts
     from bydawn.store.registry import Registry
 
-    asking = question(gathered, folder, Trusts(Registry(state_dir).root))
+    asking = question(gathered, folder, Trusts(Registry(state_dir).root.trust))
     rows = (*asking.powers.commands, *asking.powers.loosened) if asking else ()
     return [given.key for given in rows if gathered[given.key] is given]
 
@@ -205,7 +205,7 @@ def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: P
 
     folder = checked_workspace(cd)
     file = user_file() if user else project_file(folder)
-    trusts = Trusts(Registry(state_dir).root)
+    trusts = Trusts(Registry(state_dir).root.trust)
     trusted = keeping_trust(file, folder, trusts, lambda: settings.change(file, key, words))
     click.echo(f"  {'Set' if words else 'Took out'} {key} in {visible(str(file.path))}")
     if not trusted:

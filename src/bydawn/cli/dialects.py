@@ -161,7 +161,7 @@ def _begin(
     if gathered.has_project:
         # All is checked before anybody is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
         begin.give_back(start, begin.plan(dialect, start, gathered, workspace, fact))
-        be_trusted(gathered, workspace, loops.registry_of(gathered).root)
+        be_trusted(gathered, workspace, loops.registry_of(gathered).root.path)
     planned = begin.plan(dialect, start, gathered, workspace, fact)
     try:
         begin.secure(dialect, planned)

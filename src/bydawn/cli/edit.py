@@ -34,7 +34,7 @@ def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
 
     folder = checked_workspace(cd)
     if what == "config":
-        path, trusted = operation.edit_config(folder, Trusts(Registry(state_dir).root), user=user)
+        path, trusted = operation.edit_config(folder, Trusts(Registry(state_dir).root.trust), user=user)
         if not trusted:
             click.echo(f"  {visible(str(path))} holds more that you have not agreed to:")
             click.echo(f"    {render.typed(f'trust {visible(shlex.quote(str(folder)))}')}")

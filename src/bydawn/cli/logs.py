@@ -13,6 +13,7 @@ from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.errors import UserError
 from bydawn.core.facts import RoundEnded, Status
+from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.outcome import Outcome
 from bydawn.core.ports import Activity, Event, Message
 from bydawn.core.redact import rewritten
@@ -58,7 +59,7 @@ def logs(
         look.the_round(standing, round_)
     number = round_ or standing.state.round
     shown = _Shown(standing, tail, raw=raw, as_json=as_json)
-    for line in look.lines_before(look.round_folder(standing, number) / "stdout", tail):
+    for line in look.lines_before(standing.folder.round_file(number, STDOUT), tail):
         shown.hide(plain(line))  # are we in the middle of a private key?
     if follow:
         lines = _followed(standing, number, tail, round_, shown.after)
@@ -114,7 +115,7 @@ class _Shown:
 
     def _stderr(self, number: int) -> bool:
         """Print it; was there anything?"""
-        path, hide = look.round_folder(self._standing, number) / "stderr", secrets().line_by_line()
+        path, hide = self._standing.folder.round_file(number, STDERR), secrets().line_by_line()
         for line in look.lines_before(path, self._tail or _STDERR):
             hide(plain(line))
         texts = [hide(plain(line)) for line in look.last_lines(path, self._tail or _STDERR)]
@@ -129,7 +130,7 @@ class _Shown:
 def _lines(
     standing: Standing, number: int, tail: int | None, after: Callable[[int], None]
 ) -> Iterator[tuple[int, bytes]]:
-    path = look.round_folder(standing, number) / "stdout"
+    path = standing.folder.round_file(number, STDOUT)
     if tail is not None:
         yield from ((number, line) for line in look.last_lines(path, tail))
     elif path.exists():
@@ -144,7 +145,7 @@ def _followed(
     """Round after round, while somebody runs the loop."""
     through = 0
     while True:
-        path = look.round_folder(standing, number) / "stdout"
+        path = standing.folder.round_file(number, STDOUT)
         if number > through and path.exists():
             yield from ((number, line) for line in _growing(path, standing, number, tail))
             through = number

@@ -179,7 +179,7 @@ def _show_round(standing: Standing, each: look.Round) -> None:
         render.field("Check", f"{verdict.check} → {'pass' if verdict.passed else verdict.detail}")
         if not verdict.passed:
             _show_output(standing, row["round"], verdict)
-    render.field("Folder", str(look.round_folder(standing, row["round"])))
+    render.field("Folder", str(standing.folder.round(row["round"])))
 
 
 def _show_output(standing: Standing, round_: int, verdict: Verdict) -> None:
@@ -190,7 +190,7 @@ def _show_output(standing: Standing, round_: int, verdict: Verdict) -> None:
     for line in printed[-_LAST_LINES:]:
         click.echo(f"          │ {line[:_LONGEST_LINE]}")
     if verdict.output:
-        render.field("", str(look.round_folder(standing, round_) / verdict.output))
+        render.field("", str(standing.folder.round_file(round_, verdict.output)))
 
 
 @command()

@@ -36,6 +36,7 @@ from bydawn.core.facts import (
     WaitStarted,
 )
 from bydawn.core.hooks import complaint
+from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.loop import CommandCheck, Limits, Loop, OnInterrupt
 from bydawn.core.ports import Activity, Denied, Event, LimitNotice, Message, Retry
 from bydawn.core.progress import time_left
@@ -215,8 +216,8 @@ class Terminal:
         open_round = state.open_round
         if open_round is None:
             return 0.0
-        folder = self._plan.folder / "rounds" / f"{open_round.round:04}"
-        stamps = [os.stat(folder / name).st_mtime for name in ("stdout", "stderr") if (folder / name).exists()]
+        folder = self._plan.folder.round(open_round.round)
+        stamps = [os.stat(folder / name).st_mtime for name in (STDOUT, STDERR) if (folder / name).exists()]
         return max(0.0, datetime.now(UTC).timestamp() - max([open_round.started_at.timestamp(), *stamps]))
 
     # -- the end ---------------------------------------------------------------------------------------------------

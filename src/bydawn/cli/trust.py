@@ -41,7 +41,7 @@ def trust(
     from bydawn.settings.trust import Trusts
     from bydawn.store.registry import Registry
 
-    trusts = Trusts(Registry(state_dir).root)
+    trusts = Trusts(Registry(state_dir).root.trust)
     if sum([listing, revoke, once is not None]) > 1:
         raise UserError("--list, --revoke and --once do not go together", hint="give one of them")
     if listing:

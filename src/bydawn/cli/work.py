@@ -76,7 +76,7 @@ def be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None, wi
     from bydawn.settings.trust import Trusts
     from bydawn.store.registry import Registry
 
-    trusts = Trusts(Registry(state_dir).root)
+    trusts = Trusts(Registry(state_dir).root.trust)
     question = trust.question(gathered, workspace, trusts)
     if question is None:
         trust.use(gathered, workspace, trusts)

@@ -29,11 +29,6 @@ def at_end(hooks: Hooks, end: End) -> str | None:
     return table[BY_END[end]]
 
 
-def output_of(name: str) -> str:
-    """The file in the round's folder with everything a hook printed."""
-    return f"hook-{name}.txt"
-
-
 def before_round(task: str | None, agent: str) -> dict[str, str]:
     """The values `pre_round` gets; every hook also gets the round's number and paths."""
     return {"BYDAWN_TASK": task or "", "BYDAWN_AGENT_NAME": agent}

@@ -192,7 +192,7 @@ class Workspace(Texts, Protocol):
     def snapshot(self) -> Snapshot: ...
 
     def keep(self, name: str, tree: str) -> None:
-        """Make a tree durable, and findable by a name (`round/7/after`)."""
+        """Make a tree durable, and findable by a name (`after/7`)."""
 
     def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
         """The paths that match a glob and differ between two kept trees."""

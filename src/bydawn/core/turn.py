@@ -7,6 +7,7 @@ from typing import Any
 
 from bydawn.core import resets
 from bydawn.core.facts import Usage
+from bydawn.core.layout import STDOUT
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.outcome import Ending, Exit
 from bydawn.core.ports import Agent, Denied, Ended, Event, Finished, Hopeless, Reader, RoundFiles, Spent, Turn
@@ -49,7 +50,7 @@ def spent_unseen(loop: Loop, state: LoopState, pool: Mapping[str, Agent], files:
     """What a turn had used if its end was lost: its output is kept, and says so."""
     opened = state.open_round
     agent = pool.get(opened.agent) if opened else None
-    lines = files.lines(opened.round, "stdout") if opened else iter(())
+    lines = files.lines(opened.round, STDOUT) if opened else iter(())
     first = next(lines, None)
     if opened is None or agent is None or first is None:
         return {}

@@ -4,9 +4,8 @@ import errno
 import os
 import re
 import shutil
-import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,15 @@ import msgspec
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, LoopStopped, Record, RunStarted
 from bydawn.core.history import History
+from bydawn.core.layout import round_file
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View, draft
 from bydawn.dialects.written import Appended, Wrote
-from bydawn.system.writing import real_folder
+from bydawn.system.paths import NEW_FILE, open_fd, open_parent, open_regular, regular_at, unlink_regular
+from bydawn.system.writing import replacing, write_all
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-_GROWING = os.O_RDWR | os.O_NONBLOCK | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-_THROUGH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COMPARED = 64 << 20  # bytes; more than that is rather written twice than read
 _CHUNK = 1 << 20
 _KEPT = 100  # copies of one file, all different
@@ -110,7 +108,7 @@ class DialectFollower:
                 if self._last.get(path) != text:
                     self._wrote.note(path)
                     with self._new(path) as fd:
-                        _pour(encoded(text), fd)
+                        write_all(fd, encoded(text))
                     self._last[path] = text
             case Create(path, text):
                 self._create(path, text)
@@ -121,68 +119,47 @@ class DialectFollower:
                 self._append(path, source)
 
     def _create(self, path: str, text: str) -> None:
-        with self._place(path) as (folder, name), suppress(FileExistsError):
-            fd = os.open(name, _NEW, _MODE, dir_fd=folder)
-            try:
-                _pour(text.encode(), fd)
-            finally:
-                os.close(fd)
+        with (
+            suppress(FileExistsError),
+            open_parent(self._workspace, path, make=True) as (folder, name),
+            open_fd(name, NEW_FILE, _MODE, folder=folder) as fd,
+        ):
+            write_all(fd, text.encode())
 
     @contextmanager
     def _new(self, path: str) -> Iterator[int]:
         """A file that takes its place whole: no reader ever sees a part of it."""
-        with self._place(path) as (folder, name):
-            unfinished = self._draft()
-            fd = os.open(unfinished, _NEW, _MODE, dir_fd=folder)
-            try:
-                yield fd
-                os.replace(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(unfinished, dir_fd=folder)
-                raise
-            finally:
-                os.close(fd)
+        with (
+            open_parent(self._workspace, path, make=True) as (folder, name),
+            replacing(name, self._draft(), NEW_FILE, _MODE, folder=folder) as fd,
+        ):
+            yield fd
 
     def _append(self, path: str, source: Source) -> None:
         """Once for each round, even if we die in the middle: where the file ended before is known."""
-        with self._place(path) as (folder, name), self._source(source) as origin:
-            fd = os.open(name, _GROWING, _MODE, dir_fd=folder)
-            try:
-                if not stat.S_ISREG(os.fstat(fd).st_mode):
-                    raise OSError(errno.EINVAL, "no plain file")
-                size, length = os.fstat(fd).st_size, os.fstat(origin).st_size
-                if not length:
-                    return
-                inode = os.fstat(fd).st_ino
-                begun, was = self._marks.of(path, source.round) or (None, inode)
-                if was != inode or (begun is not None and size >= begun + length):
-                    return  # it is all there, or was before the file was exchanged for another
-                if begun is not None and begun < size and _is_part(fd, begun, size, origin):
-                    os.ftruncate(fd, begun)
-                    size = begun
-                size += _on_a_new_line(fd, size)
-                self._marks.note(path, source.round, size, inode)
-                _copy(origin, fd)
-            finally:
-                os.close(fd)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        with (
+            open_parent(self._workspace, path, make=True) as (folder, name),
+            self._source(source) as origin,
+            regular_at(folder, name, flags, _MODE) as fd,
+        ):
+            size, length = os.fstat(fd).st_size, os.fstat(origin).st_size
+            if not length:
+                return
+            inode = os.fstat(fd).st_ino
+            begun, was = self._marks.of(path, source.round) or (None, inode)
+            if was != inode or (begun is not None and size >= begun + length):
+                return  # it is all there, or was before the file was exchanged for another
+            if begun is not None and begun < size and _is_part(fd, begun, size, origin):
+                os.ftruncate(fd, begun)
+                size = begun
+            size += _on_a_new_line(fd, size)
+            self._marks.note(path, source.round, size, inode)
+            _copy(origin, fd)
 
-    @contextmanager
-    def _place(self, path: str) -> Iterator[tuple[int, str]]:
-        """The folder of a file, made if it is missing, and its name there; through no link, wherever it is."""
-        root, folders, name = _parts(self._workspace, path)
-        opened = _way(folders, make=True) if root == "/" else real_folder(root, *folders)
-        with opened as folder:
-            yield folder, name
-
-    @contextmanager
-    def _source(self, source: Source) -> Iterator[int]:
-        path = self._folder / "rounds" / f"{source.round:04}" / source.name
-        fd = os.open(path if path.is_file() else os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            yield fd
-        finally:
-            os.close(fd)
+    def _source(self, source: Source) -> AbstractContextManager[int]:
+        path = self._folder / round_file(source.round, source.name)
+        return open_fd(path if path.is_file() else os.devnull, os.O_RDONLY)
 
 
 def _on_a_new_line(fd: int, size: int) -> int:
@@ -200,12 +177,6 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _pour(data: bytes, fd: int) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
 def _copy(origin: int, fd: int) -> None:
     with os.fdopen(os.dup(origin), "rb") as source, os.fdopen(os.dup(fd), "wb") as target:
         shutil.copyfileobj(source, target, _CHUNK)
@@ -213,27 +184,22 @@ def _copy(origin: int, fd: int) -> None:
 
 def is_copy(workspace: Path, path: str, origin: Path) -> bool:
     """Does this file still say what was copied there? One that is gone by now left an empty copy."""
-    root, folders, name = _parts(str(workspace), path)
     source = origin if origin.is_file() else Path(os.devnull)
-    with suppress(OSError), _existing(root, folders) as folder:
-        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        with os.fdopen(fd, "rb") as copy, source.open("rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return False
-            while (part := copy.read(_CHUNK)) == file.read(_CHUNK):
-                if not part:
-                    return True
+    with suppress(OSError), open_regular(workspace, path) as copy, source.open("rb") as file:
+        while (part := copy.read(_CHUNK)) == file.read(_CHUNK):
+            if not part:
+                return True
     return False
 
 
 def keep(workspace: Path, path: str) -> str:
     """Copy a plain file beside itself, as `NAME.original.ENDING`, unless such a copy is there already; its path."""
-    root, folders, name = _parts(str(workspace), path)
+    name = path.rpartition("/")[2]
     stem, dot, ending = name.rpartition(".")
     for number in range(1, _KEPT):
         copy = f"{stem}.original{'' if number == 1 else f'-{number}'}{dot}{ending}"
         try:
-            with _existing(root, folders) as folder, suppress(FileExistsError):
+            with open_parent(workspace, path) as (folder, _), suppress(FileExistsError):
                 _copy_beside(folder, name, copy)
         except OSError as error:
             hint = "nothing was changed; look at its permissions and at free disk space"
@@ -245,18 +211,9 @@ def keep(workspace: Path, path: str) -> str:
 
 
 def _copy_beside(folder: int, name: str, copy: str) -> None:
-    origin = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        if not stat.S_ISREG(os.fstat(origin).st_mode):
-            raise OSError(errno.EINVAL, "it is no plain file")
-        fd = os.open(copy, _NEW, _MODE, dir_fd=folder)
-        try:
-            _copy(origin, fd)
-            os.fsync(fd)  # what it is a copy of will be gone soon
-        finally:
-            os.close(fd)
-    finally:
-        os.close(origin)
+    with regular_at(folder, name) as origin, open_fd(copy, NEW_FILE, _MODE, folder=folder) as fd:
+        _copy(origin, fd)
+        os.fsync(fd)  # what it is a copy of will be gone soon
 
 
 def has_grown(folder: Path, workspace: Path, path: str, sources: Sequence[Source]) -> bool:
@@ -265,12 +222,10 @@ def has_grown(folder: Path, workspace: Path, path: str, sources: Sequence[Source
     source = next((each for each in sources if each.round == number), None)
     if source is None:
         return False
-    root, folders, name = _parts(str(workspace), path)
-    with suppress(OSError), _existing(root, folders) as place:
-        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
-        with os.fdopen(fd, "rb"), (folder / "rounds" / f"{source.round:04}" / source.name).open("rb") as origin:
-            length = os.fstat(origin.fileno()).st_size
-            return length > 0 and _is_part(fd, begun, begun + length, origin.fileno())
+    origin = folder / round_file(source.round, source.name)
+    with suppress(OSError), open_regular(workspace, path) as grown, origin.open("rb") as added:
+        length = os.fstat(added.fileno()).st_size
+        return length > 0 and _is_part(grown.fileno(), begun, begun + length, added.fileno())
     return False
 
 
@@ -297,11 +252,8 @@ class _Owner(msgspec.Struct, frozen=True):
 
 def text_of(workspace: Path, path: str) -> bytes | None:
     """What a plain file says, through no link and without waiting; None for anything else."""
-    root, folders, name = _parts(str(workspace), path)
-    with suppress(OSError), _existing(root, folders) as folder:
-        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        with os.fdopen(fd, "rb") as file:
-            return file.read(_COMPARED) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+    with suppress(OSError), open_regular(workspace, path) as file:
+        return file.read(_COMPARED)
     return None
 
 
@@ -312,18 +264,15 @@ def remove(workspace: Path, paths: Sequence[str], folder: str = "") -> tuple[lis
     """
     removed, stuck = [], {}
     for path in paths:
-        root, folders, name = _parts(str(workspace), path)
         try:
-            with _existing(root, folders) as place:
-                if stat.S_ISREG(os.lstat(name, dir_fd=place).st_mode):
-                    os.unlink(name, dir_fd=place)
+            with open_parent(workspace, path) as (place, name):
+                if unlink_regular(place, name):
                     removed.append(path)
         except (FileNotFoundError, NotADirectoryError):  # gone, or exchanged for something that is not ours
             pass
         except OSError as error:
             stuck[path] = error.strerror or str(error)
-    root, folders, name = _parts(str(workspace), folder)
-    with suppress(OSError), _existing(root, folders) as place:  # somebody else's files are still in it
+    with suppress(OSError), open_parent(workspace, folder) as (place, name):  # somebody else's files are still in it
         os.rmdir(name, dir_fd=place)
     return removed, stuck
 
@@ -332,68 +281,14 @@ def sweep(workspace: Path, paths: Sequence[str], loop: Loop) -> None:
     """Remove the drafts that killed writers of this loop left beside these files; nobody else is writing for it."""
     ours = re.compile(re.escape(draft(loop, "*")).replace(r"\*", "[0-9]+"))
     for path in {path.rpartition("/")[0]: path for path in paths}.values():
-        root, folders, _ = _parts(str(workspace), path)
-        with suppress(OSError), _existing(root, folders) as folder:
+        with suppress(OSError), open_parent(workspace, path) as (folder, _):
             for name in filter(ours.fullmatch, _names(folder)):
-                if stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode):
-                    os.unlink(name, dir_fd=folder)
+                unlink_regular(folder, name)
 
 
 def _names(folder: int) -> list[str]:
-    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    try:
+    with open_fd(".", os.O_RDONLY | os.O_DIRECTORY, folder=folder) as fd:
         return os.listdir(fd)
-    finally:
-        os.close(fd)
-
-
-def _parts(workspace: str, path: str) -> tuple[str, list[str], str]:
-    """Where to begin, the folders from there on, and the file's name."""
-    *folders, name = path.split("/")
-    if path.startswith("/"):
-        return "/", [folder for folder in folders if folder], name
-    return workspace, folders, name
-
-
-@contextmanager
-def _existing(root: str, folders: list[str]) -> Iterator[int]:
-    """A folder that is there; nothing is made on the way to remove something."""
-    if root == "/":
-        with _way(folders, make=False) as folder:
-            yield folder
-        return
-    for depth in range(len(folders)):
-        if not os.path.lexists(os.path.join(root, *folders[: depth + 1])):  # noqa: PTH118
-            raise FileNotFoundError
-    with real_folder(root, *folders, follow=not folders) as folder:
-        yield folder
-
-
-@contextmanager
-def _way(folders: list[str], *, make: bool) -> Iterator[int]:
-    """A folder by its real path: where a person's links lead was found out when the loop began.
-
-    Those above it may be closed to readers, so they are only gone through.
-    """
-    fd = os.open("/", _THROUGH)
-    try:
-        for name in folders:
-            if make and not _is_there(name, fd):
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=fd)
-            inner = os.open(name, _THROUGH, dir_fd=fd)
-            os.close(fd)
-            fd = inner
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _is_there(name: str, folder: int) -> bool:
-    with suppress(FileNotFoundError):
-        os.lstat(name, dir_fd=folder)
-        return True
-    return False
 
 
 def refuse_unwritable(workspace: Path, paths: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from bydawn.core.layout import APPENDED, WRITTEN
 from bydawn.system.writing import write_private
 
 
@@ -11,7 +12,7 @@ class Appended:
     """Where each file ended before a round's part was added."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "appended.json"
+        self._path = folder / APPENDED
 
     def of(self, path: str, round_: int) -> tuple[int, int] | None:
         """Where it ended and which file it was, if this round's part has been begun."""
@@ -37,7 +38,7 @@ class Wrote:
     """Which files it has written; one that it has not may still be what another loop left."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "written.json"
+        self._path = folder / WRITTEN
         self._noted: set[str] | None = None
 
     def __contains__(self, path: str) -> bool:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from bydawn.core import hooks
 from bydawn.core.decide import Action, Pause, RunChecks, Settle, StartRound, Stop, last_word, next_action
 from bydawn.core.facts import FINISHED, HookEnded, LoopStopped, Now, Obstructed
+from bydawn.core.layout import hook_output, tree_before
 from bydawn.core.loop import OnHookFailure
 from bydawn.core.outcome import in_words
 from bydawn.core.ports import Snapshot
@@ -58,7 +59,7 @@ class HookRuns:
         told = hooks.after_round(self._loop, effects.state, last)
         ended = self._run("post_round", command, last.round, told, effects.urgent)
         # Its changes are not progress, and done means proven on the current tree.
-        after = effects.snapshot(keep_as=f"before/{last.round + 1}")
+        after = effects.snapshot(keep_as=tree_before(last.round + 1))
         effects.record(replace(ended, tree=after.tree, work=after.work))
         effects.tasks_changed(after)
         self._heed(ended)
@@ -81,7 +82,7 @@ class HookRuns:
         world.ledger.sync()  # it may look at the loop, and act on what it sees
         told = hooks.fit({"BYDAWN_LOOP": self._loop.id, **told}, world.hide)
         exit_ = world.hooks.run(name, command, round_, told, urgent)
-        self._effects.mask(round_, hooks.output_of(name))
+        self._effects.mask(round_, hook_output(name))
         return HookEnded(
             hook=name,
             round=round_,
@@ -89,12 +90,12 @@ class HookRuns:
             detail=in_words(exit_, self._loop.timeouts.hook),
             elapsed=world.clock.now().elapsed,
             seconds=round(exit_.seconds, 3),
-            output=hooks.output_of(name),
+            output=hook_output(name),
         )
 
     def _heed(self, ended: HookEnded) -> None:
         """A failing hook blocks the loop if a person wants that; one that was cut short has not failed."""
         if ended.passed or self._loop.hooks.on_failure is not OnHookFailure.BLOCK or self._effects.state.stop_now:
             return
-        last_line = headline(self._effects.world.files.tail(ended.round, hooks.output_of(ended.hook), _LAST_WORDS))
+        last_line = headline(self._effects.world.files.tail(ended.round, hook_output(ended.hook), _LAST_WORDS))
         self._effects.record(Obstructed(kind="hook", detail=hooks.complaint(ended, last_line), hook=ended.hook))

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Obstructed
 from bydawn.core.globs import ALWAYS_PROTECTED
+from bydawn.core.layout import tree_after, tree_before
 from bydawn.core.loop import OnTamper
 from bydawn.core.ports import Snapshot
 from bydawn.engine.effects import Effects
@@ -42,7 +43,7 @@ class Protection:
         except UserError as error:  # some of them may be
             self._blind(error)
             put_back = False
-        left = self._effects.snapshot(keep_as=f"after/{round_}")
+        left = self._effects.snapshot(keep_as=tree_after(round_))
         return replace(left, changes=after.changes), touched[:_TAMPERED], put_back
 
     def after_checks(self, round_: int) -> tuple[tuple[str, ...], bool]:
@@ -70,7 +71,7 @@ class Protection:
             touched = self._workspace.touched(before, now.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
             if touched and unseen and self._loop.on_tamper is OnTamper.RESTORE:
                 self._workspace.restore(before, touched)
-                return self._effects.snapshot(keep_as=f"before/{state.round + 1}"), (), touched[:_TAMPERED]
+                return self._effects.snapshot(keep_as=tree_before(state.round + 1)), (), touched[:_TAMPERED]
         except UserError as error:
             return self._blind(error), state.tampered, ()
         return now, touched[:_TAMPERED], ()

@@ -5,6 +5,7 @@ import msgspec
 from bydawn.core import flaky
 from bydawn.core.decide import would_finish
 from bydawn.core.facts import ChecksCut, ChecksEnded, Verdict
+from bydawn.core.layout import tree_before
 from bydawn.core.loop import OnTamper
 from bydawn.engine.effects import Effects
 from bydawn.engine.protection import Protection
@@ -32,7 +33,7 @@ class Proving:
         left, looked = None, self._look(round_, effects.state.tree)
         if looked and would_finish(self._loop, effects.state, looked.verdicts):
             # Done means proven on the current tree, and these may have changed it. Once is enough: many write a log.
-            now_there = effects.snapshot(keep_as=f"before/{round_ + 1}")
+            now_there = effects.snapshot(keep_as=tree_before(round_ + 1))
             if now_there.tree != effects.state.tree:
                 left, looked = now_there, self._look(round_, now_there.tree)
         if looked is None:

@@ -36,6 +36,7 @@ from bydawn.core.facts import (
     Usage,
     WaitStarted,
 )
+from bydawn.core.layout import PROMPT, REPLY, STDERR, STDOUT, tree_after, tree_before
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, believed
 from bydawn.core.ports import (
@@ -128,7 +129,7 @@ class Engine:
         snapshot = self.world.workspace.snapshot()
         if snapshot.tree != self.state.tree:
             last = self.state.round
-            name = f"after/{last}" if self.state.open_round else f"before/{last + 1}"
+            name = tree_after(last) if self.state.open_round else tree_before(last + 1)
             self.world.workspace.keep(name, snapshot.tree)
         action = next_action(self.loop, self.state, self.world.clock.now())
         if isinstance(action, Settle):
@@ -185,7 +186,7 @@ class Engine:
         if self._hook_runs.before_round(action):
             self._fresh = None
             return
-        before = self._fresh or self._effects.snapshot(keep_as=f"before/{action.round}", unseen=False)
+        before = self._fresh or self._effects.snapshot(keep_as=tree_before(action.round), unseen=False)
         self._fresh = None
         if self.state.obstructed or self._effects.tasks_changed(before):
             return
@@ -194,7 +195,7 @@ class Engine:
         text = self._prompt(action, agent)
         if self._too_long(text, agent):
             return
-        stdin = self._effects.write(action.round, "prompt.md", text)
+        stdin = self._effects.write(action.round, PROMPT, text)
         if stdin is None:
             return
         command = agent.command(turn)
@@ -228,10 +229,9 @@ class Engine:
             reader.skipped,
             lambda: self._effects.urgent() or listener.hopeless,
         )
-        self._effects.mask(
-            action.round, "prompt.md", "stdout", "stderr"
-        )  # before anything of it is cut to a shorter text
-        ended = reader.end(exit_, self.world.files.tail(action.round, "stderr", _STDERR))
+        # Before anything of it is cut to a shorter text.
+        self._effects.mask(action.round, PROMPT, STDOUT, STDERR)
+        ended = reader.end(exit_, self.world.files.tail(action.round, STDERR, _STDERR))
         self._end_round(action.round, exit_, ended, listener)
         self._warn_others(action.agent)
 
@@ -246,7 +246,7 @@ class Engine:
             os.urandom(8).hex(),
             resumed=action.session is not None,
             task_text=self._effects.list.text_of(action.task_id),
-            reply=self.world.files.tail(last, "reply.md", _REPLY) if last else "",
+            reply=self.world.files.tail(last, REPLY, _REPLY) if last else "",
             documents=self._documents() if self.loop.template else {},
             template=self.loop.template,
             length=agent.abilities.prompt_length,
@@ -295,8 +295,8 @@ class Engine:
                 "BYDAWN_ROUND": str(round_),
             },
             stdin=stdin,
-            stdout=f"{folder}/stdout",
-            stderr=f"{folder}/stderr",
+            stdout=f"{folder}/{STDOUT}",
+            stderr=f"{folder}/{STDERR}",
             limits=ChildLimits(
                 total=limits.round or None,
                 silence=limits.silence or None,
@@ -320,8 +320,8 @@ class Engine:
     def _end_round(self, round_: int, exit_: Exit, ended: Ended, listener: Listener) -> None:
         hide = self.world.hide
         reply = hide(plain(ended.reply))
-        self._effects.write(round_, "reply.md", reply)
-        after, told = self._after_round.of_round(round_, self._effects.snapshot(keep_as=f"after/{round_}"))
+        self._effects.write(round_, REPLY, reply)
+        after, told = self._after_round.of_round(round_, self._effects.snapshot(keep_as=tree_after(round_)))
         said = claims.from_reply(reply, ended.outcome, self.loop)
         self._effects.record(
             RoundEnded(

@@ -18,11 +18,12 @@ from bydawn.operations.agents import found_here
 from bydawn.operations.settings import gather, secrets
 from bydawn.operations.work import creation_of, gone, refuse_inside_a_round, take_lock
 from bydawn.store import lock
-from bydawn.store.ledger import Damaged, Future, LoopLedger, read
+from bydawn.store.folder import LoopFolder
+from bydawn.store.ledger import Damaged, Future, LoopLedger, read, records
 from bydawn.store.registry import Registry, Standing
 from bydawn.store.rounds import Rounds
 from bydawn.system.git import program
-from bydawn.system.writing import sync_folder, write_private
+from bydawn.system.writing import replace_private, write_private
 
 _REMOTE = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs"}
 
@@ -40,7 +41,7 @@ def examine(registry: Registry, loops: list[Standing], folder: Path) -> Iterator
     """The machine first, then the settings that hold in a folder, then the loops."""
     yield _python()
     yield _git(folder)
-    yield _state_folder(registry.root)
+    yield _state_folder(registry.root.path)
     yield from _settings(folder)
     yield from _agents()
     for standing in loops:
@@ -140,7 +141,7 @@ def _ledger(standing: Standing) -> Finding:
     if standing.trouble:
         return _bad(name, standing.trouble)
     try:
-        state = replay(record for record, _ in read(standing.folder / "ledger.jsonl"))
+        state = replay(records(standing.folder))
     except (Damaged, Future) as error:
         return _bad(name, error)
     if not standing.alive and state != standing.state:
@@ -161,13 +162,13 @@ def repair(standing: Standing) -> Finding:
     folder, name = standing.folder, f"loop {standing.loop.id}"
     held = take_lock(folder, standing.loop)
     try:
-        good, aside = _split(folder / "ledger.jsonl", folder)
+        good, aside = _split(folder)
         if aside is None:
             return Finding(name=name, ok=True, detail="nothing to repair")
         hidden = secrets()
         ledger = LoopLedger(folder, lambda _: None, hidden.hide)
         if not good:
-            ledger.append(creation_of(standing.loop, (folder / "loop.json").read_bytes()))
+            ledger.append(creation_of(standing.loop, folder.settings.read_bytes()))
         size, last_round = aside.stat().st_size, Rounds(folder, hidden).last()
         ledger.append(LedgerRepaired(cut_bytes=size, kept_in=aside.name, last_round=last_round))
         ledger.sync()
@@ -183,9 +184,9 @@ def repair(standing: Standing) -> Finding:
     )
 
 
-def _split(path: Path, folder: Path) -> tuple[int, Path | None]:
+def _split(folder: LoopFolder) -> tuple[int, Path | None]:
     """Copy what cannot be believed to a file of its own, durably, before cutting it off."""
-    count = end = 0
+    path, count, end = folder.ledger, 0, 0
     if not path.exists():
         write_private(path, b"\0\n")  # so that there is something to set aside
     try:
@@ -197,12 +198,11 @@ def _split(path: Path, folder: Path) -> tuple[int, Path | None]:
     except Future as future:
         raise UserError(future.what, cause=future.cause, hint="upgrade bydawn; nothing is damaged") from None
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    aside = folder / f"ledger.{stamp}.quarantine"
+    aside = folder.ledger_part(f"{stamp}.quarantine")
     with path.open("rb") as file:
         file.seek(end)
-        write_private(aside, file.read())
-    sync_folder(folder)
-    (folder / "state.json").unlink(missing_ok=True)
+        replace_private(aside, file.read(), durable=True)
+    folder.snapshot.unlink(missing_ok=True)
     with path.open("r+b") as file:
         file.truncate(end)
         os.fsync(file.fileno())

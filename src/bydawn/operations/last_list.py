@@ -65,7 +65,7 @@ def _is_believed(text: str, loop: Loop, state: LoopState, before: TaskReading | 
 
 def _kept(standing: Standing) -> Iterator[LastList]:
     """Each text that the list had, newest first; what git does not keep is in no tree."""
-    root, private = Path(standing.loop.workspace), standing.folder / "git"
+    root, private = Path(standing.loop.workspace), standing.folder.git
     git = Git(folder=root, seconds=20, places={"GIT_DIR": str(private)})
     name = os.path.normpath(standing.loop.tasks or "")
     known = set[str]()

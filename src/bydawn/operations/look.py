@@ -23,6 +23,7 @@ from bydawn.core.facts import (
     StopRequested,
     Usage,
 )
+from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.loop import OnTamper
 from bydawn.core.outcome import Ending, Exit, imposed
 from bydawn.core.rules import Rule
@@ -93,12 +94,8 @@ def _written(standing: Standing) -> list[datetime]:
 
 def _outputs(standing: Standing, round_: int) -> list[Path]:
     """What an agent has printed, as far as it has begun to."""
-    paths = (round_folder(standing, round_) / name for name in ("stdout", "stderr"))
+    paths = (standing.folder.round_file(round_, name) for name in (STDOUT, STDERR))
     return [path for path in paths if path.exists()]
-
-
-def round_folder(standing: Standing, round_: int) -> Path:
-    return standing.folder / "rounds" / f"{round_:04}"
 
 
 def printed(standing: Standing, round_: int) -> bool:

@@ -20,6 +20,7 @@ from bydawn.core.state import LoopState
 from bydawn.dialects import follower
 from bydawn.dialects.seam import Dialect, Source
 from bydawn.dialects.written import Wrote
+from bydawn.store.folder import LoopFolder, StateFolder
 from bydawn.store.ledger import records
 from bydawn.store.lock import Lock, Owned, is_held
 from bydawn.store.registry import Standing, checked_name
@@ -85,12 +86,12 @@ class _Reservation(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...]
 
 
-def reserve(root: Path, dialect: Dialect, loop: Loop) -> None:
+def reserve(root: StateFolder, dialect: Dialect, loop: Loop) -> None:
     """Reserve the places of a loop for as long as this process lives; refused if another has one of them.
 
     Between this moment and the one in which the loop's own lock is held nobody else would know of it.
     """
-    folder = root / "places"
+    folder = root.places
     make_private(folder)
     mine = _reservation(dialect, loop)
     deciding = _turn(folder / "lock")
@@ -131,26 +132,26 @@ def _reserved(folder: Path) -> Iterator[_Reservation]:
             yield msgspec.json.decode(path.read_bytes(), type=_Reservation)
 
 
-def _at_work(root: Path) -> Iterator[_Reservation]:
+def _at_work(root: StateFolder) -> Iterator[_Reservation]:
     """The loops of this user that are alive, however they were started."""
-    for folder in sorted((root / "loops").glob("*/*")):
-        loop = _spoken(folder) if is_held(folder / "lock") else None
+    for folder in root.every_loop():
+        loop = _spoken(folder) if is_held(folder.lock) else None
         if loop and loop.dialect:
             yield _reservation(dialects.find(loop.dialect.name), loop)
 
 
-def _spoken(folder: Path) -> Loop | None:
+def _spoken(folder: LoopFolder) -> Loop | None:
     """The loop of a folder, if it was asked for in another tool's words."""
     with suppress(OSError, msgspec.DecodeError):
-        loop = msgspec.json.decode((folder / "loop.json").read_bytes(), type=Loop)
+        loop = folder.read_loop()
         return loop if loop.dialect and loop.dialect.name in dialects.TABLE else None
     return None
 
 
 def of_later_loops(standing: Standing, paths: Iterable[str]) -> dict[str, str]:
     """Which of these files a loop that began later has for its own, and its name."""
-    root, mine = standing.folder.parents[2], standing.loop
-    loops = [loop for folder in sorted((root / "loops").glob("*/*")) if (loop := _spoken(folder))]
+    mine = standing.loop
+    loops = [loop for folder in standing.folder.state_folder.every_loop() if (loop := _spoken(folder))]
     later = [loop for loop in loops if loop.uid != mine.uid and loop.created_at > mine.created_at]
     theirs = [_reservation(dialects.find(loop.dialect.name), loop) for loop in later if loop.dialect]
     found = {}
@@ -299,7 +300,7 @@ def take_up(standing: Standing) -> None:
     """Reserve the places of a loop that goes on, if it has any."""
     if standing.loop.dialect and standing.loop.dialect.name in dialects.TABLE:
         dialect = dialects.find(standing.loop.dialect.name)
-        reserve(standing.folder.parents[2], dialect, standing.loop)
+        reserve(standing.folder.state_folder, dialect, standing.loop)
         _refuse_lost(dialect, standing)
 
 
@@ -310,7 +311,7 @@ def _refuse_lost(dialect: Dialect, standing: Standing) -> None:
     done = max(0, counted(standing.state) - 1)  # the last one may be written again
     refuse_impossible(dialect, loop, [*told, *ahead(dialect, loop, done, 2)])
     for path in told:
-        if not follower.is_free(workspace, path, loop, Wrote(standing.folder)):
+        if not follower.is_free(workspace, path, loop, Wrote(standing.folder.path)):
             raise _no_longer_ours(loop, path)
     for path in growing:
         if not _may_grow(dialect, workspace, path) and not _has_grown(dialect, standing, path):
@@ -328,15 +329,15 @@ def ahead(dialect: Dialect, loop: Loop, done: int, rounds: int = _LOOKED_AT) -> 
 
 def _is_copy(dialect: Dialect, standing: Standing, path: str) -> bool:
     """Is it what one of its rounds left there, as it was?"""
-    workspace, rounds = Path(standing.loop.workspace), standing.folder / "rounds"
-    sources = _sources(dialect, standing, path)
-    return any(follower.is_copy(workspace, path, rounds / f"{source.round:04}" / source.name) for source in sources)
+    workspace, sources = Path(standing.loop.workspace), _sources(dialect, standing, path)
+    origins = (standing.folder.round_file(source.round, source.name) for source in sources)
+    return any(follower.is_copy(workspace, path, origin) for origin in origins)
 
 
 def _has_grown(dialect: Dialect, standing: Standing, path: str) -> bool:
     """Does what its last round added still stand there? An agent prints more than events at times, or half of one."""
     sources = _sources(dialect, standing, path)
-    return follower.has_grown(standing.folder, Path(standing.loop.workspace), path, sources)
+    return follower.has_grown(standing.folder.path, Path(standing.loop.workspace), path, sources)
 
 
 def _sources(dialect: Dialect, standing: Standing, path: str) -> list[Source]:

@@ -22,13 +22,14 @@ from bydawn.core.facts import (
     TaskSettled,
     WaitStarted,
 )
-from bydawn.core.hooks import complaint, output_of
+from bydawn.core.hooks import complaint
+from bydawn.core.layout import hook_output
 from bydawn.core.outcome import Outcome
 from bydawn.core.replay import after
 from bydawn.core.rules import Rule, meaning_of
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.operations.look import round_folder, told_of_put_back
+from bydawn.operations.look import told_of_put_back
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
@@ -195,7 +196,7 @@ def failed_hook(standing: Standing) -> FailedHook | None:
     if not failed:
         return None
     name = failed[-1].hook
-    output = round_folder(standing, failed[-1].round) / output_of(name)
+    output = standing.folder.round_file(failed[-1].round, hook_output(name))
     return FailedHook(name=name, command=getattr(standing.loop.hooks, name) or "", output=output)
 
 

@@ -28,6 +28,7 @@ from bydawn.core.turn import turn_of
 from bydawn.core.worklist import WorkList
 from bydawn.operations.loop_request import LoopRequest, doubts, loop_of
 from bydawn.operations.work import Plan, checked_workspace, refuse_inside_a_round
+from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Registry, Standing, free_name
 from bydawn.system.reading import Texts
 from bydawn.system.writing import others_can_write
@@ -48,7 +49,7 @@ def plan(wanted: LoopRequest) -> Plan:
     workspace = checked_workspace(wanted.workspace)
     loop = loop_of(wanted, workspace)
     registry = Registry(wanted.state_dir)
-    _refuse_unsafe(registry.root, workspace)
+    _refuse_unsafe(registry.root.path, workspace)
     there = registry.in_workspace(workspace)
     if standing := _meant(wanted, loop, there):
         return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=wanted.secrets)
@@ -62,7 +63,7 @@ def plan(wanted: LoopRequest) -> Plan:
     warnings = (*doubts(loop), *shared)
     return Plan(
         loop=msgspec.structs.replace(loop, id=name),
-        folder=registry.home(workspace) / name,
+        folder=LoopFolder(registry.home(workspace) / name),
         secrets=wanted.secrets,
         warnings=warnings,
     )

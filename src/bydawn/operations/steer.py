@@ -3,7 +3,6 @@
 import os
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 
@@ -24,6 +23,7 @@ from bydawn.operations.start import another
 from bydawn.operations.work import is_inside_a_round, take_lock, user
 from bydawn.process.child import Processes
 from bydawn.store import inbox, lock
+from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, load, read, records
 from bydawn.store.registry import Standing
 from bydawn.store.rounds import Rounds
@@ -84,26 +84,26 @@ def refuse_finished(standing: Standing) -> None:
 
 def _ask(standing: Standing, request: Request) -> Answer:
     folder = standing.folder
-    if standing.alive and (run := lock.signature(folder / "lock").get("run")):
+    if standing.alive and (run := lock.signature(folder.lock).get("run")):
         request = msgspec.structs.replace(request, run=run)
         state, offset = load(folder)
-        posted = inbox.post(folder / "inbox", rewritten(request, secrets().hide))
+        posted = inbox.post(folder.inbox, rewritten(request, secrets().hide))
         if _acknowledged(folder, request, offset, state.seq):
             return Answer(taken_by="the worker")
         posted.unlink(missing_ok=True)
-        if lock.is_held(folder / "lock"):
+        if lock.is_held(folder.lock):
             raise UserError(
                 f"the worker of {standing.loop.id} did not answer",
-                cause=f"it has not taken the request within {_PATIENCE:.0f} s; it is {lock.owner(folder / 'lock')}",
+                cause=f"it has not taken the request within {_PATIENCE:.0f} s; it is {lock.owner(folder.lock)}",
                 hint="it may be stopped (Ctrl-Z) or hang in the kernel; nothing was changed",
                 exit_code=1,
             )
     return _record(standing, request)
 
 
-def _acknowledged(folder: Path, request: Request, offset: int, seq: int) -> bool:
+def _acknowledged(folder: LoopFolder, request: Request, offset: int, seq: int) -> bool:
     """Wait for the fact that says so; in vain if the worker dies."""
-    path, watch = folder / "ledger.jsonl", kernel.Watch()
+    path, watch = folder.ledger, kernel.Watch()
     watch.add(str(path))
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
@@ -111,7 +111,7 @@ def _acknowledged(folder: Path, request: Request, offset: int, seq: int) -> bool
             offset, seq = end, record.seq
             if getattr(record.fact, "request", None) == request.id:
                 return True
-        if not lock.is_held(folder / "lock"):
+        if not lock.is_held(folder.lock):
             return False
         watch.wait(0.2)
     return False

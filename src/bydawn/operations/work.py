@@ -28,28 +28,24 @@ from bydawn.core.text import plain
 from bydawn.engine.run import COOKIE
 from bydawn.process.guardian import Tether
 from bydawn.store import lock
+from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, records
 from bydawn.store.registry import Standing, reference
 from bydawn.system import kernel
-from bydawn.system.writing import make_private, sync_folder, write_durable
+from bydawn.system.writing import make_private, replace_private, sync
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """A loop that may be started: all checks have passed, nothing has been written."""
 
     loop: Loop
-    folder: Path
+    folder: LoopFolder
     secrets: Secrets
     standing: Standing | None = None  # None when it is new
     warnings: tuple[str, ...] = ()
     approves: Mark | None = None  # the checkpoint that a person has looked at
     adopts: LoopAdopted | None = None  # what another program had done of it
     accepts: tuple[str, ...] = ()  # protected files, or a task list, that may stay as rounds have made them
-
-    @property
-    def root(self) -> Path:
-        """The state folder."""
-        return self.folder.parents[2]
 
     @property
     def reference(self) -> str:
@@ -77,7 +73,7 @@ def perform(
     `go_on` is the command that the guardian offers if the worker is killed.
     """
     loop, folder = planned.loop, planned.folder
-    make_private(folder)
+    make_private(folder.path)
     held = take_lock(folder, loop)
     tether.share(held.fd, go_on or f"bydawn resume {loop.id}")
     ledger = LoopLedger(folder, say, planned.secrets.hide)
@@ -98,7 +94,6 @@ def perform(
             held,
             tether,
             secrets=planned.secrets,
-            state_folder=planned.root,
             clock=clock,
             followers=followers,
             rounds_allowed=allowed,
@@ -134,10 +129,10 @@ def _refuse_if_overtaken(planned: Plan, state: LoopState) -> None:
         )
 
 
-def take_lock(folder: Path, loop: Loop) -> lock.Lock:
+def take_lock(folder: LoopFolder, loop: Loop) -> lock.Lock:
     """The loop's lock, or an error that names its owner."""
     try:
-        return lock.Lock.take(folder / "lock")
+        return lock.Lock.take(folder.lock)
     except lock.Owned as owned:
         name = reference(folder, loop)
         raise UserError(
@@ -151,8 +146,8 @@ def take_lock(folder: Path, loop: Loop) -> lock.Lock:
 def _create(loop: Loop, ledger: LoopLedger) -> None:
     """The settings are on the disk before the ledger's first fact, which carries their digest."""
     data = msgspec.json.format(msgspec.json.encode(loop), indent=2)
-    write_durable(ledger.folder / "loop.json", data)
-    sync_folder(ledger.folder.parent)
+    replace_private(ledger.folder.settings, data, durable=True)
+    sync(ledger.folder.home)
     ledger.append(creation_of(loop, data))
     ledger.sync()
 
@@ -162,13 +157,13 @@ def creation_of(loop: Loop, settings: bytes) -> LoopCreated:
     return LoopCreated(loop=loop.id, uid=loop.uid, settings=hashlib.sha256(settings).hexdigest())
 
 
-def _settings(folder: Path) -> Loop:
+def _settings(folder: LoopFolder) -> Loop:
     """The settings a loop was started with; changed behind the ledger's back they are refused."""
-    data = (folder / "loop.json").read_bytes()
+    data = folder.settings.read_bytes()
     first = next(records(folder)).fact
     if not isinstance(first, LoopCreated) or first.settings != hashlib.sha256(data).hexdigest():
         raise OwnFailure(
-            f"{folder / 'loop.json'} is not what the loop was started with",
+            f"{folder.settings} is not what the loop was started with",
             cause="its digest differs from the one in the ledger's first line",
             hint="put it back as it was, or start another loop with --new",
         )

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from bydawn.core import fingerprint
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Verdict
+from bydawn.core.layout import check_output
 from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
 from bydawn.core.outcome import Ending, in_words
 from bydawn.core.text import last_part
@@ -45,10 +46,9 @@ class ShellChecks:
         """
         if not checks:
             return ()
-        files = "again" if again else "check"
         with self._checkout(tree) if self._checkout else nullcontext(self._workspace) as folder:
             verdicts = tuple(
-                self._verdict(check, folder, round_, f"{files}-{number}.txt", urgent)
+                self._verdict(check, folder, round_, check_output(number, again=again), urgent)
                 for number, check in enumerate(checks, 1)
             )
         return tuple(map(_elsewhere, verdicts)) if self._checkout else verdicts

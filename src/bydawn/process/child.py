@@ -193,7 +193,7 @@ class _Child:
             (Ending.FIRST_BYTE, 0 if spoken else now - self._started, limits.first_byte),
             (Ending.SILENCE, now - self._alive_at, limits.silence),
             (Ending.VOLUME, self.output_bytes(), limits.output),
-            (Ending.DISK, 0 if free_bytes(self.job.stdout) >= _LEAST_FREE else 1, 1),
+            (Ending.DISK, int(is_nearly_full(self.job.stdout)), 1),
         ]
         return next((ending for ending, reading, limit in table if limit and reading >= limit), None)
 
@@ -241,7 +241,7 @@ class _Child:
 
     def exit(self, status: int | None, leftovers: tuple[str, ...]) -> Exit:
         code = os.waitstatus_to_exitcode(status) if status is not None else None
-        if self._ending is Ending.EXIT and code and free_bytes(self.job.stdout) < _LEAST_FREE:
+        if self._ending is Ending.EXIT and code and is_nearly_full(self.job.stdout):
             self._ending = Ending.DISK  # it hit the full disk before we saw it; that is not its fault
         return Exit(
             ending=self._ending,
@@ -280,7 +280,7 @@ def _spawn(job: Job, env: Mapping[str, str]) -> int:
     )
 
 
-def free_bytes(path: str) -> int:
-    """Free space on the disk that holds a file."""
+def is_nearly_full(path: str) -> bool:
+    """Has the disk that holds a file too little room for a round?"""
     disk = os.statvfs(path)
-    return disk.f_bavail * disk.f_frsize
+    return disk.f_bavail * disk.f_frsize < _LEAST_FREE

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from bydawn.core.hooks import output_of
+from bydawn.core.layout import hook_output
 from bydawn.core.outcome import Ending, Exit
 from bydawn.process.shell import Shell
 
@@ -24,6 +24,6 @@ class ShellHooks:
             "BYDAWN_FOLDER": self._shell.files.folder(round_),
         }
         try:
-            return self._shell.run(command, round_, output_of(name), urgent, {**env, **about})
+            return self._shell.run(command, round_, hook_output(name), urgent, {**env, **about})
         except OSError as error:  # on a full disk the loop ends, and its last hook must not keep it from recording that
-            return Exit(ending=Ending.NOT_STARTED, detail=f"{output_of(name)}: {error.strerror}")
+            return Exit(ending=Ending.NOT_STARTED, detail=f"{hook_output(name)}: {error.strerror}")

@@ -11,7 +11,7 @@ import msgspec
 
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.settings.powers import Powers, Shown
-from bydawn.system.writing import make_private, others_can_write, write_durable
+from bydawn.system.writing import make_private, others_can_write, replace_private
 
 
 class Trust(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class Trusts:
     """All agreements of this user."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root / "trust"
+        self._root = root
 
     def given(self, folder: Path, *, once: bool = False) -> Trust | None:
         """The agreement about a folder, permanent or for one run."""
@@ -58,7 +58,7 @@ class Trusts:
     def give(self, trust: Trust) -> None:
         make_private(self._root)
         path = self._path(Path(trust.folder), once=trust.once)
-        write_durable(path, msgspec.json.format(msgspec.json.encode(trust), indent=2))
+        replace_private(path, msgspec.json.format(msgspec.json.encode(trust), indent=2), durable=True)
 
     def revoke(self, folder: Path) -> bool:
         """Withdraw every agreement about a folder; was there one?"""

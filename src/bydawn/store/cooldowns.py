@@ -1,7 +1,6 @@
 """Limits that this user's loops ran into: a small file per account, valid until its reset time."""
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,7 +12,7 @@ import msgspec
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Agent, CoolDown
 from bydawn.core.resets import LONGEST
-from bydawn.system.writing import make_private, write_private
+from bydawn.system.writing import make_private, replace_private
 
 _LONGEST_FILE = 10_000  # bytes; anything longer is not ours
 
@@ -36,12 +35,10 @@ class SharedCoolDowns:
 
     def tell(self, agent: Agent, until: datetime, detail: str) -> None:
         path = self._path(agent)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
         known = CoolDown(agent=agent.name, until=until, detail=detail, loop=self._loop.id)
         with suppress(OSError):
             make_private(self._folder)
-            write_private(draft, msgspec.json.encode(known))
-            draft.replace(path)
+            replace_private(path, msgspec.json.encode(known), shared=True)
 
     def _path(self, agent: Agent) -> Path:
         """Another model, profile or key may have its own limits."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.requests import Request
+from bydawn.system.writing import replace_private
 
 _DECODER = msgspec.json.Decoder(Request)
 
@@ -15,11 +16,9 @@ _DECODER = msgspec.json.Decoder(Request)
 def post(folder: Path, request: Request) -> Path:
     """Leave a request; the worker wakes up and takes it."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    name = f"{time.time_ns()}-{request.id}.json"
-    draft = folder / f".{name}"
-    draft.touch(mode=0o600)
-    draft.write_bytes(msgspec.json.encode(request))
-    return draft.rename(folder / name)
+    path = folder / f"{time.time_ns()}-{request.id}.json"
+    replace_private(path, msgspec.json.encode(request))
+    return path
 
 
 class Inbox:

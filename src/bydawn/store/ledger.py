@@ -17,7 +17,8 @@ from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import AnyFact, Record
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
-from bydawn.system.writing import full_sync, sync_folder, write_private
+from bydawn.store.folder import LoopFolder
+from bydawn.system.writing import draft_of, full_sync, replace_private, sync, write_private
 
 VERSION = 1
 _RESERVE_BYTES = 64 * 1024
@@ -160,14 +161,14 @@ def _read_on(file: BinaryIO, path: Path, offset: int, seq: int) -> Iterator[tupl
         yield record, offset
 
 
-def records(folder: Path) -> Iterator[Record]:
+def records(folder: LoopFolder) -> Iterator[Record]:
     """All facts of a loop, oldest first."""
-    return (record for record, _ in read(folder / "ledger.jsonl"))
+    return (record for record, _ in read(folder.ledger))
 
 
-def load(folder: Path, say: Callable[[str], None] = lambda _: None) -> tuple[LoopState, int]:
+def load(folder: LoopFolder, say: Callable[[str], None] = lambda _: None) -> tuple[LoopState, int]:
     """The state and the end of what it covers: from the snapshot and the tail, or from the whole ledger."""
-    path = folder / "ledger.jsonl"
+    path = folder.ledger
     data = _snapshot_of(folder)
     try:
         file = path.open("rb")
@@ -176,21 +177,23 @@ def load(folder: Path, say: Callable[[str], None] = lambda _: None) -> tuple[Loo
             raise Damaged(path, 1, "the file is missing, but state.json is there") from None
         return LoopState(), 0
     with file:
-        state, offset = _believable(data, file, say) or (LoopState(), 0)
+        state, offset = _believable(data, file, folder, say) or (LoopState(), 0)
         file.seek(offset)
         for record, end in _read_on(file, path, offset, state.seq):
             state, offset = after(state, record), end
     return state, offset
 
 
-def _snapshot_of(folder: Path) -> bytes | None:
+def _snapshot_of(folder: LoopFolder) -> bytes | None:
     try:
-        return (folder / "state.json").read_bytes()
+        return folder.snapshot.read_bytes()
     except OSError:
         return None
 
 
-def _believable(data: bytes | None, ledger: BinaryIO, say: Callable[[str], None]) -> tuple[LoopState, int] | None:
+def _believable(
+    data: bytes | None, ledger: BinaryIO, folder: LoopFolder, say: Callable[[str], None]
+) -> tuple[LoopState, int] | None:
     """What the snapshot says, if it is intact and the ledger's line at its offset is the one it was made after."""
     if data is None:
         return None
@@ -206,29 +209,29 @@ def _believable(data: bytes | None, ledger: BinaryIO, say: Callable[[str], None]
             return state, snapshot.offset
     except (msgspec.DecodeError, OSError, ValueError, _Bad, _Newer):
         pass
-    say(f"{Path(ledger.name).with_name('state.json')} did not match the ledger and was rebuilt from it")
+    say(f"{folder.snapshot} did not match the ledger and was rebuilt from it")
     return None
 
 
 class LoopLedger:
     """The one writer of the ledger; only the holder of the loop's lock may open it."""
 
-    def __init__(self, folder: Path, say: Callable[[str], None], hide: Callable[[str], str]) -> None:
+    def __init__(self, folder: LoopFolder, say: Callable[[str], None], hide: Callable[[str], str]) -> None:
         self.folder = folder
         self._hide = hide
         self.disk_full = False
         self.torn: tuple[int, str] | None = None
-        self._path = folder / "ledger.jsonl"
+        self._path = folder.ledger
         new = not self._path.exists()
         if new:
             load(folder)  # a missing ledger is not a new one
         self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         if new:
-            sync_folder(folder)
+            sync(folder.path)
         self._broken = ""
         self._synced = True
         with suppress(OSError):
-            (folder / "state.json.tmp").unlink(missing_ok=True)
+            draft_of(folder.snapshot).unlink(missing_ok=True)
         self.state, self._end = load(folder, say)
         self._start = self._end
         self._crc = ""
@@ -283,13 +286,8 @@ class LoopLedger:
             sum=zlib.crc32(state),
             state=msgspec.Raw(state),
         )
-        draft = self.folder / "state.json.tmp"
-        try:
-            write_private(draft, msgspec.json.encode(value))
-            draft.replace(self.folder / "state.json")
-        except OSError:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            replace_private(self.folder.snapshot, msgspec.json.encode(value))
 
     def close(self) -> None:
         os.close(self._fd)
@@ -305,7 +303,7 @@ class LoopLedger:
             # The reserve is for this moment: the loop's last records still fit.
             self.disk_full = True
             with suppress(OSError):
-                (self.folder / "reserve").unlink(missing_ok=True)
+                self.folder.reserve.unlink(missing_ok=True)
             try:
                 self._write_whole(line)
             except OSError as again:
@@ -338,7 +336,7 @@ class LoopLedger:
         if size == self._end:
             return
         torn = os.pread(self._fd, size - self._end, self._end)
-        aside = self.folder / f"ledger.{self.state.seq + 1}.torn"
+        aside = self.folder.ledger_part(f"{self.state.seq + 1}.torn")
         write_private(aside, torn)
         os.ftruncate(self._fd, self._end)
         self._synced = False
@@ -346,7 +344,6 @@ class LoopLedger:
         say(f"the last {len(torn)} bytes of {self._path} were an incomplete record; they were moved to {aside.name}")
 
     def _keep_reserve(self) -> None:
-        path = self.folder / "reserve"
-        if not path.exists():
+        if not self.folder.reserve.exists():
             with suppress(OSError):
-                write_private(path, b"\0" * _RESERVE_BYTES)
+                write_private(self.folder.reserve, b"\0" * _RESERVE_BYTES)

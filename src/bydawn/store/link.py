@@ -8,15 +8,16 @@ from bydawn.core.facts import AnyFact, RoundStarted, RunStarted
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
-from bydawn.system.writing import real_folder
+from bydawn.store.folder import LoopFolder
+from bydawn.system.paths import NEW_FILE, open_fd, open_folder
 
 
 class Link:
     """Keeps `.bydawn/loops/<id>` in the workspace, for people; the real folder is out of the agent's reach."""
 
-    def __init__(self, workspace: Path, name: str, folder: Path) -> None:
+    def __init__(self, workspace: Path, folder: LoopFolder) -> None:
         self._workspace = workspace
-        self._name = name
+        self._name = folder.name
         self._folder = str(folder)
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:  # noqa: ARG002
@@ -28,12 +29,13 @@ class Link:
         """A link ignores the stream."""
 
     def _restore(self) -> None:
-        with real_folder(str(self._workspace), ".bydawn") as ours, suppress(FileExistsError):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            fd = os.open(".gitignore", flags, 0o644, dir_fd=ours)
+        with (
+            suppress(FileExistsError),
+            open_folder(self._workspace, [".bydawn"], make=True) as ours,
+            open_fd(".gitignore", NEW_FILE, 0o644, folder=ours) as fd,
+        ):
             os.write(fd, b"*\n")
-            os.close(fd)
-        with real_folder(str(self._workspace), ".bydawn", "loops") as loops:
+        with open_folder(self._workspace, [".bydawn", "loops"], make=True) as loops:
             self._link(loops)
 
     def _link(self, loops: int) -> None:

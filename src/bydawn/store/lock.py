@@ -4,7 +4,10 @@ import errno
 import fcntl
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
+
+from bydawn.system.paths import open_fd
 
 _PATIENCE = 1.0  # seconds; another process may only be checking whether the lock is held
 
@@ -85,14 +88,9 @@ def signature(path: Path) -> dict[str, str]:
 
 def is_held(path: Path) -> bool:
     """Ask by trying. A process that wants the lock at this moment is patient enough to try again."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(fd)
+    with suppress(OSError), open_fd(path, os.O_RDONLY | os.O_NOFOLLOW) as fd:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
     return False

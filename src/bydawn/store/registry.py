@@ -2,10 +2,8 @@
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -14,22 +12,19 @@ from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import FINISHED, Status
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.store.folder import LoopFolder, StateFolder, loops_in
 from bydawn.store.ledger import load
 from bydawn.store.lock import is_held
+from bydawn.system.user_folders import state_folder
 
 _LONGEST = 63
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{_LONGEST - 1}}}")
 
 
-@cache
-def _loops() -> msgspec.json.Decoder[Loop]:
-    return msgspec.json.Decoder(Loop)
-
-
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """A loop's settings and state, now."""
 
-    folder: Path
+    folder: LoopFolder
     loop: Loop
     state: LoopState
     alive: bool
@@ -59,23 +54,23 @@ class Registry:
     """All loops of this user, in one state folder."""
 
     def __init__(self, root: Path | None = None) -> None:
-        self.root = (root or state_folder()).absolute()
+        self.root = StateFolder((root or state_folder()).absolute())
 
     def home(self, workspace: Path) -> Path:
         """The folder that holds the loops of a workspace."""
         import hashlib
 
         digest = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:10]
-        return self.root / "loops" / f"{slug(workspace.name) or 'root'}-{digest}"
+        return self.root.loops / f"{slug(workspace.name) or 'root'}-{digest}"
 
     def in_workspace(self, workspace: Path) -> list[Standing]:
         """The loops of one workspace, oldest first."""
-        found = self._standings(_folders(self.home(workspace)))
+        found = self._standings(loops_in(self.home(workspace)))
         return sorted(found, key=lambda standing: standing.loop.created_at)
 
     def everywhere(self) -> list[Standing]:
         """Every loop of this user."""
-        return [*self._standings(folder for home in _folders(self.root / "loops") for folder in _folders(home))]
+        return [*self._standings(self.root.every_loop())]
 
     def find(self, name: str | None, workspace: Path) -> Standing:
         """The loop a person means: by `name`, by `name@folder`, or the only one here."""
@@ -111,42 +106,43 @@ class Registry:
         names = ", ".join(each.loop.id for each in here)
         raise UserError("there are several loops here", cause=names, hint="add the name of one")
 
-    def _standings(self, folders: Iterator[Path]) -> Iterator[Standing]:
+    def _standings(self, folders: Iterator[LoopFolder]) -> Iterator[Standing]:
         return (standing for folder in folders if (standing := standing_of(folder)))
 
 
-def standing_of(folder: Path) -> Standing | None:
+def standing_of(folder: LoopFolder) -> Standing | None:
     """The state of a loop; None if it was never fully created (its first fact is missing)."""
-    lock = folder / "lock"
     try:
-        loop = _loops().decode((folder / "loop.json").read_bytes())
+        loop = folder.read_loop()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, msgspec.DecodeError) as error:
         trouble = OwnFailure(
-            f"cannot read the settings {folder / 'loop.json'}",
+            f"cannot read the settings {folder.settings}",
             cause=str(error),
             hint="restore the file from a backup; the loop cannot go on without it",
         )
-        return Standing(folder=folder, loop=_nameless(folder), state=LoopState(), alive=is_held(lock), trouble=trouble)
+        return Standing(
+            folder=folder, loop=_nameless(folder), state=LoopState(), alive=is_held(folder.lock), trouble=trouble
+        )
     try:
         state, _ = load(folder)
     except OwnFailure as failure:
-        return Standing(folder=folder, loop=loop, state=LoopState(), alive=is_held(lock), trouble=failure)
+        return Standing(folder=folder, loop=loop, state=LoopState(), alive=is_held(folder.lock), trouble=failure)
     if state.seq == 0:
         return None
-    alive = is_held(lock)
+    alive = is_held(folder.lock)
     if not alive and not state.stopped:
         # Before we say "crashed": it may have stopped properly, or started again, between our two looks.
         state, _ = load(folder)
-        alive = is_held(lock)
+        alive = is_held(folder.lock)
     return Standing(folder=folder, loop=loop, state=state, alive=alive)
 
 
-def reference(folder: Path, loop: Loop) -> str:
+def reference(folder: LoopFolder, loop: Loop) -> str:
     """A loop's name in a command to paste, with its folder if another loop has the same name."""
-    homes = [home for home in _folders(folder.parent.parent) if home != folder.parent]
-    namesakes = [each for home in homes for each in _folders(home) if _same(each.name, folder.name)]
+    elsewhere = (each for each in folder.state_folder.every_loop() if each.home != folder.home)
+    namesakes = [each for each in elsewhere if _same(each.name, folder.name)]
     others = [Path(found.loop.workspace).name for each in namesakes if (found := standing_of(each))]
     if not others:
         return loop.id
@@ -156,35 +152,9 @@ def reference(folder: Path, loop: Loop) -> str:
     return f"{loop.id} -C {shlex.quote(str(where))}" if where.name in others else shlex.quote(f"{loop.id}@{where.name}")
 
 
-def _nameless(folder: Path) -> Loop:
+def _nameless(folder: LoopFolder) -> Loop:
     """Stands in for the settings of a loop whose own cannot be read."""
     return Loop(id=folder.name, uid="", workspace="?", created_at=datetime.fromtimestamp(0, UTC), prompt="?", agent="?")
-
-
-def _folders(path: Path) -> Iterator[Path]:
-    try:
-        names = sorted(os.listdir(path))
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    yield from (path / name for name in names)
-
-
-def state_folder() -> Path:
-    """Where loops are stored: outside every work tree, in the user's own state folder."""
-    if given := os.environ.get("XDG_STATE_HOME"):
-        return Path(given) / "bydawn"
-    home = os.environ.get("HOME")
-    if sys.platform == "darwin" and home:
-        import platformdirs
-
-        return Path(platformdirs.user_state_dir("bydawn"))
-    if home:
-        return Path(home) / ".local" / "state" / "bydawn"
-    raise UserError(
-        "no state directory",
-        cause="HOME and XDG_STATE_HOME are unset",
-        hint="add --state-dir PATH",
-    )
 
 
 def checked_name(name: str) -> str:

@@ -4,45 +4,45 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from bydawn.core.loop import Loop
 from bydawn.core.redact import Secrets
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
+from bydawn.store.folder import LoopFolder
+from bydawn.system.paths import open_fd
 from bydawn.system.tail import LONGEST_LINE
+from bydawn.system.writing import write_private
 
 _CHUNK = 1 << 20
 _CONTEXT = 16  # bytes: is this the beginning of a word?
 
 
 class Rounds:
-    """`rounds/0001/{prompt.md,stdout,stderr,reply.md,checks/}`"""
+    """The files of a loop's rounds; their names are in `core/layout.py`."""
 
-    def __init__(self, loop_folder: Path, secrets: Secrets) -> None:
-        self._root = loop_folder / "rounds"
+    def __init__(self, folder: LoopFolder, secrets: Secrets) -> None:
+        self._folder = folder
         self._secrets = secrets
 
     def folder(self, round_: int) -> str:
         """The round's folder, created when first needed."""
-        path = self._path(round_)
+        path = self._folder.round(round_)
         if not path.is_dir():
-            self._root.mkdir(mode=0o700, exist_ok=True)
+            path.parent.mkdir(mode=0o700, exist_ok=True)  # and no more: a loop whose folder is gone has ended
             path.mkdir(mode=0o700, exist_ok=True)
         return str(path)
 
     def write(self, round_: int, name: str, text: str) -> str:
         """Write a file of a round and return its path."""
         path = os.path.join(self.folder(round_), name)  # noqa: PTH118 - on the path of every round
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with open(fd, "w", encoding="utf-8", errors="replace", newline="") as file:  # noqa: PTH123
-            file.write(text)
+        write_private(path, text.encode("utf-8", "replace"))
         return path
 
     def tail(self, round_: int, name: str, size: int) -> str:
         """The end of a file of a round, as plain text."""
         try:
-            with (self._path(round_) / name).open("rb") as file:
+            with self._folder.round_file(round_, name).open("rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - size))
                 return plain(file.read(size))
         except FileNotFoundError:
@@ -50,7 +50,7 @@ class Rounds:
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         """A file of a round, line by line, without lines too long to be an event."""
-        with suppress(FileNotFoundError), (self._path(round_) / name).open("rb") as file:
+        with suppress(FileNotFoundError), self._folder.round_file(round_, name).open("rb") as file:
             whole = True
             while part := file.readline(LONGEST_LINE):
                 if whole and part.endswith(b"\n"):
@@ -66,21 +66,15 @@ class Rounds:
 
     def _last_sign(self, round_: int) -> float:
         """When a file of a round was last written, in seconds of the wall clock; 0 if there is none."""
-        folder = self._path(round_)
+        folder = self._folder.round(round_)
         return max((entry.stat().st_mtime for entry in os.scandir(folder)), default=0.0) if folder.is_dir() else 0.0
 
     def mask(self, round_: int, *names: str) -> None:
         """Overwrite the secrets in these files of a round, or in all of them, in place; lengths stay the same."""
-        folder = self._path(round_)
+        folder = self._folder.round(round_)
         for name in names or (os.listdir(folder) if folder.is_dir() else ()):
-            try:
-                fd = os.open(folder / name, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-            except FileNotFoundError:
-                continue
-            try:
+            with suppress(FileNotFoundError), open_fd(folder / name, os.O_RDWR | os.O_NOFOLLOW) as fd:
                 self._mask(fd)
-            finally:
-                os.close(fd)
 
     def _mask(self, fd: int) -> None:
         """Chunk by chunk, each with what comes before it and as much of what follows as a secret can be long."""
@@ -92,8 +86,6 @@ class Rounds:
 
     def last(self) -> int:
         """The highest number with a folder."""
-        names = os.listdir(self._root) if self._root.is_dir() else []
+        root = self._folder.rounds
+        names = os.listdir(root) if root.is_dir() else []
         return max((int(name) for name in names if name.isdigit()), default=0)
-
-    def _path(self, round_: int) -> Path:
-        return self._root / f"{round_:04}"

@@ -1,4 +1,4 @@
-"""Durable, private writes."""
+"""Durable, private writes: readers see the old file or the new one, never a part of it."""
 
 import os
 import stat
@@ -7,6 +7,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bydawn.core.errors import UserError
+from bydawn.system.paths import NEW_FILE, open_fd
+
+_PRIVATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
 def make_private(folder: Path) -> None:
@@ -16,28 +19,23 @@ def make_private(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def write_private(path: Path, data: bytes) -> None:
+def write_private(path: Path | str, data: bytes) -> None:
     """Write a file that only its owner can read, whatever the umask."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
-    finally:
-        os.close(fd)
+    with open_fd(path, _PRIVATE) as fd:
+        write_all(fd, data)
 
 
-def write_durable(path: Path, data: bytes) -> None:
-    """Replace a file so that after a power cut either the old or the new one is there."""
-    draft = path.with_name(path.name + ".tmp")
-    write_private(draft, data)
-    fd = os.open(draft, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    draft.replace(path)
-    sync_folder(path.parent)
+def replace_private(path: Path, data: bytes, *, durable: bool = False, shared: bool = False) -> None:
+    """Replace such a file: readers see the old one or the new one, even after a power cut if it is `durable`.
+
+    `shared`: other processes may write it at the same time.
+    """
+    with replacing(path, draft_of(path, shared=shared), _PRIVATE, 0o600) as fd:
+        write_all(fd, data)
+        if durable:
+            os.fsync(fd)
+    if durable:
+        sync(path.parent)
 
 
 def replace_text(path: Path, text: str, mode: int) -> None:
@@ -45,52 +43,54 @@ def replace_text(path: Path, text: str, mode: int) -> None:
 
     `mode` is for a new file. Links are not followed: a caller that follows them has checked where they lead.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         before = path.lstat() if os.path.lexists(path) and not path.is_symlink() else None
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as out:
-            if before and (os.getuid(), os.getgid()) != (before.st_uid, before.st_gid):
-                with suppress(PermissionError):  # only root can give a file away
-                    os.fchown(descriptor, before.st_uid, before.st_gid)
+        with replacing(path, draft_of(path, shared=True), NEW_FILE, mode) as fd:
             if before:
-                os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
-            out.write(text)
-            out.flush()
-            os.fsync(descriptor)
-        draft.replace(path)
+                _take_after(fd, before)
+            write_all(fd, text.encode())
+            os.fsync(fd)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise UserError(f"{path} cannot be written", cause=str(error.strerror), hint="check its permissions") from None
 
 
+def draft_of(path: Path, *, shared: bool = False) -> Path:
+    """Where a file is written before it takes its place; a `shared` one has a draft for each process."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp" if shared else f"{path.name}.tmp")
+
+
+def _take_after(fd: int, before: os.stat_result) -> None:
+    if (os.getuid(), os.getgid()) != (before.st_uid, before.st_gid):
+        with suppress(PermissionError):  # only root can give a file away
+            os.fchown(fd, before.st_uid, before.st_gid)
+    os.fchmod(fd, stat.S_IMODE(before.st_mode))
+
+
 @contextmanager
-def real_folder(root: str, *names: str, follow: bool = False) -> Iterator[int]:
-    """A folder below another, created if missing; never through a link, which a repository could have brought.
-
-    `follow`: a person named the root, and may well mean a link.
-    """
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    fd = os.open(root, flags if follow else flags | os.O_NOFOLLOW)
-    try:
-        for name in names:
-            with suppress(FileExistsError):
-                os.mkdir(name, dir_fd=fd)
-            inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=fd)
-            os.close(fd)
-            fd = inner
-        yield fd
-    finally:
-        os.close(fd)
+def replacing(
+    path: Path | str, draft: Path | str, flags: int, mode: int, *, folder: int | None = None
+) -> Iterator[int]:
+    """The descriptor of a draft that takes the place of a file when all is written, and goes if anything fails."""
+    with open_fd(draft, flags, mode, folder=folder) as fd:
+        try:
+            yield fd
+            os.replace(draft, path, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft, dir_fd=folder)
+            raise
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a new name in a folder survive a power cut."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def sync(path: Path) -> None:
+    """Make a file, or the names in a folder, survive a power cut."""
+    with open_fd(path, os.O_RDONLY) as fd:
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def full_sync(fd: int) -> None:

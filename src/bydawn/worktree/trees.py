@@ -14,13 +14,11 @@ import msgspec
 
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.system.git import Git, GitFailed
+from bydawn.system.paths import NEW_FILE, open_fd, open_folder
 
 CHECKOUT_SECONDS = 900.0  # a clean checkout may be big and the disk slow
 READ_AT_ONCE = 32 * 1024 * 1024  # bytes of content requested from one git process
 LINK, PROGRAM = "120000", "100755"
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -61,12 +59,13 @@ class Trees:
         failed = [(path, "snapshots cannot contain such a path") for path in wanted if not _can_be_kept(path)]
         wanted -= {path for path, _ in failed}
         entries = [entry for entry in self.entries(tree, "-r") if entry.path in wanted]
+        root = os.path.realpath(self._git.folder)
         for path in sorted(wanted - {entry.path for entry in entries}):
             with _noting(failed, path):
-                _remove(self._git.folder, path)
+                _remove(root, path)
         for entry, content in self._contents(entries):
             with _noting(failed, entry.path):
-                _put(self._git.folder, entry, content)
+                _put(root, entry, content)
         if failed:
             path, cause = failed[0]
             others = f" and {len(failed) - 1} other protected files" if failed[1:] else ""
@@ -201,53 +200,29 @@ def _noting(failed: list[tuple[bytes, str]], path: bytes) -> Iterator[None]:
         failed.append((path, error.strerror or str(error)))
 
 
-def _remove(root: Path, path: bytes) -> None:
+def _remove(root: str, path: bytes) -> None:
     """Remove a file or a link, if it is there; a folder stays."""
+    *folders, name = os.fsdecode(path).split("/")
     # Nothing of ours is behind a link or a file.
-    with suppress(FileNotFoundError, NotADirectoryError), _folder_of(root, path, make=False) as folder:
-        name = path.rpartition(b"/")[2]
+    with suppress(FileNotFoundError, NotADirectoryError), open_folder(root, folders) as folder:
         if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=folder)
 
 
-def _put(root: Path, entry: Entry, content: bytes) -> None:
-    name = entry.path.rpartition(b"/")[2]
-    with _folder_of(root, entry.path, make=True) as folder:
+def _put(root: str, entry: Entry, content: bytes) -> None:
+    """Write a file or a link; a link in the place of one of its folders holds nothing that could be lost."""
+    *folders, name = os.fsdecode(entry.path).split("/")
+    with open_folder(root, folders, make=True, replace_links=True) as folder:
         _clear_way(folder, name)
         if entry.mode == LINK:
             os.symlink(content, name, dir_fd=folder)
             return
-        fd = os.open(name, _NEW_FILE, 0o777 if entry.mode == PROGRAM else 0o666, dir_fd=folder)
+        fd = os.open(name, NEW_FILE, 0o777 if entry.mode == PROGRAM else 0o666, dir_fd=folder)
         with os.fdopen(fd, "wb") as file:
             file.write(content)
 
 
-@contextmanager
-def _folder_of(root: Path, path: bytes, make: bool) -> Iterator[int]:
-    """The folder a file belongs in, opened step by step."""
-    folder = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
-    try:
-        for name in path.split(b"/")[:-1]:
-            outer, folder = folder, _step(folder, name, make)
-            os.close(outer)
-        yield folder
-    finally:
-        os.close(folder)
-
-
-def _step(outer: int, name: bytes, make: bool) -> int:
-    """A real folder; if it may be created, it replaces a link, which holds nothing that could be lost."""
-    with suppress(FileNotFoundError):
-        if not make or not stat.S_ISLNK(os.stat(name, dir_fd=outer, follow_symlinks=False).st_mode):
-            return os.open(name, _FOLDER, dir_fd=outer)
-        os.unlink(name, dir_fd=outer)
-    if not make:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    os.mkdir(name, dir_fd=outer)
-    return os.open(name, _FOLDER, dir_fd=outer)
-
-
-def _clear_way(folder: int, name: bytes) -> None:
+def _clear_way(folder: int, name: str) -> None:
     """Remove what is in the place of a file: anything except a folder with content."""
     with suppress(FileNotFoundError):
         if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -259,14 +234,11 @@ def _clear_way(folder: int, name: bytes) -> None:
             raise OSError(errno.ENOTEMPTY, "a folder with other files is in its place") from None
 
 
-def _remove_hollow(outer: int, name: bytes) -> None:
+def _remove_hollow(outer: int, name: str) -> None:
     """Remove a folder that contains only empty folders."""
-    folder = os.open(name, _FOLDER, dir_fd=outer)
-    try:
+    with open_fd(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, folder=outer) as folder:
         for inner in os.listdir(folder):
-            _remove_hollow(folder, os.fsencode(inner))
-    finally:
-        os.close(folder)
+            _remove_hollow(folder, inner)
     os.rmdir(name, dir_fd=outer)
 
 

@@ -14,9 +14,11 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import OwnFailure
+from bydawn.core.layout import ref_of
 from bydawn.core.ports import Snapshot
 from bydawn.system.git import Git, GitFailed
 from bydawn.system.reading import read_folder, read_text
+from bydawn.system.writing import replace_private, sync
 from bydawn.worktree import nested
 from bydawn.worktree.changes import Differences, Listing, shown, split
 from bydawn.worktree.documents import Documents
@@ -102,8 +104,8 @@ class GitWorkspace:
         return Snapshot(tree=tree, work=work, changes=listing.changes, left_out=left_out)
 
     def keep(self, name: str, tree: str) -> None:
-        """Make a tree durable, and findable by a name (`round/7/after`)."""
-        ref = f"refs/bydawn/{name}"
+        """Make a tree durable, and findable by a name (`after/7`)."""
+        ref = ref_of(name)
         # Look for a stale lock here and not at the start: a long loop would have thousands of refs to walk.
         with suppress(OSError):
             (self._private / f"{ref}.lock").unlink()
@@ -164,7 +166,7 @@ class GitWorkspace:
         if not note.is_file() or note.read_bytes() != done or not _is_sound(self._private / "index"):
             note.unlink(missing_ok=True)
             self._set_up(user)
-            _write_synced(note, done)
+            replace_private(note, done, durable=True)
         self._tree = self._recalled()
 
     def _ignore_file(self) -> dict[str, str]:
@@ -179,9 +181,9 @@ class GitWorkspace:
         (self._private / "index").unlink(missing_ok=True)
         user.run("init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(self._private))
         (self._private / "info").mkdir(exist_ok=True)
-        _write_synced(self._private / "info" / "attributes", ATTRIBUTES)
+        replace_private(self._private / "info" / "attributes", ATTRIBUTES, durable=True)
         for name in ("HEAD", "config"):  # written by git, which does not sync them
-            _sync(self._private / name)
+            sync(self._private / name)
         self._packing = not self._link_packs()
         if self._repository.common:
             # What the user tracks despite an ignore rule would never be listed as new.
@@ -275,16 +277,6 @@ def _digest_of(index: Path) -> str:
     with index.open("rb") as file:
         file.seek(-20, os.SEEK_END)
         return file.read().hex()
-
-
-def _write_synced(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
-    _sync(path)
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _joined(paths: Iterable[bytes]) -> bytes:

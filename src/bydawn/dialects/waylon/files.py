@@ -9,6 +9,7 @@ import msgspec
 from bydawn.core.breakers import limits_of
 from bydawn.core.facts import FINISHED, AnyFact, End, Given, LoopStopped, RoundEnded, RunStarted
 from bydawn.core.history import Attempt, History, counted
+from bydawn.core.layout import REPLY, STDOUT
 from bydawn.core.loop import Loop, Mode, Promise
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
@@ -89,8 +90,8 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
 
 def copies(attempt: Attempt, loop: Loop) -> Iterator[Copy | Append]:
     """What an iteration said and did, from the files of its round."""
-    paths, number, events = Paths(loop), attempt.counted, Source(attempt.round, "stdout")
-    yield Copy(paths.message(number), Source(attempt.round, "reply.md"))
+    paths, number, events = Paths(loop), attempt.counted, Source(attempt.round, STDOUT)
+    yield Copy(paths.message(number), Source(attempt.round, REPLY))
     yield Copy(paths.stream(number), events)
     yield from paths.more_events(events, number)
 

@@ -17,6 +17,7 @@ from bydawn.operations import places, resume, settings, start, work
 from bydawn.operations.loop_request import LoopRequest
 from bydawn.settings.layers import Given, Settings
 from bydawn.settings.table import BY_KEY, Layer
+from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Standing, checked_name
 from bydawn.system.git import Git
 from bydawn.system.reading import read_text
@@ -79,7 +80,7 @@ def plan(
 
 def secure(dialect: Dialect, planned: work.Plan) -> None:
     """Nobody else may have its places from here on; another loop may have come and gone since they were looked at."""
-    places.reserve(planned.root, dialect, planned.loop)
+    places.reserve(planned.folder.state_folder, dialect, planned.loop)
     if planned.adopts is None:
         places.refuse_overwriting(dialect, planned.loop)
 
@@ -104,12 +105,12 @@ def _refuse_odd_name(name: str) -> None:
 
 def reserved(planned: work.Plan) -> work.Plan:
     """The same under a name that is ours alone: of two that start in the same second, one takes the next name."""
-    make_private(planned.folder.parent)
+    make_private(planned.folder.home)
     for number in range(1, _SAME_SECOND):
         name = planned.loop.id if number == 1 else f"{planned.loop.id}-{number}"
-        folder = planned.folder.with_name(name)
+        folder = LoopFolder(planned.folder.home / name)
         try:
-            folder.mkdir(mode=0o700)
+            folder.path.mkdir(mode=0o700)
         except FileExistsError:
             continue
         return msgspec.structs.replace(planned, folder=folder, loop=msgspec.structs.replace(planned.loop, id=name))
@@ -120,7 +121,7 @@ def give_back(request: Start, planned: work.Plan) -> None:
     """Free a name that was reserved; once a loop was born under it, or somebody has its lock, the folder stays."""
     if not request.named:
         with suppress(OSError):  # it is not empty
-            planned.folder.rmdir()
+            planned.folder.path.rmdir()
 
 
 def _in_git(workspace: Path) -> bool:

@@ -88,7 +88,7 @@ def _written(dialect: Dialect, standing: Standing) -> dict[str, Callable[[], boo
     found: dict[str, Callable[[], bool]] = {}
     for copy in (view for each in history.attempts if each.ended for view in dialect.copies(each, loop)):
         if isinstance(copy, Copy):
-            origin = standing.folder / "rounds" / f"{copy.source.round:04}" / copy.source.name
+            origin = standing.folder.round_file(copy.source.round, copy.source.name)
             found[copy.path] = partial(follower.is_copy, workspace, copy.path, origin)
     for view in dialect.views(state.stopped, loop, state, history) if state.stopped else ():
         if isinstance(view, Replace):
@@ -115,11 +115,11 @@ def cancel_left(dialect: Dialect, row: Row, workspace: Path) -> None:
 def _until_it_is_gone(standing: Standing) -> None:
     """Its agent is ended and its last fact written before anything is removed."""
     deadline = time.monotonic() + _PATIENCE
-    while lock.is_held(standing.folder / "lock"):
+    while lock.is_held(standing.folder.lock):
         if time.monotonic() > deadline:
             raise UserError(
                 f"the loop {standing.loop.id} has been told to end, and has not yet",
-                cause=f"it is {lock.owner(standing.folder / 'lock')}",
+                cause=f"it is {lock.owner(standing.folder.lock)}",
                 hint="nothing was removed; ask again in a moment",
                 exit_code=1,
             )

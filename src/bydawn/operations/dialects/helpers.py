@@ -8,7 +8,8 @@ from bydawn.core.errors import UserError
 from bydawn.dialects import follower
 from bydawn.dialects.seam import Dialect, Install
 from bydawn.operations import places, work
-from bydawn.system.writing import real_folder, replace_text
+from bydawn.system.paths import open_parent
+from bydawn.system.writing import replace_text
 
 
 def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[Path, str, str]]:
@@ -41,7 +42,7 @@ def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[P
         if not same and helper.home:
             path.parent.mkdir(parents=True, exist_ok=True)
         elif not same:
-            with real_folder(str(workspace), *Path(helper.path).parts[:-1]):
+            with open_parent(workspace, helper.path, make=True):
                 pass
         if not same:
             replace_text(path, helper.text, 0o644)

@@ -1,0 +1,33 @@
+"""Names on disk that need no disk: the files of a round, and the trees that a loop keeps."""
+
+ROUNDS = "rounds"
+PROMPT, STDOUT, STDERR, REPLY = "prompt.md", "stdout", "stderr", "reply.md"
+APPENDED, WRITTEN = "appended.json", "written.json"  # which files a loop has written for people, and how far
+
+
+def round_file(round_: int, name: str = "") -> str:
+    """A file of a round, or its folder, from the loop's folder on."""
+    return f"{ROUNDS}/{round_:04}/{name}"
+
+
+def check_output(number: int, *, again: bool = False) -> str:
+    """All that a check printed; `again` is for one that was run a second time."""
+    return f"{'again' if again else 'check'}-{number}.txt"
+
+
+def hook_output(hook: str) -> str:
+    return f"hook-{hook}.txt"
+
+
+def tree_before(round_: int) -> str:
+    """The work tree that a round found."""
+    return f"before/{round_}"
+
+
+def tree_after(round_: int) -> str:
+    return f"after/{round_}"
+
+
+def ref_of(tree: str) -> str:
+    """Under which ref a tree is kept in the private git directory."""
+    return f"refs/bydawn/{tree}"

@@ -1,0 +1,96 @@
+"""Where everything is on disk: the state folder of a user, and the folder of each loop in it."""
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from bydawn.core import layout
+from bydawn.core.loop import Loop
+
+
+class _Inside:
+    """The path of what has this name in a folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: "_Folder", _: type["_Folder"]) -> Path:
+        return folder.path / self._name
+
+
+class _Folder(msgspec.Struct, frozen=True):
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+class StateFolder(_Folder, frozen=True):
+    """What bydawn keeps for a user: `loops/<home>/<id>` with a home for each workspace, and what all loops share."""
+
+    loops = _Inside("loops")
+    cool_downs = _Inside("cool-downs")
+    places = _Inside("places")
+    trust = _Inside("trust")
+
+    def every_loop(self) -> Iterator["LoopFolder"]:
+        return (folder for home in _listed(self.loops) for folder in loops_in(home))
+
+
+class LoopFolder(_Folder, frozen=True):
+    """What bydawn keeps for one loop."""
+
+    settings = _Inside("loop.json")
+    ledger = _Inside("ledger.jsonl")
+    snapshot = _Inside("state.json")
+    reserve = _Inside("reserve")  # given up when the disk is full, so that the last facts find room
+    lock = _Inside("lock")
+    inbox = _Inside("inbox")
+    git = _Inside("git")
+    rounds = _Inside(layout.ROUNDS)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def home(self) -> Path:
+        """The folder that holds all loops of its workspace."""
+        return self.path.parent
+
+    @property
+    def state_folder(self) -> StateFolder:
+        return StateFolder(self.path.parents[2])
+
+    def round(self, number: int) -> Path:
+        return self.path / layout.round_file(number)
+
+    def round_file(self, number: int, name: str) -> Path:
+        return self.path / layout.round_file(number, name)
+
+    def ledger_part(self, mark: str) -> Path:
+        """Where a part of the ledger that cannot be believed is set aside."""
+        return self.path / f"ledger.{mark}"
+
+    def read_loop(self) -> Loop:
+        """The settings it was started with; raises `OSError` or `msgspec.DecodeError`."""
+        return _loops().decode(self.settings.read_bytes())
+
+
+@cache
+def _loops() -> msgspec.json.Decoder[Loop]:
+    return msgspec.json.Decoder(Loop)
+
+
+def loops_in(home: Path) -> Iterator[LoopFolder]:
+    return map(LoopFolder, _listed(home))
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return [folder / name for name in sorted(os.listdir(folder))]
+    except (FileNotFoundError, NotADirectoryError):
+        return []

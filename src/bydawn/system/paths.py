@@ -1,0 +1,92 @@
+"""Reach a file step by step through no link: a repository could have brought one that leads out of it."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+# Folders on the way may be closed to readers; where the system can, they are only gone through.
+_THROUGH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+
+
+@contextmanager
+def open_fd(path: Path | str, flags: int, mode: int = 0o600, *, folder: int | None = None) -> Iterator[int]:
+    """A descriptor, closed again in the end."""
+    fd = os.open(path, flags, mode, dir_fd=folder)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def open_folder(
+    root: Path | str, names: Iterable[str], *, make: bool = False, replace_links: bool = False
+) -> Iterator[int]:
+    """A folder below another as a descriptor for `dir_fd`; `make` creates what is missing on the way.
+
+    `replace_links`: a link in the place of a folder makes room for one.
+    """
+    fd = os.open(root, _THROUGH)
+    try:
+        for name in names:
+            if replace_links and _is_link(fd, name):
+                os.unlink(name, dir_fd=fd)
+            outer, fd = fd, _step(fd, name, make=make)
+            os.close(outer)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def open_parent(root: Path | str, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+    """The folder of a file as a descriptor, and the file's name in it; an absolute path begins at `/`."""
+    *folders, name = path.split("/")
+    with open_folder("/" if path.startswith("/") else root, filter(None, folders), make=make) as folder:
+        yield folder, name
+
+
+@contextmanager
+def open_regular(root: Path | str, path: str) -> Iterator[BinaryIO]:
+    """A regular file for reading; raises `OSError` for anything else."""
+    with open_parent(root, path) as (folder, name), regular_at(folder, name) as fd:
+        yield os.fdopen(fd, "rb", closefd=False)
+
+
+@contextmanager
+def regular_at(folder: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> Iterator[int]:
+    """The same in a folder that is open already; never waits for a pipe."""
+    with open_fd(name, flags | os.O_NONBLOCK | os.O_NOFOLLOW, mode, folder=folder) as fd:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        yield fd
+
+
+def unlink_regular(folder: int, name: str) -> bool:
+    """Remove a regular file, and nothing else; was it one?"""
+    is_regular = stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode)
+    if is_regular:
+        os.unlink(name, dir_fd=folder)
+    return is_regular
+
+
+def _is_link(folder: int, name: str) -> bool:
+    with suppress(FileNotFoundError):
+        return stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode)
+    return False
+
+
+def _step(outer: int, name: str, *, make: bool) -> int:
+    try:
+        return os.open(name, _THROUGH, dir_fd=outer)
+    except FileNotFoundError:
+        if not make:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=outer)
+    return os.open(name, _THROUGH, dir_fd=outer)

@@ -1,0 +1,33 @@
+"""Where a user keeps settings, and where bydawn keeps everything about that user's loops."""
+
+import os
+import sys
+from pathlib import Path
+
+from bydawn.core.errors import UserError
+
+
+def settings_file() -> Path:
+    return (_folder("config", ".config") or Path("/nonexistent")) / "config.toml"
+
+
+def state_folder() -> Path:
+    """Out of every work tree, where no agent writes."""
+    if folder := _folder("state", ".local/state"):
+        return folder
+    raise UserError(
+        "no state directory",
+        cause="HOME and XDG_STATE_HOME are unset",
+        hint="add --state-dir PATH",
+    )
+
+
+def _folder(kind: str, below_home: str) -> Path | None:
+    if given := os.environ.get(f"XDG_{kind.upper()}_HOME"):
+        return Path(given) / "bydawn"
+    home = os.environ.get("HOME")
+    if sys.platform == "darwin" and home:
+        import platformdirs
+
+        return Path(getattr(platformdirs.PlatformDirs("bydawn"), f"user_{kind}_dir"))
+    return Path(home) / below_home / "bydawn" if home else None
