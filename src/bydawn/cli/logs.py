@@ -12,12 +12,13 @@ from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.errors import UserError
-from bydawn.core.facts import RoundEnded, Status
+from bydawn.core.facts import Status
 from bydawn.core.outcome import Outcome
 from bydawn.core.ports import Activity, Event, Message
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain
-from bydawn.operations import look
+from bydawn.operations import outputs
+from bydawn.operations.rounds import outcome_words, the_round
 from bydawn.operations.settings import secrets
 from bydawn.store.registry import Registry, Standing, standing_of
 
@@ -55,10 +56,10 @@ def logs(
         raise UserError("--raw and --json contradict each other", cause=cause, hint="leave one of them away")
     standing = Registry(state_dir).find(loop, cd.resolve())
     if round_ is not None:
-        look.the_round(standing, round_)
+        the_round(standing, round_)
     number = round_ or standing.state.round
     shown = _Shown(standing, tail, raw=raw, as_json=as_json)
-    for line in look.lines_before(look.round_folder(standing, number) / "stdout", tail):
+    for line in outputs.lines_before(outputs.round_folder(standing, number) / "stdout", tail):
         shown.hide(plain(line))  # are we in the middle of a private key?
     if follow:
         lines = _followed(standing, number, tail, round_, shown.after)
@@ -68,7 +69,7 @@ def logs(
         for _, line in lines:
             shown.line(line)
     else:
-        for event in look.events(standing, lines):
+        for event in outputs.events(standing, lines):
             shown.event(event)
 
 
@@ -99,8 +100,7 @@ class _Shown:
 
     def after(self, number: int) -> None:
         """The end of a round's output. Whoever fails seldom says so where an agent speaks, but on stderr."""
-        record = look.the_round(self._standing, number).ended if number else None
-        ended = record.fact if record and isinstance(record.fact, RoundEnded) else None
+        ended = the_round(self._standing, number).ended if number else None
         failed, said = ended is not None and ended.outcome is not Outcome.OK, self._said
         self._said = False
         if failed or not said:
@@ -110,14 +110,14 @@ class _Shown:
         if not said:
             click.echo(f"  Round {number} printed nothing." if number else "  No agent has run yet.")
         if ended and failed:
-            click.echo(f"  {render.SIGNS[Status.FAILED]} {render.outcome(ended.outcome)}: {plain(ended.detail)}")
+            click.echo(f"  {render.SIGNS[Status.FAILED]} {outcome_words(ended.outcome)}: {plain(ended.detail)}")
 
     def _stderr(self, number: int) -> bool:
         """Print it; was there anything?"""
-        path, hide = look.round_folder(self._standing, number) / "stderr", secrets().line_by_line()
-        for line in look.lines_before(path, self._tail or _STDERR):
+        path, hide = outputs.round_folder(self._standing, number) / "stderr", secrets().line_by_line()
+        for line in outputs.lines_before(path, self._tail or _STDERR):
             hide(plain(line))
-        texts = [hide(plain(line)) for line in look.last_lines(path, self._tail or _STDERR)]
+        texts = [hide(plain(line)) for line in outputs.last_lines(path, self._tail or _STDERR)]
         for text in texts:
             if self._json:
                 self._object("stderr", {"text": text})
@@ -129,9 +129,9 @@ class _Shown:
 def _lines(
     standing: Standing, number: int, tail: int | None, after: Callable[[int], None]
 ) -> Iterator[tuple[int, bytes]]:
-    path = look.round_folder(standing, number) / "stdout"
+    path = outputs.round_folder(standing, number) / "stdout"
     if tail is not None:
-        yield from ((number, line) for line in look.last_lines(path, tail))
+        yield from ((number, line) for line in outputs.last_lines(path, tail))
     elif path.exists():
         with path.open("rb") as file:
             yield from ((number, line) for line in file)
@@ -144,7 +144,7 @@ def _followed(
     """Round after round, while somebody runs the loop."""
     through = 0
     while True:
-        path = look.round_folder(standing, number) / "stdout"
+        path = outputs.round_folder(standing, number) / "stdout"
         if number > through and path.exists():
             yield from ((number, line) for line in _growing(path, standing, number, tail))
             through = number
@@ -168,7 +168,7 @@ def _growing(path: Path, standing: Standing, number: int, tail: int | None) -> I
     watch.add(str(path))
     with path.open("rb") as file:
         if tail is not None:
-            yield from look.last_lines(path, tail, _end_of_lines(file))
+            yield from outputs.last_lines(path, tail, _end_of_lines(file))
         while True:
             now = standing_of(standing.folder)
             over = now is None or not now.alive or not now.state.open_round or now.state.open_round.round != number

@@ -123,12 +123,12 @@ def first_that_works() -> str:
     )
 
 
-def limits(state_dir: Path | None) -> list[CoolDown]:
-    """The limits that loops of this user have run into and that are not over yet."""
+def cool_downs(state_dir: Path | None) -> list[CoolDown]:
+    """The providers' limits that loops of this user have run into and that are not over yet."""
     return cooldowns.known(Registry(state_dir).root / "cool-downs", datetime.now(UTC))
 
 
-def forget_limits(name: str, state_dir: Path | None) -> None:
+def forget_cool_down(name: str, state_dir: Path | None) -> None:
     cooldowns.forget(Registry(state_dir).root / "cool-downs", name)
 
 

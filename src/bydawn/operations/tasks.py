@@ -13,15 +13,16 @@ from bydawn.core import checkpoint, new_task, task_folder
 from bydawn.core.errors import UserError
 from bydawn.core.facts import TaskStatus
 from bydawn.core.loop import Checkpoint, Loop
+from bydawn.core.replay import forgiven
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten, visible
-from bydawn.core.worklist import Listed, Stand, Standings, standings
+from bydawn.core.worklist import Listed, Stand, Standings, WorkList, standings
 from bydawn.operations import steer
 from bydawn.operations.settings import checkpoint_of, gather
 from bydawn.operations.start import another
 from bydawn.operations.work import refuse_inside_a_round
 from bydawn.store.registry import Standing
-from bydawn.system.reading import read_folder, read_inside, read_text
+from bydawn.system.reading import Texts, read_folder, read_inside, read_text
 from bydawn.system.writing import replace_text
 
 _TRIES = 5  # to write a list that somebody else is writing, too
@@ -49,6 +50,36 @@ class Board(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.file} {self.standings.problem}" if self.standings.problem else None
 
 
+class TaskView(msgspec.Struct, frozen=True, kw_only=True):
+    number: int | None
+    id: str
+    text: str
+    stand: Stand = msgspec.field(name="status")
+    line: int | None
+    waits_for: tuple[str, ...]
+
+
+class CheckpointView(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    text: str
+    stand: Stand = msgspec.field(name="status")
+    line: int | None
+
+
+class TaskListView(msgspec.Struct, frozen=True, kw_only=True):
+    """`tasks list --json`."""
+
+    loop: str | None
+    workspace: str
+    file: str | None
+    is_folder: bool
+    problem: str | None
+    warnings: tuple[str, ...]
+    counts: dict[str, int]
+    tasks: list[TaskView]
+    checkpoints: list[CheckpointView]
+
+
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a person's word about a task; nothing was recorded where it stood so already."""
 
@@ -74,6 +105,13 @@ def of_loop(standing: Standing) -> Board:
         except UserError as error:
             found = Standings(problem=f"cannot be read: {error.cause or error.what}")
     return Board(loop=loop, standings=found, standing=standing)
+
+
+def trouble_if_accepted(standing: Standing) -> str | None:
+    """What is wrong with the list as it is now, even if a person accepts all that was changed in it."""
+    loop = standing.loop
+    reading = WorkList(loop, Texts(Path(loop.workspace))).read(forgiven(standing.state), None)
+    return f"{loop.tasks} {reading.problem}" if reading and reading.problem else None
 
 
 def without_loop(path: str, folder: Path) -> Board:
@@ -120,30 +158,19 @@ def _source(loop: Loop) -> str | Mapping[str, str] | None:
     return read(Path(loop.workspace), loop.tasks or "")
 
 
-def as_data(board: Board) -> dict[str, object]:
-    """`tasks list --json`."""
-    tasks, marks = board.standings.tasks, [item for item in board.standings.items if item.number is None]
-    return {
-        "loop": board.loop.id or None,
-        "workspace": board.loop.workspace,
-        "file": board.loop.tasks,
-        "is_folder": board.loop.task_folder,
-        "problem": board.trouble,
-        "warnings": board.standings.warnings,
-        "counts": board.standings.counts,
-        "tasks": [
-            {
-                "number": task.number,
-                "id": task.id,
-                "text": task.text,
-                "status": task.stand,
-                "line": task.line,
-                "waits_for": task.waits_for,
-            }
-            for task in tasks
-        ],
-        "checkpoints": [{"id": mark.id, "text": mark.text, "status": mark.stand, "line": mark.line} for mark in marks],
-    }
+def list_view(board: Board) -> TaskListView:
+    marks = [item for item in board.standings.items if item.number is None]
+    return TaskListView(
+        loop=board.loop.id or None,
+        workspace=board.loop.workspace,
+        file=board.loop.tasks,
+        is_folder=board.loop.task_folder,
+        problem=board.trouble,
+        warnings=board.standings.warnings,
+        counts=board.standings.counts,
+        tasks=msgspec.convert(board.standings.tasks, list[TaskView], from_attributes=True),
+        checkpoints=msgspec.convert(marks, list[CheckpointView], from_attributes=True),
+    )
 
 
 # -- which task is meant -----------------------------------------------------------------------------------------------
