@@ -22,7 +22,7 @@ from bydawn.operations.rounds import outcome_words, the_round
 from bydawn.operations.settings import secrets
 from bydawn.store.registry import Registry, Standing, standing_of
 
-_STDERR = 200  # lines that are shown of it where nobody says how many
+_STDERR = 200  # lines of it that are shown without --tail
 
 
 @command()
@@ -99,7 +99,7 @@ class _Shown:
         click.echo(msgspec.json.encode({"schema": 1, "event": kind, **data}).decode())
 
     def after(self, number: int) -> None:
-        """The end of a round's output. Whoever fails seldom says so where an agent speaks, but on stderr."""
+        """The end of a round's output; a program that fails mostly says so on stderr."""
         ended = the_round(self._standing, number).ended if number else None
         failed, said = ended is not None and ended.outcome is not Outcome.OK, self._said
         self._said = False
@@ -141,7 +141,7 @@ def _lines(
 def _followed(
     standing: Standing, number: int, tail: int | None, only: int | None, after: Callable[[int], None]
 ) -> Iterator[tuple[int, bytes]]:
-    """Round after round, while somebody runs the loop."""
+    """Round after round, while the loop runs."""
     through = 0
     while True:
         path = outputs.round_folder(standing, number) / "stdout"
@@ -219,6 +219,6 @@ def events(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) ->
             row = {"schema": 1, "seq": record.seq, "at": record.at, "type": kind, "data": data}
             click.echo(msgspec.json.encode(row).decode())
             continue
-        told = " ".join(f"{name}={value}" for name, value in data.items() if value not in (None, "", [], {}))
-        line = f"  {record.seq:>5}  {record.at.astimezone():%H:%M:%S}  {kind:<16} {plain(told)}"
+        fields = " ".join(f"{name}={value}" for name, value in data.items() if value not in (None, "", [], {}))
+        line = f"  {record.seq:>5}  {record.at.astimezone():%H:%M:%S}  {kind:<16} {plain(fields)}"
         click.echo(line.rstrip()[: 4 * render.width()])

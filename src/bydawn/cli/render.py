@@ -90,7 +90,7 @@ def state_folder() -> list[str]:
 
 
 def width() -> int:
-    """Columns to write in: the terminal's, COLUMNS, or 100 where nobody says."""
+    """Columns to write in: the terminal's, COLUMNS, or else 100."""
     given = os.environ.get("COLUMNS", "")
     try:
         columns = int(given) if given.isdigit() else os.get_terminal_size(sys.stdout.fileno()).columns
@@ -132,7 +132,7 @@ def paragraph(text: str, indent: int = 2) -> None:
 
 
 def _wrapped(line: str, indent: int) -> list[str]:
-    """The line in pieces, none of them half a path, which is of no use. In a pipe nobody wants pieces at all."""
+    """The line in pieces that fit; a path is never cut in two, and in a pipe nothing is."""
     if "COLUMNS" not in os.environ and not sys.stdout.isatty():
         return [line]
     import textwrap

@@ -66,7 +66,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class _Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """A round that is over, as far as it can be told: what follows from it is known with the next fact."""
+    """A round that is over; what follows from it is known with the next fact."""
 
     row: RoundRow | None  # None once it is shown
     remarks: list[Remark]

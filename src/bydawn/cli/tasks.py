@@ -299,7 +299,7 @@ def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -
 
 
 def _say_what_was_lost(standing: "Standing") -> None:
-    """A list that is gone is put back, one that was damaged is left as it is: a person may have begun to mend it."""
+    """A list that is gone is put back, one that was damaged is left as it is: a person may have begun to fix it."""
     from bydawn.operations import last_list
 
     if (last := last_list.wanted(standing)) is None:

@@ -26,7 +26,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
     tested: str  # the versions that our tests drive begin with this
     login: str  # what to run to log in
-    logged_in: Callable[[Mapping[str, str]], bool | None]  # None: there is no telling
+    logged_in: Callable[[Mapping[str, str]], bool | None]  # None: unknown
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ def _gemini(env: Mapping[str, str]) -> bool | None:
     return Path(env.get("HOME", ""), ".gemini", "oauth_creds.json").exists()
 
 
-# In the order in which one is chosen where nobody says which.
+# In the order in which one is chosen where no agent is given.
 KNOWN: dict[str, Known] = {
     "codex": Known(tested="0.166.", login="codex login", logged_in=_codex),
     "claude": Known(tested="2.1.", login="claude /login", logged_in=_claude),
@@ -104,7 +104,7 @@ def look(name: str) -> Found:
 
 
 def first_that_works() -> str:
-    """The agent to use where nobody says which: the first of codex and claude that is here and logged in."""
+    """The agent to use where none is given: the first of codex and claude that is here and logged in."""
     there = [name for name in ("codex", "claude") if which(name)]
     if not there:
         raise UserError(

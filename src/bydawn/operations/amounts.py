@@ -45,7 +45,7 @@ def rounds(state: "LoopState") -> str:
 
 
 def used(usage: "Usage | None", *, unpriced: bool = False) -> str:
-    """What was used, as far as agents say; what nobody says is `—`, never nought."""
+    """What was used, as far as agents say; what is unknown is `—`, never zero."""
     if usage is None:
         return "—"
     tokens = [(usage.tokens_in, "in"), (usage.tokens_cached, "of it cached"), (usage.tokens_out, "out")]

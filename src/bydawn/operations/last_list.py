@@ -40,7 +40,7 @@ def wanted(standing: Standing) -> LastList | None:
         text = read_text(Path(loop.workspace), loop.tasks)
     except UserError:
         text = None
-    # What a person does to the list of a loop that stands still is theirs, unless it stands still because of the list.
+    # A person may change the list of a loop that is not running as they like, unless the list is why it stopped.
     lost = state.stopped is None or state.stopped.unseen or (state.tasks is not None and bool(state.tasks.problem))
     if text is not None and _is_believed(text, loop, state, state.tasks if lost else None):
         return None

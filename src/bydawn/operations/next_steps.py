@@ -128,7 +128,7 @@ def _fix_list(standing: Standing) -> list[Next]:
 
 
 def _accept_list(standing: Standing) -> Next | None:
-    """Accepting a list does not help while nobody can read it."""
+    """Accepting a list does not help while it cannot be read."""
     from bydawn.operations.tasks import trouble_if_accepted
 
     if trouble_if_accepted(standing):

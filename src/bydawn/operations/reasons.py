@@ -168,7 +168,7 @@ class Idle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def idle_tasks(standing: Standing) -> list[Idle]:
-    """The open tasks of a folder that nobody can take up as things are."""
+    """The open tasks of a folder that no round can take up as things are."""
     from bydawn.operations.tasks import of_loop
 
     tasks = of_loop(standing).standings.tasks

@@ -147,7 +147,7 @@ def past_row(attempt: Attempt, *, alive: bool) -> RoundRow:
 
 
 def outcome_of(attempt: Attempt, *, alive: bool) -> str:
-    """How a round ended; one that has no end, and nobody to end it, will be recorded as interrupted."""
+    """How a round ended; one without an end, in a loop that no longer runs, will be recorded as interrupted."""
     if attempt.ended is None:
         return "running" if alive else Outcome.INTERRUPTED.value
     is_over = is_over_budget(attempt.ended, stop_requested=attempt.stop_requested)

@@ -25,7 +25,7 @@ from bydawn.store.registry import Standing
 from bydawn.system.reading import Texts, read_folder, read_inside, read_text
 from bydawn.system.writing import replace_text
 
-_TRIES = 5  # to write a list that somebody else is writing, too
+_TRIES = 5  # to write a list that something else is writing, too
 _SHOWN = 60  # characters of a task in an error
 
 
@@ -136,7 +136,7 @@ def without_loop(path: str, folder: Path) -> Board:
 
 
 def _deaf(source: str | Mapping[str, str]) -> Iterable[str]:
-    """Where a person may expect a loop to stand still, and it would not."""
+    """Where a person may expect a loop to stop for them, and it would not."""
     token = Checkpoint().token
     for mark in checkpoint.marks(source, token) if isinstance(source, str) else ():
         yield f"line {mark.line}: no checkpoint unless the loop is started with --checkpoint {token!r}"
@@ -187,7 +187,7 @@ def named(board: Board, word: str) -> Listed:
     begins += [task for task in tasks if wanted and task not in begins and _plain(task.id).startswith(wanted)]
     found = exactly or begins
     if re.fullmatch(r"[1-9][0-9]{0,8}", word) and int(word) <= len(tasks):  # `007` is the beginning of an id
-        # A file may be called 3.md and not be the third one: which of the two is meant, nobody can know.
+        # A file may be called 3.md and not be the third one: there is no way to know which of the two is meant.
         found = [task for task in tasks if task.number == int(word) or task.id == word]
     if len(found) == 1:
         return found[0]
@@ -209,10 +209,10 @@ def _no_tasks(board: Board) -> UserError:
             cause="its goal is its prompt alone",
             hint=another(board.loop) if ended else f'tell it what else to do: `bydawn tell {board.reference} "…"`',
         )
-    return UserError(board.trouble or f"{board.file} has no tasks", hint=_mend(board))
+    return UserError(board.trouble or f"{board.file} has no tasks", hint=_how_to_fix(board))
 
 
-def _mend(board: Board) -> str:
+def _how_to_fix(board: Board) -> str:
     if board.loop.task_folder:
         return f"mend it in {Path(board.loop.workspace) / board.file}"
     return f"mend it: `bydawn tasks edit {board.reference}`"
@@ -246,7 +246,7 @@ _DONE = (Stand.DONE, Stand.DOUBTED)
 
 
 def skip(standing: Standing, words: Iterable[str]) -> Iterable[Settled]:
-    """Nobody is to do these any more; the loop is complete without them."""
+    """These are not to be done any more; the loop is complete without them."""
     return _settle(standing, words, TaskStatus.SKIPPED, already=(Stand.SKIPPED, *_DONE))
 
 
@@ -362,7 +362,7 @@ def _add_file(standing: Standing, words: str) -> None:
 def _refuse_problem(board: Board) -> None:
     if board.trouble:
         cause = "a task is added only to a list that can be believed; nothing was changed"
-        raise UserError(board.trouble, cause=cause, hint=_mend(board))
+        raise UserError(board.trouble, cause=cause, hint=_how_to_fix(board))
 
 
 # -- edit --------------------------------------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ def file_of(board: Board, word: str | None) -> tuple[Path, Listed | None]:
         raise _no_tasks(board)
     task = named(board, word) if word is not None else None
     if not board.loop.task_folder:
-        read_inside(root, board.file)  # refuses whatever lies outside of the workspace; what is no text is mended there
+        read_inside(root, board.file)  # refuses what is outside of the workspace; what is not text can be fixed there
         return root / board.file, task
     if task is None:
         raise UserError(

@@ -49,7 +49,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         return [] if self.before is None else difference(self.before, shown(self.powers))
 
     def refusal(self, without: str = "") -> UserError:
-        """For where nobody can be asked; `without` is the flag that leaves the project's settings out, if any."""
+        """For where there is no person to ask; `without` is the flag that leaves the project's settings out, if any."""
         rows = self.changes or [f"{key} = {value}" for key, value, _ in self.rows]
         folder = shlex.quote(str(self.folder))
         return UserError(
@@ -73,7 +73,7 @@ def use(settings: Settings, folder: Path, trusts: Trusts) -> None:
     """A loop starts: what was agreed to for once is used up."""
     powers = powers_of(settings, datetime.now(UTC))
     if in_force(powers, settings) and not trusts.use(folder, powers):
-        raise _question(powers, folder, trusts).refusal()  # somebody else was faster
+        raise _question(powers, folder, trusts).refusal()  # another start was faster
 
 
 def review(settings: Settings, folder: Path, trusts: Trusts) -> Question | None:

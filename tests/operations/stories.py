@@ -135,8 +135,8 @@ STORIES = {
             AgentLimited(agent="claude", until=NOON + timedelta(days=40000), detail="weekly", by="other"),
             *a_round(2, usage=SPENT),
             *a_round(3, Outcome.INTERRUPTED, detail="stopped on request", usage=SPENT),
-            raised(rounds=2, usd=1.0),
-            stopped(End.LIMIT, Rule.ROUNDS, "2 rounds"),
+            raised(rounds=1, usd=1.0),
+            stopped(End.LIMIT, Rule.ROUNDS, "1 round"),
         ],
     ),
     "hook": Story(

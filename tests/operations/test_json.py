@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from bydawn.cli.program import bydawn
-from program.stories import STORIES, held, home_of, write_loop
+from operations.stories import STORIES, held, home_of, write_loop
 
 DOCUMENTS = Path(__file__).parent / "documents"
 QUESTIONS = ["status", "show", "show --round 1", "why", "tasks list"]
