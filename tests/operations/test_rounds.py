@@ -32,7 +32,7 @@ def at_end(*facts: AnyFact, loop: Loop = PROMISED) -> tuple[str, list[str]]:
     ended = [fact for fact in facts if isinstance(fact, RoundEnded)][-1]
     checks = facts[-1] if isinstance(facts[-1], ChecksEnded) else None
     state = after_all(run_started(), *facts)
-    row = row_at_end(ended.round, "", "", ended, checks, loop, state)
+    row = row_at_end(ended, checks, loop, state)
     return row.result, [remark.text for remark in remarks(ended, checks, loop, state)]
 
 

@@ -117,7 +117,8 @@ class RoundRows:
         self._ended = self._checks = None
         if ended is None:
             return
-        row = row_at_end(self._number, self._task, self._agent, ended, checks, loop, state)
+        row = row_at_end(ended, checks, loop, state)
+        row = replace(row, number=self._number, task=self._task or row.task, agent=self._agent)
         claimed = state.last.task_id if loop.task_folder and state.last and ended.claim else None
         if claimed is None:
             yield self._layout.row(row)

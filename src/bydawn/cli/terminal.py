@@ -94,11 +94,12 @@ class Terminal:
         self._screen.close()
 
     def _say(self, sentence: Sentence) -> None:
-        indent = 2 if sentence.sign in ("", WARNING) else 9  # what happened on the way stands below the rows' tasks
+        indent = 2 if sentence.sign in ("", WARNING) else 9  # what happens between rounds is in line with their tasks
         self._screen.line(f"{' ' * indent}{f'{sentence.sign} {sentence.text}'.lstrip()}")
 
     def _is_new(self, text: str) -> bool:
-        known, self._shown = text in self._shown, {*self._shown, text}
+        known = text in self._shown
+        self._shown.add(text)
         return not known
 
     def _counting(self, state: LoopState) -> Counting:

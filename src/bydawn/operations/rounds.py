@@ -160,14 +160,12 @@ def _count_of_files(ended: RoundEnded) -> str:
     return plural(ended.changes.total, "file")
 
 
-def row_at_end(
-    number: int, task: str, agent: str, ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState
-) -> RoundRow:
-    """A round that has just ended; `state` is the one after it."""
+def row_at_end(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> RoundRow:
+    """A round that has just ended, as far as its end says; `state` is the one after it."""
     return RoundRow(
-        number=number,
-        task=task or plain(ended.said) or "—",
-        agent=agent,
+        number=ended.round,
+        task=plain(ended.said) or "—",
+        agent="",
         seconds=ended.seconds + (checks.seconds if checks else 0),
         files=_signed_files(ended.changes),
         check=check_words(checks),
