@@ -72,7 +72,8 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
         case facts.Obstructed() if fact.kind != "hook":  # that a hook failed has been said
             yield Sentence(WARNING, plain(fact.detail))
         case facts.LedgerRepaired():
-            yield Sentence(WARNING, f"{fact.cut_bytes} bytes of a torn record were cut off; kept in {fact.kept_in}")
+            where = plain(fact.kept_in)
+            yield Sentence(WARNING, f"{fact.cut_bytes} bytes of a torn record were cut off; kept in {where}")
         case facts.LimitsRaised():
             yield Sentence("", f"Limits {_how_changed(limits_of(loop, before), fact.limits)}.")
         case _:

@@ -51,7 +51,6 @@ class StatusLine(msgspec.Struct, frozen=True, kw_only=True):
     progress: str  # `2/6 tasks · 4 rounds`
     liveness: str
     reason: str  # why it is not running, where a person is needed; else empty
-    needs_you: bool
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,14 +83,8 @@ def loop_view(standing: Standing) -> LoopView:
 
 
 def status_line(standing: Standing) -> StatusLine:
-    needs_you, view = standing.status in NEEDS_YOU, loop_view(standing)
-    return StatusLine(
-        view=view,
-        progress=amounts.progress(standing),
-        liveness=liveness(view),
-        reason=reason(standing) if needs_you else "",
-        needs_you=needs_you,
-    )
+    view, why = loop_view(standing), reason(standing) if standing.status in NEEDS_YOU else ""
+    return StatusLine(view=view, progress=amounts.progress(standing), liveness=liveness(view), reason=why)
 
 
 def by_need(found: Iterable[Standing]) -> list[Standing]:
