@@ -190,6 +190,13 @@ STORIES = {
         ],
     ),
     "stopped": Story(facts=[*a_round(1), stopped(End.STOPPED, Rule.ASKED_TO_STOP, "asked by ada")]),
+    "upgraded": Story(  # and crashed before the new version decided anything
+        facts=[
+            *a_round(1),
+            stopped(End.STOPPED, Rule.ASKED_TO_STOP, "asked by ada"),
+            msgspec.structs.replace(run_started(), version="9"),
+        ]
+    ),
     "crashed": Story(facts=[*a_round(1), checked(1), started(2)]),
 }
 
