@@ -27,7 +27,7 @@ def test_every_command_of_ours_can_be_typed(name: str, tmp_path: Path) -> None:
     for command in commands:
         program, *words = shlex.split(command)
         if program == "bydawn":
-            context = click.Context(bydawn)
+            context = click.Context(bydawn, **bydawn.context_settings)
             found, parser, rest = bydawn.resolve_command(context, words)
             assert parser, command
             parser.make_context(found, rest, parent=context).close()
