@@ -2,10 +2,10 @@
 
 import pytest
 
-from bydawn.cli import render
 from bydawn.core import kinds
 from bydawn.core.breakers import overspent
 from bydawn.core.facts import Usage
+from bydawn.operations import amounts
 from bydawn.settings.table import BY_KEY, looser
 from core.facts_made import BORN, NOON, a_round, after_all, limited, run_started
 
@@ -56,7 +56,7 @@ def test_a_repository_may_lower_a_budget_and_not_swap_it_for_another_kind() -> N
     ],
 )
 def test_what_nobody_names_a_price_for_is_never_nought(used: Usage | None, unpriced: bool, shown: str) -> None:
-    assert render.used(used, unpriced=unpriced) == shown
+    assert amounts.used(used, unpriced=unpriced) == shown
 
 
 def test_a_loop_knows_whether_all_it_used_has_a_price() -> None:

@@ -13,6 +13,7 @@ from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, state_dir
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain
+from bydawn.operations.views import Next
 
 _WORD = "ready.txt"
 _PROMPT = f"Write the single word ready into the file {_WORD} in this folder, and say that you have done it."
@@ -35,9 +36,9 @@ def agents() -> None:
 @state_dir
 def list_(as_json: bool, state_dir: Path | None) -> None:
     """Every agent we know: found or not, its version, logged in or not, limited or not."""
-    from bydawn.operations.agents import found_here, limits
+    from bydawn.operations.agents import cool_downs, found_here
 
-    found, limited = found_here(), limits(state_dir)
+    found, limited = found_here(), cool_downs(state_dir)
     if as_json:
         render.emit_json({"agents": found, "limited": limited})
         return
@@ -51,11 +52,12 @@ def list_(as_json: bool, state_dir: Path | None) -> None:
         click.echo(f"  {'✗' if each.logged_in is False else '✓'} {each.name:<9} {plain(version)}{mark} · {login}")
         click.echo(f"    {plain(each.path)}")
     click.echo("  ✓ cmd:…     any program that reads a prompt on its standard input")
-    for limit in limited:
-        until = f"{limit.until.astimezone():%a %H:%M}"
-        click.echo(f"  ◷ {plain(limit.agent)} is limited until {until}, says the loop {plain(limit.loop)}")
+    for cool_down in limited:
+        until = f"{cool_down.until.astimezone():%a %H:%M}"
+        click.echo(f"  ◷ {plain(cool_down.agent)} is limited until {until}, says the loop {plain(cool_down.loop)}")
     if limited:
-        render.commands([(f"{render.me()} agents test {limited[0].agent}", "if it works again, that is forgotten")])
+        again = render.typed(f"agents test {limited[0].agent}")
+        render.next_steps([Next(command=again, why="if it works again, that is forgotten")])
 
 
 @agents.command()
@@ -66,7 +68,7 @@ def test(name: str, model: str | None, state_dir: Path | None) -> int:
     """One tiny turn in a throw-away folder: can the agent start, log in and write a file?"""
     import shutil
 
-    from bydawn.operations.agents import forget_limits, rehearsal_folder
+    from bydawn.operations.agents import forget_cool_down, rehearsal_folder
     from bydawn.operations.work import refuse_inside_a_round
 
     refuse_inside_a_round()
@@ -82,7 +84,7 @@ def test(name: str, model: str | None, state_dir: Path | None) -> int:
     if code:
         hint = f"{_advice(name)}`bydawn agents test {shlex.quote(name)}`"
         raise UserError(f"{name} did not pass", cause="what it said stands above", hint=hint, exit_code=7)
-    forget_limits(name, state_dir)
+    forget_cool_down(name, state_dir)
     click.echo(f"\n  ✓ {name} works.")
     return 0
 

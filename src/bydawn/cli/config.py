@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -213,7 +213,7 @@ def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: P
         click.echo(f"    {render.typed(f'trust {visible(shlex.quote(str(folder)))}')}")
 
 
-def _as_data(given: "Given", inert: bool) -> dict[str, Any]:
+def _as_data(given: "Given", inert: bool) -> dict[str, object]:
     value = given.value
     if given.setting.secret and value is not None:
         value = given.shown

@@ -18,6 +18,7 @@ from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Adopted, Cancel, Command, Dialect, Install, List, Option, Request, Resume, Show, Start
 from bydawn.operations import places
 from bydawn.operations.dialects import begin, end, helpers, loops
+from bydawn.operations.views import Next
 from bydawn.operations.work import Plan, checked_workspace
 from bydawn.process.guardian import Tether
 from bydawn.store.registry import Standing
@@ -221,17 +222,17 @@ def _show(dialect: Dialect, request: Show, workspace: Path) -> int:
             render.field(label, str(text), 16)
     if standing.state.stopped:
         steps = DialectVoice(dialect).next_steps(standing)
-        _next([step for step in steps if f"{dialect.name} status" not in step[0]])
+        _next([step for step in steps if f"{dialect.name} status" not in step.command])
     elif row.status == Status.CRASHED:
         again = places.typed(dialect, workspace, "resume", "--loop-id", row.id)
-        render.commands([(again, "go on from where it was")])
+        render.next_steps([Next(command=again, why="go on from where it was")])
     return 0
 
 
-def _next(steps: list[tuple[str, str]]) -> None:
+def _next(steps: list[Next]) -> None:
     """What can be pasted, and advice that no command can take."""
-    advice = [what for command, what in steps if not command]
-    render.commands([step for step in steps if step[0]])
+    advice = [step.why for step in steps if not step.command]
+    render.next_steps([step for step in steps if step.command])
     if len(advice) == len(steps) > 0:
         click.echo("\n  Next")
     for what in advice:

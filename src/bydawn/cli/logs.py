@@ -12,17 +12,18 @@ from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.errors import UserError
-from bydawn.core.facts import RoundEnded, Status
+from bydawn.core.facts import Status
 from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.outcome import Outcome
 from bydawn.core.ports import Activity, Event, Message
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain
-from bydawn.operations import look
+from bydawn.operations import outputs
+from bydawn.operations.rounds import outcome_words, the_round
 from bydawn.operations.settings import secrets
 from bydawn.store.registry import Registry, Standing, standing_of
 
-_STDERR = 200  # lines that are shown of it where nobody says how many
+_STDERR = 200  # lines of it that are shown without --tail
 
 
 @command()
@@ -56,10 +57,10 @@ def logs(
         raise UserError("--raw and --json contradict each other", cause=cause, hint="leave one of them away")
     standing = Registry(state_dir).find(loop, cd.resolve())
     if round_ is not None:
-        look.the_round(standing, round_)
+        the_round(standing, round_)
     number = round_ or standing.state.round
     shown = _Shown(standing, tail, raw=raw, as_json=as_json)
-    for line in look.lines_before(standing.folder.round_file(number, STDOUT), tail):
+    for line in outputs.lines_before(standing.folder.round_file(number, STDOUT), tail):
         shown.hide(plain(line))  # are we in the middle of a private key?
     if follow:
         lines = _followed(standing, number, tail, round_, shown.after)
@@ -69,7 +70,7 @@ def logs(
         for _, line in lines:
             shown.line(line)
     else:
-        for event in look.events(standing, lines):
+        for event in outputs.events(standing, lines):
             shown.event(event)
 
 
@@ -99,9 +100,8 @@ class _Shown:
         click.echo(msgspec.json.encode({"schema": 1, "event": kind, **data}).decode())
 
     def after(self, number: int) -> None:
-        """The end of a round's output. Whoever fails seldom says so where an agent speaks, but on stderr."""
-        record = look.the_round(self._standing, number).ended if number else None
-        ended = record.fact if record and isinstance(record.fact, RoundEnded) else None
+        """The end of a round's output; a program that fails mostly says so on stderr."""
+        ended = the_round(self._standing, number).ended if number else None
         failed, said = ended is not None and ended.outcome is not Outcome.OK, self._said
         self._said = False
         if failed or not said:
@@ -111,14 +111,14 @@ class _Shown:
         if not said:
             click.echo(f"  Round {number} printed nothing." if number else "  No agent has run yet.")
         if ended and failed:
-            click.echo(f"  {render.SIGNS[Status.FAILED]} {render.outcome(ended.outcome)}: {plain(ended.detail)}")
+            click.echo(f"  {render.SIGNS[Status.FAILED]} {outcome_words(ended.outcome)}: {plain(ended.detail)}")
 
     def _stderr(self, number: int) -> bool:
         """Print it; was there anything?"""
         path, hide = self._standing.folder.round_file(number, STDERR), secrets().line_by_line()
-        for line in look.lines_before(path, self._tail or _STDERR):
+        for line in outputs.lines_before(path, self._tail or _STDERR):
             hide(plain(line))
-        texts = [hide(plain(line)) for line in look.last_lines(path, self._tail or _STDERR)]
+        texts = [hide(plain(line)) for line in outputs.last_lines(path, self._tail or _STDERR)]
         for text in texts:
             if self._json:
                 self._object("stderr", {"text": text})
@@ -132,7 +132,7 @@ def _lines(
 ) -> Iterator[tuple[int, bytes]]:
     path = standing.folder.round_file(number, STDOUT)
     if tail is not None:
-        yield from ((number, line) for line in look.last_lines(path, tail))
+        yield from ((number, line) for line in outputs.last_lines(path, tail))
     elif path.exists():
         with path.open("rb") as file:
             yield from ((number, line) for line in file)
@@ -142,7 +142,7 @@ def _lines(
 def _followed(
     standing: Standing, number: int, tail: int | None, only: int | None, after: Callable[[int], None]
 ) -> Iterator[tuple[int, bytes]]:
-    """Round after round, while somebody runs the loop."""
+    """Round after round, while the loop runs."""
     through = 0
     while True:
         path = standing.folder.round_file(number, STDOUT)
@@ -169,7 +169,7 @@ def _growing(path: Path, standing: Standing, number: int, tail: int | None) -> I
     watch.add(str(path))
     with path.open("rb") as file:
         if tail is not None:
-            yield from look.last_lines(path, tail, _end_of_lines(file))
+            yield from outputs.last_lines(path, tail, _end_of_lines(file))
         while True:
             now = standing_of(standing.folder)
             over = now is None or not now.alive or not now.state.open_round or now.state.open_round.round != number
@@ -220,6 +220,6 @@ def events(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) ->
             row = {"schema": 1, "seq": record.seq, "at": record.at, "type": kind, "data": data}
             click.echo(msgspec.json.encode(row).decode())
             continue
-        told = " ".join(f"{name}={value}" for name, value in data.items() if value not in (None, "", [], {}))
-        line = f"  {record.seq:>5}  {record.at.astimezone():%H:%M:%S}  {kind:<16} {plain(told)}"
+        fields = " ".join(f"{name}={value}" for name, value in data.items() if value not in (None, "", [], {}))
+        line = f"  {record.seq:>5}  {record.at.astimezone():%H:%M:%S}  {kind:<16} {plain(fields)}"
         click.echo(line.rstrip()[: 4 * render.width()])

@@ -64,12 +64,12 @@ Examples
 
 \b
 Exit codes
-  0  complete               1  internal error
-  2  wrong usage            3  blocked: needs a person
-  4  limit reached          5  checkpoint
-  7  agent missing or failed
-  8  already running in another process
-  130  paused or stopped; `resume` continues
+  0 complete       1 internal error
+  2 wrong usage    3 blocked: needs you
+  4 limit reached  5 checkpoint
+  7 agent missing or failed
+  8 already running in another process
+  130 paused or stopped; `resume` continues
 """
 
 
@@ -117,7 +117,7 @@ class Commands(Group):
 @click.version_option(__version__, cls=Option, prog_name="bydawn", message="%(prog)s %(version)s")
 @click.pass_context
 def bydawn(ctx: click.Context) -> None:
-    """Run a coding agent again and again on one goal, until checks prove that the work is done.
+    """Run a coding agent again and again on one goal until checks prove that the work is done.
 
     Without a command it lists all loops; it never starts anything.
     """

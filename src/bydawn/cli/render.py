@@ -4,9 +4,8 @@ import itertools
 import os
 import re
 import sys
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,12 +13,12 @@ from bydawn.core.facts import Status
 from bydawn.core.text import duration, plain
 
 if TYPE_CHECKING:
-    from bydawn.core.facts import Usage
-    from bydawn.core.loop import Limits
-    from bydawn.core.outcome import Outcome
-    from bydawn.core.state import LoopState
+    from collections.abc import Mapping, Sequence
+
+    import msgspec
+
     from bydawn.operations.start import Rehearsal
-    from bydawn.store.registry import Standing
+    from bydawn.operations.views import Next
 
 SIGNS = {
     Status.COMPLETE: "✓",
@@ -35,20 +34,20 @@ SIGNS = {
     Status.CRASHED: "✗",
     Status.DAMAGED: "✗",
 }
-_COLOURS = {Status.COMPLETE: "green", Status.UNVERIFIED: "green", Status.RUNNING: "cyan", Status.WAITING: "cyan"}
+_COLORS = {Status.COMPLETE: "green", Status.UNVERIFIED: "green", Status.RUNNING: "cyan", Status.WAITING: "cyan"}
 # The commands that look for loops, or for what is trusted, in a state folder.
 OF_LOOPS = (
     *("run", "resume", "demo", "status", "show", "logs", "events", "why"),
     *("tell", "tasks", "pause", "stop", "doctor", "trust"),
 )
-NEEDS_YOU = (*(Status.BLOCKED, Status.FAILED, Status.DAMAGED, Status.CRASHED, Status.CHECKPOINT, Status.LIMIT),)
 
 
-def emit_json(data: dict[str, Any]) -> None:
-    """One JSON document on standard output."""
+def emit_json(view: "msgspec.Struct | Mapping[str, object]") -> None:
+    """A value as one JSON document on standard output."""
     import msgspec
 
-    click.echo(msgspec.json.format(msgspec.json.encode({"schema": 1, **data}), indent=2).decode())
+    document = b'{"schema":1,' + msgspec.json.encode(view)[1:]
+    click.echo(msgspec.json.format(document, indent=2).decode())
 
 
 def me() -> str:
@@ -66,6 +65,17 @@ def typed(words: str) -> str:
     return f"{me()} {words} {shlex.join(given)}"
 
 
+def typed_steps(steps: "Sequence[Next]") -> "list[Next]":
+    """Next steps whose commands are ours, as the person has to type them."""
+    from msgspec.structs import replace
+
+    ours = "bydawn "
+    return [
+        replace(step, command=typed(step.command.removeprefix(ours))) if step.command.startswith(ours) else step
+        for step in steps
+    ]
+
+
 def as_typed(text: str) -> str:
     """A text with our own commands in it, as the person has to type them."""
     return re.sub("`bydawn ([^`]+)`", lambda found: f"`{typed(found[1])}`", text)
@@ -80,7 +90,7 @@ def state_folder() -> list[str]:
 
 
 def width() -> int:
-    """Columns to write in: the terminal's, COLUMNS, or 100 where nobody says."""
+    """Columns to write in: the terminal's, COLUMNS, or else 100."""
     given = os.environ.get("COLUMNS", "")
     try:
         columns = int(given) if given.isdigit() else os.get_terminal_size(sys.stdout.fileno()).columns
@@ -89,75 +99,17 @@ def width() -> int:
     return max(40, columns or 100)
 
 
-def coloured() -> bool:
-    """Colour only where a person looks and has not said no."""
+def colored() -> bool:
+    """Color only where a person looks and has not said no."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
 def state(word: Status, pad: int = 0) -> str:
-    """Sign, word and colour; never the colour alone."""
+    """Sign, word and color; never the color alone."""
     text = f"{SIGNS[word]} {word}".ljust(pad)
-    return click.style(text, fg=_COLOURS.get(word, "yellow")) if coloured() else text
-
-
-def outcome(of: "Outcome") -> str:
-    """How an agent's turn ended, as a word for people."""
-    return of.value.replace("_", " ")
-
-
-def ago(moment: datetime | None) -> str:
-    if moment is None:
-        return ""
-    return f"{duration((datetime.now(UTC) - moment).total_seconds())} ago"
-
-
-def counts(standing: "Standing") -> str:
-    """`2/6 tasks · round 4 of 30`"""
-    tasks = standing.state.tasks
-    parts = [f"{tasks.done}/{tasks.open + tasks.done} tasks"] if tasks else []
-    parts.append(rounds(standing.state))
-    if standing.loop.sandbox == "full":
-        parts.append("FULL ACCESS")
-    return " · ".join(parts)
-
-
-def rounds(state: "LoopState") -> str:
-    """`3 rounds, 2 counted`: one that was cut short, or could not even begin, is none of those that are limited."""
-    counted = f", {state.rounds} counted" if state.round - bool(state.open_round) != state.rounds else ""
-    return f"{state.round} round{'s' if state.round != 1 else ''}{counted}"
-
-
-def used(usage: "Usage | None", *, unpriced: bool = False) -> str:
-    """What was used, as far as agents say; what nobody says is `—`, never nought."""
-    if usage is None:
-        return "—"
-    tokens = [(usage.tokens_in, "in"), (usage.tokens_cached, "of it cached"), (usage.tokens_out, "out")]
-    parts = [f"{count:,} {word}" for count, word in tokens if count is not None]
-    cost = f"${usage.cost_usd:.2f}" if usage.cost_usd is not None else "cost —"
-    if unpriced and usage.cost_usd is not None:
-        cost = f"at least {cost}" if usage.cost_usd >= 0.005 else "cost —"
-    return f"{', '.join(parts) or 'tokens —'} · {cost}"
-
-
-def totals(limits: "Limits", unit: str = "round") -> list[str]:
-    """How much a loop may use of everything that somebody has set a limit to."""
-    many = {0: f"any number of {unit}s", 1: f"1 {unit}"}.get(limits.rounds, f"{limits.rounds} {unit}s")
-    rows = [
-        duration(limits.seconds) if limits.seconds else "",
-        f"until {moment(limits.until)}" if limits.until else "",
-        f"{limits.tokens:,} tokens" if limits.tokens else "",
-        f"${limits.usd:.2f}" if limits.usd else "",
-        f"no wait beyond {moment(limits.latest_wake)}" if limits.latest_wake else "",
-    ]
-    return [many, *filter(None, rows)]
-
-
-def moment(at: datetime) -> str:
-    """A moment near enough for its time to say it, or else with its day."""
-    local, now = at.astimezone(), datetime.now().astimezone()
-    return f"{local:%H:%M}" if abs(local - now) < timedelta(hours=20) else f"{local:%Y-%m-%d %H:%M}"
+    return click.style(text, fg=_COLORS.get(word, "yellow")) if colored() else text
 
 
 def field(label: str, text: str, indent: int = 10) -> None:
@@ -174,13 +126,13 @@ def headline(text: str) -> None:
 
 
 def paragraph(text: str, indent: int = 2) -> None:
-    """A text that is harmless already, as there may be colour in it."""
+    """A text that is harmless already, as there may be color in it."""
     for row in _wrapped(text, indent):
         click.echo(f"{' ' * indent}{row}")
 
 
 def _wrapped(line: str, indent: int) -> list[str]:
-    """The line in pieces, none of them half a path, which is of no use. In a pipe nobody wants pieces at all."""
+    """The line in pieces that fit; a path is never cut in two, and in a pipe nothing is."""
     if "COLUMNS" not in os.environ and not sys.stdout.isatty():
         return [line]
     import textwrap
@@ -190,23 +142,25 @@ def _wrapped(line: str, indent: int) -> list[str]:
     return textwrap.wrap(line, room, subsequent_indent="  ", break_on_hyphens=False, break_long_words=broken) or [""]
 
 
-def commands(rows: list[tuple[str, str]]) -> None:
+def next_steps(steps: "Sequence[Next]") -> None:
     """What to do next, ready to be pasted."""
-    if not rows:
+    if not steps:
         return
     click.echo("")
     click.echo("  Next")
-    widest = max(len(command) for command, _ in rows)
-    for command, what in rows:
-        if widest + len(what) + 8 <= width():
-            click.echo(f"    {command:<{widest}}  {what}")
+    widest = max(len(step.command) for step in steps)
+    for step in steps:
+        if widest + len(step.why) + 8 <= width():
+            click.echo(f"    {step.command:<{widest}}  {step.why}")
         else:
-            click.echo(f"    {command}\n      {what}")
+            click.echo(f"    {step.command}\n      {step.why}")
 
 
 def rehearsal(shown: "Rehearsal") -> None:
     """What `--dry-run` prints."""
     import shlex
+
+    from bydawn.operations.amounts import totals
 
     loop = shown.plan.loop
     field("Loop", f"{loop.id} ({'goes on' if shown.plan.goes_on else 'new'}) in {loop.workspace}")

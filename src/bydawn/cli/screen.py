@@ -42,7 +42,7 @@ class Screen:
             self._dropped += 1
 
     def close(self) -> None:
-        """Show what is still waiting, if somebody reads it within two seconds."""
+        """Show what is still waiting, if it is read within two seconds."""
         if self._dropped:
             self.line(f"  ({self._dropped} lines were not shown: the terminal did not take them)")
         try:
@@ -58,7 +58,7 @@ class Screen:
             else:
                 self._flat()
         except (OSError, ValueError):
-            self._discard()  # nobody reads any more; the loop goes on
+            self._discard()  # there is no reader any more; the loop goes on
         finally:
             with suppress(OSError):
                 self._out.close()

@@ -39,17 +39,17 @@ def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: P
         findings = [*operation.examine(registry, loops, checked_workspace(cd))]
     hide = secrets().hide
     findings = [rewritten(finding, lambda text: hide(plain(text))) for finding in findings]
-    bad = [finding for finding in findings if not finding.ok]
+    ok = all(finding.ok for finding in findings)
     if as_json:
-        render.emit_json({"ok": not bad, "findings": findings})
-        return 1 if bad else 0
+        render.emit_json({"ok": ok, "findings": findings})
+        return 0 if ok else 1
     for finding in findings:
         click.echo(f"  {'✓' if finding.ok else '✗'} {finding.name}: {finding.detail}")
         if finding.hint:
             click.echo(f"    → {render.as_typed(finding.hint)}")
     if not findings:
         click.echo("  Nothing to repair.")
-    return 1 if bad else 0
+    return 0 if ok else 1
 
 
 @command()

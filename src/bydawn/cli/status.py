@@ -8,9 +8,9 @@ from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.facts import EXIT_CODES
-from bydawn.core.text import duration, plain, shorten
-from bydawn.operations import look
-from bydawn.store.registry import Registry, Standing
+from bydawn.core.text import plain, shorten
+from bydawn.operations import views
+from bydawn.store.registry import Registry
 
 
 @command()
@@ -34,46 +34,29 @@ def status(
       bydawn status shop-api --json
     """
     registry = Registry(state_dir)
-    found = [registry.find(loop, cd.resolve())] if loop else _by_need(registry.everywhere())
+    found = [registry.find(loop, cd.resolve())] if loop else views.by_need(registry.everywhere())
+    lines = [views.status_line(each) for each in found]
     if as_json:
-        render.emit_json({"loops": [look.summary(each) for each in found]})
+        render.emit_json({"loops": [line.view for line in lines]})
     else:
-        _status_rows(found)
+        _show(lines)
+        render.next_steps(render.typed_steps(views.first_step(found)))
     codes = [EXIT_CODES[each.state.stopped.end] for each in found if each.state.stopped and not each.trouble]
     return max(codes, default=0) if exit_code else 0
 
 
-def _by_need(found: list[Standing]) -> list[Standing]:
-    def rank(each: Standing) -> tuple[int, float]:
-        changed = each.state.updated_at.timestamp() if each.state.updated_at else 0.0
-        return (0 if each.status in render.NEEDS_YOU else 1 if each.alive else 2), -changed
-
-    return sorted(found, key=rank)
-
-
-def _status_rows(found: list[Standing]) -> None:
-    if not found:
+def _show(lines: list[views.StatusLine]) -> None:
+    if not lines:
         click.echo("  No loops yet.\n")
         click.echo(f"  Watch one    {render.typed('demo')}")
         click.echo("  Start one    " + render.typed('run "…"'))
         return
-    names = min(24, max(len(each.loop.id) for each in found))
+    names = min(24, max(len(line.view.loop) for line in lines))
     width = render.width()
-    for each in found:
-        name = shorten(each.loop.id, names)
-        line = f"  {name:<{names}}  {render.state(each.status, 13)}"
-        rest = " · ".join(part for part in (render.counts(each), liveness(each)) if part)
-        narrow = len(each.loop.id) + len(rest) + 24 > width
-        click.echo(f"{line}\n      {rest}" if narrow else f"{line} {rest}")
-        if (reason := look.reason(each)) and each.status in render.NEEDS_YOU:
-            render.paragraph(shorten(plain(reason), 300), indent=6)
-    needy = next((each for each in found if each.status in render.NEEDS_YOU), None)
-    if needy:
-        render.commands([(render.typed(f"show {needy.reference}"), "what happened and what to do")])
-
-
-def liveness(each: Standing) -> str:
-    age = look.last_output_age(each)
-    if age is not None:
-        return f"alive, last output {duration(age)} ago"
-    return "alive" if each.alive else render.ago(each.state.updated_at)
+    for line in lines:
+        begin = f"  {shorten(line.view.loop, names):<{names}}  {render.state(line.view.state, 13)}"
+        rest = " · ".join(part for part in (line.progress, line.liveness) if part)
+        narrow = len(line.view.loop) + len(rest) + 24 > width
+        click.echo(f"{begin}\n      {rest}" if narrow else f"{begin} {rest}")
+        if line.reason:
+            render.paragraph(shorten(plain(line.reason), 300), indent=6)

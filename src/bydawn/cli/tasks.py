@@ -31,7 +31,7 @@ _SIGNS = {
     "approved": "✓",
     "ahead": "‖",
 }
-_COLOURS = {"next": "cyan", "done": "green", "approved": "green", "aside": "yellow", "doubted": "yellow"}
+_COLORS = {"next": "cyan", "done": "green", "approved": "green", "aside": "yellow", "doubted": "yellow"}
 _WIDEST_WORD = 8
 _NARROW = 72
 _LONGEST_ID = 28
@@ -78,7 +78,7 @@ def list_(loop: str | None, path: str | None, cd: Path, as_json: bool, state_dir
 
     board = _without_secrets(_board(loop, path, cd, state_dir))
     if as_json:
-        render.emit_json(operation.as_data(board))
+        render.emit_json(operation.list_view(board))
         return
     _show(board)
 
@@ -119,7 +119,7 @@ def _show(board: "Board") -> None:
 def _rows(item: "Listed", board: "Board") -> Iterable[str]:
     digits = len(str(len(board.standings.tasks)))
     word = f"{_SIGNS[item.stand]} {item.stand:<{_WIDEST_WORD}}"
-    shown = click.style(word, fg=_COLOURS[item.stand]) if item.stand in _COLOURS and render.coloured() else word
+    shown = click.style(word, fg=_COLORS[item.stand]) if item.stand in _COLORS and render.colored() else word
     indent = digits + _WIDEST_WORD + 8
     room = render.width() - indent
     begin = f"  {item.number or '':>{digits}}  {shown}  "
@@ -299,7 +299,7 @@ def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -
 
 
 def _say_what_was_lost(standing: "Standing") -> None:
-    """A list that is gone is put back, one that was damaged is left as it is: a person may have begun to mend it."""
+    """A list that is gone is put back, one that was damaged is left as it is: a person may have begun to fix it."""
     from bydawn.operations import last_list
 
     if (last := last_list.wanted(standing)) is None:

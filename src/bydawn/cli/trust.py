@@ -126,8 +126,8 @@ def _show(question: "Question") -> None:
         click.echo("\n  All that it would run, steer or loosen now:\n", err=True)
     else:
         click.echo(f"  {file} would run, steer or loosen:\n", err=True)
-    for key, value, where in question.rows:
-        click.echo(f"    {key:<14} {value}{f'   ({where})' if where else ''}", err=True)
+    for row in question.rows:
+        click.echo(f"    {row.key:<14} {row.value}{f'   ({row.where})' if row.where else ''}", err=True)
     _show_git(question.folder)
     click.echo("", err=True)
 

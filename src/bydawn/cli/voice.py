@@ -4,12 +4,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from bydawn.cli import offers, render
+from bydawn.cli import render
 from bydawn.core.facts import EXIT_CODES, LoopStopped
 from bydawn.core.history import counted
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
-from bydawn.operations import look
+from bydawn.operations import views
+from bydawn.operations.next_steps import next_steps
+from bydawn.operations.views import Next
 from bydawn.store.registry import Standing
 
 if TYPE_CHECKING:
@@ -29,10 +31,10 @@ class Voice(Protocol):
     def word(self, stopped: LoopStopped) -> str: ...
 
     def reason(self, standing: Standing) -> str:
-        """Why it stands still, in a sentence."""
+        """Why it is not running, in a sentence."""
 
-    def next_steps(self, standing: Standing) -> list[tuple[str, str]]:
-        """Commands to paste, and what they do."""
+    def next_steps(self, standing: Standing) -> list[Next]:
+        """What a person can do, as they have to type it."""
 
     def exit_code(self, stopped: LoopStopped) -> int: ...
 
@@ -55,10 +57,10 @@ class OwnVoice:
         return stopped.end.value.capitalize()
 
     def reason(self, standing: Standing) -> str:
-        return look.reason(standing)
+        return views.reason(standing)
 
-    def next_steps(self, standing: Standing) -> list[tuple[str, str]]:
-        return offers.next_commands(standing)
+    def next_steps(self, standing: Standing) -> list[Next]:
+        return render.typed_steps(next_steps(standing))
 
     def exit_code(self, stopped: LoopStopped) -> int:
         return EXIT_CODES[stopped.end]
@@ -68,7 +70,7 @@ class OwnVoice:
 
 
 class DemoVoice(OwnVoice):
-    """The same, for somebody who sees it for the first time."""
+    """The same, for a person who sees it for the first time."""
 
     def opening(self, loop: Loop) -> list[str]:
         return [
@@ -76,15 +78,16 @@ class DemoVoice(OwnVoice):
             f"  {_tilde(loop.workspace)}   (kept for you to look at; delete it any time)\n",
         ]
 
-    def next_steps(self, standing: Standing) -> list[tuple[str, str]]:
+    def next_steps(self, standing: Standing) -> list[Next]:
         name, folder = standing.reference, _tilde(standing.loop.workspace)
-        return [
-            (render.typed(f"show {name}"), "what happened in each round"),
-            (render.typed(f"logs {name} --round 3"), "what the agent said"),
-            (render.typed(f"why {name}"), "why it ended"),
-            (f"git -C {folder} log --stat", "what was changed"),
-            (render.typed("run --help"), "for real: in your own folder, with your own agent"),
+        steps = [
+            Next(command=f"bydawn show {name}", why="what happened in each round"),
+            Next(command=f"bydawn logs {name} --round 3", why="what the agent said"),
+            Next(command=f"bydawn why {name}", why="why it ended"),
+            Next(command=f"git -C {folder} log --stat", why="what was changed"),
+            Next(command="bydawn run --help", why="for real: in your own folder, with your own agent"),
         ]
+        return render.typed_steps(steps)
 
 
 class DialectVoice(OwnVoice):
@@ -105,9 +108,12 @@ class DialectVoice(OwnVoice):
         stopped = standing.state.stopped
         return self._dialect.reason(stopped) if stopped else ""
 
-    def next_steps(self, standing: Standing) -> list[tuple[str, str]]:
+    def next_steps(self, standing: Standing) -> list[Next]:
         stopped = standing.state.stopped
-        return self._dialect.next_steps(standing.loop, standing.state, stopped, self._folder) if stopped else []
+        if not stopped:
+            return []
+        steps = self._dialect.next_steps(standing.loop, standing.state, stopped, self._folder)
+        return [Next(command=command, why=why) for command, why in steps]
 
     def exit_code(self, stopped: LoopStopped) -> int:
         return self._dialect.exit_code(stopped)

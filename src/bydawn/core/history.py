@@ -21,6 +21,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None = None
     ended: RoundEnded | None = None
     checks: ChecksEnded | None = None
+    stop_requested: bool = False  # did a person ask for its end?
 
 
 class History:
@@ -40,7 +41,7 @@ class History:
             attempt = Attempt(round=fact.round, counted=state.rounds + 1, started_at=at, started=fact)
             self.attempts.append(attempt)
         elif self.attempts and isinstance(fact, RoundEnded):
-            self.attempts[-1] = replace(self.attempts[-1], ended=fact, ended_at=at)
+            self.attempts[-1] = replace(self.attempts[-1], ended=fact, ended_at=at, stop_requested=state.stop_now)
         elif self.attempts and isinstance(fact, ChecksEnded) and fact.round == self.attempts[-1].round:
             self.attempts[-1] = replace(self.attempts[-1], checks=fact)
 

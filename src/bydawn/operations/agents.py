@@ -59,7 +59,7 @@ def login_needed(name: str) -> str | None:
 
 
 def first_that_works() -> str:
-    """The agent to use where nobody says which: the first of codex and claude that is here and logged in."""
+    """The agent to use where none is given: the first of codex and claude that is here and logged in."""
     there = [name for name in agents.DEFAULTS if which(name)]
     if not there:
         raise UserError(
@@ -78,12 +78,12 @@ def first_that_works() -> str:
     )
 
 
-def limits(state_dir: Path | None) -> list[CoolDown]:
-    """The limits that loops of this user have run into and that are not over yet."""
+def cool_downs(state_dir: Path | None) -> list[CoolDown]:
+    """The providers' limits that loops of this user have run into and that are not over yet."""
     return cooldowns.known(Registry(state_dir).root.cool_downs, datetime.now(UTC))
 
 
-def forget_limits(name: str, state_dir: Path | None) -> None:
+def forget_cool_down(name: str, state_dir: Path | None) -> None:
     cooldowns.forget(Registry(state_dir).root.cool_downs, name)
 
 

@@ -110,7 +110,7 @@ def keeping_trust(file: files.File, folder: Path, trusts: Trusts, change: Callab
     now = datetime.now(UTC)
     settings = gather(folder)
     before = powers_of(settings, now)
-    # What could not be read, nobody can have agreed to.
+    # What could not be read cannot have been agreed to.
     agreed = not settings.problems and (before.empty or trusts.covers(folder, before))
     change()
     after = powers_of(gather(folder), now)

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import RoundEnded, RoundStarted, TaskReading
+from bydawn.core.facts import TaskReading
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.worklist import of_checklist
-from bydawn.operations.look import rounds
+from bydawn.operations.rounds import rounds
 from bydawn.operations.work import refuse_inside_a_round
 from bydawn.store.registry import Standing
 from bydawn.system.git import Git
@@ -40,7 +40,7 @@ def wanted(standing: Standing) -> LastList | None:
         text = read_text(Path(loop.workspace), loop.tasks)
     except UserError:
         text = None
-    # What a person does to the list of a loop that stands still is theirs, unless it stands still because of the list.
+    # A person may change the list of a loop that is not running as they like, unless the list is why it stopped.
     lost = state.stopped is None or state.stopped.unseen or (state.tasks is not None and bool(state.tasks.problem))
     if text is not None and _is_believed(text, loop, state, state.tasks if lost else None):
         return None
@@ -82,9 +82,7 @@ def _kept(standing: Standing) -> Iterator[LastList]:
 
 
 def _trees(standing: Standing) -> Iterator[tuple[str, str]]:
-    for each in reversed(rounds(standing)[-_LOOKED_AT:]):
-        started, ended = each.started.fact, each.ended.fact if each.ended else None
-        if isinstance(ended, RoundEnded) and not ended.unseen:
-            yield ended.tree, f"as round {ended.round} left it"
-        if isinstance(started, RoundStarted):
-            yield started.tree, f"as round {started.round} found it"
+    for attempt in reversed(rounds(standing)[-_LOOKED_AT:]):
+        if attempt.ended and not attempt.ended.unseen:
+            yield attempt.ended.tree, f"as round {attempt.round} left it"
+        yield attempt.started.tree, f"as round {attempt.round} found it"

@@ -1,41 +1,37 @@
-"""Why does a loop stand as it stands, and what bears that out?"""
+"""What bears out the end of a loop, in sentences."""
 
 from collections.abc import Iterator
-from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bydawn.core import completion
-from bydawn.core.breakers import limits_of
-from bydawn.core.errors import UserError
 from bydawn.core.facts import (
-    Decided,
+    ChecksCut,
+    ChecksEnded,
     End,
     HookEnded,
     LoopStopped,
-    Now,
-    RoundStarted,
+    RoundEnded,
     RunStarted,
     TaskSettled,
-    WaitStarted,
+    Verdict,
 )
 from bydawn.core.hooks import complaint
 from bydawn.core.layout import hook_output
+from bydawn.core.loop import OnTamper
 from bydawn.core.outcome import Outcome
-from bydawn.core.replay import after
-from bydawn.core.rules import Rule, meaning_of
+from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.operations.look import told_of_put_back
+from bydawn.operations.amounts import named_rounds
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
 if TYPE_CHECKING:
     from bydawn.core.worklist import Listed
-
 
 _PLAINLY = {  # what an outcome means that stops a loop at once
     Outcome.AUTH.value: "its provider does not let the agent in",
@@ -43,80 +39,11 @@ _PLAINLY = {  # what an outcome means that stops a loop at once
 }
 
 
-class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rule decided, what it read, and whether deciding again gives the same answer."""
-
-    rule: str
-    meaning: str
-    what: str
-    at: datetime
-    seq: int
-    readings: dict[str, Any]
-    agrees: bool
-    version: str = ""  # of the program that decided
-    evidence: tuple[str, ...] = ()
-
-
-def why(standing: Standing) -> Reason:
-    """The last decision that was written down, taken again from the same facts."""
-    from bydawn.core.decide import next_action
-
-    state, found, version = LoopState(), None, ""
-    for record in records(standing.folder):
-        if isinstance(record.fact, RunStarted):
-            version = record.fact.version
-        if isinstance(record.fact, RoundStarted | WaitStarted | LoopStopped):
-            found = (record, state, record.fact.decided)
-        state = after(state, record)
-    if found is None:
-        raise UserError(f"the loop {standing.loop.id} has not decided anything yet")
-    record, before, decided = found
-    fact = record.fact
-    again = next_action(standing.loop, before, Now(decided.at, decided.elapsed))
-    what = {RoundStarted: "started a round", WaitStarted: "is waiting"}.get(type(fact), "stopped")
-    if isinstance(fact, LoopStopped):
-        what = f"{fact.end.value}: {fact.reason}"
-    return Reason(
-        rule=decided.rule,
-        meaning=meaning_of(decided.rule),
-        what=what,
-        at=record.at,
-        seq=record.seq,
-        readings=_readings(standing, before, decided),
-        agrees=again.rule == decided.rule,
-        version=version,
-        evidence=fact.evidence if isinstance(fact, LoopStopped) else (),
-    )
-
-
-def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[str, Any]:
-    """What the rules looked at, each next to its limit."""
-    limits = limits_of(standing.loop, state)
-    table: dict[str, tuple[Any, Any]] = {
-        "rounds": (state.rounds, limits.rounds),
-        "rounds this run": (state.rounds_this_run, state.rounds_allowed),
-        "rounds without progress": (state.rounds_without_progress, limits.no_progress),
-        "rounds in a row with the same failure": (state.same_failure, limits.same_failure),
-        "rounds in a row with a check red that had been green": (state.check_failures_in_a_row, limits.check_failures),
-        "agent failures in a row": (state.failures_in_a_row, limits.agent_failures),
-        "seconds worked": (round(decided.elapsed, 1), limits.seconds),
-        "until": (decided.at, limits.until),
-        "tokens": (state.usage.tokens if state.usage else None, limits.tokens),
-        "dollars": (state.usage.cost_usd if state.usage else None, limits.usd),
-        "open tasks": (state.tasks.open if state.tasks else None, 0 if state.tasks else None),
-        "missing": (completion.missing(standing.loop, state), None),
-    }
-    return {name: {"reading": reading, "limit": limit} for name, (reading, limit) in table.items()}
-
-
-# -- what stopped it, for people ---------------------------------------------------------------------------------------
-
-
 def evidence(standing: Standing) -> tuple[str, ...]:
     """What bears out the loop's last word, in sentences, and what was done against the rules on the way there."""
     if standing.state.stopped is None:
         return ()
-    undone = told_of_put_back(standing)
+    undone = put_back_words(standing)
     unproven = standing.state.stopped.end is End.UNVERIFIED
     return (
         *(["no checks were configured, so nothing but the agent's word was proven"] if unproven else []),
@@ -148,6 +75,37 @@ def _by_name(standing: Standing, row: str) -> str:
     return f"{completion.SKIPPED}: {', '.join(f'“{texts.get(id_, id_)}”' for id_ in wanted)}"
 
 
+def put_back(standing: Standing) -> dict[str, list[int]]:
+    """The protected files that were changed and are as they were again, each with the rounds that did it."""
+    found: dict[str, list[int]] = {}
+    number = 0
+    if standing.loop.on_tamper is not OnTamper.RESTORE:
+        return found
+    for record in records(standing.folder):
+        fact = record.fact
+        number = fact.round if isinstance(fact, RoundEnded | ChecksEnded | ChecksCut) else number
+        if isinstance(fact, RunStarted):
+            undone = fact.put_back  # changed by what was running when its worker died
+        else:
+            undone = fact.tampered if isinstance(fact, RoundEnded | ChecksEnded | ChecksCut) and fact.restored else ()
+        for path in undone:
+            found[path] = [*dict.fromkeys([*found.get(path, ()), number])]
+    return found
+
+
+def put_back_words(standing: Standing) -> str:
+    """`tests/a.py (round 2), tests/b.py (rounds 2, 5)`"""
+    return ", ".join(f"{path} ({named_rounds(numbers)})" for path, numbers in put_back(standing).items())
+
+
+def missing(condition: str, standing: Standing) -> str:
+    """What a missing condition means, where each failing check is named beside it."""
+    state, red = standing.state, _red_checks(standing.state)
+    if condition == "checks" and red and state.verdict_tree == state.tree:
+        return f"{len(red)} of {len(state.verdicts)} checks failed"
+    return completion.describe(condition, standing.loop, state)
+
+
 def failed_hooks(standing: Standing) -> dict[str, list[int]]:
     """What is to be said of the person's own commands that failed, each with the rounds of it."""
     found: dict[str, list[int]] = {}
@@ -159,24 +117,26 @@ def failed_hooks(standing: Standing) -> dict[str, list[int]]:
 
 def _each_check_once(standing: Standing, rows: tuple[str, ...]) -> Iterator[str]:
     """How many checks failed, and each of them with its reason: the fact names them twice."""
-    failed, all_of_them = _failed(standing.state), completion.describe("checks", standing.loop, standing.state)
+    red, all_of_them = _red_checks(standing.state), completion.describe("checks", standing.loop, standing.state)
     for row in rows:
-        if row != all_of_them or not any(f"{check}: {told}" in rows for check, told in failed):
+        if row != all_of_them or not any(f"{verdict.check}: {verdict.told}" in rows for verdict in red):
             yield row
         elif len(standing.state.verdicts) > 1:
-            yield f"{len(failed)} of {len(standing.state.verdicts)} checks failed"
+            yield f"{len(red)} of {len(standing.state.verdicts)} checks failed"
 
 
 def fit_line(standing: Standing, row: str, room: int) -> str:
     """A row of evidence on one line. A check's command may be as long as it likes, so it gives way, not the reason."""
-    for check, told in (*_failed(standing.state), *((each.check, "passed") for each in standing.state.verdicts)):
-        if row == f"{check}: {told}":
-            return shorten(f"{shorten(plain(check), max(20, room - len(told) - 2))}: {plain(told)}", room)
+    for verdict in standing.state.verdicts:
+        for answer in ("passed", verdict.told):
+            if row == f"{verdict.check}: {answer}":
+                check = shorten(plain(verdict.check), max(20, room - len(answer) - 2))
+                return shorten(f"{check}: {plain(answer)}", room)
     return shorten(plain(row), room)
 
 
-def _failed(state: LoopState) -> list[tuple[str, str]]:
-    return [(verdict.check, verdict.told) for verdict in state.verdicts if not verdict.passed]
+def _red_checks(state: LoopState) -> list[Verdict]:
+    return [verdict for verdict in state.verdicts if not verdict.passed]
 
 
 class FailedHook(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,7 +168,7 @@ class Idle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def idle_tasks(standing: Standing) -> list[Idle]:
-    """The open tasks of a folder that nobody can take up as things are."""
+    """The open tasks of a folder that no round can take up as things are."""
     from bydawn.operations.tasks import of_loop
 
     tasks = of_loop(standing).standings.tasks

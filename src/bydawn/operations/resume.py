@@ -17,8 +17,8 @@ from bydawn.core.facts import Mark, Now
 from bydawn.core.redact import Secrets
 from bydawn.core.replay import forgiven
 from bydawn.core.worklist import WorkList
-from bydawn.operations.look import trouble_with_tasks
 from bydawn.operations.loop_request import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
+from bydawn.operations.tasks import trouble_if_accepted
 from bydawn.operations.work import Plan, gone, refuse_inside_a_round
 from bydawn.store.registry import Standing
 from bydawn.system.reading import Texts
@@ -101,7 +101,7 @@ def _refuse_used_up(standing: Standing, limits: Mapping[str, Any]) -> None:
 
 def _refuse_unreadable(standing: Standing) -> None:
     """A person can accept that tasks are gone, and not that nobody knows which there are, or which comes first."""
-    if trouble := trouble_with_tasks(standing):
+    if trouble := trouble_if_accepted(standing):
         raise UserError(
             f"the tasks of {standing.loop.id} cannot be accepted as they are",
             cause=trouble,

@@ -13,18 +13,19 @@ from bydawn.core import checkpoint, new_task, task_folder
 from bydawn.core.errors import UserError
 from bydawn.core.facts import TaskStatus
 from bydawn.core.loop import Checkpoint, Loop
+from bydawn.core.replay import forgiven
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten, visible
-from bydawn.core.worklist import Listed, Stand, Standings, standings
+from bydawn.core.worklist import Listed, Stand, Standings, WorkList, standings
 from bydawn.operations import steer
 from bydawn.operations.settings import checkpoint_of, gather
 from bydawn.operations.start import another
 from bydawn.operations.work import refuse_inside_a_round
 from bydawn.store.registry import Standing
-from bydawn.system.reading import read_folder, read_inside, read_text
+from bydawn.system.reading import Texts, read_folder, read_inside, read_text
 from bydawn.system.writing import replace_text
 
-_TRIES = 5  # to write a list that somebody else is writing, too
+_TRIES = 5  # to write a list that something else is writing, too
 _SHOWN = 60  # characters of a task in an error
 
 
@@ -47,6 +48,36 @@ class Board(msgspec.Struct, frozen=True, kw_only=True):
     def trouble(self) -> str | None:
         """What is wrong with the list, as a sentence."""
         return f"{self.file} {self.standings.problem}" if self.standings.problem else None
+
+
+class TaskView(msgspec.Struct, frozen=True, kw_only=True):
+    number: int | None
+    id: str
+    text: str
+    stand: Stand = msgspec.field(name="status")
+    line: int | None
+    waits_for: tuple[str, ...]
+
+
+class CheckpointView(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    text: str
+    stand: Stand = msgspec.field(name="status")
+    line: int | None
+
+
+class TaskListView(msgspec.Struct, frozen=True, kw_only=True):
+    """`tasks list --json`."""
+
+    loop: str | None
+    workspace: str
+    file: str | None
+    is_folder: bool
+    problem: str | None
+    warnings: tuple[str, ...]
+    counts: dict[str, int]
+    tasks: list[TaskView]
+    checkpoints: list[CheckpointView]
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +107,13 @@ def of_loop(standing: Standing) -> Board:
     return Board(loop=loop, standings=found, standing=standing)
 
 
+def trouble_if_accepted(standing: Standing) -> str | None:
+    """What is wrong with the list as it is now, even if a person accepts all that was changed in it."""
+    loop = standing.loop
+    reading = WorkList(loop, Texts(Path(loop.workspace))).read(forgiven(standing.state), None)
+    return f"{loop.tasks} {reading.problem}" if reading and reading.problem else None
+
+
 def without_loop(path: str, folder: Path) -> Board:
     """What bydawn sees in a checklist, or in a folder of tasks, that no loop has been started on."""
     loop = Loop(
@@ -98,7 +136,7 @@ def without_loop(path: str, folder: Path) -> Board:
 
 
 def _deaf(source: str | Mapping[str, str]) -> Iterable[str]:
-    """Where a person may expect a loop to stand still, and it would not."""
+    """Where a person may expect a loop to stop for them, and it would not."""
     token = Checkpoint().token
     for mark in checkpoint.marks(source, token) if isinstance(source, str) else ():
         yield f"line {mark.line}: no checkpoint unless the loop is started with --checkpoint {token!r}"
@@ -120,30 +158,19 @@ def _source(loop: Loop) -> str | Mapping[str, str] | None:
     return read(Path(loop.workspace), loop.tasks or "")
 
 
-def as_data(board: Board) -> dict[str, object]:
-    """`tasks list --json`."""
-    tasks, marks = board.standings.tasks, [item for item in board.standings.items if item.number is None]
-    return {
-        "loop": board.loop.id or None,
-        "workspace": board.loop.workspace,
-        "file": board.loop.tasks,
-        "is_folder": board.loop.task_folder,
-        "problem": board.trouble,
-        "warnings": board.standings.warnings,
-        "counts": board.standings.counts,
-        "tasks": [
-            {
-                "number": task.number,
-                "id": task.id,
-                "text": task.text,
-                "status": task.stand,
-                "line": task.line,
-                "waits_for": task.waits_for,
-            }
-            for task in tasks
-        ],
-        "checkpoints": [{"id": mark.id, "text": mark.text, "status": mark.stand, "line": mark.line} for mark in marks],
-    }
+def list_view(board: Board) -> TaskListView:
+    marks = [item for item in board.standings.items if item.number is None]
+    return TaskListView(
+        loop=board.loop.id or None,
+        workspace=board.loop.workspace,
+        file=board.loop.tasks,
+        is_folder=board.loop.task_folder,
+        problem=board.trouble,
+        warnings=board.standings.warnings,
+        counts=board.standings.counts,
+        tasks=msgspec.convert(board.standings.tasks, list[TaskView], from_attributes=True),
+        checkpoints=msgspec.convert(marks, list[CheckpointView], from_attributes=True),
+    )
 
 
 # -- which task is meant -----------------------------------------------------------------------------------------------
@@ -160,7 +187,7 @@ def named(board: Board, word: str) -> Listed:
     begins += [task for task in tasks if wanted and task not in begins and _plain(task.id).startswith(wanted)]
     found = exactly or begins
     if re.fullmatch(r"[1-9][0-9]{0,8}", word) and int(word) <= len(tasks):  # `007` is the beginning of an id
-        # A file may be called 3.md and not be the third one: which of the two is meant, nobody can know.
+        # A file may be called 3.md and not be the third one: there is no way to know which of the two is meant.
         found = [task for task in tasks if task.number == int(word) or task.id == word]
     if len(found) == 1:
         return found[0]
@@ -182,10 +209,10 @@ def _no_tasks(board: Board) -> UserError:
             cause="its goal is its prompt alone",
             hint=another(board.loop) if ended else f'tell it what else to do: `bydawn tell {board.reference} "…"`',
         )
-    return UserError(board.trouble or f"{board.file} has no tasks", hint=_mend(board))
+    return UserError(board.trouble or f"{board.file} has no tasks", hint=_how_to_fix(board))
 
 
-def _mend(board: Board) -> str:
+def _how_to_fix(board: Board) -> str:
     if board.loop.task_folder:
         return f"mend it in {Path(board.loop.workspace) / board.file}"
     return f"mend it: `bydawn tasks edit {board.reference}`"
@@ -219,7 +246,7 @@ _DONE = (Stand.DONE, Stand.DOUBTED)
 
 
 def skip(standing: Standing, words: Iterable[str]) -> Iterable[Settled]:
-    """Nobody is to do these any more; the loop is complete without them."""
+    """These are not to be done any more; the loop is complete without them."""
     return _settle(standing, words, TaskStatus.SKIPPED, already=(Stand.SKIPPED, *_DONE))
 
 
@@ -335,7 +362,7 @@ def _add_file(standing: Standing, words: str) -> None:
 def _refuse_problem(board: Board) -> None:
     if board.trouble:
         cause = "a task is added only to a list that can be believed; nothing was changed"
-        raise UserError(board.trouble, cause=cause, hint=_mend(board))
+        raise UserError(board.trouble, cause=cause, hint=_how_to_fix(board))
 
 
 # -- edit --------------------------------------------------------------------------------------------------------------
@@ -348,7 +375,7 @@ def file_of(board: Board, word: str | None) -> tuple[Path, Listed | None]:
         raise _no_tasks(board)
     task = named(board, word) if word is not None else None
     if not board.loop.task_folder:
-        read_inside(root, board.file)  # refuses whatever lies outside of the workspace; what is no text is mended there
+        read_inside(root, board.file)  # refuses what is outside of the workspace; what is not text can be fixed there
         return root / board.file, task
     if task is None:
         raise UserError(

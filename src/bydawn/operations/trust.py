@@ -26,6 +26,14 @@ _RUNS = re.compile(
 _RUNS_IF = re.compile(r"(?i)remote\..*\.(?:push)?url|url\..*\.(?:push)?insteadof")  # of a transport that is a command
 
 
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of what a person is asked to agree to."""
+
+    key: str
+    value: str
+    where: str
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked to agree to."""
 
@@ -35,10 +43,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     before: Shown | None  # what they agreed to earlier
 
     @property
-    def rows(self) -> list[tuple[str, str, str]]:
-        """Setting, value and place of everything that would run, steer or loosen something."""
+    def rows(self) -> list[Row]:
+        """Everything that would run, steer or loosen something."""
         return [
-            (given.key, line, given.where if number == 0 else "")
+            Row(key=given.key, value=line, where=given.where if number == 0 else "")
             for given in sorted((*self.powers.commands, *self.powers.loosened), key=_size, reverse=True)
             for number, line in enumerate(_lines(given) or ["nothing"])
         ]
@@ -49,8 +57,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         return [] if self.before is None else difference(self.before, shown(self.powers))
 
     def refusal(self, without: str = "") -> UserError:
-        """For where nobody can be asked; `without` is the flag that leaves the project's settings out, if any."""
-        rows = self.changes or [f"{key} = {value}" for key, value, _ in self.rows]
+        """For where there is no person to ask; `without` is the flag that leaves the project's settings out, if any."""
+        rows = self.changes or [f"{row.key} = {row.value}" for row in self.rows]
         folder = shlex.quote(str(self.folder))
         return UserError(
             f"{self.file} {'has changed since you trusted it' if self.changes else 'is not trusted'}",
@@ -73,7 +81,7 @@ def use(settings: Settings, folder: Path, trusts: Trusts) -> None:
     """A loop starts: what was agreed to for once is used up."""
     powers = powers_of(settings, datetime.now(UTC))
     if in_force(powers, settings) and not trusts.use(folder, powers):
-        raise _question(powers, folder, trusts).refusal()  # somebody else was faster
+        raise _question(powers, folder, trusts).refusal()  # another start was faster
 
 
 def review(settings: Settings, folder: Path, trusts: Trusts) -> Question | None:

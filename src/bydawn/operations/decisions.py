@@ -1,0 +1,138 @@
+"""Why did a loop do what it did last? The rule that decided, what it read, and whether the facts still agree."""
+
+from datetime import datetime
+
+import msgspec
+
+from bydawn import __version__
+from bydawn.core import completion
+from bydawn.core.breakers import limits_of
+from bydawn.core.errors import UserError
+from bydawn.core.facts import Decided, LoopStopped, Now, Record, RoundStarted, RunStarted, Status, WaitStarted
+from bydawn.core.replay import after
+from bydawn.core.rules import meaning_of
+from bydawn.core.state import LoopState
+from bydawn.core.text import duration
+from bydawn.store.ledger import records
+from bydawn.store.registry import Standing
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rule looked at, next to its limit."""
+
+    reading: int | float | datetime | list[str] | None
+    limit: int | float | datetime | None
+
+    def words(self, name: str) -> str:
+        """Both in words; nothing where no limit is set."""
+        reading, limit = self.reading, self.limit
+        if isinstance(reading, list):
+            return f"{name}: {', '.join(reading)}" if reading else ""
+        if name == "open tasks":
+            return f"{name}: {reading}" if reading is not None else ""
+        if isinstance(reading, datetime) and isinstance(limit, datetime):
+            return f"clock: {reading.astimezone():%Y-%m-%d %H:%M}, until {limit.astimezone():%Y-%m-%d %H:%M}"
+        if not limit or isinstance(reading, datetime) or isinstance(limit, datetime):
+            return ""
+        if name == "seconds worked":
+            return f"time worked: {duration(reading or 0)} of {duration(limit)}"
+        if name == "dollars":
+            return f"spent: {'—' if reading is None else f'${reading:.2f}'} of ${limit:.2f}"
+        return f"{name}: {'—' if reading is None else f'{reading:,}'} of {limit:,}"
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rule decided, what it read, and whether deciding again gives the same answer: `why --json`."""
+
+    loop: str
+    state: Status
+    rule: str
+    meaning: str
+    what: str
+    at: datetime
+    seq: int
+    readings: dict[str, Reading]
+    agrees: bool
+    version: str = ""  # of the program that decided
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def replayed(self) -> str:
+        """Whether it still holds, in words."""
+        if self.agrees:
+            return "the same facts give the same answer"
+        if self.version != __version__:
+            return f"bydawn {self.version} decided so; by the rules of {__version__} the answer would be another"
+        return "THE FACTS NOW GIVE ANOTHER ANSWER: a bug"
+
+
+class _Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """The last one that was written down, and the state that it was taken in."""
+
+    record: Record
+    fact: RoundStarted | WaitStarted | LoopStopped
+    before: LoopState
+    version: str
+
+
+def why(standing: Standing) -> Reason:
+    """The last decision that was written down, taken again from the same facts."""
+    from bydawn.core.decide import next_action
+
+    last = _last_decision(standing)
+    decided, fact = last.fact.decided, last.fact
+    again = next_action(standing.loop, last.before, Now(decided.at, decided.elapsed))
+    return Reason(
+        loop=standing.loop.id,
+        state=standing.status,
+        rule=decided.rule,
+        meaning=meaning_of(decided.rule),
+        what=_what(fact),
+        at=last.record.at,
+        seq=last.record.seq,
+        readings=_readings(standing, last.before, decided),
+        agrees=again.rule == decided.rule,
+        version=last.version,
+        evidence=fact.evidence if isinstance(fact, LoopStopped) else (),
+    )
+
+
+def _last_decision(standing: Standing) -> _Decision:
+    state, found, version = LoopState(), None, ""
+    for record in records(standing.folder):
+        fact = record.fact
+        if isinstance(fact, RunStarted):
+            version = fact.version
+        if isinstance(fact, RoundStarted | WaitStarted | LoopStopped):
+            found = _Decision(record=record, fact=fact, before=state, version=version)
+        state = after(state, record)
+    if found is None:
+        raise UserError(f"the loop {standing.loop.id} has not decided anything yet")
+    return found
+
+
+def _what(fact: RoundStarted | WaitStarted | LoopStopped) -> str:
+    if isinstance(fact, LoopStopped):
+        return f"{fact.end.value}: {fact.reason}"
+    return "started a round" if isinstance(fact, RoundStarted) else "is waiting"
+
+
+def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[str, Reading]:
+    """What the rules looked at, each next to its limit."""
+    limits, usage, tasks = limits_of(standing.loop, state), state.usage, state.tasks
+    return {
+        "rounds": Reading(reading=state.rounds, limit=limits.rounds),
+        "rounds this run": Reading(reading=state.rounds_this_run, limit=state.rounds_allowed),
+        "rounds without progress": Reading(reading=state.rounds_without_progress, limit=limits.no_progress),
+        "rounds in a row with the same failure": Reading(reading=state.same_failure, limit=limits.same_failure),
+        "rounds in a row with a check red that had been green": Reading(
+            reading=state.check_failures_in_a_row, limit=limits.check_failures
+        ),
+        "agent failures in a row": Reading(reading=state.failures_in_a_row, limit=limits.agent_failures),
+        "seconds worked": Reading(reading=round(decided.elapsed, 1), limit=limits.seconds),
+        "until": Reading(reading=decided.at, limit=limits.until),
+        "tokens": Reading(reading=usage.tokens if usage else None, limit=limits.tokens),
+        "dollars": Reading(reading=usage.cost_usd if usage else None, limit=limits.usd),
+        "open tasks": Reading(reading=tasks.open if tasks else None, limit=0 if tasks else None),
+        "missing": Reading(reading=completion.missing(standing.loop, state), limit=None),
+    }

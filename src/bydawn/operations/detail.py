@@ -1,0 +1,218 @@
+"""One loop, or one of its rounds, in full: as data, and line by line for people."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import asdict
+
+from bydawn.core import completion
+from bydawn.core.facts import Given, Usage, Verdict
+from bydawn.core.history import Attempt
+from bydawn.core.rules import Rule
+from bydawn.core.text import duration, plain, shorten
+from bydawn.operations import reasons
+from bydawn.operations.amounts import named_rounds, progress, used
+from bydawn.operations.rounds import (
+    OVER_BUDGET,
+    WHY_OVER_BUDGET,
+    EndedRoundView,
+    RoundView,
+    outcome_of,
+    round_view,
+    rounds,
+    the_round,
+)
+from bydawn.operations.views import LoopView, limited_now, liveness, loop_view
+from bydawn.store.registry import Standing
+
+_LONGEST_CHECK = 80
+_LAST_LINES = 10  # of what a failing check printed
+# Evidence that has a line of its own.
+_FOUND = (completion.DOUBTED, completion.TAMPERED, completion.PUT_BACK, completion.ACCEPTED)
+_EXPLAINED = (Rule.OBSTRUCTED, Rule.TASKS_ASIDE)  # rules whose reason alone does not say what to do
+
+
+class LoopDetail(LoopView, frozen=True, kw_only=True):
+    """`show --json`."""
+
+    prompt: str
+    requires: tuple[str, ...]
+    missing: list[str]
+    red_before: tuple[str, ...] | None
+    doubted: tuple[str, ...]
+    aside: tuple[str, ...]
+    skipped: tuple[str, ...]
+    put_back: dict[str, list[int]]  # protected files, and the rounds that changed them
+    usage_by_task: dict[str, Usage]
+    notes_waiting: list[str]
+    rounds: list[RoundView]
+    folder: str
+
+
+def loop_detail(standing: Standing, only: int | None = None) -> LoopDetail:
+    """Everything about a loop; with `only`, of its rounds only that one."""
+    loop, state = standing.loop, standing.state
+    attempts = rounds(standing)
+    chosen = attempts if only is None else [the_round(standing, only)]
+    return LoopDetail(
+        **asdict(loop_view(standing)),
+        prompt=loop.prompt,
+        requires=loop.requires,
+        missing=completion.missing(loop, state),
+        red_before=state.baseline,
+        doubted=state.doubted,
+        aside=state.settled.aside,
+        skipped=state.settled.skipped,
+        put_back=reasons.put_back(standing),
+        usage_by_task=usage_by_task(attempts),
+        notes_waiting=[note.text for note in state.notes],
+        rounds=[round_view(attempt) for attempt in chosen],
+        folder=str(standing.folder),
+    )
+
+
+def usage_by_task(attempts: list[Attempt]) -> dict[str, Usage]:
+    """What each task has used so far, over all of its rounds; tasks whose agents say nothing are left out."""
+    used: dict[str, Usage] = {}
+    for attempt in attempts:
+        task, usage = attempt.started.task, attempt.ended.usage if attempt.ended else None
+        if task and usage:
+            used[task] = usage.plus(used.get(task))
+    return used
+
+
+# -- line by line ------------------------------------------------------------------------------------------------------
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A line with a label; one that goes on with the label above it has none."""
+
+    label: str
+    text: str
+
+
+class CheckView(msgspec.Struct, frozen=True, kw_only=True):
+    """One check of a round: its command, its answer, and of a failing one the end of what it printed."""
+
+    command: str
+    answer: str
+    printed: tuple[str, ...] = ()
+    output: Path | None = None  # all of it
+
+
+def loop_fields(standing: Standing) -> Iterator[Field]:
+    """What is known of a loop, but for its rounds."""
+    loop, state = standing.loop, standing.state
+    yield Field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
+    yield Field("Where", loop.workspace)
+    so_far = f"{progress(standing)}, {duration(state.elapsed)} of work, {liveness(loop_view(standing))}"
+    yield Field("So far", so_far)
+    yield Field("Agent", ", then ".join(loop.pool) + (f", {loop.sandbox.value} access" if loop.sandbox else ""))
+    for row in limited_now(standing):
+        if row.until:
+            yield Field("Limited", f"{row.agent} until {row.until.astimezone():%a %H:%M}: {row.detail}")
+    yield from _usage(standing)
+    yield from _evidence(standing)
+    for condition in [] if standing.trouble else completion.missing(loop, state):
+        yield Field("Missing", reasons.missing(condition, standing))
+    for verdict in state.verdicts:
+        if not verdict.passed:
+            known = ", and red before the first round" if verdict.check in (state.baseline or ()) else ""
+            yield Field("Check", f"{shorten(plain(verdict.check), _LONGEST_CHECK)} → {verdict.told}{known}")
+    yield from _findings(standing)
+
+
+def _usage(standing: Standing) -> Iterator[Field]:
+    state = standing.state
+    if state.usage:
+        yield Field("Used", used(state.usage, unpriced=state.unpriced))
+        for task, usage in usage_by_task(rounds(standing)).items():
+            yield Field("", f"{shorten(plain(task), 60)}: {used(usage, unpriced=state.unpriced)}")
+
+
+def _evidence(standing: Standing) -> Iterator[Field]:
+    """What bears out the end, as far as nothing below says it."""
+    stopped = standing.state.stopped
+    if stopped and (standing.finished or stopped.decided.rule in _EXPLAINED):
+        for row in reasons.evidence(standing):
+            if not row.startswith(_FOUND):
+                yield Field("Proof" if standing.finished else "Because", row)
+    if not stopped or stopped.decided.rule != Rule.OBSTRUCTED:
+        for complaint, numbers in reasons.failed_hooks(standing).items():
+            yield Field("Hook", f"{complaint} ({named_rounds(numbers)})")
+
+
+def _findings(standing: Standing) -> Iterator[Field]:
+    """What a person should know of how it got there."""
+    state = standing.state
+    if state.doubted:
+        yield Field("Doubted", f"ticked without any other change: {', '.join(state.doubted)}")
+    if state.tampered:
+        yield Field("Changed", f"protected files: {', '.join(state.tampered)}")
+    if undone := reasons.put_back_words(standing):
+        yield Field("Undone", f"protected files were put back: {undone}")
+    if state.accepted:
+        yield Field("Allowed", f"accepted by a person, as rounds made it: {', '.join(state.accepted)}")
+    for tally in state.tallies:
+        if tally.task in state.settled.aside:
+            yield Field("Aside", tally.text or tally.task)
+    for note in state.notes:
+        fate = "was never read: the loop ended first" if standing.finished else "waits for the next prompt"
+        yield Field("Note", f"“{shorten(plain(note.text), 200)}” {fate}")
+    if state.last and state.last.promise is Given.MENTIONED:
+        yield Field("Promise", "the agent mentioned it without giving it: not accepted")
+    if state.last and state.last.said:
+        yield Field("It said", f"“{shorten(state.last.said, 300)}”")
+
+
+# -- a round -----------------------------------------------------------------------------------------------------------
+
+
+def round_fields(standing: Standing, attempt: Attempt) -> Iterator[Field]:
+    """What is known of a round, but for its checks."""
+    view, outcome = round_view(attempt), outcome_of(attempt, alive=standing.alive)
+    yield Field("Round", f"{view.round} of {standing.loop.id}, {outcome}")
+    if view.task:
+        yield Field("Task", view.task)
+    yield Field("Agent", view.agent)
+    if isinstance(view, EndedRoundView):
+        if outcome == OVER_BUDGET:
+            view = msgspec.structs.replace(view, detail=WHY_OVER_BUDGET)
+        yield from _ended_round(view)
+
+
+def _ended_round(view: EndedRoundView) -> Iterator[Field]:
+    checks = f", and its checks {duration(view.check_seconds or 0)}" if view.verdicts else ""
+    yield Field("Took", f"{duration(view.seconds)}{checks}")
+    if view.detail:
+        yield Field("Ended", view.detail)
+    changes = view.files_changed
+    yield Field("Files", f"+{changes.added} ~{changes.modified} -{changes.deleted}")
+    yield from (Field("", path) for path in changes.paths)
+    if view.usage:
+        yield Field("Used", used(view.usage))
+    if view.tampered:
+        yield Field("Changed", f"protected: {', '.join(view.tampered)}{' (put back)' if view.restored else ''}")
+    if view.blocked:
+        yield Field("Blocked", view.blocked)
+    yield from (Field("Denied", text) for text in view.denied)
+    yield Field("Said", view.said or "nothing")
+    if view.promise is not Given.ABSENT:
+        yield Field("Promise", view.promise)
+    yield from (Field("Ended", f"left behind: {left}") for left in view.leftovers)
+
+
+def check_views(standing: Standing, view: RoundView) -> Iterator[CheckView]:
+    """The checks of a round, with what the failing ones printed last: the next prompt was given the same."""
+    for verdict in view.verdicts:
+        answer, printed = "pass" if verdict.passed else verdict.detail, _printed(verdict)
+        if verdict.passed or printed in ([], [verdict.detail]):
+            yield CheckView(command=verdict.check, answer=answer)
+            continue
+        output = standing.folder.round_file(view.round, verdict.output) if verdict.output else None
+        yield CheckView(command=verdict.check, answer=answer, printed=tuple(printed[-_LAST_LINES:]), output=output)
+
+
+def _printed(verdict: Verdict) -> list[str]:
+    return [line.rstrip() for line in plain(verdict.excerpt).splitlines() if line.strip()]

@@ -1,0 +1,92 @@
+"""What the agents of a loop printed, and when they last did."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bydawn.core.facts import RoundStarted
+from bydawn.core.layout import STDERR, STDOUT
+from bydawn.core.state import OpenRound
+from bydawn.store.folder import LoopFolder
+from bydawn.store.ledger import records
+from bydawn.store.registry import Standing
+
+if TYPE_CHECKING:  # `status` has to be quick and never meets one
+    from bydawn.core.ports import Event
+
+
+def _printed(folder: LoopFolder, round_: int) -> list[Path]:
+    """The files that hold what an agent has printed, as far as it has begun to."""
+    paths = (folder.round_file(round_, name) for name in (STDOUT, STDERR))
+    return [path for path in paths if path.exists()]
+
+
+def has_printed(standing: Standing, round_: int) -> bool:
+    """Did the agent of a round print anything at all?"""
+    return any(path.stat().st_size for path in _printed(standing.folder, round_))
+
+
+def seconds_of_silence(folder: LoopFolder, opened: OpenRound) -> float:
+    """How long the agent of a running round has printed nothing."""
+    return max(0.0, (datetime.now(UTC) - max([opened.started_at, *_times(folder, opened)])).total_seconds())
+
+
+def last_output_age(standing: Standing) -> float | None:
+    """Seconds since the agent last wrote something: the proof of life. None when no agent is running."""
+    opened = standing.state.open_round
+    return round(seconds_of_silence(standing.folder, opened), 1) if opened and standing.alive else None
+
+
+def last_sign(standing: Standing) -> datetime:
+    """When a loop last did anything that can be seen: a fact, or something that its agent wrote."""
+    opened = standing.state.open_round
+    times = _times(standing.folder, opened) if opened else []
+    return max([*times, standing.state.updated_at or standing.loop.created_at])
+
+
+def _times(folder: LoopFolder, opened: OpenRound) -> list[datetime]:
+    """When each file of a round that has not ended was last written."""
+    return [datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in _printed(folder, opened.round)]
+
+
+def events(standing: Standing, lines: Iterator[tuple[int, bytes]]) -> "Iterator[Event]":
+    """What the agents said, each by its own reader, over the lines of their output and the rounds these are from."""
+    from bydawn import agents
+
+    pool, current = agents.pool(standing.loop), 0
+    for round_, line in lines:
+        if round_ != current:
+            current, reader = round_, pool[_agent_of(standing, round_)].reader()
+        yield from reader.read(line.rstrip(b"\n"))
+
+
+def _agent_of(standing: Standing, round_: int) -> str:
+    """Who did a round; with one agent there is nothing to look up."""
+    if not standing.loop.others:
+        return standing.loop.agent
+    facts = (record.fact for record in records(standing.folder))
+    mine = (fact.agent for fact in facts if isinstance(fact, RoundStarted) and fact.round == round_)
+    return next(mine, standing.loop.agent)
+
+
+def lines_before(path: Path, count: int | None) -> list[bytes]:
+    """The lines before the last ones, as many as a secret may have."""
+    return last_lines(path, count + 500)[:-count] if count else []
+
+
+def last_lines(path: Path, count: int, end: int | None = None) -> list[bytes]:
+    """The end of a file, or of its first bytes, read from the end: a 1 GB log costs no more than a short one."""
+    block, data = 64 * 1024, b""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return []
+    with file:
+        position = file.seek(0, 2) if end is None else end
+        while position > 0 and data.count(b"\n") <= count and len(data) < 16 << 20:
+            step = min(block, position)
+            position -= step
+            file.seek(position)
+            data = file.read(step) + data
+    return data.splitlines()[-count:] if count else []

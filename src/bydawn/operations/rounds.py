@@ -1,0 +1,261 @@
+"""One round: as data, as a row of a table, and in remarks below that row."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
+
+from bydawn.core import completion
+from bydawn.core.breakers import limits_of
+from bydawn.core.errors import UserError
+from bydawn.core.facts import Changes, ChecksEnded, Given, RoundEnded, Usage, Verdict
+from bydawn.core.history import Attempt, History
+from bydawn.core.loop import Loop
+from bydawn.core.outcome import Ending, Exit, Outcome, imposed
+from bydawn.core.state import LoopState
+from bydawn.core.text import plain
+from bydawn.operations.amounts import plural
+from bydawn.store.ledger import records
+from bydawn.store.registry import Standing
+
+OVER_BUDGET = "over budget"
+WHY_OVER_BUDGET = "the budget was used up, so the round was cut short"
+
+
+class RoundView(msgspec.Struct, frozen=True, kw_only=True):
+    """A round of `show --json`; fields of facts under their own names."""
+
+    round: int
+    task: str | None
+    notes: tuple[str, ...]
+    agent: str
+    session: str | None
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: Outcome | None
+    verdicts: tuple[Verdict, ...]
+
+
+class EndedRoundView(RoundView, frozen=True, kw_only=True):
+    """A round that has ended."""
+
+    detail: str
+    exit_code: int | None
+    files_changed: Changes
+    progress: bool
+    closed: tuple[str, ...]
+    promise: Given
+    doubted: tuple[str, ...]
+    blocked: str | None
+    tampered: tuple[str, ...]
+    restored: bool
+    said: str
+    seconds: float
+    usage: Usage | None
+    denied: tuple[str, ...]
+    leftovers: tuple[str, ...]
+    check_seconds: float | UnsetType = UNSET  # no check ran
+
+
+class RoundRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A round in a table, in words."""
+
+    number: int
+    task: str
+    agent: str
+    seconds: float | None
+    files: str
+    check: str
+    result: str
+    tasks_done: str = ""  # `2/6`
+
+
+class Remark(msgspec.Struct, frozen=True):
+    """What a person should know of a round besides its row."""
+
+    text: str
+    for_agent: bool = False  # the next prompt has it, too
+
+
+def rounds(standing: Standing) -> list[Attempt]:
+    """The rounds of a loop, in order."""
+    return History(records(standing.folder)).attempts
+
+
+def the_round(standing: Standing, number: int) -> Attempt:
+    for attempt in rounds(standing):
+        if attempt.round == number:
+            return attempt
+    raise UserError(
+        f"the loop {standing.loop.id} has no round {number}", hint=f"it has had {standing.state.round} so far"
+    )
+
+
+def round_view(attempt: Attempt) -> RoundView:
+    started, ended, checks = attempt.started, attempt.ended, attempt.checks
+    begun = RoundView(
+        round=started.round,
+        task=started.task,
+        notes=started.notes,
+        agent=started.agent,
+        session=ended.session if ended else started.session,
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        outcome=ended.outcome if ended else None,
+        verdicts=checks.verdicts if checks else (),
+    )
+    if ended is None:
+        return begun
+    return EndedRoundView(
+        **asdict(begun),
+        detail=ended.detail,
+        exit_code=ended.exit_code,
+        files_changed=ended.changes,
+        progress=ended.progress,
+        closed=ended.closed,
+        promise=ended.promise,
+        doubted=ended.doubted,
+        blocked=ended.blocked or None,
+        tampered=ended.tampered,
+        restored=ended.restored,
+        said=ended.said,
+        seconds=ended.seconds,
+        usage=ended.usage,
+        denied=ended.denied,
+        leftovers=ended.leftovers,
+        check_seconds=checks.seconds if checks else UNSET,
+    )
+
+
+# -- as a row ----------------------------------------------------------------------------------------------------------
+
+
+def past_row(attempt: Attempt, *, alive: bool) -> RoundRow:
+    """A round of the past; `alive` says whether one without an end still runs."""
+    started, ended, checks = attempt.started, attempt.ended, attempt.checks
+    return RoundRow(
+        number=started.round,
+        task=plain(started.task or ""),
+        agent=plain(started.agent),
+        seconds=ended.seconds + (checks.seconds if checks else 0) if ended else None,
+        files=_count_of_files(ended) if ended else "",
+        check=check_words(checks),
+        result=outcome_of(attempt, alive=alive),
+    )
+
+
+def outcome_of(attempt: Attempt, *, alive: bool) -> str:
+    """How a round ended; one without an end, in a loop that no longer runs, will be recorded as interrupted."""
+    if attempt.ended is None:
+        return "running" if alive else Outcome.INTERRUPTED.value
+    is_over = is_over_budget(attempt.ended, stop_requested=attempt.stop_requested)
+    return OVER_BUDGET if is_over else attempt.ended.outcome.value
+
+
+def _count_of_files(ended: RoundEnded) -> str:
+    if not ended.changes.total:
+        return "not seen" if ended.unseen else "no change"
+    return plural(ended.changes.total, "file")
+
+
+def row_at_end(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> RoundRow:
+    """A round that has just ended, as far as its end says; `state` is the one after it."""
+    return RoundRow(
+        number=ended.round,
+        task=plain(ended.said) or "—",
+        agent="",
+        seconds=ended.seconds + (checks.seconds if checks else 0),
+        files=_signed_files(ended.changes),
+        check=check_words(checks),
+        result=_result(ended, checks, loop, state),
+        tasks_done=tasks_done(state),
+    )
+
+
+def tasks_done(state: LoopState) -> str:
+    return f"{state.tasks.done}/{state.tasks.done + state.tasks.open}" if state.tasks else ""
+
+
+def _signed_files(changes: Changes) -> str:
+    parts = [("+", changes.added), ("~", changes.modified), ("-", changes.deleted)]
+    return " ".join(f"{sign}{count}" for sign, count in parts if count) or "0"
+
+
+def check_words(checks: ChecksEnded | None) -> str:
+    """What the checks of a round said, in a word."""
+    if checks is None:
+        return "—"
+    red = [verdict for verdict in checks.verdicts if not verdict.passed]
+    if red and all(verdict.flaky for verdict in red):
+        return "FLAKY"
+    return "pass" if not red else "FAIL" if len(checks.verdicts) == 1 else f"FAIL {len(red)}"
+
+
+def _result(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> str:
+    """What a round came to."""
+    if is_over_budget(ended, stop_requested=state.stop_now):
+        return OVER_BUDGET
+    if ended.outcome is not Outcome.OK:
+        return outcome_words(ended.outcome)
+    if not ended.progress and state.rounds_without_progress:
+        limit = limits_of(loop, state).no_progress
+        return f"no change {state.rounds_without_progress}/{limit}" if limit else "no change"
+    if checks and not checks.passed:
+        return "not yet"
+    if ended.closed:
+        return "task done" if len(ended.closed) == 1 else f"{len(ended.closed)} tasks done"
+    return "progress"
+
+
+def outcome_words(outcome: Outcome) -> str:
+    """How an agent's turn ended, as words for people."""
+    return outcome.value.replace("_", " ")
+
+
+def is_over_budget(ended: RoundEnded, *, stop_requested: bool) -> bool:
+    """Was a round ended by us for what it spent? Its record says "on request", and no person had made one."""
+    return not stop_requested and (ended.outcome, ended.detail) == imposed(Exit(ending=Ending.ASKED))
+
+
+# -- in remarks --------------------------------------------------------------------------------------------------------
+
+
+def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> Iterator[Remark]:
+    """What a person should know of a round that has just ended; `state` is the one after it."""
+    if is_over_budget(ended, stop_requested=state.stop_now):
+        yield Remark(WHY_OVER_BUDGET)
+    elif ended.outcome is not Outcome.OK and ended.detail:
+        yield Remark(plain(ended.detail))
+    yield from red_checks(checks) if checks else ()
+    missing = [completion.describe(name, loop, state) for name in completion.missing(loop, state)]
+    if ended.promise is Given.GIVEN and missing:
+        yield Remark(f"the agent's “done” was not accepted: {missing[0]}")
+    if ended.promise is Given.MENTIONED:
+        yield Remark("the agent mentioned the promise without giving it: not accepted")
+    if ended.doubted:
+        yield Remark(f"ticked without any other change, so doubted: {', '.join(ended.doubted)}")
+    if ended.tampered:
+        put_back = ", and put back" if ended.restored else ""
+        yield Remark(f"changed protected files{put_back}: {', '.join(map(plain, ended.tampered))}")
+    if ended.blocked:
+        yield Remark(f"says that only a person can help: {plain(ended.blocked)}")
+    for left in ended.leftovers:
+        yield Remark(f"left behind and ended: {plain(left)}")
+
+
+def red_checks(checks: ChecksEnded) -> Iterator[Remark]:
+    for verdict in checks.verdicts:
+        if not verdict.passed:
+            yield Remark(plain(verdict.told), for_agent=True)
+        if verdict.never_ran and not checks.round:
+            yield Remark("if its name is wrong, stop now (Ctrl-C): no agent can mend that")
+
+
+def occasion(checks: ChecksEnded, state: LoopState) -> str:
+    """Why checks ran that no round led to."""
+    if not checks.round:
+        return "before anything is changed"
+    all_done = state.tasks is not None and not state.tasks.open and not state.tasks.problem
+    return "all tasks are done" if all_done else "the work tree as it is now"

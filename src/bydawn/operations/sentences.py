@@ -1,0 +1,141 @@
+"""A fact as a sentence: what to say when it happens, on a terminal, a page or in a notice."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from bydawn.core import facts
+from bydawn.core.breakers import limits_of
+from bydawn.core.facts import AnyFact, TaskStatus
+from bydawn.core.hooks import complaint
+from bydawn.core.loop import CommandCheck, Limits, Loop, OnInterrupt
+from bydawn.core.progress import time_left
+from bydawn.core.rules import Rule
+from bydawn.core.state import LoopState
+from bydawn.core.text import duration, plain
+from bydawn.operations.amounts import plural, rounds, totals
+from bydawn.operations.detail import Field
+
+WARNING = "!"
+
+
+class Sentence(msgspec.Struct, frozen=True):
+    """What to say, and a sign that says what kind of thing it is; a plain announcement has none."""
+
+    sign: str
+    text: str
+
+
+class Counting(msgspec.Struct, frozen=True, kw_only=True):
+    """What rounds are called where this is read, and how many there were; a dialect counts in its own way."""
+
+    unit: str = "round"
+    number: int = 0
+
+    @property
+    def last(self) -> str:
+        """`round 4`: the one that is running, or the last one."""
+        return f"{self.unit} {self.number}"
+
+
+def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, counting: Counting) -> Iterator[Sentence]:
+    """What a fact means for a person; nothing where the row of a round, or the end, says it."""
+    match fact:
+        case facts.RunStarted() if fact.put_back:
+            names = ", ".join(map(plain, fact.put_back[:3]))
+            yield Sentence(WARNING, f"protected files were changed while nobody looked, and put back: {names}")
+        case facts.RoundStarted() if fact.notes:
+            many = f"{len(fact.notes)} notes" if len(fact.notes) > 1 else "your note"
+            yield Sentence("✎", f"{many} went into the prompt of {counting.last}")
+        case facts.WaitStarted():
+            yield Sentence("…", _wait(fact, state, counting))
+        case facts.TaskSettled() if fact.status is not TaskStatus.DONE:
+            word = {TaskStatus.OPEN: "open again"}.get(fact.status, fact.status.value)
+            why = f": {plain(fact.reason)}" if fact.reason else ""
+            yield Sentence("▷", f"{word}: “{plain(fact.text)}”{why}")
+        case facts.CheckpointApproved():
+            yield Sentence("✓", f"approved by {plain(fact.by)}: {plain(fact.text)}")
+        case facts.TamperingAccepted():
+            yield Sentence("✓", f"accepted by {plain(fact.by)}: {', '.join(map(plain, fact.paths))}")
+        case facts.AgentLimited():
+            until = f"{fact.until.astimezone():%H:%M}"
+            yield Sentence("◷", f"{plain(fact.agent)} is limited until {until}: the loop {plain(fact.by)} ran into it")
+        case facts.MachineSlept():
+            yield Sentence("☾", f"the machine slept {duration(fact.seconds)}; no timer ran meanwhile")
+        case facts.NoteAdded():
+            yield Sentence("✎", f"note from {plain(fact.by)} for the next prompt")
+        case facts.PauseRequested() | facts.StopRequested():
+            yield from _stopping(fact, state, counting)
+        case facts.HookEnded() if not fact.passed:
+            yield Sentence(WARNING, plain(complaint(fact)))
+        case facts.Obstructed() if fact.kind != "hook":  # that a hook failed has been said
+            yield Sentence(WARNING, plain(fact.detail))
+        case facts.LedgerRepaired():
+            where = plain(fact.kept_in)
+            yield Sentence(WARNING, f"{fact.cut_bytes} bytes of a torn record were cut off; kept in {where}")
+        case facts.LimitsRaised():
+            yield Sentence("", f"Limits {_how_changed(limits_of(loop, before), fact.limits)}.")
+        case _:
+            pass
+
+
+def _wait(wait: facts.WaitStarted, state: LoopState, counting: Counting) -> str:
+    until = f" until {wait.until.astimezone():%H:%M}" if wait.until else f" {duration(wait.seconds)}"
+    # Waiting itself costs no round; but the round that it follows may be one that counts.
+    free = wait.decided.rule == Rule.AGENT_LIMIT or state.last is None or not state.last.counts
+    return f"waiting{until}: {plain(wait.reason)}" + (f" (costs no {counting.unit})" if free else "")
+
+
+def _stopping(
+    fact: facts.PauseRequested | facts.StopRequested, state: LoopState, counting: Counting
+) -> Iterator[Sentence]:
+    if fact.now or not state.open_round:
+        yield Sentence("", f"Stopping now; what this {counting.unit} changed stays in the work tree.")
+        return
+    since = state.open_round.started_at
+    spent = duration(((state.updated_at or since) - since).total_seconds())
+    yield Sentence("", f"Stopping after {counting.last} (the agent has {spent} behind it).")
+    yield Sentence("", f"Ctrl-C again to stop now; the {counting.unit}'s changes stay in the work tree.")
+
+
+def _how_changed(was: Limits, now: Limits) -> str:
+    """Raised only if none of them is lower than before; no limit at all is the highest."""
+    pairs = [(getattr(was, name), getattr(now, name)) for name in now.__struct_fields__]
+    return "changed" if any(new and (not old or new < old) for old, new in pairs) else "raised"
+
+
+# -- a whole run -------------------------------------------------------------------------------------------------------
+
+
+def opening(loop: Loop, state: LoopState, tasks: facts.TaskReading | None, unit: str = "round") -> Iterator[Field]:
+    """What a loop is about to do, and within which limits."""
+    yield Field("Loop", loop.id)
+    yield Field("Agent", ", then ".join(loop.pool))
+    yield Field("Tasks", f"{loop.tasks}, {tasks.open} open" if tasks else "none; the prompt alone")
+    names = (_short_command(check.name) if isinstance(check, CommandCheck) else check.name for check in loop.checks)
+    yield Field("Check", ", ".join(names) or "none")
+    if loop.sandbox:
+        words = {"read-only": "only read", "full": "do EVERYTHING: no sandbox"}
+        yield Field("May", words.get(loop.sandbox, "edit here"))
+    yield Field("Limit", ", ".join(totals(limits_of(loop, state), unit)))
+    finishes = loop.on_interrupt is OnInterrupt.FINISH
+    yield Field("Stop", "Ctrl-C after this round, twice: now" if finishes else "Ctrl-C, at once")
+
+
+def _short_command(command: str) -> str:
+    """A check as people type it: the interpreter's long path is of no interest."""
+    first, space, rest = command.partition(" ")
+    return f"{Path(first.strip(chr(39))).name}{space}{rest}" if first.strip("'").startswith("/") else command
+
+
+def time_left_words(state: LoopState) -> str:
+    left = time_left(state)
+    return f"about {duration(left[0])} – {duration(left[1])} left" if left else "too early to tell how long"
+
+
+def amount_done(loop: Loop, state: LoopState, counting: Counting) -> str:
+    """`2 of 6 tasks, 4 rounds, 12 m 00`"""
+    parts = [f"{state.tasks.done} of {state.tasks.done + state.tasks.open} tasks"] if state.tasks else []
+    parts.append(plural(counting.number, counting.unit) if loop.dialect else rounds(state))
+    return ", ".join([*parts, duration(state.elapsed)])

@@ -1,0 +1,145 @@
+"""One loop of `status`, as data and in words; those that need a person come first."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec.structs import replace
+
+from bydawn.core.breakers import limits_of
+from bydawn.core.facts import Status, Usage
+from bydawn.core.loop import Sandbox
+from bydawn.core.rules import Rule
+from bydawn.core.state import Limited
+from bydawn.core.text import duration
+from bydawn.operations import amounts, outputs
+from bydawn.store.registry import Standing
+
+NEEDS_YOU = (Status.BLOCKED, Status.FAILED, Status.DAMAGED, Status.CRASHED, Status.CHECKPOINT, Status.LIMIT)
+
+
+class TaskCounts(msgspec.Struct, frozen=True, kw_only=True):
+    open: int
+    done: int
+
+
+class LoopView(msgspec.Struct, frozen=True, kw_only=True):
+    """One loop of `status --json`."""
+
+    loop: str
+    workspace: str
+    state: Status
+    reason: str | None
+    round: int
+    rounds_limit: int | None
+    tasks: TaskCounts | None
+    agent: str
+    agents: tuple[str, ...]
+    limited: tuple[Limited, ...]
+    sandbox: Sandbox | None
+    usage: Usage | None
+    usage_is_priced: bool
+    alive: bool
+    last_output_age_s: float | None
+    updated_at: datetime | None
+
+
+class StatusLine(msgspec.Struct, frozen=True, kw_only=True):
+    """The same loop in words."""
+
+    view: LoopView
+    progress: str  # `2/6 tasks · 4 rounds`
+    liveness: str
+    reason: str  # why it is not running, where a person is needed; else empty
+
+
+class Next(msgspec.Struct, frozen=True, kw_only=True):
+    """A command to paste, and what it does. One of ours begins with `bydawn`; advice without a command has none."""
+
+    command: str
+    why: str
+
+
+def loop_view(standing: Standing) -> LoopView:
+    loop, state = standing.loop, standing.state
+    return LoopView(
+        loop=loop.id,
+        workspace=loop.workspace,
+        state=standing.status,
+        reason=state.stopped.reason if state.stopped else reason(standing) or None,
+        round=state.round,
+        rounds_limit=limits_of(loop, state).rounds or None,
+        tasks=TaskCounts(open=state.tasks.open, done=state.tasks.done) if state.tasks else None,
+        agent=state.open_round.agent if state.open_round else loop.agent,
+        agents=loop.pool,
+        limited=limited_now(standing),
+        sandbox=loop.sandbox,
+        usage=state.usage,
+        usage_is_priced=bool(state.usage) and not state.unpriced,
+        alive=standing.alive,
+        last_output_age_s=outputs.last_output_age(standing),
+        updated_at=state.updated_at,
+    )
+
+
+def status_line(standing: Standing) -> StatusLine:
+    view, why = loop_view(standing), reason(standing) if standing.status in NEEDS_YOU else ""
+    return StatusLine(view=view, progress=amounts.progress(standing), liveness=liveness(view), reason=why)
+
+
+def by_need(found: Iterable[Standing]) -> list[Standing]:
+    """Those that need a person, those that run, the rest; the latest change first."""
+
+    def rank(each: Standing) -> tuple[int, float]:
+        changed = each.state.updated_at.timestamp() if each.state.updated_at else 0.0
+        return (0 if each.status in NEEDS_YOU else 1 if each.alive else 2), -changed
+
+    return sorted(found, key=rank)
+
+
+def first_step(found: Iterable[Standing]) -> list[Next]:
+    """Where to begin: with the first loop that needs a person, if there is one."""
+    needy = next((each for each in found if each.status in NEEDS_YOU), None)
+    return [Next(command=f"bydawn show {needy.reference}", why="what happened and what to do")] if needy else []
+
+
+def limited_now(standing: Standing) -> tuple[Limited, ...]:
+    """The agents whose provider does not let them work yet."""
+    now = datetime.now(UTC)
+    return tuple(row for row in standing.state.limited if row.until and row.until > now)
+
+
+def reason(standing: Standing) -> str:
+    """Why it is not running, in a sentence; empty where it runs, or where its state says it all."""
+    stopped = standing.state.stopped
+    if standing.trouble:
+        return standing.trouble.what
+    if standing.status == Status.CRASHED:
+        opened = standing.state.open_round
+        when = f"{outputs.last_sign(standing).astimezone():%Y-%m-%d %H:%M}"
+        return f"its worker is gone since {when}{f', in round {opened.round}' if opened else ''}; nothing is running"
+    if stopped and stopped.decided.rule == Rule.AGENT_BLOCKED:
+        return f"the agent says: “{stopped.reason}”"
+    return stopped.reason if stopped else ""
+
+
+def liveness(view: LoopView) -> str:
+    """`alive, last output 3 s ago`, or how long ago it last did anything."""
+    if view.last_output_age_s is not None:
+        return f"alive, last output {duration(view.last_output_age_s)} ago"
+    return "alive" if view.alive else amounts.ago(view.updated_at)
+
+
+def with_current_tasks(standing: Standing) -> Standing:
+    """A loop that does not run, with its tasks as they are now: people tick and skip some meanwhile."""
+    tasks = standing.state.tasks
+    if standing.alive or standing.finished or tasks is None or tasks.problem:
+        return standing
+    from bydawn.operations.tasks import of_loop
+
+    board = of_loop(standing)
+    if board.trouble:
+        return standing
+    counts = board.standings.counts
+    tasks = replace(tasks, open=counts["open"], done=counts["done"])
+    return replace(standing, state=replace(standing.state, tasks=tasks))

@@ -1,0 +1,55 @@
+"""What a person is advised to do: commands that exist, for every state a loop can be in."""
+
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from bydawn.cli.program import bydawn
+from bydawn.operations.next_steps import next_steps
+from bydawn.store.folder import LoopFolder
+from bydawn.store.registry import standing_of
+from operations.stories import STORIES, held, home_of, write_loop
+
+
+def steps(root: Path, name: str) -> list[str]:
+    write_loop(root, name)
+    with held(root, name):
+        standing = standing_of(LoopFolder(home_of(root, name) / name))
+    assert standing
+    return [step.command for step in next_steps(standing)]
+
+
+@pytest.mark.parametrize("name", [name for name, story in STORIES.items() if not story.alive])
+def test_every_command_of_ours_can_be_typed(name: str, tmp_path: Path) -> None:
+    commands = steps(tmp_path, name)
+    assert commands
+    for command in commands:
+        program, *words = shlex.split(command)
+        if program == "bydawn":
+            context = click.Context(bydawn, **bydawn.context_settings)
+            found, parser, rest = bydawn.resolve_command(context, words)
+            assert parser, command
+            parser.make_context(found, rest, parent=context).close()
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("complete", "bydawn show complete"),
+        ("blocked", 'bydawn tell blocked "…"'),
+        ("limit", "bydawn resume limit --rounds +20"),
+        ("folder", "bydawn tasks reopen folder 1"),
+        ("auth", "codex login"),
+        ("checkpoint", "bydawn show checkpoint"),
+        ("crashed", "bydawn resume crashed"),
+    ],
+)
+def test_the_most_useful_step_comes_first(name: str, first: str, tmp_path: Path) -> None:
+    assert steps(tmp_path, name)[0] == first
+
+
+def test_the_commands_are_the_same_wherever_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BYDAWN_AS", "scripts/bydawn")
+    assert steps(tmp_path, "stopped")[0] == "bydawn resume stopped"

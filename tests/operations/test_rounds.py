@@ -1,0 +1,92 @@
+"""A round in words: what it came to, and what a person should know of it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bydawn.core.facts import AnyFact, Changes, ChecksEnded, Given, RoundEnded
+from bydawn.core.history import History
+from bydawn.core.loop import Loop
+from bydawn.core.outcome import Outcome
+from bydawn.operations.rounds import EndedRoundView, past_row, remarks, round_view, row_at_end
+from core.facts_made import (
+    BORN,
+    CHECKED,
+    PROMISED,
+    a_round,
+    after_all,
+    checked,
+    idle_round,
+    numbered,
+    pause,
+    run_started,
+    started,
+)
+
+CUT: dict[str, Any] = {"outcome": Outcome.INTERRUPTED, "detail": "stopped on request"}
+
+
+def at_end(*facts: AnyFact, loop: Loop = PROMISED) -> tuple[str, list[str]]:
+    """The result of the last round of this history, and the remarks on it."""
+    ended = [fact for fact in facts if isinstance(fact, RoundEnded)][-1]
+    checks = facts[-1] if isinstance(facts[-1], ChecksEnded) else None
+    state = after_all(run_started(), *facts)
+    row = row_at_end(ended, checks, loop, state)
+    return row.result, [remark.text for remark in remarks(ended, checks, loop, state)]
+
+
+@pytest.mark.parametrize(
+    ("facts", "result"),
+    [
+        (a_round(1), "progress"),
+        (a_round(1, closed=("one",)), "task done"),
+        (a_round(1, closed=("one", "two")), "2 tasks done"),
+        (idle_round(1), "no change 1/5"),
+        (a_round(1, Outcome.CONTEXT_FULL), "context full"),
+        (a_round(1, **CUT), "over budget"),
+        ([started(1), pause(now=True), a_round(1, **CUT)[1]], "interrupted"),
+        ([*a_round(1), checked(1, passed=False)], "not yet"),
+    ],
+)
+def test_a_round_comes_to_one_result(facts: list[AnyFact], result: str) -> None:
+    assert at_end(*facts, loop=CHECKED)[0] == result
+
+
+def test_a_promise_that_was_not_accepted_is_remarked_on_with_what_is_missing() -> None:
+    _, texts = at_end(*a_round(1, promise=Given.GIVEN), checked(1, passed=False), loop=CHECKED)
+    assert texts[0] == "exit 2: FAIL: test_rounding"
+    assert texts[1].startswith("the agent's “done” was not accepted: 1 of 1 checks failed")
+
+
+def test_the_next_prompt_has_what_a_failing_check_said_and_nothing_else() -> None:
+    ended, checks = a_round(1, blocked="which rate?")[1], checked(1, passed=False)
+    assert isinstance(ended, RoundEnded)
+    shown = remarks(ended, checks, CHECKED, after_all(run_started(), started(1), ended, checks))
+    assert [remark.for_agent for remark in shown] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("facts", "alive", "words"),
+    [
+        (a_round(1, changes=Changes(added=2, modified=1)), False, ("ok", "3 files", "—")),
+        ([*a_round(1), checked(1)], False, ("ok", "no change", "pass")),
+        (a_round(1, unseen=True), False, ("ok", "not seen", "—")),
+        (a_round(1, **CUT), False, ("over budget", "no change", "—")),
+        ([started(1)], True, ("running", "", "—")),
+        ([started(1)], False, ("interrupted", "", "—")),
+    ],
+)
+def test_a_round_of_the_past_is_a_row(facts: list[AnyFact], alive: bool, words: tuple[str, ...]) -> None:
+    [attempt] = History(numbered([BORN, run_started(), *facts])).attempts
+    row = past_row(attempt, alive=alive)
+    assert (row.result, row.files, row.check) == words
+
+
+def test_a_round_that_has_not_ended_has_no_fields_of_an_end() -> None:
+    first, second = History(numbered([BORN, run_started(), *a_round(1, session="s-1"), started(2)])).attempts
+    ended = round_view(first)
+    assert isinstance(ended, EndedRoundView)
+    assert ended.session == "s-1"
+    assert "check_seconds" not in msgspec.to_builtins(ended)
+    assert "detail" not in msgspec.to_builtins(round_view(second))

@@ -1,0 +1,128 @@
+"""What is said of a fact: the same words on a terminal, a page or in a notice."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+
+from bydawn.core import facts
+from bydawn.core.facts import AnyFact, TaskStatus
+from bydawn.core.replay import after
+from bydawn.core.rules import Rule
+from bydawn.core.state import LoopState
+from bydawn.core.text import plain
+from bydawn.operations.sentences import Counting, Sentence, amount_done, opening, sentences
+from core.facts_any import HISTORIES
+from core.facts_made import (
+    LISTED,
+    NOON,
+    PROMISED,
+    a_loop,
+    a_note,
+    a_round,
+    after_all,
+    checked,
+    decided,
+    limited,
+    numbered,
+    pause,
+    raised,
+    run_started,
+    started,
+    stop,
+    todo,
+)
+
+LATER = NOON + timedelta(hours=2)
+
+
+def said(*past: AnyFact, unit: str = "round") -> list[Sentence]:
+    """What is said of the last of these facts."""
+    before, state = after_all(*past[:-1]), after_all(*past)
+    return [*sentences(past[-1], PROMISED, before, state, Counting(unit=unit, number=state.round))]
+
+
+@pytest.mark.parametrize(
+    ("fact", "sign", "words"),
+    [
+        (run_started(put_back=("a.py",)), "!", "protected files were changed while nobody looked, and put back: a.py"),
+        (facts.MachineSlept(seconds=70), "☾", "the machine slept 1 m 10"),
+        (a_note("n-1"), "✎", "note from ada"),
+        (facts.CheckpointApproved(mark="m", text="look", by="ada"), "✓", "approved by ada: look"),
+        (facts.TamperingAccepted(paths=("a", "b"), by="ada"), "✓", "accepted by ada: a, b"),
+        (facts.TaskSettled(task="t", text="T", status=TaskStatus.OPEN, by="ada"), "▷", "open again: “T”"),
+        (facts.TaskSettled(task="t", text="T", status=TaskStatus.ASIDE, by="x", reason="why"), "▷", "aside: “T”: why"),
+        (facts.AgentLimited(agent="codex", until=LATER, detail="", by="other"), "◷", "codex is limited until"),
+        (facts.HookEnded(hook="h", round=1, passed=False, detail="exit 3", elapsed=1.0), "!", "h failed: exit 3"),
+        (facts.Obstructed(kind="disk", detail="the disk is full"), "!", "the disk is full"),
+        (facts.LedgerRepaired(cut_bytes=9, kept_in="x"), "!", "9 bytes"),
+        (raised(rounds=99), "", "Limits raised."),
+        (raised(rounds=9), "", "Limits changed."),
+        (stop(), "", "Stopping now"),
+    ],
+)
+def test_each_fact_that_a_person_should_know_of_is_one_sentence(fact: AnyFact, sign: str, words: str) -> None:
+    [sentence] = said(run_started(), fact)
+    assert sentence.sign == sign
+    assert words in sentence.text
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        run_started(),
+        started(1),
+        *a_round(1),
+        checked(1),
+        facts.TaskSettled(task="t", text="T", status=TaskStatus.DONE, by="bydawn"),
+        facts.HookEnded(hook="h", round=1, passed=True, detail="", elapsed=1.0),
+        facts.Obstructed(kind="hook", detail="the hook failed"),  # the hook's own end has said it
+    ],
+)
+def test_what_a_row_or_the_end_shows_is_not_said_as_well(fact: AnyFact) -> None:
+    assert said(run_started(), fact) == []
+
+
+def test_a_request_to_stop_after_the_round_says_how_long_that_has_run() -> None:
+    first, second = said(run_started(), started(4), pause())
+    assert first.text == "Stopping after round 4 (the agent has 1 s behind it)."
+    assert "Ctrl-C again" in second.text
+
+
+def test_a_wait_says_whether_it_costs_a_round_in_the_words_of_the_dialect() -> None:
+    wait = facts.WaitStarted(seconds=30, reason="a blip", decided=decided(Rule.BACK_OFF))
+    assert said(run_started(), *a_round(1), wait)[0].text == "waiting 30 s: a blip"
+    limit = facts.WaitStarted(seconds=30, reason="its limit", decided=decided(Rule.AGENT_LIMIT))
+    [sentence] = said(run_started(), *a_round(1), limit, unit="iteration")
+    assert sentence.text.endswith("(costs no iteration)")
+
+
+def test_limits_are_raised_over_those_in_force_and_not_over_the_first_ones() -> None:
+    assert said(run_started(), raised(rounds=99), raised(rounds=50))[0].text == "Limits changed."
+
+
+def test_the_opening_names_the_goal_and_the_limits() -> None:
+    shown = {field.label: field.text for field in opening(LISTED, LoopState(), todo(2, 1))}
+    assert shown["Tasks"] == "TODO.md, 2 open"
+    assert shown["Limit"] == "30 rounds"
+    assert {field.label: field.text for field in opening(limited(rounds=0), LoopState(), None)}["Limit"] == (
+        "any number of rounds"
+    )
+
+
+def test_a_dialect_counts_in_its_own_words() -> None:
+    theirs = a_loop(dialect={"name": "x"})
+    state = after_all(run_started(tasks=todo(1, 2)), *a_round(1, tasks=todo(1, 2)))
+    assert amount_done(theirs, state, Counting(unit="iteration", number=7)) == "2 of 3 tasks, 7 iterations, 1 m 00"
+    assert amount_done(PROMISED, state, Counting()) == "2 of 3 tasks, 1 round, 1 m 00"
+
+
+@settings(max_examples=25, deadline=None)
+@given(HISTORIES)
+def test_over_any_history_what_is_said_cannot_steer_a_terminal(history: list[AnyFact]) -> None:
+    before = LoopState()
+    for record in numbered(history):
+        state = after(before, record)
+        for sentence in sentences(record.fact, PROMISED, before, state, Counting(number=state.round)):
+            assert sentence.text == plain(sentence.text)
+        before = state
