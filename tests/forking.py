@@ -43,20 +43,20 @@ class Forked(subprocess.Popen[str]):
         self._child_created = True
         self._close_pipe_fds(*pipes)
 
-    def _try_wait(self, flags: int) -> tuple[int, int]:
-        try:
-            said = self._report.recv(_NUMBER, socket.MSG_DONTWAIT if flags & os.WNOHANG else 0)
-        except BlockingIOError:
-            return 0, 0
-        self._report.close()
-        return self.pid, int.from_bytes(said, "big")
+    def _wait(self, timeout: float | None) -> int:
+        if self.returncode is None:
+            if not select.select([self._report], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            said = self._report.recv(_NUMBER)
+            assert said, "the server is gone, and with it the answer"
+            self._report.close()
+            self.returncode = os.waitstatus_to_exitcode(int.from_bytes(said, "big"))
+        return self.returncode
 
     def _internal_poll(self, *_: Any, **__: Any) -> int | None:
-        if self.returncode is None:
-            pid, status = self._try_wait(os.WNOHANG)
-            if pid:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
+        with suppress(subprocess.TimeoutExpired):
+            return self._wait(0)
+        return None
 
 
 class Server:
