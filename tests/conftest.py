@@ -1,15 +1,37 @@
-"""Places in which stories happen."""
+"""Places in which stories happen, and what some of them need beyond Python."""
 
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from driving import Home
 
 # Whoever starts the tests in the background of a script has them ignore Ctrl-C, and so would all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How many random examples a property is tried with; `--hypothesis-profile` takes the other one. No example has a time
+# limit: the machine may be busy.
+settings.register_profile("gate", max_examples=25, deadline=None)
+settings.register_profile("deep", max_examples=150, deadline=None)
+settings.load_profile("gate")
+
+NEEDS = ("agents_bin", "strace", "tmux")  # fixtures: a test that uses one needs what it is named after
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--needs", action="store_true", help="with --collect-only, print what the tests need to be installed"
+    )
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.config.getoption("needs"):
+        used = {name for item in session.items if isinstance(item, pytest.Function) for name in item.fixturenames}
+        print("\nneeds:", *sorted(used.intersection(NEEDS)))
 
 
 @pytest.fixture
@@ -18,3 +40,18 @@ def home(tmp_path: Path) -> Iterator[Home]:
     home = Home(tmp_path.resolve())
     yield home
     assert home.leave() == []
+
+
+@pytest.fixture(scope="session")
+def strace() -> None:
+    _is_there("strace")
+
+
+@pytest.fixture(scope="session")
+def tmux() -> None:
+    _is_there("tmux")
+
+
+def _is_there(program: str) -> None:
+    if not shutil.which(program):
+        pytest.fail(f"this test needs {program}: sudo apt-get install {program}", pytrace=False)

@@ -2,16 +2,22 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from forking import Forked
+
 COMMAND = Path(sys.executable).with_name("bydawn")
+DEAD = ("Z", "X")
 FOREIGN = ("BYDAWN_", "GIT_", "XDG_", "PYTHON", "NO_COLOR", "COLUMNS", "LINES")
 ME = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
 
@@ -33,10 +39,14 @@ class Said(NamedTuple):
 
 
 class Home:
-    """A person's home with one git repository in it; nothing of the caller's settings reaches it."""
+    """A person's home with one git repository in it; nothing of the caller's settings reaches it.
 
-    def __init__(self, root: Path) -> None:
+    A real one has real commands, which start an interpreter: for stories about processes.
+    """
+
+    def __init__(self, root: Path, *, real: bool = False) -> None:
         self.root = root
+        self.real = real
         self.repo = root / "repo"
         self.states = root / "home/.local/state/bydawn"
         self.env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
@@ -86,15 +96,17 @@ class Home:
     def start(
         self, *arguments: str, before: Iterable[str] = (), command: str = "bydawn", **options: Any
     ) -> subprocess.Popen[str]:
-        """Start the installed command, or another that comes with it, in a process group of its own.
+        """Start the command, or another that comes with it, in a process group of its own.
 
         `before` stands in front of it; options in capitals are added to its environment, others are those of Popen.
+        With anything in front it is the installed command, as it is in a real home; otherwise a fork, see forking.py.
         """
         env = {name: options.pop(name) for name in [*options] if name.isupper()}
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
         usual = {"cwd": self.repo, "stdin": nothing, "stdout": pipe, "stderr": pipe, "start_new_session": True}
         words = [*before, str(COMMAND.with_name(command)), *arguments]
-        process = subprocess.Popen(words, env=self.env | env, text=True, **{**usual, **options})
+        make = subprocess.Popen if self.real or before else Forked
+        process = make(words, env=self.env | env, text=True, **{**usual, **options})
         self._started.append(process)
         return process
 
@@ -144,7 +156,8 @@ class Home:
 
     def alive(self) -> list[int]:
         """Every process that was started from this home and is still there."""
-        return alive_with(f"HOME={self.root}/home\0")
+        sessions = {process.pid for process in self._started}
+        return sorted({*alive_with(f"HOME={self.root}/home\0"), *alive_in(sessions)})
 
     def leave(self) -> list[str]:
         """End whatever is still there one second after the story; the names of what should not have been."""
@@ -171,10 +184,21 @@ def said(process: subprocess.Popen[str], seconds: float = 60) -> Said:
 
 
 def a_repository(folder: Path, readme: str) -> None:
-    folder.mkdir(parents=True)
+    """A repository with one commit: a copy, since three calls of git are much for every story."""
+    shutil.copytree(Path(_first_commit(readme).name) / "repository", folder)
+
+
+@cache
+def _first_commit(readme: str) -> "tempfile.TemporaryDirectory[str]":
+    kept = tempfile.TemporaryDirectory(prefix="by-")
+    folder = Path(kept.name) / "repository"
+    folder.mkdir()
     (folder / "README.md").write_text(readme)
     for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
         subprocess.run(["git", *ME, *arguments], cwd=folder, check=True, capture_output=True)
+    for sample in folder.glob(".git/hooks/*.sample"):
+        sample.unlink()
+    return kept
 
 
 def tree_of(folder: Path) -> dict[str, bytes]:
@@ -212,10 +236,22 @@ def alive_with(mark: str) -> list[int]:
     return found
 
 
+def alive_in(sessions: set[int]) -> list[int]:
+    """The processes of these sessions; the dead do not count."""
+    known = ((pid, stat_of(pid)) for pid in processes())
+    return [pid for pid, stat in known if stat and int(stat[3]) in sessions and stat[0] not in DEAD]
+
+
 def is_alive(pid: int) -> bool:
-    with suppress(OSError, IndexError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    return False
+    stat = stat_of(pid)
+    return bool(stat) and stat[0] not in DEAD
+
+
+def stat_of(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat after the name: state, parent, group, session, …; none when the process is gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return []
 
 
 def name_of(pid: int) -> str:

@@ -118,6 +118,6 @@ def test_nothing_that_it_prints_breaks_the_reader(lines: list[bytes], stderr: st
 @given(
     st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner))
 )
-def test_nor_does_anything_that_is_json(value: Any) -> None:
+def test_no_json_that_codex_prints_breaks_the_reader(value: Any) -> None:
     events = [{"type": kind, "item": value, "error": value} for kind in ("item.completed", "turn.failed", "error")]
     assert read(*events, exit_=Exit(code=1))[1].outcome in Outcome

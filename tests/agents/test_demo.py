@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.agents.demo import story
@@ -113,7 +113,6 @@ def test_noise_in_the_stream_passes_by(tmp_path: Path) -> None:
     assert len(played.stdout) > 1_000_000
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_no_line_can_upset_the_reader(line: bytes) -> None:
     list(DemoAgent().reader().read(line))

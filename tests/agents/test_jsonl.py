@@ -69,5 +69,5 @@ def test_whatever_a_program_writes_is_read_without_a_word_of_complaint(value: An
 
 
 @given(st.binary())
-def test_and_whatever_is_no_json_at_all(line: bytes) -> None:
+def test_a_line_that_is_not_json_is_read_without_a_complaint(line: bytes) -> None:
     ended(line)

@@ -1,12 +1,11 @@
 """W-082: a structured BLOCKED section is a call for a human; the word in prose is not."""
 
-from time import perf_counter
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.core.blocked import blocked_words, says_nothing
+from effort import MANY_PASSES, effort
 
 BLOCKED = [
     ("# BLOCKED\nThe key is missing.", "The key is missing."),
@@ -135,16 +134,13 @@ def test_a_long_section_is_cut() -> None:
     ],
 )
 def test_a_hostile_reply_is_read_quickly_and_never_raises(reply: str) -> None:
-    started = perf_counter()
-    blocked_words(reply)
-    assert perf_counter() - started < 8
+    assert effort(lambda: blocked_words(reply)) < MANY_PASSES
 
 
 def test_of_an_endless_reply_the_end_is_read() -> None:
     assert blocked_words("words\n\n" * 50_000 + "BLOCKED: no key") == "no key"
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="BLOCKED:#*> \n-`~ano", max_size=60))
 def test_whatever_is_heard_was_said(reply: str) -> None:
     words = blocked_words(reply)

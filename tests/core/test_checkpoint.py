@@ -1,12 +1,11 @@
 """X-22, W-058, W-083: a HARD STOP holds the loop when it is reached, once, and only a human lifts it."""
 
-from time import perf_counter
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.core.checkpoint import Mark, marks
+from effort import MANY_PASSES, effort
 
 STOP = "HARD STOP"
 PLAN = """# Phase 1
@@ -199,7 +198,6 @@ def test_equal_marks_are_approved_one_by_one() -> None:
     assert (due_line(text), due_line(text, {first}), due_line(text, {first, second})) == (3, 7, None)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(["- [ ] a", "- [x] a", "HARD STOP", "- [ ] HARD STOP", "", "# words"]), max_size=12))
 def test_a_mark_is_due_exactly_until_it_is_approved(lines: list[str]) -> None:
     """X-22: however often one asks, every reached mark is asked about once, in order."""
@@ -231,9 +229,7 @@ def test_a_mark_is_due_exactly_until_it_is_approved(lines: list[str]) -> None:
     ],
 )
 def test_a_hostile_file_is_read_quickly_and_never_raises(text: str) -> None:
-    started = perf_counter()
-    due(text, set())
-    assert perf_counter() - started < 8
+    assert effort(lambda: due(text, set())) < MANY_PASSES
 
 
 def test_a_mark_without_end_is_shown_in_part() -> None:

@@ -1,7 +1,7 @@
 """Where a new task goes."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.core import tasks
@@ -50,7 +50,6 @@ LINES = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(LINES, max_size=8), st.sampled_from(["\n", "\r\n"]), WORDS)
 def test_whatever_the_list_no_other_task_is_touched(lines: list[str], newline: str, words: str) -> None:
     text = newline.join(lines)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.core import promise as promise_module
@@ -302,7 +302,6 @@ PRINTABLE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), 
 )
 
 
-@settings(deadline=None)
 @given(PRINTABLE)
 def test_the_text_is_taken_literally_whatever_it_contains(text: str) -> None:
     chosen = Promise(text=text)

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.core.facts import AnyFact, TaskReading
@@ -106,10 +106,8 @@ EXTRA = a_loop(
     sessions=Sessions.RESUME,
 )
 ANY_LOOP = LOOPS | st.just(EXTRA)
-MANY = settings(max_examples=150, deadline=None)
 
 
-@MANY
 @given(ANY_LOOP, HISTORIES, MORE)
 def test_every_history_has_a_prompt_with_the_goal_and_every_note(
     loop: Loop, facts: list[AnyFact], more: dict[str, Any]
@@ -123,7 +121,6 @@ def test_every_history_has_a_prompt_with_the_goal_and_every_note(
     assert text == compose(loop, state, state.round + 1, FENCE, **more)
 
 
-@MANY
 @given(ANY_LOOP, HISTORIES, MORE)
 def test_no_prompt_outgrows_its_budgets(loop: Loop, facts: list[AnyFact], more: dict[str, Any]) -> None:
     state = replay(numbered(facts))
@@ -142,7 +139,6 @@ def nasty_history(text: str, title: str) -> list[AnyFact]:
     return [run_started(tasks=reading), *a_round(1, **said), judged(1, *verdicts)]
 
 
-@MANY
 @given(NASTY, NASTY, MORE)
 def test_no_data_gets_out_of_its_fence_or_opens_another(text: str, title: str, more: dict[str, Any]) -> None:
     whole = prompt(EXTRA, nasty_history(text, title), **more)
@@ -169,7 +165,6 @@ def test_a_mark_in_data_is_made_harmless(data: str, expected: str) -> None:
     assert harmless(data, FENCE) == expected
 
 
-@MANY
 @given(st.text(max_size=400), st.integers(0, 400), st.sampled_from(Keep))
 def test_a_cut_keeps_what_matters_and_says_how_much_is_gone(text: str, size: int, keep: Keep) -> None:
     short = cut(text, size, keep)
@@ -184,7 +179,6 @@ def test_a_cut_keeps_what_matters_and_says_how_much_is_gone(text: str, size: int
     assert int(re.sub(r"\D", "", remark)) >= len(text) - size
 
 
-@MANY
 @given(st.lists(st.integers(0, 1_000), max_size=8), st.integers(0, 3_000))
 def test_room_is_shared_fairly(lengths: list[int], size: int) -> None:
     given_ = shares(lengths, size)

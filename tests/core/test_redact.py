@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bydawn.core.facts import AnyFact, Changes, End, Given, LoopStopped
@@ -249,7 +249,6 @@ ODD = [
 ]
 
 
-@settings(max_examples=200, deadline=None)
 @example("\x1b000000\x1b", "\\", "")
 @given(SECRETS, st.text(max_size=20), st.text(max_size=20))
 def test_no_dress_of_a_known_value_survives_whatever_stands_around_it(secret: str, before: str, behind: str) -> None:
@@ -309,7 +308,6 @@ def masked(secrets: Secrets, text: str) -> str:
     return data.decode()
 
 
-@settings(max_examples=150, deadline=None)
 @given(UPPER, AROUND, AROUND)
 def test_a_mask_covers_the_secret_and_nothing_else(secret: str, before: str, behind: str) -> None:
     """The two alphabets have no letter in common, so it is clear what belongs to whom."""
@@ -318,7 +316,6 @@ def test_a_mask_covers_the_secret_and_nothing_else(secret: str, before: str, beh
         assert masked(secrets, before + dress + behind) == before + "*" * len(dress) + behind
 
 
-@settings(max_examples=150, deadline=None)
 @given(SECRETS, st.text(max_size=30), st.text(max_size=30))
 @example("first line, long enough\nsecond line, long enough", "\n", "\r\n")
 def test_a_mask_keeps_length_and_lines_and_has_nothing_left_to_do(secret: str, before: str, behind: str) -> None:
@@ -337,7 +334,6 @@ def test_a_mask_keeps_length_and_lines_and_has_nothing_left_to_do(secret: str, b
     assert again == data
 
 
-@settings(max_examples=150, deadline=None)
 @example("/0000000", "\\", "", False)
 @given(UPPER | st.sampled_from([*ODD, PEM, KEYS[0][0], PARTS[0][0], PARTS[4][0]]), ESCAPED, ESCAPED, st.booleans())
 def test_a_line_of_json_stays_json_when_a_secret_in_it_is_masked(
@@ -411,7 +407,6 @@ def test_words_of_a_fixed_vocabulary_numbers_and_moments_are_no_texts() -> None:
     assert rewritten(Limits(rounds=3, until=moment), str.upper) == Limits(rounds=3, until=moment)
 
 
-@settings(max_examples=100, deadline=None)
 @given(FACTS)
 def test_a_fact_that_is_rewritten_to_the_same_is_the_same(fact: AnyFact) -> None:
     assert rewritten(fact, str) == fact

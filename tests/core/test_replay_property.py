@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.core import completion
@@ -25,10 +25,7 @@ from bydawn.core.state import LoopState
 from core.facts_any import CLOCKS, FACTS, HISTORIES, LOOPS
 from core.facts_made import numbered
 
-MANY = settings(max_examples=120, deadline=None)
 
-
-@MANY
 @given(LOOPS, HISTORIES, CLOCKS)
 def test_there_is_always_a_next_action_the_same_one_and_it_names_a_rule_that_exists(
     loop: Loop, facts: list[AnyFact], now: Now
@@ -39,14 +36,12 @@ def test_there_is_always_a_next_action_the_same_one_and_it_names_a_rule_that_exi
     assert action.rule in Rule
 
 
-@MANY
 @given(HISTORIES, st.integers(0, 12))
 def test_a_beginning_and_then_the_rest_is_the_same_as_all_of_it(facts: list[AnyFact], cut: int) -> None:
     records = numbered(facts)
     assert replay(records[cut:], replay(records[:cut])) == replay(records)
 
 
-@MANY
 @given(LOOPS, HISTORIES, CLOCKS)
 def test_no_action_contradicts_what_it_was_decided_from(loop: Loop, facts: list[AnyFact], now: Now) -> None:
     state = replay(numbered(facts))
@@ -78,7 +73,6 @@ def test_no_action_contradicts_what_it_was_decided_from(loop: Loop, facts: list[
             assert not (state.stop or state.pause or state.obstructed or state.open_round)
 
 
-@MANY
 @given(LOOPS, HISTORIES, FACTS, CLOCKS)
 def test_once_somebody_has_asked_no_round_starts_and_nothing_waits_before_the_next_run(
     loop: Loop, facts: list[AnyFact], wanted: AnyFact, now: Now
@@ -90,7 +84,6 @@ def test_once_somebody_has_asked_no_round_starts_and_nothing_waits_before_the_ne
     assert not isinstance(action, StartRound | Wait)
 
 
-@MANY
 @given(HISTORIES)
 def test_what_only_grows_never_shrinks(facts: list[AnyFact]) -> None:
     state = LoopState()
@@ -103,14 +96,12 @@ def test_what_only_grows_never_shrinks(facts: list[AnyFact]) -> None:
         state = later
 
 
-@MANY
 @given(LOOPS, HISTORIES)
 def test_every_history_has_a_prompt_that_can_be_written_down(loop: Loop, facts: list[AnyFact]) -> None:
     state = replay(numbered(facts))
     assert compose(loop, state, state.round + 1, "f3nc3").encode()
 
 
-@MANY
 @given(HISTORIES)
 def test_a_loop_stands_still_exactly_until_its_next_run(facts: list[AnyFact]) -> None:
     standing = False

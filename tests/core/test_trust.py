@@ -219,7 +219,7 @@ def test_a_difference_is_told_in_lines(
 
 
 @given(shown)
-def test_the_same_has_no_difference(before: dict[str, list[str]]) -> None:
+def test_equal_powers_have_no_difference(before: dict[str, list[str]]) -> None:
     assert difference(before, before) == []
 
 

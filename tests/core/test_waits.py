@@ -170,6 +170,6 @@ def test_an_agent_that_always_answers_the_same_at_once_is_soon_left_alone(outcom
     assert isinstance(actions[-1], Stop) or seconds > 600
 
 
-def test_neither_is_one_with_a_reset_in_the_past_asked_again_and_again() -> None:
+def test_an_agent_whose_limit_reset_in_the_past_is_not_asked_again_and_again() -> None:
     _, seconds = play(PROMISED, Outcome.LIMITED, rounds=20, until=NOON - timedelta(hours=1))
     assert seconds > 600

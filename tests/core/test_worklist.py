@@ -180,7 +180,7 @@ def test_an_approval_does_not_slide_to_another_checkpoint_with_the_same_words(en
     assert first not in marks_of(more, later)
 
 
-def test_nor_does_it_while_the_list_is_away() -> None:
+def test_an_approval_stays_with_its_checkpoint_while_the_list_is_missing() -> None:
     """X-22: gone, blocked, put back; which marks there were is still known."""
     first, second = marks_of(TWINS)
     reading = of_checklist(TWINS, STOPPED, LoopState(), None)

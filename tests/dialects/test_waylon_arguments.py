@@ -331,7 +331,7 @@ def test_a_path_means_the_folder_in_which_it_was_typed(key: str, folder: str, ty
         ("/w/repo", "/elsewhere/TODO.md", "/elsewhere/TODO.md"),
     ],
 )
-def test_so_does_the_path_of_a_list(folder: str, typed_: str, kept: str) -> None:
+def test_the_path_of_a_list_means_the_folder_in_which_it_was_typed(folder: str, typed_: str, kept: str) -> None:
     """W-026, W-036."""
     place = Place(folder=folder, workspace="/w/repo", now=EVENING)
     assert asked(place, todo_file=typed_).settings["tasks"] == (kept,)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.core.facts import EXIT_CODES, FINISHED, AnyFact, Changes, End, Given, LoopAdopted, LoopStopped, Usage
@@ -33,7 +33,6 @@ from dialects.waylon_made import (
     told,
 )
 
-MANY = settings(max_examples=80, deadline=None)
 SESSION = "0199a213-81c0-7800-8aa1-bbab2a035a53"
 STATE = f"{FOLDER}.json"
 SUMMARY = f"{FOLDER}/summary.json"
@@ -220,7 +219,6 @@ def test_a_loop_that_was_resumed_is_running_again() -> None:
 # -- after every fact --------------------------------------------------------------------------------------------------
 
 
-@MANY
 @given(HISTORIES)
 def test_over_any_history_the_state_is_whole_and_no_iteration_goes_backward(facts: list[AnyFact]) -> None:
     """W-055, W-101."""
@@ -377,7 +375,6 @@ def night(runs: list[list[Outcome]]) -> list[AnyFact]:
     return facts
 
 
-@MANY
 @given(PLACES)
 def test_whatever_is_written_in_the_workspace_is_known_to_be_no_work(places: dict[str, str]) -> None:
     loop = smithers(**places)
@@ -387,7 +384,6 @@ def test_whatever_is_written_in_the_workspace_is_known_to_be_no_work(places: dic
     assert inside - {f"{ROOT}/.gitignore"} <= known, "which keeps itself out of sight"
 
 
-@MANY
 @given(NIGHTS, PLACES)
 def test_what_cleaning_up_removes_is_all_that_was_made_for_this_loop_and_nothing_else(
     runs: list[list[Outcome]], places: dict[str, str]

@@ -4,7 +4,7 @@ import shlex
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -47,7 +47,6 @@ def test_the_template_is_one_that_could_have_been_written_by_hand(mode: str, tod
     assert template.problem(request.wanted["template"]) is None
 
 
-@settings(deadline=None)
 @given(st.text("{}%PROMT ", min_size=1).filter(str.strip), st.text("{}%NEWS ", min_size=1).filter(str.strip))
 def test_braces_of_a_persons_own_are_only_text(promise: str, token: str) -> None:
     """W-080."""
@@ -84,7 +83,7 @@ def test_the_iteration_is_the_one_that_counts_and_the_cap_the_one_in_force() -> 
     assert "- Iteration: 2 of at most 60" in text
 
 
-def test_it_has_the_task_as_it_was_written() -> None:
+def test_a_prompt_has_the_task_as_it_was_written() -> None:
     """W-081."""
     assert f"## Task\n\n{TASK}\n\n## Rules\n" in first(smithers(prompt=TASK))
 

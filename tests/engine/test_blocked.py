@@ -59,7 +59,7 @@ def test_a_crash_is_no_way_to_lose_tasks_unseen(problem: str, seconds: float) ->
 
 @pytest.mark.parametrize("facts", range(1, 4))
 @pytest.mark.parametrize("problem", DAMAGE)
-def test_neither_is_a_crash_after_any_fact_of_that_round(problem: str, facts: int) -> None:
+def test_a_crash_after_any_fact_of_a_round_does_not_hide_lost_tasks(problem: str, facts: int) -> None:
     night = Night([Play(writes=DAMAGE[problem]), DONE], files={TODO: todo("one", "two", "three")}, tasks=TODO)
     night.ledger.cut_after = facts
     night.run_until_crash()

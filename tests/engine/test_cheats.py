@@ -114,7 +114,7 @@ def test_a_check_that_is_cut_short_is_no_way_to_change_them_unseen(how: str, pol
 
 
 @pytest.mark.parametrize("policy", [OnTamper.BLOCK, OnTamper.RESTORE])
-def test_nor_is_a_stop_after_the_crash(policy: OnTamper) -> None:
+def test_a_stop_after_a_crash_does_not_hide_a_changed_protected_file(policy: OnTamper) -> None:
     night = Night(busy(), files=dict(TESTS), check=honest, protect=("tests/*",), on_tamper=policy)
 
     def cheat() -> None:
@@ -224,7 +224,7 @@ def test_an_approval_does_not_slide_to_another_checkpoint_while_the_list_was_awa
     assert night.run().end is End.CHECKPOINT
 
 
-def test_one_that_was_approved_is_not_asked_for_again_when_something_else_is_accepted() -> None:
+def test_an_approved_checkpoint_is_not_asked_for_again_when_something_else_is_accepted() -> None:
     plays = [
         Play(writes={TODO: "- [x] a\n\nHARD STOP\n\n- [ ] b\n"}),
         Play(writes={"tests/a": "x"}),
@@ -249,7 +249,7 @@ def test_a_check_that_was_ever_flaky_has_to_be_green_twice() -> None:
     assert not any(verdict.passed for fact in night.facts(ChecksEnded) for verdict in fact.verdicts)
 
 
-def test_one_that_has_been_mended_completes() -> None:
+def test_a_flaky_check_that_has_been_fixed_completes() -> None:
     turns = count(1)
     night = Night(busy(), check=lambda files: next(turns) % 2 == 0 or files.get("work.txt") == "turn 3")
     assert (night.run().end, night.agent.turns) == (End.COMPLETE, 3)
@@ -270,13 +270,13 @@ def test_a_tree_that_the_checks_have_changed_is_proven_again() -> None:
     assert (stopped.end, night.verdicts[0]) == (End.BLOCKED, False)
 
 
-def test_so_is_the_tree_after_the_last_task_of_a_folder() -> None:
+def test_a_tree_that_checks_changed_after_the_last_task_of_a_folder_is_proven_again() -> None:
     night = folder_night(*(Play(says=CLAIM, writes={"ok": f"turn {n}"}) for n in range(9)), check=lambda f: "ok" in f)
     night.checks.meanwhile = lambda: night.workspace.edit({"ok": None}) if night.checks.runs else None
     assert night.run().end is not End.COMPLETE
 
 
-def test_one_that_writes_a_log_is_run_twice_and_completes() -> None:
+def test_a_check_that_writes_a_log_is_run_twice_and_completes() -> None:
     lines = count()
     night = Night(busy(), check=lambda _: True)
     night.checks.meanwhile = lambda: night.workspace.edit({"test.log": str(next(lines))})
@@ -332,7 +332,7 @@ def test_whoever_splits_a_task_and_works_through_the_parts_gets_on() -> None:
     assert (night.run().end, night.agent.turns) == (End.COMPLETE, 11)
 
 
-def test_neither_does_who_invents_task_files() -> None:
+def test_an_agent_that_invents_task_files_makes_no_progress() -> None:
     """Each claimed twice, and nothing else done."""
     later = [Play(says=CLAIM, writes={f"tasks/0-{turn}.md": f"# {turn}"}) for turn in range(90)]
     night = folder_night(*later, limits=Limits(rounds=0, task_failures=0))
@@ -397,7 +397,7 @@ def test_a_hook_that_said_no_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("how", ["stop", "crash"])
-def test_its_no_outlives_whoever_stops_while_it_is_asked_again(how: str) -> None:
+def test_a_hook_that_said_no_still_blocks_after_a_stop_while_it_is_asked_again(how: str) -> None:
     hooks = Hooks(post_round="gate", on_failure=OnHookFailure.BLOCK)
     night = Night([Play(writes={"a": "1"})], check=lambda _: True, hooks=hooks)
     night.hooks.exits["post_round"] = Exit(code=1)

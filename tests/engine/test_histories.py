@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -81,7 +81,6 @@ LOOPS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 )
 # For each run: allowed one round only? the power goes after so many facts, with or without what was not synced
 RUNS = st.lists(st.tuples(st.booleans(), st.none() | st.integers(1, 12), st.booleans()), min_size=1, max_size=5)
-NIGHTS = settings(max_examples=60, deadline=None)
 
 
 @st.composite
@@ -144,7 +143,6 @@ def happen(night: Night, event: str) -> None:
 # -- what must be true of every night ------------------------------------------------------------------------------
 
 
-@NIGHTS
 @given(nights())
 def test_every_recorded_decision_is_taken_again_from_the_same_facts(night: Night) -> None:
     """This is what `bydawn why` shows."""
@@ -160,7 +158,6 @@ def test_every_recorded_decision_is_taken_again_from_the_same_facts(night: Night
     assert state == night.state == replay(night.ledger.records)
 
 
-@NIGHTS
 @given(nights())
 def test_round_numbers_only_grow_and_no_agent_runs_that_is_not_on_record(night: Night) -> None:
     started = [fact.round for fact in night.facts(RoundStarted)]
@@ -173,7 +170,6 @@ def test_round_numbers_only_grow_and_no_agent_runs_that_is_not_on_record(night: 
     assert set(ran) <= set(started)
 
 
-@NIGHTS
 @given(nights())
 def test_no_loop_is_finished_while_something_is_missing(night: Night) -> None:
     """Judged from the files and the facts themselves, not by the rule under test."""
@@ -190,7 +186,6 @@ def test_no_loop_is_finished_while_something_is_missing(night: Night) -> None:
             assert night.facts(RoundEnded)[-1].promise is Given.GIVEN
 
 
-@NIGHTS
 @given(nights())
 def test_breakers_trip_exactly_at_their_limits(night: Night) -> None:
     limits = night.loop.limits
@@ -225,7 +220,6 @@ def test_breakers_trip_exactly_at_their_limits(night: Night) -> None:
                 pass
 
 
-@NIGHTS
 @given(nights())
 def test_nothing_begins_between_a_wish_and_the_next_run(night: Night) -> None:
     asked = False
@@ -234,7 +228,6 @@ def test_nothing_begins_between_a_wish_and_the_next_run(night: Night) -> None:
         assert not (asked and isinstance(fact, RoundStarted | WaitStarted))
 
 
-@NIGHTS
 @given(nights())
 def test_working_time_never_goes_back(night: Night) -> None:
     # A hook at the end runs after the decision, whose reading is an earlier one.
@@ -246,7 +239,6 @@ def test_working_time_never_goes_back(night: Night) -> None:
     assert known == sorted(known)
 
 
-@NIGHTS
 @given(nights())
 def test_a_note_is_in_exactly_one_prompt_of_a_round_that_counted(night: Night) -> None:
     counted = {fact.round for fact in night.facts(RoundEnded) if POLICY[fact.outcome].counts}

@@ -67,13 +67,13 @@ def test_the_very_same_failure_again_and_again_blocks_although_files_change() ->
     assert night.agent.turns == 10, "who resumes gives it another five"
 
 
-def test_one_that_was_there_before_anybody_worked_may_take_longer() -> None:
+def test_a_failure_from_before_the_first_round_may_take_longer() -> None:
     night = Night(busy(), check=is_right)
     night.checks.fingerprint = lambda _: "f-1"
     assert (night.run().decided.rule, night.agent.turns) == ("same-failure", 15)
 
 
-def test_another_failure_is_another_story() -> None:
+def test_a_different_failure_each_round_does_not_block() -> None:
     night = Night(busy(), check=is_right, limits=Limits(rounds=9))
     assert night.run().decided.rule == "rounds"
 
@@ -112,7 +112,7 @@ def test_a_changed_tree_gets_a_new_chance() -> None:
     assert night.run().end is End.COMPLETE
 
 
-def test_one_that_is_red_again_is_not_run_a_third_time() -> None:
+def test_a_check_that_fails_twice_is_not_run_a_third_time() -> None:
     night = Night(
         busy(), files={"app.py": "right"}, check=lambda files: "work.txt" not in files, limits=Limits(rounds=3)
     )
@@ -175,7 +175,7 @@ def test_the_list_itself_is_no_progress() -> None:
     assert night.agent.turns == 5
 
 
-def test_neither_are_the_agents_notes() -> None:
+def test_notes_of_the_agent_are_no_progress() -> None:
     plays = (Play(writes={"NOTES.md": f"note {turn}"}) for turn in count(1))
     night = Night(plays, progress="NOTES.md")
     assert night.run().decided.rule == "no-progress"
@@ -208,7 +208,7 @@ def test_red_checks_fail_a_task_although_files_change() -> None:
     assert [fact.text for fact in night.facts(TaskSettled)] == ["one"]
 
 
-def test_but_not_checks_that_were_red_before() -> None:
+def test_checks_that_failed_before_do_not_fail_a_task() -> None:
     plays = [Play(writes={"w": str(turn)}) for turn in range(7)]
     night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO, check=is_right, limits=Limits(rounds=7))
     assert night.run().decided.rule == "rounds"
@@ -234,7 +234,7 @@ def test_an_agent_that_does_nothing_is_not_given_one_task_after_the_other() -> N
     assert {"set aside: a", "set aside: b"} <= {*stopped.evidence}
 
 
-def test_but_one_that_gets_on_in_between_is() -> None:
+def test_an_agent_that_makes_progress_in_between_gets_the_next_task() -> None:
     done = Play(writes={TODO: todo("a", "x b", *"cdefgh"), "b.py": "b"})
     night = Night([*["hm"] * 5, done, *["hm"] * 20], files={TODO: todo(*"abcdefgh")}, tasks=TODO)
     assert (night.run().decided.rule, night.agent.turns) == ("no-progress", 5 + 1 + 5 + 5)
@@ -304,7 +304,7 @@ def test_a_task_whose_file_vanishes_is_not_done() -> None:
     assert (stopped.end, stopped.reason) == (End.BLOCKED, "tasks lost 1 open task: 2-page")
 
 
-def test_neither_is_one_that_was_set_aside_before() -> None:
+def test_a_skipped_task_whose_file_vanishes_is_not_done() -> None:
     plays: list[Play | str] = ["hm", "hm", Play(says="STATUS: done", writes={"tasks/1-model.md": None, "a": "1"})]
     files: Files = {"tasks/1-model.md": "# The model", "tasks/2-page.md": "# The page"}
     night = Night(plays, files=files, tasks="tasks", task_folder=True, limits=Limits(no_progress=9, task_failures=2))
@@ -394,7 +394,7 @@ def test_what_it_changed_can_be_put_back_and_the_loop_goes_on() -> None:
     assert (first.tampered, first.restored, first.progress) == (("tests/test_a.py",), True, False)
 
 
-def test_or_only_reported() -> None:
+def test_a_changed_protected_file_can_be_only_reported() -> None:
     night = Night([cheat(None)], files=dict(TESTS), check=honest_check, protect=("tests/*",), on_tamper=OnTamper.REPORT)
     assert night.run().end is End.COMPLETE
     assert night.facts(RoundEnded)[0].tampered == ("tests/test_a.py",)
@@ -427,7 +427,7 @@ def test_a_crash_is_no_way_to_change_them_unseen(policy: OnTamper) -> None:
     assert ("tests/test_a.py" in night.workspace.files) is (policy is OnTamper.RESTORE)
 
 
-def test_neither_is_a_request_to_stop() -> None:
+def test_a_request_to_stop_does_not_hide_changed_protected_files() -> None:
     stop = Stop(id="1", run="run-1", by="ada")
     plays: list[Play | str] = [Play(writes={"tests/test_a.py": None}, meanwhile=lambda: night.ask(stop)), DONE]
     night = Night(plays, files=dict(TESTS), check=honest_check, protect=("tests/*",))
@@ -435,7 +435,7 @@ def test_neither_is_a_request_to_stop() -> None:
     assert night.run().decided.rule == "tampered"
 
 
-def test_nor_code_that_a_check_runs() -> None:
+def test_code_that_a_check_runs_cannot_change_protected_files_unseen() -> None:
     plays = [Play(says=DONE, writes={"lib.py": "evil"})] * 9
     night = Night(plays, files=dict(TESTS), check=honest_check, protect=("tests/*",))
     night.checks.meanwhile = lambda: night.workspace.edit({"tests/test_a.py": None}) if night.checks.runs else None
@@ -476,7 +476,7 @@ def test_an_agent_that_is_stuck_is_heard_at_once() -> None:
     assert night.run().end is End.UNVERIFIED, "and goes on when a person has helped"
 
 
-def test_one_that_got_somewhere_all_the_same_goes_on() -> None:
+def test_an_agent_that_says_it_is_stuck_but_made_progress_goes_on() -> None:
     night = Night([Play(says=STUCK, writes={"a": "1"}), DONE])
     assert night.run().end is End.UNVERIFIED
 

@@ -71,7 +71,7 @@ def no_number_is_used_twice(night: Night) -> None:
 
 
 @pytest.mark.parametrize("every", range(2, 8))
-def test_neither_do_many_power_cuts_one_after_the_other(every: int) -> None:
+def test_many_power_cuts_in_a_row_change_nothing_about_the_end(every: int) -> None:
     night, other = a_night(), undisturbed()
     night.ledger.forgets = True
     for _ in range(200):

@@ -136,7 +136,7 @@ def test_a_loop_that_finishes_in_its_last_round_is_complete() -> None:
     assert night.run().end is End.COMPLETE
 
 
-def test_and_one_that_does_not_says_what_is_missing() -> None:
+def test_a_loop_that_does_not_finish_in_its_last_round_says_what_is_missing() -> None:
     night = Night(busy(), check=says_ok, limits=Limits(rounds=2))
     stopped = night.run()
     assert (stopped.end, stopped.decided.rule) == (End.LIMIT, "rounds")

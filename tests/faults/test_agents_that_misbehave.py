@@ -53,6 +53,7 @@ def test_an_agent_that_closes_its_output_and_stays_is_waited_for(home: Home) -> 
 # -- what is not said: FAULTS 40-44 ------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("strace")
 def test_an_agent_that_never_says_a_first_word_is_stopped_early(home: Home) -> None:
     # The player says hello at once, so its first write is held up from outside.
     stdout = Registry(home.states).home(home.repo) / "repo/rounds/0001/stdout"

@@ -52,6 +52,7 @@ def the_one_that_goes_on(
     return winner, [each for each in contenders if each is not winner]
 
 
+@pytest.mark.usefixtures("strace")
 def test_a_goal_is_not_taken_for_another_one_that_was_started_at_the_same_moment(home: Home) -> None:
     one, two = (home.rounds([{"write": {"path": name, "text": name}}, DONE]) for name in ("one", "two"))
     late = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:delay_enter=1500000"]

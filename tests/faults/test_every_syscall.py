@@ -12,6 +12,8 @@ import pytest
 from bydawn.store.registry import Registry
 from driving import Home, Said, is_error, tree_of
 
+pytestmark = pytest.mark.usefixtures("strace")
+
 NAMES = ("ledger.jsonl", "state.json", "state.json.tmp", "lock", "loop.json", "loop.json.tmp", "reserve", "inbox")
 GOAL = ("-t", "TODO.md", "-k", "test -e 1.txt", "-n", "0")
 DEATHS = [

@@ -96,7 +96,7 @@ def test_an_agent_is_tried_with_one_tiny_turn(home: Home) -> None:
     assert not home.has_loop()
 
 
-def test_one_that_does_not_work_is_told(home: Home) -> None:
+def test_an_agent_that_does_not_work_is_reported(home: Home) -> None:
     install(home, "tiny", "cat > /dev/null; echo no >&2; exit 1")
     tried = home.bydawn("agents", "test", "cmd:tiny")
     assert tried.code == 7
@@ -104,7 +104,7 @@ def test_one_that_does_not_work_is_told(home: Home) -> None:
     assert "when that is mended, `bydawn agents test cmd:tiny`" in tried.err
 
 
-def test_one_that_is_not_logged_in_is_told_what_helps_and_nothing_that_is_gone(home: Home) -> None:
+def test_an_agent_that_is_not_logged_in_gets_a_hint_and_no_file_that_is_gone(home: Home) -> None:
     shim = codex(home.root / "codex", [{"error": "unexpected status 401 Unauthorized"}], logged_in=False)
     home.env["PATH"] = f"{shim.parent}:{home.env['PATH']}"
     tried = home.bydawn("agents", "test", "codex", COLUMNS="50")
@@ -132,7 +132,7 @@ def test_full_access_has_three_spellings(home: Home, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("words", [["--", "--key", "KEY"], ["-m", "KEY"], ["-p", "KEY"], ["--effort", "KEY"]])
-def test_one_that_stands_in_no_variable_is_refused_wherever_it_stands(home: Home, words: list[str]) -> None:
+def test_a_secret_that_is_in_no_variable_is_refused_in_any_argument(home: Home, words: list[str]) -> None:
     install(home, "codex", CODEX % 0)
     key = "sk-proj-a1B2c3D4e5F6g7H8i9J0"
     refused = home.bydawn("run", "x", "-a", "codex", *[key if word == "KEY" else word for word in words])

@@ -538,7 +538,7 @@ def test_what_is_no_file_is_refused_and_not_taken_for_an_empty_one(
     path.parent.mkdir(parents=True, exist_ok=True)
     make(path)
     before = everything(home)
-    said = home.bydawn(*CANARY, seconds=10)
+    said = home.bydawn(*CANARY)
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(f"error: {path.name if place == PROJECT else path}: ")
     assert everything(home) == before
@@ -548,7 +548,7 @@ def test_what_is_no_file_is_refused_and_not_taken_for_an_empty_one(
 def test_what_is_no_file_is_not_replaced_by_one(home: Home, make: Callable[[Path], None]) -> None:
     make(home.repo / PROJECT)
     before = everything(home)
-    said = home.bydawn("config", "set", "rounds", "5", seconds=10)
+    said = home.bydawn("config", "set", "rounds", "5")
     assert (said.code, said.out) == (2, "")
     assert PROJECT in said.err.splitlines()[0]
     assert everything(home) == before
@@ -677,13 +677,13 @@ BIG = [
 @pytest.mark.parametrize(("name", "text", "line"), BIG, ids=[row[0] for row in BIG])
 def test_a_file_of_a_hundred_thousand_lines_is_read_in_a_moment(home: Home, name: str, text: str, line: int) -> None:
     write_project(home, text)
-    said = home.bydawn("config", "check", "--json", seconds=5)
+    said = home.bydawn("config", "check", "--json")
     assert [problem["where"] for problem in json.loads(said.out)["problems"]] == [f"bydawn.toml:{line}"], name
 
 
 def test_many_unknown_keys_are_refused_in_a_moment(home: Home) -> None:
     write_project(home, "".join(f'"a.{number}" = 1\n' for number in range(8_000)))
-    said = home.bydawn(*CANARY, seconds=12)
+    said = home.bydawn(*CANARY)
     assert said.code == 2
     assert "7999 more" in said.err
 

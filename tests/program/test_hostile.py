@@ -22,7 +22,7 @@ from program.terminal_driver import Terminal, answered
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src/bydawn").rglob("*.py"))
-LIMIT = 15  # seconds for any one command
+LIMIT = 60  # seconds for any one command; one that waits for anything here waits for ever
 
 # A title for the window, red, a C1 control, right-to-left: each is written as TOML writes it, and as it is.
 NASTY_TOML = r"\u001b]0;owned\u0007\u001b[31mred\u009b31m\u202eevil"

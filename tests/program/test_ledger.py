@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import NoteAdded, Record
@@ -23,7 +23,6 @@ from program.ledgers import SHORT, STORY, facts_in, opened, silent, written
 # -- lines ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
 @given(RECORDS)
 def test_every_fact_there_can_be_survives_being_written_and_read(record: Record) -> None:
     line = encode(record)

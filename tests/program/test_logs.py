@@ -54,7 +54,7 @@ def test_secrets_on_stderr_are_not_shown_while_the_round_still_runs(home: Home) 
     assert said(process).code == 130
 
 
-def test_one_that_said_what_it_had_to_say_is_shown_without_its_stderr(home: Home) -> None:
+def test_logs_of_a_round_that_went_well_leave_out_stderr(home: Home) -> None:
     home.run(a_program(home, "echo noise >&2", "echo '<promise>TASK_COMPLETE</promise>'"))
     assert home.bydawn("logs").out == "<promise>TASK_COMPLETE</promise>\n"
 

@@ -127,7 +127,7 @@ def test_200_mb_are_masked_within_a_few_mb_of_memory(tmp_path: Path) -> None:
 # -- the ledger --------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(HISTORIES)
 def test_what_a_writer_remembers_is_what_the_next_one_reads_whatever_secret_stands_in_a_fact(
     tmp_path: Path, facts: list[AnyFact]

@@ -42,7 +42,7 @@ def test_files_of_a_loop_are_its_own_as_long_as_it_is_at_work(tmp_path: Path) ->
     assert ours() == ("own.json", "busy.json", "later.json"), "it went on, and may have ended already"
 
 
-def test_one_that_is_born_meanwhile_is_found(tmp_path: Path) -> None:
+def test_files_of_a_loop_that_starts_later_are_found(tmp_path: Path) -> None:
     ours = ForeignFiles(speaking(), LoopFolder(a_folder(tmp_path, "own")))
     (tmp_path / "new").mkdir()
     assert ours() == ()

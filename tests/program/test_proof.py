@@ -48,12 +48,12 @@ def test_done_at_once_with_red_checks_is_not_done(home: Home) -> None:
     assert "not accepted" in said.out
 
 
-def test_one_that_never_says_so_but_finishes_is_done(home: Home) -> None:
+def test_an_agent_that_finishes_without_saying_so_is_done(home: Home) -> None:
     ended(home, home.run(home.rounds([OK], [RIGHT, OK]), "-k", CHECK), 0, "complete")
     assert len(home.rounds_ended()) == 2
 
 
-def test_one_that_finishes_in_the_last_round_it_is_allowed_is_done(home: Home) -> None:
+def test_an_agent_that_finishes_in_its_last_round_is_done(home: Home) -> None:
     ended(home, home.run(home.rounds([OK], [RIGHT, OK]), "-k", CHECK, "-n", "2"), 0, "complete")
 
 
@@ -115,7 +115,7 @@ def test_boxes_that_are_all_ticked_without_work_are_doubted(home: Home) -> None:
     assert "doubted" in said.out
 
 
-def test_and_with_red_checks_they_are_worth_nothing(home: Home) -> None:
+def test_ticked_boxes_are_worth_nothing_while_a_check_fails(home: Home) -> None:
     home.tasks(3)
     said = home.run(home.rounds([tick_all(), OK]), "-t", "TODO.md", "-k", "false")
     assert said.code == 3
@@ -241,7 +241,7 @@ def test_the_test_cannot_be_changed_instead_of_the_program(tested: Home, cheat: 
 
 
 @pytest.mark.parametrize("cheat", CHEATS.values(), ids=CHEATS.keys())
-def test_or_it_is_put_back_and_the_work_goes_on(tested: Home, cheat: str) -> None:
+def test_a_changed_test_can_be_put_back_and_the_work_goes_on(tested: Home, cheat: str) -> None:
     before = tree_of(tested.repo / "tests")
     agent = tested.rounds([shell(cheat), DONE], [RIGHT, DONE])
     said = tested.run(agent, *SUITE, "--protect", "tests/**", "--on-tamper", "restore")
@@ -309,7 +309,7 @@ def test_the_ledger_is_out_of_its_reach_and_a_forged_one_is_noticed(home: Home) 
     assert home.bydawn("resume", "--plain").code == 0
 
 
-def test_it_cannot_approve_skip_or_raise_anything_itself(home: Home) -> None:
+def test_an_agent_cannot_approve_skip_or_raise_anything(home: Home) -> None:
     (home.repo / "TODO.md").write_text("- [ ] one\n\nHARD STOP\n\n- [ ] two\n")
     tries = "; ".join(
         f"bydawn {words} >> out.txt 2>&1; echo $? >> codes.txt"
@@ -321,7 +321,7 @@ def test_it_cannot_approve_skip_or_raise_anything_itself(home: Home) -> None:
     assert "from inside a round" in (home.repo / "out.txt").read_text()
 
 
-def test_not_even_through_an_orphan_that_hides_where_it_comes_from(home: Home) -> None:
+def test_an_agent_cannot_steer_through_an_orphan_that_hides_its_parent(home: Home) -> None:
     (home.repo / "TODO.md").write_text("- [ ] one\n- [ ] two\n")
     orphan = "env -i HOME=$HOME PATH=$PATH setsid sh -c '(bydawn tasks skip repo 2; echo $? > code) 2> out.txt &'"
     ticks = "sed -i 's/\\[ \\] one/[x] one/' TODO.md"
@@ -365,7 +365,7 @@ def test_a_commit_of_what_was_there_before_is_no_progress(home: Home) -> None:
     assert (home.repo / "mine.txt").read_text() == "a person's own, not yet committed\n"
 
 
-def test_neither_are_notes_and_lists(home: Home) -> None:
+def test_notes_and_lists_are_no_progress(home: Home) -> None:
     home.tasks(2)
     notes = shell("date +%N >> NOTES.md; date +%N >> TODO.md")
     said = home.run(home.rounds([notes, OK]), "-t", "TODO.md", "--progress", "NOTES.md")
@@ -448,7 +448,7 @@ def test_a_checkpoint_cannot_be_moved_out_of_the_way(planned: Home) -> None:
     ended(planned, planned.bydawn("resume", "--plain", "--accept"), 3, "no-progress")
 
 
-def test_one_that_a_person_moves_on_is_approved_where_it_is_reached(planned: Home) -> None:
+def test_a_checkpoint_that_a_person_moves_is_approved_where_it_is_reached(planned: Home) -> None:
     """W-058, X-22: it was looked at where it stood, not behind the work that comes before it now."""
     planned.run(planned.rounds(do_next()), *CHECKPOINT)
     (planned.repo / "TODO.md").write_text("- [x] one\n- [ ] two\n\n## HARD STOP: look at the design\n\n- [ ] three\n")
@@ -468,7 +468,7 @@ def test_somebody_at_the_terminal_is_asked(planned: Home) -> None:
     assert "approved by" in shown.text
 
 
-def test_and_may_say_no(planned: Home) -> None:
+def test_a_person_who_is_asked_at_a_checkpoint_may_say_no(planned: Home) -> None:
     terminal = Terminal(planned, "run", "x", "-a", planned.rounds(do_next()), "--plain", *CHECKPOINT)
     terminal.see("[y/N]")
     terminal.type("\n")

@@ -42,7 +42,7 @@ def test_a_task_of_a_folder_that_is_done_is_called_done_in_its_own_row(home: Hom
     assert [row.split()[-3:] for row in rows(ended.out)] == [["task", "done", "1/2"], ["task", "done", "2/2"]]
 
 
-def test_one_that_only_says_so_is_not(home: Home) -> None:
+def test_a_task_of_a_folder_that_only_claims_to_be_done_is_not_called_done(home: Home) -> None:
     (home.repo / "tasks").mkdir()
     (home.repo / "tasks/one.md").write_text("# one\n")
     agent = home.rounds([WRITES, {"result": {"text": "did it\n\nSTATUS: done"}}])

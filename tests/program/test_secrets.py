@@ -367,7 +367,7 @@ def test_an_agent_that_outlives_its_worker_is_ended_by_stop_lest_it_goes_on_writ
     careless.await_round(1)
     kill(night)
     assert careless.bydawn("stop").code == 0
-    wait_for(lambda: not careless.alive(), seconds=2)
+    wait_for(lambda: not careless.alive())
 
 
 # -- settings that hold a secret ---------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn import __version__
@@ -20,7 +20,6 @@ from core.facts_made import BORN, a_note, numbered
 from program.ledgers import SHORT, STORY, opened, silent, written
 
 
-@settings(max_examples=40, deadline=None)
 @given(HISTORIES, st.integers(1, 10))
 def test_a_snapshot_at_any_place_changes_nothing(facts: list[AnyFact], place: int) -> None:
     with TemporaryDirectory() as name:

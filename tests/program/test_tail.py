@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.system.tail import LONGEST_LINE, Tail
@@ -69,7 +69,6 @@ def test_the_last_word_is_noticed_wherever_it_stands(tmp_path: Path) -> None:
         assert listener.tail.finished
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.binary(max_size=20) | st.sampled_from([b"\n", b"a\nb", b"\n\n", "é".encode()[:1]]), max_size=8))
 def test_wherever_a_writer_pauses_the_lines_are_the_same(parts: list[bytes]) -> None:
     with TemporaryDirectory() as folder:

@@ -43,7 +43,7 @@ class Pane:
 
 
 @pytest.fixture
-def open_pane(home: Home) -> Iterator[Callable[[int], Pane]]:
+def open_pane(home: Home, tmux: None) -> Iterator[Callable[[int], Pane]]:  # noqa: ARG001 - has to be there
     opened: list[Pane] = []
 
     def open_one(columns: int) -> Pane:

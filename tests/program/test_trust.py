@@ -345,7 +345,7 @@ def test_changing_a_command_asks_again_and_shows_the_difference(home: Home, chan
     assert not ran(home)
 
 
-def test_another_order_asks_again(home: Home) -> None:
+def test_commands_in_another_order_ask_for_trust_again(home: Home) -> None:
     agent = home.rounds([DONE])
     project(home, agent=agent, check=["true", CHECK])
     trusted(home)
@@ -464,7 +464,7 @@ def test_another_folder_in_the_place_of_a_trusted_one_is_asked_about_with_the_di
     assert is_refused(run(home, "-C", str(home.root / "away"))), "trust does not move along"
 
 
-def test_the_other_file_with_the_same_values_is_the_same(home: Home) -> None:
+def test_trust_covers_the_same_values_in_the_other_file(home: Home) -> None:
     path = project(home)
     trusted(home)
     (home.repo / "pyproject.toml").write_text(f"[tool.bydawn]\n{path.read_text()}")
@@ -596,7 +596,7 @@ def test_an_agent_that_rewrites_the_settings_does_not_change_its_own_loop(home: 
     assert not (home.repo / "evil").exists()
 
 
-def test_neither_does_it_change_what_is_resumed_and_the_next_start_asks(home: Home) -> None:
+def test_an_agent_that_rewrites_the_settings_does_not_change_a_resumed_loop_and_the_next_start_asks(home: Home) -> None:
     project(home, agent=rewriting(home), check=[CHECK, "test -e third"])
     trusted(home)
     assert run(home, "--once", "--on-tamper", "report").code == 4

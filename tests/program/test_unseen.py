@@ -64,7 +64,7 @@ def test_tasks_that_a_killed_round_took_away_are_missed(home: Home, steps: tuple
 
 
 @pytest.mark.parametrize("steps", STEPS)
-def test_so_is_a_file_of_a_folder(home: Home, steps: tuple[str, ...]) -> None:
+def test_a_task_file_that_a_killed_round_removed_is_missed(home: Home, steps: tuple[str, ...]) -> None:
     (home.repo / "tasks").mkdir()
     for name in ("1-one", "2-two"):
         (home.repo / f"tasks/{name}.md").write_text(f"# {name}\n")
@@ -74,7 +74,7 @@ def test_so_is_a_file_of_a_folder(home: Home, steps: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("steps", STEPS)
-def test_so_is_a_checkpoint(home: Home, steps: tuple[str, ...]) -> None:
+def test_a_checkpoint_that_a_killed_round_removed_is_missed(home: Home, steps: tuple[str, ...]) -> None:
     (home.repo / "TODO.md").write_text(HALT)
     deed = "sed -i '/HARD STOP/d; s/\\[ \\]/[x]/' TODO.md; touch work"
     killed_in_a_round(home, deed, "-t", "TODO.md", "--checkpoint", "HARD STOP")
@@ -142,7 +142,7 @@ def test_what_a_person_put_back_stays_as_they_left_it(guarded: Home) -> None:
 
 
 @pytest.mark.parametrize("steps", STEPS)
-def test_so_are_those_that_the_last_check_of_all_changed(guarded: Home, steps: tuple[str, ...]) -> None:
+def test_protected_files_that_the_last_check_changed_are_noticed(guarded: Home, steps: tuple[str, ...]) -> None:
     """It runs although the tree is proven, and is the agent's code all the same."""
     deed = guarded.root / "deed"
     code = f"echo 'echo loose > {STRICT}; touch {deed}; sleep 60' > .git/check.sh"
@@ -332,7 +332,7 @@ def test_a_note_that_nobody_has_heard_keeps_the_loop_at_work(home: Home) -> None
     assert "add the licence" in (home.folder() / "rounds/0002/prompt.md").read_text()
 
 
-def test_so_does_one_from_between_a_stop_and_a_resume(home: Home) -> None:
+def test_a_note_from_between_a_stop_and_a_resume_keeps_the_loop_at_work(home: Home) -> None:
     checking, go_on = home.root / "checking", home.root / "go on"
     check = f"test -e work || exit 1; touch {checking}; until test -e '{go_on}'; do sleep 0.02; done"
     agent = home.rounds([shell("date > work"), DONE])
@@ -379,7 +379,7 @@ def test_a_note_during_the_last_hook_is_refused_and_not_lost(home: Home) -> None
     assert "another answer" not in home.bydawn("why").out.lower()
 
 
-def test_but_not_where_no_round_is_left_for_it(home: Home) -> None:
+def test_a_note_does_not_keep_a_loop_at_work_that_has_no_round_left(home: Home) -> None:
     gate, go_on = home.gate()
     night = home.start_run(home.rounds([shell("date > work"), gate, DONE]), "--done-when", "TASK_COMPLETE", "-n", "1")
     home.await_round(1)

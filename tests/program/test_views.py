@@ -223,7 +223,7 @@ def test_a_link_in_place_of_the_file_is_replaced_and_what_it_led_to_is_left_alon
     assert [line.split()[0] for line in story.said] == ["grown"]
 
 
-def test_nor_through_one_on_a_path_that_was_named_in_full(story: Story, tmp_path: Path) -> None:
+def test_a_link_on_an_absolute_path_is_not_followed(story: Story, tmp_path: Path) -> None:
     """W-025: where it leads was found out before, so that a link can only have come since."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

@@ -218,7 +218,7 @@ def test_a_promise_does_not_get_past_a_hard_stop_that_is_gone(butler: Butler, de
     assert (ended.code, butler.state()["status"]) == (3, "blocked"), ended
 
 
-def test_nor_past_one_that_nobody_has_come_to(butler: Butler) -> None:
+def test_a_promise_does_not_get_past_a_hard_stop_that_was_not_reached(butler: Butler) -> None:
     """W-058, W-101: the boxes above it are open, and yet all is said to be done."""
     (butler.repo / "TODO.md").write_text(PLAN)
     butler.plays(DONE)
@@ -713,7 +713,7 @@ def test_of_two_that_start_under_one_name_one_is_told_so(butler: Butler) -> None
     assert "there is a loop night already" in endings[0].err + endings[1].err
 
 
-def test_one_that_goes_on_does_not_share_a_place_either(butler: Butler) -> None:
+def test_a_resumed_loop_does_not_share_a_file_with_another(butler: Butler) -> None:
     """W-041, W-057: another may have taken it meanwhile."""
     butler.plays(WORK, {**WORK, "sleep": 60})
     events = ("--full-auto", "--jsonl-events", "all.jsonl", "--loop-id")
@@ -729,7 +729,7 @@ def test_one_that_goes_on_does_not_share_a_place_either(butler: Butler) -> None:
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_nor_do_loops_of_different_folders(butler: Butler, before: bool) -> None:
+def test_loops_of_different_folders_do_not_share_a_file(butler: Butler, before: bool) -> None:
     """W-025, W-035, W-057: a path is what it leads to."""
     (butler.repo / "sub").mkdir()
     butler.plays({"sleep": 60})
@@ -980,7 +980,7 @@ def test_what_somebody_wrote_into_a_file_of_ours_is_not_cleaned_away(butler: But
 
 
 @pytest.mark.parametrize("path", ["night.json", "night/summary.json"])
-def test_nor_is_it_lost_when_the_loop_had_not_ended_yet(butler: Butler, path: str) -> None:
+def test_what_a_person_wrote_into_our_file_survives_canceling_a_loop(butler: Butler, path: str) -> None:
     """W-060: canceling writes to the file once more."""
     butler.plays(WORK)
     butler("Write it.", "--max-iterations", "2", *AUTO)
@@ -1325,7 +1325,7 @@ def test_help_as_a_value_is_a_value(butler: Butler) -> None:
     assert "spoken by bydawn" in butler("--version").out
 
 
-def test_one_that_is_there_is_not_begun_anew(butler: Butler, original: Path) -> None:
+def test_an_existing_loop_is_not_started_again(butler: Butler, original: Path) -> None:
     refused = butler("Another.", "--full-auto", "--loop-id", ORIGINAL["loop_id"])
     assert (refused.code, "status --loop-id" in refused.err) == (2, True)
     assert json.loads(original.read_text())["iteration"] == 7

@@ -353,7 +353,7 @@ def take(step: str, path: Path, other: Path) -> None:
         pass  # a file stands where a folder would have to be, or a link leads round in circles
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_whatever_happened_the_tree_is_that_of_a_first_look(tmp_path: Path, steps: list[tuple[str, str, str]]) -> None:
     with tempfile.TemporaryDirectory(dir=tmp_path.resolve()) as folder:
@@ -895,6 +895,7 @@ assert after.changes.total == 4 and after.tree != before.tree
 """
 
 
+@pytest.mark.usefixtures("strace")
 def test_a_round_costs_few_git_calls_and_three_syncs(
     root: Path, private: Path, tmp_path: Path, look: list[str]
 ) -> None:
@@ -953,6 +954,7 @@ SETTING_UP = "print(GitWorkspace(Path(sys.argv[1]), Path(sys.argv[2])).snapshot(
 MOMENTS = {"mkdir": (1, 2, 4), "rename": (1, 2), "link": (1, 2), "fsync": (1, 2, 3, 4), "unlink": (1, 2)}
 
 
+@pytest.mark.usefixtures("strace")
 @pytest.mark.parametrize(
     ("call", "number"), [(call, number) for call, numbers in MOMENTS.items() for number in numbers]
 )

@@ -101,7 +101,9 @@ def test_a_secret_among_the_arguments_of_an_agent_is_kept_by_name_only(
     assert (refused.code, "MY_TOKEN" in refused.err) == (2, True)
 
 
-def test_the_same_for_claude(home: Home, claude_env: dict[str, str]) -> None:
+def test_a_flag_that_claude_does_not_know_ends_the_loop_as_a_wrong_setting(
+    home: Home, claude_env: dict[str, str]
+) -> None:
     home.env = claude_env
     ended = home.bydawn("run", "do it", "-a", "claude", "--plain", "--", "--no-such-flag", seconds=60)
     assert ended.code == 7

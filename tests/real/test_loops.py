@@ -93,10 +93,9 @@ def test_a_conversation_is_left_for_a_fresh_one_before_it_chokes(night: Night, m
 def test_a_refused_login_stops_at_once_and_says_what_to_run(night: Night, model: ModelServer) -> None:
     night.home.env.pop("CLAUDE_CODE_MAX_RETRIES", None)  # left alone it tries eleven times
     model.play([Answer(fault="unauthorized", times=0)])
-    began = time.monotonic()
-    assert night.run(seconds=60) == 7
+    assert night.run(seconds=120) == 7
     assert night.home.outcomes() == ["auth"]
-    assert time.monotonic() - began < 40, "its own retries take three minutes"
+    assert len(model.asked) < 6, "it was left to its own retries, which take three minutes"
     assert "log" in night.home.status()["reason"]
 
 

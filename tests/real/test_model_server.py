@@ -193,9 +193,10 @@ def test_every_fault_has_its_status_in_anthropics_words(server: ModelServer, nam
 
 def test_a_usage_limit_says_when_it_ends(server: ModelServer) -> None:
     server.play([Answer(fault="usage-limit", seconds=60), Answer(fault="usage-limit", until=1794785091)])
+    before = int(time.time())
     error = ask(server, RESPONSES).json["error"]
     assert error["resets_in_seconds"] == 60
-    assert abs(error["resets_at"] - time.time() - 60) < 5
+    assert before <= error["resets_at"] - 60 <= time.time()
     headers = ask(server, MESSAGES).headers
     assert headers["anthropic-ratelimit-unified-status"] == "rejected"
     assert headers["anthropic-ratelimit-unified-5h-reset"] == "1794785091"
@@ -277,7 +278,7 @@ def test_many_may_ask_at_once(server: ModelServer) -> None:
     assert sorted(heard) == ["a", "b", "c", "d"]
 
 
-def test_it_is_a_program_too(tmp_path: Path) -> None:
+def test_the_model_server_runs_as_a_program(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text('[{"sh": "ls", "times": 2}, {"fault": "quota"}, {"calls": [{"name": "Write", "arguments": {}}]}]')
     program = subprocess.Popen([sys.executable, model_server.__file__, script], stdout=subprocess.PIPE, text=True)

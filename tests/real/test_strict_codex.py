@@ -198,7 +198,7 @@ def a_side(root: Path, env: dict[str, str]) -> Side:
 
 
 @pytest.mark.parametrize("line", TAKEN)
-def test_both_take_it(both: Both, line: str) -> None:
+def test_fake_and_real_codex_accept_the_same_command_lines(both: Both, line: str) -> None:
     real, fake = both.said(line)
     assert fake == real
     assert (real[0], real[1]) == (1, "")
@@ -206,7 +206,7 @@ def test_both_take_it(both: Both, line: str) -> None:
 
 
 @pytest.mark.parametrize("line", REFUSED)
-def test_both_refuse_it(both: Both, line: str) -> None:
+def test_fake_and_real_codex_refuse_the_same_command_lines(both: Both, line: str) -> None:
     real, fake = both.said(line)
     assert (fake[:2], fake[2][0]) == (real[:2], real[2][0])
     assert real[0] == 2
@@ -216,20 +216,20 @@ def test_both_refuse_it(both: Both, line: str) -> None:
 
 
 @pytest.mark.parametrize("line", STOPPED)
-def test_both_stop_before_a_turn(both: Both, line: str) -> None:
+def test_fake_and_real_codex_stop_before_a_turn_in_the_same_way(both: Both, line: str) -> None:
     real, fake = both.said(line)
     assert fake == real
     assert real[0] == 1
 
 
 @pytest.mark.parametrize("line", ["--version", "exec -V"])
-def test_both_say_who_they_are(both: Both, line: str) -> None:
+def test_fake_and_real_codex_answer_help_and_version_alike(both: Both, line: str) -> None:
     real, fake = both.said(line)
     assert fake == real
     assert (real[0], real[2]) == (0, [])
 
 
-def test_both_say_that_nobody_is_logged_in(both: Both) -> None:
+def test_fake_and_real_codex_say_alike_that_nobody_is_logged_in(both: Both) -> None:
     install(both.folder, [{"reply": "ok"}], logged_in=False)
     assert both.said("login status") == ((1, "", ["Not logged in"]),) * 2
     install(both.folder, [{"reply": "ok"}])
@@ -313,12 +313,12 @@ def test_without_json_only_the_reply_is_on_stdout(both: Both) -> None:
 # -- sessions ----------------------------------------------------------------------------------------------------------
 
 
-def test_neither_goes_on_with_a_session_there_is_not(both: Both) -> None:
+def test_fake_and_real_codex_refuse_a_session_that_does_not_exist(both: Both) -> None:
     line = f"exec resume {NOBODY.upper()} go"
     assert both.fake.said(line, both.fake.repo) == both.real.said(line, both.real.repo)
 
 
-def test_both_begin_anew_for_a_name_nobody_has(both: Both) -> None:
+def test_fake_and_real_codex_start_a_new_session_for_an_unknown_name(both: Both) -> None:
     both.play([Answer(text="ok")], [{"reply": "ok"}])
     real, fake = both.turns("--json", "--ephemeral", "resume", "nobody")
     assert shape(fake) == shape(real)
@@ -346,7 +346,7 @@ def test_a_resumed_turn_that_names_no_sandbox_may_write_where_any_turn_ever_coul
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 1), (signal.SIGTERM, -signal.SIGTERM)])
-def test_both_end_by_a_signal_the_same_way(both: Both, number: int, code: int) -> None:
+def test_fake_and_real_codex_end_alike_by_a_signal(both: Both, number: int, code: int) -> None:
     both.play([Answer(sh="touch begun; sleep 30")], [{"sh": "touch begun; sleep 30", "reply": "never"}])
     for side in both[:2]:
         (side.repo / "begun").unlink(missing_ok=True)

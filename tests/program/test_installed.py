@@ -1,0 +1,61 @@
+"""Each command once as it is installed, from the start of the interpreter on: most other tests run a fork instead."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bydawn.cli.program import MODULES
+from driving import DONE, OK, Home, said
+
+WORDS: dict[str, tuple[str, ...]] = {
+    "run": ("run", "x", "-a", "AGENT", "--plain", "--new", "--name", "other"),
+    "resume": ("resume", "repo", "--once", "--plain"),
+    "demo": ("demo", "--plain"),
+    "as": ("as", "waylon-smithers", "list"),
+    "status": ("status",),
+    "show": ("show", "repo"),
+    "logs": ("logs", "repo"),
+    "events": ("events", "repo"),
+    "why": ("why", "repo"),
+    "tell": ("tell", "repo", "a note"),
+    "tasks": ("tasks", "list", "repo"),
+    "pause": ("pause", "repo"),
+    "stop": ("stop", "repo"),
+    "agents": ("agents", "list"),
+    "config": ("config", "show"),
+    "trust": ("trust", "--list"),
+    "edit": ("edit", "config"),
+    "doctor": ("doctor",),
+    "version": ("version",),
+}
+
+
+def story(root: Path, words: tuple[str, ...], *, real: bool) -> tuple[int, list[str], list[str]]:
+    """A loop that has paused, then one command: how that ended, and what it said."""
+    home = Home(root.resolve(), real=real)
+    home.run(home.rounds([OK], [DONE]), "--once")
+    agent = home.rounds([DONE])
+    ended = home.bydawn(*(agent if word == "AGENT" else word for word in words), EDITOR="true")
+    assert home.leave() == []
+    return ended.code, words_of(ended.out, home), words_of(ended.err, home)
+
+
+def words_of(text: str, home: Home) -> list[str]:
+    """Without times and ids, which differ from run to run."""
+    words = re.findall(r"\b[A-Za-z]{3,}\b", text.replace(str(home.root), ""))
+    return [word for word in words if not set(word) <= set("abcdef")]
+
+
+@pytest.mark.parametrize("command", MODULES)
+def test_the_installed_command_says_what_a_fork_of_it_says(tmp_path: Path, command: str) -> None:
+    forked, installed = (story(tmp_path / str(real), WORDS[command], real=real) for real in (False, True))
+    assert installed == forked
+    assert "Traceback" not in installed[2]
+
+
+@pytest.mark.parametrize("words", [("list",), ("--help",), ("status", "--loop-id", "nobody")])
+def test_the_installed_dialect_says_what_a_fork_of_it_says(home: Home, words: tuple[str, ...]) -> None:
+    forked = said(home.start(*words, command="waylon-smithers"))
+    home.real = True
+    assert said(home.start(*words, command="waylon-smithers")) == forked
