@@ -2,21 +2,12 @@
 
 import pytest
 
-from bydawn.core.facts import (
-    ChecksEnded,
-    End,
-    Fact,
-    Given,
-    LedgerRepaired,
-    MachineSlept,
-    Obstructed,
-    TasksRead,
-    WaitStarted,
-)
+from bydawn.core.facts import ChecksEnded, Fact, LedgerRepaired, MachineSlept, Obstructed, TasksRead, WaitStarted
 from bydawn.core.loop import Limits
 from bydawn.core.outcome import Outcome
 from bydawn.core.replay import RECENT
 from bydawn.core.state import known_as
+from bydawn.core.values import End, Given
 from core.facts_made import (
     CRASH_AND_RESTART,
     NOON,

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bydawn.core import markdown
-from bydawn.core.facts import TaskReading
 from bydawn.core.tasks import Tasks, missing_file, read
+from bydawn.core.values import TaskReading
 
 
 def closed(before: Tasks, after: Tasks) -> tuple[str, ...]:

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bydawn.core.facts import Usage
 from bydawn.core.outcome import Outcome
 from bydawn.core.ports import Ended
 from bydawn.core.state import Session
 from bydawn.core.turn import reset_of, turn_of, usage_of
+from bydawn.core.values import Usage
 from core.facts_made import a_loop
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)

@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
-from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped, RunStarted, Usage, Verdict
+from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped, RunStarted
 from bydawn.core.hooks import output_of
 from bydawn.core.loop import Check, CommandCheck, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.ports import Abilities, Command, Ended, Event, Job, Ladder, Message, Turn
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
+from bydawn.core.values import Usage, Verdict
 from bydawn.engine.effects import World
 from bydawn.engine.run import Engine
 from engine.fakes import (

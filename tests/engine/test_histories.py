@@ -12,13 +12,10 @@ from msgspec.structs import replace
 
 from bydawn.core.decide import next_action
 from bydawn.core.facts import (
-    FINISHED,
     ChecksEnded,
-    Given,
     HookEnded,
     LoopStopped,
     NoteAdded,
-    Now,
     PauseRequested,
     RoundEnded,
     RoundStarted,
@@ -32,6 +29,7 @@ from bydawn.core.outcome import POLICY, Exit, Outcome
 from bydawn.core.replay import after, replay
 from bydawn.core.requests import Pause, Stop, Tell
 from bydawn.core.state import LoopState
+from bydawn.core.values import FINISHED, Given, Now
 from engine.fakes import NOON, PowerCut
 from engine.night import DONE, MAKE_TEST, TODO, Night, Play, ScriptedAgent, todo
 

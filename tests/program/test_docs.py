@@ -6,8 +6,8 @@ from pathlib import Path
 
 from bydawn.cli.program import MODULES
 from bydawn.cli.reference import reference
-from bydawn.core.facts import End
 from bydawn.core.rules import Rule
+from bydawn.core.values import End
 from bydawn.settings.schema import page
 from driving import OK, Home
 

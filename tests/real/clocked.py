@@ -4,10 +4,11 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from bydawn.core.facts import EXIT_CODES, AnyFact, Now, WaitStarted
+from bydawn.core.facts import AnyFact, WaitStarted
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
+from bydawn.core.values import EXIT_CODES, Now
 from bydawn.operations.loop_request import LoopRequest
 from bydawn.operations.settings import secrets
 from bydawn.operations.start import plan

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import msgspec
 
 from bydawn.agents import program
-from bydawn.core.facts import Usage
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.ports import (
@@ -26,6 +25,7 @@ from bydawn.core.ports import (
     Turn,
 )
 from bydawn.core.text import headline, plain, shorten
+from bydawn.core.values import Usage
 
 _QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 _LOGIN = "run `claude /login`, or set ANTHROPIC_API_KEY to a key that is valid"

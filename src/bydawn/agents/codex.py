@@ -5,7 +5,6 @@ from collections.abc import Iterable
 import msgspec
 
 from bydawn.agents import program
-from bydawn.core.facts import Usage
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.ports import (
@@ -25,6 +24,7 @@ from bydawn.core.ports import (
     Turn,
 )
 from bydawn.core.text import headline, plain, shorten
+from bydawn.core.values import Usage
 
 PROMPT_LENGTH = 1 << 20  # characters; one more and it refuses the turn
 _SANDBOX = {

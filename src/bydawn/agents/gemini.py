@@ -7,11 +7,11 @@ import msgspec
 
 from bydawn.agents import program
 from bydawn.agents.command import REPLY_LENGTH
-from bydawn.core.facts import Usage
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.ports import Abilities, Activity, Command, Denied, Ended, Event, Finished, Ladder, Message, Spent, Turn
 from bydawn.core.text import headline, plain, shorten
+from bydawn.core.values import Usage
 
 # Without `yolo` it is offered neither a shell nor tools that write. With it every tool is approved, and no OS sandbox
 # holds it in the workspace, so that level would be `full` by another name: it is not among those it can be held to.

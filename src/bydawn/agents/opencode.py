@@ -7,7 +7,6 @@ import msgspec
 
 from bydawn.agents import program
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Usage
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.ports import (
@@ -25,6 +24,7 @@ from bydawn.core.ports import (
     Turn,
 )
 from bydawn.core.text import headline, plain, shorten
+from bydawn.core.values import Usage
 
 # The levels it can be held to. In the workspace its file tools are, its shell commands are not: it has no OS sandbox.
 # So it cannot be kept from writing either, and read-only is missing.

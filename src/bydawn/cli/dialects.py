@@ -13,8 +13,8 @@ from bydawn.cli import render
 from bydawn.cli.voice import DialectVoice
 from bydawn.cli.work import be_trusted, warn_if_unbounded, work
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Status
 from bydawn.core.text import plain, shorten
+from bydawn.core.values import Status
 from bydawn.dialects.seam import Adopted, Cancel, Command, Dialect, Install, List, Option, Request, Resume, Show, Start
 from bydawn.operations import places
 from bydawn.operations.dialects import begin, end, helpers, loops

@@ -12,11 +12,12 @@ from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.errors import UserError
-from bydawn.core.facts import RoundEnded, Status
+from bydawn.core.facts import RoundEnded
 from bydawn.core.outcome import Outcome
 from bydawn.core.ports import Activity, Event, Message
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain
+from bydawn.core.values import Status
 from bydawn.operations import look
 from bydawn.operations.settings import secrets
 from bydawn.store.registry import Registry, Standing, standing_of

@@ -13,10 +13,11 @@ from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.cli.rows import OVER_BUDGET, check
 from bydawn.cli.status import liveness
 from bydawn.core import completion
-from bydawn.core.facts import ChecksEnded, Given, RoundEnded, RoundStarted, Status, Verdict
+from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain, shorten
+from bydawn.core.values import Given, Status, Verdict
 from bydawn.operations import look, reasons
 from bydawn.operations.look import cut_by_budget
 from bydawn.store.registry import Registry, Standing

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bydawn.cli.render import typed
-from bydawn.core.facts import Status
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
+from bydawn.core.values import Status
 from bydawn.operations import look, reasons
 from bydawn.store.registry import Standing
 
@@ -144,7 +144,7 @@ def _beyond_limits(standing: Standing) -> tuple[str, str]:
     """The flags of a `resume` that takes a loop beyond its limits, all of them at once, and what it does."""
     from bydawn.core import reach
     from bydawn.core.breakers import limits_of
-    from bydawn.core.facts import Now
+    from bydawn.core.values import Now
 
     loop, state, now = standing.loop, standing.state, datetime.now(UTC)
     rule = state.stopped.decided.rule if state.stopped else ""

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bydawn.core.facts import Status
 from bydawn.core.text import duration, plain
+from bydawn.core.values import Status
 
 if TYPE_CHECKING:
-    from bydawn.core.facts import Usage
     from bydawn.core.loop import Limits
     from bydawn.core.outcome import Outcome
     from bydawn.core.state import LoopState
+    from bydawn.core.values import Usage
     from bydawn.operations.start import Rehearsal
     from bydawn.store.registry import Standing
 

@@ -8,21 +8,12 @@ import msgspec
 from bydawn.cli.render import outcome
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
-from bydawn.core.facts import (
-    AnyFact,
-    ChecksEnded,
-    Given,
-    HookEnded,
-    RoundEnded,
-    RoundStarted,
-    TaskSettled,
-    TasksRead,
-    TaskStatus,
-)
+from bydawn.core.facts import AnyFact, ChecksEnded, HookEnded, RoundEnded, RoundStarted, TaskSettled, TasksRead
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
+from bydawn.core.values import Given, TaskStatus
 from bydawn.operations.look import cut_by_budget
 
 _NARROW = 72

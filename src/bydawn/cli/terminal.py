@@ -15,24 +15,19 @@ from bydawn.core.facts import (
     AgentLimited,
     AnyFact,
     CheckpointApproved,
-    End,
     HookEnded,
     LedgerRepaired,
     LimitsRaised,
     LoopStopped,
     MachineSlept,
     NoteAdded,
-    Now,
     Obstructed,
     PauseRequested,
     RoundStarted,
     RunStarted,
-    Status,
     StopRequested,
     TamperingAccepted,
-    TaskReading,
     TaskSettled,
-    TaskStatus,
     WaitStarted,
 )
 from bydawn.core.hooks import complaint
@@ -42,6 +37,7 @@ from bydawn.core.progress import time_left
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
+from bydawn.core.values import End, Now, Status, TaskReading, TaskStatus
 from bydawn.operations import reasons
 from bydawn.operations.work import Plan
 from bydawn.store.registry import Standing

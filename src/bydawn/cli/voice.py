@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bydawn.cli import offers, render
-from bydawn.core.facts import EXIT_CODES, LoopStopped
+from bydawn.core.facts import LoopStopped
 from bydawn.core.history import counted
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.core.values import EXIT_CODES
 from bydawn.operations import look
 from bydawn.store.registry import Standing
 

@@ -33,7 +33,7 @@ def work(
     from bydawn.cli.render import state_folder, typed
     from bydawn.cli.terminal import Terminal
     from bydawn.cli.voice import OwnVoice
-    from bydawn.core.facts import End
+    from bydawn.core.values import End
     from bydawn.operations.work import perform
 
     voice = voice or OwnVoice()

@@ -4,10 +4,10 @@ from math import inf
 
 import msgspec
 
-from bydawn.core.facts import End, Now, Usage
 from bydawn.core.loop import Limits, Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
+from bydawn.core.values import End, Now, Usage
 
 
 class Tripped(msgspec.Struct, frozen=True):

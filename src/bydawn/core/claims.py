@@ -3,9 +3,9 @@
 import msgspec
 
 from bydawn.core.blocked import blocked_words
-from bydawn.core.facts import TaskClaim
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
+from bydawn.core.values import TaskClaim
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):

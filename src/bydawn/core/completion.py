@@ -1,8 +1,8 @@
 """Is the loop done? One rule; decisions and views ask for the same list."""
 
-from bydawn.core.facts import End
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.core.values import End
 
 # What the end of a loop names besides its proof; screens that have a row of their own for it know it by these words.
 SKIPPED = "skipped by a person"

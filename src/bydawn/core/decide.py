@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 
 from bydawn.core import breakers, completion, pool
-from bydawn.core.facts import ITSELF, Changes, Decided, End, LoopStopped, Mark, Now, RoundEnded, TaskStatus, Verdict
+from bydawn.core.facts import ITSELF, LoopStopped, RoundEnded
 from bydawn.core.loop import CheckWhere, Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.tallies import Tally, tally_of
 from bydawn.core.text import duration
+from bydawn.core.values import Changes, Decided, End, Mark, Now, TaskStatus, Verdict
 
 _NAMED = 20  # protected files that the end of a loop names
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from bydawn.core.facts import Verdict
 from bydawn.core.loop import Check, CommandCheck
 from bydawn.core.state import LoopState
+from bydawn.core.values import Verdict
 
 
 def suspects(checks: Sequence[Check], verdicts: Sequence[Verdict], state: LoopState) -> tuple[Check, ...]:

@@ -2,11 +2,10 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
 
 import msgspec
 
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+from bydawn.core.values import Moment
 
 TASK_COMPLETE = "TASK_COMPLETE"
 DEFAULT_ROUNDS = 30

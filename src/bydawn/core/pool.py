@@ -5,10 +5,10 @@ from datetime import datetime
 
 import msgspec
 
-from bydawn.core.facts import Now
 from bydawn.core.loop import Loop, OnLimit
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import Limited, LoopState
+from bydawn.core.values import Now
 
 # The stall ladder: the prompt says so, a fresh conversation, another agent, and then the breaker.
 FRESH_SESSION_AFTER = 2  # rounds without progress

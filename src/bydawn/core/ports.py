@@ -6,11 +6,12 @@ from typing import Protocol
 
 import msgspec
 
-from bydawn.core.facts import AnyFact, Changes, Now, Record, Usage, Verdict
-from bydawn.core.loop import Check, Loop, Moment, Sandbox
+from bydawn.core.facts import AnyFact, Record
+from bydawn.core.loop import Check, Loop, Sandbox
 from bydawn.core.outcome import Exit, Outcome
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
+from bydawn.core.values import Changes, Moment, Now, Usage, Verdict
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):

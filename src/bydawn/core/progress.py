@@ -1,7 +1,7 @@
 """Did the round get anywhere, how far is the loop, how long will it take?"""
 
-from bydawn.core.facts import TaskReading
 from bydawn.core.state import LoopState, known_as, task_mark
+from bydawn.core.values import TaskReading
 
 ENOUGH_ROUNDS = 3  # before that, an estimate is a guess
 

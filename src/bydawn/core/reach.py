@@ -9,11 +9,11 @@ import msgspec
 
 from bydawn.core import kinds
 from bydawn.core.breakers import Tripped, limits_of, tripped
-from bydawn.core.facts import Now
 from bydawn.core.loop import Limits, Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration
+from bydawn.core.values import Now
 
 _TOTALS = ("rounds", "seconds", "tokens", "usd")  # what no `resume` begins anew
 

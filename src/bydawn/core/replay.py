@@ -29,16 +29,14 @@ from bydawn.core.facts import (
     SessionBegun,
     StopRequested,
     TamperingAccepted,
-    TaskReading,
     TaskSettled,
     TasksRead,
-    TaskStatus,
-    Verdict,
     WaitStarted,
 )
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import LastRound, Limited, LoopState, OpenRound, Session, known_as, task_mark
 from bydawn.core.tallies import Tally
+from bydawn.core.values import TaskReading, TaskStatus, Verdict
 
 RECENT = 10  # rounds that an estimate looks back on
 

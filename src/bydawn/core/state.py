@@ -5,22 +5,11 @@ from datetime import datetime
 
 import msgspec
 
-from bydawn.core.facts import (
-    Given,
-    LoopStopped,
-    NoteAdded,
-    Obstructed,
-    PauseRequested,
-    StopRequested,
-    TaskClaim,
-    TaskReading,
-    Usage,
-    Verdict,
-    WaitStarted,
-)
+from bydawn.core.facts import LoopStopped, NoteAdded, Obstructed, PauseRequested, StopRequested, WaitStarted
 from bydawn.core.loop import Limits
 from bydawn.core.outcome import Outcome
 from bydawn.core.tallies import Settled, Tally
+from bydawn.core.values import Given, TaskClaim, TaskReading, Usage, Verdict
 
 TREE_DIGITS = 16  # enough of a tree id to know it again
 

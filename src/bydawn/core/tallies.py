@@ -3,8 +3,9 @@
 import msgspec
 from msgspec.structs import replace
 
-from bydawn.core.facts import RoundEnded, TaskStatus
+from bydawn.core.facts import RoundEnded
 from bydawn.core.outcome import POLICY
+from bydawn.core.values import TaskStatus
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,11 +6,11 @@ from itertools import chain
 from typing import Any
 
 from bydawn.core import resets
-from bydawn.core.facts import Usage
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.outcome import Ending, Exit
 from bydawn.core.ports import Agent, Denied, Ended, Event, Finished, Hopeless, Reader, RoundFiles, Spent, Turn
 from bydawn.core.state import LoopState, Session
+from bydawn.core.values import Usage
 
 _LATE = 30.0  # seconds after a reset, at most
 

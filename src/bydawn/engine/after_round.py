@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from bydawn.core import progress
-from bydawn.core.facts import TaskReading
 from bydawn.core.ports import Snapshot
 from bydawn.core.replay import forgiven
+from bydawn.core.values import TaskReading
 from bydawn.core.worklist import rewritten
 from bydawn.engine.effects import Effects
 from bydawn.engine.protection import Protection

@@ -4,8 +4,9 @@ import msgspec
 
 from bydawn.core import flaky
 from bydawn.core.decide import would_finish
-from bydawn.core.facts import ChecksCut, ChecksEnded, Verdict
+from bydawn.core.facts import ChecksCut, ChecksEnded
 from bydawn.core.loop import OnTamper
+from bydawn.core.values import Verdict
 from bydawn.engine.effects import Effects
 from bydawn.engine.protection import Protection
 

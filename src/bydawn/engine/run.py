@@ -24,8 +24,6 @@ from bydawn.core.decide import (
 from bydawn.core.errors import UserError
 from bydawn.core.facts import (
     AgentLimited,
-    Decided,
-    Given,
     LoopStopped,
     Obstructed,
     RoundEnded,
@@ -33,7 +31,6 @@ from bydawn.core.facts import (
     RunStarted,
     SessionBegun,
     TaskSettled,
-    Usage,
     WaitStarted,
 )
 from bydawn.core.loop import Loop
@@ -52,6 +49,7 @@ from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.turn import Listener, later, reset_of, spent_unseen, turn_of, usage_of
+from bydawn.core.values import Decided, Given, Usage
 from bydawn.engine.after_round import AfterRound
 from bydawn.engine.effects import Effects, World
 from bydawn.engine.hook_runs import HookRuns

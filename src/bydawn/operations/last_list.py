@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import RoundEnded, RoundStarted, TaskReading
+from bydawn.core.facts import RoundEnded, RoundStarted
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.core.values import TaskReading
 from bydawn.core.worklist import of_checklist
 from bydawn.operations.look import rounds
 from bydawn.operations.work import refuse_inside_a_round

@@ -19,13 +19,12 @@ from bydawn.core.facts import (
     RoundEnded,
     RoundStarted,
     RunStarted,
-    Status,
     StopRequested,
-    Usage,
 )
 from bydawn.core.loop import OnTamper
 from bydawn.core.outcome import Ending, Exit, imposed
 from bydawn.core.rules import Rule
+from bydawn.core.values import Status, Usage
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 

@@ -11,23 +11,14 @@ import msgspec
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.errors import UserError
-from bydawn.core.facts import (
-    Decided,
-    End,
-    HookEnded,
-    LoopStopped,
-    Now,
-    RoundStarted,
-    RunStarted,
-    TaskSettled,
-    WaitStarted,
-)
+from bydawn.core.facts import HookEnded, LoopStopped, RoundStarted, RunStarted, TaskSettled, WaitStarted
 from bydawn.core.hooks import complaint, output_of
 from bydawn.core.outcome import Outcome
 from bydawn.core.replay import after
 from bydawn.core.rules import Rule, meaning_of
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
+from bydawn.core.values import Decided, End, Now
 from bydawn.operations.look import round_folder, told_of_put_back
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing

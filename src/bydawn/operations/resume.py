@@ -13,9 +13,9 @@ from bydawn.core import reach
 from bydawn.core.breakers import limits_of
 from bydawn.core.decide import checkpoint_of
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Mark, Now
 from bydawn.core.redact import Secrets
 from bydawn.core.replay import forgiven
+from bydawn.core.values import Mark, Now
 from bydawn.core.worklist import WorkList
 from bydawn.operations.look import trouble_with_tasks
 from bydawn.operations.loop_request import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing

@@ -13,11 +13,12 @@ from bydawn.core.decide import Pause as PauseAction
 from bydawn.core.decide import Settle, last_word, next_action, settled
 from bydawn.core.decide import Stop as StopAction
 from bydawn.core.errors import UserError
-from bydawn.core.facts import FINISHED, ITSELF, AnyFact, End, Now, TaskStatus
+from bydawn.core.facts import ITSELF, AnyFact
 from bydawn.core.redact import rewritten
 from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
 from bydawn.core.text import PLACEHOLDER
 from bydawn.core.turn import spent_unseen
+from bydawn.core.values import FINISHED, End, Now, TaskStatus
 from bydawn.engine.run import COOKIE
 from bydawn.operations.settings import secrets
 from bydawn.operations.start import another

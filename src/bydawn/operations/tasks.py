@@ -11,10 +11,10 @@ import msgspec
 
 from bydawn.core import checkpoint, new_task, task_folder
 from bydawn.core.errors import UserError
-from bydawn.core.facts import TaskStatus
 from bydawn.core.loop import Checkpoint, Loop
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten, visible
+from bydawn.core.values import TaskStatus
 from bydawn.core.worklist import Listed, Stand, Standings, standings
 from bydawn.operations import steer
 from bydawn.operations.settings import checkpoint_of, gather

@@ -10,14 +10,12 @@ import msgspec
 from bydawn.assemble import run_loop
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import (
-    FINISHED,
     AnyFact,
     CheckpointApproved,
     LimitsRaised,
     LoopAdopted,
     LoopCreated,
     LoopStopped,
-    Mark,
     TamperingAccepted,
 )
 from bydawn.core.loop import Limits, Loop
@@ -25,6 +23,7 @@ from bydawn.core.ports import Clock, Follower
 from bydawn.core.redact import Secrets
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
+from bydawn.core.values import FINISHED, Mark
 from bydawn.engine.run import COOKIE
 from bydawn.process.guardian import Tether
 from bydawn.store import lock

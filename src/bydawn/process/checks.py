@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from bydawn.core import fingerprint
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Verdict
 from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
 from bydawn.core.outcome import Ending, in_words
 from bydawn.core.text import last_part
+from bydawn.core.values import Verdict
 from bydawn.process.shell import Shell
 from bydawn.system.reading import read_inside
 

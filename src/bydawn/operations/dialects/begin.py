@@ -8,9 +8,10 @@ import msgspec
 
 from bydawn import agents
 from bydawn.core.errors import UserError
-from bydawn.core.facts import End, LoopAdopted
+from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import Dialect as Spoken
 from bydawn.core.loop import Sandbox
+from bydawn.core.values import End
 from bydawn.dialects import follower
 from bydawn.dialects.seam import Adopted, Dialect, Place, Resume, Start
 from bydawn.operations import places, resume, settings, start, work

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import End
 from bydawn.core.history import History, counted
 from bydawn.core.text import plain, shorten
+from bydawn.core.values import End
 from bydawn.dialects import follower
 from bydawn.dialects.seam import Cancel, Copy, Dialect, Replace
 from bydawn.operations import places, steer, work
