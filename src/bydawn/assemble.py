@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bydawn import __version__, agents, dialects
-from bydawn.core.facts import LedgerRepaired, LoopStopped, RunStarted
+from bydawn.core.facts import LedgerRepaired, LoopStopped
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.ports import Agent, Clock, Follower
 from bydawn.core.redact import Secrets, for_children
 from bydawn.engine.effects import World
-from bydawn.engine.run import Engine
+from bydawn.engine.run import Engine, Run
 from bydawn.process.channel import LoopChannel
 from bydawn.process.checks import ShellChecks
 from bydawn.process.child import Processes, free_bytes
@@ -96,7 +96,7 @@ def run_loop(
             obstacles=lambda: _obstacle(workspace, folder, lock),
             followers=(StateFile(ledger), Link(workspace, loop.id, folder), *views_of(loop, folder, say), *followers),
         )
-        return Engine(loop, world, _started(run, loop, pool, rounds_allowed)).run()
+        return Engine(loop, world, _run(run, loop, pool, rounds_allowed)).run()
 
 
 @contextmanager
@@ -112,14 +112,13 @@ def _temporary(pool: Mapping[str, Agent]) -> Iterator[dict[str, str]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _started(run: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: int | None) -> RunStarted:
+def _run(id_: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: int | None) -> Run:
     held = any(agent.abilities.sandboxes for agent in pool.values())
-    return RunStarted(
-        run=run,
+    return Run(
+        id=id_,
         pid=os.getpid(),
         boot=kernel.boot_id(),
         version=__version__,
-        tree="",
         rounds_allowed=rounds_allowed,
         sandbox=loop.sandbox or (Sandbox.WORKSPACE if held else ""),
     )

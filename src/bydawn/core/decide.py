@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 
@@ -10,11 +9,13 @@ from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import ITSELF, LoopStopped, RoundEnded
 from bydawn.core.loop import CheckWhere, Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.progress import Findings
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.tallies import Tally, tally_of
 from bydawn.core.text import duration
-from bydawn.core.values import Changes, Decided, End, Mark, Now, TaskStatus, Verdict
+from bydawn.core.turn import Used
+from bydawn.core.values import Decided, End, Mark, Now, TaskStatus, Verdict
 
 _NAMED = 20  # protected files that the end of a loop names
 
@@ -87,16 +88,26 @@ def last_word(action: Pause | Stop, now: Now) -> LoopStopped:
     )
 
 
-def settled(action: Settle, tree: str, now: Now, changes: Changes | None = None, **more: Any) -> RoundEnded:
+def settled(action: Settle, now: Now, found: Findings, used: Used, *, unseen: bool = False) -> RoundEnded:
     """The fact that ends a round which nobody saw the end of; what it changed stays."""
     return RoundEnded(
-        **{"progress": False, **more},
         round=action.round,
         outcome=Outcome.INTERRUPTED,
         detail=action.reason,
-        tree=tree,
-        changes=changes or Changes(),
         elapsed=now.elapsed,
+        tree=found.tree,
+        work=found.work,
+        changes=found.changes,
+        tampered=found.tampered,
+        restored=found.restored,
+        tasks=found.tasks,
+        closed=found.closed,
+        doubted=found.doubted,
+        rewritten=found.rewritten,
+        progress=found.progress,
+        usage=used.turn,
+        session_usage=used.session,
+        unseen=unseen,
     )
 
 

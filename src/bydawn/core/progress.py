@@ -1,9 +1,26 @@
-"""Did the round get anywhere, how far is the loop, how long will it take?"""
+"""What did the round leave behind, did it get anywhere, and how long will the rest take?"""
+
+import msgspec
 
 from bydawn.core.state import LoopState, known_as, task_mark
-from bydawn.core.values import TaskReading
+from bydawn.core.values import Changes, TaskReading
 
 ENOUGH_ROUNDS = 3  # before that, an estimate is a guess
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is found in the workspace after a round, or when a run begins."""
+
+    tree: str
+    work: str = ""  # the tree without documents and task list, where that differs
+    changes: Changes = Changes()
+    tampered: tuple[str, ...] = ()  # protected files that were changed
+    restored: bool = False  # and they are as they were before
+    tasks: TaskReading | None = None
+    closed: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()  # of these: nothing but the list was changed
+    rewritten: tuple[str, ...] = ()  # open tasks of a folder, not the round's own, whose text was changed
+    progress: bool = False
 
 
 def made(state: LoopState, work: str, closed: tuple[str, ...]) -> bool:

@@ -29,16 +29,17 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 
     def having(self, task: str, status: TaskStatus, *, doubted: bool = False) -> "Settled":
         """The same with one task moved to where it stands now."""
-        places = {
-            TaskStatus.DONE: "done",
-            TaskStatus.ASIDE: "aside",
-            TaskStatus.SKIPPED: "skipped",
-        }
-        rest = {name: tuple(each for each in getattr(self, name) if each != task) for name in places.values()}
-        if place := places.get(status):
-            rest[place] = (*rest[place], task)
-        others = tuple(each for each in self.doubted if each != task)
-        return Settled(**rest, doubted=(*others, task) if doubted else others)
+
+        def moved(known: tuple[str, ...], *, here: bool) -> tuple[str, ...]:
+            others = tuple(each for each in known if each != task)
+            return (*others, task) if here else others
+
+        return Settled(
+            done=moved(self.done, here=status is TaskStatus.DONE),
+            aside=moved(self.aside, here=status is TaskStatus.ASIDE),
+            skipped=moved(self.skipped, here=status is TaskStatus.SKIPPED),
+            doubted=moved(self.doubted, here=doubted),
+        )
 
 
 def tally_of(tallies: tuple[Tally, ...], task: str | None) -> Tally:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any
+
+import msgspec
 
 from bydawn.core import resets
 from bydawn.core.loop import Loop, Sandbox
@@ -34,32 +35,34 @@ def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, i
     )
 
 
-def usage_of(ended: Ended, before: Session | None, seen: Usage | None = None) -> Usage | None:
-    """What this turn used, or what was seen of it before it was stopped.
+class Used(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn used, and the whole session so far where its agent counts on from turn to turn."""
 
-    An agent that counts on from turn to turn has said part of it before.
-    """
+    turn: Usage | None = None
+    session: Usage | None = None
+
+
+def used_by(ended: Ended, before: Session | None, seen: Usage | None = None) -> Used:
+    """What this turn used, or what was `seen` of it before it was stopped."""
     used = ended.usage or seen
-    if used is None or not ended.usage_is_total or before is None or before.id != ended.session:
-        return used
-    return used.minus(before.usage)
+    if used and ended.usage_is_total and before and before.id == ended.session:
+        used = used.minus(before.usage)  # the agent has said that part of it before
+    return Used(turn=used, session=ended.usage if ended.usage_is_total else None)
 
 
-def spent_unseen(loop: Loop, state: LoopState, pool: Mapping[str, Agent], files: RoundFiles) -> dict[str, Any]:
+def spent_unseen(loop: Loop, state: LoopState, pool: Mapping[str, Agent], files: RoundFiles) -> Used:
     """What a turn had used before its end was lost: its words are kept, and they say so."""
     opened = state.open_round
     agent = pool.get(opened.agent) if opened else None
     lines = files.lines(opened.round, "stdout") if opened else iter(())
     first = next(lines, None)
     if opened is None or agent is None or first is None:
-        return {}
+        return Used()
     reader = agent.reader(turn_of(loop, opened.round, opened.session, "", is_root=False))
     listener = Listener(reader, lambda _: None, lambda _: False)
     for line in chain([first], lines):
         listener.on_line(line)
-    ended = reader.end(Exit(ending=Ending.ASKED), "")
-    usage = usage_of(ended, state.session, listener.spent)
-    return {"usage": usage, "session_usage": ended.usage if ended.usage_is_total else None}
+    return used_by(reader.end(Exit(ending=Ending.ASKED), ""), state.session, listener.spent)
 
 
 def reset_of(ended: Ended, now: datetime, chance: float) -> datetime | None:

@@ -15,8 +15,8 @@ class _Look(msgspec.Struct, frozen=True):
     """What the checks say of one tree, and what they did to protected files."""
 
     verdicts: tuple[Verdict, ...]
-    tampered: tuple[str, ...]
-    restored: bool
+    tampered: tuple[str, ...] = ()
+    restored: bool = False
 
 
 class Proving:
@@ -55,15 +55,17 @@ class Proving:
     def _look(self, round_: int, tree: str) -> _Look | None:
         self._protection.watch()
         verdicts = self._verdicts(round_, tree)
-        tampered, restored = self._protection.after_checks(round_)
+        touched = self._protection.after_checks(round_)
         if verdicts is None:
-            if tampered:
-                self._effects.record(ChecksCut(round=round_, tampered=tampered, restored=restored))
+            if touched and touched.paths:
+                self._effects.record(ChecksCut(round=round_, tampered=touched.paths, restored=touched.restored))
             return None
-        if tampered and self._loop.on_tamper is not OnTamper.REPORT:
-            told = f"protected files were changed while it ran: {', '.join(tampered[:3])}"
-            verdicts = tuple(msgspec.structs.replace(each, passed=False, detail=told) for each in verdicts)
-        return _Look(verdicts, tampered, restored)
+        if touched is None or not touched.paths:
+            return _Look(verdicts)
+        if self._loop.on_tamper is not OnTamper.REPORT:
+            detail = f"protected files were changed while it ran: {', '.join(touched.paths[:3])}"
+            verdicts = tuple(msgspec.structs.replace(each, passed=False, detail=detail) for each in verdicts)
+        return _Look(verdicts, touched.paths, touched.restored)
 
     def _verdicts(self, round_: int, tree: str) -> tuple[Verdict, ...] | None:
         """What they say of a tree, the doubtful ones twice."""

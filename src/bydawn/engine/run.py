@@ -45,10 +45,11 @@ from bydawn.core.ports import (
     Job,
     Snapshot,
 )
+from bydawn.core.progress import Findings
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.turn import Listener, later, reset_of, spent_unseen, turn_of, usage_of
+from bydawn.core.turn import Listener, later, reset_of, spent_unseen, turn_of, used_by
 from bydawn.core.values import Decided, Given, Usage
 from bydawn.engine.after_round import AfterRound
 from bydawn.engine.effects import Effects, World
@@ -65,13 +66,24 @@ _DENIALS = 10  # that a fact names
 _LAST_LOOKS = 3  # at a list that changes whenever somebody looks
 
 
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """Who runs the loop this time, and how far."""
+
+    id: str
+    pid: int
+    boot: str
+    version: str
+    rounds_allowed: int | None = None
+    sandbox: str = ""  # what the agent may do to this machine, if it is held to anything
+
+
 class Engine:
     """One worker's run of one loop."""
 
-    def __init__(self, loop: Loop, world: World, started: RunStarted) -> None:
+    def __init__(self, loop: Loop, world: World, run: Run) -> None:
         self.loop = loop
         self.world = world
-        self._started = started
+        self._run = run
         self._effects = effects = Effects(loop, world)
         self._protection = Protection(effects)
         self._proving = Proving(effects, self._protection)
@@ -132,20 +144,40 @@ class Engine:
         if isinstance(action, Settle):
             snapshot = self._settle(action, snapshot)
         unseen = is_unseen(self.loop, self.state)
-        self._fresh, told = self._after_round.at_start(snapshot, unseen=unseen)
+        found = self._after_round.at_start(snapshot, unseen=unseen)
+        self._fresh = Snapshot(tree=found.tree, work=found.work)
         met = self.state.obstructed  # on the way in; that somebody starts is no answer to it
-        elapsed = self.world.clock.now().elapsed
-        self._effects.record(msgspec.structs.replace(self._started, elapsed=elapsed, **told))
+        self._effects.record(self._started(found))
         if met and met is not known:
             self._effects.record(met)
+
+    def _started(self, found: Findings) -> RunStarted:
+        run = self._run
+        return RunStarted(
+            run=run.id,
+            pid=run.pid,
+            boot=run.boot,
+            version=run.version,
+            rounds_allowed=run.rounds_allowed,
+            sandbox=run.sandbox,
+            elapsed=self.world.clock.now().elapsed,
+            tree=found.tree,
+            work=found.work,
+            tampered=() if found.restored else found.tampered,
+            put_back=found.tampered if found.restored else (),
+            tasks=found.tasks,
+            closed=found.closed,
+            doubted=found.doubted,
+            rewritten=found.rewritten,
+        )
 
     def _settle(self, action: Settle, snapshot: Snapshot) -> Snapshot:
         """Record the end of a round that nobody saw the end of; the work tree as it is then."""
         self._effects.mask(action.round)
-        after, told = self._after_round.of_round(action.round, snapshot)
-        told |= spent_unseen(self.loop, self.state, self.world.agents, self.world.files)
-        self._effects.record(settled(action, after.tree, self.world.clock.now(), **told))
-        return after
+        found = self._after_round.of_round(action.round, snapshot)
+        used = spent_unseen(self.loop, self.state, self.world.agents, self.world.files)
+        self._effects.record(settled(action, self.world.clock.now(), found, used))
+        return Snapshot(tree=found.tree, work=found.work)
 
     def _list_has_changed(self) -> bool:
         """Since the last round: a check's code may have done it, or a person may have added a task."""
@@ -319,15 +351,24 @@ class Engine:
         hide = self.world.hide
         reply = hide(plain(ended.reply))
         self._effects.write(round_, "reply.md", reply)
-        after, told = self._after_round.of_round(round_, self._effects.snapshot(keep_as=f"after/{round_}"))
+        found = self._after_round.of_round(round_, self._effects.snapshot(keep_as=f"after/{round_}"))
+        used = used_by(ended, self.state.session, listener.spent)
         said = claims.from_reply(reply, ended.outcome, self.loop)
         self._effects.record(
             RoundEnded(
                 round=round_,
                 outcome=believed(ended.outcome, exit_),
                 detail=shorten(hide(plain(ended.detail)), _SAID),
-                tree=after.tree,
-                **told,
+                tree=found.tree,
+                work=found.work,
+                changes=found.changes,
+                tampered=found.tampered,
+                restored=found.restored,
+                tasks=found.tasks,
+                closed=found.closed,
+                doubted=found.doubted,
+                rewritten=found.rewritten,
+                progress=found.progress,
                 claim=said.task,
                 blocked=said.blocked,
                 elapsed=self.world.clock.now().elapsed,
@@ -337,8 +378,8 @@ class Engine:
                 said=shorten(reply, _SAID),
                 promise=self._promise(ended, said),
                 session=ended.session,
-                usage=usage_of(ended, self.state.session, listener.spent),
-                session_usage=ended.usage if ended.usage_is_total else None,
+                usage=used.turn,
+                session_usage=used.session,
                 denied=tuple(shorten(hide(plain(text)), _NAME) for text in dict.fromkeys(listener.denied))[:_DENIALS],
                 leftovers=tuple(shorten(hide(plain(name)), _NAME) for name in exit_.leftovers),
                 wait_until=reset_of(ended, self.world.clock.now().at, self.world.chance()),

@@ -168,8 +168,14 @@ def _are_typed(limits: Limits) -> bool:
 
 def _without_settings(loop: Loop) -> Loop:
     """The same goal, with nothing but what holds where nobody says anything."""
-    given = {name: getattr(loop, name) for name in ("id", "uid", "workspace", "created_at", "prompt", "agent")}
-    return Loop(**given)
+    return Loop(
+        id=loop.id,
+        uid=loop.uid,
+        workspace=loop.workspace,
+        created_at=loop.created_at,
+        prompt=loop.prompt,
+        agent=loop.agent,
+    )
 
 
 def rehearse(planned: Plan) -> Rehearsal:

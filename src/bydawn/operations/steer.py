@@ -14,6 +14,7 @@ from bydawn.core.decide import Settle, last_word, next_action, settled
 from bydawn.core.decide import Stop as StopAction
 from bydawn.core.errors import UserError
 from bydawn.core.facts import ITSELF, AnyFact
+from bydawn.core.progress import Findings
 from bydawn.core.redact import rewritten
 from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
 from bydawn.core.text import PLACEHOLDER
@@ -170,7 +171,8 @@ def _stand_still(standing: Standing, ledger: LoopLedger, rounds: Rounds, fact: A
     now = Now(datetime.now(UTC), elapsed)
     if isinstance(action := next_action(loop, ledger.state, now), Settle):
         used = spent_unseen(loop, ledger.state, agents.pool(loop), rounds)
-        ledger.append(settled(action, ledger.state.tree, now, work=ledger.state.work, unseen=True, **used))
+        found = Findings(tree=ledger.state.tree, work=ledger.state.work)
+        ledger.append(settled(action, now, found, used, unseen=True))
         action = next_action(loop, ledger.state, now)
     assert isinstance(action, PauseAction | StopAction)  # noqa: S101 - a request that holds now leads to nothing else
     ledger.append(msgspec.structs.replace(last_word(action, now), unseen=unseen))
