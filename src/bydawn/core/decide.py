@@ -13,7 +13,6 @@ from bydawn.core.progress import Findings
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.tallies import Tally, tally_of
-from bydawn.core.text import duration
 from bydawn.core.turn import Used
 from bydawn.core.values import Decided, End, Mark, Now, TaskStatus, Verdict
 
@@ -279,8 +278,9 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
         return aside
     if loop.tasks_required and state.tasks and state.tasks.open and state.tasks.next is None:
         return _all_aside(loop, state)
-    if breaker := breakers.tripped(loop, state, now):
-        return Stop(rule=breaker.name, end=breaker.end, reason=_why(breaker, state), evidence=_evidence(loop, state))
+    if found := breakers.tripped(loop, state, now):
+        reason = breakers.BY_RULE[found.name].reason(found, state)
+        return Stop(rule=found.name, end=found.end, reason=reason, evidence=_evidence(loop, state))
     return None
 
 
@@ -305,38 +305,6 @@ def _all_aside(loop: Loop, state: LoopState) -> Action:
     return Stop(rule=Rule.TASKS_ASIDE, end=End.BLOCKED, reason=reason, evidence=tuple(rows))
 
 
-def _why(breaker: breakers.Tripped, state: LoopState) -> str:
-    count = int(breaker.reading)
-    last = state.last.detail if state.last else ""
-    match breaker.name:
-        case Rule.AGENT_FAILURES:
-            return f"the agent failed{f' {count} times in a row' if count > 1 else ''}; last: {last}"
-        case Rule.NO_PROGRESS:
-            return _nothing_new(count)
-        case Rule.SAME_FAILURE:
-            never_ran = any(verdict.never_ran for verdict in state.verdicts)
-            how = "a check found no program to run" if never_ran else "the checks failed in the very same way"
-            return f"{how} {count} times in a row"
-        case Rule.CHECK_FAILURES:
-            return f"checks were red after {count} rounds in a row"
-        case Rule.ROUNDS:
-            return f"all {int(breaker.limit)} rounds are used up" if breaker.limit > 1 else "the only round is used up"
-        case Rule.ROUNDS_THIS_RUN:
-            return f"this run was allowed {int(breaker.limit)} {'round' if breaker.limit == 1 else 'rounds'}"
-        case Rule.TOKENS:
-            return f"{count:,} tokens are used, of a budget of {int(breaker.limit):,}"
-        case Rule.COST:
-            return f"${breaker.reading:.2f} are spent, of a budget of ${breaker.limit:.2f}"
-        case Rule.TIME:
-            return f"the loop has worked for {duration(breaker.limit)}"
-        case _:
-            return "the time it was allowed to work until has come"
-
-
-def _nothing_new(rounds: int) -> str:
-    return f"{rounds} rounds in a row changed nothing that had not been seen before"
-
-
 def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
     """What is still missing, with the failing checks' own words."""
     rows = [completion.describe(condition, loop, state) for condition in completion.missing(loop, state)]
@@ -357,7 +325,7 @@ def _back_off(loop: Loop, state: LoopState, now: Now) -> Action | None:
     seconds = min(last.elapsed + rest - now.elapsed, breakers.time_left(loop, state, now))
     if not rest or seconds <= 0:
         return None
-    reason = last.detail if failed else _nothing_new(state.rounds_without_progress)
+    reason = last.detail if failed else breakers.nothing_new(state.rounds_without_progress)
     return Wait(rule=Rule.BACK_OFF, seconds=seconds, reason=reason)
 
 

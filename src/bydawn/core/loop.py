@@ -5,10 +5,9 @@ from enum import StrEnum
 
 import msgspec
 
-from bydawn.core.values import Moment
+from bydawn.core.breakers import Limits as Limits  # a part of a loop, beside the table that reads it
 
 TASK_COMPLETE = "TASK_COMPLETE"
-DEFAULT_ROUNDS = 30
 
 
 class Mode(StrEnum):
@@ -159,22 +158,6 @@ class TextCheck(msgspec.Struct, frozen=True, kw_only=True, tag="text"):
 
 
 Check = CommandCheck | PathCheck | TextCheck
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the breakers trip; 0 or None switches one off."""
-
-    rounds: int = DEFAULT_ROUNDS
-    seconds: float | None = None
-    until: Moment | None = None
-    tokens: int | None = None
-    usd: float | None = None
-    latest_wake: Moment | None = None  # no limit is waited out beyond it
-    no_progress: int = 5
-    agent_failures: int = 3
-    check_failures: int = 15  # of checks that have been green
-    same_failure: int = 5
-    task_failures: int = 5  # then that task is set aside, and the rest goes on
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):

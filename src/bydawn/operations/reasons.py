@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bydawn.core import completion
-from bydawn.core.breakers import limits_of
+from bydawn.core import breakers, completion
 from bydawn.core.errors import UserError
 from bydawn.core.facts import HookEnded, LoopStopped, RoundStarted, RunStarted, TaskSettled, WaitStarted
 from bydawn.core.hooks import complaint, output_of
@@ -81,18 +80,8 @@ def why(standing: Standing) -> Reason:
 
 def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[str, Any]:
     """What the rules looked at, each next to its limit."""
-    limits = limits_of(standing.loop, state)
     table: dict[str, tuple[Any, Any]] = {
-        "rounds": (state.rounds, limits.rounds),
-        "rounds this run": (state.rounds_this_run, state.rounds_allowed),
-        "rounds without progress": (state.rounds_without_progress, limits.no_progress),
-        "rounds in a row with the same failure": (state.same_failure, limits.same_failure),
-        "rounds in a row with a check red that had been green": (state.check_failures_in_a_row, limits.check_failures),
-        "agent failures in a row": (state.failures_in_a_row, limits.agent_failures),
-        "seconds worked": (round(decided.elapsed, 1), limits.seconds),
-        "until": (decided.at, limits.until),
-        "tokens": (state.usage.tokens if state.usage else None, limits.tokens),
-        "dollars": (state.usage.cost_usd if state.usage else None, limits.usd),
+        **breakers.readings(standing.loop, state, Now(decided.at, round(decided.elapsed, 1))),
         "open tasks": (state.tasks.open if state.tasks else None, 0 if state.tasks else None),
         "missing": (completion.missing(standing.loop, state), None),
     }

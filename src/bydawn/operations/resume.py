@@ -83,14 +83,14 @@ def _refuse_used_up(standing: Standing, limits: Mapping[str, Any]) -> None:
     """A limit that would end the loop at once is a slip of the hand."""
     name, state = standing.loop.id, forgiven(standing.state)
     now = Now(datetime.now(UTC), state.elapsed)
-    if found := reach.used_up(standing.loop, state, limits, now):
+    raised = msgspec.structs.replace(state, raised=msgspec.structs.replace(limits_of(standing.loop, state), **limits))
+    if found := reach.used_up(standing.loop, raised, limits, now):
         raise UserError(
             f"{reach.asked(found)} is used up already",
             cause=f"{name} {reach.used(found)}; nothing was changed",
             hint=f"`bydawn resume {standing.reference} {reach.enough(found, state)}`",
         )
-    raised = msgspec.structs.replace(limits_of(standing.loop, state), **limits)
-    others = reach.all_used_up(standing.loop, msgspec.structs.replace(state, raised=raised), now) if limits else []
+    others = reach.all_used_up(standing.loop, raised, now) if limits else []
     if others:  # then what was raised is of no use
         raise UserError(
             "another limit is used up as well",

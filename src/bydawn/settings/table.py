@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from bydawn.core import kinds
+from bydawn.core.breakers import DEFAULT_ROUNDS
 from bydawn.core.kinds import Kind, Value
 from bydawn.core.loop import (
-    DEFAULT_ROUNDS,
     CheckWhere,
     Match,
     Mode,
