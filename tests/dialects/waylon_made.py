@@ -95,10 +95,16 @@ def loop_of(request: Start, workspace: str = HERE.workspace) -> Loop:
         if words
     ]
     wanted = loop_request(settle([Reading(given=tuple(given))], datetime.now(UTC)), Path(workspace))
-    carried = {field: getattr(wanted, field) for field in wanted.__struct_fields__ if field in Loop.__struct_fields__}
     spoken = Dialect(name=DIALECT.name, words={**request.words, **request.paths})
-    own = {"id": request.name, "workspace": workspace, "agent": wanted.agents[0], "dialect": spoken}
-    loop = a_loop(**{**carried, **own, "prompt": request.prompt, **request.wanted})
+    ours = a_loop()
+    loop = replace(
+        wanted.loop,
+        id=request.name,
+        uid=ours.uid,
+        created_at=ours.created_at,
+        dialect=spoken,
+        **{"prompt": request.prompt, **request.wanted},
+    )
     return replace(loop, dialect=replace(spoken, files=DIALECT.files(loop)))
 
 

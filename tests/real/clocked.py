@@ -1,7 +1,7 @@
 """Run a loop with a clock that skips whatever is waited for: `clocked.py WORKSPACE STATE_FOLDER AGENT`."""
 
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bydawn.core.facts import AnyFact, WaitStarted
@@ -41,7 +41,11 @@ def work(tether: Tether) -> int:
     clock = SkippingClock()
     planned = plan(
         LoopRequest(
-            workspace=Path(workspace), prompt="do it", agents=(agent,), secrets=secrets(), state_dir=Path(states)
+            loop=Loop(
+                id="", uid="c" * 16, workspace=workspace, created_at=datetime.now(UTC), prompt="do it", agent=agent
+            ),
+            secrets=secrets(),
+            state_dir=Path(states),
         )
     )
     return EXIT_CODES[perform(planned, tether, followers=(clock,), clock=clock).end]

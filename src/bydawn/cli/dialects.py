@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from bydawn import __version__, dialects
 from bydawn.cli import command as parsing
@@ -181,8 +182,9 @@ def _take_over(dialect: Dialect, planned: Plan, adopted: Adopted) -> None:
 def _work(dialect: Dialect, planned: Plan, tether: Tether | None, request: Resume | None = None) -> int:
     assert tether  # noqa: S101 - what starts a loop runs under a guardian
     warn_if_unbounded(planned)
-    raising = (lambda limits: dialect.raised(limits, request)) if request else None
-    return work(tether, planned, voice=DialectVoice(dialect), raising=raising)
+    if request:
+        planned = msgspec.structs.replace(planned, raises=lambda limits: dialect.raised(limits, request))
+    return work(tether, planned, voice=DialectVoice(dialect))
 
 
 def _resume(dialect: Dialect, request: Resume, workspace: Path, tether: Tether | None) -> int:

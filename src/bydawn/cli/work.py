@@ -1,7 +1,6 @@
 """What a worker does in front of a person, under its guardian."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
     from bydawn.cli.voice import Voice
-    from bydawn.core.loop import Limits
     from bydawn.operations.work import Plan
     from bydawn.settings.layers import Settings
 
@@ -27,7 +25,6 @@ def work(
     once: bool = False,
     plain: bool = False,
     voice: "Voice | None" = None,
-    raising: Callable[["Limits"], "Limits"] | None = None,
 ) -> int:
     """Run the loop to its end, here in the worker, in front of a person."""
     from bydawn.cli.render import state_folder, typed
@@ -46,7 +43,6 @@ def work(
             tether,
             followers=(terminal,),
             once=once,
-            raised=raising,
             say=terminal.warn,
             go_on=typed(f"resume {planned.reference}"),
         )

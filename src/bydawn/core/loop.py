@@ -1,7 +1,9 @@
 """What a loop is: one goal in one workspace, with the settings it was started with."""
 
+from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
+from typing import ClassVar, Self
 
 import msgspec
 
@@ -129,35 +131,73 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 class CommandCheck(msgspec.Struct, frozen=True, kw_only=True, tag="command"):
     """A shell command that must exit with 0."""
 
+    setting: ClassVar[str] = "check"
     command: str
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        return cls(command=text)
 
     @property
     def name(self) -> str:
         return self.command
 
+    @property
+    def text_of_setting(self) -> str:
+        return self.command
+
+    def rewritten(self, words: Callable[[str], str], path: Callable[[str], str]) -> Self:  # noqa: ARG002 - it has none
+        return type(self)(command=words(self.command))
+
 
 class PathCheck(msgspec.Struct, frozen=True, kw_only=True, tag="path"):
     """A path that must exist, relative to the workspace."""
 
+    setting: ClassVar[str] = "require_path"
     path: str
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        return cls(path=text)
 
     @property
     def name(self) -> str:
         return f"{self.path} exists"
 
+    @property
+    def text_of_setting(self) -> str:
+        return self.path
+
+    def rewritten(self, words: Callable[[str], str], path: Callable[[str], str]) -> Self:  # noqa: ARG002 - it has none
+        return type(self)(path=path(self.path))
+
 
 class TextCheck(msgspec.Struct, frozen=True, kw_only=True, tag="text"):
     """A text that must stand in a file, relative to the workspace."""
 
+    setting: ClassVar[str] = "require_text"
     path: str
     text: str
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        path, _, words = text.partition("::")
+        return cls(path=path, text=words)
 
     @property
     def name(self) -> str:
         return f"{self.path} contains {self.text!r}"
 
+    @property
+    def text_of_setting(self) -> str:
+        return f"{self.path}::{self.text}"
+
+    def rewritten(self, words: Callable[[str], str], path: Callable[[str], str]) -> Self:
+        return type(self)(path=path(self.path), text=words(self.text))
+
 
 Check = CommandCheck | PathCheck | TextCheck
+CHECKS: tuple[type[Check], ...] = (CommandCheck, PathCheck, TextCheck)
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):

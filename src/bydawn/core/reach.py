@@ -1,13 +1,28 @@
 """How far does a limit have to reach, so that a loop can go on?"""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime
 from math import ceil
 
-from bydawn.core.breakers import BREAKERS, BY_RULE, Raising, Tripped, limits_of
+import msgspec
+
+from bydawn.core.breakers import BREAKERS, BY_RULE, Limits, Raising, Tripped, limits_of
 from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import Now
+
+
+class NewLimit(msgspec.Struct, frozen=True):
+    """A limit that a person sets anew: which field of `Limits`, and what it becomes, given those in force."""
+
+    field: str
+    value: Callable[[Limits], float | datetime]
+
+
+def replaced(limits: Limits, new: Iterable[NewLimit]) -> Limits:
+    """These limits with the new ones in their place."""
+    return msgspec.structs.replace(limits, **{each.field: each.value(limits) for each in new})
 
 
 def used_up(loop: Loop, state: LoopState, fields: Collection[str], now: Now) -> Tripped | None:

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,33 +11,15 @@ import msgspec
 from bydawn import agents
 from bydawn.core import checkpoint, tasks, worklist
 from bydawn.core.errors import UserError
-from bydawn.core.loop import (
-    Check,
-    Checkpoint,
-    CheckWhere,
-    CommandCheck,
-    Dialect,
-    Hooks,
-    Limits,
-    Loop,
-    Mode,
-    OnInterrupt,
-    OnLimit,
-    OnTamper,
-    PathCheck,
-    Promise,
-    Sandbox,
-    Sessions,
-    TextCheck,
-    Timeouts,
-)
+from bydawn.core.loop import Check, CommandCheck, Loop, Mode, Promise, Sandbox, Sessions, TextCheck
 from bydawn.core.ports import Agent
 from bydawn.core.promise import is_possible
 from bydawn.core.redact import Secrets, Unnamed, rewritten
 from bydawn.core.tallies import Settled
 from bydawn.core.text import PLACEHOLDER
 from bydawn.operations.agents import first_that_works
-from bydawn.store.registry import Standing, checked_name, new_uid, slug
+from bydawn.settings.table import BY_KEY
+from bydawn.store.registry import Standing, checked_name, slug
 from bydawn.system.git import Git
 from bydawn.system.reading import read_folder, read_text
 
@@ -52,37 +33,8 @@ _LINES_NAMED = 3
 class LoopRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asked for."""
 
-    workspace: Path
-    prompt: str
-    agents: tuple[str, ...]  # none: the first that works
+    loop: Loop  # without a name, its agents as they were typed; none: the first that works
     agent_from: Path | None = None  # the folder that a relative path in them starts from
-    on_limit: OnLimit = OnLimit.SWITCH
-    sandbox: Sandbox | None = None
-    model: str | None = None
-    profile: str | None = None
-    effort: str | None = None
-    agent_args: tuple[str, ...] = ()
-    agent_json: tuple[str, ...] = ()
-    agent_commits: bool = False
-    sessions: Sessions = Sessions.FRESH
-    session_rounds: int = 20
-    tasks: str | None = None
-    tasks_required: bool = True
-    checkpoint: Checkpoint | None = None
-    template: str | None = None
-    follow_up: str | None = None
-    dialect: Dialect | None = None
-    progress: str | None = None
-    opinions: str | None = None
-    checks: tuple[Check, ...] = ()
-    check_where: CheckWhere = CheckWhere.WORKSPACE
-    protect: tuple[str, ...] = ()
-    on_tamper: OnTamper = OnTamper.BLOCK
-    hooks: Hooks = Hooks()
-    promise: Promise | None = None
-    limits: Limits = Limits()
-    timeouts: Timeouts = Timeouts()
-    on_interrupt: OnInterrupt = OnInterrupt.FINISH
     name: str | None = None
     new: bool = False
     state_dir: Path | None = None
@@ -91,51 +43,41 @@ class LoopRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def loop_of(wanted: LoopRequest, workspace: Path) -> Loop:
     """The loop that a request asks for. Raises `UserError`; touches nothing."""
-    if not wanted.prompt.strip() and not wanted.tasks:
+    loop = wanted.loop
+    if not loop.prompt.strip() and not loop.tasks:
         raise UserError(
             "there is nothing to do",
             cause="the prompt is empty and no task file is given",
             hint='say what to do, for example "fix the failing tests", or give a checklist with -t TODO.md',
         )
-    if wanted.prompt.strip() == PLACEHOLDER:
+    if loop.prompt.strip() == PLACEHOLDER:
         raise UserError(
             f"{PLACEHOLDER!r} is no goal",
             cause="it stands for your own words; nothing was started",
             hint='say what to do, for example "fix the failing tests"',
         )
-    pool = _checked_pool(wanted)
-    in_folder = bool(wanted.tasks) and (workspace / str(wanted.tasks)).is_dir()
-    if wanted.tasks and in_folder:
-        _checked_folder(workspace, wanted.tasks)
-    elif wanted.tasks:
-        _checked_tasks(workspace, wanted.tasks, wanted.tasks_required)
-    if wanted.checkpoint and (not wanted.tasks or in_folder):
+    pool = _checked_pool(loop, wanted.agent_from)
+    in_folder = bool(loop.tasks) and (workspace / str(loop.tasks)).is_dir()
+    if loop.tasks and in_folder:
+        _checked_folder(workspace, loop.tasks)
+    elif loop.tasks:
+        _checked_tasks(workspace, loop.tasks, loop.tasks_required)
+    if loop.checkpoint and (not loop.tasks or in_folder):
         raise UserError(
             "--checkpoint needs a task file",
             cause="its words stand between the boxes of one",
             hint="-t TODO.md, or leave --checkpoint away",
         )
-    _checked_globs(wanted.protect)
-    _checked_paths(workspace, wanted.checks)
-    _checked_documents(workspace, wanted)
-    if wanted.promise:
-        _checked_promise(wanted.promise)
+    _checked_globs(loop.protect)
+    _checked_paths(workspace, loop.checks)
+    _checked_documents(workspace, loop)
+    if loop.promise:
+        _checked_promise(loop.promise)
     name = checked_name(wanted.name) if wanted.name is not None else slug(workspace.name) or "loop"
-    # Whatever both of them have is carried over by name, so that no setting is forgotten on the way.
-    carried = {field: getattr(wanted, field) for field in wanted.__struct_fields__ if field in Loop.__struct_fields__}
-    own: dict[str, Any] = {"id": name, "uid": new_uid(), "workspace": str(workspace), "created_at": datetime.now(UTC)}
-    loop = Loop(**{**carried, **own, "agent": pool[0], "others": tuple(pool[1:]), "task_folder": in_folder})
+    loop = msgspec.structs.replace(
+        loop, id=name, workspace=str(workspace), agent=pool[0], others=tuple(pool[1:]), task_folder=in_folder
+    )
     return _without_secrets(loop, wanted.secrets)
-
-
-def _check_without(check: Check, secrets: Secrets) -> Check:
-    match check:
-        case CommandCheck():
-            return CommandCheck(command=secrets.refer(check.command))
-        case TextCheck():
-            return TextCheck(path=secrets.refuse(check.path), text=secrets.refer(check.text))
-        case PathCheck():
-            return PathCheck(path=secrets.refuse(check.path))
 
 
 def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
@@ -147,7 +89,7 @@ def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
         "agent": secrets.refer,
         "others": lambda names: rewritten(names, secrets.refer),
         "agent_args": lambda words: rewritten(words, secrets.refer),
-        "checks": lambda checks: tuple(_check_without(check, secrets) for check in checks),
+        "checks": lambda checks: tuple(check.rewritten(secrets.refer, secrets.refuse) for check in checks),
     }
     changed = {}
     for name in loop.__struct_fields__:
@@ -192,9 +134,9 @@ def checked_agent(spec: str, folder: Path | None = None) -> str:
     return agent.name
 
 
-def _checked_pool(wanted: LoopRequest) -> list[str]:
+def _checked_pool(wanted: Loop, agent_from: Path | None) -> list[str]:
     """The agents by their normal names, each of them able to do what is asked for."""
-    names = [checked_agent(spec, wanted.agent_from) for spec in wanted.agents or (first_that_works(),)]
+    names = [checked_agent(spec, agent_from) for spec in (wanted.agent or first_that_works(), *wanted.others)]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UserError(f"the agent {twice[0]} is named twice", hint="name each of them once, the best one first")
     if asked := [name for name in OF_ONE_AGENT if getattr(wanted, name) and len(names) > 1]:
@@ -222,7 +164,7 @@ def _is(flag: str, word: str) -> bool:
     return word == flag or word.startswith(f"{flag}=") or (len(flag) == 2 and word.startswith(flag))
 
 
-def _refuse_what_it_does_not_know(agent: Agent, wanted: LoopRequest) -> None:
+def _refuse_what_it_does_not_know(agent: Agent, wanted: Loop) -> None:
     """A flag that an agent cannot obey is an error: somebody relies on it."""
     can = agent.abilities
     unknown = [name for name in OPTIONS if getattr(wanted, name) and name not in can.options]
@@ -338,7 +280,7 @@ def _checked_paths(workspace: Path, checks: tuple[Check, ...]) -> None:
     for check in checks:
         if isinstance(check, CommandCheck):
             continue
-        flag, text = ("--require-path", "") if isinstance(check, PathCheck) else ("--require-text", "::TEXT")
+        flag, text = BY_KEY[check.setting].flags[0], "::TEXT" if isinstance(check, TextCheck) else ""
         path = os.path.normpath(check.path)
         if path.startswith("/") or path.split("/")[0] in (".", ".."):
             meant = path.removeprefix(f"{workspace}/")
@@ -349,7 +291,7 @@ def _checked_paths(workspace: Path, checks: tuple[Check, ...]) -> None:
             )
 
 
-def _checked_documents(workspace: Path, wanted: LoopRequest) -> None:
+def _checked_documents(workspace: Path, wanted: Loop) -> None:
     if wanted.progress:
         read_text(workspace, wanted.progress)  # the agent will write it; it only has to be in the workspace
     if wanted.opinions and read_text(workspace, wanted.opinions) is None:

@@ -1,10 +1,8 @@
 """Go on with a loop that stands still; what has changed meanwhile is looked at before anything is written or spent."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 import msgspec
 
@@ -13,6 +11,7 @@ from bydawn.core import reach
 from bydawn.core.breakers import limits_of
 from bydawn.core.decide import checkpoint_of
 from bydawn.core.errors import UserError
+from bydawn.core.reach import NewLimit
 from bydawn.core.redact import Secrets
 from bydawn.core.replay import forgiven
 from bydawn.core.values import Mark, Now
@@ -30,11 +29,11 @@ def plan(
     *,
     approve: bool = False,
     accept: bool = False,
-    limits: Mapping[str, Any] = MappingProxyType({}),
+    limits: Sequence[NewLimit] = (),
 ) -> Plan:
     """Go on with a loop that stands still; past its checkpoint, or with changed protected files, if a person looked.
 
-    `limits` are those that they set anew, by name.
+    `limits` are those that they set anew.
     """
     refuse_inside_a_round()
     if standing.trouble:
@@ -51,8 +50,10 @@ def plan(
     for name in standing.loop.pool:
         checked_agent(name)
     refuse_if_secrets_are_missing(standing, secrets)
-    for agent in agents.pool(standing.loop).values():
-        refuse_budget_without_costs(agent, limits.get("usd"))
+    if any(each.field == "usd" for each in limits):
+        usd = reach.replaced(limits_of(standing.loop, standing.state), limits).usd
+        for agent in agents.pool(standing.loop).values():
+            refuse_budget_without_costs(agent, usd)
     _refuse_used_up(standing, limits)
     mark = _approved(standing) if approve else None
     state = standing.state
@@ -76,15 +77,16 @@ def plan(
         secrets=secrets,
         approves=mark,
         accepts=accepts if accept else (),
+        raises=(lambda current: reach.replaced(current, limits)) if limits else None,
     )
 
 
-def _refuse_used_up(standing: Standing, limits: Mapping[str, Any]) -> None:
+def _refuse_used_up(standing: Standing, limits: Sequence[NewLimit]) -> None:
     """A limit that would end the loop at once is a slip of the hand."""
     name, state = standing.loop.id, forgiven(standing.state)
     now = Now(datetime.now(UTC), state.elapsed)
-    raised = msgspec.structs.replace(state, raised=msgspec.structs.replace(limits_of(standing.loop, state), **limits))
-    if found := reach.used_up(standing.loop, raised, limits, now):
+    raised = msgspec.structs.replace(state, raised=reach.replaced(limits_of(standing.loop, state), limits))
+    if found := reach.used_up(standing.loop, raised, {each.field for each in limits}, now):
         raise UserError(
             f"{reach.asked(found)} is used up already",
             cause=f"{name} {reach.used(found)}; nothing was changed",

@@ -10,32 +10,13 @@ import msgspec
 
 from bydawn.core import kinds, template
 from bydawn.core.errors import UserError
-from bydawn.core.loop import (
-    Check,
-    Checkpoint,
-    CheckpointMode,
-    CheckWhere,
-    CommandCheck,
-    Hooks,
-    Limits,
-    Match,
-    Mode,
-    OnHookFailure,
-    OnInterrupt,
-    OnLimit,
-    OnTamper,
-    PathCheck,
-    Promise,
-    Sandbox,
-    Sessions,
-    TextCheck,
-    Timeouts,
-)
+from bydawn.core.loop import CHECKS, Check, Checkpoint, CheckpointMode, Hooks, Loop, Match, Mode, Promise, Sessions
 from bydawn.core.redact import Secrets
 from bydawn.operations.loop_request import LoopRequest
 from bydawn.settings import files
 from bydawn.settings.layers import Given, Problem, Reading, Settings, near, settle
-from bydawn.settings.table import BY_KEY, Layer, Setting
+from bydawn.settings.table import BY_KEY, TABLE, Layer, Setting
+from bydawn.store.registry import new_uid
 from bydawn.system.reading import read_text
 
 
@@ -100,38 +81,9 @@ def loop_request(settings: Settings, workspace: Path, *, name: str | None = None
     _refuse_contradictions(settings)
     state_dir = settings.text("state_dir")
     return LoopRequest(
-        workspace=workspace,
-        prompt=_prompt(settings, workspace),
-        agents=settings.texts("agent"),
+        loop=_loop(settings, workspace),
         # A path that was typed means the folder of whoever typed it, one in a file the folder of that project.
         agent_from=workspace if settings["agent"].layer is Layer.PROJECT else Path.cwd(),
-        on_limit=OnLimit(settings.text("on_limit") or "switch"),
-        sandbox=Sandbox(sandbox) if (sandbox := settings.text("sandbox")) else None,
-        model=settings.text("model"),
-        profile=settings.text("profile"),
-        effort=settings.text("effort"),
-        agent_args=settings.texts("agent_args"),
-        agent_json=settings.texts("agent_json"),
-        agent_commits=settings.switch("agent_commits"),
-        sessions=Sessions(settings.text("session") or "fresh"),
-        session_rounds=int(settings.number("session_rounds")),
-        tasks=settings.text("tasks"),
-        progress=settings.text("progress"),
-        opinions=settings.text("opinions"),
-        checks=_checks(settings),
-        check_where=CheckWhere(settings.text("check_where") or "workspace"),
-        protect=settings.texts("protect"),
-        on_tamper=OnTamper(settings.text("on_tamper") or "block"),
-        checkpoint=checkpoint_of(settings),
-        template=_template(settings, workspace),
-        hooks=Hooks(
-            **{name: settings.text(name) for name in Hooks.__struct_fields__ if name in BY_KEY},
-            on_failure=OnHookFailure(settings.text("on_hook_failure") or "ignore"),
-        ),
-        promise=_promise(settings),
-        on_interrupt=OnInterrupt(settings.text("on_interrupt") or "finish"),
-        limits=_limits(settings),
-        timeouts=_timeouts(settings),
         name=name,
         new=new,
         state_dir=Path(state_dir) if state_dir else None,
@@ -139,40 +91,30 @@ def loop_request(settings: Settings, workspace: Path, *, name: str | None = None
     )
 
 
+def _loop(settings: Settings, workspace: Path) -> Loop:
+    """Each setting in the field that its row names; those that take more than that follow."""
+    agent, *others = settings.texts("agent") or ("",)
+    fields: dict[str, Any] = {"id": "", "uid": new_uid(), "workspace": str(workspace), "created_at": datetime.now(UTC)}
+    for row in TABLE:
+        place, _, name = row.field.rpartition(".")
+        value = _until(settings[row.key]) if row.kind is kinds.MOMENT else settings[row.key].value
+        if name and value is not None:  # or the loop's own default holds
+            (fields.setdefault(place, {}) if place else fields)[name] = value
+    fields["limits"] |= _budget(settings.text("budget"))
+    fields |= {
+        "prompt": _prompt(settings, workspace),
+        "agent": agent,
+        "others": others,
+        "template": _template(settings, workspace),
+        "checkpoint": checkpoint_of(settings),
+        "checks": _checks(settings),
+        "promise": _promise(settings),
+    }
+    return msgspec.convert(fields, Loop)
+
+
 def _checks(settings: Settings) -> tuple[Check, ...]:
-    texts = (each.partition("::") for each in settings.texts("require_text"))
-    return (
-        *(CommandCheck(command=command) for command in settings.texts("check")),
-        *(PathCheck(path=path) for path in settings.texts("require_path")),
-        *(TextCheck(path=path, text=text) for path, _, text in texts),
-    )
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        rounds=int(settings.number("rounds")),
-        seconds=settings.number("for") or None,
-        until=_until(settings["until"]),
-        **_budget(settings.text("budget")),
-        latest_wake=_until(settings["latest_wake"]),
-        no_progress=int(settings.number("max_no_change")),
-        agent_failures=int(settings.number("max_failures")),
-        check_failures=int(settings.number("max_check_failures")),
-        same_failure=int(settings.number("max_same_failure")),
-        task_failures=int(settings.number("max_task_failures")),
-    )
-
-
-def _timeouts(settings: Settings) -> Timeouts:
-    return Timeouts(
-        round=settings.number("round_timeout"),
-        silence=settings.number("silence_timeout"),
-        first_byte=settings.number("first_byte_timeout"),
-        linger=settings.number("linger_timeout"),
-        check=settings.number("check_timeout"),
-        hook=settings.number("hook_timeout"),
-        output=int(settings.number("output_limit")),
-    )
+    return tuple(kind.from_text(text) for kind in CHECKS for text in settings.texts(kind.setting))
 
 
 def _prompt(settings: Settings, workspace: Path) -> str:

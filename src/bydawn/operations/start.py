@@ -10,16 +10,7 @@ import msgspec
 from bydawn import agents
 from bydawn.core import kinds, prompt
 from bydawn.core.errors import UserError
-from bydawn.core.loop import (
-    CommandCheck,
-    Hooks,
-    Limits,
-    Loop,
-    OnHookFailure,
-    PathCheck,
-    TextCheck,
-    differences,
-)
+from bydawn.core.loop import Hooks, Limits, Loop, OnHookFailure, differences
 from bydawn.core.ports import Command
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
@@ -28,6 +19,7 @@ from bydawn.core.turn import turn_of
 from bydawn.core.worklist import WorkList
 from bydawn.operations.loop_request import LoopRequest, doubts, loop_of
 from bydawn.operations.work import Plan, checked_workspace, refuse_inside_a_round
+from bydawn.settings.table import BY_KEY
 from bydawn.store.registry import Registry, Standing, free_name
 from bydawn.system.reading import Texts
 from bydawn.system.writing import others_can_write
@@ -45,7 +37,7 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
 def plan(wanted: LoopRequest) -> Plan:
     """Which loop this request means. Raises `UserError`; touches nothing."""
     refuse_inside_a_round()
-    workspace = checked_workspace(wanted.workspace)
+    workspace = checked_workspace(Path(wanted.loop.workspace))
     loop = loop_of(wanted, workspace)
     registry = Registry(wanted.state_dir)
     _refuse_unsafe(registry.root, workspace)
@@ -125,13 +117,7 @@ def _typed_again(loop: Loop) -> Iterator[str]:
     for agent in loop.pool:
         yield from ("-a", agent)
     for check in loop.checks:
-        match check:
-            case CommandCheck():
-                yield from ("-k", check.command)
-            case PathCheck():
-                yield from ("--require-path", check.path)
-            case TextCheck():
-                yield from ("--require-text", f"{check.path}::{check.text}")
+        yield from (BY_KEY[check.setting].flags[0], check.text_of_setting)
     for name in _WORDS:
         if value := getattr(loop, name):
             yield from (f"--{name}", str(value))

@@ -44,6 +44,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     approves: Mark | None = None  # the checkpoint that a person has looked at
     adopts: LoopAdopted | None = None  # what another program had done of it
     accepts: tuple[str, ...] = ()  # protected files, or a task list, that may stay as rounds have made them
+    raises: Callable[[Limits], Limits] | None = None  # what the limits in force become
 
     @property
     def root(self) -> Path:
@@ -65,7 +66,6 @@ def perform(
     tether: Tether,
     *,
     followers: Sequence[Follower] = (),
-    raised: Callable[[Limits], Limits] | None = None,
     once: bool = False,
     clock: Clock | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -86,7 +86,7 @@ def perform(
             _create(loop, ledger)
         else:
             loop = _settings(folder)
-        for fact in _given(planned, loop, ledger.state, raised):
+        for fact in _given(planned, loop, ledger.state):
             fact = ledger.append(fact).fact
             for follower in followers:
                 follower.saw(fact, loop, ledger.state)
@@ -107,12 +107,12 @@ def perform(
         ledger.close()
 
 
-def _given(planned: Plan, loop: Loop, state: LoopState, raised: Callable[[Limits], Limits] | None) -> Iterator[AnyFact]:
+def _given(planned: Plan, loop: Loop, state: LoopState) -> Iterator[AnyFact]:
     """What a person brings along when they resume a loop."""
     now = state.raised or loop.limits
     if planned.adopts and not state.runs:
         yield planned.adopts
-    if raised and (limits := raised(now)) != now:
+    if planned.raises and (limits := planned.raises(now)) != now:
         yield LimitsRaised(limits=limits, by=user())
     if mark := planned.approves:
         yield CheckpointApproved(mark=mark.id, text=mark.text, by=user())

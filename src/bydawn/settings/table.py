@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from bydawn.core import kinds
-from bydawn.core.breakers import DEFAULT_ROUNDS
 from bydawn.core.kinds import Kind, Value
 from bydawn.core.loop import (
     CheckWhere,
+    Limits,
+    Loop,
     Match,
     Mode,
     OnHookFailure,
@@ -46,6 +47,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     what: str
     flags: tuple[str, ...]
+    field: str = ""  # of a `Loop`: `sandbox`, `limits.rounds`; empty where it is not one value of it
+    raises: str = ""  # what `resume` says of its own option of this name, which sets the limit anew
     default: Value | None = None
     metavar: str | None = None
     layers: frozenset[Layer] = ANYWHERE
@@ -90,11 +93,23 @@ def _amount(setting: Setting, value: Value | None, now: datetime) -> float:
 
 
 def _setting(key: str, kind: Kind, what: str, *short: str, layers: frozenset[Layer] = ANYWHERE, **more: Any) -> Setting:
+    """A row whose flag and field are called like its key, unless it says otherwise."""
     flags = (*short, f"--{key.replace('_', '-')}") if Layer.FLAG in layers else ()
-    return Setting(**{"key": key, "kind": kind, "what": what, "flags": flags, "layers": layers, **more})
+    field = key if key in Loop.__struct_fields__ else ""
+    return Setting(**{"key": key, "kind": kind, "what": what, "flags": flags, "field": field, "layers": layers, **more})
 
 
-_TIMES = Timeouts()
+def _limit(key: str, kind: Kind, what: str, *short: str, field: str, **more: Any) -> Setting:
+    """A limit, with the default that it has anyway; less of it is safer."""
+    default = getattr(Limits(), field)
+    return _setting(key, kind, what, *short, default=default, field=f"limits.{field}", tighter="less", **more)
+
+
+def _timeout(name: str, what: str) -> Setting:
+    default, field = getattr(Timeouts(), name), f"timeouts.{name}"
+    key = f"{name}_timeout"
+    return _setting(key, kinds.SPAN, what, metavar="TIME", default=default, field=field, tighter="less")
+
 
 TABLE: tuple[Setting, ...] = (
     _setting(
@@ -170,6 +185,7 @@ TABLE: tuple[Setting, ...] = (
         "Begin each round afresh, or go on with the conversation; fresh unless you say so.",
         metavar="fresh|resume|per-task",
         commands=True,
+        field="sessions",
     ),
     _setting(
         "session_rounds",
@@ -180,15 +196,49 @@ TABLE: tuple[Setting, ...] = (
     ),
     _setting("prompt", kinds.TEXT, "What to do, or @FILE.", flags=("PROMPT",), commands=True),
     _setting(
-        "template", kinds.TEXT, "A file that the prompt is made from, with {{MARKERS}}.", metavar="FILE", commands=True
+        "template",
+        kinds.TEXT,
+        "A file that the prompt is made from, with {{MARKERS}}.",
+        metavar="FILE",
+        commands=True,
     ),
     _setting("progress", kinds.TEXT, "A file for the agent's notes between rounds.", metavar="FILE", commands=True),
     _setting("opinions", kinds.TEXT, "A file with your rules for the agent.", metavar="FILE", commands=True),
-    _setting("rounds", kinds.COUNT, "Rounds at most; 0 = any.", "-n", default=DEFAULT_ROUNDS, tighter="less"),
-    _setting("for", kinds.SPAN, "Work at most so long (8h, 90m).", metavar="TIME", tighter="less"),
-    _setting("until", kinds.MOMENT, "Start no round after this moment (07:00).", metavar="MOMENT", tighter="less"),
-    _setting("latest_wake", kinds.MOMENT, "Wait for no limit beyond this moment.", metavar="MOMENT", tighter="less"),
-    _setting("budget", kinds.BUDGET, "Spend at most so much (5usd, 2Mtok).", metavar="AMOUNT", tighter="less"),
+    _limit(
+        "rounds", kinds.COUNT, "Rounds at most; 0 = any.", "-n", field="rounds", raises="Raise the limit of rounds."
+    ),
+    _limit(
+        "for",
+        kinds.SPAN,
+        "Work at most so long (8h, 90m).",
+        metavar="TIME",
+        field="seconds",
+        raises="Raise the time limit.",
+    ),
+    _limit(
+        "until",
+        kinds.MOMENT,
+        "Start no round after this moment (07:00).",
+        metavar="MOMENT",
+        field="until",
+        raises="A new moment to end.",
+    ),
+    _limit(
+        "latest_wake",
+        kinds.MOMENT,
+        "Wait for no limit beyond this moment.",
+        metavar="MOMENT",
+        field="latest_wake",
+        raises="A new moment up to which limits are waited out.",
+    ),
+    _setting(
+        "budget",
+        kinds.BUDGET,
+        "Spend at most so much (5usd, 2Mtok).",
+        metavar="AMOUNT",
+        tighter="less",
+        raises="Raise the budget (+3usd, 5Mtok).",
+    ),
     _setting("done_when", kinds.TEXT, "The promise that the agent must give.", metavar="TEXT", commands=True),
     _setting(
         "done_mode",
@@ -242,50 +292,23 @@ TABLE: tuple[Setting, ...] = (
         commands=True,
         tighter="more",
     ),
-    _setting(
-        "round_timeout",
-        kinds.SPAN,
-        "Longest round; 0 = no limit.",
-        metavar="TIME",
-        default=_TIMES.round,
-        tighter="less",
-    ),
-    _setting(
-        "silence_timeout",
-        kinds.SPAN,
-        "Longest time without life.",
-        metavar="TIME",
-        default=_TIMES.silence,
-        tighter="less",
-    ),
-    _setting(
-        "first_byte_timeout",
-        kinds.SPAN,
-        "Longest wait for a word.",
-        metavar="TIME",
-        default=_TIMES.first_byte,
-        tighter="less",
-    ),
-    _setting(
-        "linger_timeout",
-        kinds.SPAN,
-        "Time to exit after the result.",
-        metavar="TIME",
-        default=_TIMES.linger,
-        tighter="less",
-    ),
+    _timeout("round", "Longest round; 0 = no limit."),
+    _timeout("silence", "Longest time without life."),
+    _timeout("first_byte", "Longest wait for a word."),
+    _timeout("linger", "Time to exit after the result."),
     _setting(
         "output_limit",
         kinds.SIZE,
         "Most output of one round.",
         metavar="SIZE",
-        default=_TIMES.output,
+        default=Timeouts().output,
         tighter="less",
+        field="timeouts.output",
     ),
-    _setting("check_timeout", kinds.SPAN, "Longest check.", metavar="TIME", default=_TIMES.check, tighter="less"),
-    _setting("hook_timeout", kinds.SPAN, "Longest hook.", metavar="TIME", default=_TIMES.hook, tighter="less"),
+    _timeout("check", "Longest check."),
+    _timeout("hook", "Longest hook."),
     *(
-        _setting(name, kinds.TEXT, what, metavar="CMD", commands=True)
+        _setting(name, kinds.TEXT, what, metavar="CMD", field=f"hooks.{name}", commands=True)
         for name, what in (
             ("pre_round", "A command of yours before each round."),
             ("post_round", "A command of yours after each round and its checks."),
@@ -300,6 +323,7 @@ TABLE: tuple[Setting, ...] = (
         "When a hook fails; ignore unless you say so.",
         metavar="ignore|block",
         commands=True,
+        field="hooks.on_failure",
     ),
     _setting(
         "on_interrupt",
@@ -308,29 +332,50 @@ TABLE: tuple[Setting, ...] = (
         metavar="finish|stop",
         layers=NOT_IN_A_PROJECT,
     ),
-    _setting("max_no_change", kinds.COUNT, "Rounds without progress.", default=5, tighter="less"),
-    _setting("max_failures", kinds.COUNT, "Agent failures in a row.", default=3, tighter="less"),
-    _setting(
-        "max_check_failures", kinds.COUNT, "Rounds in a row with a red check; 0 = any.", default=15, tighter="less"
+    _limit(
+        "max_no_change",
+        kinds.COUNT,
+        "Rounds without progress.",
+        field="no_progress",
+        raises="Raise the no-progress limit.",
     ),
-    _setting("max_same_failure", kinds.COUNT, "Rounds in a row with the very same failure.", default=5, tighter="less"),
-    _setting(
-        "max_task_failures", kinds.COUNT, "Failures of one task, then it is set aside.", default=5, tighter="less"
+    _limit(
+        "max_failures",
+        kinds.COUNT,
+        "Agent failures in a row.",
+        field="agent_failures",
+        raises="Raise the limit of failures in a row.",
     ),
-    _setting(
-        "secrets",
-        kinds.TEXTS,
-        "Texts that must never be written down.",
-        layers=NOT_AS_A_FLAG,
-        secret=True,
+    _limit(
+        "max_check_failures",
+        kinds.COUNT,
+        "Rounds in a row with a red check; 0 = any.",
+        field="check_failures",
+        raises="Raise the limit of red rounds in a row.",
     ),
-    _setting(
-        "not_secret",
-        kinds.TEXTS,
-        "Texts that only look like secrets.",
-        layers=NOT_AS_A_FLAG,
+    _limit(
+        "max_same_failure",
+        kinds.COUNT,
+        "Rounds in a row with the very same failure.",
+        field="same_failure",
+        raises="Raise the limit of the very same failure.",
     ),
-    _setting("plain", kinds.SWITCH, "Flat lines, no colour, nothing redrawn.", default=False, layers=NOT_IN_A_PROJECT),
+    _limit(
+        "max_task_failures",
+        kinds.COUNT,
+        "Failures of one task, then it is set aside.",
+        field="task_failures",
+        raises="Raise what one task may fail.",
+    ),
+    _setting("secrets", kinds.TEXTS, "Texts that must never be written down.", layers=NOT_AS_A_FLAG, secret=True),
+    _setting("not_secret", kinds.TEXTS, "Texts that only look like secrets.", layers=NOT_AS_A_FLAG),
+    _setting(
+        "plain",
+        kinds.SWITCH,
+        "Flat lines, no colour, nothing redrawn.",
+        default=False,
+        layers=NOT_IN_A_PROJECT,
+    ),
     _setting(
         "state_dir",
         kinds.TEXT,

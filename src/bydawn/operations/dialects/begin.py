@@ -10,12 +10,11 @@ from bydawn import agents
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import Dialect as Spoken
-from bydawn.core.loop import Sandbox
+from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.values import End
 from bydawn.dialects import follower
 from bydawn.dialects.seam import Adopted, Dialect, Place, Resume, Start
 from bydawn.operations import places, resume, settings, start, work
-from bydawn.operations.loop_request import LoopRequest
 from bydawn.settings.layers import Given, Settings
 from bydawn.settings.table import BY_KEY, Layer
 from bydawn.store.registry import Standing, checked_name
@@ -57,9 +56,9 @@ def plan(
     paths = {key: places.placed(workspace, path) for key, path in request.paths.items()}
     spoken = Spoken(name=dialect.name, words={**request.words, **paths})
     wanted = settings.loop_request(gathered, workspace, name=request.name, new=True)
-    _refuse_dollars(dialect, gathered, wanted)
-    wanted = msgspec.structs.replace(wanted, prompt=request.prompt, dialect=spoken, **request.wanted)
-    planned = start.plan(wanted)
+    _refuse_dollars(dialect, gathered, wanted.loop)
+    loop = msgspec.structs.replace(wanted.loop, prompt=request.prompt, dialect=spoken, **request.wanted)
+    planned = start.plan(msgspec.structs.replace(wanted, loop=loop))
     if request.named and planned.loop.id != request.name:
         raise places.taken(dialect, workspace, request.name)
     planned = planned if request.named else reserved(planned)
@@ -85,11 +84,11 @@ def secure(dialect: Dialect, planned: work.Plan) -> None:
         places.refuse_overwriting(dialect, planned.loop)
 
 
-def _refuse_dollars(dialect: Dialect, gathered: Settings, wanted: LoopRequest) -> None:
+def _refuse_dollars(dialect: Dialect, gathered: Settings, wanted: Loop) -> None:
     """A budget comes from a file or a variable, so the person is told where: here is no flag for it."""
-    if wanted.limits.usd and not agents.find(wanted.agents[0]).abilities.tells_cost:
+    if wanted.limits.usd and not agents.find(wanted.agent).abilities.tells_cost:
         raise UserError(
-            f"{gathered['budget'].where}: {wanted.agents[0]} does not say what it costs",
+            f"{gathered['budget'].where}: {wanted.agent} does not say what it costs",
             cause=f"a budget in dollars ({gathered.text('budget')}) could not be held",
             hint=f"give one in tokens, for once: BYDAWN_BUDGET=2Mtok {dialect.name} …",
         )
