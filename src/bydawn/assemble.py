@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bydawn import __version__, agents, dialects
+import msgspec
+
+from bydawn import __version__, agents
 from bydawn.core.facts import LedgerRepaired, LoopStopped
-from bydawn.core.loop import Loop, Sandbox
+from bydawn.core.loop import COOKIE, Loop, Sandbox
 from bydawn.core.ports import Agent, Clock, Follower
 from bydawn.core.redact import Secrets, for_children
 from bydawn.engine.effects import World
@@ -38,19 +40,18 @@ from bydawn.worktree.workspace import GitWorkspace
 _LEAST_FREE = 1 << 20
 
 
-def run_loop(
-    loop: Loop,
-    ledger: LoopLedger,
-    lock: Lock,
-    tether: Tether,
-    *,
-    secrets: Secrets,
-    state_folder: Path,
-    clock: Clock | None = None,
-    followers: Sequence[Follower] = (),
-    rounds_allowed: int | None = None,
-    say: Callable[[str], None] = lambda _: None,
-) -> LoopStopped:
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run of a loop gets from whoever starts it."""
+
+    tether: Tether
+    followers: Sequence[Follower] = ()
+    say: Callable[[str], None] = lambda _: None
+    rounds_allowed: int | None = None
+    go_on: str = ""  # the command that the guardian offers if the worker is killed
+    clock: Clock | None = None
+
+
+def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worker: Worker) -> LoopStopped:
     """Run a loop whose lock we hold until it stops."""
     folder, workspace = ledger.folder, Path(loop.workspace)
     run = os.urandom(6).hex()
@@ -61,14 +62,14 @@ def run_loop(
     watch = kernel.Watch()
     inbox = Inbox(folder / "inbox", run)
     watch.add(str(inbox.folder))
-    channel = LoopChannel(Signals(run, loop.on_interrupt), inbox, tether, run, watch)
+    channel = LoopChannel(Signals(run, loop.on_interrupt), inbox, worker.tether, run, watch)
     processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
     kept = GitWorkspace(workspace, folder / "git", documents, ours=ForeignFiles(loop, folder))
 
     def shell(kind: str, timeout: float) -> Shell:
-        cookie = {"BYDAWN_COOKIE": f"{loop.uid}.{kind}"}
+        cookie = {COOKIE: f"{loop.uid}.{kind}"}
         return Shell(processes=processes, files=files, env=cookie, timeout=timeout, reveal=secrets.reveal)
 
     pool = agents.pool(loop)
@@ -78,7 +79,7 @@ def run_loop(
         world = World(
             ledger=ledger,
             agents=pool,
-            cool_downs=SharedCoolDowns(state_folder / "cool-downs", loop, os.environ),
+            cool_downs=SharedCoolDowns(folder.parents[2] / "cool-downs", loop, os.environ),
             agent_env=agent_env,
             workspace=kept,
             checks=ShellChecks(
@@ -88,15 +89,20 @@ def run_loop(
             processes=processes,
             files=files,
             channel=channel,
-            clock=clock or SystemClock(ledger.state.elapsed + files.unrecorded(loop, ledger.state)),
+            clock=worker.clock or SystemClock(ledger.state.elapsed + files.unrecorded(loop, ledger.state)),
             full_match=full_match,
             hide=secrets.hide,
             reveal=secrets.reveal,
             chance=lambda: os.urandom(1)[0] / 255,
             obstacles=lambda: _obstacle(workspace, folder, lock),
-            followers=(StateFile(ledger), Link(workspace, loop.id, folder), *views_of(loop, folder, say), *followers),
+            followers=(
+                StateFile(ledger),
+                Link(workspace, loop.id, folder),
+                *_views(loop, folder, worker.say),
+                *worker.followers,
+            ),
         )
-        return Engine(loop, world, _run(run, loop, pool, rounds_allowed)).run()
+        return Engine(loop, world, _run(run, loop, pool, worker.rounds_allowed)).run()
 
 
 @contextmanager
@@ -124,14 +130,12 @@ def _run(id_: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: int | 
     )
 
 
-def views_of(loop: Loop, folder: Path, say: Callable[[str], None]) -> Sequence[Follower]:
-    """Who writes the files of the tool in whose words a loop was asked for, if it was another's."""
-    if loop.dialect is None or loop.dialect.name not in dialects.TABLE:
+def _views(loop: Loop, folder: Path, say: Callable[[str], None]) -> Sequence[Follower]:
+    if loop.dialect is None:  # as most loops, and then nothing of it is loaded
         return ()
-    from bydawn.dialects.follower import DialectFollower  # here, as most loops have none
+    from bydawn.dialects.follower import followers_of
 
-    dialect = dialects.find(loop.dialect.name)
-    return (DialectFollower(dialect, folder, Path(loop.workspace), lambda: records(folder), say),)
+    return followers_of(loop, folder, lambda: records(folder), say)
 
 
 def _obstacle(workspace: Path, folder: Path, lock: Lock) -> tuple[str, str] | None:

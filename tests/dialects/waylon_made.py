@@ -14,7 +14,7 @@ from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Append, Copy, Create, Option, Place, Replace, Source, Start, View
 from bydawn.dialects.waylon import DIALECT
-from bydawn.operations.settings import loop_request
+from bydawn.operations.loop_request import loop_request
 from bydawn.settings.layers import Given, Reading, settle
 from bydawn.settings.table import BY_KEY, Layer
 from core.facts_made import NOON, a_loop, numbered

@@ -4,15 +4,16 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from bydawn.assemble import Worker
 from bydawn.core.facts import AnyFact, WaitStarted
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES, Now
 from bydawn.operations.loop_request import LoopRequest
+from bydawn.operations.run_loop import run
 from bydawn.operations.settings import secrets
 from bydawn.operations.start import plan
-from bydawn.operations.work import perform
 from bydawn.process.clock import SystemClock
 from bydawn.process.guardian import Tether, run_guarded
 
@@ -48,7 +49,7 @@ def work(tether: Tether) -> int:
             state_dir=Path(states),
         )
     )
-    return EXIT_CODES[perform(planned, tether, followers=(clock,), clock=clock).end]
+    return EXIT_CODES[run(planned, Worker(tether=tether, followers=(clock,), clock=clock)).end]
 
 
 sys.exit(run_guarded(work)[0])

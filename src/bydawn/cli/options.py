@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bydawn.cli.command import option
+from bydawn.settings import has_user_file
 
 if TYPE_CHECKING:  # read commands have to be quick and need no table
     from bydawn.settings.layers import Given
@@ -18,20 +19,12 @@ def _state_dir(_: click.Context, __: click.Parameter, given: Path | None) -> Pat
     """The flag, the variable, or what the user's file says."""
     if given is None and (said := os.environ.get("BYDAWN_STATE_DIR")):
         return Path(said)
-    if given is None and _has_user_file():
+    if given is None and has_user_file():
         from bydawn.settings.files import read, user_file
 
         mine = [each.value for each in read(user_file()).given if each.key == "state_dir"]
         return Path(str(mine[0])) if mine else None
     return given
-
-
-def _has_user_file() -> bool:
-    """Looked up without importing what reads it: nearly nobody has one when `status` has to be quick."""
-    home = os.environ.get("XDG_CONFIG_HOME") or f"{os.environ.get('HOME', '')}/.config"
-    return os.path.exists(f"{home}/bydawn/config.toml") or os.path.exists(  # noqa: PTH110
-        f"{os.environ.get('HOME', '')}/Library/Application Support/bydawn/config.toml"
-    )
 
 
 cd = option(

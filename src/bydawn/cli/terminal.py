@@ -39,7 +39,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import End, Now, Status, TaskReading, TaskStatus
 from bydawn.operations import reasons
-from bydawn.operations.work import Plan
+from bydawn.operations.plan import Plan
 from bydawn.store.registry import Standing
 
 

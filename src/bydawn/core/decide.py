@@ -9,11 +9,10 @@ from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import ITSELF, LoopStopped, RoundEnded
 from bydawn.core.loop import CheckWhere, Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.progress import Findings
+from bydawn.core.progress import Findings, Used
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.tallies import Tally, tally_of
-from bydawn.core.turn import Used
 from bydawn.core.values import Decided, End, Mark, Now, TaskStatus, Verdict
 
 _NAMED = 20  # protected files that the end of a loop names

@@ -10,6 +10,7 @@ import msgspec
 from bydawn.core.breakers import Limits as Limits  # a part of a loop, beside the table that reads it
 
 TASK_COMPLETE = "TASK_COMPLETE"
+COOKIE = "BYDAWN_COOKIE"  # the variable that every child of a loop has in its environment
 
 
 class Mode(StrEnum):

@@ -3,7 +3,7 @@
 import msgspec
 
 from bydawn.core.state import LoopState, known_as, task_mark
-from bydawn.core.values import Changes, TaskReading
+from bydawn.core.values import Changes, TaskReading, Usage
 
 ENOUGH_ROUNDS = 3  # before that, an estimate is a guess
 
@@ -21,6 +21,13 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     doubted: tuple[str, ...] = ()  # of these: nothing but the list was changed
     rewritten: tuple[str, ...] = ()  # open tasks of a folder, not the round's own, whose text was changed
     progress: bool = False
+
+
+class Used(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn used, and the whole session so far where its agent counts on from turn to turn."""
+
+    turn: Usage | None = None
+    session: Usage | None = None
 
 
 def made(state: LoopState, work: str, closed: tuple[str, ...]) -> bool:

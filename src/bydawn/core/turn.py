@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from itertools import chain
 
-import msgspec
-
 from bydawn.core import resets
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.outcome import Ending, Exit
 from bydawn.core.ports import Agent, Denied, Ended, Event, Finished, Hopeless, Reader, RoundFiles, Spent, Turn
+from bydawn.core.progress import Used
 from bydawn.core.state import LoopState, Session
 from bydawn.core.values import Usage
 
@@ -33,13 +32,6 @@ def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, i
         commits=loop.agent_commits,
         is_root=is_root,
     )
-
-
-class Used(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn used, and the whole session so far where its agent counts on from turn to turn."""
-
-    turn: Usage | None = None
-    session: Usage | None = None
 
 
 def used_by(ended: Ended, before: Session | None, seen: Usage | None = None) -> Used:

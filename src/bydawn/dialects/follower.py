@@ -18,6 +18,7 @@ from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
+from bydawn.dialects import TABLE, find
 from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View, draft
 from bydawn.dialects.written import Appended, Wrote
 from bydawn.system.writing import real_folder
@@ -209,6 +210,15 @@ def _pour(data: bytes, fd: int) -> None:
 def _copy(origin: int, fd: int) -> None:
     with os.fdopen(os.dup(origin), "rb") as source, os.fdopen(os.dup(fd), "wb") as target:
         shutil.copyfileobj(source, target, _CHUNK)
+
+
+def followers_of(
+    loop: Loop, folder: Path, records: Callable[[], Iterable[Record]], say: Callable[[str], None]
+) -> Sequence[DialectFollower]:
+    """Who writes the files of the tool in whose words a loop was asked for, if it was another's."""
+    if loop.dialect is None or loop.dialect.name not in TABLE:
+        return ()
+    return (DialectFollower(find(loop.dialect.name), folder, Path(loop.workspace), records, say),)
 
 
 def is_copy(workspace: Path, path: str, origin: Path) -> bool:

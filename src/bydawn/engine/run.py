@@ -33,7 +33,7 @@ from bydawn.core.facts import (
     TaskSettled,
     WaitStarted,
 )
-from bydawn.core.loop import Loop
+from bydawn.core.loop import COOKIE, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, believed
 from bydawn.core.ports import (
     Agent,
@@ -57,7 +57,6 @@ from bydawn.engine.hook_runs import HookRuns
 from bydawn.engine.protection import Protection
 from bydawn.engine.proving import Proving
 
-COOKIE = "BYDAWN_COOKIE"
 _SAID = 400  # characters of a reply that go into the ledger
 _REPLY = 20_000  # bytes of the last reply that the next prompt may quote from
 _NAME = 100  # … of the name of a process

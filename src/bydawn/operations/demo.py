@@ -8,8 +8,8 @@ from pathlib import Path
 from bydawn.agents.demo import story
 from bydawn.core.loop import CommandCheck, Limits, Loop, Promise
 from bydawn.operations.loop_request import LoopRequest
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.settings import secrets
-from bydawn.operations.work import refuse_inside_a_round
 from bydawn.store.registry import new_uid
 from bydawn.system.git import Git
 

@@ -14,7 +14,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.values import TaskReading
 from bydawn.core.worklist import of_checklist
 from bydawn.operations.look import rounds
-from bydawn.operations.work import refuse_inside_a_round
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.store.registry import Standing
 from bydawn.system.git import Git
 from bydawn.system.reading import read_inside, read_text

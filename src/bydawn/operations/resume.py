@@ -16,9 +16,10 @@ from bydawn.core.redact import Secrets
 from bydawn.core.replay import forgiven
 from bydawn.core.values import Mark, Now
 from bydawn.core.worklist import WorkList
+from bydawn.operations.checked_loop import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
 from bydawn.operations.look import trouble_with_tasks
-from bydawn.operations.loop_request import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
-from bydawn.operations.work import Plan, gone, refuse_inside_a_round
+from bydawn.operations.plan import Plan
+from bydawn.operations.preconditions import gone, refuse_inside_a_round
 from bydawn.store.registry import Standing
 from bydawn.system.reading import Texts
 

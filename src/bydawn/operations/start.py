@@ -17,8 +17,10 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
 from bydawn.core.turn import turn_of
 from bydawn.core.worklist import WorkList
-from bydawn.operations.loop_request import LoopRequest, doubts, loop_of
-from bydawn.operations.work import Plan, checked_workspace, refuse_inside_a_round
+from bydawn.operations.checked_loop import checked_loop, doubts
+from bydawn.operations.loop_request import LoopRequest
+from bydawn.operations.plan import Plan
+from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
 from bydawn.settings.table import BY_KEY
 from bydawn.store.registry import Registry, Standing, free_name
 from bydawn.system.reading import Texts
@@ -38,7 +40,7 @@ def plan(wanted: LoopRequest) -> Plan:
     """Which loop this request means. Raises `UserError`; touches nothing."""
     refuse_inside_a_round()
     workspace = checked_workspace(Path(wanted.loop.workspace))
-    loop = loop_of(wanted, workspace)
+    loop = checked_loop(wanted, workspace)
     registry = Registry(wanted.state_dir)
     _refuse_unsafe(registry.root, workspace)
     there = registry.in_workspace(workspace)

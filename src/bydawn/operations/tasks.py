@@ -17,9 +17,9 @@ from bydawn.core.text import shorten, visible
 from bydawn.core.values import TaskStatus
 from bydawn.core.worklist import Listed, Stand, Standings, standings
 from bydawn.operations import steer
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.settings import checkpoint_of, gather
 from bydawn.operations.start import another
-from bydawn.operations.work import refuse_inside_a_round
 from bydawn.store.registry import Standing
 from bydawn.system.reading import read_folder, read_inside, read_text
 from bydawn.system.writing import replace_text

@@ -9,8 +9,8 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
+from bydawn.operations.preconditions import refuse_inside_a_round, user
 from bydawn.operations.settings import secrets
-from bydawn.operations.work import refuse_inside_a_round, user
 from bydawn.settings import files
 from bydawn.settings.layers import Given, Settings
 from bydawn.settings.powers import Powers, Shown, difference, in_force, powers_of

@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import stat
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import msgspec
 
 from bydawn.core.errors import UserError
+from bydawn.settings import user_folder
 from bydawn.settings.layers import Given, Problem, Reading, near
 from bydawn.settings.table import BY_KEY, TABLE, Layer, Setting
 from bydawn.system.reading import read_inside, read_regular, read_text
@@ -64,17 +64,6 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 
 def user_file() -> File:
     return File(path=user_folder() / "config.toml", layer=Layer.USER, owners=frozenset({os.getuid(), 0}))
-
-
-def user_folder() -> Path:
-    if given := os.environ.get("XDG_CONFIG_HOME"):
-        return Path(given) / "bydawn"
-    home = os.environ.get("HOME")
-    if sys.platform == "darwin" and home:
-        import platformdirs
-
-        return Path(platformdirs.user_config_dir("bydawn"))
-    return Path(home or "/nonexistent") / ".config" / "bydawn"
 
 
 def project_file(folder: Path) -> File:
