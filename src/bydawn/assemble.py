@@ -1,18 +1,16 @@
 """The only place where real effects meet the engine."""
 
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from bydawn import __version__, agents
+from bydawn.core.agent import Agent
 from bydawn.core.facts import LedgerRepaired, LoopStopped
 from bydawn.core.loop import COOKIE, Loop, Sandbox
-from bydawn.core.ports import Agent, Clock, Follower
+from bydawn.core.ports import Clock, Follower
 from bydawn.core.redact import Secrets, for_children
 from bydawn.engine.effects import World
 from bydawn.engine.run import Engine, Run
@@ -75,7 +73,7 @@ def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worke
     pool = agents.pool(loop)
     if ledger.torn:
         ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
-    with _temporary(pool) as agent_env:
+    with agents.temporary_folder(pool) as agent_env:
         world = World(
             ledger=ledger,
             agents=pool,
@@ -103,19 +101,6 @@ def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worke
             ),
         )
         return Engine(loop, world, _run(run, loop, pool, worker.rounds_allowed)).run()
-
-
-@contextmanager
-def _temporary(pool: Mapping[str, Agent]) -> Iterator[dict[str, str]]:
-    """A folder for agents that leave things lying about; a short name, as there will be sockets below it."""
-    if not any(agent.abilities.litters for agent in pool.values()):
-        yield {}
-        return
-    folder = tempfile.mkdtemp(prefix="by-")
-    try:
-        yield {"TMPDIR": folder}
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run(id_: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: int | None) -> Run:

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from bydawn.agents import find
 from bydawn.agents.claude import ClaudeAgent, ClaudeReader
-from bydawn.core.loop import Sandbox
-from bydawn.core.outcome import Ending, Exit, Outcome
-from bydawn.core.ports import (
+from bydawn.core.agent import (
     Activity,
     Denied,
     Ended,
@@ -26,6 +24,8 @@ from bydawn.core.ports import (
     Spent,
     Turn,
 )
+from bydawn.core.loop import Sandbox
+from bydawn.core.outcome import Ending, Exit, Outcome
 from bydawn.core.values import Usage
 
 STREAMS = Path(__file__).with_name("streams") / "claude"

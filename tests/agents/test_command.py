@@ -13,9 +13,9 @@ import pytest
 from bydawn.agents import find
 from bydawn.agents.command import REPLY_LENGTH, CommandAgent
 from bydawn.agents.demo.agent import DemoAgent
+from bydawn.core.agent import Ended, Message, Turn
 from bydawn.core.errors import UserError
 from bydawn.core.outcome import Ending, Exit, Outcome
-from bydawn.core.ports import Ended, Message, Turn
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bydawn.core.blocked import blocked_words, says_nothing
+from bydawn.core.claims import blocked_words, says_nothing
 
 BLOCKED = [
     ("# BLOCKED\nThe key is missing.", "The key is missing."),

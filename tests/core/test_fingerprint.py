@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from bydawn.core.fingerprint import of_failure
+from bydawn.core.verdicts import of_failure
 
 SAME = {
     "pytest": (

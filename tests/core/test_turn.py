@@ -4,10 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from bydawn.core.agent import Ended, reset_of, turn_of, used_by
 from bydawn.core.outcome import Outcome
-from bydawn.core.ports import Ended
 from bydawn.core.state import Session
-from bydawn.core.turn import reset_of, turn_of, used_by
 from bydawn.core.values import Usage
 from core.facts_made import a_loop
 

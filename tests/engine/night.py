@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
+from bydawn.core.agent import Abilities, Command, Ended, Event, Ladder, Message, Turn
 from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped
 from bydawn.core.hooks import output_of
 from bydawn.core.loop import Check, CommandCheck, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
-from bydawn.core.ports import Abilities, Command, Ended, Event, Job, Ladder, Message, Turn
+from bydawn.core.ports import Job
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
 from bydawn.core.values import Usage, Verdict

@@ -2,10 +2,10 @@
 
 import pytest
 
+from bydawn.core.agent import Message
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, TasksRead
 from bydawn.core.loop import Limits, Mode, Promise
 from bydawn.core.outcome import Outcome
-from bydawn.core.ports import Message
 from bydawn.core.requests import Tell
 from bydawn.core.values import End, Given
 from engine.fakes import Files

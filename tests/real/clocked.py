@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bydawn.assemble import Worker
+from bydawn.core.agent import Event
 from bydawn.core.facts import AnyFact, WaitStarted
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES, Now
 from bydawn.operations.loop_request import LoopRequest

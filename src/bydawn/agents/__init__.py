@@ -1,11 +1,14 @@
 """The agents a loop can run: one file per agent, one row per file, loaded only when it is asked for."""
 
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from bydawn.core.agent import Agent
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Agent
 
 Fields = tuple[str, ...]  # of `--agent-json`: what stands where in an agent's lines of JSON
 
@@ -118,3 +121,16 @@ _AGENTS: dict[str, tuple[str, Callable[[str | None, Path, Fields], Agent]]] = {
     "demo": ("`demo`, `demo:SCRIPT.json`", _demo),
     "cmd": ("`cmd:PROGRAM ARGS`", _command),
 }
+
+
+@contextmanager
+def temporary_folder(pool: Mapping[str, Agent]) -> Iterator[dict[str, str]]:
+    """A folder for agents that leave things lying about; a short name, as there will be sockets below it."""
+    if not any(agent.abilities.litters for agent in pool.values()):
+        yield {}
+        return
+    folder = tempfile.mkdtemp(prefix="by-")
+    try:
+        yield {"TMPDIR": folder}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

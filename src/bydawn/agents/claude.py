@@ -6,9 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from bydawn.agents import program
-from bydawn.core.loop import Sandbox
-from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import (
+from bydawn.core.agent import (
     Abilities,
     Activity,
     Command,
@@ -24,6 +22,8 @@ from bydawn.core.ports import (
     Spent,
     Turn,
 )
+from bydawn.core.loop import Sandbox
+from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.text import headline, plain, shorten
 from bydawn.core.values import Usage
 

@@ -5,9 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from bydawn.agents import program
-from bydawn.core.loop import Sandbox
-from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import (
+from bydawn.core.agent import (
     Abilities,
     Activity,
     Begun,
@@ -23,6 +21,8 @@ from bydawn.core.ports import (
     Spent,
     Turn,
 )
+from bydawn.core.loop import Sandbox
+from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.text import headline, plain, shorten
 from bydawn.core.values import Usage
 

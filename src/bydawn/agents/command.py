@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from bydawn.agents.program import killed
+from bydawn.core.agent import Abilities, Command, Ended, Event, Ladder, Message, Reader, Turn
 from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import Abilities, Command, Ended, Event, Ladder, Message, Reader, Turn
 from bydawn.core.text import headline, plain
 
 REPLY_LENGTH = 1 << 20  # characters of the reply, its end: that is where the promise stands

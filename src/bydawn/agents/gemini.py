@@ -7,9 +7,9 @@ import msgspec
 
 from bydawn.agents import program
 from bydawn.agents.command import REPLY_LENGTH
+from bydawn.core.agent import Abilities, Activity, Command, Denied, Ended, Event, Finished, Ladder, Message, Spent, Turn
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import Abilities, Activity, Command, Denied, Ended, Event, Finished, Ladder, Message, Spent, Turn
 from bydawn.core.text import headline, plain, shorten
 from bydawn.core.values import Usage
 

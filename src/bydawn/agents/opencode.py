@@ -6,10 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from bydawn.agents import program
-from bydawn.core.errors import UserError
-from bydawn.core.loop import Sandbox
-from bydawn.core.outcome import Ending, Exit, Outcome, imposed
-from bydawn.core.ports import (
+from bydawn.core.agent import (
     Abilities,
     Activity,
     Command,
@@ -23,6 +20,9 @@ from bydawn.core.ports import (
     Spent,
     Turn,
 )
+from bydawn.core.errors import UserError
+from bydawn.core.loop import Sandbox
+from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.text import headline, plain, shorten
 from bydawn.core.values import Usage
 

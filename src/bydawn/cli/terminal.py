@@ -9,6 +9,7 @@ from bydawn.cli import render
 from bydawn.cli.rows import Layout, RoundRows
 from bydawn.cli.screen import Screen
 from bydawn.cli.voice import Voice
+from bydawn.core.agent import Activity, Denied, Event, LimitNotice, Message, Retry
 from bydawn.core.breakers import limits_of
 from bydawn.core.decide import Pause, Stop, next_action
 from bydawn.core.facts import (
@@ -32,7 +33,6 @@ from bydawn.core.facts import (
 )
 from bydawn.core.hooks import complaint
 from bydawn.core.loop import CommandCheck, Limits, Loop, OnInterrupt
-from bydawn.core.ports import Activity, Denied, Event, LimitNotice, Message, Retry
 from bydawn.core.progress import time_left
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState

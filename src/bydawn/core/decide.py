@@ -9,10 +9,9 @@ from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import ITSELF, LoopStopped, RoundEnded
 from bydawn.core.loop import CheckWhere, Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.progress import Findings, Used
+from bydawn.core.progress import Findings, Used, tally_of
 from bydawn.core.rules import Rule
-from bydawn.core.state import LoopState
-from bydawn.core.tallies import Tally, tally_of
+from bydawn.core.state import LoopState, Tally
 from bydawn.core.values import Decided, End, Mark, Now, TaskStatus, Verdict
 
 _NAMED = 20  # protected files that the end of a loop names

@@ -1,9 +1,12 @@
 """What did the round leave behind, did it get anywhere, and how long will the rest take?"""
 
 import msgspec
+from msgspec.structs import replace
 
-from bydawn.core.state import LoopState, known_as, task_mark
-from bydawn.core.values import Changes, TaskReading, Usage
+from bydawn.core.facts import RoundEnded
+from bydawn.core.outcome import POLICY
+from bydawn.core.state import LoopState, Tally, known_as, task_mark
+from bydawn.core.values import Changes, TaskReading, TaskStatus, Usage
 
 ENOUGH_ROUNDS = 3  # before that, an estimate is a guess
 
@@ -52,3 +55,39 @@ def time_left(state: LoopState) -> tuple[float, float] | None:
     ordered = sorted(recent)
     quarter = (len(ordered) - 1) / 4
     return rounds_left * ordered[int(quarter)], rounds_left * ordered[-1 - int(quarter)]
+
+
+def tally_of(tallies: tuple[Tally, ...], task: str | None) -> Tally:
+    return next((tally for tally in tallies if tally.task == task), Tally(task=task or ""))
+
+
+def tallies_after_round(tallies: tuple[Tally, ...], task: str | None, text: str, fact: RoundEnded) -> tuple[Tally, ...]:
+    """With this round in them; one that got nowhere has failed its task."""
+    if task is None:
+        return tallies
+    mine = tally_of(tallies, task)
+    if not POLICY[fact.outcome].counts:  # it has neither failed nor said anything, but what it changed is there
+        return _with_tally(tallies, replace(mine, text=text, progress=True)) if fact.progress else tallies
+    failed = POLICY[fact.outcome].failure or not fact.progress
+    said_done = fact.claim is not None and fact.claim.status == TaskStatus.DONE
+    return _with_tally(
+        tallies,
+        replace(
+            mine,
+            text=text,
+            failures=mine.failures + 1 if failed else 0,
+            before=mine.failures,
+            progress=mine.progress or fact.progress,
+            claims=mine.claims + 1 if said_done else 0,
+        ),
+    )
+
+
+def tallies_after_red_checks(tallies: tuple[Tally, ...], task: str, *, got_on: bool) -> tuple[Tally, ...]:
+    """A round that got somewhere has failed its task all the same if its checks are red."""
+    mine = tally_of(tallies, task)
+    return _with_tally(tallies, replace(mine, failures=mine.before + 1)) if got_on else tallies
+
+
+def _with_tally(tallies: tuple[Tally, ...], mine: Tally) -> tuple[Tally, ...]:
+    return (*(tally for tally in tallies if tally.task != mine.task), mine)

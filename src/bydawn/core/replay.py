@@ -6,7 +6,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from bydawn.core import progress, tallies
+from bydawn.core import progress
 from bydawn.core.facts import (
     AgentLimited,
     CheckpointApproved,
@@ -34,8 +34,7 @@ from bydawn.core.facts import (
     WaitStarted,
 )
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.state import LastRound, Limited, LoopState, OpenRound, Session, known_as, task_mark
-from bydawn.core.tallies import Tally
+from bydawn.core.state import LastRound, Limited, LoopState, OpenRound, Session, Tally, known_as, task_mark
 from bydawn.core.values import TaskReading, TaskStatus, Verdict
 
 RECENT = 10  # rounds that an estimate looks back on
@@ -236,7 +235,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         unpriced=state.unpriced or (fact.usage is not None and fact.usage.unpriced),
         tasks=fact.tasks or state.tasks,
         fewest=_fewest(state, fact.tasks),
-        tallies=tallies.after_round(state.tallies, opened.task_id, opened.task or "", fact)
+        tallies=progress.tallies_after_round(state.tallies, opened.task_id, opened.task or "", fact)
         if opened
         else state.tallies,
         # A later round that went well and left the boxes ticked has confirmed them.
@@ -385,7 +384,7 @@ def _blamed(state: LoopState) -> tuple[Tally, ...]:
     last = state.last
     if last is None or last.task_id is None or (last.closed and not last.claim):
         return state.tallies
-    return tallies.after_red_checks(state.tallies, last.task_id, progress=last.progress)
+    return progress.tallies_after_red_checks(state.tallies, last.task_id, got_on=last.progress)
 
 
 def _streak(length: int, *, grows: bool, holds: bool) -> int:

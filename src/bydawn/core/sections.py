@@ -8,9 +8,9 @@ from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.loop import CheckWhere, Loop, Mode, Promise, Sessions
 from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.progress import tally_of
 from bydawn.core.quote import Keep, code, cut, fenced, harmless, inline, left_out, shares, some
 from bydawn.core.state import LoopState
-from bydawn.core.tallies import tally_of
 from bydawn.core.values import Given, TaskStatus, Verdict
 
 GOAL = "## Goal\n\n"

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
+from bydawn.core.agent import Event
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, LoopStopped, Record, RunStarted
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
 from bydawn.dialects import TABLE, find
 from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View, draft

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from bydawn.core import flaky
 from bydawn.core.decide import would_finish
 from bydawn.core.facts import ChecksCut, ChecksEnded
 from bydawn.core.loop import OnTamper
 from bydawn.core.values import Verdict
+from bydawn.core.verdicts import suspects, weighed
 from bydawn.engine.effects import Effects
 from bydawn.engine.protection import Protection
 
@@ -71,6 +71,6 @@ class Proving:
         """What they say of a tree, the doubtful ones twice."""
         run, urgent, state = self._effects.world.checks.run, self._effects.urgent, self._effects.state
         verdicts = run(self._loop.checks, round_, tree, urgent)
-        suspects = () if self._effects.state.stop_now else flaky.suspects(self._loop.checks, verdicts, state)
-        again = run(suspects, round_, tree, urgent, again=True) if suspects else ()
-        return None if self._effects.state.stop_now else flaky.weighed(verdicts, again, state)
+        doubtful = () if self._effects.state.stop_now else suspects(self._loop.checks, verdicts, state)
+        again = run(doubtful, round_, tree, urgent, again=True) if doubtful else ()
+        return None if self._effects.state.stop_now else weighed(verdicts, again, state)

@@ -8,6 +8,19 @@ from typing import assert_never
 import msgspec
 
 from bydawn.core import breakers, claims, promise, prompt
+from bydawn.core.agent import (
+    Agent,
+    Begun,
+    Command,
+    Ended,
+    Event,
+    Listener,
+    later,
+    reset_of,
+    spent_unseen,
+    turn_of,
+    used_by,
+)
 from bydawn.core.decide import (
     Pause,
     RunChecks,
@@ -35,21 +48,11 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import COOKIE, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, believed
-from bydawn.core.ports import (
-    Agent,
-    Begun,
-    ChildLimits,
-    Command,
-    Ended,
-    Event,
-    Job,
-    Snapshot,
-)
+from bydawn.core.ports import ChildLimits, Job, Snapshot
 from bydawn.core.progress import Findings
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.turn import Listener, later, reset_of, spent_unseen, turn_of, used_by
 from bydawn.core.values import Decided, Given, Usage
 from bydawn.engine.after_round import AfterRound
 from bydawn.engine.effects import Effects, World
@@ -174,7 +177,7 @@ class Engine:
         """Record the end of a round that nobody saw the end of; the work tree as it is then."""
         self._effects.mask(action.round)
         found = self._after_round.of_round(action.round, snapshot)
-        used = spent_unseen(self.loop, self.state, self.world.agents, self.world.files)
+        used = spent_unseen(self.loop, self.state, self.world.agents, self.world.files.lines)
         self._effects.record(settled(action, self.world.clock.now(), found, used))
         return Snapshot(tree=found.tree, work=found.work)
 

@@ -10,12 +10,12 @@ import msgspec
 
 from bydawn import agents
 from bydawn.core import checkpoint, tasks, worklist
+from bydawn.core.agent import Agent
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Check, CommandCheck, Loop, Mode, Promise, Sandbox, Sessions, TextCheck
-from bydawn.core.ports import Agent
 from bydawn.core.promise import is_possible
 from bydawn.core.redact import Secrets, Unnamed, rewritten
-from bydawn.core.tallies import Settled
+from bydawn.core.state import Settled
 from bydawn.core.text import PLACEHOLDER
 from bydawn.operations.agents import first_that_works
 from bydawn.operations.loop_request import LoopRequest

@@ -29,7 +29,7 @@ from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
 if TYPE_CHECKING:  # `status` has to be quick and never meets one
-    from bydawn.core.ports import Event
+    from bydawn.core.agent import Event
 
 
 def summary(standing: Standing) -> dict[str, Any]:

@@ -9,13 +9,12 @@ import msgspec
 
 from bydawn import agents
 from bydawn.core import kinds, prompt
+from bydawn.core.agent import Command, turn_of
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Hooks, Limits, Loop, OnHookFailure, differences
-from bydawn.core.ports import Command
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
-from bydawn.core.turn import turn_of
 from bydawn.core.worklist import WorkList
 from bydawn.operations.checked_loop import checked_loop, doubts
 from bydawn.operations.loop_request import LoopRequest

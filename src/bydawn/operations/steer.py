@@ -20,7 +20,7 @@ from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import FINISHED, End, Now, TaskStatus
 from bydawn.operations.preconditions import is_inside_a_round, take_lock, user
 from bydawn.settings import has_user_file
-from bydawn.store import inbox, lock
+from bydawn.store import lock
 from bydawn.store.ledger import LoopLedger, load, read, records
 from bydawn.store.registry import Standing
 from bydawn.store.rounds import Rounds
@@ -93,6 +93,8 @@ def refuse_finished(standing: Standing) -> None:
 def _ask(standing: Standing, request: Request) -> Answer:
     folder = standing.folder
     if standing.alive and (run := lock.signature(folder / "lock").get("run")):
+        from bydawn.store import inbox  # only a running loop has one
+
         request = msgspec.structs.replace(request, run=run)
         state, offset = load(folder)
         posted = inbox.post(folder / "inbox", rewritten(request, _secrets().hide))
@@ -181,9 +183,9 @@ def _stand_still(standing: Standing, ledger: LoopLedger, rounds: Rounds, fact: A
     now = Now(datetime.now(UTC), elapsed)
     if isinstance(action := next_action(loop, ledger.state, now), Settle):
         from bydawn import agents  # a round is rarely left open
-        from bydawn.core.turn import spent_unseen
+        from bydawn.core.agent import spent_unseen
 
-        used = spent_unseen(loop, ledger.state, agents.pool(loop), rounds)
+        used = spent_unseen(loop, ledger.state, agents.pool(loop), rounds.lines)
         found = Findings(tree=ledger.state.tree, work=ledger.state.work)
         ledger.append(settled(action, now, found, used, unseen=True))
         action = next_action(loop, ledger.state, now)

@@ -16,7 +16,7 @@ from bydawn import __version__
 from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import AnyFact, Record
 from bydawn.core.replay import after
-from bydawn.core.state import LoopState
+from bydawn.core.state import LoopState, shape_of
 from bydawn.system.writing import full_sync, sync_folder, write_private
 
 VERSION = 1
@@ -64,7 +64,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """`state.json`: the state after the first `offset` bytes; `start` is where the last of those lines begins."""
 
     v: int
-    writer: str  # another version may fold the same facts into another state
+    writer: str  # another version, or another shape, may fold the same facts into another state
     start: int
     offset: int
     crc: str  # of that last line
@@ -183,6 +183,11 @@ def load(folder: Path, say: Callable[[str], None] = lambda _: None) -> tuple[Loo
     return state, offset
 
 
+def writer() -> str:
+    """Who wrote a snapshot that can be used: this version, with a state of this shape."""
+    return f"{__version__} {shape_of(LoopState)}"
+
+
 def _snapshot_of(folder: Path) -> bytes | None:
     try:
         return (folder / "state.json").read_bytes()
@@ -196,7 +201,7 @@ def _believable(data: bytes | None, ledger: BinaryIO, say: Callable[[str], None]
         return None
     try:
         snapshot = msgspec.json.decode(data, type=Snapshot)
-        if (snapshot.v, snapshot.writer) != (VERSION, __version__):
+        if (snapshot.v, snapshot.writer) != (VERSION, writer()):
             return None
         ledger.seek(snapshot.start)
         line = ledger.read(snapshot.offset - snapshot.start)
@@ -276,7 +281,7 @@ class LoopLedger:
         state = msgspec.json.encode(self.state)
         value = Snapshot(
             v=VERSION,
-            writer=__version__,
+            writer=writer(),
             start=self._start,
             offset=self._end,
             crc=self._crc,

@@ -1,9 +1,18 @@
-"""Is this the failure of last time? A digest that times, addresses and temporary names do not change."""
+"""Is a verdict to be believed, and is this the failure of last time?
+
+A check that is red and green on the same tree proves nothing, whichever of the two came last.
+"""
 
 import hashlib
 import re
+from collections.abc import Sequence
 
+from msgspec.structs import replace
+
+from bydawn.core.loop import Check, CommandCheck
+from bydawn.core.state import LoopState
 from bydawn.core.text import last_part, plain
+from bydawn.core.values import Verdict
 
 _COMPARED = 8000  # characters of what is left, from the end
 
@@ -46,9 +55,9 @@ _ACCIDENTS = [
 def of_failure(detail: str, output: str = "") -> str:
     """A short digest of a failure: how the check ended, and the end of what it printed.
 
-    >>> of("exit 1", "3 failed in 0.12s") == of("exit 1", "3 failed in 11.7s")
+    >>> of_failure("exit 1", "3 failed in 0.12s") == of_failure("exit 1", "3 failed in 11.7s")
     True
-    >>> of("exit 1", "3 failed in 0.12s") == of("exit 1", "2 failed in 0.12s")
+    >>> of_failure("exit 1", "3 failed in 0.12s") == of_failure("exit 1", "2 failed in 0.12s")
     False
     """
     essence = f"{lasting(detail)}\n{last_part(lasting(output), _COMPARED)}"
@@ -61,3 +70,48 @@ def lasting(text: str) -> str:
     for pattern, instead in _ACCIDENTS:  # compiled when a check first fails: a start does not pay for it
         text = re.sub(pattern, instead, text)
     return text.strip()
+
+
+def suspects(checks: Sequence[Check], verdicts: Sequence[Verdict], state: LoopState) -> tuple[Check, ...]:
+    """The checks to run once more: newly red ones, and those that are green where nothing explains it.
+
+    One that was red before and is red again is just red; that would only cost time.
+    """
+    return tuple(
+        check
+        for check, verdict in zip(checks, verdicts, strict=True)
+        if isinstance(check, CommandCheck) and not verdict.timed_out and _changed(verdict, state)
+    )
+
+
+def _changed(verdict: Verdict, state: LoopState) -> bool:
+    before, same_tree = _before(verdict, state), state.verdict_tree == state.tree
+    if not verdict.passed:
+        return before is None or before.passed
+    if verdict.check in state.flaky:
+        return not (same_tree and before and before.flaky)  # that one stays doubtful in any case
+    nothing_done = same_tree or not (state.last and state.last.progress)
+    return before is not None and not before.passed and nothing_done
+
+
+def weighed(verdicts: Sequence[Verdict], again: Sequence[Verdict], state: LoopState) -> tuple[Verdict, ...]:
+    """The verdicts, with what running some of them again says about them."""
+    second = {verdict.check: verdict for verdict in again}
+    return tuple(_weighed(verdict, second.get(verdict.check), state) for verdict in verdicts)
+
+
+def _weighed(verdict: Verdict, second: Verdict | None, state: LoopState) -> Verdict:
+    before = _before(verdict, state)
+    known = before is not None and before.flaky and state.verdict_tree == state.tree
+    if second is not None and second.passed is not verdict.passed:
+        return _flaky(verdict if not verdict.passed else second)
+    # What was seen in both colours on this tree stays doubtful until the tree changes.
+    return _flaky(replace(before, seconds=verdict.seconds)) if before and known else verdict
+
+
+def _flaky(red: Verdict) -> Verdict:
+    return replace(red, passed=False, flaky=True, detail="flaky: red and green on the same tree")
+
+
+def _before(verdict: Verdict, state: LoopState) -> Verdict | None:
+    return next((each for each in state.verdicts if each.check == verdict.check), None)

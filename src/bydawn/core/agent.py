@@ -1,0 +1,259 @@
+"""An agent as the engine sees it: what it is asked, what it says meanwhile, what its figures mean."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import Protocol
+
+import msgspec
+
+from bydawn.core import resets
+from bydawn.core.loop import Loop, Sandbox
+from bydawn.core.outcome import Ending, Exit, Outcome
+from bydawn.core.progress import Used
+from bydawn.core.state import LoopState, Session
+from bydawn.core.values import Usage
+
+_LATE = 30.0  # seconds after a reset, at most
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent is asked to do once. The prompt is a file that becomes its stdin."""
+
+    round: int
+    workspace: str
+    session: str | None = None  # the session to go on with
+    new_session: str = ""  # the id that a fresh session is to have, for agents that can be told
+    sandbox: Sandbox = Sandbox.WORKSPACE
+    model: str | None = None
+    profile: str | None = None
+    effort: str | None = None
+    arguments: tuple[str, ...] = ()  # as they are, for the agent itself
+    commits: bool = False  # may it write to the repository's .git?
+    is_root: bool = False
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A program to start; `env` is added to ours."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] = {}
+
+
+class Message(msgspec.Struct, frozen=True):
+    """Words of the agent."""
+
+    text: str
+
+
+class Activity(msgspec.Struct, frozen=True):
+    """Something the agent does, as one short line (`editing src/settings.py`)."""
+
+    text: str
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """The agent has trouble with its provider and tries again by itself."""
+
+    text: str
+
+
+class Denied(msgspec.Struct, frozen=True):
+    """The agent was not allowed to do something."""
+
+    text: str
+
+
+class LimitNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """The provider says how much of a limit is used up."""
+
+    text: str
+    until: datetime | None = None
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """The conversation has a name now, by which it can be gone on with."""
+
+    session: str
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What this turn has used so far."""
+
+    usage: Usage
+
+
+class Hopeless(msgspec.Struct, frozen=True):
+    """It goes on trying what cannot work: stop it. The reader knows the outcome."""
+
+    text: str
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """The agent's terminal event: it has nothing more to say and ought to exit."""
+
+
+Event = Begun | Message | Activity | Retry | Denied | LimitNotice | Spent | Hopeless | Finished
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """The one result of a turn."""
+
+    outcome: Outcome
+    reply: str = ""
+    detail: str = ""
+    session: str | None = None
+    usage: Usage | None = None
+    usage_is_total: bool = False  # of the whole session, not of this turn
+    wait_until: datetime | None = None
+    reset: str = ""  # the moment of a reset in the agent's own words, where it has no better ones
+
+    def __post_init__(self) -> None:
+        # A moment without a zone could be compared with nothing, at every start from then on.
+        if self.wait_until and self.wait_until.tzinfo is None:
+            msgspec.structs.force_setattr(self, "wait_until", self.wait_until.replace(tzinfo=UTC))
+
+
+class Reader(Protocol):
+    """Understands an agent's output while it runs; tolerant of anything."""
+
+    def read(self, line: bytes) -> Iterable[Event]: ...
+
+    def skipped(self, size: int) -> None:
+        """A line too long to be parsed went by."""
+
+    def end(self, exit_: Exit, stderr_tail: str) -> Ended:
+        """The verdict, in this order: terminal event, what we did to it (`outcome.imposed`), exit code, signal."""
+
+
+class Ladder(msgspec.Struct, frozen=True, kw_only=True):
+    """How a child is stopped: seconds it gets after INT (0: it gets none), then after TERM; then KILL."""
+
+    interrupt: float = 5.0
+    terminate: float = 5.0
+
+
+class Abilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be asked of an agent; what it does not know is refused, not ignored."""
+
+    sandboxes: frozenset[Sandbox] = frozenset()  # the levels that it really holds itself to
+    options: frozenset[str] = frozenset()  # of model, profile, effort, agent_args, agent_commits
+    efforts: tuple[str, ...] = ()  # the ones it knows, where it would silently ignore others
+    permissions: tuple[str, ...] = ()  # its own flags for what `--sandbox` says; given beside it they would overrule it
+    resumes: bool = False  # can it go on with a session?
+    chooses_session: bool = False  # can a session's id be given to it beforehand?
+    prompt_length: int | None = None  # characters that it takes at most
+    tells_cost: bool = False  # in dollars
+    account: tuple[str, ...] = ()  # the variables that say whose limits it runs into
+    litters: bool = False  # does it leave things in the temporary folder? then it gets one of its own
+
+
+class Agent(Protocol):
+    """A pure pair around one child: build the command, read the stream."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def ladder(self) -> Ladder: ...
+
+    @property
+    def streams(self) -> bool:
+        """Does it speak while it works? If not, the first-byte limit would be unfair."""
+
+    @property
+    def abilities(self) -> Abilities: ...
+
+    def command(self, turn: Turn) -> Command: ...
+
+    def reader(self, turn: Turn | None = None) -> Reader:
+        """For one turn; without one (`logs`) nothing is verified."""
+
+    def missing(self) -> tuple[str, str] | None:
+        """Cause and hint if this agent cannot be started on this machine."""
+
+
+def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, is_root: bool) -> Turn:
+    """What the loop's settings ask of its agent, the same on every call: no session remembers its permissions."""
+    if session and session.startswith("-"):
+        session = None  # no agent names a conversation like this; as an argument it would be an option
+    return Turn(
+        round=round_,
+        workspace=loop.workspace,
+        session=session,
+        new_session="" if session else new_session,
+        sandbox=loop.sandbox or Sandbox.WORKSPACE,
+        model=loop.model,
+        profile=loop.profile,
+        effort=loop.effort,
+        arguments=loop.agent_args,
+        commits=loop.agent_commits,
+        is_root=is_root,
+    )
+
+
+def used_by(ended: Ended, before: Session | None, seen: Usage | None = None) -> Used:
+    """What this turn used, or what was `seen` of it before it was stopped."""
+    used = ended.usage or seen
+    if used and ended.usage_is_total and before and before.id == ended.session:
+        used = used.minus(before.usage)  # the agent has said that part of it before
+    return Used(turn=used, session=ended.usage if ended.usage_is_total else None)
+
+
+def spent_unseen(
+    loop: Loop, state: LoopState, pool: Mapping[str, Agent], lines_of: Callable[[int, str], Iterator[bytes]]
+) -> Used:
+    """What a turn had used before its end was lost: its words are kept, and they say so."""
+    opened = state.open_round
+    agent = pool.get(opened.agent) if opened else None
+    lines = lines_of(opened.round, "stdout") if opened else iter(())
+    first = next(lines, None)
+    if opened is None or agent is None or first is None:
+        return Used()
+    reader = agent.reader(turn_of(loop, opened.round, opened.session, "", is_root=False))
+    listener = Listener(reader, lambda _: None, lambda _: False)
+    for line in chain([first], lines):
+        listener.on_line(line)
+    return used_by(reader.end(Exit(ending=Ending.ASKED), ""), state.session, listener.spent)
+
+
+def reset_of(ended: Ended, now: datetime, chance: float) -> datetime | None:
+    """When a limited agent is free again. A little later than it says: everybody comes back at that very moment."""
+    until = resets.clamped(ended.wait_until, now) if ended.wait_until else resets.moment(ended.reset, now)
+    return later(until, now, chance) if until else None
+
+
+def later(until: datetime, now: datetime, chance: float) -> datetime:
+    """A moment to come, put off by a little."""
+    return until + timedelta(seconds=chance * min(_LATE, 0.1 * max(0.0, (until - now).total_seconds())))
+
+
+class Listener:
+    """Feeds an agent's lines to its reader, and what they mean to everybody else."""
+
+    def __init__(self, reader: Reader, tell: Callable[[Event], None], overspent: Callable[[Usage], bool]) -> None:
+        self._reader = reader
+        self._tell = tell
+        self._overspent = overspent
+        self.hopeless = False  # it goes on trying what cannot work, or spends what it has not
+        self.denied: list[str] = []
+        self.spent: Usage | None = None
+
+    def on_line(self, line: bytes) -> bool:
+        """True when the agent has said its last word."""
+        finished = False
+        for event in self._reader.read(line):
+            match event:
+                case Finished():
+                    finished = True
+                case Hopeless():
+                    self.hopeless = True
+                case Spent():
+                    self.spent = event.usage
+                    self.hopeless = self.hopeless or self._overspent(event.usage)
+                case Denied():
+                    self.denied.append(event.text)
+                case _:
+                    pass
+            self._tell(event)
+        return finished
