@@ -15,6 +15,7 @@ from bydawn.core.agent import (
     Ended,
     Event,
     Listener,
+    Turn,
     later,
     reset_of,
     spent_unseen,
@@ -221,14 +222,14 @@ class Engine:
         self._fresh = None
         if self.state.obstructed or self._effects.tasks_changed(before):
             return
-        chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if agent.abilities.chooses_session else ""
-        turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
         text = self._prompt(action, agent)
         if self._too_long(text, agent):
             return
         stdin = self._effects.write(action.round, "prompt.md", text)
         if stdin is None:
             return
+        chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if agent.abilities.chooses_session else ""
+        turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
         command = agent.command(turn)
         cookie = f"{self.loop.uid}.{action.round}.{os.urandom(4).hex()}"
         self._effects.record(
@@ -251,21 +252,21 @@ class Engine:
             reason = "not started: the disk is full"
             self._settle(Settle(rule=Rule.INTERRUPTED_ROUND, round=action.round, reason=reason), before)
             return
+        self._take_turn(agent, turn, self._job(action.round, agent, command, stdin, cookie))
+        self._warn_others(action.agent)
+
+    def _take_turn(self, agent: Agent, turn: Turn, job: Job) -> None:
+        """The agent works, and what came of it is recorded."""
         self._protection.watch()
         reader = agent.reader(turn)
-        listener = Listener(reader, self._told, self._overspent)
+        listener = Listener(reader, self._heard, self._overspent)
         exit_ = self.world.processes.run(
-            self._job(action.round, agent, command, stdin, cookie),
-            listener.on_line,
-            reader.skipped,
-            lambda: self._effects.urgent() or listener.hopeless,
+            job, listener.on_line, reader.skipped, lambda: self._effects.urgent() or listener.hopeless
         )
-        self._effects.mask(
-            action.round, "prompt.md", "stdout", "stderr"
-        )  # before anything of it is cut to a shorter text
-        ended = reader.end(exit_, self.world.files.tail(action.round, "stderr", _STDERR))
-        self._end_round(action.round, exit_, ended, listener)
-        self._warn_others(action.agent)
+        # Before anything of it is cut to a shorter text.
+        self._effects.mask(turn.round, "prompt.md", "stdout", "stderr")
+        ended = reader.end(exit_, self.world.files.tail(turn.round, "stderr", _STDERR))
+        self._end_round(turn.round, exit_, ended, listener)
 
     def _prompt(self, action: StartRound, agent: Agent) -> str:
         # Only what a person wrote is revealed; a task or a check's output that names a variable gets nothing.
@@ -339,7 +340,7 @@ class Engine:
             ladder=agent.ladder,
         )
 
-    def _told(self, event: Event) -> None:
+    def _heard(self, event: Event) -> None:
         """A conversation that has just begun is written down at once: a crash must not cost it."""
         opened = self.state.open_round
         if isinstance(event, Begun) and opened and not opened.session:
