@@ -7,22 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.facts import (
-    AnyFact,
-    Changes,
-    ChecksEnded,
-    Decided,
-    End,
-    LoopCreated,
-    LoopStopped,
-    RoundEnded,
-    RoundStarted,
-    RunStarted,
-    Usage,
-    Verdict,
-)
+from bydawn.core.facts import AnyFact, ChecksEnded, LoopCreated, LoopStopped, RoundEnded, RoundStarted, RunStarted
 from bydawn.core.loop import CommandCheck, Loop
 from bydawn.core.outcome import Outcome
+from bydawn.core.values import Changes, Decided, End, Usage, Verdict
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.store.registry import Registry, new_uid

@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 
 from bydawn.agents.demo.agent import DemoAgent
+from bydawn.core.agent import Event, Message
 from bydawn.core.outcome import Ending
-from bydawn.core.ports import ChildLimits, Event, Job, Message
+from bydawn.core.ports import ChildLimits, Job
 from bydawn.process.child import Processes
 
 

@@ -10,7 +10,8 @@ from statistics import median
 from benchmarks.rows import Bench, Budget
 from benchmarks.running import Running, several, start
 from benchmarks.stage import PYTHON, Broken, Stage, until
-from bydawn.core.facts import End, LoopStopped, PauseRequested
+from bydawn.core.facts import LoopStopped, PauseRequested
+from bydawn.core.values import End
 from bydawn.system import kernel
 from bydawn.worktree.workspace import GitWorkspace
 

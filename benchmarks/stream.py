@@ -13,8 +13,8 @@ from benchmarks.owner import Report
 from benchmarks.rows import Bench, Budget
 from benchmarks.stage import BYDAWN, PYTHON, Broken, Stage, fastest
 from bydawn.agents.demo.agent import DemoAgent
+from bydawn.core.agent import Turn
 from bydawn.core.facts import RoundEnded
-from bydawn.core.ports import Turn
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import records
 

@@ -1,19 +1,19 @@
 """Connects the engine to the real world; nothing else does."""
 
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bydawn import __version__, agents, dialects
-from bydawn.core.facts import LedgerRepaired, LoopStopped, RunStarted
-from bydawn.core.loop import Loop, Sandbox
-from bydawn.core.ports import Agent, Clock, Follower
+import msgspec
+
+from bydawn import __version__, agents
+from bydawn.core.agent import Agent
+from bydawn.core.facts import LedgerRepaired, LoopStopped
+from bydawn.core.loop import COOKIE, Loop, Sandbox
+from bydawn.core.ports import Clock, Follower
 from bydawn.core.redact import Secrets, for_children
 from bydawn.engine.effects import World
-from bydawn.engine.run import Engine
+from bydawn.engine.run import Engine, Run
 from bydawn.process.channel import LoopChannel
 from bydawn.process.checks import ShellChecks
 from bydawn.process.child import Processes, is_nearly_full
@@ -37,18 +37,18 @@ from bydawn.system import kernel
 from bydawn.worktree.workspace import GitWorkspace
 
 
-def run_loop(
-    loop: Loop,
-    ledger: LoopLedger,
-    lock: Lock,
-    tether: Tether,
-    *,
-    secrets: Secrets,
-    clock: Clock | None = None,
-    followers: Sequence[Follower] = (),
-    rounds_allowed: int | None = None,
-    say: Callable[[str], None] = lambda _: None,
-) -> LoopStopped:
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run of a loop gets from its caller."""
+
+    tether: Tether
+    followers: Sequence[Follower] = ()
+    say: Callable[[str], None] = lambda _: None
+    rounds_allowed: int | None = None
+    go_on: str = ""  # the command that the guardian offers if the worker is killed
+    clock: Clock | None = None
+
+
+def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worker: Worker) -> LoopStopped:
     """Run a loop until it stops; we hold its lock."""
     folder, workspace = ledger.folder, Path(loop.workspace)
     run = os.urandom(6).hex()
@@ -59,20 +59,20 @@ def run_loop(
     watch = kernel.Watch()
     inbox = Inbox(folder.inbox, run)
     watch.add(str(inbox.folder))
-    channel = LoopChannel(Signals(run, loop.on_interrupt), inbox, tether, run, watch)
+    channel = LoopChannel(Signals(run, loop.on_interrupt), inbox, worker.tether, run, watch)
     processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
     kept = GitWorkspace(workspace, folder.git, documents, ours=ForeignFiles(loop, folder))
 
     def shell(kind: str, timeout: float) -> Shell:
-        cookie = {"BYDAWN_COOKIE": f"{loop.uid}.{kind}"}
+        cookie = {COOKIE: f"{loop.uid}.{kind}"}
         return Shell(processes=processes, files=files, env=cookie, timeout=timeout, reveal=secrets.reveal)
 
     pool = agents.pool(loop)
     if ledger.torn:
         ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
-    with _temporary(pool) as agent_env:
+    with agents.temporary_folder(pool) as agent_env:
         world = World(
             ledger=ledger,
             agents=pool,
@@ -86,51 +86,40 @@ def run_loop(
             processes=processes,
             files=files,
             channel=channel,
-            clock=clock or SystemClock(ledger.state.elapsed + files.unrecorded(loop, ledger.state)),
+            clock=worker.clock or SystemClock(ledger.state.elapsed + files.unrecorded(loop, ledger.state)),
             full_match=full_match,
             hide=secrets.hide,
             reveal=secrets.reveal,
             chance=lambda: os.urandom(1)[0] / 255,
             obstacles=lambda: _obstacle(workspace, folder.path, lock),
-            followers=(StateFile(ledger), Link(workspace, folder), *views_of(loop, folder, say), *followers),
+            followers=(
+                StateFile(ledger),
+                Link(workspace, folder),
+                *_views(loop, folder, worker.say),
+                *worker.followers,
+            ),
         )
-        return Engine(loop, world, _started(run, loop, pool, rounds_allowed)).run()
+        return Engine(loop, world, _run(run, loop, pool, worker.rounds_allowed)).run()
 
 
-@contextmanager
-def _temporary(pool: Mapping[str, Agent]) -> Iterator[dict[str, str]]:
-    """A folder for agents that leave files behind; its name is short, because sockets go below it."""
-    if not any(agent.abilities.litters for agent in pool.values()):
-        yield {}
-        return
-    folder = tempfile.mkdtemp(prefix="by-")
-    try:
-        yield {"TMPDIR": folder}
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _started(run: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: int | None) -> RunStarted:
+def _run(id_: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: int | None) -> Run:
     held = any(agent.abilities.sandboxes for agent in pool.values())
-    return RunStarted(
-        run=run,
+    return Run(
+        id=id_,
         pid=os.getpid(),
         boot=kernel.boot_id(),
         version=__version__,
-        tree="",
         rounds_allowed=rounds_allowed,
         sandbox=loop.sandbox or (Sandbox.WORKSPACE if held else ""),
     )
 
 
-def views_of(loop: Loop, folder: LoopFolder, say: Callable[[str], None]) -> Sequence[Follower]:
-    """The follower that writes another tool's files, if the loop was started in its dialect."""
-    if loop.dialect is None or loop.dialect.name not in dialects.TABLE:
+def _views(loop: Loop, folder: LoopFolder, say: Callable[[str], None]) -> Sequence[Follower]:
+    if loop.dialect is None:  # most loops: then none of it is loaded
         return ()
-    from bydawn.dialects.follower import DialectFollower  # here, because most loops have none
+    from bydawn.dialects.follower import followers_of
 
-    dialect = dialects.find(loop.dialect.name)
-    return (DialectFollower(dialect, folder.path, Path(loop.workspace), lambda: records(folder), say),)
+    return followers_of(loop, folder.path, lambda: records(folder), say)
 
 
 def _obstacle(workspace: Path, folder: Path, lock: Lock) -> tuple[str, str] | None:

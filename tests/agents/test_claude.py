@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 from bydawn.agents import find
 from bydawn.agents.claude import ClaudeAgent, ClaudeReader
-from bydawn.core.facts import Usage
-from bydawn.core.loop import Sandbox
-from bydawn.core.outcome import Ending, Exit, Outcome
-from bydawn.core.ports import (
+from bydawn.core.agent import (
     Activity,
     Denied,
     Ended,
@@ -27,6 +24,9 @@ from bydawn.core.ports import (
     Spent,
     Turn,
 )
+from bydawn.core.loop import Sandbox
+from bydawn.core.outcome import Ending, Exit, Outcome
+from bydawn.core.values import Usage
 
 STREAMS = Path(__file__).with_name("streams") / "claude"
 SESSION = "5820dd73-f354-46f5-9b72-672775bff8b4"

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.agents.codex import CodexAgent
-from bydawn.core.facts import Usage
+from bydawn.core.agent import Ended, Event, Hopeless, Turn
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Ending, Exit, Outcome
-from bydawn.core.ports import Ended, Event, Hopeless, Turn
+from bydawn.core.values import Usage
 
 TURN = Turn(round=1, workspace="/ws")
 STARTED = {"type": "thread.started", "thread_id": "t-1"}

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from bydawn.agents.demo import story
 from bydawn.agents.demo.agent import DemoAgent
-from bydawn.core.facts import Usage
+from bydawn.core.agent import Activity, Ended, Event, Finished, Message, Turn
 from bydawn.core.outcome import Ending, Exit, Outcome
-from bydawn.core.ports import Activity, Ended, Event, Finished, Message, Turn
+from bydawn.core.values import Usage
 
 OK = {"result": {"text": "done"}}
 COOKIE = f"BYDAWN_TEST_COOKIE={os.getpid()}"

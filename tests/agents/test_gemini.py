@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from bydawn.agents import find
 from bydawn.agents.command import REPLY_LENGTH
 from bydawn.agents.gemini import SANDBOXES, GeminiAgent, GeminiReader
-from bydawn.core.facts import Usage
+from bydawn.core.agent import Activity, Denied, Event, Finished, Message, Spent, Turn
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Ending, Exit, Outcome
-from bydawn.core.ports import Activity, Denied, Event, Finished, Message, Spent, Turn
+from bydawn.core.values import Usage
 
 RUN = ("gemini", "-o", "stream-json", "--skip-trust", "--approval-mode")
 GONE = Exit(code=0)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.agents.jsonl import JsonReader
-from bydawn.core.facts import Usage
+from bydawn.core.agent import Activity, Ended, Message
 from bydawn.core.outcome import Ending, Exit, Outcome
-from bydawn.core.ports import Activity, Ended, Message
+from bydawn.core.values import Usage
 
 FIELDS = ("text=a.0.b", "session=id", "tokens_in=u.in", "tokens_cached=u.c", "tokens_out=u.out", "cost_usd=u.usd")
 

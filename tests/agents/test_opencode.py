@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from bydawn.agents import find
 from bydawn.agents.opencode import OpencodeAgent, OpencodeReader
+from bydawn.core.agent import Activity, Denied, Event, Hopeless, Message, Retry, Spent, Turn
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Usage
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Ending, Exit, Outcome
-from bydawn.core.ports import Activity, Denied, Event, Hopeless, Message, Retry, Spent, Turn
+from bydawn.core.values import Usage
 
 RUN = ("opencode", "run", "--format", "json")
 GONE = Exit(code=0)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from bydawn import agents
+from bydawn.core.agent import Ended, Event
 from bydawn.core.outcome import Ending, Exit
-from bydawn.core.ports import Ended, Event
 
 STREAMS = Path(__file__).with_name("streams")
 

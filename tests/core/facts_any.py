@@ -9,8 +9,9 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 from hypothesis import strategies as st
 
-from bydawn.core.facts import AnyFact, Now, Record
+from bydawn.core.facts import AnyFact, Record
 from bydawn.core.loop import Checkpoint, Loop, OnLimit, OnTamper
+from bydawn.core.values import Now
 from core.facts_made import CHECKED, FOLDER, LISTED, NOON, PROMISED, PROVABLE, STRICT, a_loop, limited
 
 # Few values, so that they meet each other often and a thousand histories take no time; half of them are odd.

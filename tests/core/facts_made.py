@@ -6,32 +6,27 @@ from typing import Any, cast
 
 import msgspec
 
+from bydawn.core.breakers import Limits
 from bydawn.core.facts import (
     AnyFact,
     ChecksEnded,
-    Decided,
-    End,
     Fact,
-    Given,
     LimitsRaised,
     LoopCreated,
     LoopStopped,
     NoteAdded,
-    Now,
     PauseRequested,
     Record,
     RoundEnded,
     RoundStarted,
     RunStarted,
     StopRequested,
-    TaskClaim,
-    TaskReading,
-    Verdict,
 )
-from bydawn.core.loop import CommandCheck, Limits, Loop, Promise
+from bydawn.core.loop import CommandCheck, Loop, Promise
 from bydawn.core.outcome import Outcome
 from bydawn.core.replay import replay
 from bydawn.core.state import LoopState
+from bydawn.core.values import Decided, End, Given, Now, TaskClaim, TaskReading, Verdict
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
 MAKE_TEST = CommandCheck(command="make test")

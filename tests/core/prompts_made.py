@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bydawn.core.facts import ChecksEnded, Fact, TaskReading, Verdict
+from bydawn.core.facts import ChecksEnded, Fact
 from bydawn.core.loop import Loop
 from bydawn.core.prompt import compose
+from bydawn.core.values import TaskReading, Verdict
 from core.facts_made import after_all
 
 FENCE = "f3nc3"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bydawn.core.blocked import blocked_words, says_nothing
+from bydawn.core.claims import blocked_words, says_nothing
 from effort import MANY_PASSES, effort
 
 BLOCKED = [

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from bydawn.core.breakers import Tripped, limits_of, tripped
-from bydawn.core.facts import End, Fact, Now
-from bydawn.core.loop import Limits, Loop
+from bydawn.core.breakers import Limits, Tripped, limits_of, tripped
+from bydawn.core.facts import Fact
+from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
+from bydawn.core.values import End, Now
 from core.facts_made import NOON, PROMISED, a_round, after_all, at, idle_round, limited, raised, run_started
 
 OFF = {"rounds": 0, "no_progress": 0, "agent_failures": 0}

@@ -4,7 +4,7 @@ import pytest
 
 from bydawn.core import kinds
 from bydawn.core.breakers import overspent
-from bydawn.core.facts import Usage
+from bydawn.core.values import Usage
 from bydawn.operations import amounts
 from bydawn.settings.table import BY_KEY, looser
 from core.facts_made import BORN, NOON, a_round, after_all, limited, run_started

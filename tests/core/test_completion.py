@@ -5,9 +5,10 @@ from itertools import product
 import pytest
 
 from bydawn.core.completion import describe, finished, missing, unproven
-from bydawn.core.facts import End, Fact, Given
+from bydawn.core.facts import Fact
 from bydawn.core.loop import Loop, Promise
 from bydawn.core.outcome import Outcome
+from bydawn.core.values import End, Given
 from core.facts_made import (
     CHECKED,
     LISTED,

@@ -5,11 +5,13 @@ from datetime import timedelta
 
 import pytest
 
+from bydawn.core.breakers import Limits
 from bydawn.core.decide import Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
-from bydawn.core.facts import End, Fact, Mark, Now, Obstructed, TasksRead, Usage
-from bydawn.core.loop import Checkpoint, Limits, Loop, OnLimit
+from bydawn.core.facts import Fact, Obstructed, TasksRead
+from bydawn.core.loop import Checkpoint, Loop, OnLimit
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
+from bydawn.core.values import End, Mark, Now, Usage
 from core.facts_made import (
     CHECKED,
     CRASH_AND_RESTART,

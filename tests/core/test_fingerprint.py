@@ -2,7 +2,7 @@
 
 import pytest
 
-from bydawn.core.fingerprint import of_failure
+from bydawn.core.verdicts import of_failure
 from effort import MANY_PASSES, effort
 
 SAME = {

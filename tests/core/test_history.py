@@ -3,11 +3,12 @@
 import pytest
 from hypothesis import given
 
-from bydawn.core.facts import AnyFact, End, LoopAdopted
+from bydawn.core.facts import AnyFact, LoopAdopted
 from bydawn.core.history import History, counted
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
+from bydawn.core.values import End
 from core.facts_any import HISTORIES
 from core.facts_made import BORN, a_round, after_all, checked, ended, numbered, run_started, started, stopped
 

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from bydawn.core.breakers import Limits
 from bydawn.core.decide import Action, StartRound, Stop, Wait, next_action
-from bydawn.core.facts import AgentLimited, AnyFact, End, Fact, LimitsRaised, Now
-from bydawn.core.loop import Limits, OnLimit, Sessions
+from bydawn.core.facts import AgentLimited, AnyFact, Fact, LimitsRaised
+from bydawn.core.loop import OnLimit, Sessions
 from bydawn.core.outcome import Outcome
 from bydawn.core.prompt import compose
 from bydawn.core.rules import Rule
+from bydawn.core.values import End, Now
 from core.facts_made import CRASH_AND_RESTART, NOON, a_loop, a_round, after_all, at, run_started
 
 POOL = a_loop(agent="claude", others=("codex", "gemini"))

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.core import promise as promise_module
-from bydawn.core.facts import Given
 from bydawn.core.loop import Match, Mode, Promise
 from bydawn.core.promise import TooSlow, is_possible, judge
+from bydawn.core.values import Given
 
 T = "<promise>TASK_COMPLETE</promise>"
 TAG = Promise()

@@ -4,21 +4,12 @@ from typing import Any
 
 import pytest
 
-from bydawn.core.facts import (
-    ChecksEnded,
-    End,
-    Fact,
-    Given,
-    TaskClaim,
-    TaskReading,
-    TaskSettled,
-    TasksRead,
-    TaskStatus,
-    Verdict,
-)
+from bydawn.core.facts import ChecksEnded, Fact, TaskSettled, TasksRead
 from bydawn.core.loop import Checkpoint, CheckWhere, Loop, Mode, PathCheck, Promise, Sessions, TextCheck
 from bydawn.core.outcome import Outcome
-from bydawn.core.prompt import BUDGETS, promise_of
+from bydawn.core.prompt import BUDGETS
+from bydawn.core.sections import promise_of
+from bydawn.core.values import End, Given, TaskClaim, TaskReading, TaskStatus, Verdict
 from core.facts_made import (
     CHECKED,
     CRASH_AND_RESTART,

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bydawn.core.facts import AnyFact, TaskReading
+from bydawn.core.facts import AnyFact
 from bydawn.core.loop import Checkpoint, Loop, Sessions
 from bydawn.core.prompt import BUDGETS, compose
 from bydawn.core.quote import Keep, cut, harmless, shares
 from bydawn.core.replay import replay
+from bydawn.core.values import TaskReading
 from core.facts_any import HISTORIES, LOOPS
 from core.facts_made import CHECKED, MAKE_TEST, PROMISED, a_loop, a_note, a_round, checked, numbered, run_started
 from core.prompts_made import FENCE, FIRST, judged, outside_the_fence, prompt, red

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bydawn.core.facts import AnyFact, Changes, End, Given, LoopStopped
-from bydawn.core.loop import Limits, Mode, Promise
+from bydawn.core.breakers import Limits
+from bydawn.core.facts import AnyFact, LoopStopped
+from bydawn.core.loop import Mode, Promise
 from bydawn.core.outcome import Outcome
 from bydawn.core.redact import HIDDEN, Secrets, Unnamed, for_children, looks_secret, rewritten
+from bydawn.core.values import Changes, End, Given
 from core.facts_any import FACTS
 from core.facts_made import decided, ended
 

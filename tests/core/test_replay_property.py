@@ -7,21 +7,13 @@ from hypothesis import strategies as st
 
 from bydawn.core import completion
 from bydawn.core.decide import Action, Pause, RunChecks, Settle, SettleTask, StartRound, Stop, Wait, next_action
-from bydawn.core.facts import (
-    FINISHED,
-    AnyFact,
-    LoopStopped,
-    Now,
-    PauseRequested,
-    RunStarted,
-    StopRequested,
-    TaskSettled,
-)
+from bydawn.core.facts import AnyFact, LoopStopped, PauseRequested, RunStarted, StopRequested, TaskSettled
 from bydawn.core.loop import Loop
 from bydawn.core.prompt import compose
 from bydawn.core.replay import after, replay
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
+from bydawn.core.values import FINISHED, Now
 from core.facts_any import CLOCKS, FACTS, HISTORIES, LOOPS
 from core.facts_made import numbered
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bydawn.core.facts import Given
 from bydawn.core.loop import Match, Mode, Promise
 from bydawn.core.promise import judge
+from bydawn.core.values import Given
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

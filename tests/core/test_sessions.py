@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from bydawn.core.decide import StartRound, next_action
-from bydawn.core.facts import Usage
 from bydawn.core.loop import Loop, Sessions
 from bydawn.core.outcome import Outcome
 from bydawn.core.prompt import compose
+from bydawn.core.values import Usage
 from core.facts_made import BORN, a_loop, after_all, at, ended, run_started, started, todo
 
 RESUMING = a_loop(sessions=Sessions.RESUME)

@@ -1,22 +1,16 @@
 """What a history amounts to: what counts, what is remembered, what is forgiven, and by whom."""
 
+from types import GenericAlias
+
+import msgspec
 import pytest
 
-from bydawn.core.facts import (
-    ChecksEnded,
-    End,
-    Fact,
-    Given,
-    LedgerRepaired,
-    MachineSlept,
-    Obstructed,
-    TasksRead,
-    WaitStarted,
-)
-from bydawn.core.loop import Limits
+from bydawn.core.breakers import Limits
+from bydawn.core.facts import ChecksEnded, Fact, LedgerRepaired, MachineSlept, Obstructed, TasksRead, WaitStarted
 from bydawn.core.outcome import Outcome
 from bydawn.core.replay import RECENT
-from bydawn.core.state import known_as
+from bydawn.core.state import known_as, shape_of
+from bydawn.core.values import End, Given
 from core.facts_made import (
     CRASH_AND_RESTART,
     NOON,
@@ -259,3 +253,13 @@ def test_the_state_says_when_it_was_born_and_when_it_changed() -> None:
     assert state.created_at is not None
     assert state.updated_at is not None
     assert ((state.created_at - NOON).seconds, (state.updated_at - NOON).seconds, state.seq) == (1, 2, 2)
+
+
+def test_the_shape_of_a_struct_is_another_when_a_part_of_it_has_another_field() -> None:
+    def outer(*fields: tuple[str, type]) -> type[msgspec.Struct]:
+        inner = msgspec.defstruct("Inner", fields)
+        return msgspec.defstruct("Outer", [("parts", GenericAlias(tuple, (inner, ...)))])
+
+    assert shape_of(outer(("count", int))) == shape_of(outer(("count", int)))
+    assert shape_of(outer(("count", int))) != shape_of(outer(("count", float)))
+    assert shape_of(outer(("count", int))) != shape_of(outer(("count", int), ("name", str)))

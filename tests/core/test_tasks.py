@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.core import markdown
-from bydawn.core.facts import TaskReading
 from bydawn.core.tasks import Tasks, missing_file, read
+from bydawn.core.values import TaskReading
 from effort import MANY_PASSES, effort
 
 

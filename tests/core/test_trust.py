@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.settings.layers import Given, Reading, Settings, settle
-from bydawn.settings.powers import Powers, difference, in_force, powers_of
 from bydawn.settings.table import BY_KEY, TABLE, Layer, Setting
+from bydawn.settings.trust import Powers, difference, in_force, powers_of
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 IN_A_PROJECT = [row for row in TABLE if Layer.PROJECT in row.layers]

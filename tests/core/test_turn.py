@@ -4,11 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bydawn.core.facts import Usage
+from bydawn.core.agent import Ended, reset_of, turn_of, used_by
 from bydawn.core.outcome import Outcome
-from bydawn.core.ports import Ended
 from bydawn.core.state import Session
-from bydawn.core.turn import reset_of, turn_of, usage_of
+from bydawn.core.values import Usage
 from core.facts_made import a_loop
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
@@ -35,13 +34,13 @@ def session(name: str, usage: Usage | None) -> Session:
     ],
 )
 def test_usage_is_that_of_the_round(total: bool, before: Session | None, tokens_in: int) -> None:
-    found = usage_of(ended(TOTAL, total=total), before)
+    found = used_by(ended(TOTAL, total=total), before).turn
     assert found is not None
     assert (found.tokens_in, found.tokens_cached) == (tokens_in, None)
 
 
 def test_what_is_unknown_stays_unknown_and_is_never_nought() -> None:
-    assert usage_of(ended(None), session("s-1", TOTAL)) is None
+    assert used_by(ended(None), session("s-1", TOTAL)).turn is None
     assert Usage(tokens_in=1).plus(Usage(tokens_in=2, cost_usd=0.5)) == Usage(tokens_in=3, cost_usd=0.5)
     assert Usage().plus(None) == Usage()
 

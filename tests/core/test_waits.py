@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from bydawn.core.decide import Action, StartRound, Stop, Wait, next_action
-from bydawn.core.facts import End, Fact, Now, WaitStarted
+from bydawn.core.facts import Fact, WaitStarted
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.pool import back_off
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
+from bydawn.core.values import End, Now
 from core.facts_made import (
     CRASH_AND_RESTART,
     NOON,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bydawn.core.facts import AnyFact, CheckpointApproved, End, TaskSettled, TaskStatus
+from bydawn.core.facts import AnyFact, CheckpointApproved, TaskSettled
 from bydawn.core.loop import Checkpoint
-from bydawn.core.state import LoopState
-from bydawn.core.tallies import Settled
+from bydawn.core.state import LoopState, Settled
+from bydawn.core.values import End, TaskStatus
 from bydawn.core.worklist import Stand, Standings, WorkList, of_checklist, of_folder, rewritten, standings
 from core.facts_made import LISTED, a_loop, a_round, after_all, run_started, stopped
 

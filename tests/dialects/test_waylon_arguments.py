@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from bydawn.cli.dialects import parser_of
+from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
-from bydawn.core.loop import Limits, Match, Mode, OnInterrupt, Promise, Sandbox, Sessions
+from bydawn.core.loop import Match, Mode, OnInterrupt, Promise, Sandbox, Sessions
 from bydawn.dialects.seam import Cancel, Command, Install, List, Option, Place, Request, Resume, Show, Start
 from bydawn.dialects.waylon import DIALECT
 from bydawn.settings.table import BY_KEY, Layer

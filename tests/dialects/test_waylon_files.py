@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bydawn.core.facts import EXIT_CODES, FINISHED, AnyFact, Changes, End, Given, LoopAdopted, LoopStopped, Usage
+from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.replay import replay
 from bydawn.core.rules import Rule
+from bydawn.core.values import EXIT_CODES, FINISHED, Changes, End, Given, Usage
 from bydawn.dialects.seam import Copy, Create, Replace, Source, View, draft
 from bydawn.dialects.waylon import DIALECT
 from core.facts_any import HISTORIES

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bydawn.core import template
-from bydawn.core.facts import AnyFact, End, LoopStopped
+from bydawn.core.facts import AnyFact, LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.state import LoopState
+from bydawn.core.values import End
 from bydawn.dialects.seam import Helper
 from bydawn.dialects.waylon import DIALECT, texts
 from core.facts_made import a_note, a_round, after_all, decided, raised, run_started

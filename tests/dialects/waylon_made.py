@@ -14,7 +14,7 @@ from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Append, Copy, Create, Option, Place, Replace, Source, Start, View
 from bydawn.dialects.waylon import DIALECT
-from bydawn.operations.settings import loop_request
+from bydawn.operations.loop_request import loop_request
 from bydawn.settings.layers import Given, Reading, settle
 from bydawn.settings.table import BY_KEY, Layer
 from core.facts_made import NOON, a_loop, numbered
@@ -95,10 +95,16 @@ def loop_of(request: Start, workspace: str = HERE.workspace) -> Loop:
         if words
     ]
     wanted = loop_request(settle([Reading(given=tuple(given))], datetime.now(UTC)), Path(workspace))
-    carried = {field: getattr(wanted, field) for field in wanted.__struct_fields__ if field in Loop.__struct_fields__}
     spoken = Dialect(name=DIALECT.name, words={**request.words, **request.paths})
-    own = {"id": request.name, "workspace": workspace, "agent": wanted.agents[0], "dialect": spoken}
-    loop = a_loop(**{**carried, **own, "prompt": request.prompt, **request.wanted})
+    ours = a_loop()
+    loop = replace(
+        wanted.loop,
+        id=request.name,
+        uid=ours.uid,
+        created_at=ours.created_at,
+        dialect=spoken,
+        **{"prompt": request.prompt, **request.wanted},
+    )
     return replace(loop, dialect=replace(spoken, files=DIALECT.files(loop)))
 
 

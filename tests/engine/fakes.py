@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 
+from bydawn.core.agent import Agent, Event
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, Changes, Fact, LoopCreated, Now, Record
+from bydawn.core.facts import AnyFact, Fact, LoopCreated, Record
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Agent, CoolDown, Event, Snapshot
+from bydawn.core.ports import CoolDown, Snapshot
 from bydawn.core.replay import after, replay
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
+from bydawn.core.values import Changes, Now
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
 Files = dict[str, str | None]

@@ -7,15 +7,17 @@ from typing import Any
 
 import msgspec
 
-from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped, RunStarted, Usage, Verdict
+from bydawn.core.agent import Abilities, Command, Ended, Event, Ladder, Message, Turn
+from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import Check, CommandCheck, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
-from bydawn.core.ports import Abilities, Command, Ended, Event, Job, Ladder, Message, Turn
+from bydawn.core.ports import Job
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
+from bydawn.core.values import Usage, Verdict
 from bydawn.engine.effects import World
-from bydawn.engine.run import Engine
+from bydawn.engine.run import Engine, Run
 from engine.fakes import (
     NOON,
     FakeChannel,
@@ -266,7 +268,7 @@ class Night:
             followers=(self.witness,),
         )
         run, allowed = f"run-{self.ledger.state.runs + 1}", 1 if once else None
-        started = RunStarted(run=run, pid=1, boot="b", version="0", tree="", rounds_allowed=allowed)
+        started = Run(id=run, pid=1, boot="b", version="0", rounds_allowed=allowed)
         return Engine(self.loop, world, started).run()
 
     def approve(self) -> None:

@@ -2,10 +2,11 @@
 
 import pytest
 
-from bydawn.core.facts import End, PauseRequested, RoundEnded, RoundStarted, StopRequested
+from bydawn.core.facts import PauseRequested, RoundEnded, RoundStarted, StopRequested
 from bydawn.core.loop import Promise
 from bydawn.core.outcome import Outcome
 from bydawn.core.requests import Pause, Request, Stop
+from bydawn.core.values import End
 from engine.night import DONE, Night, Play, blip, busy
 
 PAUSE = Pause(id="r-1", run="run-1", by="ada")

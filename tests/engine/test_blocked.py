@@ -6,9 +6,7 @@ import pytest
 
 from bydawn.core.facts import (
     ChecksEnded,
-    End,
     Fact,
-    Given,
     LoopStopped,
     Obstructed,
     RoundEnded,
@@ -19,6 +17,7 @@ from bydawn.core.facts import (
 from bydawn.core.loop import Mode, Promise
 from bydawn.core.outcome import Ending, Exit, Outcome
 from bydawn.core.promise import TooSlow
+from bydawn.core.values import End, Given
 from engine.fakes import Files
 from engine.night import DONE, TODO, Night, Play, blip, busy, todo
 

@@ -4,22 +4,21 @@ from itertools import count
 
 import pytest
 
+from bydawn.core.breakers import Limits
 from bydawn.core.facts import (
     ChecksEnded,
-    Decided,
-    End,
     LoopStopped,
     RoundEnded,
     RoundStarted,
     RunStarted,
     TamperingAccepted,
     TaskSettled,
-    Usage,
 )
-from bydawn.core.loop import Checkpoint, Hooks, Limits, OnHookFailure, OnTamper, Promise
+from bydawn.core.loop import Checkpoint, Hooks, OnHookFailure, OnTamper, Promise
 from bydawn.core.outcome import Exit
 from bydawn.core.requests import Pause, Stop
 from bydawn.core.rules import Rule
+from bydawn.core.values import Decided, End, Usage
 from engine.fakes import NOON, Files
 from engine.night import DONE, TODO, Night, Play, busy, todo
 

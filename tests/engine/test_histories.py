@@ -10,15 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from bydawn.core.breakers import Limits
 from bydawn.core.decide import next_action
 from bydawn.core.facts import (
-    FINISHED,
     ChecksEnded,
-    Given,
     HookEnded,
     LoopStopped,
     NoteAdded,
-    Now,
     PauseRequested,
     RoundEnded,
     RoundStarted,
@@ -27,11 +25,12 @@ from bydawn.core.facts import (
     TaskSettled,
     WaitStarted,
 )
-from bydawn.core.loop import Hooks, Limits, OnHookFailure, Promise
+from bydawn.core.loop import Hooks, OnHookFailure, Promise
 from bydawn.core.outcome import POLICY, Exit, Outcome
 from bydawn.core.replay import after, replay
 from bydawn.core.requests import Pause, Stop, Tell
 from bydawn.core.state import LoopState
+from bydawn.core.values import FINISHED, Given, Now
 from engine.fakes import NOON, PowerCut
 from engine.night import DONE, MAKE_TEST, TODO, Night, Play, ScriptedAgent, todo
 

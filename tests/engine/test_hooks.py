@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
+from bydawn.core.breakers import Limits
 from bydawn.core.decide import next_action
-from bydawn.core.facts import ChecksEnded, End, HookEnded, LoopStopped, Now, Obstructed, RoundEnded, RoundStarted
-from bydawn.core.loop import Hooks, Limits, OnHookFailure, Timeouts
+from bydawn.core.facts import ChecksEnded, HookEnded, LoopStopped, Obstructed, RoundEnded, RoundStarted
+from bydawn.core.loop import Hooks, OnHookFailure, Timeouts
 from bydawn.core.outcome import Ending, Exit, Outcome
 from bydawn.core.replay import after
 from bydawn.core.requests import Pause, Stop, Tell
 from bydawn.core.state import LoopState
+from bydawn.core.values import End, Now
 from engine.night import DONE, TODO, Night, Play, busy, todo
 
 ALL = Hooks(pre_round="pre", post_round="post", on_complete="done", on_blocked="help", on_pause="later")

@@ -2,11 +2,13 @@
 
 from datetime import timedelta
 
-from bydawn.core.facts import AgentLimited, End, RoundStarted, WaitStarted
-from bydawn.core.loop import Limits, OnLimit, Sessions
+from bydawn.core.breakers import Limits
+from bydawn.core.facts import AgentLimited, RoundStarted, WaitStarted
+from bydawn.core.loop import OnLimit, Sessions
 from bydawn.core.outcome import Outcome
 from bydawn.core.ports import CoolDown
 from bydawn.core.requests import Pause
+from bydawn.core.values import End
 from engine.fakes import NOON
 from engine.night import DONE, Night, Play
 

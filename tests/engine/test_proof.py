@@ -4,9 +4,11 @@ from itertools import count
 
 import pytest
 
-from bydawn.core.facts import ChecksEnded, End, RoundEnded, RoundStarted, TamperingAccepted, TaskSettled, TaskStatus
-from bydawn.core.loop import Checkpoint, Limits, OnTamper, Promise, Sessions
+from bydawn.core.breakers import Limits
+from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, TamperingAccepted, TaskSettled
+from bydawn.core.loop import Checkpoint, OnTamper, Promise, Sessions
 from bydawn.core.requests import Stop
+from bydawn.core.values import End, TaskStatus
 from engine.fakes import Files
 from engine.night import DONE, TODO, Night, Play, busy, todo
 

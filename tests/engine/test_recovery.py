@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from bydawn.core.facts import End, RoundEnded, RoundStarted
+from bydawn.core.facts import RoundEnded, RoundStarted
 from bydawn.core.loop import Promise
 from bydawn.core.outcome import Outcome
 from bydawn.core.requests import Tell
+from bydawn.core.values import End
 from engine.fakes import Files, PowerCut
 from engine.night import DONE, TODO, Night, Play, ScriptedAgent, blip, todo
 

@@ -2,11 +2,13 @@
 
 import pytest
 
-from bydawn.core.facts import ChecksEnded, End, Given, RoundEnded, RoundStarted, TasksRead
-from bydawn.core.loop import Limits, Mode, Promise
+from bydawn.core.agent import Message
+from bydawn.core.breakers import Limits
+from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, TasksRead
+from bydawn.core.loop import Mode, Promise
 from bydawn.core.outcome import Outcome
-from bydawn.core.ports import Message
 from bydawn.core.requests import Tell
+from bydawn.core.values import End, Given
 from engine.fakes import Files
 from engine.night import DONE, TODO, Night, Play, blip, busy, todo
 

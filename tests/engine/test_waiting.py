@@ -5,9 +5,10 @@ from itertools import repeat
 
 import pytest
 
-from bydawn.core.facts import End, MachineSlept, RoundEnded, RoundStarted, WaitStarted
-from bydawn.core.loop import Limits
+from bydawn.core.breakers import Limits
+from bydawn.core.facts import MachineSlept, RoundEnded, RoundStarted, WaitStarted
 from bydawn.core.outcome import Outcome
+from bydawn.core.values import End
 from engine.fakes import NOON
 from engine.night import DONE, Night, Play, blip, busy
 

@@ -8,26 +8,22 @@ from typing import Any
 
 import msgspec
 
+from bydawn.core.breakers import Limits
 from bydawn.core.facts import (
     AgentLimited,
     AnyFact,
-    Changes,
     ChecksEnded,
-    Decided,
-    End,
-    Given,
     HookEnded,
     LoopStopped,
     Obstructed,
     RunStarted,
     TaskSettled,
-    TaskStatus,
-    Usage,
     WaitStarted,
 )
-from bydawn.core.loop import Checkpoint, CommandCheck, Hooks, Limits, OnTamper, Sandbox
+from bydawn.core.loop import Checkpoint, CommandCheck, Hooks, OnTamper, Sandbox
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
+from bydawn.core.values import Changes, Decided, End, Given, TaskStatus, Usage
 from bydawn.store.ledger import encode
 from bydawn.store.lock import Lock
 from bydawn.store.registry import Registry

@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from bydawn.core.facts import AnyFact, Changes, ChecksEnded, Given, RoundEnded
+from bydawn.core.facts import AnyFact, ChecksEnded, RoundEnded
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
+from bydawn.core.values import Changes, Given
 from bydawn.operations.rounds import EndedRoundView, past_row, remarks, round_view, row_at_end
 from core.facts_made import (
     BORN,

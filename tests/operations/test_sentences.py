@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 
 from bydawn.core import facts
-from bydawn.core.facts import AnyFact, TaskStatus
+from bydawn.core.facts import AnyFact
 from bydawn.core.replay import after
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
+from bydawn.core.values import TaskStatus
 from bydawn.operations.sentences import Counting, Sentence, amount_done, opening, sentences
 from core.facts_any import HISTORIES
 from core.facts_made import (

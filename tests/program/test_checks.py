@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bydawn.core.errors import OwnFailure
-from bydawn.core.facts import Verdict
 from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
 from bydawn.core.redact import Secrets
+from bydawn.core.values import Verdict
 from bydawn.process.checks import ShellChecks
 from bydawn.process.child import Processes
 from bydawn.process.shell import Shell

@@ -7,8 +7,8 @@ from pathlib import Path
 from bydawn.cli.program import MODULES, bydawn
 from bydawn.cli.reference import reference
 from bydawn.cli.start import run
-from bydawn.core.facts import End
 from bydawn.core.rules import Rule
+from bydawn.core.values import End
 from bydawn.settings.schema import page
 from driving import OK, Home
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from bydawn.core.agent import Ladder
 from bydawn.core.outcome import Ending
-from bydawn.core.ports import ChildLimits, Job, Ladder
+from bydawn.core.ports import ChildLimits, Job
 from bydawn.process.child import Processes
 
 # Says which signals it got; it begins to run when both traps are set.

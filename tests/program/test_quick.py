@@ -47,6 +47,16 @@ def test_a_look_does_not_load_what_straightens_help_texts(home: Home, arguments:
     assert not loaded(home, *arguments) & {*LATER, "ast", "dis", "tokenize", "rich", "asyncio"}
 
 
+@pytest.mark.parametrize("arguments", [("stop",), ("pause",), ("tell", "round half up"), ("config", "show")])
+def test_who_steers_or_sets_something_loads_neither_the_engine_nor_the_work_tree(
+    home: Home, arguments: tuple[str, ...]
+) -> None:
+    home.run(home.rounds([OK]), "--rounds", "1")
+    ours = {name for name in loaded(home, *arguments) if name.startswith("bydawn")}
+    assert not {name for name in ours if name.startswith(("bydawn.engine", "bydawn.worktree", "bydawn.assemble"))}
+    assert len(ours) <= (45 if arguments[0] == "config" else 40), sorted(ours)
+
+
 def test_every_option_is_of_the_quick_kind() -> None:
     """One that is not would load it for each call of its command."""
     tops = [bydawn.get_command(click.Context(bydawn), name) for name in MODULES]

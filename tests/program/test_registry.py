@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, End, WaitStarted
+from bydawn.core.facts import AnyFact, WaitStarted
+from bydawn.core.values import End
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.store.lock import Lock

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from bydawn.core.facts import AnyFact, CheckpointApproved, End, TaskSettled, TaskStatus
+from bydawn.core.facts import AnyFact, CheckpointApproved, TaskSettled
 from bydawn.core.loop import Checkpoint, Loop
 from bydawn.core.requests import as_fact
+from bydawn.core.values import End, TaskStatus
 from bydawn.store.folder import LoopFolder
 from bydawn.store.inbox import Inbox
 from bydawn.store.ledger import LoopLedger

@@ -1,17 +1,19 @@
 """Run a loop with a clock that skips whatever is waited for: `clocked.py WORKSPACE STATE_FOLDER AGENT`."""
 
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bydawn.core.facts import EXIT_CODES, AnyFact, Now, WaitStarted
+from bydawn.assemble import Worker
+from bydawn.core.agent import Event
+from bydawn.core.facts import AnyFact, WaitStarted
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
+from bydawn.core.values import EXIT_CODES, Now
 from bydawn.operations.loop_request import LoopRequest
+from bydawn.operations.run_loop import run
 from bydawn.operations.settings import secrets
 from bydawn.operations.start import plan
-from bydawn.operations.work import perform
 from bydawn.process.clock import SystemClock
 from bydawn.process.guardian import Tether, run_guarded
 
@@ -40,10 +42,14 @@ def work(tether: Tether) -> int:
     clock = SkippingClock()
     planned = plan(
         LoopRequest(
-            workspace=Path(workspace), prompt="do it", agents=(agent,), secrets=secrets(), state_dir=Path(states)
+            loop=Loop(
+                id="", uid="c" * 16, workspace=workspace, created_at=datetime.now(UTC), prompt="do it", agent=agent
+            ),
+            secrets=secrets(),
+            state_dir=Path(states),
         )
     )
-    return EXIT_CODES[perform(planned, tether, followers=(clock,), clock=clock).end]
+    return EXIT_CODES[run(planned, Worker(tether=tether, followers=(clock,), clock=clock)).end]
 
 
 sys.exit(run_guarded(work)[0])

@@ -1,14 +1,17 @@
 """The agents a loop can run: one file per agent, one row per file, loaded only when needed."""
 
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from bydawn.core.agent import Agent
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Agent
 
 if TYPE_CHECKING:
     from bydawn.agents.program import Cli
@@ -116,3 +119,16 @@ _AGENTS: dict[str, tuple[str, _Make]] = {
 }
 CLIS = tuple(name for name in _AGENTS if name not in ("demo", "cmd"))
 DEFAULTS = ("codex", "claude")  # without --agent, the first of these that is installed and logged in
+
+
+@contextmanager
+def temporary_folder(pool: Mapping[str, Agent]) -> Iterator[dict[str, str]]:
+    """A folder for agents that leave files behind; its name is short, because sockets go below it."""
+    if not any(agent.abilities.litters for agent in pool.values()):
+        yield {}
+        return
+    folder = tempfile.mkdtemp(prefix="by-")
+    try:
+        yield {"TMPDIR": folder}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

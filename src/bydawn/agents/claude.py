@@ -7,10 +7,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.agents import program
-from bydawn.core.facts import Usage
-from bydawn.core.loop import Sandbox
-from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import (
+from bydawn.core.agent import (
     Abilities,
     Activity,
     Command,
@@ -26,7 +23,10 @@ from bydawn.core.ports import (
     Spent,
     Turn,
 )
+from bydawn.core.loop import Sandbox
+from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.text import headline, plain, shorten
+from bydawn.core.values import Usage
 
 _QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 _LOGIN = "run `claude /login`, or set ANTHROPIC_API_KEY to a valid key"

@@ -6,10 +6,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.agents import program
-from bydawn.core.facts import Usage
-from bydawn.core.loop import Sandbox
-from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import (
+from bydawn.core.agent import (
     Abilities,
     Activity,
     Begun,
@@ -25,7 +22,10 @@ from bydawn.core.ports import (
     Spent,
     Turn,
 )
+from bydawn.core.loop import Sandbox
+from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.text import headline, plain, shorten
+from bydawn.core.values import Usage
 
 PROMPT_LENGTH = 1 << 20  # characters; one more and it refuses the turn
 _SANDBOX = {

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from bydawn.agents.program import killed
+from bydawn.core.agent import Abilities, Command, Ended, Event, Ladder, Message, Reader, Turn
 from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import Abilities, Command, Ended, Event, Ladder, Message, Reader, Turn
 from bydawn.core.text import headline, plain
 
 REPLY_LENGTH = 1 << 20  # characters kept from the end of the reply, where the promise is

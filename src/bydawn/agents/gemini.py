@@ -8,11 +8,11 @@ import msgspec
 
 from bydawn.agents import program
 from bydawn.agents.command import REPLY_LENGTH
-from bydawn.core.facts import Usage
+from bydawn.core.agent import Abilities, Activity, Command, Denied, Ended, Event, Finished, Ladder, Message, Spent, Turn
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import Abilities, Activity, Command, Denied, Ended, Event, Finished, Ladder, Message, Spent, Turn
 from bydawn.core.text import headline, plain, shorten
+from bydawn.core.values import Usage
 
 # Without `yolo` it gets neither a shell nor tools that write. With it every tool is approved, and no OS sandbox
 # keeps it in the workspace, so `workspace` would be `full` by another name: it is not offered.

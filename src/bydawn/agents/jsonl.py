@@ -7,10 +7,10 @@ import msgspec
 
 from bydawn.agents.command import REPLY_LENGTH, judged
 from bydawn.agents.program import without_result
-from bydawn.core.facts import Usage
+from bydawn.core.agent import Activity, Ended, Event, Message, Spent
 from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import Activity, Ended, Event, Message, Spent
 from bydawn.core.text import plain
+from bydawn.core.values import Usage
 
 _COUNTS = ("tokens_in", "tokens_cached", "tokens_out")
 

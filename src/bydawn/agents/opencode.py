@@ -6,11 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from bydawn.agents import program
-from bydawn.core.errors import UserError
-from bydawn.core.facts import Usage
-from bydawn.core.loop import Sandbox
-from bydawn.core.outcome import Ending, Exit, Outcome, imposed
-from bydawn.core.ports import (
+from bydawn.core.agent import (
     Abilities,
     Activity,
     Command,
@@ -24,7 +20,11 @@ from bydawn.core.ports import (
     Spent,
     Turn,
 )
+from bydawn.core.errors import UserError
+from bydawn.core.loop import Sandbox
+from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.text import headline, plain, shorten
+from bydawn.core.values import Usage
 
 # The levels it supports. `workspace` restricts its file tools but not its shell commands: it has no OS sandbox.
 # So nothing can keep it from writing either, and read-only is missing.

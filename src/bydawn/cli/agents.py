@@ -69,7 +69,7 @@ def test(name: str, model: str | None, state_dir: Path | None) -> int:
     import shutil
 
     from bydawn.operations.agents import forget_cool_down, rehearsal_folder
-    from bydawn.operations.work import refuse_inside_a_round
+    from bydawn.operations.preconditions import refuse_inside_a_round
 
     refuse_inside_a_round()
     place = rehearsal_folder()

@@ -150,7 +150,7 @@ def schema() -> None:
 @as_json
 def path(cd: Path, as_json: bool) -> None:
     """The files that settings are read from."""
-    from bydawn.operations.work import checked_workspace
+    from bydawn.operations.preconditions import checked_workspace
     from bydawn.settings.files import project_file, user_file
 
     files = {"project": project_file(checked_workspace(cd)).path, "user": user_file().path}
@@ -163,7 +163,7 @@ def path(cd: Path, as_json: bool) -> None:
 
 def _gathered(cd: Path) -> "tuple[Path, Settings]":
     from bydawn.operations import settings
-    from bydawn.operations.work import checked_workspace
+    from bydawn.operations.preconditions import checked_workspace
 
     folder = checked_workspace(cd)
     gathered = settings.gather(folder)
@@ -198,7 +198,7 @@ def _inert(gathered: "Settings", folder: Path, state_dir: Path | None) -> list[s
 def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: Path | None) -> None:
     from bydawn.operations import settings
     from bydawn.operations.edit import keeping_trust
-    from bydawn.operations.work import checked_workspace
+    from bydawn.operations.preconditions import checked_workspace
     from bydawn.settings.files import project_file, user_file
     from bydawn.settings.trust import Trusts
     from bydawn.store.registry import Registry

@@ -6,20 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from bydawn import __version__, dialects
 from bydawn.cli import command as parsing
 from bydawn.cli import render
+from bydawn.cli.foreground import be_trusted, run_in_front, warn_if_unbounded
 from bydawn.cli.voice import DialectVoice
-from bydawn.cli.work import be_trusted, warn_if_unbounded, work
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Status
 from bydawn.core.text import plain, shorten
+from bydawn.core.values import Status
 from bydawn.dialects.seam import Adopted, Cancel, Command, Dialect, Install, List, Option, Request, Resume, Show, Start
 from bydawn.operations import places
 from bydawn.operations.dialects import begin, end, helpers, loops
+from bydawn.operations.plan import Plan
+from bydawn.operations.preconditions import checked_workspace
 from bydawn.operations.views import Next
-from bydawn.operations.work import Plan, checked_workspace
 from bydawn.process.guardian import Tether
 from bydawn.store.registry import Standing
 
@@ -182,8 +184,9 @@ def _take_over(dialect: Dialect, planned: Plan, adopted: Adopted) -> None:
 def _work(dialect: Dialect, planned: Plan, tether: Tether | None, request: Resume | None = None) -> int:
     assert tether  # noqa: S101 - what starts a loop runs under a guardian
     warn_if_unbounded(planned)
-    raising = (lambda limits: dialect.raised(limits, request)) if request else None
-    return work(tether, planned, voice=DialectVoice(dialect), raising=raising)
+    if request:
+        planned = msgspec.structs.replace(planned, raises=lambda limits: dialect.raised(limits, request))
+    return run_in_front(tether, planned, voice=DialectVoice(dialect))
 
 
 def _resume(dialect: Dialect, request: Resume, workspace: Path, tether: Tether | None) -> int:

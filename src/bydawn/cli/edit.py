@@ -28,7 +28,7 @@ def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
       bydawn edit config --user
     """
     from bydawn.operations import edit as operation
-    from bydawn.operations.work import checked_workspace
+    from bydawn.operations.preconditions import checked_workspace
     from bydawn.settings.trust import Trusts
     from bydawn.store.registry import Registry
 

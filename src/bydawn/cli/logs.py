@@ -11,13 +11,13 @@ import msgspec
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+from bydawn.core.agent import Activity, Event, Message
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Status
 from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.outcome import Outcome
-from bydawn.core.ports import Activity, Event, Message
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain
+from bydawn.core.values import Status
 from bydawn.operations import outputs
 from bydawn.operations.rounds import outcome_words, the_round
 from bydawn.operations.settings import secrets

@@ -8,9 +8,9 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
-from bydawn.core.facts import Status
 from bydawn.core.history import Attempt
 from bydawn.core.text import duration, plain, shorten
+from bydawn.core.values import Status
 from bydawn.operations import decisions, views
 from bydawn.operations.detail import Field, check_views, loop_detail, loop_fields, round_fields
 from bydawn.operations.next_steps import next_steps

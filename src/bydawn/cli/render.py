@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bydawn.core.facts import Status
 from bydawn.core.text import duration, plain
+from bydawn.core.values import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,19 +5,11 @@ from collections.abc import Callable, Iterator
 import msgspec
 from msgspec.structs import replace
 
-from bydawn.core.facts import (
-    AnyFact,
-    ChecksEnded,
-    HookEnded,
-    RoundEnded,
-    RoundStarted,
-    TaskSettled,
-    TasksRead,
-    TaskStatus,
-)
+from bydawn.core.facts import AnyFact, ChecksEnded, HookEnded, RoundEnded, RoundStarted, TaskSettled, TasksRead
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
+from bydawn.core.values import TaskStatus
 from bydawn.operations.rounds import (
     Remark,
     RoundRow,

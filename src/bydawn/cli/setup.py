@@ -27,8 +27,8 @@ def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: P
       bydawn doctor --repair shop-api
     """
     from bydawn.operations import doctor as operation
+    from bydawn.operations.preconditions import checked_workspace
     from bydawn.operations.settings import secrets
-    from bydawn.operations.work import checked_workspace
     from bydawn.store.registry import Registry
 
     registry = Registry(state_dir)

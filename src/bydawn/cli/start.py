@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from bydawn.cli.command import Command, command, option
+from bydawn.cli.foreground import be_trusted, plain, run_in_front, warn_if_unbounded
 from bydawn.cli.options import cd, given_by_flags, setting_options, state_dir
-from bydawn.cli.work import be_trusted, plain, warn_if_unbounded, work
 from bydawn.core.errors import UserError
 from bydawn.process.guardian import Tether
 
@@ -63,7 +63,8 @@ def run(
     import msgspec
 
     from bydawn.operations import settings, start
-    from bydawn.operations.work import checked_workspace
+    from bydawn.operations.loop_request import loop_request
+    from bydawn.operations.preconditions import checked_workspace
     from bydawn.settings.files import strange_variables
 
     workspace = checked_workspace(cd)
@@ -73,7 +74,7 @@ def run(
         flags["sandbox"] = "full"
     gathered = settings.gather(None if no_project else workspace, given_by_flags(flags))
     gathered.refuse_problems()
-    planned = start.plan(settings.loop_request(gathered, workspace, name=name, new=new))
+    planned = start.plan(loop_request(gathered, workspace, name=name, new=new))
     planned = msgspec.structs.replace(planned, warnings=(*planned.warnings, *strange_variables(os.environ)))
     if dry_run:
         from bydawn.cli.render import rehearsal
@@ -83,7 +84,7 @@ def run(
     if gathered.has_project:
         be_trusted(gathered, workspace, flags["state_dir"], "--no-project")
     warn_if_unbounded(planned)
-    return work(tether, planned, once=once, plain=gathered.switch("plain"))
+    return run_in_front(tether, planned, once=once, plain=gathered.switch("plain"))
 
 
 @command()
@@ -103,7 +104,7 @@ def demo(tether: Tether, /, plain: bool, state_dir: Path | None) -> int:
     from bydawn.operations.demo import prepare
 
     planned = start.plan(msgspec.structs.replace(prepare(), state_dir=state_dir))
-    return work(tether, planned, plain=plain or settings.gather(None).switch("plain"), voice=DemoVoice())
+    return run_in_front(tether, planned, plain=plain or settings.gather(None).switch("plain"), voice=DemoVoice())
 
 
 def _prompt(given: str | None) -> str | None:

@@ -7,8 +7,8 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
-from bydawn.core.facts import EXIT_CODES
 from bydawn.core.text import plain, shorten
+from bydawn.core.values import EXIT_CODES
 from bydawn.operations import views
 from bydawn.store.registry import Registry
 

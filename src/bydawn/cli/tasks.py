@@ -85,7 +85,7 @@ def list_(loop: str | None, path: str | None, cd: Path, as_json: bool, state_dir
 
 def _board(loop: str | None, path: str | None, cd: Path, state_dir: Path | None) -> "Board":
     from bydawn.operations import tasks as operation
-    from bydawn.operations.work import checked_workspace
+    from bydawn.operations.preconditions import checked_workspace
     from bydawn.store.registry import Registry
 
     if path is not None:
@@ -280,7 +280,7 @@ def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -
     from bydawn.cli.edit import edit_document
     from bydawn.operations import edit as editing
     from bydawn.operations import tasks as operation
-    from bydawn.operations.work import checked_workspace
+    from bydawn.operations.preconditions import checked_workspace
     from bydawn.store.registry import Registry
 
     folder = checked_workspace(cd)

@@ -7,26 +7,17 @@ from bydawn.cli import render
 from bydawn.cli.rows import Layout, RoundRows
 from bydawn.cli.screen import Screen
 from bydawn.cli.voice import Voice
+from bydawn.core.agent import Activity, Denied, Event, LimitNotice, Message, Retry
 from bydawn.core.breakers import limits_of
 from bydawn.core.decide import Pause, Stop, next_action
-from bydawn.core.facts import (
-    AnyFact,
-    End,
-    LoopStopped,
-    Now,
-    Obstructed,
-    RoundStarted,
-    RunStarted,
-    Status,
-    TaskReading,
-    WaitStarted,
-)
+from bydawn.core.facts import AnyFact, LoopStopped, Obstructed, RoundStarted, RunStarted, WaitStarted
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Activity, Denied, Event, LimitNotice, Message, Retry
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
+from bydawn.core.values import End, Now, Status, TaskReading
 from bydawn.operations import outputs, reasons
+from bydawn.operations.plan import Plan
 from bydawn.operations.sentences import (
     WARNING,
     Counting,
@@ -37,7 +28,6 @@ from bydawn.operations.sentences import (
     time_left_words,
 )
 from bydawn.operations.views import NEEDS_YOU, Next
-from bydawn.operations.work import Plan
 from bydawn.store.registry import Standing
 
 

@@ -47,7 +47,7 @@ def trust(
     if listing:
         _list(trusts, as_json)
         return None
-    from bydawn.operations.work import checked_workspace, refuse_inside_a_round
+    from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
 
     refuse_inside_a_round()
     if revoke:

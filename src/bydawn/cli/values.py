@@ -1,4 +1,4 @@
-"""How limits are raised on a command line: lengths of time, moments, numbers."""
+"""How limits are set anew on a command line: lengths of time, moments, numbers, budgets."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -8,21 +8,14 @@ import click
 
 from bydawn.core import kinds
 from bydawn.core.errors import UserError
+from bydawn.core.kinds import Value
 
 if TYPE_CHECKING:
-    from bydawn.core.loop import Limits
+    from bydawn.core.breakers import Limits
+    from bydawn.core.reach import NewLimit
+    from bydawn.settings.table import Setting
 
 T = TypeVar("T")
-
-
-def span(text: str) -> float:
-    """A length of time, in seconds."""
-    return _read(kinds.span, text)
-
-
-def count(text: str) -> float:
-    """A whole number, not negative."""
-    return _read(kinds.count, text)
 
 
 def moment(text: str) -> datetime:
@@ -44,10 +37,11 @@ def _read(kind: Callable[[str], T], text: str) -> T:
 class Raise:
     """A limit to put in the place of the one in force: `50`, or `+20` on top of it."""
 
-    def __init__(self, text: str, unit: Callable[[str], float]) -> None:
+    def __init__(self, text: str, unit: Callable[[str], Value]) -> None:
         self._text = text
         self._adds = text.startswith("+")
-        self._value = unit(text.removeprefix("+"))
+        value = _read(unit, text.removeprefix("+"))
+        self._value = value if isinstance(value, int | float) else 0
 
     def over(self, current: float | None, flag: str) -> float:
         """The limit in force from now on; `flag` is what asks for it."""
@@ -61,24 +55,40 @@ class Raise:
         return (current or 0) + self._value if self._adds else self._value
 
 
-def more(unit: Callable[[str], float]) -> Callable[[str], Raise]:
-    """The kind of option that raises a limit counted in this unit."""
-    return lambda text: Raise(text, unit)
+def new_limit(setting: "Setting") -> Callable[[str], "NewLimit"]:
+    """The kind of option that sets a limit anew."""
+    from bydawn.core.reach import NewLimit
+
+    field = setting.field.removeprefix("limits.")
+
+    def at(text: str) -> NewLimit:
+        found = moment(text)
+        return NewLimit(field, lambda _: found)
+
+    def more(text: str) -> NewLimit:
+        wanted = Raise(text, setting.kind.read)
+        return NewLimit(field, lambda limits: wanted.over(getattr(limits, field), setting.flags[-1]))
+
+    if setting.kind is kinds.BUDGET:
+        return _budget
+    return at if setting.kind is kinds.MOMENT else more
 
 
-def budget(text: str) -> Callable[["Limits"], dict[str, float]]:
+def _budget(text: str) -> "NewLimit":
     """What raises a budget: `5usd` in its place, `+3usd` on top of it."""
+    from bydawn.core.reach import NewLimit
+
     unit, _ = _read(kinds.budget, text.removeprefix("+"))
     wanted = Raise(text, lambda word: kinds.budget(word)[1])
 
-    def raised(current: "Limits") -> dict[str, float]:
+    def value(current: "Limits") -> float:
         if text.startswith("+"):
             _refuse_other_unit(text, unit, current)
         if unit == "usd":
-            return {"usd": wanted.over(current.usd, "--budget")}
-        return {"tokens": int(wanted.over(current.tokens, "--budget"))}
+            return wanted.over(current.usd, "--budget")
+        return int(wanted.over(current.tokens, "--budget"))
 
-    return raised
+    return NewLimit("usd" if unit == "usd" else "tokens", value)
 
 
 def _refuse_other_unit(text: str, unit: str, current: "Limits") -> None:

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bydawn.cli import render
-from bydawn.core.facts import EXIT_CODES, LoopStopped
+from bydawn.core.facts import LoopStopped
 from bydawn.core.history import counted
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.core.values import EXIT_CODES
 from bydawn.operations import views
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.views import Next

@@ -1,13 +1,40 @@
-"""Which limit ends the loop? One table of breakers."""
+"""The limits of a loop: a breaker is one row with what it reads, how the loop ends, and how to raise it."""
 
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 from math import inf
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from bydawn.core.facts import End, Now, Usage
-from bydawn.core.loop import Limits, Loop
+from bydawn.core import kinds
 from bydawn.core.rules import Rule
-from bydawn.core.state import LoopState
+from bydawn.core.text import duration
+from bydawn.core.values import End, Moment, Now, Usage
+
+if TYPE_CHECKING:  # both have limits themselves
+    from bydawn.core.loop import Loop
+    from bydawn.core.state import LoopState
+
+DEFAULT_ROUNDS = 30
+Reading = float | datetime | None
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the breakers trip; 0 or None switches one off."""
+
+    rounds: int = DEFAULT_ROUNDS
+    seconds: float | None = None
+    until: Moment | None = None
+    tokens: int | None = None
+    usd: float | None = None
+    latest_wake: Moment | None = None  # do not wait for a limit beyond this time
+    no_progress: int = 5
+    agent_failures: int = 3
+    check_failures: int = 15  # of checks that have passed before
+    same_failure: int = 5
+    task_failures: int = 5  # then the task is set aside, and the loop goes on
 
 
 class Tripped(msgspec.Struct, frozen=True):
@@ -19,34 +46,59 @@ class Tripped(msgspec.Struct, frozen=True):
     limit: float
 
 
-def limits_of(loop: Loop, state: LoopState) -> Limits:
-    """The limits in force: the loop's own, unless a person raised them."""
-    return state.raised or loop.limits
+class Raising(msgspec.Struct, frozen=True, kw_only=True):
+    """How `resume` raises a limit: its flag, the step to raise it by, and how to say what is used."""
+
+    flag: str
+    step: float
+    used: Callable[[float], str]  # to follow the loop's name
+    write: Callable[[float], str] = "{:.0f}".format
+    is_total: bool = False  # `resume` does not reset it
 
 
-def tripped(loop: Loop, state: LoopState, now: Now) -> Tripped | None:
-    """The first tripped breaker, in the order a person would ask."""
-    limits = limits_of(loop, state)
-    until = limits.until.timestamp() if limits.until else 0
-    table: list[tuple[Rule, End, float, float]] = [
-        (Rule.AGENT_FAILURES, End.FAILED, state.failures_in_a_row, limits.agent_failures),
-        (Rule.NO_PROGRESS, End.BLOCKED, state.rounds_without_progress, limits.no_progress),
-        (Rule.SAME_FAILURE, End.BLOCKED, state.same_failure, _patience(state, limits)),
-        (Rule.CHECK_FAILURES, End.BLOCKED, state.check_failures_in_a_row, limits.check_failures),
-        (Rule.ROUNDS, End.LIMIT, state.rounds, limits.rounds),
-        (Rule.ROUNDS_THIS_RUN, End.LIMIT, state.rounds_this_run, state.rounds_allowed or 0),
-        (Rule.TIME, End.LIMIT, now.elapsed, limits.seconds or 0),
-        (Rule.UNTIL, End.LIMIT, now.at.timestamp(), until),
-        (Rule.TOKENS, End.LIMIT, (state.usage and state.usage.tokens) or 0, limits.tokens or 0),
-        (Rule.COST, End.LIMIT, (state.usage and state.usage.cost_usd) or 0, limits.usd or 0),
-    ]
-    return next(
-        (Tripped(name, end, reading, limit) for name, end, reading, limit in table if 0 < limit <= reading),
-        None,
-    )
+class Breaker(msgspec.Struct, frozen=True, kw_only=True):
+    """One row."""
+
+    rule: Rule
+    end: End
+    label: str  # of its reading in `why`
+    field: str = ""  # of `Limits`
+    reading: Callable[["LoopState", Now], Reading]
+    reason: Callable[[Tripped, "LoopState"], str]
+    trips_at: "Callable[[Limits, LoopState], Reading] | None" = None  # where that is not simply the limit
+    raising: Raising | None = None
+
+    def limit(self, limits: Limits, state: "LoopState") -> Reading:
+        """The limit as it was set."""
+        found: Reading = getattr(limits, self.field) if self.field else self.trips_at and self.trips_at(limits, state)
+        return found
+
+    def tripped(self, limits: Limits, state: "LoopState", now: Now) -> Tripped | None:
+        limit = _amount(self.trips_at(limits, state) if self.trips_at else self.limit(limits, state))
+        reading = _amount(self.reading(state, now))
+        return Tripped(self.rule, self.end, reading, limit) if 0 < limit <= reading else None
 
 
-def _patience(state: LoopState, limits: Limits) -> int:
+def _amount(reading: Reading) -> float:
+    return reading.timestamp() if isinstance(reading, datetime) else reading or 0
+
+
+def _agent_failed(tripped: Tripped, state: "LoopState") -> str:
+    times = f" {tripped.reading:.0f} times in a row" if tripped.reading > 1 else ""
+    return f"the agent failed{times}; last: {state.last.detail if state.last else ''}"
+
+
+def nothing_new(rounds: float) -> str:
+    return f"{rounds:.0f} rounds in a row made no new change"
+
+
+def _same_failure(tripped: Tripped, state: "LoopState") -> str:
+    never_ran = any(verdict.never_ran for verdict in state.verdicts)
+    how = "a check found no program to run" if never_ran else "the checks failed in exactly the same way"
+    return f"{how} {tripped.reading:.0f} times in a row"
+
+
+def _patience(limits: Limits, state: "LoopState") -> int:
     """Checks that failed before any work get more time: they may be the last to pass.
 
     Except a check that cannot even be started: its name may be wrong, and no agent can fix that.
@@ -56,18 +108,148 @@ def _patience(state: LoopState, limits: Limits) -> int:
     return max(limits.same_failure, limits.check_failures) if limits.check_failures else 0
 
 
-def overspent(loop: Loop, state: LoopState, now: Usage | None) -> bool:
+_ROWS = (  # in the order in which `why` shows them
+    Breaker(
+        rule=Rule.ROUNDS,
+        end=End.LIMIT,
+        label="rounds",
+        field="rounds",
+        reading=lambda state, _: state.rounds,
+        reason=lambda it, _: f"all {it.limit:.0f} rounds are used up" if it.limit > 1 else "the only round is used up",
+        raising=Raising(flag="--rounds", step=20, used="has used {:.0f} rounds".format, is_total=True),
+    ),
+    Breaker(
+        rule=Rule.ROUNDS_THIS_RUN,
+        end=End.LIMIT,
+        label="rounds this run",
+        reading=lambda state, _: state.rounds_this_run,
+        trips_at=lambda _, state: state.rounds_allowed,
+        reason=lambda it, _: f"this run was allowed {it.limit:.0f} {'round' if it.limit == 1 else 'rounds'}",
+    ),
+    Breaker(
+        rule=Rule.NO_PROGRESS,
+        end=End.BLOCKED,
+        label="rounds without progress",
+        field="no_progress",
+        reading=lambda state, _: state.rounds_without_progress,
+        reason=lambda it, _: nothing_new(it.reading),
+        raising=Raising(flag="--max-no-change", step=5, used="made no progress in {:.0f} rounds".format),
+    ),
+    Breaker(
+        rule=Rule.SAME_FAILURE,
+        end=End.BLOCKED,
+        label="rounds in a row with the same failure",
+        field="same_failure",
+        reading=lambda state, _: state.same_failure,
+        trips_at=_patience,
+        reason=_same_failure,
+        raising=Raising(flag="--max-same-failure", step=5, used="failed the same way {:.0f} times".format),
+    ),
+    Breaker(
+        rule=Rule.CHECK_FAILURES,
+        end=End.BLOCKED,
+        label="rounds in a row with a newly failing check",
+        field="check_failures",
+        reading=lambda state, _: state.check_failures_in_a_row,
+        reason=lambda it, _: f"checks failed after {it.reading:.0f} rounds in a row",
+        raising=Raising(flag="--max-check-failures", step=15, used="failed checks {:.0f} times".format),
+    ),
+    Breaker(
+        rule=Rule.AGENT_FAILURES,
+        end=End.FAILED,
+        label="agent failures in a row",
+        field="agent_failures",
+        reading=lambda state, _: state.failures_in_a_row,
+        reason=_agent_failed,
+        raising=Raising(flag="--max-failures", step=3, used="has failed {:.0f} times in a row".format),
+    ),
+    Breaker(
+        rule=Rule.TIME,
+        end=End.LIMIT,
+        label="seconds worked",
+        field="seconds",
+        reading=lambda _, now: now.elapsed,
+        reason=lambda it, _: f"the loop has worked for {duration(it.limit)}",
+        raising=Raising(
+            flag="--for",
+            step=7200,
+            write=kinds.span_text,
+            used=lambda seconds: f"has worked for {duration(seconds)}",
+            is_total=True,
+        ),
+    ),
+    Breaker(
+        rule=Rule.UNTIL,
+        end=End.LIMIT,
+        label="until",
+        field="until",
+        reading=lambda _, now: now.at,
+        reason=lambda *_: "the time to stop has come",
+    ),
+    Breaker(
+        rule=Rule.TOKENS,
+        end=End.LIMIT,
+        label="tokens",
+        field="tokens",
+        reading=lambda state, _: state.usage.tokens if state.usage else None,
+        reason=lambda it, _: f"used {it.reading:,.0f} tokens of a budget of {it.limit:,.0f}",
+        raising=Raising(
+            flag="--budget",
+            step=1e6,
+            write=partial(kinds.amount_text, "tok"),
+            used="has used {:,.0f} tokens".format,
+            is_total=True,
+        ),
+    ),
+    Breaker(
+        rule=Rule.COST,
+        end=End.LIMIT,
+        label="dollars",
+        field="usd",
+        reading=lambda state, _: state.usage.cost_usd if state.usage else None,
+        reason=lambda it, _: f"spent ${it.reading:.2f} of a budget of ${it.limit:.2f}",
+        raising=Raising(
+            flag="--budget",
+            step=3,
+            write=partial(kinds.amount_text, "usd"),
+            used="has spent ${:.2f}".format,
+            is_total=True,
+        ),
+    ),
+)
+# In the order a person would ask: does the agent work, does it get anywhere, is anything used up?
+BREAKERS = sorted(_ROWS, key=lambda row: (End.FAILED, End.BLOCKED, End.LIMIT).index(row.end))
+BY_RULE = {row.rule: row for row in BREAKERS}
+
+
+def limits_of(loop: "Loop", state: "LoopState") -> Limits:
+    """The limits in force: the loop's own, unless a person raised them."""
+    return state.raised or loop.limits
+
+
+def tripped(loop: "Loop", state: "LoopState", now: Now) -> Tripped | None:
+    """The first breaker that has tripped."""
+    limits = limits_of(loop, state)
+    return next(filter(None, (row.tripped(limits, state, now) for row in BREAKERS)), None)
+
+
+def readings(loop: "Loop", state: "LoopState", now: Now) -> dict[str, tuple[Reading, Reading]]:
+    """What every breaker reads and its limit, by label."""
+    limits = limits_of(loop, state)
+    return {row.label: (row.reading(state, now), row.limit(limits, state)) for row in _ROWS}
+
+
+def overspent(loop: "Loop", state: "LoopState", now: Usage | None) -> bool:
     """Would the running round, with what it has used so far, exceed the budget?"""
     limits = limits_of(loop, state)
     total = now.plus(state.usage) if now else state.usage
-    readings = [(total.tokens, limits.tokens), (total.cost_usd, limits.usd)] if total else []
-    return any(limit and reading and reading >= limit for reading, limit in readings)
+    pairs = [(total.tokens, limits.tokens), (total.cost_usd, limits.usd)] if total else []
+    return any(limit and reading and reading >= limit for reading, limit in pairs)
 
 
-def time_left(loop: Loop, state: LoopState, now: Now) -> float:
+def time_left(loop: "Loop", state: "LoopState", now: Now) -> float:
     """Seconds until the first time limit."""
     limits = limits_of(loop, state)
-    until = limits.until.timestamp() if limits.until else 0
-    pairs = [(limits.seconds or 0, now.elapsed), (until, now.at.timestamp())]
-    ends = [limit - reading for limit, reading in pairs if limit > 0]
+    pairs: list[tuple[Reading, Reading]] = [(limits.seconds, now.elapsed), (limits.until, now.at)]
+    ends = [_amount(limit) - _amount(reading) for limit, reading in pairs if _amount(limit) > 0]
     return max(0.0, min(ends, default=inf))

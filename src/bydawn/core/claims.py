@@ -1,16 +1,35 @@
-"""What an agent says about its own work; recorded as a claim, and accepted only if checks agree."""
+"""What an agent says about its own work, "done" or "blocked"; accepted only if checks agree."""
+
+import re
+from collections.abc import Iterator
 
 import msgspec
 
-from bydawn.core.blocked import blocked_words
-from bydawn.core.facts import TaskClaim
+from bydawn.core import markdown
 from bydawn.core.loop import Loop
+from bydawn.core.markdown import Block, Span
 from bydawn.core.outcome import Outcome
+from bydawn.core.values import TaskClaim
+
+# Patterns here are compiled when first needed; most loops never need them.
+_LONGEST = 1_000
+_BELOW_HEADINGS = 7
+_SIGNS = r"[^\w~`>]*"  # emphasis and emoji before the word; not what strikes it out or quotes it
+_DASH = r"\s+[—–-]+\s"
+# `## Blocked`, `## 🚫 BLOCKED: no key`, `# Blocked (CI)`; not "Not blocked" or "Blocked-user list".
+_HEADING = rf"(?i){_SIGNS}blocked(?:{_SIGNS}|(?:[*_]*:|{_DASH})(?P<words>.*)|\s+\((?P<aside>[^()]*)\){_SIGNS})"
+# `**Blocked**`, `**BLOCKED:** no key`, `**Blocked: no key**`: bold up to the colon or the line's end.
+_BOLD = rf"(?i){_SIGNS}(?:\*\*|__)blocked(?:{_SIGNS}_*|(?:(?:\*\*|__)?:|(?:\*\*|__){_DASH})(?P<words>.*))"
+_BARE = r"BLOCKED:(?P<words>.*)"
+_OTHER_FIELD = r"\s*[*_]*(?:STATUS|SUMMARY)[*_]*:.*"
+_NO = r"none|nothing|no|nope|nil|null|false|0|n/?a|not applicable|resolved"
+_NOT_BLOCKED = r"no(?:t|thing)?(?: \w+)? block\w*\b(?!.*\b(?:except|but|besides|other)\b).*"
+_NOTHING = rf"(?i)\W*(?:(?:{_NO})(?:[^\w\s/]+(?:\s.*)?|(?:{_DASH}|\s+\().*|\s*)|{_NOT_BLOCKED})?"
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
     task: TaskClaim | None = None
-    blocked: str = ""
+    blocked: str = ""  # the words with which it says that only a person can help
 
 
 def from_reply(reply: str, outcome: Outcome, loop: Loop) -> Claims:
@@ -26,3 +45,69 @@ def from_reply(reply: str, outcome: Outcome, loop: Loop) -> Claims:
     if said and said.status is Status.DONE and blocked:
         said = None  # a blocked task is not done, whatever the last line says
     return Claims(task=TaskClaim(status=said.status, summary=said.summary) if said else None, blocked=blocked)
+
+
+def blocked_words(reply: str) -> str | None:
+    """The text of the reply's BLOCKED section; None if there is none, or if it says that nothing is blocked."""
+    if "blocked" not in reply.lower():
+        return None  # almost always, and no parser is loaded
+    blocks = markdown.of_reply(reply).blocks
+    for index, block in enumerate(blocks):
+        if (lines := _opened(block)) is None:
+            continue
+        said = filter(None, map(_tidy, _section(lines, blocks, index)))
+        text = next(said, "")
+        if says_nothing(text):
+            continue
+        while len(text) <= _LONGEST and (more := next(said, None)):
+            text += f"\n{more}"
+        return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return None
+
+
+def says_nothing(words: str) -> bool:
+    """Do the words after "blocked:" mean that nothing is: none, no, n/a?
+
+    >>> says_nothing("None. All tests pass."), says_nothing("No key for the API.")
+    (True, False)
+    """
+    return re.fullmatch(_NOTHING, words) is not None
+
+
+def _opened(block: Block) -> list[str] | None:
+    """What a block says after the word, if it opens a section; lists, tables and quotes never do."""
+    if block.within == ("heading",):
+        heading = re.fullmatch(_HEADING, block.text)
+        return [(heading["words"] or heading["aside"] or "").strip(" \t*_")] if heading else None
+    if block.within == ("paragraph",):
+        lines = block.text.split("\n")
+        for number, line in enumerate(lines):
+            if opening := re.fullmatch(_BARE, line.strip()) or re.fullmatch(_BOLD, line.strip()):
+                first = opening.groupdict().get("words") or ""
+                return [first.strip(" \t*_"), *lines[number + 1 :]]
+    return None
+
+
+def _section(lines: list[str], blocks: tuple[Block, ...], index: int) -> Iterator[str]:
+    """The lines of a section, up to the next heading of its level or another field of a status block."""
+    level = blocks[index].level or _BELOW_HEADINGS
+    for position in range(index, len(blocks)):
+        block = blocks[position]
+        if position > index:
+            if 0 < block.level <= level:
+                return
+            lines = _seen(block).split("\n")
+        for number, line in enumerate(lines):
+            if re.fullmatch(_OTHER_FIELD, line):
+                return
+            yield f"- {line}" if block.begins_item and number == 0 else line
+
+
+def _seen(block: Block) -> str:
+    if block.type == "html_block":
+        return ""
+    return "".join(part for kind, part in markdown.spans(block.text) if kind is not Span.COMMENT)
+
+
+def _tidy(line: str) -> str:
+    return " ".join(line.split())

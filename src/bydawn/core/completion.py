@@ -1,8 +1,8 @@
 """Is the loop done? The one rule that both decisions and views use."""
 
-from bydawn.core.facts import End
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.core.values import End
 
 # What a finished loop mentions besides its proof; screens recognize these rows by their words.
 SKIPPED = "skipped by a person"

@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 
 from bydawn.core import breakers, completion, pool
-from bydawn.core.facts import ITSELF, Changes, Decided, End, LoopStopped, Mark, Now, RoundEnded, TaskStatus, Verdict
+from bydawn.core.facts import ITSELF, LoopStopped, RoundEnded
 from bydawn.core.loop import CheckWhere, Loop, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.progress import Findings, Used, tally_of
 from bydawn.core.rules import Rule
-from bydawn.core.state import LoopState
-from bydawn.core.tallies import Tally, tally_of
-from bydawn.core.text import duration
+from bydawn.core.state import LoopState, Tally
+from bydawn.core.values import Decided, End, Mark, Now, TaskStatus, Verdict
 
 _NAMED = 20  # protected files named when a loop ends
 _PAUSES = {"SIGINT": "paused: you pressed Ctrl-C", "the death of its guardian": "paused: its parent process was killed"}
@@ -87,16 +86,26 @@ def last_word(action: Pause | Stop, now: Now) -> LoopStopped:
     )
 
 
-def settled(action: Settle, tree: str, now: Now, changes: Changes | None = None, **more: Any) -> RoundEnded:
+def settled(action: Settle, now: Now, found: Findings, used: Used, *, unseen: bool = False) -> RoundEnded:
     """The fact that ends a round whose end was not seen; its changes stay."""
     return RoundEnded(
-        **{"progress": False, **more},
         round=action.round,
         outcome=Outcome.INTERRUPTED,
         detail=action.reason,
-        tree=tree,
-        changes=changes or Changes(),
         elapsed=now.elapsed,
+        tree=found.tree,
+        work=found.work,
+        changes=found.changes,
+        tampered=found.tampered,
+        restored=found.restored,
+        tasks=found.tasks,
+        closed=found.closed,
+        doubted=found.doubted,
+        rewritten=found.rewritten,
+        progress=found.progress,
+        usage=used.turn,
+        session_usage=used.session,
+        unseen=unseen,
     )
 
 
@@ -268,8 +277,9 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
         return aside
     if loop.tasks_required and state.tasks and state.tasks.open and state.tasks.next is None:
         return _all_aside(loop, state)
-    if breaker := breakers.tripped(loop, state, now):
-        return Stop(rule=breaker.name, end=breaker.end, reason=_why(breaker, state), evidence=_evidence(loop, state))
+    if found := breakers.tripped(loop, state, now):
+        reason = breakers.BY_RULE[found.name].reason(found, state)
+        return Stop(rule=found.name, end=found.end, reason=reason, evidence=_evidence(loop, state))
     return None
 
 
@@ -294,38 +304,6 @@ def _all_aside(loop: Loop, state: LoopState) -> Action:
     return Stop(rule=Rule.TASKS_ASIDE, end=End.BLOCKED, reason=reason, evidence=tuple(rows))
 
 
-def _why(breaker: breakers.Tripped, state: LoopState) -> str:
-    count = int(breaker.reading)
-    last = state.last.detail if state.last else ""
-    match breaker.name:
-        case Rule.AGENT_FAILURES:
-            return f"the agent failed{f' {count} times in a row' if count > 1 else ''}; last: {last}"
-        case Rule.NO_PROGRESS:
-            return _nothing_new(count)
-        case Rule.SAME_FAILURE:
-            never_ran = any(verdict.never_ran for verdict in state.verdicts)
-            how = "a check found no program to run" if never_ran else "the checks failed in exactly the same way"
-            return f"{how} {count} times in a row"
-        case Rule.CHECK_FAILURES:
-            return f"checks failed after {count} rounds in a row"
-        case Rule.ROUNDS:
-            return f"all {int(breaker.limit)} rounds are used up" if breaker.limit > 1 else "the only round is used up"
-        case Rule.ROUNDS_THIS_RUN:
-            return f"this run was allowed {int(breaker.limit)} {'round' if breaker.limit == 1 else 'rounds'}"
-        case Rule.TOKENS:
-            return f"used {count:,} tokens of a budget of {int(breaker.limit):,}"
-        case Rule.COST:
-            return f"spent ${breaker.reading:.2f} of a budget of ${breaker.limit:.2f}"
-        case Rule.TIME:
-            return f"the loop has worked for {duration(breaker.limit)}"
-        case _:
-            return "the time to stop has come"
-
-
-def _nothing_new(rounds: int) -> str:
-    return f"{rounds} rounds in a row made no new change"
-
-
 def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
     """What is still missing, and what the failing checks say."""
     rows = [completion.describe(condition, loop, state) for condition in completion.missing(loop, state)]
@@ -346,7 +324,7 @@ def _back_off(loop: Loop, state: LoopState, now: Now) -> Action | None:
     seconds = min(last.elapsed + rest - now.elapsed, breakers.time_left(loop, state, now))
     if not rest or seconds <= 0:
         return None
-    reason = last.detail if failed else _nothing_new(state.rounds_without_progress)
+    reason = last.detail if failed else breakers.nothing_new(state.rounds_without_progress)
     return Wait(rule=Rule.BACK_OFF, seconds=seconds, reason=reason)
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
-from bydawn.core.facts import End, HookEnded, LoopStopped
+from bydawn.core.facts import HookEnded, LoopStopped
 from bydawn.core.loop import Hooks, Loop
 from bydawn.core.state import LastRound, LoopState
 from bydawn.core.text import plain, shorten
+from bydawn.core.values import End
 
 LONGEST = 1000  # characters of a value
 NAMES = ("pre_round", "post_round", "on_complete", "on_blocked", "on_pause")

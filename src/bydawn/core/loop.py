@@ -1,15 +1,16 @@
 """What a loop is: one goal in one workspace, with the settings it was started with."""
 
+from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import ClassVar, Self
 
 import msgspec
 
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+from bydawn.core.breakers import Limits as Limits  # a part of a loop, beside the table that reads it
 
 TASK_COMPLETE = "TASK_COMPLETE"
-DEFAULT_ROUNDS = 30
+COOKIE = "BYDAWN_COOKIE"  # the variable that every child of a loop has in its environment
 
 
 class Mode(StrEnum):
@@ -131,51 +132,73 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 class CommandCheck(msgspec.Struct, frozen=True, kw_only=True, tag="command"):
     """A shell command that must exit with 0."""
 
+    setting: ClassVar[str] = "check"
     command: str
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        return cls(command=text)
 
     @property
     def name(self) -> str:
         return self.command
 
+    @property
+    def text_of_setting(self) -> str:
+        return self.command
+
+    def rewritten(self, words: Callable[[str], str], path: Callable[[str], str]) -> Self:  # noqa: ARG002 - it has none
+        return type(self)(command=words(self.command))
+
 
 class PathCheck(msgspec.Struct, frozen=True, kw_only=True, tag="path"):
     """A path that must exist, relative to the workspace."""
 
+    setting: ClassVar[str] = "require_path"
     path: str
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        return cls(path=text)
 
     @property
     def name(self) -> str:
         return f"{self.path} exists"
 
+    @property
+    def text_of_setting(self) -> str:
+        return self.path
+
+    def rewritten(self, words: Callable[[str], str], path: Callable[[str], str]) -> Self:  # noqa: ARG002 - it has none
+        return type(self)(path=path(self.path))
+
 
 class TextCheck(msgspec.Struct, frozen=True, kw_only=True, tag="text"):
     """A text that a file must contain; the path is relative to the workspace."""
 
+    setting: ClassVar[str] = "require_text"
     path: str
     text: str
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        path, _, words = text.partition("::")
+        return cls(path=path, text=words)
 
     @property
     def name(self) -> str:
         return f"{self.path} contains {self.text!r}"
 
+    @property
+    def text_of_setting(self) -> str:
+        return f"{self.path}::{self.text}"
+
+    def rewritten(self, words: Callable[[str], str], path: Callable[[str], str]) -> Self:
+        return type(self)(path=path(self.path), text=words(self.text))
+
 
 Check = CommandCheck | PathCheck | TextCheck
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the breakers trip; 0 or None switches one off."""
-
-    rounds: int = DEFAULT_ROUNDS
-    seconds: float | None = None
-    until: Moment | None = None
-    tokens: int | None = None
-    usd: float | None = None
-    latest_wake: Moment | None = None  # do not wait for a limit beyond this time
-    no_progress: int = 5
-    agent_failures: int = 3
-    check_failures: int = 15  # of checks that have passed before
-    same_failure: int = 5
-    task_failures: int = 5  # then the task is set aside, and the loop goes on
+CHECKS: tuple[type[Check], ...] = (CommandCheck, PathCheck, TextCheck)
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,10 +5,10 @@ from datetime import datetime
 
 import msgspec
 
-from bydawn.core.facts import Now
 from bydawn.core.loop import Loop, OnLimit
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import Limited, LoopState
+from bydawn.core.values import Now
 
 # When rounds make no progress: say so in the prompt, start a fresh conversation, try another agent, then stop.
 FRESH_SESSION_AFTER = 2  # rounds without progress

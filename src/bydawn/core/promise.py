@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from msgspec.structs import replace
 
 from bydawn.core import doubt
-from bydawn.core.facts import Given
 from bydawn.core.loop import Match, Mode, Promise
+from bydawn.core.values import Given
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

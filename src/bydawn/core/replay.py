@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec.structs import replace
 
-from bydawn.core import progress, tallies
+from bydawn.core import progress
 from bydawn.core.facts import (
     AgentLimited,
     CheckpointApproved,
@@ -29,16 +29,13 @@ from bydawn.core.facts import (
     SessionBegun,
     StopRequested,
     TamperingAccepted,
-    TaskReading,
     TaskSettled,
     TasksRead,
-    TaskStatus,
-    Verdict,
     WaitStarted,
 )
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.state import LastRound, Limited, LoopState, OpenRound, Session, known_as, task_mark
-from bydawn.core.tallies import Tally
+from bydawn.core.state import LastRound, Limited, LoopState, OpenRound, Session, Tally, known_as, task_mark
+from bydawn.core.values import TaskReading, TaskStatus, Verdict
 
 RECENT = 10  # rounds that an estimate is based on
 
@@ -68,7 +65,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case RunStarted():
             return _run_started(state, record.fact)
         case TasksRead() as fact:
-            return replace(_tasks_read(state, fact.tasks), **_where(state, fact.tree, fact.work))
+            return _moved(_tasks_read(state, fact.tasks), fact.tree, fact.work)
         case TaskSettled():
             return _task_settled(state, record.fact)
         case CheckpointApproved() as fact:
@@ -81,9 +78,9 @@ def _after(state: LoopState, record: Record) -> LoopState:
                 tasks = replace(tasks, problem=None, disbelieved="", text="", open_ids=(), above=())
             return replace(state, tampered=(), protected_tree="", tasks=tasks, accepted=accepted)
         case HookEnded() as fact:
-            left = _where(state, fact.tree, fact.work) if fact.tree else {}
             refused = "" if fact.passed and fact.hook == state.refused else state.refused
-            return replace(state, elapsed=fact.elapsed, refused=refused, **left)
+            state = replace(state, elapsed=fact.elapsed, refused=refused)
+            return _moved(state, fact.tree, fact.work) if fact.tree else state
         case RoundStarted():
             return _round_started(state, record.fact, record.at)
         case SessionBegun() as fact:
@@ -97,7 +94,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case ChecksEnded():
             return _checks_ended(state, record.fact)
         case ChecksCut() as fact:
-            return replace(state, **_touched(state, () if fact.restored else fact.tampered))
+            return _touched(state, () if fact.restored else fact.tampered)
         case WaitStarted() as fact:
             return replace(state, waiting=fact)
         case NoteAdded() as fact:
@@ -124,12 +121,11 @@ def _after(state: LoopState, record: Record) -> LoopState:
 
 def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
     return replace(
-        forgiven(state),
+        _moved(forgiven(state), fact.tree, fact.work),
         run=fact.run,
         runs=state.runs + 1,
         rounds_this_run=0,
         rounds_allowed=fact.rounds_allowed,
-        **_where(state, fact.tree, fact.work),
         tasks=fact.tasks,
         fewest=_fewest(state, fact.tasks) if state.stopped is None else _open(fact.tasks),
         tampered=fact.tampered,
@@ -160,7 +156,8 @@ def forgiven(state: LoopState) -> LoopState:
         failures_in_a_row=0,
         check_failures_in_a_row=0,
         same_failure=0,
-        **_got_on(),
+        rounds_without_progress=0,
+        gave_up=False,
         tallies=tuple(replace(tally, failures=0, before=0) for tally in state.tallies),
         settled=replace(state.settled, aside=()),
         last=_forgiven(state.last),
@@ -181,7 +178,7 @@ def _forgiven(last: LastRound | None) -> LastRound | None:
 def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopState:
     consumed = set(fact.notes)
     return replace(
-        state,
+        _moved(state, fact.tree, fact.work),
         round=fact.round,
         open_round=OpenRound(
             round=fact.round,
@@ -194,7 +191,6 @@ def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopSt
             session=fact.session,
             notes=tuple(note for note in state.notes if note.note in consumed),
         ),
-        **_where(state, fact.tree, fact.work),
         notes=tuple(note for note in state.notes if note.note not in consumed),
         waiting=None,
         elapsed=fact.decided.elapsed,
@@ -208,7 +204,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
     # A note that an agent had no chance to follow is kept for the next prompt.
     unheeded = opened.notes if opened and not policy.counts else ()
     return replace(
-        state,
+        _moved(_touched(state, () if fact.restored else fact.tampered), fact.tree, fact.work),
         open_round=None,
         last=LastRound(
             round=fact.round,
@@ -237,11 +233,9 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         limited=_limited(state, fact),
         usage=fact.usage.plus(state.usage) if fact.usage else state.usage,
         unpriced=state.unpriced or (fact.usage is not None and fact.usage.unpriced),
-        **_where(state, fact.tree, fact.work),
-        **_touched(state, () if fact.restored else fact.tampered),
         tasks=fact.tasks or state.tasks,
         fewest=_fewest(state, fact.tasks),
-        tallies=tallies.after_round(state.tallies, opened.task_id, opened.task or "", fact)
+        tallies=progress.tallies_after_round(state.tallies, opened.task_id, opened.task or "", fact)
         if opened
         else state.tallies,
         # A later round that succeeded and left the boxes ticked has confirmed them.
@@ -319,15 +313,15 @@ def _task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
 
 def _tasks_read(state: LoopState, tasks: TaskReading) -> LoopState:
     """Between rounds: a person changed the list, or a task was settled."""
-    got_on = _got_on() if progress.fewer(state, tasks) else {}
     known = state.tasks.open if state.tasks else 0
     given = state.fewest + max(0, tasks.open - known) if state.fewest is not None else None
     fewest = _fewest(replace(state, fewest=given), tasks)
-    return replace(state, tasks=tasks, fewest=fewest, **got_on)
+    then = _got_on(state) if progress.fewer(state, tasks) else state
+    return replace(then, tasks=tasks, fewest=fewest)
 
 
-def _got_on() -> dict[str, Any]:
-    return {"rounds_without_progress": 0, "gave_up": False}
+def _got_on(state: LoopState) -> LoopState:
+    return replace(state, rounds_without_progress=0, gave_up=False)
 
 
 def _fewest(state: LoopState, tasks: TaskReading | None) -> int | None:
@@ -349,23 +343,23 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
     last = state.last
     got_on = last is not None and bool(last.closed) and (last.fewer or last.progress)
     blamed = [verdict for verdict in red if verdict.check not in (state.baseline or ())]
+    then = _touched(state, () if fact.restored else fact.tampered)
+    then = _moved(then, fact.tree, fact.work) if fact.work else then
+    # Ticked in a round that changed nothing else, and proven now: that is progress after all.
+    then = _got_on(then) if got_on and not red else then
     return replace(
-        state,
+        then,
         verdicts=fact.verdicts,
         verdict_tree=fact.tree,
         verdict_round=fact.round,
         awaiting_checks=False,
         flaky=_joined(state.flaky, (verdict.check for verdict in fact.verdicts if verdict.flaky)),
         baseline=tuple(verdict.check for verdict in red) if is_baseline else _still_red(state.baseline, red),
-        # Ticked in a round that changed nothing else, but proven now: that is progress after all.
-        **(_got_on() if got_on and not red else {}),
         check_failures_in_a_row=_streak(state.check_failures_in_a_row, grows=bool(blamed), holds=not counts),
         failure=failure,
         excused=bool(red) and not blamed,
         same_failure=_again(state, failure, got_on) if counts else state.same_failure,
         tallies=_blamed(state) if counts and blamed else state.tallies,
-        **_touched(state, () if fact.restored else fact.tampered),
-        **(_where(state, fact.tree, fact.work) if fact.work else {}),
         elapsed=fact.elapsed,
         recent_seconds=tuple(recent),
     )
@@ -390,7 +384,7 @@ def _blamed(state: LoopState) -> tuple[Tally, ...]:
     last = state.last
     if last is None or last.task_id is None or (last.closed and not last.claim):
         return state.tallies
-    return tallies.after_red_checks(state.tallies, last.task_id, progress=last.progress)
+    return progress.tallies_after_red_checks(state.tallies, last.task_id, got_on=last.progress)
 
 
 def _streak(length: int, *, grows: bool, holds: bool) -> int:
@@ -400,16 +394,16 @@ def _streak(length: int, *, grows: bool, holds: bool) -> int:
     return length + 1 if grows else 0
 
 
-def _where(state: LoopState, tree: str, work: str) -> dict[str, Any]:
-    """The fields that say where the work tree is."""
-    return {"tree": tree, "work": work or tree, "trees": _seen(state.trees, work or tree)}
+def _moved(state: LoopState, tree: str, work: str) -> LoopState:
+    """The state with the work tree as it is now."""
+    return replace(state, tree=tree, work=work or tree, trees=_seen(state.trees, work or tree))
 
 
-def _touched(state: LoopState, paths: tuple[str, ...]) -> dict[str, Any]:
-    """The fields for files that were changed; `state.tree` is still the tree from before."""
+def _touched(state: LoopState, paths: tuple[str, ...]) -> LoopState:
+    """The state with protected files that are not as they were; `state.tree` is still the tree from before."""
     if not paths:
-        return {}
-    return {"tampered": _joined(state.tampered, paths), "protected_tree": state.protected_tree or state.tree}
+        return state
+    return replace(state, tampered=_joined(state.tampered, paths), protected_tree=state.protected_tree or state.tree)
 
 
 def _seen(trees: tuple[str, ...], tree: str) -> tuple[str, ...]:

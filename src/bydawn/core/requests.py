@@ -2,7 +2,8 @@
 
 import msgspec
 
-from bydawn.core.facts import AnyFact, NoteAdded, PauseRequested, StopRequested, TaskSettled, TaskStatus
+from bydawn.core.facts import AnyFact, NoteAdded, PauseRequested, StopRequested, TaskSettled
+from bydawn.core.values import TaskStatus
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True, tag="pause"):

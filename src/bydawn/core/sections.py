@@ -6,12 +6,12 @@ import msgspec
 
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
-from bydawn.core.facts import Given, TaskStatus, Verdict
 from bydawn.core.loop import CheckWhere, Loop, Mode, Promise, Sessions
 from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.progress import tally_of
 from bydawn.core.quote import Keep, code, cut, fenced, harmless, inline, left_out, shares, some
 from bydawn.core.state import LoopState
-from bydawn.core.tallies import tally_of
+from bydawn.core.values import Given, TaskStatus, Verdict
 
 GOAL = "## Goal\n\n"
 _MOST_CHECKS = 20  # failing checks listed one by one

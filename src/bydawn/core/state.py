@@ -2,25 +2,15 @@
 
 import zlib
 from datetime import datetime
+from functools import cache
+from typing import Any, get_args
 
 import msgspec
 
-from bydawn.core.facts import (
-    Given,
-    LoopStopped,
-    NoteAdded,
-    Obstructed,
-    PauseRequested,
-    StopRequested,
-    TaskClaim,
-    TaskReading,
-    Usage,
-    Verdict,
-    WaitStarted,
-)
-from bydawn.core.loop import Limits
+from bydawn.core.breakers import Limits
+from bydawn.core.facts import LoopStopped, NoteAdded, Obstructed, PauseRequested, StopRequested, WaitStarted
 from bydawn.core.outcome import Outcome
-from bydawn.core.tallies import Settled, Tally
+from bydawn.core.values import Given, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
 
 TREE_DIGITS = 16  # enough of a tree id to recognize it
 
@@ -80,6 +70,40 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     fewer: bool = False  # are fewer tasks open than ever before?
     exit_code: int | None = None
     counts: bool = True  # against the round limit
+
+
+class Tally(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rounds of one task amount to."""
+
+    task: str
+    text: str = ""
+    failures: int = 0  # in a row
+    before: int = 0  # the same without the last round: whether that failed is known when its checks have run
+    progress: bool = False  # did any of them get anywhere?
+    claims: int = 0  # how often in a row the agent said that it is done
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """Tasks by id whose standing is in the ledger, not in their file."""
+
+    done: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()  # of those that are done: nothing was ever changed for them
+
+    def having(self, task: str, status: TaskStatus, *, doubted: bool = False) -> "Settled":
+        """The same with one task moved to where it stands now."""
+
+        def moved(known: tuple[str, ...], *, here: bool) -> tuple[str, ...]:
+            others = tuple(each for each in known if each != task)
+            return (*others, task) if here else others
+
+        return Settled(
+            done=moved(self.done, here=status is TaskStatus.DONE),
+            aside=moved(self.aside, here=status is TaskStatus.ASIDE),
+            skipped=moved(self.skipped, here=status is TaskStatus.SKIPPED),
+            doubted=moved(self.doubted, here=doubted),
+        )
 
 
 class LoopState(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,3 +192,20 @@ def known_as(tree: str) -> str:
     """The short form in which a tree is remembered."""
     name, plus, nested = tree.partition("+")
     return name[:TREE_DIGITS] + plus + nested
+
+
+@cache
+def shape_of(kind: Any) -> str:
+    """A digest of the fields of a struct, and of all structs in it: another one means that they were changed."""
+    fields: dict[str, str] = {}
+
+    def look(part: Any) -> None:
+        if isinstance(part, type) and issubclass(part, msgspec.Struct) and part.__name__ not in fields:
+            fields[part.__name__] = str(part.__annotations__)
+            for each in part.__annotations__.values():
+                look(each)
+        for each in get_args(part):
+            look(each)
+
+    look(kind)
+    return f"{zlib.crc32(str(sorted(fields.items())).encode()):08x}"

@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from bydawn.core import markdown
-from bydawn.core.blocked import says_nothing
+from bydawn.core.claims import says_nothing
 from bydawn.core.markdown import Block, Page, Span
 from bydawn.core.tasks import BOX
 from bydawn.core.text import shorten, visible

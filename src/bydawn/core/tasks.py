@@ -10,8 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core import markdown
-from bydawn.core.facts import TaskReading
 from bydawn.core.markdown import Block, Page, Span
+from bydawn.core.values import TaskReading
 
 # What a list item may begin with. `[x](url)`, `[x][ref]` and `[x]: url` are links, not boxes.
 BOX = re.compile(r"\[(?P<mark>.{0,3}?)\](?P<link>[(\[:]?)(?P<gap>[ \t\n]*)(?P<text>.*)", re.DOTALL)

@@ -9,12 +9,11 @@ import msgspec
 
 from bydawn.core import checkpoint, tasks
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Mark, TaskReading
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Texts
-from bydawn.core.state import LoopState
-from bydawn.core.tallies import Settled
+from bydawn.core.state import LoopState, Settled
 from bydawn.core.text import shorten
+from bydawn.core.values import Mark, TaskReading
 
 _NAMED = 3  # of the lost tasks
 

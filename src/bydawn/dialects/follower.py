@@ -11,13 +11,14 @@ from typing import Any
 
 import msgspec
 
+from bydawn.core.agent import Event
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, LoopStopped, Record, RunStarted
 from bydawn.core.history import History
 from bydawn.core.layout import round_file
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
+from bydawn.dialects import TABLE, find
 from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View, draft
 from bydawn.dialects.written import Appended, Wrote
 from bydawn.system.paths import NEW_FILE, open_fd, open_parent, open_regular, regular_at, unlink_regular
@@ -180,6 +181,15 @@ def encoded(text: str) -> bytes:
 def _copy(origin: int, fd: int) -> None:
     with os.fdopen(os.dup(origin), "rb") as source, os.fdopen(os.dup(fd), "wb") as target:
         shutil.copyfileobj(source, target, _CHUNK)
+
+
+def followers_of(
+    loop: Loop, folder: Path, records: Callable[[], Iterable[Record]], say: Callable[[str], None]
+) -> Sequence[DialectFollower]:
+    """Who writes the files of the tool in whose words a loop was asked for, if it was another's."""
+    if loop.dialect is None or loop.dialect.name not in TABLE:
+        return ()
+    return (DialectFollower(find(loop.dialect.name), folder, Path(loop.workspace), records, say),)
 
 
 def is_copy(workspace: Path, path: str, origin: Path) -> bool:

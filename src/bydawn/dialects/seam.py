@@ -6,9 +6,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from bydawn.core.breakers import Limits
 from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped
 from bydawn.core.history import Attempt, History
-from bydawn.core.loop import Limits, Loop
+from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 
 # -- its command line, as a table --------------------------------------------------------------------------------------

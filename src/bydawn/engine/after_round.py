@@ -1,15 +1,24 @@
 """What a round left behind: files, tasks, progress; also for a round whose end was not seen."""
 
-from collections.abc import Mapping
-from typing import Any
+import msgspec
 
 from bydawn.core import progress
-from bydawn.core.facts import TaskReading
 from bydawn.core.ports import Snapshot
+from bydawn.core.progress import Findings
 from bydawn.core.replay import forgiven
+from bydawn.core.values import TaskReading
 from bydawn.core.worklist import rewritten
 from bydawn.engine.effects import Effects
 from bydawn.engine.protection import Protection
+
+
+class _TasksFound(msgspec.Struct, frozen=True):
+    """What the list says after a round, what that closed, what of it without any work, and what it rewrote."""
+
+    reading: TaskReading | None
+    closed: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()
+    rewritten: tuple[str, ...] = ()
 
 
 class AfterRound:
@@ -19,18 +28,37 @@ class AfterRound:
         self._effects = effects
         self._protection = protection
 
-    def of_round(self, round_: int, snapshot: Snapshot) -> tuple[Snapshot, dict[str, Any]]:
-        """The tree after the round, and what its end records about it."""
-        after, tampered, restored = self._protection.after_round(round_, snapshot)
-        told = {"work": after.work, "changes": after.changes, "tampered": tampered, "restored": restored}
-        told |= self._tasks(after)
-        return after, {**told, "progress": self._progress(after, told)}
+    def of_round(self, round_: int, snapshot: Snapshot) -> Findings:
+        """The work tree after a round, and what the round did to it."""
+        touched = self._protection.after_round(round_, snapshot)
+        after, found = touched.now, self._tasks(touched.now)
+        return Findings(
+            tree=after.tree,
+            work=after.work,
+            changes=after.changes,
+            tampered=touched.paths,
+            restored=touched.restored,
+            tasks=found.reading,
+            closed=found.closed,
+            doubted=found.doubted,
+            rewritten=found.rewritten,
+            progress=self._progress(after, found),
+        )
 
-    def at_start(self, snapshot: Snapshot, *, unseen: bool) -> tuple[Snapshot, dict[str, Any]]:
+    def at_start(self, snapshot: Snapshot, *, unseen: bool) -> Findings:
         """The same at the start of a run; `unseen`: the agent's code has run since the tree was last looked at."""
-        now, tampered, put_back = self._protection.at_start(snapshot, unseen=unseen)
-        told = {"tree": now.tree, "work": now.work, "tampered": tampered, "put_back": put_back}
-        return now, told | (self._tasks(now) if unseen else {"tasks": self._tasks_at_start()})
+        touched = self._protection.at_start(snapshot, unseen=unseen)
+        found = self._tasks(touched.now) if unseen else _TasksFound(self._tasks_at_start())
+        return Findings(
+            tree=touched.now.tree,
+            work=touched.now.work,
+            tampered=touched.paths,
+            restored=touched.restored,
+            tasks=found.reading,
+            closed=found.closed,
+            doubted=found.doubted,
+            rewritten=found.rewritten,
+        )
 
     def _tasks_at_start(self) -> TaskReading | None:
         """After a recorded stop, a person's edits to the list count. Not after a crash, nor if the list was not
@@ -39,22 +67,16 @@ class AfterRound:
         believed = state.stopped and not (state.tasks and state.tasks.problem)
         return self._effects.list.read(forgiven(state), None if believed else state.tasks)
 
-    def _tasks(self, after: Snapshot) -> dict[str, Any]:
-        """What the list says after a round, what that closed, which of it without any work, and what it rewrote."""
+    def _tasks(self, after: Snapshot) -> _TasksFound:
         state = self._effects.state
         known, opened, last = state.tasks, state.open_round, state.last
         reading = self._effects.list.read(state, known)
         closed = self._effects.list.closed_since(known) if reading and not reading.problem else ()
         idle = (after.work or after.tree) == (opened.work if opened else state.work)
         own = opened.task_id if opened else last.task_id if last else None
-        return {
-            "tasks": reading,
-            "closed": closed,
-            "doubted": closed if idle else (),
-            "rewritten": rewritten(known, reading, own),
-        }
+        return _TasksFound(reading, closed, closed if idle else (), rewritten(known, reading, own))
 
-    def _progress(self, after: Snapshot, told: Mapping[str, Any]) -> bool:
+    def _progress(self, after: Snapshot, found: _TasksFound) -> bool:
         """Neither a box ticked without any other change counts, nor one that was added to be ticked."""
-        counts = not told["doubted"] and progress.fewer(self._effects.state, told["tasks"])
-        return progress.made(self._effects.state, after.work or after.tree, told["closed"] if counts else ())
+        counts = not found.doubted and progress.fewer(self._effects.state, found.reading)
+        return progress.made(self._effects.state, after.work or after.tree, found.closed if counts else ())

@@ -5,16 +5,15 @@ from datetime import datetime
 
 import msgspec
 
+from bydawn.core.agent import Agent, Event
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, MachineSlept, Obstructed, TasksRead
 from bydawn.core.loop import Loop
 from bydawn.core.ports import (
-    Agent,
     Channel,
     Checks,
     Clock,
     CoolDowns,
-    Event,
     Follower,
     Hooks,
     Ledger,

@@ -7,12 +7,13 @@ from msgspec.structs import replace
 
 from bydawn.core import hooks
 from bydawn.core.decide import Action, Pause, RunChecks, Settle, StartRound, Stop, last_word, next_action
-from bydawn.core.facts import FINISHED, HookEnded, LoopStopped, Now, Obstructed
+from bydawn.core.facts import HookEnded, LoopStopped, Obstructed
 from bydawn.core.layout import hook_output, tree_before
 from bydawn.core.loop import OnHookFailure
 from bydawn.core.outcome import in_words
 from bydawn.core.ports import Snapshot
 from bydawn.core.text import headline
+from bydawn.core.values import FINISHED, Now
 from bydawn.engine.effects import Effects
 
 _LAST_WORDS = 4000  # bytes of output to search for the reason of a failure

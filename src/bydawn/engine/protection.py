@@ -1,5 +1,6 @@
 """Protected files: did anything change them, and are they restored?"""
 
+import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
@@ -11,6 +12,14 @@ from bydawn.core.ports import Snapshot
 from bydawn.engine.effects import Effects
 
 _TAMPERED = 1000  # paths that a fact names; whether everything is restored is answered by the trees, never by this list
+
+
+class Touched(msgspec.Struct, frozen=True):
+    """The work tree now, the protected files in it that were changed, and whether we have put them back."""
+
+    now: Snapshot
+    paths: tuple[str, ...] = ()
+    restored: bool = False
 
 
 class Protection:
@@ -26,17 +35,17 @@ class Protection:
         """The agent's code is about to run."""
         self._settings = self._read_settings()
 
-    def after_round(self, round_: int, after: Snapshot) -> tuple[Snapshot, tuple[str, ...], bool]:
-        """The tree after a round, the protected files the round changed, and whether they were restored."""
+    def after_round(self, round_: int, after: Snapshot) -> Touched:
+        """What the round did to protected files."""
         before = self._effects.state.tree
         if after.tree == before or self._is_as_it_was():
-            return after, (), False
+            return Touched(after)
         try:
             touched = self._workspace.touched(before, after.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
         except UserError as error:
-            return self._blind(error), (), False
+            return Touched(self._blind(error))
         if not touched or self._loop.on_tamper is not OnTamper.RESTORE:
-            return after, touched[:_TAMPERED], False
+            return Touched(after, touched[:_TAMPERED])
         put_back = True
         try:
             self._workspace.restore(before, touched)
@@ -44,37 +53,37 @@ class Protection:
             self._blind(error)
             put_back = False
         left = self._effects.snapshot(keep_as=tree_after(round_))
-        return replace(left, changes=after.changes), touched[:_TAMPERED], put_back
+        return Touched(replace(left, changes=after.changes), touched[:_TAMPERED], put_back)
 
-    def after_checks(self, round_: int) -> tuple[tuple[str, ...], bool]:
+    def after_checks(self, round_: int) -> Touched | None:
         """A check runs what the agent wrote, so what it does to protected files is the agent's doing, too."""
         if self._is_as_it_was():
-            return (), False  # the usual case, without asking git
+            return None  # the usual case, and then nobody need ask git
         now = self._effects.snapshot()
         if round_:
-            _, tampered, restored = self.after_round(round_, now)
-            return tampered, restored
+            return self.after_round(round_, now)
         # Before any work this is what the checks always do, and it would block every round.
         if touched := self._workspace.touched(self._effects.state.tree, now.tree, self._loop.protect):
             detail = f"the checks themselves change protected files: {', '.join(touched[:3])}"
             self._effects.record(Obstructed(kind="protect", detail=detail))
-        return (), False
+        return None
 
-    def at_start(self, now: Snapshot, *, unseen: bool) -> tuple[Snapshot, tuple[str, ...], tuple[str, ...]]:
+    def at_start(self, now: Snapshot, *, unseen: bool) -> Touched:
         """Protected files that are still changed, because they were not restored or not looked at; and those that
         we restored, if they changed between runs."""
         state = self._effects.state
         if not state.tampered and not unseen:
-            return now, (), ()
+            return Touched(now)
         before = state.protected_tree if state.tampered else state.tree  # the tree in which all of them are unchanged
         try:
             touched = self._workspace.touched(before, now.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
             if touched and unseen and self._loop.on_tamper is OnTamper.RESTORE:
                 self._workspace.restore(before, touched)
-                return self._effects.snapshot(keep_as=tree_before(state.round + 1)), (), touched[:_TAMPERED]
+                now = self._effects.snapshot(keep_as=tree_before(state.round + 1))
+                return Touched(now, touched[:_TAMPERED], restored=True)
         except UserError as error:
-            return self._blind(error), state.tampered, ()
-        return now, touched[:_TAMPERED], ()
+            return Touched(self._blind(error), state.tampered)
+        return Touched(now, touched[:_TAMPERED])
 
     def _is_as_it_was(self) -> bool:
         """Is only what we can see protected, and unchanged? Then git need not be asked."""

@@ -2,11 +2,12 @@
 
 import msgspec
 
-from bydawn.core import flaky
 from bydawn.core.decide import would_finish
-from bydawn.core.facts import ChecksCut, ChecksEnded, Verdict
+from bydawn.core.facts import ChecksCut, ChecksEnded
 from bydawn.core.layout import tree_before
 from bydawn.core.loop import OnTamper
+from bydawn.core.values import Verdict
+from bydawn.core.verdicts import suspects, weighed
 from bydawn.engine.effects import Effects
 from bydawn.engine.protection import Protection
 
@@ -15,8 +16,8 @@ class _Look(msgspec.Struct, frozen=True):
     """What the checks say about one tree, and what they did to protected files."""
 
     verdicts: tuple[Verdict, ...]
-    tampered: tuple[str, ...]
-    restored: bool
+    tampered: tuple[str, ...] = ()
+    restored: bool = False
 
 
 class Proving:
@@ -55,20 +56,22 @@ class Proving:
     def _look(self, round_: int, tree: str) -> _Look | None:
         self._protection.watch()
         verdicts = self._verdicts(round_, tree)
-        tampered, restored = self._protection.after_checks(round_)
+        touched = self._protection.after_checks(round_)
         if verdicts is None:
-            if tampered:
-                self._effects.record(ChecksCut(round=round_, tampered=tampered, restored=restored))
+            if touched and touched.paths:
+                self._effects.record(ChecksCut(round=round_, tampered=touched.paths, restored=touched.restored))
             return None
-        if tampered and self._loop.on_tamper is not OnTamper.REPORT:
-            told = f"protected files were changed while it ran: {', '.join(tampered[:3])}"
-            verdicts = tuple(msgspec.structs.replace(each, passed=False, detail=told) for each in verdicts)
-        return _Look(verdicts, tampered, restored)
+        if touched is None or not touched.paths:
+            return _Look(verdicts)
+        if self._loop.on_tamper is not OnTamper.REPORT:
+            detail = f"protected files were changed while it ran: {', '.join(touched.paths[:3])}"
+            verdicts = tuple(msgspec.structs.replace(each, passed=False, detail=detail) for each in verdicts)
+        return _Look(verdicts, touched.paths, touched.restored)
 
     def _verdicts(self, round_: int, tree: str) -> tuple[Verdict, ...] | None:
         """What they say about a tree, running the doubtful ones twice."""
         run, urgent, state = self._effects.world.checks.run, self._effects.urgent, self._effects.state
         verdicts = run(self._loop.checks, round_, tree, urgent)
-        suspects = () if self._effects.state.stop_now else flaky.suspects(self._loop.checks, verdicts, state)
-        again = run(suspects, round_, tree, urgent, again=True) if suspects else ()
-        return None if self._effects.state.stop_now else flaky.weighed(verdicts, again, state)
+        doubtful = () if self._effects.state.stop_now else suspects(self._loop.checks, verdicts, state)
+        again = run(doubtful, round_, tree, urgent, again=True) if doubtful else ()
+        return None if self._effects.state.stop_now else weighed(verdicts, again, state)

@@ -8,6 +8,20 @@ from typing import assert_never
 import msgspec
 
 from bydawn.core import breakers, claims, promise, prompt
+from bydawn.core.agent import (
+    Agent,
+    Begun,
+    Command,
+    Ended,
+    Event,
+    Listener,
+    Turn,
+    later,
+    reset_of,
+    spent_unseen,
+    turn_of,
+    used_by,
+)
 from bydawn.core.decide import (
     Pause,
     RunChecks,
@@ -24,8 +38,6 @@ from bydawn.core.decide import (
 from bydawn.core.errors import UserError
 from bydawn.core.facts import (
     AgentLimited,
-    Decided,
-    Given,
     LoopStopped,
     Obstructed,
     RoundEnded,
@@ -33,33 +45,23 @@ from bydawn.core.facts import (
     RunStarted,
     SessionBegun,
     TaskSettled,
-    Usage,
     WaitStarted,
 )
 from bydawn.core.layout import PROMPT, REPLY, STDERR, STDOUT, tree_after, tree_before
-from bydawn.core.loop import Loop
+from bydawn.core.loop import COOKIE, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, believed
-from bydawn.core.ports import (
-    Agent,
-    Begun,
-    ChildLimits,
-    Command,
-    Ended,
-    Event,
-    Job,
-    Snapshot,
-)
+from bydawn.core.ports import ChildLimits, Job, Snapshot
+from bydawn.core.progress import Findings
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.turn import Listener, later, reset_of, spent_unseen, turn_of, usage_of
+from bydawn.core.values import Decided, Given, Usage
 from bydawn.engine.after_round import AfterRound
 from bydawn.engine.effects import Effects, World
 from bydawn.engine.hook_runs import HookRuns
 from bydawn.engine.protection import Protection
 from bydawn.engine.proving import Proving
 
-COOKIE = "BYDAWN_COOKIE"
 _SAID = 400  # characters of a reply that the ledger keeps
 _REPLY = 20_000  # bytes of the last reply that the next prompt may quote
 _NAME = 100  # characters of a process name
@@ -68,13 +70,24 @@ _DENIALS = 10  # listed in a fact
 _LAST_LOOKS = 3  # at a list that changes every time it is read
 
 
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """Who runs the loop this time, and how far."""
+
+    id: str
+    pid: int
+    boot: str
+    version: str
+    rounds_allowed: int | None = None
+    sandbox: str = ""  # what the agent may do to this machine, if it is held to anything
+
+
 class Engine:
     """One run of one loop."""
 
-    def __init__(self, loop: Loop, world: World, started: RunStarted) -> None:
+    def __init__(self, loop: Loop, world: World, run: Run) -> None:
         self.loop = loop
         self.world = world
-        self._started = started
+        self._run = run
         self._effects = effects = Effects(loop, world)
         self._protection = Protection(effects)
         self._proving = Proving(effects, self._protection)
@@ -135,20 +148,40 @@ class Engine:
         if isinstance(action, Settle):
             snapshot = self._settle(action, snapshot)
         unseen = is_unseen(self.loop, self.state)
-        self._fresh, told = self._after_round.at_start(snapshot, unseen=unseen)
+        found = self._after_round.at_start(snapshot, unseen=unseen)
+        self._fresh = Snapshot(tree=found.tree, work=found.work)
         met = self.state.obstructed  # on the way in; starting does not remove it
-        elapsed = self.world.clock.now().elapsed
-        self._effects.record(msgspec.structs.replace(self._started, elapsed=elapsed, **told))
+        self._effects.record(self._started(found))
         if met and met is not known:
             self._effects.record(met)
+
+    def _started(self, found: Findings) -> RunStarted:
+        run = self._run
+        return RunStarted(
+            run=run.id,
+            pid=run.pid,
+            boot=run.boot,
+            version=run.version,
+            rounds_allowed=run.rounds_allowed,
+            sandbox=run.sandbox,
+            elapsed=self.world.clock.now().elapsed,
+            tree=found.tree,
+            work=found.work,
+            tampered=() if found.restored else found.tampered,
+            put_back=found.tampered if found.restored else (),
+            tasks=found.tasks,
+            closed=found.closed,
+            doubted=found.doubted,
+            rewritten=found.rewritten,
+        )
 
     def _settle(self, action: Settle, snapshot: Snapshot) -> Snapshot:
         """Record the end of a round whose end was not seen; return the current work tree."""
         self._effects.mask(action.round)
-        after, told = self._after_round.of_round(action.round, snapshot)
-        told |= spent_unseen(self.loop, self.state, self.world.agents, self.world.files)
-        self._effects.record(settled(action, after.tree, self.world.clock.now(), **told))
-        return after
+        found = self._after_round.of_round(action.round, snapshot)
+        used = spent_unseen(self.loop, self.state, self.world.agents, self.world.files.lines)
+        self._effects.record(settled(action, self.world.clock.now(), found, used))
+        return Snapshot(tree=found.tree, work=found.work)
 
     def _list_has_changed(self) -> bool:
         """Since the last round, a check's code may have changed the list, or a person may have added a task."""
@@ -190,14 +223,14 @@ class Engine:
         self._fresh = None
         if self.state.obstructed or self._effects.tasks_changed(before):
             return
-        chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if agent.abilities.chooses_session else ""
-        turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
         text = self._prompt(action, agent)
         if self._too_long(text, agent):
             return
         stdin = self._effects.write(action.round, PROMPT, text)
         if stdin is None:
             return
+        chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if agent.abilities.chooses_session else ""
+        turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
         command = agent.command(turn)
         cookie = f"{self.loop.uid}.{action.round}.{os.urandom(4).hex()}"
         self._effects.record(
@@ -220,20 +253,21 @@ class Engine:
             reason = "not started: the disk is full"
             self._settle(Settle(rule=Rule.INTERRUPTED_ROUND, round=action.round, reason=reason), before)
             return
+        self._take_turn(agent, turn, self._job(action.round, agent, command, stdin, cookie))
+        self._warn_others(action.agent)
+
+    def _take_turn(self, agent: Agent, turn: Turn, job: Job) -> None:
+        """The agent works, and what came of it is recorded."""
         self._protection.watch()
         reader = agent.reader(turn)
-        listener = Listener(reader, self._told, self._overspent)
+        listener = Listener(reader, self._heard, self._overspent)
         exit_ = self.world.processes.run(
-            self._job(action.round, agent, command, stdin, cookie),
-            listener.on_line,
-            reader.skipped,
-            lambda: self._effects.urgent() or listener.hopeless,
+            job, listener.on_line, reader.skipped, lambda: self._effects.urgent() or listener.hopeless
         )
         # Before anything of it is cut to a shorter text.
-        self._effects.mask(action.round, PROMPT, STDOUT, STDERR)
-        ended = reader.end(exit_, self.world.files.tail(action.round, STDERR, _STDERR))
-        self._end_round(action.round, exit_, ended, listener)
-        self._warn_others(action.agent)
+        self._effects.mask(turn.round, PROMPT, STDOUT, STDERR)
+        ended = reader.end(exit_, self.world.files.tail(turn.round, STDERR, _STDERR))
+        self._end_round(turn.round, exit_, ended, listener)
 
     def _prompt(self, action: StartRound, agent: Agent) -> str:
         # Only a person's own text is filled in; a task or a check's output that names a variable gets nothing.
@@ -307,7 +341,7 @@ class Engine:
             ladder=agent.ladder,
         )
 
-    def _told(self, event: Event) -> None:
+    def _heard(self, event: Event) -> None:
         """A new conversation is recorded at once: a crash must not lose it."""
         opened = self.state.open_round
         if isinstance(event, Begun) and opened and not opened.session:
@@ -321,15 +355,24 @@ class Engine:
         hide = self.world.hide
         reply = hide(plain(ended.reply))
         self._effects.write(round_, REPLY, reply)
-        after, told = self._after_round.of_round(round_, self._effects.snapshot(keep_as=tree_after(round_)))
+        found = self._after_round.of_round(round_, self._effects.snapshot(keep_as=tree_after(round_)))
+        used = used_by(ended, self.state.session, listener.spent)
         said = claims.from_reply(reply, ended.outcome, self.loop)
         self._effects.record(
             RoundEnded(
                 round=round_,
                 outcome=believed(ended.outcome, exit_),
                 detail=shorten(hide(plain(ended.detail)), _SAID),
-                tree=after.tree,
-                **told,
+                tree=found.tree,
+                work=found.work,
+                changes=found.changes,
+                tampered=found.tampered,
+                restored=found.restored,
+                tasks=found.tasks,
+                closed=found.closed,
+                doubted=found.doubted,
+                rewritten=found.rewritten,
+                progress=found.progress,
                 claim=said.task,
                 blocked=said.blocked,
                 elapsed=self.world.clock.now().elapsed,
@@ -339,8 +382,8 @@ class Engine:
                 said=shorten(reply, _SAID),
                 promise=self._promise(ended, said),
                 session=ended.session,
-                usage=usage_of(ended, self.state.session, listener.spent),
-                session_usage=ended.usage if ended.usage_is_total else None,
+                usage=used.turn,
+                session_usage=used.session,
                 denied=tuple(shorten(hide(plain(text)), _NAME) for text in dict.fromkeys(listener.denied))[:_DENIALS],
                 leftovers=tuple(shorten(hide(plain(name)), _NAME) for name in exit_.leftovers),
                 wait_until=reset_of(ended, self.world.clock.now().at, self.world.chance()),

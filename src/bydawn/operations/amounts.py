@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from bydawn.core.text import duration
 
 if TYPE_CHECKING:  # `status` has to be quick
-    from bydawn.core.facts import Usage
-    from bydawn.core.loop import Limits
+    from bydawn.core.breakers import Limits
     from bydawn.core.state import LoopState
+    from bydawn.core.values import Usage
     from bydawn.store.registry import Standing
 
 

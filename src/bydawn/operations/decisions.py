@@ -5,14 +5,14 @@ from datetime import datetime
 import msgspec
 
 from bydawn import __version__
-from bydawn.core import completion
-from bydawn.core.breakers import limits_of
+from bydawn.core import breakers, completion
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Decided, LoopStopped, Now, Record, RoundStarted, RunStarted, Status, WaitStarted
+from bydawn.core.facts import LoopStopped, Record, RoundStarted, RunStarted, WaitStarted
 from bydawn.core.replay import after
 from bydawn.core.rules import meaning_of
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration
+from bydawn.core.values import Decided, Now, Status
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
@@ -119,20 +119,12 @@ def _what(fact: RoundStarted | WaitStarted | LoopStopped) -> str:
 
 def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[str, Reading]:
     """What the rules looked at, each next to its limit."""
-    limits, usage, tasks = limits_of(standing.loop, state), state.usage, state.tasks
-    return {
-        "rounds": Reading(reading=state.rounds, limit=limits.rounds),
-        "rounds this run": Reading(reading=state.rounds_this_run, limit=state.rounds_allowed),
-        "rounds without progress": Reading(reading=state.rounds_without_progress, limit=limits.no_progress),
-        "rounds in a row with the same failure": Reading(reading=state.same_failure, limit=limits.same_failure),
-        "rounds in a row with a check red that had been green": Reading(
-            reading=state.check_failures_in_a_row, limit=limits.check_failures
-        ),
-        "agent failures in a row": Reading(reading=state.failures_in_a_row, limit=limits.agent_failures),
-        "seconds worked": Reading(reading=round(decided.elapsed, 1), limit=limits.seconds),
-        "until": Reading(reading=decided.at, limit=limits.until),
-        "tokens": Reading(reading=usage.tokens if usage else None, limit=limits.tokens),
-        "dollars": Reading(reading=usage.cost_usd if usage else None, limit=limits.usd),
+    tasks, now = state.tasks, Now(decided.at, round(decided.elapsed, 1))
+    found = {
+        name: Reading(reading=reading, limit=limit)
+        for name, (reading, limit) in breakers.readings(standing.loop, state, now).items()
+    }
+    return found | {
         "open tasks": Reading(reading=tasks.open if tasks else None, limit=0 if tasks else None),
         "missing": Reading(reading=completion.missing(standing.loop, state), limit=None),
     }

@@ -2,13 +2,16 @@
 
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bydawn.agents.demo import story
-from bydawn.core.loop import CommandCheck, Limits, Promise
+from bydawn.core.breakers import Limits
+from bydawn.core.loop import CommandCheck, Loop, Promise
 from bydawn.operations.loop_request import LoopRequest
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.settings import secrets
-from bydawn.operations.work import refuse_inside_a_round
+from bydawn.store.registry import new_uid
 from bydawn.system.git import Git
 
 
@@ -25,16 +28,19 @@ def prepare() -> LoopRequest:
     git.run("init", "--quiet", "--initial-branch=main")
     git.run("add", "--all")
     git.run("commit", "--quiet", "--message", "A library that is still to be written")
-    return LoopRequest(
-        workspace=folder,
+    loop = Loop(
+        id="",
+        uid=new_uid(),
+        workspace=str(folder),
+        created_at=datetime.now(UTC),
         prompt="Write the slug library, task by task.",
-        agents=("demo",),
+        agent="demo",
         tasks="TODO.md",
         checks=(CommandCheck(command=story.check_command(sys.executable)),),
         promise=Promise(),
         limits=Limits(rounds=10, seconds=300.0),
-        secrets=secrets(),
     )
+    return LoopRequest(loop=loop, secrets=secrets())
 
 
 def _cache() -> Path:

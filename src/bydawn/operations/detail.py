@@ -7,10 +7,10 @@ import msgspec
 from msgspec.structs import asdict
 
 from bydawn.core import completion
-from bydawn.core.facts import Given, Usage, Verdict
 from bydawn.core.history import Attempt
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain, shorten
+from bydawn.core.values import Given, Usage, Verdict
 from bydawn.operations import reasons
 from bydawn.operations.amounts import named_rounds, progress, used
 from bydawn.operations.rounds import (

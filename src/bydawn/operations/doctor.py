@@ -15,8 +15,9 @@ from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import LedgerRepaired
 from bydawn.core.replay import replay
 from bydawn.operations.agents import found_here
+from bydawn.operations.preconditions import gone, refuse_inside_a_round, take_lock
+from bydawn.operations.run_loop import creation_of
 from bydawn.operations.settings import gather, secrets
-from bydawn.operations.work import creation_of, gone, refuse_inside_a_round, take_lock
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import Damaged, Future, LoopLedger, read, records

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from bydawn.core.errors import UserError
 from bydawn.operations import trust
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.settings import gather
-from bydawn.operations.work import refuse_inside_a_round
 from bydawn.settings import files
-from bydawn.settings.powers import powers_of
 from bydawn.settings.table import Layer
-from bydawn.settings.trust import Trusts
+from bydawn.settings.trust import Trusts, powers_of
 from bydawn.system.reading import read_inside
 
 # What each word opens: the setting that names the file, and the file if nothing does.

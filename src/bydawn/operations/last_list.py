@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import TaskReading
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.core.values import TaskReading
 from bydawn.core.worklist import of_checklist
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.rounds import rounds
-from bydawn.operations.work import refuse_inside_a_round
 from bydawn.store.registry import Standing
 from bydawn.system.git import Git
 from bydawn.system.reading import read_inside, read_text

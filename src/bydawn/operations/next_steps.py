@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bydawn.core.facts import Status
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
+from bydawn.core.values import Status
 from bydawn.operations import outputs, reasons
 from bydawn.operations.views import Next
 from bydawn.store.registry import Standing
@@ -175,7 +175,7 @@ def _higher_limits(standing: Standing) -> str:
     """The flags of a `resume` that takes a loop beyond its limits, all of them at once."""
     from bydawn.core import reach
     from bydawn.core.breakers import limits_of
-    from bydawn.core.facts import Now
+    from bydawn.core.values import Now
 
     loop, state, now = standing.loop, standing.state, datetime.now(UTC)
     flags = [reach.raised(each, state) for each in reach.all_used_up(loop, state, Now(now, state.elapsed))]

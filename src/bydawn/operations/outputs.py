@@ -13,7 +13,7 @@ from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
 if TYPE_CHECKING:  # `status` has to be quick and never meets one
-    from bydawn.core.ports import Event
+    from bydawn.core.agent import Event
 
 
 def _printed(folder: LoopFolder, round_: int) -> list[Path]:

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bydawn.core import completion
-from bydawn.core.facts import (
-    ChecksCut,
-    ChecksEnded,
-    End,
-    HookEnded,
-    LoopStopped,
-    RoundEnded,
-    RunStarted,
-    TaskSettled,
-    Verdict,
-)
+from bydawn.core.facts import ChecksCut, ChecksEnded, HookEnded, LoopStopped, RoundEnded, RunStarted, TaskSettled
 from bydawn.core.hooks import complaint
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import OnTamper
@@ -26,6 +16,7 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
+from bydawn.core.values import End, Verdict
 from bydawn.operations.amounts import named_rounds
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing

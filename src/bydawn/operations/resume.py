@@ -1,10 +1,8 @@
 """Go on with a loop that stands still; what has changed meanwhile is looked at before anything is written or spent."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 import msgspec
 
@@ -13,13 +11,15 @@ from bydawn.core import reach
 from bydawn.core.breakers import limits_of
 from bydawn.core.decide import checkpoint_of
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Mark, Now
+from bydawn.core.reach import NewLimit
 from bydawn.core.redact import Secrets
 from bydawn.core.replay import forgiven
+from bydawn.core.values import Mark, Now
 from bydawn.core.worklist import WorkList
-from bydawn.operations.loop_request import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
+from bydawn.operations.checked_loop import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
+from bydawn.operations.plan import Plan
+from bydawn.operations.preconditions import gone, refuse_inside_a_round
 from bydawn.operations.tasks import trouble_if_accepted
-from bydawn.operations.work import Plan, gone, refuse_inside_a_round
 from bydawn.store.registry import Standing
 from bydawn.system.reading import Texts
 
@@ -30,12 +30,33 @@ def plan(
     *,
     approve: bool = False,
     accept: bool = False,
-    limits: Mapping[str, Any] = MappingProxyType({}),
+    limits: Sequence[NewLimit] = (),
 ) -> Plan:
     """Go on with a loop that stands still; past its checkpoint, or with changed protected files, if a person looked.
 
-    `limits` are those that they set anew, by name.
+    `limits` are those that they set anew.
     """
+    _refuse_unready(standing, secrets)
+    _refuse_used_up(standing, limits)
+    mark = _approved(standing) if approve else None
+    accepts = _accepted(standing) if accept else ()
+    if standing.loop.dialect and not standing.alive:  # or it is refused for that
+        from bydawn.operations import places  # most loops have none
+
+        places.take_up(standing)
+    return Plan(
+        loop=standing.loop,
+        folder=standing.folder,
+        standing=standing,
+        secrets=secrets,
+        approves=mark,
+        accepts=accepts,
+        raises=(lambda current: reach.replaced(current, limits)) if limits else None,
+    )
+
+
+def _refuse_unready(standing: Standing, secrets: Secrets) -> None:
+    """What keeps a loop from going on, whatever else a person asks for."""
     refuse_inside_a_round()
     if standing.trouble:
         raise standing.trouble
@@ -51,47 +72,40 @@ def plan(
     for name in standing.loop.pool:
         checked_agent(name)
     refuse_if_secrets_are_missing(standing, secrets)
-    for agent in agents.pool(standing.loop).values():
-        refuse_budget_without_costs(agent, limits.get("usd"))
-    _refuse_used_up(standing, limits)
-    mark = _approved(standing) if approve else None
+
+
+def _accepted(standing: Standing) -> tuple[str, ...]:
+    """Protected files, and a task list, that a person wants as rounds have made them."""
     state = standing.state
-    if accept and not state.tampered and not (state.tasks and state.tasks.problem):
+    lists = (standing.loop.tasks or "",) if state.tasks and state.tasks.problem else ()
+    if not state.tampered and not lists:
         raise UserError(
             f"there is nothing to accept in {standing.loop.id}",
             cause="no protected file was changed, and its task list was believed",
             hint=f"go on with `bydawn resume {standing.reference}`",
         )
-    if accept and not state.tampered:
+    if not state.tampered:
         _refuse_unreadable(standing)
-    accepts = (*state.tampered, *((standing.loop.tasks or "",) if state.tasks and state.tasks.problem else ()))
-    if standing.loop.dialect and not standing.alive:  # or it is refused for that
-        from bydawn.operations import places  # most loops have none
-
-        places.take_up(standing)
-    return Plan(
-        loop=standing.loop,
-        folder=standing.folder,
-        standing=standing,
-        secrets=secrets,
-        approves=mark,
-        accepts=accepts if accept else (),
-    )
+    return (*state.tampered, *lists)
 
 
-def _refuse_used_up(standing: Standing, limits: Mapping[str, Any]) -> None:
+def _refuse_used_up(standing: Standing, limits: Sequence[NewLimit]) -> None:
     """A limit that would end the loop at once is a slip of the hand."""
+    if not limits:
+        return
     name, state = standing.loop.id, forgiven(standing.state)
-    now = Now(datetime.now(UTC), state.elapsed)
-    if found := reach.used_up(standing.loop, state, limits, now):
+    now, new = Now(datetime.now(UTC), state.elapsed), reach.replaced(limits_of(standing.loop, state), limits)
+    if any(each.field == "usd" for each in limits):
+        for agent in agents.pool(standing.loop).values():
+            refuse_budget_without_costs(agent, new.usd)
+    raised = msgspec.structs.replace(state, raised=new)
+    if found := reach.used_up(standing.loop, raised, {each.field for each in limits}, now):
         raise UserError(
             f"{reach.asked(found)} is used up already",
             cause=f"{name} {reach.used(found)}; nothing was changed",
             hint=f"`bydawn resume {standing.reference} {reach.enough(found, state)}`",
         )
-    raised = msgspec.structs.replace(limits_of(standing.loop, state), **limits)
-    others = reach.all_used_up(standing.loop, msgspec.structs.replace(state, raised=raised), now) if limits else []
-    if others:  # then what was raised is of no use
+    if others := reach.all_used_up(standing.loop, raised, now):  # then what was raised is of no use
         raise UserError(
             "another limit is used up as well",
             cause=f"{name} {' and '.join(map(reach.used, others))}; nothing was changed",

@@ -10,12 +10,13 @@ from msgspec.structs import asdict
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Changes, ChecksEnded, Given, RoundEnded, Usage, Verdict
+from bydawn.core.facts import ChecksEnded, RoundEnded
 from bydawn.core.history import Attempt, History
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
+from bydawn.core.values import Changes, Given, Usage, Verdict
 from bydawn.operations.amounts import plural
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing

@@ -6,14 +6,15 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core import facts
-from bydawn.core.breakers import limits_of
-from bydawn.core.facts import AnyFact, TaskStatus
+from bydawn.core.breakers import Limits, limits_of
+from bydawn.core.facts import AnyFact
 from bydawn.core.hooks import complaint
-from bydawn.core.loop import CommandCheck, Limits, Loop, OnInterrupt
+from bydawn.core.loop import CommandCheck, Loop, OnInterrupt
 from bydawn.core.progress import time_left
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain
+from bydawn.core.values import TaskReading, TaskStatus
 from bydawn.operations.amounts import plural, rounds, totals
 from bydawn.operations.detail import Field
 
@@ -108,7 +109,7 @@ def _how_changed(was: Limits, now: Limits) -> str:
 # -- a whole run -------------------------------------------------------------------------------------------------------
 
 
-def opening(loop: Loop, state: LoopState, tasks: facts.TaskReading | None, unit: str = "round") -> Iterator[Field]:
+def opening(loop: Loop, state: LoopState, tasks: TaskReading | None, unit: str = "round") -> Iterator[Field]:
     """What a loop is about to do, and within which limits."""
     yield Field("Loop", loop.id)
     yield Field("Agent", ", then ".join(loop.pool))

@@ -1,41 +1,18 @@
-"""Gather what a person has set, everywhere they can set it, and turn it into a wanted."""
+"""Gather what a person has set, everywhere they can set it, and change it."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from bydawn.core import kinds, template
 from bydawn.core.errors import UserError
-from bydawn.core.loop import (
-    Check,
-    Checkpoint,
-    CheckpointMode,
-    CheckWhere,
-    CommandCheck,
-    Hooks,
-    Limits,
-    Match,
-    Mode,
-    OnHookFailure,
-    OnInterrupt,
-    OnLimit,
-    OnTamper,
-    PathCheck,
-    Promise,
-    Sandbox,
-    Sessions,
-    TextCheck,
-    Timeouts,
-)
+from bydawn.core.loop import Checkpoint, CheckpointMode
 from bydawn.core.redact import Secrets
-from bydawn.operations.loop_request import LoopRequest
 from bydawn.settings import files
 from bydawn.settings.layers import Given, Problem, Reading, Settings, near, settle
-from bydawn.settings.table import BY_KEY, Layer, Setting
+from bydawn.settings.table import BY_KEY, Setting
 from bydawn.system.reading import read_text
 
 
@@ -53,7 +30,7 @@ def _with_prompts(reading: Reading, folder: Path) -> Reading:
     for each in reading.given:
         if _names_a_file(each):
             try:
-                each = msgspec.structs.replace(each, text=_words_of(folder, each.key, str(each.value)))
+                each = msgspec.structs.replace(each, text=words_of(folder, each.key, str(each.value)))
             except UserError as error:
                 problems.append(Problem(where=each.where, what=error.what, cause=error.cause, hint=error.hint))
         given.append(each)
@@ -65,7 +42,7 @@ def _names_a_file(given: Given) -> bool:
     return is_prompt or given.key == "template"
 
 
-def _words_of(folder: Path, key: str, value: str) -> str:
+def words_of(folder: Path, key: str, value: str) -> str:
     """The text of the file that a prompt or a template names."""
     path = value.removeprefix("@") if key == "prompt" else value
     text = read_text(folder, path)
@@ -92,117 +69,6 @@ def known(key: str) -> Setting:
     raise UserError(f"there is no setting {key!r}", hint=f"{near(key)}`bydawn config show` lists them")
 
 
-# -- from settings to a request for a loop ---------------------------------------------------------------------------
-
-
-def loop_request(settings: Settings, workspace: Path, *, name: str | None = None, new: bool = False) -> LoopRequest:
-    """What is asked for, all layers taken together."""
-    _refuse_contradictions(settings)
-    state_dir = settings.text("state_dir")
-    return LoopRequest(
-        workspace=workspace,
-        prompt=_prompt(settings, workspace),
-        agents=settings.texts("agent"),
-        # A path that was typed means the folder of whoever typed it, one in a file the folder of that project.
-        agent_from=workspace if settings["agent"].layer is Layer.PROJECT else Path.cwd(),
-        on_limit=OnLimit(settings.text("on_limit") or "switch"),
-        sandbox=Sandbox(sandbox) if (sandbox := settings.text("sandbox")) else None,
-        model=settings.text("model"),
-        profile=settings.text("profile"),
-        effort=settings.text("effort"),
-        agent_args=settings.texts("agent_args"),
-        agent_json=settings.texts("agent_json"),
-        agent_commits=settings.switch("agent_commits"),
-        sessions=Sessions(settings.text("session") or "fresh"),
-        session_rounds=int(settings.number("session_rounds")),
-        tasks=settings.text("tasks"),
-        progress=settings.text("progress"),
-        opinions=settings.text("opinions"),
-        checks=_checks(settings),
-        check_where=CheckWhere(settings.text("check_where") or "workspace"),
-        protect=settings.texts("protect"),
-        on_tamper=OnTamper(settings.text("on_tamper") or "block"),
-        checkpoint=checkpoint_of(settings),
-        template=_template(settings, workspace),
-        hooks=Hooks(
-            **{name: settings.text(name) for name in Hooks.__struct_fields__ if name in BY_KEY},
-            on_failure=OnHookFailure(settings.text("on_hook_failure") or "ignore"),
-        ),
-        promise=_promise(settings),
-        on_interrupt=OnInterrupt(settings.text("on_interrupt") or "finish"),
-        limits=_limits(settings),
-        timeouts=_timeouts(settings),
-        name=name,
-        new=new,
-        state_dir=Path(state_dir) if state_dir else None,
-        secrets=secrets_of(settings),
-    )
-
-
-def _checks(settings: Settings) -> tuple[Check, ...]:
-    texts = (each.partition("::") for each in settings.texts("require_text"))
-    return (
-        *(CommandCheck(command=command) for command in settings.texts("check")),
-        *(PathCheck(path=path) for path in settings.texts("require_path")),
-        *(TextCheck(path=path, text=text) for path, _, text in texts),
-    )
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        rounds=int(settings.number("rounds")),
-        seconds=settings.number("for") or None,
-        until=_until(settings["until"]),
-        **_budget(settings.text("budget")),
-        latest_wake=_until(settings["latest_wake"]),
-        no_progress=int(settings.number("max_no_change")),
-        agent_failures=int(settings.number("max_failures")),
-        check_failures=int(settings.number("max_check_failures")),
-        same_failure=int(settings.number("max_same_failure")),
-        task_failures=int(settings.number("max_task_failures")),
-    )
-
-
-def _timeouts(settings: Settings) -> Timeouts:
-    return Timeouts(
-        round=settings.number("round_timeout"),
-        silence=settings.number("silence_timeout"),
-        first_byte=settings.number("first_byte_timeout"),
-        linger=settings.number("linger_timeout"),
-        check=settings.number("check_timeout"),
-        hook=settings.number("hook_timeout"),
-        output=int(settings.number("output_limit")),
-    )
-
-
-def _prompt(settings: Settings, workspace: Path) -> str:
-    given = settings["prompt"]
-    if given.layer is Layer.FLAG or not isinstance(given.value, str):
-        return settings.text("prompt") or ""
-    if given.layer is not Layer.PROJECT and given.value.startswith("@"):
-        return _words_of(workspace, "prompt", given.value)
-    return given.text or given.value
-
-
-def _template(settings: Settings, workspace: Path) -> str | None:
-    """The words of the template as they are now: an agent that edits the file changes nothing of its own prompt."""
-    given = settings["template"]
-    if not isinstance(given.value, str):
-        return None
-    text = given.text or _words_of(workspace, "template", given.value)
-    if problem := template.problem(text):
-        hint = f"mend it, or leave --template away; the markers are {', '.join(template.MARKERS)}"
-        raise UserError(f"the template {given.value} cannot be used", cause=problem, hint=hint)
-    return text
-
-
-def _promise(settings: Settings) -> Promise | None:
-    text, mode, match = (settings.text(key) for key in ("done_when", "done_mode", "done_match"))
-    if text is None and mode is None and match is None:
-        return None
-    return Promise(text=text or Promise().text, mode=Mode(mode or "tag"), match=Match(match or "end"))
-
-
 def checkpoint_of(settings: Settings) -> Checkpoint | None:
     """The words at which a loop with these settings would stand still."""
     return _checkpoint(settings.text("checkpoint"))
@@ -218,77 +84,6 @@ def _checkpoint(text: str | None) -> Checkpoint | None:
     if not token.strip():
         raise UserError("--checkpoint names no words", cause=f"it is {text!r}", hint="--checkpoint 'HARD STOP'")
     return Checkpoint(token=token.strip(), mode=CheckpointMode(mode))
-
-
-def _budget(text: str | None) -> dict[str, Any]:
-    if text is None:
-        return {}
-    unit, amount = kinds.budget(text)
-    return {"usd": amount} if unit == "usd" else {"tokens": int(amount)}
-
-
-def _until(given: Given) -> datetime | None:
-    if not isinstance(given.value, str):
-        return None
-    now = datetime.now(UTC)
-    found = kinds.next_moment(given.value, now.astimezone())
-    if found is None or found <= now:
-        raise UserError(f"{given.where}: {given.value!r} has passed already", hint="give a moment to come")
-    return found
-
-
-def _refuse_contradictions(settings: Settings) -> None:
-    mode = settings["done_mode"]
-    if mode.value not in (None, "tag") and settings.text("done_when") is None:
-        raise UserError(
-            f"{mode.where}: {mode.value} needs a text",
-            cause="the promise is to be written in another way, and nothing says what it is",
-            hint="give it with --done-when, or leave both away",
-        )
-    if settings["for"].value == 0:
-        raise UserError(f"{settings['for'].where}: 0 leaves no time to work", hint="--for 8h")
-    for key, idle, needs in _IDLE_ALONE:
-        given = settings[key]
-        # In a file it may wait for what one loop has and another has not; whoever types it relies on it.
-        if given.layer is Layer.FLAG and given.value != idle and not needs.met(settings):
-            hint = f"{needs.hint}, or leave {given.where} away"
-            raise UserError(f"{given.where} {given.shown} would do nothing", cause=needs.cause, hint=hint)
-
-
-class _Need(msgspec.Struct, frozen=True, kw_only=True):
-    """What has to be there so that a setting means anything."""
-
-    met: Callable[[Settings], bool]
-    cause: str
-    hint: str
-
-
-def _converses(settings: Settings) -> bool:
-    return Sessions(settings.text("session") or "fresh") is not Sessions.FRESH
-
-
-def _has_hooks(settings: Settings) -> bool:
-    return any(settings.text(name) for name in Hooks.__struct_fields__ if name in BY_KEY)
-
-
-# A setting, the value with which it does nothing anyway, and what it needs.
-_IDLE_ALONE = (
-    (
-        "check_where",
-        "workspace",
-        _Need(met=lambda settings: bool(_checks(settings)), cause="this loop has no checks", hint="give one with -k"),
-    ),
-    (
-        "on_hook_failure",
-        "ignore",
-        _Need(met=_has_hooks, cause="this loop has no hooks", hint="give one, for example with --pre-round"),
-    ),
-    (
-        "session_rounds",
-        None,
-        _Need(met=_converses, cause="each round begins a conversation of its own", hint="add --session resume"),
-    ),
-)
 
 
 # -- changing one ------------------------------------------------------------------------------------------------------

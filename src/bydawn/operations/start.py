@@ -9,25 +9,19 @@ import msgspec
 
 from bydawn import agents
 from bydawn.core import kinds, prompt
+from bydawn.core.agent import Command, turn_of
+from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
-from bydawn.core.loop import (
-    CommandCheck,
-    Hooks,
-    Limits,
-    Loop,
-    OnHookFailure,
-    PathCheck,
-    TextCheck,
-    differences,
-)
-from bydawn.core.ports import Command
+from bydawn.core.loop import Hooks, Loop, OnHookFailure, differences
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
-from bydawn.core.turn import turn_of
 from bydawn.core.worklist import WorkList
-from bydawn.operations.loop_request import LoopRequest, doubts, loop_of
-from bydawn.operations.work import Plan, checked_workspace, refuse_inside_a_round
+from bydawn.operations.checked_loop import checked_loop, doubts
+from bydawn.operations.loop_request import LoopRequest
+from bydawn.operations.plan import Plan
+from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
+from bydawn.settings.table import BY_KEY
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Registry, Standing, free_name
 from bydawn.system.reading import Texts
@@ -46,8 +40,8 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
 def plan(wanted: LoopRequest) -> Plan:
     """Which loop this request means. Raises `UserError`; touches nothing."""
     refuse_inside_a_round()
-    workspace = checked_workspace(wanted.workspace)
-    loop = loop_of(wanted, workspace)
+    workspace = checked_workspace(Path(wanted.loop.workspace))
+    loop = checked_loop(wanted, workspace)
     registry = Registry(wanted.state_dir)
     _refuse_unsafe(registry.root.path, workspace)
     there = registry.in_workspace(workspace)
@@ -126,13 +120,7 @@ def _typed_again(loop: Loop) -> Iterator[str]:
     for agent in loop.pool:
         yield from ("-a", agent)
     for check in loop.checks:
-        match check:
-            case CommandCheck():
-                yield from ("-k", check.command)
-            case PathCheck():
-                yield from ("--require-path", check.path)
-            case TextCheck():
-                yield from ("--require-text", f"{check.path}::{check.text}")
+        yield from (BY_KEY[check.setting].flags[0], check.text_of_setting)
     for name in _WORDS:
         if value := getattr(loop, name):
             yield from (f"--{name}", str(value))
@@ -169,8 +157,14 @@ def _are_typed(limits: Limits) -> bool:
 
 def _without_settings(loop: Loop) -> Loop:
     """The same goal, with nothing but what holds where nobody says anything."""
-    given = {name: getattr(loop, name) for name in ("id", "uid", "workspace", "created_at", "prompt", "agent")}
-    return Loop(**given)
+    return Loop(
+        id=loop.id,
+        uid=loop.uid,
+        workspace=loop.workspace,
+        created_at=loop.created_at,
+        prompt=loop.prompt,
+        agent=loop.agent,
+    )
 
 
 def rehearse(planned: Plan) -> Rehearsal:

@@ -6,23 +6,20 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from bydawn import agents
-from bydawn.assemble import views_of
 from bydawn.core.decide import Pause as PauseAction
 from bydawn.core.decide import Settle, last_word, next_action, settled
 from bydawn.core.decide import Stop as StopAction
 from bydawn.core.errors import UserError
-from bydawn.core.facts import FINISHED, ITSELF, AnyFact, End, Now, TaskStatus
-from bydawn.core.redact import rewritten
+from bydawn.core.facts import ITSELF, AnyFact
+from bydawn.core.loop import COOKIE
+from bydawn.core.progress import Findings
+from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
 from bydawn.core.text import PLACEHOLDER
-from bydawn.core.turn import spent_unseen
-from bydawn.engine.run import COOKIE
-from bydawn.operations.settings import secrets
-from bydawn.operations.start import another
-from bydawn.operations.work import is_inside_a_round, take_lock, user
-from bydawn.process.child import Processes
-from bydawn.store import inbox, lock
+from bydawn.core.values import FINISHED, End, Now, TaskStatus
+from bydawn.operations.preconditions import is_inside_a_round, take_lock, user
+from bydawn.settings import has_user_file
+from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, load, read, records
 from bydawn.store.registry import Standing
@@ -68,6 +65,15 @@ def settle(standing: Standing, task: str, text: str, status: TaskStatus) -> Answ
     return _ask(standing, SettleTask(id=_new_id(), run="", by=user(), task=task, text=text, status=status))
 
 
+def _secrets() -> Secrets:
+    """What must never be written down. Settings are loaded only where there are any: `stop` has to be quick."""
+    if has_user_file() or {"BYDAWN_SECRETS", "BYDAWN_NOT_SECRET"} & os.environ.keys():
+        from bydawn.operations.settings import secrets
+
+        return secrets()
+    return Secrets(os.environ, (), ())
+
+
 def _new_id() -> str:
     return os.urandom(6).hex()
 
@@ -75,6 +81,8 @@ def _new_id() -> str:
 def refuse_finished(standing: Standing) -> None:
     """Nothing can be asked of a loop that is done."""
     if standing.finished:
+        from bydawn.operations.start import another  # for a message
+
         raise UserError(
             f"the loop {standing.loop.id} is {standing.status} already",
             cause="it has ended, and so nobody is there to do anything",
@@ -85,9 +93,11 @@ def refuse_finished(standing: Standing) -> None:
 def _ask(standing: Standing, request: Request) -> Answer:
     folder = standing.folder
     if standing.alive and (run := lock.signature(folder.lock).get("run")):
+        from bydawn.store import inbox  # only a running loop has one
+
         request = msgspec.structs.replace(request, run=run)
         state, offset = load(folder)
-        posted = inbox.post(folder.inbox, rewritten(request, secrets().hide))
+        posted = inbox.post(folder.inbox, rewritten(request, _secrets().hide))
         if _acknowledged(folder, request, offset, state.seq):
             return Answer(taken_by="the worker")
         posted.unlink(missing_ok=True)
@@ -122,7 +132,7 @@ def _record(standing: Standing, request: Request) -> Answer:
     if isinstance(request, Pause | Stop):
         request = msgspec.structs.replace(request, now=True)
     held = take_lock(standing.folder, standing.loop)
-    hidden = secrets()
+    hidden = _secrets()
     ledger = LoopLedger(standing.folder, lambda _: None, hidden.hide)
     before = ledger.state.seq
     try:
@@ -132,7 +142,7 @@ def _record(standing: Standing, request: Request) -> Answer:
             ledger.append(as_fact(request))
         elif ledger.state.stopped is None or _can_be_stopped(ledger, request):
             # What a crash left behind: an agent that lives on, and secrets in the files of the round it was in.
-            Processes((), {}).sweep(f"{COOKIE}={standing.loop.uid}.")
+            kernel.sweep(f"{COOKIE}={standing.loop.uid}.")
             rounds = Rounds(standing.folder, hidden)
             unrecorded = rounds.unrecorded(standing.loop, ledger.state)  # before masking touches the files
             for number in {ledger.state.round, rounds.last()}:
@@ -151,7 +161,11 @@ def _record(standing: Standing, request: Request) -> Answer:
 
 def _follow(standing: Standing, ledger: LoopLedger) -> None:
     """Files in another tool's words say the same, although no worker was there to write them."""
-    for follower in views_of(standing.loop, standing.folder, lambda _: None):
+    if standing.loop.dialect is None:
+        return
+    from bydawn.dialects.follower import followers_of  # most loops have none
+
+    for follower in followers_of(standing.loop, standing.folder.path, lambda: records(standing.folder), lambda _: None):
         *_, last = records(standing.folder)
         follower.saw(last.fact, standing.loop, ledger.state)
 
@@ -168,8 +182,12 @@ def _stand_still(standing: Standing, ledger: LoopLedger, rounds: Rounds, fact: A
     ledger.append(fact)
     now = Now(datetime.now(UTC), elapsed)
     if isinstance(action := next_action(loop, ledger.state, now), Settle):
-        used = spent_unseen(loop, ledger.state, agents.pool(loop), rounds)
-        ledger.append(settled(action, ledger.state.tree, now, work=ledger.state.work, unseen=True, **used))
+        from bydawn import agents  # a round is rarely left open
+        from bydawn.core.agent import spent_unseen
+
+        used = spent_unseen(loop, ledger.state, agents.pool(loop), rounds.lines)
+        found = Findings(tree=ledger.state.tree, work=ledger.state.work)
+        ledger.append(settled(action, now, found, used, unseen=True))
         action = next_action(loop, ledger.state, now)
     assert isinstance(action, PauseAction | StopAction)  # noqa: S101 - a request that holds now leads to nothing else
     ledger.append(msgspec.structs.replace(last_word(action, now), unseen=unseen))

@@ -11,16 +11,16 @@ import msgspec
 
 from bydawn.core import checkpoint, new_task, task_folder
 from bydawn.core.errors import UserError
-from bydawn.core.facts import TaskStatus
 from bydawn.core.loop import Checkpoint, Loop
 from bydawn.core.replay import forgiven
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten, visible
+from bydawn.core.values import TaskStatus
 from bydawn.core.worklist import Listed, Stand, Standings, WorkList, standings
 from bydawn.operations import steer
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.settings import checkpoint_of, gather
 from bydawn.operations.start import another
-from bydawn.operations.work import refuse_inside_a_round
 from bydawn.store.registry import Standing
 from bydawn.system.reading import Texts, read_folder, read_inside, read_text
 from bydawn.system.writing import replace_text

@@ -9,12 +9,11 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
+from bydawn.operations.preconditions import refuse_inside_a_round, user
 from bydawn.operations.settings import secrets
-from bydawn.operations.work import refuse_inside_a_round, user
 from bydawn.settings import files
 from bydawn.settings.layers import Given, Settings
-from bydawn.settings.powers import Powers, Shown, difference, in_force, powers_of
-from bydawn.settings.trust import Trust, Trusts
+from bydawn.settings.trust import Powers, Shown, Trust, Trusts, difference, in_force, powers_of
 from bydawn.system.git import Git
 
 # What git would run by a repository's own configuration. bydawn's calls switch it all off; an agent's do not.

@@ -7,11 +7,11 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.breakers import limits_of
-from bydawn.core.facts import Status, Usage
 from bydawn.core.loop import Sandbox
 from bydawn.core.rules import Rule
 from bydawn.core.state import Limited
 from bydawn.core.text import duration
+from bydawn.core.values import Status, Usage
 from bydawn.operations import amounts, outputs
 from bydawn.store.registry import Standing
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bydawn.core import fingerprint
 from bydawn.core.errors import UserError
-from bydawn.core.facts import Verdict
 from bydawn.core.layout import check_output
 from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
 from bydawn.core.outcome import Ending, in_words
 from bydawn.core.text import last_part
+from bydawn.core.values import Verdict
+from bydawn.core.verdicts import of_failure
 from bydawn.process.shell import Shell
 from bydawn.system.reading import read_inside
 
@@ -83,7 +83,7 @@ class ShellChecks:
             output=name,
             excerpt=last_part(tail, _EXCERPT),
             # How far it got before the timeout says nothing.
-            fingerprint="" if passed else fingerprint.of_failure(detail, "" if timed_out else tail),
+            fingerprint="" if passed else of_failure(detail, "" if timed_out else tail),
         )
 
     def _text(self, check: TextCheck, folder: Path) -> Verdict:
@@ -107,7 +107,7 @@ def _elsewhere(verdict: Verdict) -> Verdict:
 
 
 def _static(check: PathCheck | TextCheck, passed: bool, detail: str) -> Verdict:
-    failure = "" if passed else fingerprint.of_failure(detail)
+    failure = "" if passed else of_failure(detail)
     return Verdict(
         check=check.name, passed=passed, detail=detail, excerpt="" if passed else detail, fingerprint=failure
     )

@@ -66,16 +66,7 @@ class Processes:
 
     def sweep(self, mark: str) -> tuple[str, ...]:
         """End whatever still carries this mark from a run whose guardian died with it."""
-        named: dict[int, str] = {}
-        while found := [pid for pid in kernel.carrying(mark.encode()) if pid != os.getppid()]:
-            for pid in found:
-                named.setdefault(pid, kernel.name_of(pid))
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
-            time.sleep(0.005)
-        return tuple(named.values())
+        return kernel.sweep(mark)
 
     def _poll(self) -> select.poll:
         poll = select.poll()

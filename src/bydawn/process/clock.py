@@ -3,7 +3,7 @@
 import time
 from datetime import UTC, datetime
 
-from bydawn.core.facts import Now
+from bydawn.core.values import Now
 
 
 class SystemClock:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from bydawn.core.agent import Ladder
 from bydawn.core.outcome import Exit
-from bydawn.core.ports import ChildLimits, Job, Ladder, Processes, RoundFiles
+from bydawn.core.ports import ChildLimits, Job, Processes, RoundFiles
 
 _OUTPUT_CAP = 256 << 20
 _LADDER = Ladder(interrupt=1.0, terminate=2.0)

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from bydawn.core import kinds
+from bydawn.core.breakers import Limits
 from bydawn.core.kinds import Kind, Value
 from bydawn.core.loop import (
-    DEFAULT_ROUNDS,
     CheckWhere,
+    Loop,
     Match,
     Mode,
     OnHookFailure,
@@ -46,6 +47,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     what: str
     flags: tuple[str, ...]
+    field: str = ""  # of a `Loop`: `sandbox`, `limits.rounds`; empty where it is not one value of it
+    raises: str = ""  # what `resume` says of its own option of this name, which sets the limit anew
     default: Value | None = None
     metavar: str | None = None
     layers: frozenset[Layer] = ANYWHERE
@@ -90,11 +93,23 @@ def _amount(setting: Setting, value: Value | None, now: datetime) -> float:
 
 
 def _setting(key: str, kind: Kind, what: str, *short: str, layers: frozenset[Layer] = ANYWHERE, **more: Any) -> Setting:
+    """A row whose flag and field are called like its key, unless it says otherwise."""
     flags = (*short, f"--{key.replace('_', '-')}") if Layer.FLAG in layers else ()
-    return Setting(**{"key": key, "kind": kind, "what": what, "flags": flags, "layers": layers, **more})
+    field = key if key in Loop.__struct_fields__ else ""
+    return Setting(**{"key": key, "kind": kind, "what": what, "flags": flags, "field": field, "layers": layers, **more})
 
 
-_TIMES = Timeouts()
+def _limit(key: str, kind: Kind, what: str, *short: str, field: str, **more: Any) -> Setting:
+    """A limit, with the default that it has anyway; less of it is safer."""
+    default = getattr(Limits(), field)
+    return _setting(key, kind, what, *short, default=default, field=f"limits.{field}", tighter="less", **more)
+
+
+def _timeout(name: str, what: str) -> Setting:
+    default, field = getattr(Timeouts(), name), f"timeouts.{name}"
+    key = f"{name}_timeout"
+    return _setting(key, kinds.SPAN, what, metavar="DURATION", default=default, field=field, tighter="less")
+
 
 TABLE: tuple[Setting, ...] = (
     _setting(
@@ -170,6 +185,7 @@ TABLE: tuple[Setting, ...] = (
         "Start a fresh conversation each round, continue one, or use one per task.  [default: fresh]",
         metavar="fresh|resume|per-task",
         commands=True,
+        field="sessions",
     ),
     _setting(
         "session_rounds",
@@ -179,14 +195,55 @@ TABLE: tuple[Setting, ...] = (
         tighter="less",
     ),
     _setting("prompt", kinds.TEXT, "What to do, or @FILE to read it from a file.", flags=("PROMPT",), commands=True),
-    _setting("template", kinds.TEXT, "A prompt template with {{MARKERS}}.", metavar="FILE", commands=True),
+    _setting(
+        "template",
+        kinds.TEXT,
+        "A prompt template with {{MARKERS}}.",
+        metavar="FILE",
+        commands=True,
+    ),
     _setting("progress", kinds.TEXT, "A file for the agent's notes between rounds.", metavar="FILE", commands=True),
     _setting("opinions", kinds.TEXT, "A file with your rules for the agent.", metavar="FILE", commands=True),
-    _setting("rounds", kinds.COUNT, "Stop after N rounds; 0 = no limit.", "-n", default=DEFAULT_ROUNDS, tighter="less"),
-    _setting("for", kinds.SPAN, "Stop after this much time (8h, 90m).", metavar="DURATION", tighter="less"),
-    _setting("until", kinds.MOMENT, "Start no round after this time (07:00).", metavar="TIME", tighter="less"),
-    _setting("latest_wake", kinds.MOMENT, "Never wait for a limit past this time.", metavar="TIME", tighter="less"),
-    _setting("budget", kinds.BUDGET, "Stop after spending this much (5usd, 2Mtok).", metavar="AMOUNT", tighter="less"),
+    _limit(
+        "rounds",
+        kinds.COUNT,
+        "Stop after N rounds; 0 = no limit.",
+        "-n",
+        field="rounds",
+        raises="Raise the round limit.",
+    ),
+    _limit(
+        "for",
+        kinds.SPAN,
+        "Stop after this much time (8h, 90m).",
+        metavar="DURATION",
+        field="seconds",
+        raises="Raise the time limit.",
+    ),
+    _limit(
+        "until",
+        kinds.MOMENT,
+        "Start no round after this time (07:00).",
+        metavar="TIME",
+        field="until",
+        raises="A new time to stop.",
+    ),
+    _limit(
+        "latest_wake",
+        kinds.MOMENT,
+        "Never wait for a limit past this time.",
+        metavar="TIME",
+        field="latest_wake",
+        raises="A new latest time to wait for a limit.",
+    ),
+    _setting(
+        "budget",
+        kinds.BUDGET,
+        "Stop after spending this much (5usd, 2Mtok).",
+        metavar="AMOUNT",
+        tighter="less",
+        raises="Raise the budget (+3usd, 5Mtok).",
+    ),
     _setting("done_when", kinds.TEXT, "The promise the agent must give.", metavar="TEXT", commands=True),
     _setting(
         "done_mode",
@@ -240,50 +297,23 @@ TABLE: tuple[Setting, ...] = (
         commands=True,
         tighter="more",
     ),
-    _setting(
-        "round_timeout",
-        kinds.SPAN,
-        "Longest round; 0 = no limit.",
-        metavar="DURATION",
-        default=_TIMES.round,
-        tighter="less",
-    ),
-    _setting(
-        "silence_timeout",
-        kinds.SPAN,
-        "Longest silence.",
-        metavar="DURATION",
-        default=_TIMES.silence,
-        tighter="less",
-    ),
-    _setting(
-        "first_byte_timeout",
-        kinds.SPAN,
-        "Longest wait for the first output.",
-        metavar="DURATION",
-        default=_TIMES.first_byte,
-        tighter="less",
-    ),
-    _setting(
-        "linger_timeout",
-        kinds.SPAN,
-        "Longest wait for the agent to exit after its result.",
-        metavar="DURATION",
-        default=_TIMES.linger,
-        tighter="less",
-    ),
+    _timeout("round", "Longest round; 0 = no limit."),
+    _timeout("silence", "Longest silence."),
+    _timeout("first_byte", "Longest wait for the first output."),
+    _timeout("linger", "Longest wait for the agent to exit after its result."),
     _setting(
         "output_limit",
         kinds.SIZE,
         "Largest output of one round.",
         metavar="SIZE",
-        default=_TIMES.output,
+        default=Timeouts().output,
         tighter="less",
+        field="timeouts.output",
     ),
-    _setting("check_timeout", kinds.SPAN, "Longest check.", metavar="DURATION", default=_TIMES.check, tighter="less"),
-    _setting("hook_timeout", kinds.SPAN, "Longest hook.", metavar="DURATION", default=_TIMES.hook, tighter="less"),
+    _timeout("check", "Longest check."),
+    _timeout("hook", "Longest hook."),
     *(
-        _setting(name, kinds.TEXT, what, metavar="CMD", commands=True)
+        _setting(name, kinds.TEXT, what, metavar="CMD", field=f"hooks.{name}", commands=True)
         for name, what in (
             ("pre_round", "Your command to run before each round."),
             ("post_round", "Your command to run after each round and its checks."),
@@ -298,6 +328,7 @@ TABLE: tuple[Setting, ...] = (
         "What to do when a hook fails.  [default: ignore]",
         metavar="ignore|block",
         commands=True,
+        field="hooks.on_failure",
     ),
     _setting(
         "on_interrupt",
@@ -306,39 +337,50 @@ TABLE: tuple[Setting, ...] = (
         metavar="finish|stop",
         layers=NOT_IN_A_PROJECT,
     ),
-    _setting(
-        "max_no_change", kinds.COUNT, "Stop after N rounds without progress; 0 = never.", default=5, tighter="less"
+    _limit(
+        "max_no_change",
+        kinds.COUNT,
+        "Stop after N rounds without progress; 0 = never.",
+        field="no_progress",
+        raises="Raise the no-progress limit.",
     ),
-    _setting(
-        "max_failures", kinds.COUNT, "Stop after N agent failures in a row; 0 = never.", default=3, tighter="less"
+    _limit(
+        "max_failures",
+        kinds.COUNT,
+        "Stop after N agent failures in a row; 0 = never.",
+        field="agent_failures",
+        raises="Raise the limit of agent failures.",
     ),
-    _setting(
+    _limit(
         "max_check_failures",
         kinds.COUNT,
         "Stop after N rounds in a row with a newly failing check; 0 = never.",
-        default=15,
-        tighter="less",
+        field="check_failures",
+        raises="Raise the limit of rounds with failing checks.",
     ),
+    _limit(
+        "max_same_failure",
+        kinds.COUNT,
+        "Stop after the same failure N times; 0 = never.",
+        field="same_failure",
+        raises="Raise the limit of identical failures.",
+    ),
+    _limit(
+        "max_task_failures",
+        kinds.COUNT,
+        "Set a task aside after N failures; 0 = never.",
+        field="task_failures",
+        raises="Raise the failures allowed per task.",
+    ),
+    _setting("secrets", kinds.TEXTS, "Texts that bydawn must never write down.", layers=NOT_AS_A_FLAG, secret=True),
+    _setting("not_secret", kinds.TEXTS, "Texts that only look like secrets.", layers=NOT_AS_A_FLAG),
     _setting(
-        "max_same_failure", kinds.COUNT, "Stop after the same failure N times; 0 = never.", default=5, tighter="less"
+        "plain",
+        kinds.SWITCH,
+        "Plain lines: no color, nothing redrawn.",
+        default=False,
+        layers=NOT_IN_A_PROJECT,
     ),
-    _setting(
-        "max_task_failures", kinds.COUNT, "Set a task aside after N failures; 0 = never.", default=5, tighter="less"
-    ),
-    _setting(
-        "secrets",
-        kinds.TEXTS,
-        "Texts that bydawn must never write down.",
-        layers=NOT_AS_A_FLAG,
-        secret=True,
-    ),
-    _setting(
-        "not_secret",
-        kinds.TEXTS,
-        "Texts that only look like secrets.",
-        layers=NOT_AS_A_FLAG,
-    ),
-    _setting("plain", kinds.SWITCH, "Plain lines: no color, nothing redrawn.", default=False, layers=NOT_IN_A_PROJECT),
     _setting(
         "state_dir",
         kinds.TEXT,

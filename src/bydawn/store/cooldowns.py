@@ -9,8 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from bydawn.core.agent import Agent
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Agent, CoolDown
+from bydawn.core.ports import CoolDown
 from bydawn.core.resets import LONGEST
 from bydawn.system.writing import make_private, replace_private
 

@@ -16,7 +16,7 @@ from bydawn import __version__
 from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import AnyFact, Record
 from bydawn.core.replay import after
-from bydawn.core.state import LoopState
+from bydawn.core.state import LoopState, shape_of
 from bydawn.store.folder import LoopFolder
 from bydawn.system.writing import draft_of, full_sync, replace_private, sync, write_private
 
@@ -65,7 +65,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """`state.json`: the state after the first `offset` bytes; `start` is where the last of those lines begins."""
 
     v: int
-    writer: str  # another version may fold the same facts into a different state
+    writer: str  # another version, or another shape of the state, may fold the same facts differently
     start: int
     offset: int
     crc: str  # of that last line
@@ -184,6 +184,11 @@ def load(folder: LoopFolder, say: Callable[[str], None] = lambda _: None) -> tup
     return state, offset
 
 
+def writer() -> str:
+    """What marks a snapshot we can use: this version, with a state of this shape."""
+    return f"{__version__} {shape_of(LoopState)}"
+
+
 def _snapshot_of(folder: LoopFolder) -> bytes | None:
     try:
         return folder.snapshot.read_bytes()
@@ -199,7 +204,7 @@ def _believable(
         return None
     try:
         snapshot = msgspec.json.decode(data, type=Snapshot)
-        if (snapshot.v, snapshot.writer) != (VERSION, __version__):
+        if (snapshot.v, snapshot.writer) != (VERSION, writer()):
             return None
         ledger.seek(snapshot.start)
         line = ledger.read(snapshot.offset - snapshot.start)
@@ -279,7 +284,7 @@ class LoopLedger:
         state = msgspec.json.encode(self.state)
         value = Snapshot(
             v=VERSION,
-            writer=__version__,
+            writer=writer(),
             start=self._start,
             offset=self._end,
             crc=self._crc,

@@ -4,9 +4,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from bydawn.core.agent import Event
 from bydawn.core.facts import AnyFact, RoundStarted, RunStarted
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
 from bydawn.store.folder import LoopFolder
 from bydawn.system.paths import NEW_FILE, open_fd, open_folder

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import OwnFailure, UserError
-from bydawn.core.facts import FINISHED, Status
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.core.values import FINISHED, Status
 from bydawn.store.folder import LoopFolder, StateFolder, loops_in
 from bydawn.store.ledger import load
 from bydawn.store.lock import is_held

@@ -1,8 +1,8 @@
 """Keeps `state.json`, the snapshot of the ledger, up to date."""
 
+from bydawn.core.agent import Event
 from bydawn.core.facts import AnyFact
 from bydawn.core.loop import Loop
-from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
 from bydawn.store.ledger import LoopLedger
 

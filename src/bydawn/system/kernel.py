@@ -172,6 +172,17 @@ def boot_id() -> str:
         return ""
 
 
+def sweep(mark: str) -> tuple[str, ...]:
+    """Kill whatever has this mark in its environment, except our parent; the names of what was found."""
+    named: dict[int, str] = {}
+    while found := [pid for pid in carrying(mark.encode()) if pid != os.getppid()]:
+        for pid in found:
+            named.setdefault(pid, name_of(pid))
+            _kill(pid)
+        time.sleep(0.005)
+    return tuple(named.values())
+
+
 def end_children(grace: float = 0.0) -> list[str]:
     """End every child, and what they leave behind, until none is left; the names of those that had to be ended."""
     named: dict[int, str] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.facts import Changes
+from bydawn.core.values import Changes
 from bydawn.system.git import Git
 
 KEPT_AT_MOST = 50 * 1024 * 1024

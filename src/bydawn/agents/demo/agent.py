@@ -9,10 +9,10 @@ from typing import Annotated
 import msgspec
 
 from bydawn.agents import program
-from bydawn.core.facts import Usage
+from bydawn.core.agent import Abilities, Activity, Command, Ended, Event, Finished, Ladder, Message, Turn
 from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.ports import Abilities, Activity, Command, Ended, Event, Finished, Ladder, Message, Turn
 from bydawn.core.text import headline, plain
+from bydawn.core.values import Usage
 from bydawn.system.git import program as git_program
 
 _PLAYER = str(Path(__file__).with_name("player.py"))

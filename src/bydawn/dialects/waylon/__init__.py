@@ -5,10 +5,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bydawn.core.facts import EXIT_CODES, AnyFact, LoopStopped
+from bydawn.core.breakers import Limits
+from bydawn.core.facts import AnyFact, LoopStopped
 from bydawn.core.history import Attempt, History
-from bydawn.core.loop import Limits, Loop
+from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.core.values import EXIT_CODES
 from bydawn.dialects.seam import Adopted, Append, Command, Copy, Helper, Place, Request, Resume, View
 from bydawn.dialects.waylon import adoption, arguments, files, texts
 

@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 
 from bydawn.core.breakers import limits_of
-from bydawn.core.facts import FINISHED, AnyFact, End, Given, LoopStopped, RoundEnded, RunStarted
+from bydawn.core.facts import AnyFact, LoopStopped, RoundEnded, RunStarted
 from bydawn.core.history import Attempt, History, counted
 from bydawn.core.layout import REPLY, STDOUT
 from bydawn.core.loop import Loop, Mode, Promise
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
+from bydawn.core.values import FINISHED, End, Given
 from bydawn.dialects.seam import Append, Copy, Create, Replace, Source, View, draft
 from bydawn.dialects.waylon import texts
 

@@ -4,10 +4,11 @@ import re
 import shlex
 
 from bydawn.core.breakers import limits_of
-from bydawn.core.facts import End, LoopStopped
+from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
+from bydawn.core.values import End
 from bydawn.dialects.seam import Helper
 
 _HEADER = """\

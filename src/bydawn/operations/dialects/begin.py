@@ -8,13 +8,15 @@ import msgspec
 
 from bydawn import agents
 from bydawn.core.errors import UserError
-from bydawn.core.facts import End, LoopAdopted
+from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import Dialect as Spoken
-from bydawn.core.loop import Sandbox
+from bydawn.core.loop import Loop, Sandbox
+from bydawn.core.values import End
 from bydawn.dialects import follower
 from bydawn.dialects.seam import Adopted, Dialect, Place, Resume, Start
-from bydawn.operations import places, resume, settings, start, work
-from bydawn.operations.loop_request import LoopRequest
+from bydawn.operations import places, resume, settings, start
+from bydawn.operations.loop_request import loop_request
+from bydawn.operations.plan import Plan
 from bydawn.settings.layers import Given, Settings
 from bydawn.settings.table import BY_KEY, Layer
 from bydawn.store.folder import LoopFolder
@@ -44,7 +46,7 @@ def _given(dialect: Dialect, key: str, words: tuple[str, ...]) -> Given:
 
 def plan(
     dialect: Dialect, request: Start, gathered: Settings, workspace: Path, adopts: LoopAdopted | None = None
-) -> work.Plan:
+) -> Plan:
     """A new loop, checked in every respect; a name that nobody chose is reserved by an empty folder, no more."""
     if not request.outside_git and not _in_git(workspace):
         raise UserError(
@@ -56,10 +58,10 @@ def plan(
     # What is a folder, and where links lead, is for us to know: dialects have never seen a disk.
     paths = {key: places.placed(workspace, path) for key, path in request.paths.items()}
     spoken = Spoken(name=dialect.name, words={**request.words, **paths})
-    wanted = settings.loop_request(gathered, workspace, name=request.name, new=True)
-    _refuse_dollars(dialect, gathered, wanted)
-    wanted = msgspec.structs.replace(wanted, prompt=request.prompt, dialect=spoken, **request.wanted)
-    planned = start.plan(wanted)
+    wanted = loop_request(gathered, workspace, name=request.name, new=True)
+    _refuse_dollars(dialect, gathered, wanted.loop)
+    loop = msgspec.structs.replace(wanted.loop, prompt=request.prompt, dialect=spoken, **request.wanted)
+    planned = start.plan(msgspec.structs.replace(wanted, loop=loop))
     if request.named and planned.loop.id != request.name:
         raise places.taken(dialect, workspace, request.name)
     planned = planned if request.named else reserved(planned)
@@ -78,18 +80,18 @@ def plan(
     return msgspec.structs.replace(planned, warnings=remarks, adopts=adopts)
 
 
-def secure(dialect: Dialect, planned: work.Plan) -> None:
+def secure(dialect: Dialect, planned: Plan) -> None:
     """Nobody else may have its places from here on; another loop may have come and gone since they were looked at."""
     places.reserve(planned.folder.state_folder, dialect, planned.loop)
     if planned.adopts is None:
         places.refuse_overwriting(dialect, planned.loop)
 
 
-def _refuse_dollars(dialect: Dialect, gathered: Settings, wanted: LoopRequest) -> None:
+def _refuse_dollars(dialect: Dialect, gathered: Settings, wanted: Loop) -> None:
     """A budget comes from a file or a variable, so the person is told where: here is no flag for it."""
-    if wanted.limits.usd and not agents.find(wanted.agents[0]).abilities.tells_cost:
+    if wanted.limits.usd and not agents.find(wanted.agent).abilities.tells_cost:
         raise UserError(
-            f"{gathered['budget'].where}: {wanted.agents[0]} does not say what it costs",
+            f"{gathered['budget'].where}: {wanted.agent} does not say what it costs",
             cause=f"a budget in dollars ({gathered.text('budget')}) could not be held",
             hint=f"give one in tokens, for once: BYDAWN_BUDGET=2Mtok {dialect.name} …",
         )
@@ -103,7 +105,7 @@ def _refuse_odd_name(name: str) -> None:
         raise UserError(error.what, cause=error.cause, hint="give it another one") from None
 
 
-def reserved(planned: work.Plan) -> work.Plan:
+def reserved(planned: Plan) -> Plan:
     """The same under a name that is ours alone: of two that start in the same second, one takes the next name."""
     make_private(planned.folder.home)
     for number in range(1, _SAME_SECOND):
@@ -117,7 +119,7 @@ def reserved(planned: work.Plan) -> work.Plan:
     return planned
 
 
-def give_back(request: Start, planned: work.Plan) -> None:
+def give_back(request: Start, planned: Plan) -> None:
     """Free a name that was reserved; once a loop was born under it, or somebody has its lock, the folder stays."""
     if not request.named:
         with suppress(OSError):  # it is not empty
@@ -128,7 +130,7 @@ def _in_git(workspace: Path) -> bool:
     return Git(folder=workspace, seconds=20).answer("rev-parse", "--is-inside-work-tree") is not None
 
 
-def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> work.Plan:
+def plan_resume(dialect: Dialect, request: Resume, standing: Standing) -> Plan:
     """Go on. Whoever resumes at a checkpoint has looked."""
     if standing.finished:
         hint = f'start another: {dialect.name} "…"{places.elsewhere(Path(standing.loop.workspace))}'
@@ -175,7 +177,7 @@ def agree(adopted: Adopted, request: Resume) -> None:
         )
 
 
-def keep_original(dialect: Dialect, planned: work.Plan) -> None:
+def keep_original(dialect: Dialect, planned: Plan) -> None:
     """What the other program wrote stays beside what replaces it; what only will be replaced makes room."""
     workspace, loop = Path(planned.loop.workspace), planned.loop
     done = planned.adopts.rounds if planned.adopts else 0

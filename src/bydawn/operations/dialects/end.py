@@ -9,13 +9,14 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import End
 from bydawn.core.history import History, counted
 from bydawn.core.text import plain, shorten
+from bydawn.core.values import End
 from bydawn.dialects import follower
 from bydawn.dialects.seam import Cancel, Copy, Dialect, Replace
-from bydawn.operations import places, steer, work
+from bydawn.operations import places, steer
 from bydawn.operations.dialects.loops import Row, find
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.store import lock
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing, standing_of
@@ -34,7 +35,7 @@ class Cleaned(msgspec.Struct, frozen=True, kw_only=True):
 
 def cancel(dialect: Dialect, request: Cancel, workspace: Path) -> tuple[Standing, Cleaned | None]:
     """End a loop wherever it stands; with `cleanup` the files go that were written for it."""
-    work.refuse_inside_a_round()
+    refuse_inside_a_round()
     standing = find(dialect, request.name, workspace)
     stopped = standing.state.stopped
     kept = {}
@@ -102,7 +103,7 @@ def _says(workspace: Path, view: Replace) -> bool:
 
 def cancel_left(dialect: Dialect, row: Row, workspace: Path) -> None:
     """Say in the other program's own file that its loop is canceled; whatever else stands there stays."""
-    work.refuse_inside_a_round()
+    refuse_inside_a_round()
     if row.status == "completed":
         what = f"the loop {shorten(plain(row.id), 80)} is completed already"
         raise UserError(what, cause="there is nothing to cancel", hint="its files are yours to keep or to delete")

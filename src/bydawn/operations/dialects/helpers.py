@@ -7,14 +7,15 @@ from pathlib import Path
 from bydawn.core.errors import UserError
 from bydawn.dialects import follower
 from bydawn.dialects.seam import Dialect, Install
-from bydawn.operations import places, work
+from bydawn.operations import places
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.system.paths import open_parent
 from bydawn.system.writing import replace_text
 
 
 def install(dialect: Dialect, request: Install, workspace: Path) -> list[tuple[Path, str, str]]:
     """Write the helper files: path, what became of it, remark. Nothing that differs is overwritten unasked."""
-    work.refuse_inside_a_round()
+    refuse_inside_a_round()
     if not (os.environ.get("CODEX_HOME") or os.environ.get("HOME")):
         raise UserError("Codex has no folder", cause="HOME and CODEX_HOME are unset", hint="export CODEX_HOME=…")
     home = Path(os.environ.get("CODEX_HOME") or Path(os.environ["HOME"]) / ".codex")

@@ -1,7 +1,6 @@
-"""What a worker does in front of a person, under its guardian."""
+"""A loop that runs in front of a person, in a worker under its guardian."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,43 +12,41 @@ from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
     from bydawn.cli.voice import Voice
-    from bydawn.core.loop import Limits
-    from bydawn.operations.work import Plan
+    from bydawn.operations.plan import Plan
     from bydawn.settings.layers import Settings
 
 plain = option("--plain", is_flag=True, help="Flat lines, no colour, nothing redrawn.")
 
 
-def work(
+def run_in_front(
     tether: Tether,
     planned: "Plan",
     *,
     once: bool = False,
     plain: bool = False,
     voice: "Voice | None" = None,
-    raising: Callable[["Limits"], "Limits"] | None = None,
 ) -> int:
     """Run the loop to its end, here in the worker, in front of a person."""
+    from bydawn.assemble import Worker
     from bydawn.cli.render import state_folder, typed
     from bydawn.cli.terminal import Terminal
     from bydawn.cli.voice import OwnVoice
-    from bydawn.core.facts import End
-    from bydawn.operations.work import perform
+    from bydawn.core.values import End
+    from bydawn.operations.run_loop import run
 
     voice = voice or OwnVoice()
     terminal = Terminal(planned, plain=plain, voice=voice)
     try:
         for warning in planned.warnings:
             terminal.warn(warning)
-        stopped = perform(
-            planned,
-            tether,
+        worker = Worker(
+            tether=tether,
             followers=(terminal,),
-            once=once,
-            raised=raising,
             say=terminal.warn,
+            rounds_allowed=1 if once else None,
             go_on=typed(f"resume {planned.reference}"),
         )
+        stopped = run(planned, worker)
         if stopped.end is End.CHECKPOINT and planned.loop.checkpoint and planned.loop.checkpoint.mode == "pause":
             ours = [*state_folder(), *(["--plain"] if plain else [])]
             tether.leave([*voice.go_on(planned.loop), *(ours if planned.loop.dialect is None else [])])

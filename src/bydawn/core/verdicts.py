@@ -1,9 +1,18 @@
-"""Is this the same failure as last time? A digest that ignores times, addresses and temporary names."""
+"""Does a check's verdict count, and is this the same failure as last time?
+
+A check that both fails and passes on the same work tree proves nothing, whichever came last.
+"""
 
 import hashlib
 import re
+from collections.abc import Sequence
 
+from msgspec.structs import replace
+
+from bydawn.core.loop import Check, CommandCheck
+from bydawn.core.state import LoopState
 from bydawn.core.text import last_part, plain
+from bydawn.core.values import Verdict
 
 _COMPARED = 8000  # characters of the rest, from the end
 
@@ -46,9 +55,9 @@ _ACCIDENTS = [
 def of_failure(detail: str, output: str = "") -> str:
     """A short digest of a failure: how the check ended, and the end of its output.
 
-    >>> of("exit 1", "3 failed in 0.12s") == of("exit 1", "3 failed in 11.7s")
+    >>> of_failure("exit 1", "3 failed in 0.12s") == of_failure("exit 1", "3 failed in 11.7s")
     True
-    >>> of("exit 1", "3 failed in 0.12s") == of("exit 1", "2 failed in 0.12s")
+    >>> of_failure("exit 1", "3 failed in 0.12s") == of_failure("exit 1", "2 failed in 0.12s")
     False
     """
     essence = f"{lasting(detail)}\n{last_part(lasting(output), _COMPARED)}"
@@ -61,3 +70,48 @@ def lasting(text: str) -> str:
     for pattern, instead in _ACCIDENTS:  # compiled when a check first fails, so start-up does not pay for it
         text = re.sub(pattern, instead, text)
     return text.strip()
+
+
+def suspects(checks: Sequence[Check], verdicts: Sequence[Verdict], state: LoopState) -> tuple[Check, ...]:
+    """The checks to run once more: newly failing ones, and ones that pass although nothing changed.
+
+    One that failed before and fails again has simply failed; running it again would waste time.
+    """
+    return tuple(
+        check
+        for check, verdict in zip(checks, verdicts, strict=True)
+        if isinstance(check, CommandCheck) and not verdict.timed_out and _changed(verdict, state)
+    )
+
+
+def _changed(verdict: Verdict, state: LoopState) -> bool:
+    before, same_tree = _before(verdict, state), state.verdict_tree == state.tree
+    if not verdict.passed:
+        return before is None or before.passed
+    if verdict.check in state.flaky:
+        return not (same_tree and before and before.flaky)  # that one stays flaky either way
+    nothing_done = same_tree or not (state.last and state.last.progress)
+    return before is not None and not before.passed and nothing_done
+
+
+def weighed(verdicts: Sequence[Verdict], again: Sequence[Verdict], state: LoopState) -> tuple[Verdict, ...]:
+    """The verdicts, corrected by what a second run of some checks showed."""
+    second = {verdict.check: verdict for verdict in again}
+    return tuple(_weighed(verdict, second.get(verdict.check), state) for verdict in verdicts)
+
+
+def _weighed(verdict: Verdict, second: Verdict | None, state: LoopState) -> Verdict:
+    before = _before(verdict, state)
+    known = before is not None and before.flaky and state.verdict_tree == state.tree
+    if second is not None and second.passed is not verdict.passed:
+        return _flaky(verdict if not verdict.passed else second)
+    # A check that both passed and failed on this work tree stays flaky until the tree changes.
+    return _flaky(replace(before, seconds=verdict.seconds)) if before and known else verdict
+
+
+def _flaky(red: Verdict) -> Verdict:
+    return replace(red, passed=False, flaky=True, detail="flaky: failed and passed on the same work tree")
+
+
+def _before(verdict: Verdict, state: LoopState) -> Verdict | None:
+    return next((each for each in state.verdicts if each.check == verdict.check), None)

@@ -1,0 +1,260 @@
+"""An agent as the engine sees it: what it is asked, what it says meanwhile, what its figures mean."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import Protocol
+
+import msgspec
+
+from bydawn.core import resets
+from bydawn.core.layout import STDOUT
+from bydawn.core.loop import Loop, Sandbox
+from bydawn.core.outcome import Ending, Exit, Outcome
+from bydawn.core.progress import Used
+from bydawn.core.state import LoopState, Session
+from bydawn.core.values import Usage
+
+_LATE = 30.0  # seconds after a reset, at most
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One request to an agent. The prompt is a file that becomes its stdin."""
+
+    round: int
+    workspace: str
+    session: str | None = None  # the session to continue
+    new_session: str = ""  # the id for a fresh session, for agents that accept one
+    sandbox: Sandbox = Sandbox.WORKSPACE
+    model: str | None = None
+    profile: str | None = None
+    effort: str | None = None
+    arguments: tuple[str, ...] = ()  # passed to the agent unchanged
+    commits: bool = False  # may it write to the repository's .git?
+    is_root: bool = False
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A program to start; `env` is added to ours."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] = {}
+
+
+class Message(msgspec.Struct, frozen=True):
+    """Text from the agent."""
+
+    text: str
+
+
+class Activity(msgspec.Struct, frozen=True):
+    """Something the agent does, as one short line (`editing src/settings.py`)."""
+
+    text: str
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """The agent has trouble with its provider and is retrying by itself."""
+
+    text: str
+
+
+class Denied(msgspec.Struct, frozen=True):
+    """The agent was not allowed to do something."""
+
+    text: str
+
+
+class LimitNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """The provider reports how much of a limit is used."""
+
+    text: str
+    until: datetime | None = None
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """The conversation now has a name by which it can be continued."""
+
+    session: str
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What this turn has used so far."""
+
+    usage: Usage
+
+
+class Hopeless(msgspec.Struct, frozen=True):
+    """The agent keeps retrying what cannot work: stop it. The reader knows the outcome."""
+
+    text: str
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """The agent's terminal event: it has nothing more to say and should exit."""
+
+
+Event = Begun | Message | Activity | Retry | Denied | LimitNotice | Spent | Hopeless | Finished
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """The one result of a turn."""
+
+    outcome: Outcome
+    reply: str = ""
+    detail: str = ""
+    session: str | None = None
+    usage: Usage | None = None
+    usage_is_total: bool = False  # of the whole session, not of this turn
+    wait_until: datetime | None = None
+    reset: str = ""  # when the limit resets, in the agent's own words, if there is nothing better
+
+    def __post_init__(self) -> None:
+        # A time without a zone could not be compared with anything, at every start from then on.
+        if self.wait_until and self.wait_until.tzinfo is None:
+            msgspec.structs.force_setattr(self, "wait_until", self.wait_until.replace(tzinfo=UTC))
+
+
+class Reader(Protocol):
+    """Reads an agent's output while it runs; tolerates anything."""
+
+    def read(self, line: bytes) -> Iterable[Event]: ...
+
+    def skipped(self, size: int) -> None:
+        """A line too long to parse went by."""
+
+    def end(self, exit_: Exit, stderr_tail: str) -> Ended:
+        """The result, decided in this order: terminal event, what we did (`outcome.imposed`), exit code, signal."""
+
+
+class Ladder(msgspec.Struct, frozen=True, kw_only=True):
+    """How a child is stopped: seconds to wait after INT (0: skip INT), then after TERM; then KILL."""
+
+    interrupt: float = 5.0
+    terminate: float = 5.0
+
+
+class Abilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent supports; anything else is refused, not ignored."""
+
+    sandboxes: frozenset[Sandbox] = frozenset()  # the levels it really enforces
+    options: frozenset[str] = frozenset()  # of model, profile, effort, agent_args, agent_commits
+    efforts: tuple[str, ...] = ()  # the ones it accepts, if it would silently ignore others
+    permissions: tuple[str, ...] = ()  # its own flags for what `--sandbox` says, which would override it
+    resumes: bool = False  # can it continue a session?
+    chooses_session: bool = False  # can it be given a session id beforehand?
+    prompt_length: int | None = None  # the most characters it accepts
+    tells_cost: bool = False  # in dollars
+    account: tuple[str, ...] = ()  # the variables that say which account's limits apply
+    litters: bool = False  # does it leave files in the temporary folder? then it gets its own
+
+
+class Agent(Protocol):
+    """A pure pair around one child: build the command, read the stream."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def ladder(self) -> Ladder: ...
+
+    @property
+    def streams(self) -> bool:
+        """Does it print anything while it works? If not, the first-byte limit would be unfair."""
+
+    @property
+    def abilities(self) -> Abilities: ...
+
+    def command(self, turn: Turn) -> Command: ...
+
+    def reader(self, turn: Turn | None = None) -> Reader:
+        """For one turn; without one (`logs`), nothing is verified."""
+
+    def missing(self) -> tuple[str, str] | None:
+        """Cause and hint if this agent cannot be started on this machine."""
+
+
+def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, is_root: bool) -> Turn:
+    """What the loop's settings ask of its agent, identical on every call: sessions do not remember permissions."""
+    if session and session.startswith("-"):
+        session = None  # no agent uses such a name; as an argument it would be an option
+    return Turn(
+        round=round_,
+        workspace=loop.workspace,
+        session=session,
+        new_session="" if session else new_session,
+        sandbox=loop.sandbox or Sandbox.WORKSPACE,
+        model=loop.model,
+        profile=loop.profile,
+        effort=loop.effort,
+        arguments=loop.agent_args,
+        commits=loop.agent_commits,
+        is_root=is_root,
+    )
+
+
+def used_by(ended: Ended, before: Session | None, seen: Usage | None = None) -> Used:
+    """What this turn used, or what was `seen` of it before it was stopped."""
+    used = ended.usage or seen
+    if used and ended.usage_is_total and before and before.id == ended.session:
+        used = used.minus(before.usage)  # the agent has said that part of it before
+    return Used(turn=used, session=ended.usage if ended.usage_is_total else None)
+
+
+def spent_unseen(
+    loop: Loop, state: LoopState, pool: Mapping[str, Agent], lines_of: Callable[[int, str], Iterator[bytes]]
+) -> Used:
+    """What a turn had used if its end was lost: its output is kept, and says so."""
+    opened = state.open_round
+    agent = pool.get(opened.agent) if opened else None
+    lines = lines_of(opened.round, STDOUT) if opened else iter(())
+    first = next(lines, None)
+    if opened is None or agent is None or first is None:
+        return Used()
+    reader = agent.reader(turn_of(loop, opened.round, opened.session, "", is_root=False))
+    listener = Listener(reader, lambda _: None, lambda _: False)
+    for line in chain([first], lines):
+        listener.on_line(line)
+    return used_by(reader.end(Exit(ending=Ending.ASKED), ""), state.session, listener.spent)
+
+
+def reset_of(ended: Ended, now: datetime, chance: float) -> datetime | None:
+    """When a limited agent is free again. A little later than it says, because all loops come back at that time."""
+    until = resets.clamped(ended.wait_until, now) if ended.wait_until else resets.moment(ended.reset, now)
+    return later(until, now, chance) if until else None
+
+
+def later(until: datetime, now: datetime, chance: float) -> datetime:
+    """A future time, delayed a little."""
+    return until + timedelta(seconds=chance * min(_LATE, 0.1 * max(0.0, (until - now).total_seconds())))
+
+
+class Listener:
+    """Passes an agent's lines to its reader, and what they mean to everyone else."""
+
+    def __init__(self, reader: Reader, tell: Callable[[Event], None], overspent: Callable[[Usage], bool]) -> None:
+        self._reader = reader
+        self._tell = tell
+        self._overspent = overspent
+        self.hopeless = False  # it keeps retrying what cannot work, or exceeds the budget
+        self.denied: list[str] = []
+        self.spent: Usage | None = None
+
+    def on_line(self, line: bytes) -> bool:
+        """True once the agent has finished talking."""
+        finished = False
+        for event in self._reader.read(line):
+            match event:
+                case Finished():
+                    finished = True
+                case Hopeless():
+                    self.hopeless = True
+                case Spent():
+                    self.spent = event.usage
+                    self.hopeless = self.hopeless or self._overspent(event.usage)
+                case Denied():
+                    self.denied.append(event.text)
+                case _:
+                    pass
+            self._tell(event)
+        return finished

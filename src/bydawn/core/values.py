@@ -1,0 +1,217 @@
+"""What facts are made of: ends, tasks, changes, usage, verdicts."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from bydawn.core.text import headline
+
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class End(StrEnum):
+    """The ways a run of a loop can end."""
+
+    COMPLETE = "complete"
+    UNVERIFIED = "unverified"
+    BLOCKED = "blocked"
+    LIMIT = "limit"
+    CHECKPOINT = "checkpoint"
+    FAILED = "failed"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+
+
+class Status(StrEnum):
+    """The state of a loop now: how it ended, or what it is doing. Derived from ledger and lock, never stored."""
+
+    COMPLETE = End.COMPLETE
+    UNVERIFIED = End.UNVERIFIED
+    BLOCKED = End.BLOCKED
+    LIMIT = End.LIMIT
+    CHECKPOINT = End.CHECKPOINT
+    FAILED = End.FAILED
+    PAUSED = End.PAUSED
+    STOPPED = End.STOPPED
+    RUNNING = "running"
+    WAITING = "waiting"
+    CRASHED = "crashed"  # the ledger says running, but the lock is free
+    DAMAGED = "damaged"  # the ledger or the settings cannot be read
+
+
+EXIT_CODES: dict[End, int] = {
+    End.COMPLETE: 0,
+    End.UNVERIFIED: 0,
+    End.BLOCKED: 3,
+    End.LIMIT: 4,
+    End.CHECKPOINT: 5,
+    End.FAILED: 7,
+    End.PAUSED: 130,
+    End.STOPPED: 130,
+}
+FINISHED = {End.COMPLETE, End.UNVERIFIED}
+
+
+class Given(StrEnum):
+    """Was the promise given, only mentioned, or absent?"""
+
+    GIVEN = "given"
+    MENTIONED = "mentioned"
+    ABSENT = "absent"
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a fact."""
+
+
+class Now(msgspec.Struct, frozen=True):
+    """One reading of the clocks: `at` is UTC, `elapsed` the loop's own working time, which no clock change affects."""
+
+    at: Moment
+    elapsed: float
+
+
+class Decided(Value, frozen=True, kw_only=True):
+    """The rule behind an action, and the clock reading it used; a replay must agree."""
+
+    rule: str
+    at: Moment
+    elapsed: float
+
+
+class Mark(Value, frozen=True, kw_only=True):
+    """A checkpoint in the task file that has been reached: nothing above it is open."""
+
+    id: str
+    text: str
+
+
+class TaskStatus(StrEnum):
+    """The state of a task beyond what its file says."""
+
+    DONE = "done"
+    ASIDE = "aside"  # it failed too often; the loop goes on without it
+    SKIPPED = "skipped"  # a person no longer wants it
+    OPEN = "open"
+
+
+class TaskReading(Value, frozen=True, kw_only=True):
+    """What the task file, or folder, said when it was read; `open_ids` names the open tasks.
+
+    Tasks that a person skipped are not open; those set aside are, but are never `next`.
+    """
+
+    open: int
+    done: int
+    next: str | None = None
+    open_ids: tuple[str, ...] = ()
+    problem: str | None = None
+    text: str = ""  # the digest of the file, to recognize it without parsing Markdown
+    disbelieved: str = ""  # the digest of a file that has a problem
+    next_id: str | None = None
+    marks: tuple[str, ...] = ()  # every checkpoint, by id
+    above: tuple[int, ...] = ()  # for each open task, how many of those are above it
+    reached: tuple[Mark, ...] = ()
+    ahead: tuple[Mark, ...] = ()  # the others
+    texts: tuple[str, ...] = ()  # for each open task in a folder, the digest of its file
+    stranded: tuple[str, ...] = ()  # titles of open tasks that wait for one that was set aside
+
+
+class Changes(Value, frozen=True, kw_only=True):
+    """What git says a round did to the work tree."""
+
+    added: int = 0
+    modified: int = 0
+    deleted: int = 0
+    paths: tuple[str, ...] = ()  # the first few, for people
+
+    @property
+    def total(self) -> int:
+        return self.added + self.modified + self.deleted
+
+
+class Usage(Value, frozen=True, kw_only=True):
+    """What a turn cost, if the agent reports it; None is unknown, never zero."""
+
+    tokens_in: int | None = None
+    tokens_cached: int | None = None
+    tokens_out: int | None = None
+    cost_usd: float | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """In and out together."""
+        known = [count for count in (self.tokens_in, self.tokens_out) if count is not None]
+        return sum(known) if known else None
+
+    @property
+    def unpriced(self) -> bool:
+        return bool(self.tokens) and self.cost_usd is None
+
+    def plus(self, other: "Usage | None") -> "Usage":
+        """The sum; if only one side knows a figure, that one."""
+        if other is None:
+            return self
+        return Usage(
+            tokens_in=_sum(self.tokens_in, other.tokens_in),
+            tokens_cached=_sum(self.tokens_cached, other.tokens_cached),
+            tokens_out=_sum(self.tokens_out, other.tokens_out),
+            cost_usd=_sum(self.cost_usd, other.cost_usd),
+        )
+
+    def minus(self, other: "Usage | None") -> "Usage":
+        """The difference; never below zero."""
+        if other is None:
+            return self
+        return Usage(
+            tokens_in=_since(self.tokens_in, other.tokens_in),
+            tokens_cached=_since(self.tokens_cached, other.tokens_cached),
+            tokens_out=_since(self.tokens_out, other.tokens_out),
+            cost_usd=_since(self.cost_usd, other.cost_usd),
+        )
+
+
+Number = TypeVar("Number", int, float)
+
+
+def _sum(mine: Number | None, theirs: Number | None) -> Number | None:
+    return mine if theirs is None else (mine or 0) + theirs
+
+
+def _since(mine: Number | None, theirs: Number | None) -> Number | None:
+    return mine if theirs is None else max(0, (mine or 0) - theirs)
+
+
+class Verdict(Value, frozen=True, kw_only=True):
+    """What one check said."""
+
+    check: str
+    passed: bool
+    detail: str
+    exit_code: int | None = None
+    timed_out: bool = False
+    seconds: float = 0.0
+    output: str | None = None  # the file in the round's folder with all its output
+    excerpt: str = ""  # the last useful part of it
+    flaky: bool = False  # it failed and passed on the same tree, so it proves nothing
+    fingerprint: str = ""  # identifies this failure, ignoring times and addresses in it
+
+    @property
+    def never_ran(self) -> bool:
+        """Is the program missing, or not executable? These are the shell's codes for it."""
+        return not self.passed and self.exit_code in (126, 127)
+
+    @property
+    def told(self) -> str:
+        """How it ended, and the most telling line of its output; for people only, because that line is just data."""
+        said = headline(self.excerpt)
+        return f"{self.detail}: {said}" if said and said != self.detail else self.detail
+
+
+class TaskClaim(Value, frozen=True, kw_only=True):
+    """What an agent says about its task; only a claim."""
+
+    status: str
+    summary: str = ""

@@ -1,0 +1,93 @@
+"""Run a planned loop to its end."""
+
+import hashlib
+from collections.abc import Iterator
+
+import msgspec
+
+from bydawn.assemble import Worker, run_loop
+from bydawn.core.errors import OwnFailure, UserError
+from bydawn.core.facts import AnyFact, CheckpointApproved, LimitsRaised, LoopCreated, LoopStopped, TamperingAccepted
+from bydawn.core.loop import Loop
+from bydawn.core.state import LoopState
+from bydawn.core.values import FINISHED
+from bydawn.operations.plan import Plan
+from bydawn.operations.preconditions import take_lock, user
+from bydawn.store.folder import LoopFolder
+from bydawn.store.ledger import LoopLedger, records
+from bydawn.system.writing import make_private, replace_private, sync
+
+
+def run(planned: Plan, worker: Worker) -> LoopStopped:
+    """Take the loop's lock, hand it to the guardian as well, and run until the loop stops."""
+    loop, folder = planned.loop, planned.folder
+    make_private(folder.path)
+    held = take_lock(folder, loop)
+    worker.tether.share(held.fd, worker.go_on or f"bydawn resume {loop.id}")
+    ledger = LoopLedger(folder, worker.say, planned.secrets.hide)
+    try:
+        _refuse_if_overtaken(planned, ledger.state)
+        if ledger.state.seq == 0:
+            _create(loop, ledger)
+        else:
+            loop = _settings(folder)
+        for fact in _given(planned, loop, ledger.state):
+            fact = ledger.append(fact).fact
+            for follower in worker.followers:
+                follower.saw(fact, loop, ledger.state)
+        return run_loop(loop, ledger, held, planned.secrets, worker)
+    finally:
+        ledger.close()
+
+
+def _given(planned: Plan, loop: Loop, state: LoopState) -> Iterator[AnyFact]:
+    """What a person brings along when they resume a loop."""
+    now = state.raised or loop.limits
+    if planned.adopts and not state.runs:
+        yield planned.adopts
+    if planned.raises and (limits := planned.raises(now)) != now:
+        yield LimitsRaised(limits=limits, by=user())
+    if mark := planned.approves:
+        yield CheckpointApproved(mark=mark.id, text=mark.text, by=user())
+    if planned.accepts:
+        yield TamperingAccepted(paths=planned.accepts, by=user())
+
+
+def _refuse_if_overtaken(planned: Plan, state: LoopState) -> None:
+    """Between the plan and the lock somebody else may have been here; their goal must not be taken for ours."""
+    born = planned.standing is None and state.seq > 0
+    done = planned.standing is not None and state.stopped is not None and state.stopped.end in FINISHED
+    if born or done:
+        raise UserError(
+            f"another worker was faster with the loop {planned.loop.id}",
+            cause="it was started here at the same moment" if born else "it has finished in the meantime",
+            hint="run the same command again",
+            exit_code=8,
+        )
+
+
+def _create(loop: Loop, ledger: LoopLedger) -> None:
+    """The settings are on the disk before the ledger's first fact, which carries their digest."""
+    data = msgspec.json.format(msgspec.json.encode(loop), indent=2)
+    replace_private(ledger.folder.settings, data, durable=True)
+    sync(ledger.folder.home)
+    ledger.append(creation_of(loop, data))
+    ledger.sync()
+
+
+def creation_of(loop: Loop, settings: bytes) -> LoopCreated:
+    """The first fact of a ledger."""
+    return LoopCreated(loop=loop.id, uid=loop.uid, settings=hashlib.sha256(settings).hexdigest())
+
+
+def _settings(folder: LoopFolder) -> Loop:
+    """The settings a loop was started with; changed behind the ledger's back they are refused."""
+    data = folder.settings.read_bytes()
+    first = next(records(folder)).fact
+    if not isinstance(first, LoopCreated) or first.settings != hashlib.sha256(data).hexdigest():
+        raise OwnFailure(
+            f"{folder.settings} is not what the loop was started with",
+            cause="its digest differs from the one in the ledger's first line",
+            hint="put it back as it was, or start another loop with --new",
+        )
+    return msgspec.json.decode(data, type=Loop)
