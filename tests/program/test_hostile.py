@@ -711,7 +711,7 @@ def test_the_lint_finds_what_it_looks_for() -> None:
 
 
 SHELL_CALLS = {
-    "shell.py": ["('/bin/sh', '-c', _ELSEWHERE, 'sh', folder, command)", "('/bin/sh', '-c', command)"],
+    "process/shell.py": ["('/bin/sh', '-c', _ELSEWHERE, 'sh', folder, command)", "('/bin/sh', '-c', command)"],
 }
 
 
