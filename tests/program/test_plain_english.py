@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# Rooms that still have to be rewritten. Temporary: whoever rewrites one takes it out, and in the end this is empty.
+# Temporary: what has not been rewritten yet. Remove a line when you rewrite its room; in the end this is empty.
 NOT_YET = ("src/bydawn/cli", "src/bydawn/operations", "src/bydawn/dialects", "README.md", "docs")
 
 GENERATED = ("docs/commands.md", "docs/settings.md", "docs/requirements.md")  # from sentences that are checked here
@@ -32,11 +32,10 @@ PHRASES = (
     (r"somebody|anybody|everybody", "a person, another process, anyone"),
     (r"nobody", "no one, or say it actively"),
     (r"unless you say so", "[default: X]"),
-    (r"there are (?:is|the ones)|the ones there are|the settings there are", "lists all"),
+    (r"the (?:ones|settings|loops) there are", "all"),
     (r"amounts? to", "is, adds up to"),
     (r"bears? (?:it|this|that|them) out|borne out|bears? out", "confirms"),
-    (r"in the way of", "blocks"),
-    (r"stands? in the way", "blocks"),
+    (r"in the way(?: of)?", "blocks"),
     (r"for good(?! reason)", "permanently"),
     (r"for ever", "forever"),
     (r"at all events", "in any case"),
@@ -44,11 +43,9 @@ PHRASES = (
     (r"a word for", "a name for"),
     (r"anew|afresh", "again, from scratch"),
     (r"all the same", "still, anyway"),
-    (r"(?:inside|outside|instead) of (?:it|the workspace|the repository)", "inside it, outside it"),
+    (r"(?:inside|outside) of", "inside, outside"),
     (r"for want of", "because there is no"),
-    (r"of use to", "helps"),
-    (r"so (?:long|much|many) as that", "as long as that"),
-    (r"had back|be had", "restored, available"),
+    (r"be had(?: back)?", "restored, available"),
     (r"(?:col|hon|fav|neighb|behavi)ours?\w*", "American spelling: color, honor, favor, neighbor, behavior"),
     (r"\w+(?:gnis|phasis|ganis|mmaris)(?:e|ed|es|ing)", "American spelling: -ize"),
 )
