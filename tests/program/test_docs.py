@@ -4,8 +4,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from bydawn.cli.program import MODULES
+from bydawn.cli.program import MODULES, bydawn
 from bydawn.cli.reference import reference
+from bydawn.cli.start import run
 from bydawn.core.facts import End
 from bydawn.core.rules import Rule
 from bydawn.settings.schema import page
@@ -16,6 +17,13 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_command_reference_is_what_the_parser_says() -> None:
     assert (ROOT / "docs/commands.md").read_text() == reference(), "run scripts/docs"
+
+
+def test_the_command_reference_does_not_depend_on_which_command_was_parsed_before() -> None:
+    before = reference()
+    bydawn.make_context("bydawn", ["status"]).close()
+    run.make_context("run", ["x"]).close()
+    assert reference() == before
 
 
 def test_the_page_of_settings_is_what_their_table_says() -> None:

@@ -26,7 +26,9 @@ class _Quick(click.Command):
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         names = self.get_help_option_names(ctx)
-        if self._quick_help is None and names and self.add_help_option:
+        if not names or not self.add_help_option:
+            return None
+        if self._quick_help is None or {*self._quick_help.opts} != {*names}:  # another context may have other names
             click.help_option(*names, "asked_for_help", cls=Option)(self)
             option = self.params.pop()
             assert isinstance(option, click.Option)  # noqa: S101 - that is what was put there
