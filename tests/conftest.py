@@ -35,9 +35,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
+def home(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Home]:
     """A home in which nothing may be alive one second after the story ends."""
-    home = Home(tmp_path.resolve())
+    home = Home(tmp_path.resolve(), real=request.node.get_closest_marker("installed") is not None)
     yield home
     assert home.leave() == []
 

@@ -17,10 +17,10 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.metadata import distribution
 from io import TextIOWrapper
 from typing import Any, NoReturn, TextIO
 
-MAINS = {"bydawn": "main", "waylon-smithers": "dialect"}
 _NUMBER = 4  # bytes of a process id, and of how a process ended
 
 
@@ -136,9 +136,8 @@ def _be_the_command(asked: dict[str, Any], streams: list[int]) -> NoReturn:
     code: object = 1
     try:
         _move_in(asked, streams)
-        from bydawn.cli import main
-
-        code = getattr(main, MAINS[os.path.basename(sys.argv[0])])()
+        [command] = distribution("bydawn").entry_points.select(name=os.path.basename(sys.argv[0]))
+        code = command.load()()
     except SystemExit as end:
         code = end.code
     except BaseException:

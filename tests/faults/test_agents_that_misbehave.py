@@ -116,6 +116,7 @@ def test_an_agent_that_floods_is_stopped_at_the_limit(home: Home) -> None:
     (home.folder() / "rounds/0001/stdout").unlink()
 
 
+@pytest.mark.installed
 def test_one_line_of_500_megabytes_takes_no_memory(home: Home) -> None:
     small = highest_memory(home, "small", 1000)
     great = highest_memory(home, "great", 500_000_000)

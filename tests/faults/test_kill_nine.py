@@ -6,7 +6,11 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from driving import Home, Step, is_alive, name_of, said, tree_of, wait_for, worker_of
+
+pytestmark = pytest.mark.installed  # some die while an interpreter starts
 
 LONGER_THAN_ANY_TEST = 3600.125  # seconds; such a `sleep` can only be one of ours
 CHECK = 'test -z "$(find . -name "*.txt" -size 0)"'

@@ -12,6 +12,8 @@ import pytest
 
 from driving import DONE, HANG, OK, Home, Step, alive_with, is_alive, said, wait_for, worker_of
 
+pytestmark = pytest.mark.installed  # a signal may come while an interpreter starts
+
 To = Callable[["subprocess.Popen[str]", Signals], None]
 
 
