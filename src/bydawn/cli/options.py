@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bydawn.cli.command import option
-from bydawn.system.user_folders import settings_file
+from bydawn.system.user_folders import has_settings_file
 
 if TYPE_CHECKING:  # read commands have to be quick and need no table
     from bydawn.settings.layers import Given
@@ -19,8 +19,7 @@ def _state_dir(_: click.Context, __: click.Parameter, given: Path | None) -> Pat
     """The flag, the variable, or what the user's file says."""
     if given is None and (said := os.environ.get("BYDAWN_STATE_DIR")):
         return Path(said)
-    # Looked for without importing what reads it: nearly nobody has one when `status` has to be quick.
-    if given is None and os.path.exists(settings_file()):  # noqa: PTH110 - one that may not be looked at is none
+    if given is None and has_settings_file():
         from bydawn.settings.files import read, user_file
 
         mine = [each.value for each in read(user_file()).given if each.key == "state_dir"]

@@ -73,7 +73,7 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rounds of one task amount to."""
+    """The rounds of one task, added up."""
 
     task: str
     text: str = ""

@@ -58,7 +58,7 @@ class Protection:
     def after_checks(self, round_: int) -> Touched | None:
         """A check runs what the agent wrote, so what it does to protected files is the agent's doing, too."""
         if self._is_as_it_was():
-            return None  # the usual case, and then nobody need ask git
+            return None  # the usual case, without asking git
         now = self._effects.snapshot()
         if round_:
             return self.after_round(round_, now)

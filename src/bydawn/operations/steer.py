@@ -3,6 +3,7 @@
 import os
 import time
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,13 +19,15 @@ from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
 from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import FINISHED, End, Now, TaskStatus
 from bydawn.operations.preconditions import is_inside_a_round, take_lock, user
-from bydawn.settings import has_user_file
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, load, read, records
 from bydawn.store.registry import Standing
-from bydawn.store.rounds import Rounds
 from bydawn.system import kernel
+from bydawn.system.user_folders import has_settings_file
+
+if TYPE_CHECKING:
+    from bydawn.store.rounds import Rounds
 
 _PATIENCE = 10.0  # seconds that a worker gets to take a request
 
@@ -67,7 +70,7 @@ def settle(standing: Standing, task: str, text: str, status: TaskStatus) -> Answ
 
 def _secrets() -> Secrets:
     """What must never be written down. Settings are loaded only where there are any: `stop` has to be quick."""
-    if has_user_file() or {"BYDAWN_SECRETS", "BYDAWN_NOT_SECRET"} & os.environ.keys():
+    if has_settings_file() or {"BYDAWN_SECRETS", "BYDAWN_NOT_SECRET"} & os.environ.keys():
         from bydawn.operations.settings import secrets
 
         return secrets()
@@ -143,6 +146,8 @@ def _record(standing: Standing, request: Request) -> Answer:
         elif ledger.state.stopped is None or _can_be_stopped(ledger, request):
             # What a crash left behind: an agent that lives on, and secrets in the files of the round it was in.
             kernel.sweep(f"{COOKIE}={standing.loop.uid}.")
+            from bydawn.store.rounds import Rounds  # not needed to ask a running loop
+
             rounds = Rounds(standing.folder, hidden)
             unrecorded = rounds.unrecorded(standing.loop, ledger.state)  # before masking touches the files
             for number in {ledger.state.round, rounds.last()}:
@@ -176,7 +181,7 @@ def _can_be_stopped(ledger: LoopLedger, request: Request) -> bool:
     return isinstance(request, Stop) and stopped is not None and stopped.end not in {*FINISHED, End.STOPPED}
 
 
-def _stand_still(standing: Standing, ledger: LoopLedger, rounds: Rounds, fact: AnyFact, elapsed: float) -> None:
+def _stand_still(standing: Standing, ledger: LoopLedger, rounds: "Rounds", fact: AnyFact, elapsed: float) -> None:
     loop, before = standing.loop, ledger.state.stopped
     unseen = before is None or before.unseen  # whoever stops a second time has seen no more
     ledger.append(fact)

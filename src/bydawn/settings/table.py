@@ -47,8 +47,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     what: str
     flags: tuple[str, ...]
-    field: str = ""  # of a `Loop`: `sandbox`, `limits.rounds`; empty where it is not one value of it
-    raises: str = ""  # what `resume` says of its own option of this name, which sets the limit anew
+    field: str = ""  # of `Loop`: `sandbox`, `limits.rounds`; empty if it is not a single field
+    raises: str = ""  # the help of `resume`'s option of this name, which sets a new limit
     default: Value | None = None
     metavar: str | None = None
     layers: frozenset[Layer] = ANYWHERE

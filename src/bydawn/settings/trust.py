@@ -1,6 +1,6 @@
-"""What in a repository's settings could run or loosen something, and has a person agreed to it?
+"""What a repository's settings could run or loosen, and whether a person has agreed to it.
 
-Agreements are kept outside of every repository.
+Agreements are kept outside every repository.
 """
 
 import hashlib

@@ -11,8 +11,13 @@ def settings_file() -> Path:
     return (_folder("config", ".config") or Path("/nonexistent")) / "config.toml"
 
 
+def has_settings_file() -> bool:
+    """Looked for without loading what reads it: few users have one, and `status` and `stop` must be quick."""
+    return os.path.exists(settings_file())  # noqa: PTH110 - one that we may not look at does not count
+
+
 def state_folder() -> Path:
-    """Out of every work tree, where no agent writes."""
+    """Outside every work tree, where no agent writes."""
     if folder := _folder("state", ".local/state"):
         return folder
     raise UserError(
