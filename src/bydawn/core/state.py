@@ -78,21 +78,21 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     task: str
     text: str = ""
     failures: int = 0  # in a row
-    before: int = 0  # the same without the last round: whether that failed is known when its checks have run
-    progress: bool = False  # did any of them get anywhere?
-    claims: int = 0  # how often in a row the agent said that it is done
+    before: int = 0  # the same without the last round, whose checks may still turn it into a failure
+    progress: bool = False  # did any of them make progress?
+    claims: int = 0  # how often in a row the agent said it is done
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """Tasks by id whose standing is in the ledger, not in their file."""
+    """Tasks, by id, whose state is in the ledger and not in their file."""
 
     done: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    doubted: tuple[str, ...] = ()  # of those that are done: nothing was ever changed for them
+    doubted: tuple[str, ...] = ()  # done ones for which nothing was ever changed
 
     def having(self, task: str, status: TaskStatus, *, doubted: bool = False) -> "Settled":
-        """The same with one task moved to where it stands now."""
+        """Move one task to its new state."""
 
         def moved(known: tuple[str, ...], *, here: bool) -> tuple[str, ...]:
             others = tuple(each for each in known if each != task)

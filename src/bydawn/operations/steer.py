@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bydawn.core.decide import Pause as PauseAction
-from bydawn.core.decide import Settle, last_word, next_action, settled
-from bydawn.core.decide import Stop as StopAction
 from bydawn.core.errors import UserError
 from bydawn.core.facts import ITSELF, AnyFact
 from bydawn.core.loop import COOKIE
-from bydawn.core.progress import Findings
 from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
+from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import FINISHED, End, Now, TaskStatus
 from bydawn.operations.preconditions import is_inside_a_round, take_lock, user
@@ -27,7 +24,7 @@ from bydawn.system import kernel
 from bydawn.system.user_folders import has_settings_file
 
 if TYPE_CHECKING:
-    from bydawn.store.rounds import Rounds
+    from bydawn.core.progress import Findings, Used
 
 _PATIENCE = 10.0  # seconds that a worker gets to take a request
 
@@ -146,13 +143,9 @@ def _record(standing: Standing, request: Request) -> Answer:
         elif ledger.state.stopped is None or _can_be_stopped(ledger, request):
             # What a crash left behind: an agent that lives on, and secrets in the files of the round it was in.
             kernel.sweep(f"{COOKIE}={standing.loop.uid}.")
-            from bydawn.store.rounds import Rounds  # not needed to ask a running loop
-
-            rounds = Rounds(standing.folder, hidden)
-            unrecorded = rounds.unrecorded(standing.loop, ledger.state)  # before masking touches the files
-            for number in {ledger.state.round, rounds.last()}:
-                rounds.mask(number)
-            _stand_still(standing, ledger, rounds, as_fact(request), ledger.state.elapsed + unrecorded)
+            elapsed = ledger.state.elapsed
+            elapsed += _mask_after_crash(standing, ledger.state, hidden) if ledger.state.stopped is None else 0
+            _record_end(standing, ledger, hidden, as_fact(request), elapsed)
         ledger.sync()
         ledger.snapshot()
         _follow(standing, ledger)
@@ -162,6 +155,17 @@ def _record(standing: Standing, request: Request) -> Answer:
     finally:
         ledger.close()
         held.release()
+
+
+def _mask_after_crash(standing: Standing, state: LoopState, hidden: Secrets) -> float:
+    """Mask the secrets in what a killed worker left; the seconds it had worked since its last fact."""
+    from bydawn.store.rounds import Rounds  # only needed after a crash
+
+    rounds = Rounds(standing.folder, hidden)
+    unrecorded = rounds.unrecorded(standing.loop, state)  # before masking touches the files
+    for number in {state.round, rounds.last()}:
+        rounds.mask(number)
+    return unrecorded
 
 
 def _follow(standing: Standing, ledger: LoopLedger) -> None:
@@ -181,18 +185,28 @@ def _can_be_stopped(ledger: LoopLedger, request: Request) -> bool:
     return isinstance(request, Stop) and stopped is not None and stopped.end not in {*FINISHED, End.STOPPED}
 
 
-def _stand_still(standing: Standing, ledger: LoopLedger, rounds: "Rounds", fact: AnyFact, elapsed: float) -> None:
+def _record_end(standing: Standing, ledger: LoopLedger, hidden: Secrets, fact: AnyFact, elapsed: float) -> None:
+    from bydawn.core import decide  # not needed to ask a running loop
+
     loop, before = standing.loop, ledger.state.stopped
-    unseen = before is None or before.unseen  # whoever stops a second time has seen no more
+    unseen = before is None or before.unseen  # stopping it a second time shows nothing new
     ledger.append(fact)
     now = Now(datetime.now(UTC), elapsed)
-    if isinstance(action := next_action(loop, ledger.state, now), Settle):
-        from bydawn import agents  # a round is rarely left open
-        from bydawn.core.agent import spent_unseen
+    action = decide.next_action(loop, ledger.state, now)
+    if isinstance(action, decide.Settle):
+        ledger.append(decide.settled(action, now, *_left_open(standing, ledger.state, hidden), unseen=True))
+        action = decide.next_action(loop, ledger.state, now)
+    assert isinstance(action, decide.Pause | decide.Stop)  # noqa: S101 - a request that holds now leads nowhere else
+    ledger.append(msgspec.structs.replace(decide.last_word(action, now), unseen=unseen))
 
-        used = spent_unseen(loop, ledger.state, agents.pool(loop), rounds.lines)
-        found = Findings(tree=ledger.state.tree, work=ledger.state.work)
-        ledger.append(settled(action, now, found, used, unseen=True))
-        action = next_action(loop, ledger.state, now)
-    assert isinstance(action, PauseAction | StopAction)  # noqa: S101 - a request that holds now leads to nothing else
-    ledger.append(msgspec.structs.replace(last_word(action, now), unseen=unseen))
+
+def _left_open(standing: Standing, state: LoopState, hidden: Secrets) -> "tuple[Findings, Used]":
+    """What a round that was left open changed, which no one has looked at, and what it used."""
+    from bydawn import agents
+    from bydawn.core.agent import spent_unseen
+    from bydawn.core.progress import Findings
+    from bydawn.store.rounds import Rounds
+
+    rounds = Rounds(standing.folder, hidden)
+    used = spent_unseen(standing.loop, state, agents.pool(standing.loop), rounds.lines)
+    return Findings(tree=state.tree, work=state.work), used
