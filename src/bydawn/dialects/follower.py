@@ -1,4 +1,4 @@
-"""Files in another tool's format, written as a loop goes on, for people and scripts; nobody here reads them."""
+"""Writes the files of a dialect while its loop runs, for people and scripts; bydawn never reads them back."""
 
 import errno
 import os
@@ -8,9 +8,6 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, LoopStopped, Record, RunStarted
@@ -19,17 +16,16 @@ from bydawn.core.loop import Loop
 from bydawn.core.ports import Event
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View, draft
-from bydawn.dialects.written import Appended, Wrote
+from bydawn.dialects.written import Appended, Part, Written, digest_of
 from bydawn.system.writing import real_folder
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _GROWING = os.O_RDWR | os.O_NONBLOCK | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _THROUGH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COMPARED = 64 << 20  # bytes; more than that is rather written twice than read
 _CHUNK = 1 << 20
 _KEPT = 100  # copies of one file, all different
 _LONGEST_NAME = 200  # bytes; file systems have room for 255, and some encrypt names
-_FIRST = LoopState(rounds=1)  # whose files stand for those of every round
 _MODE = 0o644  # before the umask: like any other file of the repository
 
 
@@ -55,7 +51,7 @@ class DialectFollower:
         self._left: set[str] = set()
         self._complained: set[str] = set()
         self._marks = Appended(folder)
-        self._wrote = Wrote(folder)
+        self._written = Written(folder)
         self._at_rest = False  # had the loop ended in good order before what happens now?
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
@@ -63,8 +59,8 @@ class DialectFollower:
             self._history = History(self._watched(self._past()))
             # Unforeseeable, so that nobody can have put anything in its place.
             self._draft = lambda: draft(loop, int.from_bytes(os.urandom(8), "big"))
-            sweep(Path(self._workspace), self._dialect.written(loop, _FIRST), loop)
-            self._leave_alone(loop)
+            sweep(Path(self._workspace), self._dialect.files(loop).of([1]), loop)
+            self._leave_alone(loop, state)
             if not self._at_rest:
                 self._catch_up(loop, state)
         else:
@@ -81,10 +77,23 @@ class DialectFollower:
             stopped = isinstance(record.fact, LoopStopped) or (stopped and not isinstance(record.fact, RunStarted))
             yield record
 
-    def _leave_alone(self, loop: Loop) -> None:
-        """What has become somebody else's file while nobody wrote to it; whoever started us may not have looked."""
-        told = self._dialect.told(loop)
-        self._left = {path for path in told if not is_free(Path(self._workspace), path, loop, self._wrote)}
+    def _leave_alone(self, loop: Loop, state: LoopState) -> None:
+        """Find the files that a person has changed since the last run; these are not written again."""
+        assert self._history is not None  # noqa: S101 - the caller has just made it
+        number = self._dialect.counted(state)
+        first = number if self._history.attempts else number + 1  # earlier ones are another program's
+        paths = self._dialect.files(loop).of(range(first, number + 2))
+        there = {path: digest_at(Path(self._workspace), path) for path in paths if self._exists(path)}
+        if self._written:
+            self._left = {path for path, digest in there.items() if not self._written.recognizes(path, digest)}
+            return
+        # Nothing is known of a new loop, nor of one of an older version: these files were looked at before the start.
+        for path, digest in there.items():
+            if digest:
+                self._written.note(path, digest)
+
+    def _exists(self, path: str) -> bool:
+        return os.path.lexists(os.path.join(self._workspace, path))  # noqa: PTH118
 
     def _catch_up(self, loop: Loop, state: LoopState) -> None:
         """After a crash between a fact and its views the last round's may be missing; to repeat them does no harm."""
@@ -97,7 +106,7 @@ class DialectFollower:
         for view in views:
             try:
                 if view.path in self._left:
-                    raise OSError(errno.EEXIST, "it is not this loop's file any more")
+                    raise OSError(errno.EEXIST, "it has been changed since this loop wrote it")
                 self._write(view)
             except OSError as error:
                 if view.path not in self._complained:
@@ -108,7 +117,6 @@ class DialectFollower:
         match view:
             case Replace(path, text):
                 if self._last.get(path) != text:
-                    self._wrote.note(path)
                     with self._new(path) as fd:
                         _pour(encoded(text), fd)
                     self._last[path] = text
@@ -124,7 +132,8 @@ class DialectFollower:
         with self._place(path) as (folder, name), suppress(FileExistsError):
             fd = os.open(name, _NEW, _MODE, dir_fd=folder)
             try:
-                _pour(text.encode(), fd)
+                _pour(encoded(text), fd)
+                self._written.note(path, digest_of(fd))
             finally:
                 os.close(fd)
 
@@ -136,6 +145,7 @@ class DialectFollower:
             fd = os.open(unfinished, _NEW, _MODE, dir_fd=folder)
             try:
                 yield fd
+                self._written.note(path, digest_of(fd))
                 os.replace(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(OSError):
@@ -155,14 +165,15 @@ class DialectFollower:
                 if not length:
                     return
                 inode = os.fstat(fd).st_ino
-                begun, was = self._marks.of(path, source.round) or (None, inode)
+                part = self._marks.last(path)
+                begun, was = (part.begin, part.inode) if part and part.round == source.round else (None, inode)
                 if was != inode or (begun is not None and size >= begun + length):
                     return  # it is all there, or was before the file was exchanged for another
                 if begun is not None and begun < size and _is_part(fd, begun, size, origin):
                     os.ftruncate(fd, begun)
                     size = begun
                 size += _on_a_new_line(fd, size)
-                self._marks.note(path, source.round, size, inode)
+                self._marks.note(path, Part(source.round, size, inode, length, digest_of(origin)))
                 _copy(origin, fd)
             finally:
                 os.close(fd)
@@ -211,19 +222,24 @@ def _copy(origin: int, fd: int) -> None:
         shutil.copyfileobj(source, target, _CHUNK)
 
 
-def is_copy(workspace: Path, path: str, origin: Path) -> bool:
-    """Does this file still say what was copied there? One that is gone by now left an empty copy."""
+def digest_at(workspace: Path, path: str) -> str | None:
+    """The digest of a regular file, through no link and without waiting; None for anything else."""
+    with suppress(OSError), _opened(workspace, path) as fd:
+        return digest_of(fd)
+    return None
+
+
+@contextmanager
+def _opened(workspace: Path, path: str) -> Iterator[int]:
     root, folders, name = _parts(str(workspace), path)
-    source = origin if origin.is_file() else Path(os.devnull)
-    with suppress(OSError), _existing(root, folders) as folder:
+    with _existing(root, folders) as folder:
         fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        with os.fdopen(fd, "rb") as copy, source.open("rb") as file:
+        try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return False
-            while (part := copy.read(_CHUNK)) == file.read(_CHUNK):
-                if not part:
-                    return True
-    return False
+                raise OSError(errno.EINVAL, "not a regular file")
+            yield fd
+        finally:
+            os.close(fd)
 
 
 def keep(workspace: Path, path: str) -> str:
@@ -238,8 +254,9 @@ def keep(workspace: Path, path: str) -> str:
         except OSError as error:
             hint = "nothing was changed; look at its permissions and at free disk space"
             raise UserError(f"{path} cannot be kept", cause=error.strerror or str(error), hint=hint) from None
-        if is_copy(workspace, path.removesuffix(name) + copy, workspace / path):
-            return path.removesuffix(name) + copy
+        kept = path.removesuffix(name) + copy
+        if digest_at(workspace, kept) == digest_at(workspace, path):
+            return kept
     hint = "nothing was changed; move them away"
     raise UserError(f"{path} cannot be kept", cause=f"there are {_KEPT - 1} copies of it already", hint=hint)
 
@@ -259,50 +276,14 @@ def _copy_beside(folder: int, name: str, copy: str) -> None:
         os.close(origin)
 
 
-def has_grown(folder: Path, workspace: Path, path: str, sources: Sequence[Source]) -> bool:
-    """Is what was added to this file last still where it was added?"""
-    number, begun = Appended(folder).last(path)
-    source = next((each for each in sources if each.round == number), None)
-    if source is None:
+def has_grown(folder: Path, workspace: Path, path: str) -> bool:
+    """Is what was appended to this file last still where it was appended?"""
+    part = Appended(folder).last(path)
+    if part is None or not part.digest:
         return False
-    root, folders, name = _parts(str(workspace), path)
-    with suppress(OSError), _existing(root, folders) as place:
-        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
-        with os.fdopen(fd, "rb"), (folder / "rounds" / f"{source.round:04}" / source.name).open("rb") as origin:
-            length = os.fstat(origin.fileno()).st_size
-            return length > 0 and _is_part(fd, begun, begun + length, origin.fileno())
+    with suppress(OSError), _opened(workspace, path) as fd:
+        return digest_of(fd, part.begin, part.length) == part.digest
     return False
-
-
-def is_free(workspace: Path, path: str, loop: Loop, wrote: Wrote) -> bool:
-    """Is there nothing, or a file that says that it is this loop's?
-
-    One that has not written it yet may still replace what another loop of ours left there.
-    """
-    if not os.path.lexists(workspace / path):
-        return True
-    try:
-        said = msgspec.json.decode(text_of(workspace, path) or b"", type=_Owner)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return path not in wrote or (said.loop_id == loop.id and said.workspace_root in (None, loop.workspace))
-
-
-class _Owner(msgspec.Struct, frozen=True):
-    """Whose a file is, as it says itself."""
-
-    loop_id: str
-    workspace_root: Any = None  # the original program's own may be anything
-
-
-def text_of(workspace: Path, path: str) -> bytes | None:
-    """What a plain file says, through no link and without waiting; None for anything else."""
-    root, folders, name = _parts(str(workspace), path)
-    with suppress(OSError), _existing(root, folders) as folder:
-        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        with os.fdopen(fd, "rb") as file:
-            return file.read(_COMPARED) if stat.S_ISREG(os.fstat(fd).st_mode) else None
-    return None
 
 
 def remove(workspace: Path, paths: Sequence[str], folder: str = "") -> tuple[list[str], dict[str, str]]:
