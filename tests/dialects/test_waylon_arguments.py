@@ -484,21 +484,8 @@ def test_a_path_is_kept_in_its_plain_form(typed: str, kept: str) -> None:
     assert asked(state_file=typed).paths == {"state_file": kept}
 
 
-@pytest.mark.parametrize("path", ["TODO.md", "./TODO.md", ".git/HEAD", "sub/.git/x"])
-def test_what_something_else_needs_is_not_ours_to_write(path: str) -> None:
-    with pytest.raises(UserError, match="is not ours to write"):
-        asked(todo_file="TODO.md", jsonl_events=path)
-
-
 @pytest.mark.parametrize(("mode", "promise"), [("tag", "a\nb"), ("regex", ".*"), ("regex", "(DONE)?")])
 def test_a_promise_that_nobody_or_anybody_gives_is_refused(mode: str, promise: str) -> None:
     """W-005, W-023."""
     with pytest.raises(UserError, match="--completion-promise"):
         asked(promise_mode=mode, completion_promise=promise)
-
-
-def test_two_files_cannot_be_one_and_none_is_the_workspace() -> None:
-    with pytest.raises(UserError, match="two files"):
-        asked(state_file="x.json", summary_json="./x.json")
-    with pytest.raises(UserError, match="the workspace itself"):
-        asked(last_message_dir=".")

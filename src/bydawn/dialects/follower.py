@@ -24,7 +24,6 @@ _GROWING = os.O_RDWR | os.O_NONBLOCK | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC |
 _THROUGH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COMPARED = 64 << 20  # bytes; more than that is rather written twice than read
 _CHUNK = 1 << 20
-_KEPT = 100  # copies of one file, all different
 _LONGEST_NAME = 200  # bytes; file systems have room for 255, and some encrypt names
 _MODE = 0o644  # before the umask: like any other file of the repository
 
@@ -118,7 +117,7 @@ class DialectFollower:
             case Replace(path, text):
                 if self._last.get(path) != text:
                     with self._new(path) as fd:
-                        _pour(encoded(text), fd)
+                        _pour(text, fd)
                     self._last[path] = text
             case Create(path, text):
                 self._create(path, text)
@@ -132,7 +131,7 @@ class DialectFollower:
         with self._place(path) as (folder, name), suppress(FileExistsError):
             fd = os.open(name, _NEW, _MODE, dir_fd=folder)
             try:
-                _pour(encoded(text), fd)
+                _pour(text, fd)
                 self._written.note(path, digest_of(fd))
             finally:
                 os.close(fd)
@@ -206,13 +205,8 @@ def _is_part(fd: int, begin: int, end: int, origin: int) -> bool:
     return end - begin <= _COMPARED and os.pread(fd, end - begin, begin) == os.pread(origin, end - begin, 0)
 
 
-def encoded(text: str) -> bytes:
-    """A text as it is written; what cannot be does not keep the rest from it."""
-    return text.encode("utf-8", "replace")
-
-
-def _pour(data: bytes, fd: int) -> None:
-    view = memoryview(data)
+def _pour(text: str, fd: int) -> None:
+    view = memoryview(text.encode("utf-8", "replace"))  # what cannot be written does not keep the rest from it
     while view:
         view = view[os.write(fd, view) :]
 
@@ -242,23 +236,20 @@ def _opened(workspace: Path, path: str) -> Iterator[int]:
             os.close(fd)
 
 
-def keep(workspace: Path, path: str) -> str:
-    """Copy a plain file beside itself, as `NAME.original.ENDING`, unless such a copy is there already; its path."""
+def keep(workspace: Path, path: str) -> None:
+    """Copy a regular file beside itself, as `NAME.original.ENDING`, unless that copy is there already."""
     root, folders, name = _parts(str(workspace), path)
     stem, dot, ending = name.rpartition(".")
-    for number in range(1, _KEPT):
-        copy = f"{stem}.original{'' if number == 1 else f'-{number}'}{dot}{ending}"
-        try:
-            with _existing(root, folders) as folder, suppress(FileExistsError):
-                _copy_beside(folder, name, copy)
-        except OSError as error:
-            hint = "nothing was changed; look at its permissions and at free disk space"
-            raise UserError(f"{path} cannot be kept", cause=error.strerror or str(error), hint=hint) from None
-        kept = path.removesuffix(name) + copy
-        if digest_at(workspace, kept) == digest_at(workspace, path):
-            return kept
-    hint = "nothing was changed; move them away"
-    raise UserError(f"{path} cannot be kept", cause=f"there are {_KEPT - 1} copies of it already", hint=hint)
+    copy = f"{stem}.original{dot}{ending}"
+    try:
+        with _existing(root, folders) as folder, suppress(FileExistsError):
+            _copy_beside(folder, name, copy)
+    except OSError as error:
+        hint = "nothing was changed; look at its permissions and at free disk space"
+        raise UserError(f"{path} cannot be kept", cause=error.strerror or str(error), hint=hint) from None
+    if digest_at(workspace, path.removesuffix(name) + copy) != digest_at(workspace, path):
+        hint = f"nothing was changed; move {copy} away"
+        raise UserError(f"{path} cannot be kept", cause=f"{copy} is another file", hint=hint)
 
 
 def _copy_beside(folder: int, name: str, copy: str) -> None:

@@ -28,6 +28,8 @@ _PATIENCE = 30.0  # seconds; to decide takes others no time
 
 def placed(workspace: Path, path: str) -> str:
     """A path as files are known by: real, from the workspace on if it is in there, with a slash if it is a folder."""
+    if "*" in path:
+        raise UserError(f"{path} has a * in it", cause="it is one path", hint="give it a plain name")
     full = workspace / path
     real = Path(os.path.realpath(full.parent)) / full.name
     if real.is_dir() and not real.is_relative_to(workspace):  # a person's own link, and they mean where it leads

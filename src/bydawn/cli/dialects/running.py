@@ -7,9 +7,10 @@ import click
 
 from bydawn.cli.voice import DialectVoice
 from bydawn.cli.work import be_trusted, warn_if_unbounded, work
+from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import Limits
 from bydawn.core.text import plain, shorten
-from bydawn.dialects.seam import Adopted, Dialect, Start
+from bydawn.dialects.seam import Dialect, Start
 from bydawn.operations.dialects import begin, loops
 from bydawn.operations.work import Plan
 from bydawn.process.guardian import Tether
@@ -17,16 +18,29 @@ from bydawn.process.guardian import Tether
 Raising = Callable[[Limits], Limits]
 
 
-def start(dialect: Dialect, wanted: Start, workspace: Path, tether: Tether | None) -> int:
-    """Run a new loop to its end; the exit code."""
-    return _begin(dialect, wanted, workspace, tether)
-
-
-def take_over(
-    dialect: Dialect, adopted: Adopted, workspace: Path, tether: Tether | None, raising: Raising | None = None
+def start(
+    dialect: Dialect,
+    wanted: Start,
+    workspace: Path,
+    tether: Tether | None,
+    adopts: LoopAdopted | None = None,  # what the original program had done of it
+    raising: Raising | None = None,
 ) -> int:
-    """The same for a loop that the original program began."""
-    return _begin(dialect, adopted.start, workspace, tether, adopted, raising)
+    """Run a new loop to its end; the exit code. If it is refused on the way, its name is free again."""
+    gathered = begin.gather(dialect, wanted, workspace)
+    if gathered.has_project:
+        # All is checked before anybody is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
+        begin.give_back(wanted, begin.plan(dialect, wanted, gathered, workspace, adopts))
+        be_trusted(gathered, workspace, loops.registry_of(gathered).root)
+    planned = begin.plan(dialect, wanted, gathered, workspace, adopts)
+    try:
+        begin.secure(dialect, planned)
+        if adopts:
+            click.echo(f"  Taking over {as_line(adopts.source, 200)}. Its task, as the file says it:")
+            click.echo(f"  {as_line(wanted.prompt, 1000)}")
+        return resume(dialect, planned, tether, raising)
+    finally:
+        begin.give_back(wanted, planned)
 
 
 def resume(dialect: Dialect, planned: Plan, tether: Tether | None, raising: Raising | None = None) -> int:
@@ -34,33 +48,6 @@ def resume(dialect: Dialect, planned: Plan, tether: Tether | None, raising: Rais
     assert tether  # noqa: S101 - what starts a loop runs under a guardian
     warn_if_unbounded(planned)
     return work(tether, planned, voice=DialectVoice(dialect), raising=raising)
-
-
-def _begin(
-    dialect: Dialect,
-    wanted: Start,
-    workspace: Path,
-    tether: Tether | None,
-    adopted: Adopted | None = None,
-    raising: Raising | None = None,
-) -> int:
-    """If the loop is refused on the way, its name is free again."""
-    gathered = begin.gather(dialect, wanted, workspace)
-    fact = adopted.fact if adopted else None
-    if gathered.has_project:
-        # All is checked before anybody is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
-        begin.give_back(wanted, begin.plan(dialect, wanted, gathered, workspace, fact))
-        be_trusted(gathered, workspace, loops.registry_of(gathered).root)
-    planned = begin.plan(dialect, wanted, gathered, workspace, fact)
-    try:
-        begin.secure(dialect, planned)
-        if adopted:
-            begin.keep_original(dialect, planned)
-            click.echo(f"  Taking over {as_line(adopted.fact.source, 200)}. Its task, as the file says it:")
-            click.echo(f"  {as_line(adopted.start.prompt, 1000)}")
-        return resume(dialect, planned, tether, raising)
-    finally:
-        begin.give_back(wanted, planned)
 
 
 def as_line(value: object, size: int) -> str:

@@ -19,6 +19,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import Status
 from bydawn.core.loop import Limits
 from bydawn.core.text import plain, shorten
+from bydawn.dialects.seam import Adopted
 from bydawn.dialects.waylon_smithers import DIALECT, adoption, arguments, files, texts
 from bydawn.dialects.waylon_smithers.arguments import APPROVALS, MODES, NAME, SANDBOXES, Words
 from bydawn.operations.dialects import begin, end, helpers, loops
@@ -39,9 +40,9 @@ def _choice(flag: str, choices: Iterable[str], **attributes: Any) -> Callable[[A
     return option(flag, type=click.Choice([*choices]), metavar="|".join(choices), **attributes)
 
 
-def _default(flag: str, **attributes: Any) -> dict[str, Any]:
-    """What the document says holds if nobody types this option."""
-    return {"default": getattr(DEFAULTS, flag.lstrip("-").replace("-", "_")), "show_default": True, **attributes}
+def _default(key: str) -> dict[str, Any]:
+    """What holds if nobody types this option, as the document says."""
+    return {"default": getattr(DEFAULTS, key), "show_default": True}
 
 
 def _workspace(ctx: click.Context, param: click.Parameter, given: str | None) -> Path:  # noqa: ARG001 - click's
@@ -85,12 +86,7 @@ Exit codes
   7 Codex failed  8 already running  130 interrupted or canceled"""
 
 
-@command(
-    name=NAME,
-    epilog=_EPILOG,
-    context_settings=HELP,
-    help="Run Codex on a prompt again and again, in one session, until it gives its promise.",
-)
+@command(name=NAME, epilog=_EPILOG, context_settings=HELP)
 @click.argument("prompt", required=False, metavar="PROMPT")
 @option("--max-iterations", metavar="N", type=int, help="Iterations at most.", **_default("max_iterations"))
 @option(
@@ -142,6 +138,7 @@ Exit codes
 @_choice("--hard-stop-mode", ("pause", "exit"), help="Ask, or stop in any case.", **_default("hard_stop_mode"))
 @click.pass_obj
 def start(tether: Tether | None, /, workspace: Path, **given: Any) -> int:
+    """Run Codex on a prompt again and again, in one session, until it gives its promise."""
     words = Words(**given)
     _refuse_stray_command(words.prompt)
     wanted = arguments.start(words, loops.place_of(workspace))
@@ -183,31 +180,43 @@ def _refuse_taken(name: str, workspace: Path) -> NoReturn:
 # -- resume ------------------------------------------------------------------------------------------------------------
 
 
-@command(name="resume", context_settings=HELP, help="Go on with a loop: same session, next iteration")
+@command(name="resume")
 @_which
 @_cd
 @option("--max-iterations", "cap", metavar="N", type=int, help="A new cap.")
 @_choice("--sandbox", SANDBOXES, help="Only for a loop that the original program began: the sandbox you agree to.")
 @click.pass_obj
 def resume(tether: Tether | None, name: str | None, workspace: Path, cap: int | None, sandbox: str | None) -> int:
+    """Go on with a loop: same session, next iteration"""
+
     def raising(limits: Limits) -> Limits:
         return limits if cap is None else msgspec.structs.replace(limits, rounds=cap)
 
     if cap is not None:
         arguments.checked_cap(cap)
-    mine, left = loops.in_workspace(DIALECT, workspace), only_left(name, workspace)
-    theirs = left.id if left else name
-    if theirs and not loops.called(theirs, mine) and (text := read_text(workspace, files.default_state(theirs))):
-        adopted = adoption.adopt(text, loops.place_of(workspace), sandbox or "", cap)
-        if adopted.start.name != theirs:
-            cause = f"it says that it is {adopted.start.name!r}"
-            raise UserError(f"{files.default_state(theirs)} is another loop's", cause=cause, hint="put its name right")
-        adoption.agree(adopted, sandbox or "")
+    if adopted := _adopted(name, workspace, cap, sandbox or ""):
         _refuse_outside_git(workspace)
-        return running.take_over(DIALECT, adopted, workspace, tether, raising)
+        return running.start(DIALECT, adopted.start, workspace, tether, adopted.fact, raising)
     standing = find(name, workspace)
     _refuse_to_resume(standing, cap, sandbox)
     return running.resume(DIALECT, begin.plan_resume(standing), tether, raising)
+
+
+def _adopted(name: str | None, workspace: Path, cap: int | None, sandbox: str) -> Adopted | None:
+    """The loop to take over from the original program, if that is the one meant."""
+    left = only_left(name, workspace)
+    name = left.id if left else name
+    if not name or loops.called(name, loops.in_workspace(DIALECT, workspace)):
+        return None
+    text = read_text(workspace, path := files.default_state(name))
+    if text is None:
+        return None
+    adopted = adoption.adopt(text, loops.place_of(workspace), sandbox, cap)
+    if adopted.start.name != name:
+        cause = f"it says that it is {adopted.start.name!r}"
+        raise UserError(f"{path} is another loop's", cause=cause, hint="put its name right")
+    adoption.agree(adopted, sandbox)
+    return adopted
 
 
 def _refuse_to_resume(standing: Standing, cap: int | None, sandbox: str | None) -> None:
@@ -228,11 +237,12 @@ def _refuse_to_resume(standing: Standing, cap: int | None, sandbox: str | None) 
 # -- look --------------------------------------------------------------------------------------------------------------
 
 
-@command(name="status", context_settings=HELP, help="How a loop stands")
+@command(name="status")
 @_which
 @_cd
 @_as_json
 def status(name: str | None, workspace: Path, as_json: bool) -> int:
+    """How a loop stands"""
     if left := only_left(name, workspace):
         _emit(left.state) if as_json else _show_left(left, workspace)
     else:
@@ -302,10 +312,11 @@ def _show_left(row: Row, workspace: Path) -> None:
     click.echo(f"\n  {_origin(row, workspace)}")
 
 
-@command(name="list", context_settings=HELP, help="All loops of this folder")
+@command(name="list")
 @_cd
 @_as_json
 def list_(workspace: Path, as_json: bool) -> int:
+    """All loops of this folder"""
     rows = [row_of(standing) for standing in loops.in_workspace(DIALECT, workspace)]
     known = {row.id for row in rows}
     rows += [row for row in left_behind(workspace) if row.id not in known]
@@ -338,13 +349,14 @@ def _origin(row: Row, workspace: Path) -> str:
 # -- cancel ------------------------------------------------------------------------------------------------------------
 
 
-@command(name="cancel", context_settings=HELP, help="End a loop, running or not")
+@command(name="cancel")
 @_which
 @_cd
 @option(
     "--cleanup-artifacts", "cleanup", is_flag=True, help="And remove the files that were written for it; nothing else."
 )
 def cancel(name: str | None, workspace: Path, cleanup: bool) -> int:
+    """End a loop, running or not"""
     if left := only_left(name, workspace):
         return _cancel_left(left, workspace)
     standing = find(name, workspace)
@@ -395,10 +407,11 @@ def _files(paths: Collection[str]) -> str:
 # -- install-helpers ---------------------------------------------------------------------------------------------------
 
 
-@command(name="install-helpers", context_settings=HELP, help="Write the skill and the prompt for Codex")
+@command(name="install-helpers")
 @_cd
 @option("--force", is_flag=True, help="Over what is there.")
 def install_helpers(workspace: Path, force: bool) -> int:
+    """Write the skill and the prompt for Codex"""
     home = _codex_home()
     rows = {str(home / each.path) if each.home else each.path: each for each in texts.HELPERS}
     overwriting = typed(workspace, "install-helpers", "--force")
@@ -434,7 +447,7 @@ def _pretty(data: Any) -> str:
 
 
 def _commands(*others: Command) -> WithNameless:
-    found = WithNameless(start, name=NAME)
+    found = WithNameless(start, name=NAME, context_settings=HELP)
     for each in others:
         found.add_command(each)
     return found

@@ -83,7 +83,7 @@ def start(words: Words, place: Place) -> Start:
         follow_up=texts.follow_up(words.promise_mode, words.completion_promise),
         tasks_required=False,
         words=kept | ({"outside_git": "perhaps"} if words.skip_git_repo_check else {}),
-        paths=_paths(words, todo, place),
+        paths=_paths(words, place),
         named=bool(words.loop_id),
         remarks=_remarks(sandbox, words),
     )
@@ -111,31 +111,13 @@ def _flag(key: str) -> str:
     return f"--{key.replace('_', '-')}"
 
 
-def _paths(words: Words, todo: str, place: Place) -> dict[str, str]:
-    """Where files go that have a place of their own; each of them is one file, and none is the workspace itself."""
+def _paths(words: Words, place: Place) -> dict[str, str]:
+    """The files that have a place of their own; where they lead is looked at before the loop starts."""
     paths = {key: _from_workspace(path, place) for key in _PATHS if (path := getattr(words, key))}
     for key in ("state_file", "summary_json"):
         if paths.get(key, "").endswith("/"):
             raise UserError(f"{_flag(key)} {paths[key]} is a folder", cause="a file is meant", hint="give a path in it")
-    flags = {path.rstrip("/"): _flag(key) for key, path in paths.items()}
-    if len(flags) < len(paths):
-        raise UserError(
-            "two files cannot be one", cause=f"twice: {', '.join(flags)}", hint="give each a path of its own"
-        )
-    for path, flag in flags.items():
-        _refuse_odd_path(path, flag, todo, place)
     return paths
-
-
-def _refuse_odd_path(path: str, flag: str, todo: str, place: Place) -> None:
-    if "*" in path:
-        raise UserError(f"{flag} {path} has a * in it", cause="it is one path", hint="give it a plain name")
-    if path == todo.rstrip("/") or ".git" in path.split("/"):
-        hint = f"give {flag} a path of its own"
-        raise UserError(f"{flag} {path} is not ours to write", cause="something else needs that file", hint=hint)
-    if f"{place.workspace}/".startswith(f"{path}/"):
-        hint = f"{flag} out/…, or drop it"
-        raise UserError(f"{flag} is the workspace itself", cause="its files would mix with yours", hint=hint)
 
 
 def _from_workspace(path: str, place: Place) -> str:

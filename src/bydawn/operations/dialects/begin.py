@@ -9,6 +9,7 @@ from bydawn import agents
 from bydawn.core.errors import UserError
 from bydawn.core.facts import End, LoopAdopted
 from bydawn.core.loop import Dialect as Spoken
+from bydawn.core.loop import Loop
 from bydawn.dialects import follower
 from bydawn.dialects.seam import Dialect, Start
 from bydawn.operations import places, resume, settings, start, work
@@ -82,6 +83,17 @@ def secure(dialect: Dialect, planned: work.Plan) -> None:
     places.reserve(planned.root, dialect, planned.loop)
     if planned.adopts is None:
         places.refuse_overwriting(planned.root, dialect, planned.loop)
+    else:
+        _keep_original(dialect, planned.loop, planned.adopts.rounds)
+
+
+def _keep_original(dialect: Dialect, loop: Loop, done: int) -> None:
+    """Keep what the other program wrote beside what will replace it; all but its exclusive files make room."""
+    workspace, files = Path(loop.workspace), dialect.files(loop)
+    there = places.to_be_replaced(dialect, loop, done)
+    for path in there:
+        follower.keep(workspace, path)
+    follower.remove(workspace, [path for path in there if path not in files.exclusive])
 
 
 def _refuse_dollars(dialect: Dialect, gathered: Settings, wanted: LoopRequest) -> None:
@@ -132,12 +144,3 @@ def plan_resume(standing: Standing) -> work.Plan:
     stopped = standing.state.stopped
     approves = stopped is not None and stopped.end is End.CHECKPOINT and resume.due(standing) is not None
     return resume.plan(standing, settings.secrets(), approve=approves)
-
-
-def keep_original(dialect: Dialect, planned: work.Plan) -> None:
-    """Keep what the other program wrote beside what will replace it; all but its exclusive files make room."""
-    workspace, files = Path(planned.loop.workspace), dialect.files(planned.loop)
-    there = places.to_be_replaced(dialect, planned.loop, planned.adopts.rounds if planned.adopts else 0)
-    for path in there:
-        follower.keep(workspace, path)
-    follower.remove(workspace, [path for path in there if path not in files.exclusive])
