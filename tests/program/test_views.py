@@ -383,7 +383,7 @@ def test_a_crash_between_note_and_file_makes_no_strangers_file_of_it(story: Stor
     for _ in range(2):
         written = Written(story.folder)
         assert written.recognizes("a", digest_at(story.workspace, "a"))
-        written.note("a", f"what was to be written, {os.urandom(4).hex()}")
+        written.note({"a": f"what was to be written, {os.urandom(4).hex()}"})
     assert Written(story.folder).recognizes("a", digest_at(story.workspace, "a"))
 
 

@@ -79,20 +79,14 @@ class DialectFollower:
     def _leave_alone(self, loop: Loop, state: LoopState) -> None:
         """Find the files that a person has changed since the last run; these are not written again."""
         assert self._history is not None  # noqa: S101 - the caller has just made it
-        number = self._dialect.counted(state)
+        workspace, number = Path(self._workspace), self._dialect.counted(state)
         first = number if self._history.attempts else number + 1  # earlier ones are another program's
         paths = self._dialect.files(loop).of(range(first, number + 2))
-        there = {path: digest_at(Path(self._workspace), path) for path in paths if self._exists(path)}
-        if self._written:
-            self._left = {path for path, digest in there.items() if not self._written.recognizes(path, digest)}
-            return
-        # Nothing is known of a new loop, nor of one of an older version: these files were looked at before the start.
-        for path, digest in there.items():
-            if digest:
-                self._written.note(path, digest)
-
-    def _exists(self, path: str) -> bool:
-        return os.path.lexists(os.path.join(self._workspace, path))  # noqa: PTH118
+        there = {path: digest_at(workspace, path) for path in paths if os.path.lexists(workspace / path)}
+        if not self._written:
+            # A new loop, or one of an older version, which kept no digests: before it started these were looked at.
+            self._written.note({path: digest for path, digest in there.items() if digest})
+        self._left = {path for path, digest in there.items() if not self._written.recognizes(path, digest)}
 
     def _catch_up(self, loop: Loop, state: LoopState) -> None:
         """After a crash between a fact and its views the last round's may be missing; to repeat them does no harm."""
@@ -132,7 +126,7 @@ class DialectFollower:
             fd = os.open(name, _NEW, _MODE, dir_fd=folder)
             try:
                 _pour(text, fd)
-                self._written.note(path, digest_of(fd))
+                self._written.note({path: digest_of(fd)})
             finally:
                 os.close(fd)
 
@@ -144,7 +138,7 @@ class DialectFollower:
             fd = os.open(unfinished, _NEW, _MODE, dir_fd=folder)
             try:
                 yield fd
-                self._written.note(path, digest_of(fd))
+                self._written.note({path: digest_of(fd)})
                 os.replace(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(OSError):

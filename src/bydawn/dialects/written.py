@@ -44,10 +44,10 @@ class Written:
         self._known[path] = (digest,)
         return True
 
-    def note(self, path: str, digest: str) -> None:
-        before = self._known.get(path, ())[-1:]
-        if before != (digest,):
-            self._known[path] = (*before, digest)
+    def note(self, digests: dict[str, str]) -> None:
+        last = {path: self._known.get(path, ())[-1:] for path in digests}
+        if news := {path: (*last[path], digest) for path, digest in digests.items() if last[path] != (digest,)}:
+            self._known |= news
             draft = self._path.with_suffix(".tmp")
             write_private(draft, msgspec.json.encode(self._known))
             draft.replace(self._path)
