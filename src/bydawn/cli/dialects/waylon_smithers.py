@@ -380,7 +380,7 @@ def _cancel_left(row: Row, workspace: Path) -> int:
     if row.status == "completed":
         what = f"the loop {as_line(row.id, 80)} is completed already"
         raise UserError(what, cause="there is nothing to cancel", hint="its files are yours to keep or to delete")
-    helpers.rewrite(workspace, files.default_state(row.id), f"{_pretty({**row.state, 'status': 'canceled'})}\n")
+    helpers.rewrite(workspace, files.default_state(row.id), files.as_json({**row.state, "status": "canceled"}))
     click.echo(f"  {as_line(row.id, 80)} is canceled, as its file says now. The original program began it:")
     click.echo("  if that still runs, end it there (Ctrl-C); the files that it wrote are all still here.")
     return 0
@@ -437,13 +437,9 @@ def _codex_home() -> Path:
 # -- all of them -------------------------------------------------------------------------------------------------------
 
 
-def _emit(data: Any) -> None:
+def _emit(data: Mapping[str, Any]) -> None:
     """In the other tool's own format, so without anything of ours around it."""
-    click.echo(_pretty(data))
-
-
-def _pretty(data: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+    click.echo(files.as_json(data), nl=False)
 
 
 def _commands(*others: Command) -> WithNameless:

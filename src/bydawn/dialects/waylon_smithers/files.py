@@ -1,6 +1,6 @@
 """The files of waylon-smithers: state, last messages, events and the summary, each made from facts alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -85,9 +85,9 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
         yield Create(IGNORE, "*\n")  # what is written here is for people, not for commits
     if isinstance(fact, RoundEnded) and history.attempts:
         yield from _copies(history.attempts[-1], paths)
-    yield Replace(paths.state, _json(state_of(loop, state)))
+    yield Replace(paths.state, as_json(state_of(loop, state)))
     if isinstance(fact, RoundEnded | LoopStopped):
-        yield Replace(paths.summary, _json(summary(loop, state, history)))
+        yield Replace(paths.summary, as_json(summary(loop, state, history)))
 
 
 def _copies(attempt: Attempt, paths: Paths) -> Iterator[Copy | Append]:
@@ -230,5 +230,5 @@ def _moment(at: datetime | None) -> str | None:
     return at.isoformat(timespec="seconds") if at else None
 
 
-def _json(data: dict[str, Any]) -> str:
+def as_json(data: Mapping[str, Any]) -> str:
     return msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n"
