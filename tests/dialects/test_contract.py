@@ -25,7 +25,7 @@ from bydawn.dialects.waylon_smithers import DIALECT as WAYLON
 from bydawn.operations.dialects.end import clean_up
 from bydawn.store.registry import Standing
 from core.facts_any import HISTORIES
-from core.facts_made import NOON, PROMISED, a_loop, decided, numbered
+from core.facts_made import NOON, PROMISED, a_loop, decided, numbered, run_started
 from dialects.made_up import DIALECT as NIGHT_SHIFT
 from dialects.waylon_made import smithers
 from engine.fakes import MemoryFiles, Witness
@@ -123,13 +123,18 @@ class Stage:
     def facts(self) -> list[AnyFact]:
         return [record.fact for record in self.night.ledger.records]
 
+    def begins(self) -> None:
+        """Another worker, which is killed before it does anything."""
+        fact = self.night.ledger.append(run_started()).fact
+        self.follower().saw(fact, self.loop, self.night.state)
+
+    def follower(self) -> DialectFollower:
+        past = self.night.ledger
+        return DialectFollower(self.dialect, self.folder, self.workspace, lambda: past.records, self.said.append)
+
     def run(self, *, crash_after: int = 0, **options: Any) -> None:
         """One worker's run, with a follower of its own."""
-        self.night.witness = Following(
-            DialectFollower(
-                self.dialect, self.folder, self.workspace, lambda: self.night.ledger.records, self.said.append
-            )
-        )
+        self.night.witness = Following(self.follower())
         if crash_after:
             self.night.ledger.cut_after = crash_after
             self.night.run_until_crash()
@@ -219,6 +224,22 @@ def test_a_file_that_a_person_changed_is_neither_overwritten_nor_removed(
         assert path in cleaned.left
         assert (stage.workspace / path).read_text() == "mine now"
         assert {*stage.on_disk()} == {path, *cleaned.left, *(dialect.files(loop).shared)}
+
+
+@every_dialect
+def test_nor_after_a_crash_when_views_are_made_up_for(dialect: Dialect, loop: Loop, tmp_path: Path) -> None:
+    """Two starts that come no further, and a person between them."""
+    stage = Stage(tmp_path, dialect, loop)
+    stage.run(crash_after=3)
+    assert isinstance(stage.facts[-1], RoundEnded)
+    stage.begins()
+    paths = dialect.files(loop).of([1])
+    for path in {*paths} & {*stage.on_disk()}:
+        (stage.workspace / path).write_text("mine now")
+    stage.begins()
+    shown = stage.on_disk()
+    assert {shown[path] for path in paths if path in shown} == {"mine now"}
+    assert len(stage.said) == len({*paths} & {*shown})
 
 
 @every_dialect
