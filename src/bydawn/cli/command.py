@@ -34,6 +34,13 @@ class _Quick(click.Command):
 
     _quick_help: click.Option | None = None
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:  # where a value is missing click does not say in which command
+            error.ctx = error.ctx or ctx
+            raise
+
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         names = self.get_help_option_names(ctx)
         if not names or not self.add_help_option:

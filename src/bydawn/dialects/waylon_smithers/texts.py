@@ -3,13 +3,14 @@
 import re
 import shlex
 
+import msgspec
+
 from bydawn.core.breakers import limits_of
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
-from bydawn.dialects.seam import Helper
 
 _HEADER = """\
 You are in a Smithers loop: the same task comes again, in this one session, until it is done.
@@ -179,6 +180,16 @@ Task: $ARGUMENTS
 - End with <promise>TASK_COMPLETE</promise> only when everything is completely done and verified; otherwise do not write
   it at all.
 """
+
+
+class Helper(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that teaches Codex about these loops, written once, on request."""
+
+    home: bool  # below CODEX_HOME, or in the workspace
+    path: str
+    text: str
+    remark: str = ""
+
 
 HELPERS = (
     Helper(home=False, path=".codex/skills/waylon-smithers/SKILL.md", text=_SKILL),
