@@ -23,6 +23,8 @@ sys.exit(main([*sys.argv[1:]]))
 """
 TESTS = Path(__file__).parents[1]
 
+pytestmark = pytest.mark.installed  # it starts an interpreter of its own
+
 
 class Shift:
     """The command, as if it were installed."""

@@ -140,7 +140,7 @@ def test_a_session_is_an_id_and_never_an_option_of_codex(session: str) -> None:
     """W-091: a file of the repository must not turn the sandbox off by the back door."""
     assert "codex.session_id" in refused(changed(codex={"session_id": session})).cause
     for key in ("model", "profile"):
-        assert "is no name" in refused(changed(codex={key: "--yolo"})).what
+        assert "is not a name" in refused(changed(codex={key: "--yolo"})).what
 
 
 def test_what_is_nested_without_end_is_refused_like_anything_odd() -> None:

@@ -253,9 +253,7 @@ def test_an_approval_is_kept_and_what_cannot_be_had_is_said(word: str, full_auto
     """W-031."""
     request = asked(ask_for_approval=word, full_auto=full_auto)
     assert request.words["approval"] == word
-    said = (
-        [] if word == "never" else [f"--ask-for-approval {word}: nobody is asked in a loop; what needs it is refused"]
-    )
+    said = [] if word == "never" else [f"--ask-for-approval {word}: a loop asks no one; what needs approval is refused"]
     assert [*request.remarks] == said
 
 

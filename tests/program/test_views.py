@@ -494,7 +494,7 @@ def test_a_folder_that_nobody_may_write_to_is_refused(story: Story) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [*drop, sys.executable, "-c", LOCKED, str(story.workspace)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.stdout == f"locked/a cannot be written; nobody may write to {story.workspace}/locked\n", done.stderr
+    assert done.stdout == f"locked/a cannot be written; you may not write to {story.workspace}/locked\n", done.stderr
 
 
 def test_whatever_can_be_made_is_fine_and_nothing_is_made_yet(story: Story, tmp_path: Path) -> None:

@@ -344,7 +344,7 @@ def test_approvals_are_taken_down_and_nobody_is_asked(butler: Butler) -> None:
     """W-031, X-23."""
     butler.plays(DONE)
     ended = butler("Write it.", "--ask-for-approval", "untrusted", *AUTO)
-    assert (ended.code, "nobody is asked" in ended.out) == (0, True)
+    assert (ended.code, "asks no one" in ended.out) == (0, True)
     assert butler.state()["codex"]["approval"] == "untrusted"
     assert not any("approval" in word for call in butler.calls for word in call["argv"] if word.startswith("-"))
 
@@ -1443,7 +1443,7 @@ WRONG = {
     "no such loop": (["resume", "--loop-id", "nobody"], "nobody"),
     "an odd id": (["Write it.", "--loop-id", "../x"], "is not a valid loop name"),
     "a file for a folder": (["Write it.", "--last-message-dir", "README.md"], "README.md"),
-    "a command too late": (["--cd", ".", "status"], "stands first"),
+    "a command too late": (["--cd", ".", "status"], "comes first"),
     "a promise like an option": (["Write it.", "--promise-mode", "regex", "--completion-promise", ".*"], "matches"),
     "a long name": (["Write it.", "--state-file", "x" * 250], "too long"),
     "a file of git's": (["Write it.", "--jsonl-events", ".git/HEAD"], "not ours to write"),

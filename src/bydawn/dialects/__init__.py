@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """One dialect, as far as it is known without loading it: the guardian forks before anything heavy is loaded."""
+    """What has to be known of a dialect before it is loaded: the guardian forks while next to nothing is."""
 
     module: str  # of its folder here and of its file in `cli/dialects/`
     starts: tuple[str, ...]  # the commands that start or resume a loop, such as "resume" or "daemon start"

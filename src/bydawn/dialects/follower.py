@@ -56,7 +56,7 @@ class DialectFollower:
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
         if self._history is None:  # the ledger has this fact already
             self._history = History(self._watched(self._past()))
-            # Unforeseeable, so that nobody can have put anything in its place.
+            # Random, so that nothing can have been put there before.
             self._draft = lambda: draft(loop, int.from_bytes(os.urandom(8), "big"))
             sweep(Path(self._workspace), self._dialect.files(loop).of([1]), loop)
             self._leave_alone(loop, state)
@@ -173,7 +173,7 @@ def _on_a_new_line(fd: int, size: int) -> int:
 
 
 def _is_part(fd: int, begin: int, end: int, origin: int) -> bool:
-    """Is what stands there the beginning of ours, and not another loop's?"""
+    """Are these bytes the beginning of ours, and not another loop's?"""
     return end - begin <= _COMPARED and os.pread(fd, end - begin, begin) == os.pread(origin, end - begin, 0)
 
 
@@ -250,13 +250,13 @@ def remove(workspace: Path, paths: Sequence[str], folder: str = "") -> tuple[lis
             pass
         except OSError as error:
             stuck[path] = error.strerror or str(error)
-    with suppress(OSError), open_parent(workspace, folder) as (place, name):  # somebody else's files are still in it
+    with suppress(OSError), open_parent(workspace, folder) as (place, name):  # files of other writers are still in it
         os.rmdir(name, dir_fd=place)
     return removed, stuck
 
 
 def sweep(workspace: Path, paths: Sequence[str], loop: Loop) -> None:
-    """Remove the drafts that killed writers of this loop left beside these files; nobody else is writing for it."""
+    """Remove the drafts that killed writers of this loop left beside these files; no other process writes for it."""
     ours = re.compile(re.escape(draft(loop, "*")).replace(r"\*", "[0-9]+"))
     for path in {path.rpartition("/")[0]: path for path in paths}.values():
         with suppress(OSError), open_parent(workspace, path) as (folder, _):
@@ -283,7 +283,7 @@ def refuse_unwritable(workspace: Path, paths: Sequence[str]) -> None:
                 hint="make it a folder, or give another path",
             )
         if os.path.lexists(target := place / Path(path).name) and not (target.is_file() or target.is_dir()):
-            raise UserError(f"{path} is no plain file", cause="a file is meant", hint="give another path")
+            raise UserError(f"{path} is not a regular file", cause="a file is meant", hint="give another path")
         if len(os.fsencode(target.name)) > _LONGEST_NAME:
             raise UserError(
                 f"{path} is too long a name", cause=f"{_LONGEST_NAME} bytes are room enough", hint="shorten it"
@@ -291,5 +291,5 @@ def refuse_unwritable(workspace: Path, paths: Sequence[str]) -> None:
         if target.is_dir():
             raise UserError(f"{path} is a folder", cause="a file is meant", hint="give a path in it")
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-            cause = f"{there} is no folder" if not there.is_dir() else f"nobody may write to {there}"
+            cause = f"{there} is not a folder" if not there.is_dir() else f"you may not write to {there}"
             raise UserError(f"{path} cannot be written", cause=cause, hint="give another path")

@@ -67,7 +67,7 @@ class _Reservation(msgspec.Struct, frozen=True, kw_only=True):
 def reserve(root: StateFolder, dialect: Dialect, loop: Loop) -> None:
     """Reserve the places of a loop for as long as this process lives; refused if another has one of them.
 
-    Between this moment and the one in which the loop's own lock is held nobody else would know of it.
+    Between this moment and the one in which the loop's own lock is held, no other process would know of it.
     """
     folder = root.places
     make_private(folder)
@@ -104,7 +104,7 @@ def _turn(path: Path) -> Lock:
 
 
 def _reserved(folder: Path) -> Iterator[_Reservation]:
-    """What others have reserved; what nobody holds any more is removed."""
+    """What others have reserved; what is no longer held is removed."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.name == "lock" or not path.is_file():
             continue
@@ -195,7 +195,7 @@ def refuse_impossible(dialect: Dialect, loop: Loop, made: Sequence[str]) -> None
             raise UserError(f"{path} is a link", cause="a file of our own is meant", hint=hint)
     for path in growing:
         if (workspace / path).is_file() and not os.access(workspace / path, os.R_OK | os.W_OK):
-            cause = "nobody may read and write it"
+            cause = "you may not read and write it"
             raise UserError(f"{path} cannot be added to", cause=cause, hint="give another path")
 
 
@@ -238,7 +238,7 @@ def refuse_tracked(dialect: Dialect, loop: Loop) -> None:
     for asked in (inside, *([path] for path in files if path.startswith("/"))):
         found = git.answer("ls-files", "-z", "--", *(_spec(path) for path in asked)) if asked else None
         names = {path.rpartition("/")[2] for path in asked}
-        for path in (found or "").split("\0")[:-1]:  # git's patterns know no "digits only"
+        for path in (found or "").split("\0")[:-1]:  # git's patterns cannot say "digits only"
             if any(_is_one(path.rpartition("/")[2], name) for name in names):
                 raise _not_ours(path, "git keeps that file for the project")
 
@@ -253,7 +253,7 @@ def _not_ours(path: str, cause: str) -> UserError:
 
 
 def _refuse_protected(loop: Loop, files: Iterable[str], named: Sequence[str]) -> None:
-    """Our own writing would be taken for the agent's; what is in the dialect's own folder is nobody else's."""
+    """Our own writing would be taken for the agent's; the dialect's own folder has nothing else in it."""
     below = tuple(f"{path.rstrip('/')}/" for path in named)
     for path in files:
         if f"{path}/".startswith(below) and is_protected(path, (*ALWAYS_PROTECTED, *loop.protect)):
@@ -277,7 +277,7 @@ def refuse_overwriting(root: StateFolder, dialect: Dialect, loop: Loop) -> None:
 def _refuse_unless_left(root: StateFolder, dialect: Dialect, loop: Loop, path: str) -> None:
     there, files = Path(loop.workspace) / path, dialect.files(loop)
     if there.is_symlink() or not there.is_file():
-        raise UserError(f"{path} is no plain file", cause="it would be replaced", hint="give another path for it")
+        raise UserError(f"{path} is not a regular file", cause="it would be replaced", hint="give another path for it")
     author = _author(root, loop, path) if path in files.whole else None  # what is of one round is a record
     if author and path in files.exclusive:
         raise NameTaken(author.id)

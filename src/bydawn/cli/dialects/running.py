@@ -30,7 +30,7 @@ def start(
     """Run a new loop to its end; the exit code. If it is refused on the way, its name is free again."""
     gathered = begin.gather(dialect, wanted, workspace)
     if gathered.has_project:
-        # All is checked before anybody is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
+        # All is checked before anyone is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
         begin.give_back(wanted, begin.plan(dialect, wanted, gathered, workspace, adopts))
         be_trusted(gathered, workspace, loops.registry_of(gathered).root.path)
     planned = begin.plan(dialect, wanted, gathered, workspace, adopts)
@@ -52,5 +52,5 @@ def resume(dialect: Dialect, planned: Plan, tether: Tether | None, raising: Rais
 
 
 def as_line(value: object, size: int) -> str:
-    """What a file says, which anybody may have written: one short line that does nothing to a terminal."""
+    """What a file says, which anyone may have written: one short line that does nothing to a terminal."""
     return shorten(plain(str(value)), size)

@@ -42,7 +42,7 @@ def _choice(flag: str, choices: Iterable[str], **attributes: Any) -> Callable[[A
 
 
 def _default(key: str) -> dict[str, Any]:
-    """What holds if nobody types this option, as the document says."""
+    """The default of the document."""
     return {"default": getattr(DEFAULTS, key), "show_default": True}
 
 
@@ -57,11 +57,9 @@ def _loop_id(ctx: click.Context, param: click.Parameter, given: str | None) -> s
     return given
 
 
-_which = option(
-    "--loop-id", "name", metavar="ID", callback=_loop_id, help="Which loop; the only one here unless you say so."
-)
+_which = option("--loop-id", "name", metavar="ID", callback=_loop_id, help="Which loop; the only one here by default.")
 _cd = option(
-    "--cd", "workspace", metavar="PATH", callback=_workspace, help="The workspace root; this folder unless you say so."
+    "--cd", "workspace", metavar="PATH", callback=_workspace, help="The workspace root; this folder by default."
 )
 _as_json = option("--json", "as_json", is_flag=True, help="As JSON.")
 
@@ -109,22 +107,22 @@ Exit codes
     "workspace",
     metavar="PATH",
     callback=_workspace,
-    help="The workspace root; this folder unless you say so. Every other path begins in this folder.",
+    help="The workspace root; this folder by default. Every other path begins in this folder.",
 )
 @option("--model", metavar="MODEL", help="The model.")
 @option("--profile", metavar="PROFILE", help="Codex's own profile.")
-@_choice("--sandbox", SANDBOXES, help="What Codex may do; read-only unless you say so.")
+@_choice("--sandbox", SANDBOXES, help="What Codex may do; read-only by default.")
 @option(
     "--full-auto",
     is_flag=True,
-    help="Edit here, ask nobody. Codex has no such flag any more: it gets the sandbox workspace-write.",
+    help="Edit here, ask no one. Codex has no such flag any more: it gets the sandbox workspace-write.",
 )
 @_choice(
     "--ask-for-approval",
     APPROVALS,
-    help="Kept in the state file. `codex exec` of today asks nobody: what would need an approval is refused.",
+    help="Kept in the state file. today's `codex exec` asks no one: what would need an approval is refused.",
 )
-@option("--skip-git-repo-check", is_flag=True, help="Work outside of a git repository.")
+@option("--skip-git-repo-check", is_flag=True, help="Work outside a git repository.")
 @option(
     "--jsonl-events",
     metavar="PATH",
@@ -156,15 +154,15 @@ def _refuse_stray_command(prompt: str | None) -> None:
     """`waylon-smithers --cd . status` means the command, not a loop with that word for a task."""
     word = (prompt or "").strip().lower()
     if word in {"help", "version", *COMMANDS.commands}:
-        hint = f"`{NAME} {word} …`: the command stands first, its options behind it"
-        raise UserError(f"{word!r} alone is no task", cause="it looks like a command in the wrong place", hint=hint)
+        hint = f"`{NAME} {word} …`: the command comes first, then its options"
+        raise UserError(f"{word!r} alone is not a task", cause="it looks like a command in the wrong place", hint=hint)
 
 
 def _refuse_outside_git(workspace: Path, *, allowed: bool = False) -> None:
     if not allowed and not begin.in_git(workspace):
         raise UserError(
             f"{workspace} is in no git repository",
-            cause="what an agent changes there could not be told from what was there before",
+            cause="the agent's changes could not be seen apart from what was there before",
             hint="`git init`, or say --skip-git-repo-check",
         )
 
@@ -342,7 +340,7 @@ def _origin(row: Row, workspace: Path) -> str:
         return begun
     try:
         checked_name(row.id)
-    except UserError:  # a file can say anything, and what is no name stands in no command of ours
+    except UserError:  # only a valid name goes into a command to paste
         return f"{begun}; a loop of ours cannot be called so"
     return f"{begun}; `{typed(workspace, 'resume', '--loop-id', row.id)}` takes it over"
 

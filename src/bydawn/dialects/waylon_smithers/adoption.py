@@ -39,7 +39,7 @@ class _Todo(msgspec.Struct, frozen=True):
 
 
 class _State(msgspec.Struct, frozen=True):
-    """What we need of it; whatever else stands there is kept in the copy of the file."""
+    """What we need of it; everything else is kept in the copy of the file."""
 
     loop_id: str
     prompt: str
@@ -80,7 +80,7 @@ def _words(state: _State, sandbox: str) -> Words:
         completion_promise=_given(state.completion_promise) or TASK_COMPLETE,
         promise_mode=_known("promise_mode", _given(state.promise_mode) or "tag", MODES),
         model=_given(codex.model),
-        # The document's own example says "default", which is no profile of Codex's.
+        # The document's own example says "default", which Codex has no profile for.
         profile=_given(codex.profile) if codex.profile != "default" else None,
         sandbox=sandbox or _known("codex.sandbox", _given(codex.sandbox) or "read-only", tuple(SANDBOXES)),
         ask_for_approval=_known("codex.approval", _given(codex.approval) or DEFAULT_APPROVAL, APPROVALS),
@@ -135,4 +135,4 @@ def _known(field: str, value: str, words: tuple[str, ...]) -> str:
 
 
 def _refusal(cause: str) -> UserError:
-    return UserError("this state file cannot be taken over", cause=cause, hint="mend it, or start a new loop")
+    return UserError("this state file cannot be taken over", cause=cause, hint="fix it, or start a new loop")

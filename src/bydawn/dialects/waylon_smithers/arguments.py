@@ -136,7 +136,7 @@ def _refuse_blanks(words: Words) -> None:
     for key in ("model", "profile"):
         if (getattr(words, key) or "").startswith("-"):
             cause = "it would be an option of Codex's"
-            raise UserError(f"{_flag(key)} {getattr(words, key)!r} is no name", cause=cause, hint=_flag(key))
+            raise UserError(f"{_flag(key)} {getattr(words, key)!r} is not a name", cause=cause, hint=_flag(key))
     for key in ("model", "profile", "todo_file", "hard_stop_token", "loop_id", *_PATHS):
         refuse_blank(_flag(key), getattr(words, key))
 
@@ -149,7 +149,7 @@ def refuse_blank(flag: str, value: str | None) -> None:
 def _refuse_odd_promise(mode: str, promise: str) -> None:
     if not promise.strip():
         raise UserError(
-            "--completion-promise is empty", cause="nothing could ever be recognised", hint="--completion-promise DONE"
+            "--completion-promise is empty", cause="nothing could ever be recognized", hint="--completion-promise DONE"
         )
     if "\n" in promise:
         raise UserError(
@@ -158,7 +158,7 @@ def _refuse_odd_promise(mode: str, promise: str) -> None:
             hint="--completion-promise DONE",
         )
     if mode == "regex":
-        hint = "mend it, or leave --promise-mode regex away"
+        hint = "fix it, or drop --promise-mode regex"
         try:
             pattern = re.compile(promise)
         except re.error as error:
@@ -188,5 +188,5 @@ def _remarks(sandbox: str, words: Words) -> tuple[str, ...]:
     if words.full_auto and words.sandbox:
         rows.append(f"--sandbox {sandbox} holds; --full-auto adds nothing to it")
     if words.ask_for_approval not in (None, "never"):
-        rows.append(f"--ask-for-approval {words.ask_for_approval}: nobody is asked in a loop; what needs it is refused")
+        rows.append(f"--ask-for-approval {words.ask_for_approval}: a loop asks no one; what needs approval is refused")
     return tuple(rows)

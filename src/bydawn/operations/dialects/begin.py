@@ -45,7 +45,7 @@ def _given(dialect: Dialect, key: str, words: tuple[str, ...]) -> Given:
 def plan(
     dialect: Dialect, request: Start, gathered: Settings, workspace: Path, adopts: LoopAdopted | None = None
 ) -> Plan:
-    """A new loop, checked in every respect; a name that nobody chose is reserved by an empty folder, no more."""
+    """A new loop, checked in every respect; a name that no one chose is reserved by an empty folder, no more."""
     _refuse_odd_name(request.name)
     # What is a folder, and where links lead, is for us to know: dialects have never seen a disk.
     paths = {key: places.placed(workspace, path) for key, path in request.paths.items()}
@@ -83,7 +83,7 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
 
 
 def secure(dialect: Dialect, planned: Plan) -> None:
-    """Nobody else may have its places from here on; another loop may have come and gone since they were looked at."""
+    """No other loop may have its places from here on; one may have come and gone since they were looked at."""
     places.reserve(planned.root, dialect, planned.loop)
     if planned.adopts is None:
         places.refuse_overwriting(planned.root, dialect, planned.loop)
@@ -101,7 +101,7 @@ def _keep_original(dialect: Dialect, loop: Loop, done: int) -> None:
 
 
 def _refuse_dollars(dialect: Dialect, gathered: Settings, wanted: Loop) -> None:
-    """A budget comes from a file or a variable, so the person is told where: here is no flag for it."""
+    """A budget comes from a file or a variable, so the error says where: a dialect has no flag for it."""
     if wanted.limits.usd and not agents.find(wanted.agent).abilities.tells_cost:
         raise UserError(
             f"{gathered['budget'].where}: {wanted.agent} does not say what it costs",
@@ -133,7 +133,7 @@ def reserved(planned: Plan) -> Plan:
 
 
 def give_back(request: Start, planned: Plan) -> None:
-    """Free a name that was reserved; once a loop was born under it, or somebody has its lock, the folder stays."""
+    """Free a name that was reserved; the folder stays once there is a loop in it, or another process has its lock."""
     if not request.named:
         with suppress(OSError):  # it is not empty
             planned.folder.path.rmdir()

@@ -64,7 +64,7 @@ def _until_it_is_gone(standing: Standing) -> None:
     while lock.is_held(standing.folder.lock):
         if time.monotonic() > deadline:
             raise UserError(
-                f"the loop {standing.loop.id} has been told to end, and has not yet",
+                f"the loop {standing.loop.id} was asked to end, and has not yet",
                 cause=f"it is {lock.owner(standing.folder.lock)}",
                 hint="nothing was removed; ask again in a moment",
                 exit_code=1,

@@ -19,7 +19,7 @@ def install(workspace: Path, texts: Mapping[str, str], *, force: bool, overwriti
     refuse_inside_a_round()
     try:
         follower.refuse_unwritable(workspace, [*texts])
-    except UserError as error:  # nobody chooses these paths, so no other can be given
+    except UserError as error:  # no one chooses these paths, so there is no other to give
         hint = "nothing was written; clear the way there, and ask again"
         raise UserError(error.what, cause=error.cause, hint=hint) from None
     needed = {path: _text(workspace / path) != text for path, text in texts.items()}
