@@ -164,8 +164,8 @@ def test_the_name_of_an_agent_finds_it_again_from_any_folder(spec: str, monkeypa
     [
         ("copilot", "unknown agent 'copilot'", "choose from"),
         ("", "no agent was chosen", "choose one"),
-        ("dmeo", "unknown agent 'dmeo'", "did you mean `demo`? known are"),
-        ("cmnd:llm", "unknown agent 'cmnd:llm'", "did you mean `cmd`? known are"),
+        ("dmeo", "unknown agent 'dmeo'", "did you mean `demo`? choose from"),
+        ("cmnd:llm", "unknown agent 'cmnd:llm'", "did you mean `cmd`? choose from"),
         ("./agent.sh", "unknown agent './agent.sh'", "-a cmd:./agent.sh"),
         ("bin/agent -x", "unknown agent 'bin/agent -x'", "-a 'cmd:bin/agent -x'"),
         ("llm --fast", "unknown agent 'llm --fast'", "choose from"),
