@@ -126,11 +126,11 @@ def test_ticked_boxes_are_worth_nothing_while_a_check_fails(home: Home) -> None:
     [
         ("sed -i 1d TODO.md", "lost 1 open task"),
         ("rm TODO.md", "is gone"),
-        (": > TODO.md", "has no tasks"),
+        (": > TODO.md", "no longer has any tasks"),
         ("rm TODO.md; mkdir TODO.md", "expected a file"),
         ("printf '\\377\\376' > TODO.md", "cannot be read"),
         ("head -c 30000000 /dev/zero > TODO.md", "cannot be read"),
-        ("echo 'no boxes here' > TODO.md", "has no tasks"),
+        ("echo 'no boxes here' > TODO.md", "no longer has any tasks"),
     ],
 )
 def test_a_list_that_was_damaged_is_never_an_empty_one(home: Home, deed: str, reason: str) -> None:
