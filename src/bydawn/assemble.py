@@ -39,7 +39,7 @@ _LEAST_FREE = 1 << 20
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run of a loop gets from whoever starts it."""
+    """What a run of a loop gets from the command that starts it."""
 
     tether: Tether
     followers: Sequence[Follower] = ()

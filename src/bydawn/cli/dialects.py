@@ -11,7 +11,7 @@ import msgspec
 from bydawn import __version__, dialects
 from bydawn.cli import command as parsing
 from bydawn.cli import render
-from bydawn.cli.foreground import be_trusted, run_in_front, warn_if_unbounded
+from bydawn.cli.foreground import be_trusted, run_in_foreground, warn_if_unbounded
 from bydawn.cli.voice import DialectVoice
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
@@ -185,7 +185,7 @@ def _work(dialect: Dialect, planned: Plan, tether: Tether | None, request: Resum
     warn_if_unbounded(planned)
     if request:
         planned = msgspec.structs.replace(planned, raises=lambda limits: dialect.raised(limits, request))
-    return run_in_front(tether, planned, voice=DialectVoice(dialect))
+    return run_in_foreground(tether, planned, voice=DialectVoice(dialect))
 
 
 def _resume(dialect: Dialect, request: Resume, workspace: Path, tether: Tether | None) -> int:
