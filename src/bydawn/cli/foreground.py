@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
 plain = option("--plain", is_flag=True, help="Flat lines, no colour, nothing redrawn.")
 
 
-def run_in_front(
+def run_in_foreground(
     tether: Tether,
     planned: "Plan",
     *,

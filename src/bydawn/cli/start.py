@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from bydawn.cli.command import Command, command, option
-from bydawn.cli.foreground import be_trusted, plain, run_in_front, warn_if_unbounded
+from bydawn.cli.foreground import be_trusted, plain, run_in_foreground, warn_if_unbounded
 from bydawn.cli.options import cd, given_by_flags, setting_options, state_dir
 from bydawn.core.errors import UserError
 from bydawn.process.guardian import Tether
@@ -84,7 +84,7 @@ def run(
     if gathered.has_project:
         be_trusted(gathered, workspace, flags["state_dir"], "--no-project")
     warn_if_unbounded(planned)
-    return run_in_front(tether, planned, once=once, plain=gathered.switch("plain"))
+    return run_in_foreground(tether, planned, once=once, plain=gathered.switch("plain"))
 
 
 @command()
@@ -104,7 +104,7 @@ def demo(tether: Tether, /, plain: bool, state_dir: Path | None) -> int:
     from bydawn.operations.demo import prepare
 
     planned = start.plan(msgspec.structs.replace(prepare(), state_dir=state_dir))
-    return run_in_front(tether, planned, plain=plain or settings.gather(None).switch("plain"), voice=DemoVoice())
+    return run_in_foreground(tether, planned, plain=plain or settings.gather(None).switch("plain"), voice=DemoVoice())
 
 
 def _prompt(given: str | None) -> str | None:

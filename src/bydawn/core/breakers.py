@@ -17,14 +17,13 @@ if TYPE_CHECKING:  # both have limits themselves
     from bydawn.core.loop import Loop
     from bydawn.core.state import LoopState
 
-DEFAULT_ROUNDS = 30
 Reading = float | datetime | None
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Where the breakers trip; 0 or None switches one off."""
 
-    rounds: int = DEFAULT_ROUNDS
+    rounds: int = 30
     seconds: float | None = None
     until: Moment | None = None
     tokens: int | None = None
