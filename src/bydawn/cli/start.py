@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bydawn.cli.command import Command, command, option
+from bydawn.cli.command import Command, command, help_all, option
 from bydawn.cli.foreground import be_trusted, plain, run_in_foreground, warn_if_unbounded
 from bydawn.cli.options import cd, given_by_flags, setting_options, state_dir
 from bydawn.core.errors import UserError
@@ -27,14 +27,17 @@ class WithRest(Command):
 
 @command(cls=WithRest)
 @click.argument("prompt", required=False, metavar="[PROMPT|-|@FILE]")
-@option("--name", help="The loop's name; default: the folder's.")
+@option("--name", help="The loop's name; default: the folder's.", heading="Goal")
 @cd
-@option("--once", is_flag=True, help="One round only, then stand still.")
-@option("--new", is_flag=True, help="Start another loop even if one here is unfinished.")
-@option("--dry-run", is_flag=True, help="Show command, prompt, checks and limits; run nothing.")
-@option("--dangerously-full-access", is_flag=True, help="The same as --sandbox full: no sandbox at all.")
-@option("--no-project", is_flag=True, help="Leave out the settings of the folder's bydawn.toml.")
+@option("--once", is_flag=True, help="One round only, then stand still.", heading="Limits")
+@option("--new", is_flag=True, help="Start another loop even if one here is unfinished.", heading="Goal")
+@option("--dry-run", is_flag=True, help="Show command, prompt, checks and limits; run nothing.", heading="Output")
+@option(
+    "--dangerously-full-access", is_flag=True, help="The same as --sandbox full: no sandbox at all.", heading="Safety"
+)
+@option("--no-project", is_flag=True, help="Leave out the settings of the folder's bydawn.toml.", heading="Safety")
 @setting_options
+@help_all
 @click.pass_obj
 def run(
     tether: Tether,
