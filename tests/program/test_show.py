@@ -167,7 +167,7 @@ def test_of_a_loop_that_crashed_every_screen_says_so_and_how_to_go_on(home: Home
 
 def test_what_was_red_from_the_beginning_is_not_read_as_green_before(home: Home) -> None:
     home.run(home.rounds([WRITES, OK]), "-k", "false", "--rounds", "1")
-    assert "rounds in a row with a check red that had been green: 0 of 15" in home.bydawn("why").out
+    assert "rounds in a row with a newly failing check: 0 of 15" in home.bydawn("why").out
 
 
 # -- an agent that asks ------------------------------------------------------------------------------------------------

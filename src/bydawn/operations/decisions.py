@@ -38,7 +38,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             return f"time worked: {duration(reading or 0)} of {duration(limit)}"
         if name == "dollars":
             return f"spent: {'—' if reading is None else f'${reading:.2f}'} of ${limit:.2f}"
-        return f"{name}: {'—' if reading is None else f'{reading:,}'} of {limit:,}"
+        return f"{breakers.LABELS.get(name, name)}: {'—' if reading is None else f'{reading:,}'} of {limit:,}"
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
