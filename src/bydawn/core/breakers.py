@@ -148,7 +148,7 @@ _ROWS = (  # in the order in which `why` shows them
     Breaker(
         rule=Rule.CHECK_FAILURES,
         end=End.BLOCKED,
-        label="rounds in a row with a newly failing check",
+        label="rounds in a row with a check red that had been green",
         field="check_failures",
         reading=lambda state, _: state.check_failures_in_a_row,
         reason=lambda it, _: f"checks failed after {it.reading:.0f} rounds in a row",

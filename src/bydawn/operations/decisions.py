@@ -1,4 +1,4 @@
-"""Why did a loop do what it did last? The rule that decided, what it read, and whether the facts still agree."""
+"""Explain a loop's last decision: the rule, what it looked at, and whether a replay decides the same."""
 
 from datetime import datetime
 
@@ -16,20 +16,23 @@ from bydawn.core.values import Decided, Now, Status
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
+# Readings that `why` shows by another name than `why --json`, whose keys stay as they are.
+_SHOWN = {"rounds in a row with a check red that had been green": "rounds in a row with a newly failing check"}
+
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule looked at, next to its limit."""
+    """What a rule looked at, and its limit."""
 
     reading: int | float | datetime | list[str] | None
     limit: int | float | datetime | None
 
     def words(self, name: str) -> str:
-        """Both in words; nothing where no limit is set."""
+        """Both in words; empty if no limit is set."""
         reading, limit = self.reading, self.limit
         if isinstance(reading, list):
-            return f"{name}: {', '.join(reading)}" if reading else ""
+            return ", ".join(reading)
         if name == "open tasks":
-            return f"{name}: {reading}" if reading is not None else ""
+            return f"{reading} open" if reading is not None else ""
         if isinstance(reading, datetime) and isinstance(limit, datetime):
             return f"clock: {reading.astimezone():%Y-%m-%d %H:%M}, until {limit.astimezone():%Y-%m-%d %H:%M}"
         if not limit or isinstance(reading, datetime) or isinstance(limit, datetime):
@@ -38,11 +41,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             return f"time worked: {duration(reading or 0)} of {duration(limit)}"
         if name == "dollars":
             return f"spent: {'—' if reading is None else f'${reading:.2f}'} of ${limit:.2f}"
-        return f"{name}: {'—' if reading is None else f'{reading:,}'} of {limit:,}"
+        return f"{_SHOWN.get(name, name)}: {'—' if reading is None else f'{reading:,}'} of {limit:,}"
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rule decided, what it read, and whether deciding again gives the same answer: `why --json`."""
+    """`why --json`: which rule decided, what it looked at, and whether a replay decides the same."""
 
     loop: str
     state: Status
@@ -58,16 +61,16 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def replayed(self) -> str:
-        """Whether it still holds, in words."""
+        """What a replay of the record decides, in words."""
         if self.agrees:
-            return "the same facts give the same answer"
+            return "same decision"
         if self.version != __version__:
-            return f"bydawn {self.version} decided so; by the rules of {__version__} the answer would be another"
-        return "THE FACTS NOW GIVE ANOTHER ANSWER: a bug"
+            return f"bydawn {self.version} decided this; {__version__} would decide differently"
+        return "DIFFERENT DECISION: this is a bug, please report it"
 
 
 class _Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """The last one that was written down, and the state that it was taken in."""
+    """The last recorded decision, and the state it was made in."""
 
     record: Record
     fact: RoundStarted | WaitStarted | LoopStopped
@@ -76,7 +79,7 @@ class _Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why(standing: Standing) -> Reason:
-    """The last decision that was written down, taken again from the same facts."""
+    """The last recorded decision, made again from the same facts."""
     from bydawn.core.decide import next_action
 
     last = _last_decision(standing)
@@ -118,7 +121,7 @@ def _what(fact: RoundStarted | WaitStarted | LoopStopped) -> str:
 
 
 def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[str, Reading]:
-    """What the rules looked at, each next to its limit."""
+    """What the rules looked at, each with its limit."""
     tasks, now = state.tasks, Now(decided.at, round(decided.elapsed, 1))
     found = {
         name: Reading(reading=reading, limit=limit)
