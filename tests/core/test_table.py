@@ -33,4 +33,4 @@ def test_what_a_breaker_reads_against_can_be_set_and_raised_by_the_flag_it_names
 
 def test_every_kind_of_check_has_a_setting() -> None:
     assert all(check.setting in BY_KEY for check in CHECKS)
-    assert all(check.from_text("a::b").text_of_setting == "a::b" for check in CHECKS)
+    assert all(check.from_text("a::b::c").as_text == "a::b::c" for check in CHECKS)

@@ -1,10 +1,31 @@
 """Every dialect in the table is one that can be spoken."""
 
+import sys
+
+import click
 import pytest
 
 from bydawn import dialects
+from bydawn.cli.dialects import WithNameless, commands
+from dialects import made_up
 
-NAMES = [*dialects.TABLE]
+NAMES = [*dialects.TABLE, made_up.NAME]
+
+
+@pytest.fixture(autouse=True)
+def _night_shift(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row, a folder and a file: that is all that a dialect is."""
+    monkeypatch.setitem(dialects.TABLE, made_up.NAME, made_up.ROW)
+    for module in ("bydawn.dialects.night_shift", "bydawn.cli.dialects.night_shift"):
+        monkeypatch.setitem(sys.modules, module, made_up)
+
+
+def leaves(group: click.Group) -> set[str]:
+    """Every command that can be typed, with the words above it."""
+    found = set()
+    for name, each in group.commands.items():
+        found |= {f"{name} {inner}" for inner in leaves(each)} if isinstance(each, click.Group) else {name}
+    return found
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -13,27 +34,18 @@ def test_a_dialect_can_be_found_under_its_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_two_of_its_commands_have_one_name_and_one_of_them_has_none(name: str) -> None:
-    names = [command.name for command in dialects.find(name).commands]
-    assert len(names) == len({*names})
-    assert "" in names
+def test_what_is_known_without_loading_a_dialect_agrees_with_its_commands(name: str) -> None:
+    row, all_of_them = dialects.TABLE[name], leaves(commands(name))
+    assert {*row.starts} < all_of_them
+    assert isinstance(commands(name), WithNameless) is (row.looks is not None)
+    assert row.looks is None or {*row.starts, *row.looks} == all_of_them
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_two_options_of_a_command_have_one_flag_and_defaults_are_among_the_choices(name: str) -> None:
-    for command in dialects.find(name).commands:
-        flags = [option.flag for option in command.options]
+def test_every_option_of_a_command_has_flags_of_its_own(name: str) -> None:
+    for command in commands(name).commands.values():
+        flags = [flag for param in command.params for flag in param.opts]
         assert len(flags) == len({*flags})
-        for option in command.options:
-            assert option.what.endswith(".")
-            assert option.default is None or not option.choices or option.default in option.choices
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_commands_that_only_look_are_commands_of_it(name: str) -> None:
-    """Known without loading it, so they have to be written down twice."""
-    names = {command.name for command in dialects.find(name).commands}
-    assert dialects.TABLE[name].looks < names
 
 
 @pytest.mark.parametrize(
@@ -58,3 +70,21 @@ def test_commands_that_only_look_are_commands_of_it(name: str) -> None:
 )
 def test_it_is_known_which_words_start_a_loop(words: list[str], starts: bool) -> None:
     assert dialects.starts_a_loop("waylon-smithers", words) is starts
+
+
+@pytest.mark.parametrize(
+    ("words", "starts"),
+    [
+        ([], False),
+        (["start", ".", "-n", "x"], True),
+        (["start"], True),
+        (["--quiet", "start", "."], True),
+        (["go", "on", "shift"], True),
+        (["go"], False),
+        (["status", "start"], False),
+        (["fix it"], False),  # no command of it is without a name
+        (["-h"], False),
+    ],
+)
+def test_without_a_nameless_command_the_first_words_decide(words: list[str], starts: bool) -> None:
+    assert dialects.starts_a_loop(made_up.NAME, words) is starts

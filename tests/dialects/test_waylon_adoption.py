@@ -8,9 +8,9 @@ import pytest
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
-from bydawn.dialects.seam import Adopted, Place, Resume
-from bydawn.dialects.waylon import DIALECT
-from bydawn.operations.dialects.begin import agree
+from bydawn.dialects.seam import Adopted, Place
+from bydawn.dialects.waylon_smithers import files
+from bydawn.dialects.waylon_smithers.adoption import adopt, agree
 from dialects.waylon_made import EVENING, EXAMPLE, HERE, ID, ROOT, loop_of
 
 SESSION = "0199a213-81c0-7800-8aa1-bbab2a035a53"
@@ -29,7 +29,7 @@ def without(*fields: str) -> str:
 
 
 def adopted(text: str = EXAMPLE, sandbox: str = "") -> Adopted:
-    return DIALECT.adopt(text, Resume(name=ID, sandbox=sandbox), HERE)
+    return adopt(text, HERE, sandbox)
 
 
 def refused(text: str) -> UserError:
@@ -62,13 +62,13 @@ def test_the_example_of_the_document_is_taken_over_with_all_it_says() -> None:
         "approval": "on-request",
     }
     assert start.paths == {}  # its files stay where the original program would look for them
-    assert DIALECT.state_path(loop_of(start)) == DIALECT.original_path(ID) == f"{ROOT}/loops/{ID}.json"
+    assert files.Paths(loop_of(start)).state == files.default_state(ID) == f"{ROOT}/loops/{ID}.json"
 
 
 def test_the_list_that_a_file_names_is_in_the_workspace_wherever_the_command_is_typed() -> None:
     """W-026, W-036."""
     place = Place(folder="/w", workspace="/w/repo", now=EVENING)
-    assert DIALECT.adopt(EXAMPLE, Resume(name=ID), place).start.settings["tasks"] == ("TODO.md",)
+    assert adopt(EXAMPLE, place).start.settings["tasks"] == ("TODO.md",)
 
 
 def test_the_default_profile_of_the_example_is_no_profile_of_codex() -> None:
@@ -127,9 +127,9 @@ def test_counts_that_make_no_sense_do_no_harm() -> None:
 def test_a_cap_that_is_used_up_already_is_refused(rounds: int) -> None:
     """W-041: as for a loop of our own."""
     with pytest.raises(UserError, match=f"--max-iterations {rounds} is used up already") as error:
-        DIALECT.adopt(EXAMPLE, Resume(name=ID, rounds=rounds), HERE)
+        adopt(EXAMPLE, HERE, cap=rounds)
     assert (error.value.cause, error.value.hint) == (f"{ID} has had 7", "--max-iterations 17")
-    assert DIALECT.adopt(EXAMPLE, Resume(name=ID, rounds=8), HERE).fact.rounds == 7
+    assert adopt(EXAMPLE, HERE, cap=8).fact.rounds == 7
 
 
 SESSIONS = ["--dangerously-bypass-approvals-and-sandbox", "-cnotify=x", "the last one", "0199a213-81c0-7800", "../x"]
@@ -140,7 +140,7 @@ def test_a_session_is_an_id_and_never_an_option_of_codex(session: str) -> None:
     """W-091: a file of the repository must not turn the sandbox off by the back door."""
     assert "codex.session_id" in refused(changed(codex={"session_id": session})).cause
     for key in ("model", "profile"):
-        assert "is no name" in refused(changed(codex={key: "--yolo"})).what
+        assert "is not a name" in refused(changed(codex={key: "--yolo"})).what
 
 
 def test_what_is_nested_without_end_is_refused_like_anything_odd() -> None:
@@ -201,12 +201,12 @@ def test_a_file_of_the_repository_cannot_take_the_sandbox_away() -> None:
     """W-091."""
     text = changed(codex={"sandbox": "danger-full-access"})
     with pytest.raises(UserError, match="asks for no sandbox at all") as error:
-        agree(adopted(text), Resume(name=ID))
+        agree(adopted(text), "")
     assert error.value.hint == "if you want it so, say it: --sandbox danger-full-access"
     words = {"read-only": "read-only", "workspace-write": "workspace", "danger-full-access": "full"}
     for typed, ours in words.items():
         found = adopted(text, typed)
-        agree(found, Resume(name=ID, sandbox=typed))
+        agree(found, typed)
         assert (found.start.settings["sandbox"], found.start.words["sandbox"]) == ((ours,), typed)
 
 
@@ -214,7 +214,7 @@ def test_a_file_of_the_repository_cannot_take_the_sandbox_away() -> None:
 @pytest.mark.parametrize("approval", ["on-request", "never"])
 def test_a_sandbox_that_holds_needs_nobody_to_agree(sandbox: str, approval: str) -> None:
     found = adopted(changed(codex={"sandbox": sandbox, "approval": approval}))
-    agree(found, Resume(name=ID))
+    agree(found, "")
     assert found.start.words == {**adopted().start.words, "sandbox": sandbox, "approval": approval}
 
 

@@ -3,18 +3,19 @@
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 
-from bydawn.cli.dialects import parser_of
+from bydawn.cli.dialects.waylon_smithers import COMMANDS, start
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Match, Mode, OnInterrupt, Promise, Sandbox, Sessions
-from bydawn.dialects.seam import Cancel, Command, Install, List, Option, Place, Request, Resume, Show, Start
-from bydawn.dialects.waylon import DIALECT
+from bydawn.dialects.seam import Place
+from bydawn.dialects.waylon_smithers import DIALECT, arguments
 from bydawn.settings.table import BY_KEY, Layer
 from bydawn.store.registry import checked_name
-from dialects.waylon_made import COMMANDS, EVENING, HERE, ID, asked, smithers, typed
+from dialects.waylon_made import EVENING, HERE, ID, asked, smithers
 
 SANDBOXES = {"read-only": "read-only", "workspace-write": "workspace", "danger-full-access": "full"}
 APPROVALS = ("untrusted", "on-failure", "on-request", "never")
@@ -25,9 +26,9 @@ def setting(key: str, **given: Any) -> str:
     return word
 
 
-def refused(command: str = "", **given: Any) -> UserError:
+def refused(**given: Any) -> UserError:
     with pytest.raises(UserError) as error:
-        DIALECT.read_args(command, typed(command, **given), HERE)
+        asked(**given)
     assert error.value.cause
     assert error.value.hint
     return error.value
@@ -59,20 +60,32 @@ DOCUMENT: dict[str, tuple[str | None, tuple[str, ...]]] = {
 OURS = {"--done-match": ("end", ("end", "own-line", "anywhere"))}
 
 
+def options(command: click.Command) -> list[click.Option]:
+    return [param for param in command.params if isinstance(param, click.Option)]
+
+
+def choices(option: click.Option) -> tuple[str, ...]:
+    return tuple(option.type.choices) if isinstance(option.type, click.Choice) else ()
+
+
+def default(option: click.Option) -> str | None:
+    """None for a switch, which has none in the document either."""
+    return None if option.is_flag or not option.show_default else str(option.default)
+
+
 def test_every_option_of_the_document_is_there_with_its_default_and_its_choices() -> None:
     """W-021, W-022, W-023, W-037, W-038."""
-    assert {row.flag: (row.default, row.choices) for row in COMMANDS[""].options} == DOCUMENT | OURS
+    assert {row.opts[0]: (default(row), choices(row)) for row in options(start)} == DOCUMENT | OURS
 
 
 def test_what_takes_no_value_is_a_switch_and_the_cap_is_a_number() -> None:
-    options = COMMANDS[""].options
-    assert {row.flag for row in options if row.switch} == {"--full-auto", "--skip-git-repo-check"}
-    assert {row.flag for row in options if row.number} == {"--max-iterations"}
+    assert {row.opts[0] for row in options(start) if row.is_flag} == {"--full-auto", "--skip-git-repo-check"}
+    assert {row.opts[0] for row in options(start) if row.type is click.INT} == {"--max-iterations"}
 
 
 def test_the_other_commands_have_the_options_of_the_document_and_those_they_imply() -> None:
     """W-039, W-040, W-041, W-042."""
-    assert {name: [row.flag for row in command.options] for name, command in COMMANDS.items() if name} == {
+    assert {name: [row.opts[0] for row in options(command)] for name, command in COMMANDS.commands.items()} == {
         "status": ["--loop-id", "--cd", "--json"],
         "list": ["--cd", "--json"],
         "resume": ["--loop-id", "--cd", "--max-iterations", "--sandbox"],
@@ -81,29 +94,28 @@ def test_the_other_commands_have_the_options_of_the_document_and_those_they_impl
     }
 
 
-def another(option: Option) -> Any:
+def another(option: click.Option) -> Any:
     """A value that is not the default; the last choice never is."""
-    if option.switch:
+    if option.is_flag:
         return True
-    if option.choices:
-        return option.choices[-1]
-    return 7 if option.number else "other"
+    if choices(option):
+        return choices(option)[-1]
+    return 7 if option.type is click.INT else "other"
 
 
-def spelled(row: Command | Option) -> str:
-    return row.flag if isinstance(row, Option) else row.name or "start"
+def spelled(row: click.Command | click.Option) -> str:
+    return row.opts[0] if isinstance(row, click.Option) else row.name or ""
 
 
-ROWS = [(command, option) for command in DIALECT.commands for option in command.options]
-READ = [row for row in ROWS if row[1].flag != "--cd"]  # which has become a place by then
+ROWS = [(command, option) for command in (start, *COMMANDS.commands.values()) for option in options(command)]
+READ = [option for option in options(start) if option.opts[0] != "--cd"]  # which becomes a place
 
 
-@pytest.mark.parametrize(("command", "option"), READ, ids=spelled)
-def test_no_option_is_ignored(command: Command, option: Option) -> None:
-    base = {"todo_file": "TODO.md"} if not command.name else {}  # without a list there is no HARD STOP in it
-    before = DIALECT.read_args(command.name, typed(command.name, **base), HERE)
-    given = typed(command.name, **{**base, option.key: another(option)})
-    assert DIALECT.read_args(command.name, given, HERE) != before
+@pytest.mark.parametrize("option", READ, ids=spelled)
+def test_no_option_is_ignored(option: click.Option) -> None:
+    base: dict[str, Any] = {"todo_file": "TODO.md"}  # without a list there is no HARD STOP in it
+    assert option.name
+    assert asked(**{**base, option.name: another(option)}) != asked(**base)
 
 
 # -- the settings of a loop --------------------------------------------------------------------------------------------
@@ -138,8 +150,7 @@ def test_a_prompt_alone_asks_for_a_cautious_loop() -> None:
         "approval": "on-request",
     }
     assert request.paths == {}
-    assert request.wanted.keys() == {"tasks_required", "template", "follow_up"}
-    assert (request.named, request.outside_git, request.remarks) == (False, False, ())
+    assert (request.named, request.tasks_required, request.remarks) == (False, False, ())
 
 
 def test_the_loop_has_one_session_that_is_never_left_and_only_the_promise_completes_it() -> None:
@@ -242,9 +253,7 @@ def test_an_approval_is_kept_and_what_cannot_be_had_is_said(word: str, full_auto
     """W-031."""
     request = asked(ask_for_approval=word, full_auto=full_auto)
     assert request.words["approval"] == word
-    said = (
-        [] if word == "never" else [f"--ask-for-approval {word}: nobody is asked in a loop; what needs it is refused"]
-    )
+    said = [] if word == "never" else [f"--ask-for-approval {word}: a loop asks no one; what needs approval is refused"]
     assert [*request.remarks] == said
 
 
@@ -340,8 +349,8 @@ def test_the_path_of_a_list_means_the_folder_in_which_it_was_typed(folder: str, 
 
 def test_a_loop_may_work_outside_of_git_only_if_it_is_asked_to() -> None:
     """W-032."""
-    assert asked(skip_git_repo_check=True).outside_git
-    assert not asked().outside_git
+    assert "outside_git" in asked(skip_git_repo_check=True).words
+    assert "outside_git" not in asked().words
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
@@ -366,68 +375,30 @@ def test_a_pattern_that_is_none_is_refused_under_its_own_flag(pattern: str) -> N
     assert error.what == f"--completion-promise {pattern!r} is not a regular expression"
 
 
-@pytest.mark.parametrize("command", ["", "resume"])
 @pytest.mark.parametrize("number", [0, -1, -(10**30)])
-def test_a_cap_leaves_at_least_one_iteration(command: str, number: int) -> None:
+def test_a_cap_leaves_at_least_one_iteration(number: int) -> None:
     """W-021."""
-    assert refused(command, max_iterations=number).what == f"--max-iterations {number} makes no sense"
-
-
-# -- the other commands ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("command", "given", "expected"),
-    [
-        ("status", {}, Show(name=None, as_json=False)),
-        ("status", {"loop_id": ID, "json": True}, Show(name=ID, as_json=True)),
-        ("list", {}, List(as_json=False)),
-        ("list", {"json": True}, List(as_json=True)),
-        ("resume", {}, Resume(name=None)),
-        ("resume", {"loop_id": ID}, Resume(name=ID, rounds=None, sandbox="")),
-        ("resume", {"loop_id": ID, "max_iterations": 50}, Resume(name=ID, rounds=50)),
-        ("resume", {"sandbox": "danger-full-access"}, Resume(name=None, sandbox="danger-full-access")),
-        ("resume", {"sandbox": "read-only"}, Resume(name=None, sandbox="read-only")),
-        ("cancel", {"loop_id": ID}, Cancel(name=ID, cleanup=False)),
-        ("cancel", {"cleanup_artifacts": True}, Cancel(name=None, cleanup=True)),
-        ("install-helpers", {}, Install(force=False)),
-        ("install-helpers", {"force": True}, Install(force=True)),
-    ],
-)
-def test_a_command_asks_for_what_it_says(command: str, given: dict[str, Any], expected: Request) -> None:
-    """W-039, W-040, W-041, W-042."""
-    assert DIALECT.read_args(command, typed(command, **given), HERE) == expected
-
-
-def test_a_resumed_loop_keeps_its_limits_but_for_a_new_cap() -> None:
-    limits = Limits(rounds=30, no_progress=2, tokens=1000)
-    assert DIALECT.raised(limits, Resume(name=ID)) == limits
-    assert DIALECT.raised(limits, Resume(name=ID, rounds=50)) == Limits(rounds=50, no_progress=2, tokens=1000)
+    assert refused(max_iterations=number).what == f"--max-iterations {number} makes no sense"
+    with pytest.raises(UserError, match="makes no sense"):
+        COMMANDS.main(["resume", "--max-iterations", str(number)], standalone_mode=False)
 
 
 # -- as it is typed ----------------------------------------------------------------------------------------------------
 
 
-def obeyed(command: Command, *words: str) -> tuple[Request, Path]:
-    """What real words on a command line ask for, and the workspace they mean."""
-    requests: list[tuple[Request, Path]] = []
-
-    def obey(request: Request, workspace: Path) -> int:
-        requests.append((request, workspace))
-        return 0
-
-    parser_of(DIALECT, command, obey).main([*words], standalone_mode=False)
-    [found] = requests
-    return found
+def parsed(*words: str) -> dict[str, Any]:
+    """What real words on a command line hand over to their command."""
+    context = COMMANDS.make_context("waylon-smithers", [*words])
+    if context.command is not COMMANDS:
+        return context.params
+    name, command, rest = COMMANDS.resolve_command(context, context._protected_args + context.args)
+    assert command
+    return command.make_context(name, rest, parent=context).params
 
 
-def heard(command: Command, *words: str) -> tuple[Request, Path]:
-    """The same with a prompt, where one is needed, and whatever the time is."""
-    request, workspace = obeyed(command, *(["fix it"] if command.argument else []), *words)
-    if isinstance(request, Start):
-        name = request.name if request.named else ID
-        request = msgspec.structs.replace(request, name=name, words={**request.words, "created_at": ""})
-    return request, workspace
+def heard(command: click.Command, *words: str) -> dict[str, Any]:
+    """The same for a command, with a prompt where one is needed."""
+    return parsed(*(["fix it"] if command is start else [command.name or ""]), *words)
 
 
 @pytest.fixture
@@ -439,31 +410,32 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(("command", "option"), ROWS, ids=spelled)
-def test_a_value_may_stand_behind_a_space_or_an_equals_sign(command: Command, option: Option) -> None:
+def test_a_value_may_stand_behind_a_space_or_an_equals_sign(command: click.Command, option: click.Option) -> None:
     """A switch takes none; and whatever is typed changes what is asked for, or where."""
-    more = () if command.name or option.flag == "--todo-file" else ("--todo-file", "TODO.md")
-    if option.switch:
-        assert heard(command, option.flag, *more) != heard(command, *more)
+    flag = option.opts[0]
+    if option.is_flag:
+        assert heard(command, flag) != heard(command)
         return
     value = str(another(option))
-    spaced, joined = heard(command, option.flag, value, *more), heard(command, f"{option.flag}={value}", *more)
+    spaced, joined = heard(command, flag, value), heard(command, f"{flag}={value}")
     assert spaced == joined
-    assert spaced != heard(command, *more)
+    assert spaced != heard(command)
 
 
 def test_options_may_stand_before_the_prompt_and_cd_chooses_the_workspace(folder: Path) -> None:
     """W-020, W-026."""
-    words = ["--full-auto", "--cd", "other", "--state-file", "s.json", "fix it"]
-    request, workspace = obeyed(COMMANDS[""], *words)
-    assert isinstance(request, Start)
-    assert (request.prompt, workspace) == ("fix it", folder / "other")
+    words = parsed("--full-auto", "--cd", "other", "--state-file", "s.json", "fix it")
+    place = Place(folder=str(folder), workspace=str(words.pop("workspace")), now=EVENING)
+    request = arguments.start(arguments.Words(**words), place)
+    assert (request.prompt, place.workspace) == ("fix it", str(folder / "other"))
     assert request.name.startswith("other-2")
     assert request.paths == {"state_file": f"{folder}/s.json"}
 
 
 def test_the_words_that_go_on_past_a_hard_stop_are_understood(folder: Path) -> None:
-    name, *words = DIALECT.go_on(msgspec.structs.replace(smithers(), workspace=str(folder / "other")))
-    assert obeyed(COMMANDS[name], *words) == (Resume(name=ID), folder / "other")
+    words = DIALECT.go_on(msgspec.structs.replace(smithers(), workspace=str(folder / "other")))
+    assert words[0] == "resume"
+    assert parsed(*words) == {"name": ID, "workspace": folder / "other", "cap": None, "sandbox": None}
 
 
 @pytest.mark.usefixtures("folder")
@@ -476,8 +448,9 @@ def test_the_words_that_go_on_past_a_hard_stop_are_understood(folder: Path) -> N
 )
 def test_the_examples_of_the_document_are_understood(words: tuple[str, ...], rounds: str, sandbox: str) -> None:
     """W-020, W-021, W-022, W-030."""
-    request, _ = heard(COMMANDS[""], *words)
-    assert isinstance(request, Start)
+    given = heard(start, *words)
+    del given["workspace"]
+    request = arguments.start(arguments.Words(**given), HERE)
     assert request.settings["rounds"] == (rounds,)
     assert request.settings["done_when"] == ("DONE",)
     assert request.settings["sandbox"] == (sandbox,)
@@ -510,21 +483,8 @@ def test_a_path_is_kept_in_its_plain_form(typed: str, kept: str) -> None:
     assert asked(state_file=typed).paths == {"state_file": kept}
 
 
-@pytest.mark.parametrize("path", ["TODO.md", "./TODO.md", ".git/HEAD", "sub/.git/x"])
-def test_what_something_else_needs_is_not_ours_to_write(path: str) -> None:
-    with pytest.raises(UserError, match="is not ours to write"):
-        asked(todo_file="TODO.md", jsonl_events=path)
-
-
 @pytest.mark.parametrize(("mode", "promise"), [("tag", "a\nb"), ("regex", ".*"), ("regex", "(DONE)?")])
 def test_a_promise_that_nobody_or_anybody_gives_is_refused(mode: str, promise: str) -> None:
     """W-005, W-023."""
     with pytest.raises(UserError, match="--completion-promise"):
         asked(promise_mode=mode, completion_promise=promise)
-
-
-def test_two_files_cannot_be_one_and_none_is_the_workspace() -> None:
-    with pytest.raises(UserError, match="two files"):
-        asked(state_file="x.json", summary_json="./x.json")
-    with pytest.raises(UserError, match="the workspace itself"):
-        asked(last_message_dir=".")

@@ -17,7 +17,7 @@ from bydawn.core.replay import replay
 from bydawn.core.rules import Rule
 from bydawn.core.values import EXIT_CODES, FINISHED, Changes, End, Given, Usage
 from bydawn.dialects.seam import Copy, Create, Replace, Source, View, draft
-from bydawn.dialects.waylon import DIALECT
+from bydawn.dialects.waylon_smithers import DIALECT, files
 from core.facts_any import HISTORIES
 from core.facts_made import BORN, a_note, a_round, checked, decided, numbered, pause, raised, run_started, started
 from dialects.waylon_made import (
@@ -51,7 +51,7 @@ def iteration(number: int, outcome: Outcome = Outcome.OK, **more: Any) -> list[A
 def state_after(facts: Iterable[AnyFact], loop: Loop | None = None) -> dict[str, Any]:
     """What the state file says in the end."""
     loop = loop or smithers()
-    data: dict[str, Any] = json.loads(on_disk(loop, facts).texts[DIALECT.state_path(loop)])
+    data: dict[str, Any] = json.loads(on_disk(loop, facts).texts[files.Paths(loop).state])
     return data
 
 
@@ -229,7 +229,7 @@ def test_over_any_history_the_state_is_whole_and_no_iteration_goes_backward(fact
         found = json.loads(text)
         assert [*found][: len(fields)] == fields
         assert found["iteration"] >= before
-        assert found == json.loads(json.dumps(DIALECT.state(loop, state)))  # what `status` shows is no other
+        assert found == json.loads(json.dumps(files.state_of(loop, state)))  # what `status` shows is no other
         before = found["iteration"]
 
 
@@ -306,7 +306,7 @@ def test_files_are_where_they_are_wanted(options: dict[str, str], expected: set[
     loop = smithers(**options)
     disk = on_disk(loop, [*BEGUN, *iteration(1)])
     assert expected <= {*disk.texts, *disk.copies}
-    assert DIALECT.state_path(loop) == options.get("state_file", STATE)
+    assert files.Paths(loop).state == options.get("state_file", STATE)
 
 
 @pytest.mark.parametrize(
@@ -339,8 +339,9 @@ def test_files_in_the_workspace_are_no_work_of_the_agent() -> None:
     messages = ("said/last_message_iter_*.txt", "said/events_iter_*.jsonl")
     unfinished = draft(loop, "*")
     drafts = (unfinished, f"/var/{unfinished}", f"said/{unfinished}")
-    assert DIALECT.files(loop) == ("s.json", "/var/sum.json", *messages, "events.jsonl", *drafts)
-    events = DIALECT.files(smithers(summary_json="sum.json", jsonl_events="logs/"))
+    assert DIALECT.files(loop).names(loop) == ("s.json", "/var/sum.json", *messages, "events.jsonl", *drafts)
+    elsewhere = smithers(summary_json="sum.json", jsonl_events="logs/")
+    events = DIALECT.files(elsewhere).names(elsewhere)
     assert [path for path in events if unfinished not in path] == [
         STATE,
         "sum.json",
@@ -381,8 +382,12 @@ def test_whatever_is_written_in_the_workspace_is_known_to_be_no_work(places: dic
     loop = smithers(**places)
     disk = on_disk(loop, night([[*Outcome][:1]] * 2))
     inside = {path for path in (*disk.texts, *disk.copies, *disk.growing) if not path.startswith("/")}
-    known = {path.replace("*", number) for path in DIALECT.files(loop) for number in "12"}
+    known = {path.replace("*", number) for path in DIALECT.files(loop).names(loop) for number in "12"}
     assert inside - {f"{ROOT}/.gitignore"} <= known, "which keeps itself out of sight"
+
+
+def may_be_removed(loop: Loop, facts: list[AnyFact]) -> tuple[str, ...]:
+    return DIALECT.files(loop).of(range(1, DIALECT.counted(replay(numbered(facts))) + 1))
 
 
 @given(NIGHTS, PLACES)
@@ -393,7 +398,7 @@ def test_what_cleaning_up_removes_is_all_that_was_made_for_this_loop_and_nothing
     loop, facts = smithers(**places), night(runs)
     disk = on_disk(loop, facts)
     made = {*disk.texts, *disk.copies} - {f"{ROOT}/.gitignore"}
-    found = DIALECT.written(loop, replay(numbered(facts)))
+    found = may_be_removed(loop, facts)
     assert {*found} == made
     assert len(found) == len(made)
     assert not {*disk.growing} & {*found}
@@ -401,7 +406,7 @@ def test_what_cleaning_up_removes_is_all_that_was_made_for_this_loop_and_nothing
 
 def test_the_state_goes_last_so_that_a_half_done_cleaning_can_be_seen() -> None:
     facts = [*BEGUN, *iteration(1), halted(End.STOPPED)]
-    assert DIALECT.written(smithers(), replay(numbered(facts)))[-1] == STATE
+    assert may_be_removed(smithers(), facts)[-1] == STATE
 
 
 # -- the summary -------------------------------------------------------------------------------------------------------

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from bydawn.cli.dialects.waylon_smithers import COMMANDS, start
 from bydawn.core import template
 from bydawn.core.facts import AnyFact, LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
-from bydawn.dialects.seam import Helper
-from bydawn.dialects.waylon import DIALECT, texts
+from bydawn.dialects.waylon_smithers import DIALECT, texts
 from core.facts_made import a_note, a_round, after_all, decided, raised, run_started
 from core.prompts_made import prompt
 from dialects.waylon_made import HERE, ID, asked, loop_of, smithers
@@ -45,18 +45,18 @@ def later(loop: Loop, *facts: AnyFact | list[AnyFact]) -> str:
 def test_the_template_is_one_that_could_have_been_written_by_hand(mode: str, todo: str | None, odd: str) -> None:
     promise = "DONE" if mode == "regex" else odd
     request = asked(promise_mode=mode, completion_promise=promise, todo_file=todo, hard_stop_token=odd)
-    assert template.problem(request.wanted["template"]) is None
+    assert template.problem(request.template) is None
 
 
 @given(st.text("{}%PROMT ", min_size=1).filter(str.strip), st.text("{}%NEWS ", min_size=1).filter(str.strip))
 def test_braces_of_a_persons_own_are_only_text(promise: str, token: str) -> None:
     """W-080."""
-    wanted = asked(promise_mode="plain", completion_promise=promise, todo_file="TODO.md", hard_stop_token=token).wanted
-    assert template.problem(wanted["template"]) is None
+    wanted = asked(promise_mode="plain", completion_promise=promise, todo_file="TODO.md", hard_stop_token=token)
+    assert template.problem(wanted.template) is None
     values = dict.fromkeys(template.MARKERS, "x")
-    assert f"(mode plain): {promise}\n" in template.fill(wanted["template"], values)
-    assert f"- Stop at {token} and ask" in template.fill(wanted["template"], values)
-    assert f"end with {promise} as the last line" in template.fill(wanted["follow_up"], values)
+    assert f"(mode plain): {promise}\n" in template.fill(wanted.template, values)
+    assert f"- Stop at {token} and ask" in template.fill(wanted.template, values)
+    assert f"end with {promise} as the last line" in template.fill(wanted.follow_up, values)
 
 
 # -- the first prompt --------------------------------------------------------------------------------------------------
@@ -261,8 +261,8 @@ def test_whoever_may_only_read_is_told_what_lets_codex_edit() -> None:
 # -- helpers -----------------------------------------------------------------------------------------------------------
 
 
-def helper(*, home: bool) -> Helper:
-    [found] = [each for each in DIALECT.helpers if each.home is home]
+def helper(*, home: bool) -> texts.Helper:
+    [found] = [each for each in texts.HELPERS if each.home is home]
     return found
 
 
@@ -290,7 +290,9 @@ def test_the_skill_is_one_that_codex_finds_and_it_teaches_discipline() -> None:
 
 def test_the_example_in_the_skill_can_be_typed_as_it_is() -> None:
     example = helper(home=False).text.split("```")[1]
-    known = {option.flag for command in DIALECT.commands for option in command.options}
+    known = {
+        flag for command in (start, *COMMANDS.commands.values()) for param in command.params for flag in param.opts
+    }
     flags = {word for word in example.split() if word.startswith("--")}
     assert flags
     assert flags <= known

@@ -12,8 +12,8 @@ from bydawn.core.history import History
 from bydawn.core.loop import Dialect, Loop
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
-from bydawn.dialects.seam import Append, Copy, Create, Option, Place, Replace, Source, Start, View
-from bydawn.dialects.waylon import DIALECT
+from bydawn.dialects.seam import Append, Copy, Create, Place, Replace, Source, Start, View
+from bydawn.dialects.waylon_smithers import DIALECT, arguments
 from bydawn.operations.loop_request import loop_request
 from bydawn.settings.layers import Given, Reading, settle
 from bydawn.settings.table import BY_KEY, Layer
@@ -24,7 +24,6 @@ HERE = Place(folder="/w/repo", workspace="/w/repo", now=EVENING)
 ID = "repo-2026-01-06T21-10-00"
 ROOT = ".codex/waylon-smithers"
 FOLDER = f"{ROOT}/loops/{ID}"
-COMMANDS = {command.name: command for command in DIALECT.commands}
 
 # The state file in the document, as it is there.
 EXAMPLE = """\
@@ -65,26 +64,9 @@ EXAMPLE = """\
 """
 
 
-def untouched(option: Option) -> Any:
-    """What a parser hands over for an option that nobody typed."""
-    if option.switch:
-        return False
-    return int(option.default) if option.number and option.default else option.default
-
-
-def typed(command: str = "", **given: Any) -> dict[str, Any]:
-    """All that a parser hands over, with what was typed in its place; `--cd` has become a place by then."""
-    options = {option.key: untouched(option) for option in COMMANDS[command].options if option.flag != "--cd"}
-    words = options if command else {"prompt": "fix it", **options}
-    assert given.keys() <= words.keys()
-    return {**words, **given}
-
-
 def asked(place: Place = HERE, **given: Any) -> Start:
     """The request behind a prompt and these options."""
-    request = DIALECT.read_args("", typed(**given), place)
-    assert isinstance(request, Start)
-    return request
+    return arguments.start(arguments.Words(**{"prompt": "fix it", **given}), place)
 
 
 def loop_of(request: Start, workspace: str = HERE.workspace) -> Loop:
@@ -103,9 +85,12 @@ def loop_of(request: Start, workspace: str = HERE.workspace) -> Loop:
         uid=ours.uid,
         created_at=ours.created_at,
         dialect=spoken,
-        **{"prompt": request.prompt, **request.wanted},
+        prompt=request.prompt,
+        template=request.template,
+        follow_up=request.follow_up,
+        tasks_required=request.tasks_required,
     )
-    return replace(loop, dialect=replace(spoken, files=DIALECT.files(loop)))
+    return replace(loop, dialect=replace(spoken, files=DIALECT.files(loop).names(loop)))
 
 
 def smithers(**given: Any) -> Loop:

@@ -20,7 +20,7 @@ from bydawn.operations.settings import gather
 from bydawn.settings import files
 from bydawn.settings.files import OTHER_VARIABLES
 from bydawn.settings.layers import Given
-from bydawn.settings.table import BY_KEY, TABLE, Layer, Setting
+from bydawn.settings.table import BY_KEY, TABLE, Heading, Layer, Setting
 from driving import OK, Home
 
 ROOT = Path(__file__).parents[2]
@@ -292,9 +292,19 @@ def test_every_setting_stands_in_the_documentation_with_flag_and_variable() -> N
         assert row.what in chapters[row.key]
 
 
-def test_every_flag_of_a_setting_stands_in_the_help_of_run(home: Home) -> None:
-    words = re.findall(r"[\w-]+", home.bydawn("run", "--help").out)
-    assert [flag for row in TABLE for flag in row.flags if flag not in words] == []
+def test_the_help_of_run_lists_the_flag_of_every_setting_under_its_heading(home: Home) -> None:
+    shown = home.bydawn("run", "--help-all").out
+    assert re.findall(r"(?m)^(\w.*):$", shown) == [*Heading, "Options"]
+    sections = dict(re.findall(r"(?ms)^(\w[^\n]*):\n(.*?)(?=^\w|\Z)", shown))
+    for row in TABLE:
+        words = re.findall(r"[\w-]+", sections[row.heading or "Options"] if row.key != "prompt" else shown)
+        assert [flag for flag in row.flags if flag not in words] == [], row.key
+
+
+def test_the_help_of_run_keeps_timeouts_for_those_who_ask(home: Home) -> None:
+    shown = home.bydawn("run", "--help").out
+    assert "--round-timeout" not in shown
+    assert "7 more options set timeouts: --help-all lists them." in shown
 
 
 def test_every_setting_stands_in_what_config_show_prints(home: Home) -> None:

@@ -440,7 +440,7 @@ def test_a_checkpoint_is_approved_once_and_the_loop_goes_on(planned: Home) -> No
 
 def test_a_checkpoint_cannot_be_moved_out_of_the_way(planned: Home) -> None:
     """X-22."""
-    mover = shell("printf -- '- [x] one\\n- [ ] two\\n\\n## HARD STOP: look at the design\\n' > TODO.md; date > work")
+    mover = shell("printf -- '- [x] one\\n- [ ] two\\n\\n## HARD STOP: look at the design\\n' > TODO.md; echo x > work")
     said = planned.run(planned.rounds([mover, OK]), *CHECKPOINT)
     ended(planned, said, 3, "task-file")
     assert '"two" before a checkpoint that was not approved' in said.out

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,22 +17,23 @@ from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.replay import after, replay
 from bydawn.core.state import LoopState
-from bydawn.dialects.follower import DialectFollower, is_copy, refuse_unwritable, remove
+from bydawn.dialects.follower import DialectFollower, digest_at, has_grown, refuse_unwritable, remove
 from bydawn.dialects.seam import Append, Copy, Replace, Source, View
-from bydawn.dialects.waylon import Waylon
+from bydawn.dialects.waylon_smithers import WaylonSmithers, files
+from bydawn.dialects.written import Written
 from core.facts_made import BORN, NOON, PROMISED, a_note, a_round, numbered, run_started, started
 
 Told = Callable[[AnyFact], Iterable[View]]
 
 
-class Diary(Waylon):
+class Diary(WaylonSmithers):
     """A dialect with other files."""
 
     def __init__(self, tell: Told) -> None:
         self._tell = tell
 
-    def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterable[View]:  # noqa: ARG002
-        return self._tell(fact)
+    def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:  # noqa: ARG002
+        yield from self._tell(fact)
 
 
 class Story:
@@ -175,14 +176,14 @@ def test_what_looks_like_a_draft_and_is_a_persons_stays(story: Story) -> None:
 def test_what_a_killed_writer_left_is_swept_away_by_the_next_and_nothing_else_is(story: Story) -> None:
     """W-101: by its name it is a draft of this very loop's."""
     loop = replace(PROMISED, uid="d")  # 100, as a number
-    state = story.workspace / Waylon().state_path(loop)
+    state = story.workspace / files.Paths(loop).state
     state.parent.mkdir(parents=True)
     mine, other = state.with_name(".bydawn-100-7.tmp"), state.with_name(".bydawn-99-7.tmp")
     for path in (mine, other):
         path.write_text("half of")
     os.mkfifo(state.with_name(".bydawn-100-8.tmp"))
     follower = DialectFollower(
-        Waylon(), story.folder, story.workspace, lambda: numbered(story.facts), story.said.append
+        WaylonSmithers(), story.folder, story.workspace, lambda: numbered(story.facts), story.said.append
     )
     follower.saw(run_started(), loop, replay(numbered([*story.facts, run_started()])))
     assert sorted(path.name for path in state.parent.glob(".*")) == [".bydawn-100-8.tmp", ".bydawn-99-7.tmp"]
@@ -355,19 +356,60 @@ def test_files_that_were_named_are_removed_and_of_folders_only_our_own(story: St
     assert (story.workspace / "kept/mine").exists()
 
 
-def test_a_copy_is_known_by_what_it_says(story: Story, tmp_path: Path) -> None:
+def test_a_file_is_known_by_the_digest_of_what_was_written(story: Story, tmp_path: Path) -> None:
     """W-060: what somebody has changed since is theirs."""
-    origin = tmp_path / "origin"
-    origin.write_text("said")
-    (story.workspace / "copy").write_text("said")
-    assert is_copy(story.workspace, "copy", origin)
-    (story.workspace / "copy").write_text("said, and more")
-    assert not is_copy(story.workspace, "copy", origin)
-    (story.workspace / "empty").write_text("")
-    assert is_copy(story.workspace, "empty", tmp_path / "nowhere")
-    (story.workspace / "link").symlink_to(origin)
-    os.mkfifo(story.workspace / "pipe")
-    assert not any(is_copy(story.workspace, name, origin) for name in ("link", "pipe", "never", "no/where"))
+    story.left(1, reply="said")
+    story.shows(Copy("copied", Source(1, "reply")), Copy("empty", Source(1, "none")), Replace("text", "said"))
+
+    def is_ours(path: str) -> bool:
+        return Written(story.folder).recognizes(path, digest_at(story.workspace, path))
+
+    assert all(is_ours(path) for path in ("copied", "empty", "text"))
+    (story.workspace / "copied").write_text("said, and more")
+    assert not is_ours("copied")
+    (story.workspace / "copied").write_text("said")
+    assert is_ours("copied"), "it says what was written"
+    (tmp_path / "origin").write_text("said")
+    for path in ("copied", "text"):
+        (story.workspace / path).unlink()
+    (story.workspace / "copied").symlink_to(tmp_path / "origin")
+    os.mkfifo(story.workspace / "text")
+    assert not any(is_ours(path) for path in ("copied", "text", "never", "no/where"))
+
+
+def test_a_crash_between_note_and_file_makes_no_strangers_file_of_it(story: Story) -> None:
+    """W-101: twice in a row, even."""
+    story.shows(Replace("a", "one"))
+    for _ in range(2):
+        written = Written(story.folder)
+        assert written.recognizes("a", digest_at(story.workspace, "a"))
+        written.note({"a": f"what was to be written, {os.urandom(4).hex()}"})
+    assert Written(story.folder).recognizes("a", digest_at(story.workspace, "a"))
+
+
+@pytest.mark.parametrize("text", ['["a"]', "{", ""])
+def test_of_what_an_older_version_wrote_no_digest_is_known(story: Story, text: str) -> None:
+    (story.folder / "written.json").write_text(text)
+    assert not Written(story.folder)
+    story.shows(Replace("a", "one"))
+    assert Written(story.folder).recognizes("a", digest_at(story.workspace, "a"))
+
+
+def test_what_was_appended_is_known_by_its_digest(story: Story) -> None:
+    """W-033."""
+    story.left(1, stdout="one\n")
+    story.follower(growing)(run_started(), *a_round(1))
+
+    def is_ours() -> bool:
+        return has_grown(story.folder, story.workspace, "all")
+
+    assert is_ours()
+    (story.workspace / "all").write_text("one\ntheirs\n")
+    assert is_ours(), "others may append"
+    (story.workspace / "all").write_text("mine\n")
+    assert not is_ours()
+    (story.folder / "appended.json").write_text('{"all": [1, 0, 7]}')
+    assert not is_ours(), "an older version noted no digest"
 
 
 def test_only_plain_files_are_removed_and_none_through_a_link(story: Story, tmp_path: Path) -> None:
@@ -431,7 +473,7 @@ def test_a_path_below_a_file_is_refused(story: Story) -> None:
     (story.workspace / "file").write_text("mine")
     for path in ("file/a", "file/deep/a", f"{story.workspace}/file/a"):
         error = refused(story.workspace, path)
-        assert (error.what, error.cause) == (f"{path} cannot be written", f"{story.workspace}/file is not a folder")
+        assert (error.what, error.cause) == (f"{path} cannot be written", f"{story.workspace}/file is no folder")
 
 
 LOCKED = """
@@ -452,7 +494,7 @@ def test_a_folder_that_nobody_may_write_to_is_refused(story: Story) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [*drop, sys.executable, "-c", LOCKED, str(story.workspace)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.stdout == f"locked/a cannot be written; nobody may write to {story.workspace}/locked\n", done.stderr
+    assert done.stdout == f"locked/a cannot be written; you may not write to {story.workspace}/locked\n", done.stderr
 
 
 def test_whatever_can_be_made_is_fine_and_nothing_is_made_yet(story: Story, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-ADVANCED = "Timeouts"  # the heading of options that only `--help-all` shows
 _ALL = "bydawn.help_all"
 
 
@@ -21,7 +20,7 @@ class Option(click.Option):
         self,
         *arguments: Any,
         help: str | None = None,  # noqa: A002 - click's word
-        heading: str = "",
+        heading: str = "Options",
         **attributes: Any,
     ) -> None:
         super().__init__(*arguments, **attributes)
@@ -33,6 +32,13 @@ class _Quick(click.Command):
     """A command with such a `--help` option."""
 
     _quick_help: click.Option | None = None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:  # where a value is missing click does not say in which command
+            error.ctx = error.ctx or ctx
+            raise
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         names = self.get_help_option_names(ctx)
@@ -51,12 +57,11 @@ class Command(_Quick):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
-            if record:
-                rows.setdefault(getattr(parameter, "heading", "") or "Options", []).append(record)
-        hidden = rows.pop(ADVANCED, []) if not ctx.meta.get(_ALL) else []
-        for heading in sorted(rows, key=_place):
+        for option in (each for each in self.get_params(ctx) if isinstance(each, Option)):
+            if record := option.get_help_record(ctx):
+                rows.setdefault(option.heading, []).append(record)
+        hidden = [] if ctx.meta.get(_ALL) else rows.pop("Timeouts", [])
+        for heading in sorted(rows, key=_headings().index) if len(rows) > 1 else rows:
             with formatter.section(heading):
                 formatter.write_dl(rows[heading])
         if hidden:
@@ -64,11 +69,10 @@ class Command(_Quick):
             formatter.write_text(f"{len(hidden)} more options set timeouts: --help-all lists them.")
 
 
-_HEADINGS = ("Goal", "Done when", "Agent", "Limits", "Safety", "Hooks", "Output", ADVANCED, "Options")
+def _headings() -> list[str]:
+    from bydawn.settings.table import Heading  # only `run` has several
 
-
-def _place(heading: str) -> int:
-    return _HEADINGS.index(heading)
+    return [*Heading, "Options"]
 
 
 def show_all(ctx: click.Context) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
 plain = option("--plain", is_flag=True, help="Plain lines, no color, no redrawing.")
 
 
-def run_in_front(
+def run_in_foreground(
     tether: Tether,
     planned: "Plan",
     *,

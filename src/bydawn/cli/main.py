@@ -13,7 +13,7 @@ LATER = ("bz2", "difflib", "inspect", "ipaddress", "lzma", "selectors", "tempfil
 
 
 def dialect() -> int:
-    """The installed command of another tool: `waylon-smithers …` is `bydawn as waylon-smithers …`."""
+    """The installed command of another tool: `NAME …` is `bydawn as NAME …`."""
     name = os.path.basename(sys.argv[0])  # noqa: PTH119 - pathlib would take longer than all the rest
     return main(["as", name, *sys.argv[1:]])
 

@@ -59,9 +59,12 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
         if setting.key == "state_dir":
             command = state_dir(command)
             continue
+        heading = setting.heading or "Options"
         default = f"  [default: {setting.shown(setting.default)}]" if setting.default not in (None, False) else ""
         if setting.kind.literal == (bool,):
-            command = option(*setting.flags, setting.key, is_flag=True, default=None, help=setting.what)(command)
+            command = option(
+                *setting.flags, setting.key, is_flag=True, default=None, help=setting.what, heading=heading
+            )(command)
             continue
         command = option(
             *setting.flags,
@@ -70,6 +73,7 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=setting.kind.many,
             metavar=setting.metavar or "N",
             help=setting.what + default,
+            heading=heading,
         )(command)
     return command
 

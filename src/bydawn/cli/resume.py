@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bydawn.cli.command import command, option
-from bydawn.cli.foreground import plain, run_in_front, warn_if_unbounded
+from bydawn.cli.foreground import plain, run_in_foreground, warn_if_unbounded
 from bydawn.cli.options import cd, loop_argument, state_dir
 from bydawn.cli.values import new_limit
 from bydawn.process.guardian import Tether
@@ -72,4 +72,4 @@ def resume(
     new = [each for each in limits.values() if each]
     planned = operation.plan(standing, settings.secrets_of(gathered), approve=approve, accept=accept, limits=new)
     warn_if_unbounded(planned)
-    return run_in_front(tether, planned, once=once, plain=plain or gathered.switch("plain"))
+    return run_in_foreground(tether, planned, once=once, plain=plain or gathered.switch("plain"))

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from bydawn.cli.command import Command, command, option
-from bydawn.cli.foreground import be_trusted, plain, run_in_front, warn_if_unbounded
+from bydawn.cli.command import Command, command, help_all, option
+from bydawn.cli.foreground import be_trusted, plain, run_in_foreground, warn_if_unbounded
 from bydawn.cli.options import cd, given_by_flags, setting_options, state_dir
 from bydawn.core.errors import UserError
 from bydawn.process.guardian import Tether
@@ -27,14 +27,15 @@ class WithRest(Command):
 
 @command(cls=WithRest)
 @click.argument("prompt", required=False, metavar="[PROMPT|-|@FILE]")
-@option("--name", help="Name of the loop.  [default: name of the folder]")
+@option("--name", help="Name of the loop.  [default: name of the folder]", heading="Goal")
 @cd
-@option("--once", is_flag=True, help="Run only one round.")
-@option("--new", is_flag=True, help="Start a new loop even if one here is unfinished.")
-@option("--dry-run", is_flag=True, help="Show command, prompt, checks and limits; run nothing.")
-@option("--dangerously-full-access", is_flag=True, help="Same as --sandbox full: no sandbox.")
-@option("--no-project", is_flag=True, help="Ignore the settings in the folder's bydawn.toml.")
+@option("--once", is_flag=True, help="Run only one round.", heading="Limits")
+@option("--new", is_flag=True, help="Start a new loop even if one here is unfinished.", heading="Goal")
+@option("--dry-run", is_flag=True, help="Show command, prompt, checks and limits; run nothing.", heading="Output")
+@option("--dangerously-full-access", is_flag=True, help="Same as --sandbox full: no sandbox.", heading="Safety")
+@option("--no-project", is_flag=True, help="Ignore the settings in the folder's bydawn.toml.", heading="Safety")
 @setting_options
+@help_all
 @click.pass_obj
 def run(
     tether: Tether,
@@ -84,7 +85,7 @@ def run(
     if gathered.has_project:
         be_trusted(gathered, workspace, flags["state_dir"], "--no-project")
     warn_if_unbounded(planned)
-    return run_in_front(tether, planned, once=once, plain=gathered.switch("plain"))
+    return run_in_foreground(tether, planned, once=once, plain=gathered.switch("plain"))
 
 
 @command()
@@ -104,7 +105,7 @@ def demo(tether: Tether, /, plain: bool, state_dir: Path | None) -> int:
     from bydawn.operations.demo import prepare
 
     planned = start.plan(msgspec.structs.replace(prepare(), state_dir=state_dir))
-    return run_in_front(tether, planned, plain=plain or settings.gather(None).switch("plain"), voice=DemoVoice())
+    return run_in_foreground(tether, planned, plain=plain or settings.gather(None).switch("plain"), voice=DemoVoice())
 
 
 def _prompt(given: str | None) -> str | None:

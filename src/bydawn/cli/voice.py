@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from bydawn.cli import render
 from bydawn.core.facts import LoopStopped
-from bydawn.core.history import counted
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES
@@ -100,7 +99,7 @@ class DialectVoice(OwnVoice):
         self.unit = dialect.unit
 
     def so_far(self, state: LoopState) -> int:
-        return counted(state)
+        return self._dialect.counted(state)
 
     def word(self, stopped: LoopStopped) -> str:
         return self._dialect.word(stopped)

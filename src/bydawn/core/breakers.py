@@ -17,14 +17,13 @@ if TYPE_CHECKING:  # both have limits themselves
     from bydawn.core.loop import Loop
     from bydawn.core.state import LoopState
 
-DEFAULT_ROUNDS = 30
 Reading = float | datetime | None
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Where the breakers trip; 0 or None switches one off."""
 
-    rounds: int = DEFAULT_ROUNDS
+    rounds: int = 30
     seconds: float | None = None
     until: Moment | None = None
     tokens: int | None = None
@@ -62,6 +61,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     rule: Rule
     end: End
     label: str  # of its reading in `why`
+    key: str = ""  # of its reading in `why --json`, if that differs
     field: str = ""  # of `Limits`
     reading: Callable[["LoopState", Now], Reading]
     reason: Callable[[Tripped, "LoopState"], str]
@@ -148,7 +148,8 @@ _ROWS = (  # in the order in which `why` shows them
     Breaker(
         rule=Rule.CHECK_FAILURES,
         end=End.BLOCKED,
-        label="rounds in a row with a check red that had been green",
+        label="rounds in a row with a newly failing check",
+        key="rounds in a row with a check red that had been green",
         field="check_failures",
         reading=lambda state, _: state.check_failures_in_a_row,
         reason=lambda it, _: f"checks failed after {it.reading:.0f} rounds in a row",
@@ -220,6 +221,7 @@ _ROWS = (  # in the order in which `why` shows them
 # In the order a person would ask: does the agent work, does it get anywhere, is anything used up?
 BREAKERS = sorted(_ROWS, key=lambda row: (End.FAILED, End.BLOCKED, End.LIMIT).index(row.end))
 BY_RULE = {row.rule: row for row in BREAKERS}
+LABELS = {row.key or row.label: row.label for row in BREAKERS}
 
 
 def limits_of(loop: "Loop", state: "LoopState") -> Limits:
@@ -234,9 +236,9 @@ def tripped(loop: "Loop", state: "LoopState", now: Now) -> Tripped | None:
 
 
 def readings(loop: "Loop", state: "LoopState", now: Now) -> dict[str, tuple[Reading, Reading]]:
-    """What every breaker reads and its limit, by label."""
+    """What every breaker reads and its limit, by key."""
     limits = limits_of(loop, state)
-    return {row.label: (row.reading(state, now), row.limit(limits, state)) for row in _ROWS}
+    return {row.key or row.label: (row.reading(state, now), row.limit(limits, state)) for row in _ROWS}
 
 
 def overspent(loop: "Loop", state: "LoopState", now: Usage | None) -> bool:

@@ -129,72 +129,58 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     mode: CheckpointMode = CheckpointMode.PAUSE
 
 
-class CommandCheck(msgspec.Struct, frozen=True, kw_only=True, tag="command"):
+class _Check(msgspec.Struct, frozen=True, kw_only=True):
+    """A proof that a loop asks for. Its setting is written as its fields, with `::` in between."""
+
+    setting: ClassVar[str]
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        names = cls.__struct_fields__
+        return msgspec.convert(dict(zip(names, text.split("::", len(names) - 1), strict=True)), cls)
+
+    @property
+    def as_text(self) -> str:
+        return "::".join(msgspec.structs.astuple(self))
+
+    def rewritten(self, words: Callable[[str], str], path: Callable[[str], str]) -> Self:
+        """The same with each path and each other text as these make them."""
+        changed = {name: (path if name == "path" else words)(getattr(self, name)) for name in self.__struct_fields__}
+        return msgspec.structs.replace(self, **changed)
+
+
+class CommandCheck(_Check, frozen=True, kw_only=True, tag="command"):
     """A shell command that must exit with 0."""
 
     setting: ClassVar[str] = "check"
     command: str
 
-    @classmethod
-    def from_text(cls, text: str) -> Self:
-        return cls(command=text)
-
     @property
     def name(self) -> str:
         return self.command
 
-    @property
-    def text_of_setting(self) -> str:
-        return self.command
 
-    def rewritten(self, words: Callable[[str], str], path: Callable[[str], str]) -> Self:  # noqa: ARG002 - it has none
-        return type(self)(command=words(self.command))
-
-
-class PathCheck(msgspec.Struct, frozen=True, kw_only=True, tag="path"):
+class PathCheck(_Check, frozen=True, kw_only=True, tag="path"):
     """A path that must exist, relative to the workspace."""
 
     setting: ClassVar[str] = "require_path"
     path: str
 
-    @classmethod
-    def from_text(cls, text: str) -> Self:
-        return cls(path=text)
-
     @property
     def name(self) -> str:
         return f"{self.path} exists"
 
-    @property
-    def text_of_setting(self) -> str:
-        return self.path
 
-    def rewritten(self, words: Callable[[str], str], path: Callable[[str], str]) -> Self:  # noqa: ARG002 - it has none
-        return type(self)(path=path(self.path))
-
-
-class TextCheck(msgspec.Struct, frozen=True, kw_only=True, tag="text"):
+class TextCheck(_Check, frozen=True, kw_only=True, tag="text"):
     """A text that a file must contain; the path is relative to the workspace."""
 
     setting: ClassVar[str] = "require_text"
     path: str
     text: str
 
-    @classmethod
-    def from_text(cls, text: str) -> Self:
-        path, _, words = text.partition("::")
-        return cls(path=path, text=words)
-
     @property
     def name(self) -> str:
         return f"{self.path} contains {self.text!r}"
-
-    @property
-    def text_of_setting(self) -> str:
-        return f"{self.path}::{self.text}"
-
-    def rewritten(self, words: Callable[[str], str], path: Callable[[str], str]) -> Self:
-        return type(self)(path=path(self.path), text=words(self.text))
 
 
 Check = CommandCheck | PathCheck | TextCheck

@@ -1,4 +1,4 @@
-"""Other tools' command lines and files, spoken by us. A dialect is a module and a line in this table."""
+"""Other tools' command lines and files: each has a folder here, a file in `cli/dialects/`, and a row of this table."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
@@ -8,23 +8,31 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """Where a dialect is, and which of its commands start no loop; known without loading it."""
+    """What has to be known of a dialect before it is loaded: the guardian forks while next to nothing is."""
 
-    module: str
-    looks: frozenset[str]
+    module: str  # of its folder here and of its file in `cli/dialects/`
+    starts: tuple[str, ...]  # the commands that start or resume a loop, such as "resume" or "daemon start"
+    looks: tuple[str, ...] | None = None  # with a nameless command, which starts a loop: all other commands
 
 
 TABLE: dict[str, Row] = {
-    "waylon-smithers": Row("waylon", frozenset({"status", "list", "cancel", "install-helpers"})),
+    "waylon-smithers": Row(
+        "waylon_smithers", starts=("resume",), looks=("status", "list", "cancel", "install-helpers")
+    ),
 }
+_ANSWERED = ("-h", "--help", "--version")
 
 
 def find(name: str) -> "Dialect":
-    """The dialect of that name, which stands in the table."""
+    """The dialect of that name, which is in the table."""
     dialect: Dialect = import_module(f"bydawn.dialects.{TABLE[name].module}").DIALECT
     return dialect
 
 
 def starts_a_loop(name: str, words: list[str]) -> bool:
-    """Does this command line start a loop, or go on with one?"""
-    return bool(words) and words[0] not in TABLE[name].looks | {"-h", "--help", "--version"}
+    """Does this command line start or resume a loop?"""
+    row = TABLE[name]
+    if row.looks is not None:
+        return bool(words) and words[0] not in (*row.looks, *_ANSWERED)
+    commands = [word for word in words if not word.startswith("-")]
+    return any(commands[: len(start.split())] == start.split() for start in row.starts)

@@ -1,4 +1,4 @@
-"""Files in another tool's format, written as a loop goes on, for people and scripts; nobody here reads them."""
+"""Writes the files of a dialect while its loop runs, for people and scripts; bydawn never reads them back."""
 
 import errno
 import os
@@ -7,9 +7,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from bydawn.core.agent import Event
 from bydawn.core.errors import UserError
@@ -20,15 +17,14 @@ from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.dialects import TABLE, find
 from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View, draft
-from bydawn.dialects.written import Appended, Wrote
-from bydawn.system.paths import NEW_FILE, open_fd, open_parent, open_regular, regular_at, unlink_regular
+from bydawn.dialects.written import Appended, Part, Written, digest_of
+from bydawn.system.paths import open_fd, open_parent, open_regular, regular_at, unlink_regular
 from bydawn.system.writing import replacing, write_all
 
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW  # read again for its digest
 _COMPARED = 64 << 20  # bytes; more than that is rather written twice than read
 _CHUNK = 1 << 20
-_KEPT = 100  # copies of one file, all different
 _LONGEST_NAME = 200  # bytes; file systems have room for 255, and some encrypt names
-_FIRST = LoopState(rounds=1)  # whose files stand for those of every round
 _MODE = 0o644  # before the umask: like any other file of the repository
 
 
@@ -54,16 +50,16 @@ class DialectFollower:
         self._left: set[str] = set()
         self._complained: set[str] = set()
         self._marks = Appended(folder)
-        self._wrote = Wrote(folder)
+        self._written = Written(folder)
         self._at_rest = False  # had the loop ended in good order before what happens now?
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
         if self._history is None:  # the ledger has this fact already
             self._history = History(self._watched(self._past()))
-            # Unforeseeable, so that nobody can have put anything in its place.
+            # Random, so that nothing can have been put there before.
             self._draft = lambda: draft(loop, int.from_bytes(os.urandom(8), "big"))
-            sweep(Path(self._workspace), self._dialect.written(loop, _FIRST), loop)
-            self._leave_alone(loop)
+            sweep(Path(self._workspace), self._dialect.files(loop).of([1]), loop)
+            self._leave_alone(loop, state)
             if not self._at_rest:
                 self._catch_up(loop, state)
         else:
@@ -80,10 +76,17 @@ class DialectFollower:
             stopped = isinstance(record.fact, LoopStopped) or (stopped and not isinstance(record.fact, RunStarted))
             yield record
 
-    def _leave_alone(self, loop: Loop) -> None:
-        """What has become somebody else's file while nobody wrote to it; whoever started us may not have looked."""
-        told = self._dialect.told(loop)
-        self._left = {path for path in told if not is_free(Path(self._workspace), path, loop, self._wrote)}
+    def _leave_alone(self, loop: Loop, state: LoopState) -> None:
+        """Find the files that a person has changed since the last run; these are not written again."""
+        assert self._history is not None  # noqa: S101 - the caller has just made it
+        workspace, number = Path(self._workspace), self._dialect.counted(state)
+        first = number if self._history.attempts else number + 1  # earlier ones are another program's
+        paths = self._dialect.files(loop).of(range(first, number + 2))
+        there = {path: digest_at(workspace, path) for path in paths if os.path.lexists(workspace / path)}
+        if not self._written:
+            # A new loop, or one of an older version, which kept no digests: before it started these were looked at.
+            self._written.note({path: digest for path, digest in there.items() if digest})
+        self._left = {path for path, digest in there.items() if not self._written.recognizes(path, digest)}
 
     def _catch_up(self, loop: Loop, state: LoopState) -> None:
         """After a crash between a fact and its views the last round's may be missing; to repeat them does no harm."""
@@ -96,7 +99,7 @@ class DialectFollower:
         for view in views:
             try:
                 if view.path in self._left:
-                    raise OSError(errno.EEXIST, "it is not this loop's file any more")
+                    raise OSError(errno.EEXIST, "it has been changed since this loop wrote it")
                 self._write(view)
             except OSError as error:
                 if view.path not in self._complained:
@@ -107,9 +110,8 @@ class DialectFollower:
         match view:
             case Replace(path, text):
                 if self._last.get(path) != text:
-                    self._wrote.note(path)
                     with self._new(path) as fd:
-                        write_all(fd, encoded(text))
+                        write_all(fd, _encoded(text))
                     self._last[path] = text
             case Create(path, text):
                 self._create(path, text)
@@ -123,18 +125,20 @@ class DialectFollower:
         with (
             suppress(FileExistsError),
             open_parent(self._workspace, path, make=True) as (folder, name),
-            open_fd(name, NEW_FILE, _MODE, folder=folder) as fd,
+            open_fd(name, _NEW, _MODE, folder=folder) as fd,
         ):
-            write_all(fd, text.encode())
+            write_all(fd, _encoded(text))
+            self._written.note({path: digest_of(fd)})
 
     @contextmanager
     def _new(self, path: str) -> Iterator[int]:
         """A file that takes its place whole: no reader ever sees a part of it."""
         with (
             open_parent(self._workspace, path, make=True) as (folder, name),
-            replacing(name, self._draft(), NEW_FILE, _MODE, folder=folder) as fd,
+            replacing(name, self._draft(), _NEW, _MODE, folder=folder) as fd,
         ):
             yield fd
+            self._written.note({path: digest_of(fd)})
 
     def _append(self, path: str, source: Source) -> None:
         """Once for each round, even if we die in the middle: where the file ended before is known."""
@@ -144,18 +148,18 @@ class DialectFollower:
             self._source(source) as origin,
             regular_at(folder, name, flags, _MODE) as fd,
         ):
-            size, length = os.fstat(fd).st_size, os.fstat(origin).st_size
+            size, length, inode = os.fstat(fd).st_size, os.fstat(origin).st_size, os.fstat(fd).st_ino
             if not length:
                 return
-            inode = os.fstat(fd).st_ino
-            begun, was = self._marks.of(path, source.round) or (None, inode)
+            part = self._marks.last(path)
+            begun, was = (part.begin, part.inode) if part and part.round == source.round else (None, inode)
             if was != inode or (begun is not None and size >= begun + length):
                 return  # it is all there, or was before the file was exchanged for another
             if begun is not None and begun < size and _is_part(fd, begun, size, origin):
                 os.ftruncate(fd, begun)
                 size = begun
             size += _on_a_new_line(fd, size)
-            self._marks.note(path, source.round, size, inode)
+            self._marks.note(path, Part(source.round, size, inode, length, digest_of(origin)))
             _copy(origin, fd)
 
     def _source(self, source: Source) -> AbstractContextManager[int]:
@@ -169,12 +173,12 @@ def _on_a_new_line(fd: int, size: int) -> int:
 
 
 def _is_part(fd: int, begin: int, end: int, origin: int) -> bool:
-    """Is what stands there the beginning of ours, and not another loop's?"""
+    """Are these bytes the beginning of ours, and not another loop's?"""
     return end - begin <= _COMPARED and os.pread(fd, end - begin, begin) == os.pread(origin, end - begin, 0)
 
 
-def encoded(text: str) -> bytes:
-    """A text as it is written; what cannot be does not keep the rest from it."""
+def _encoded(text: str) -> bytes:
+    """A text as bytes; a character that cannot be encoded is replaced."""
     return text.encode("utf-8", "replace")
 
 
@@ -186,85 +190,49 @@ def _copy(origin: int, fd: int) -> None:
 def followers_of(
     loop: Loop, folder: Path, records: Callable[[], Iterable[Record]], say: Callable[[str], None]
 ) -> Sequence[DialectFollower]:
-    """Who writes the files of the tool in whose words a loop was asked for, if it was another's."""
+    """The follower that writes another tool's files, if the loop was started in its dialect."""
     if loop.dialect is None or loop.dialect.name not in TABLE:
         return ()
     return (DialectFollower(find(loop.dialect.name), folder, Path(loop.workspace), records, say),)
 
 
-def is_copy(workspace: Path, path: str, origin: Path) -> bool:
-    """Does this file still say what was copied there? One that is gone by now left an empty copy."""
-    source = origin if origin.is_file() else Path(os.devnull)
-    with suppress(OSError), open_regular(workspace, path) as copy, source.open("rb") as file:
-        while (part := copy.read(_CHUNK)) == file.read(_CHUNK):
-            if not part:
-                return True
-    return False
+def digest_at(workspace: Path, path: str) -> str | None:
+    """The digest of a regular file, through no link and without waiting; None for anything else."""
+    with suppress(OSError), open_regular(workspace, path) as file:
+        return digest_of(file.fileno())
+    return None
 
 
-def keep(workspace: Path, path: str) -> str:
-    """Copy a plain file beside itself, as `NAME.original.ENDING`, unless such a copy is there already; its path."""
+def keep(workspace: Path, path: str) -> None:
+    """Copy a regular file beside itself, as `NAME.original.ENDING`, unless that copy is there already."""
     name = path.rpartition("/")[2]
     stem, dot, ending = name.rpartition(".")
-    for number in range(1, _KEPT):
-        copy = f"{stem}.original{'' if number == 1 else f'-{number}'}{dot}{ending}"
-        try:
-            with open_parent(workspace, path) as (folder, _), suppress(FileExistsError):
-                _copy_beside(folder, name, copy)
-        except OSError as error:
-            hint = "nothing was changed; look at its permissions and at free disk space"
-            raise UserError(f"{path} cannot be kept", cause=error.strerror or str(error), hint=hint) from None
-        if is_copy(workspace, path.removesuffix(name) + copy, workspace / path):
-            return path.removesuffix(name) + copy
-    hint = "nothing was changed; move them away"
-    raise UserError(f"{path} cannot be kept", cause=f"there are {_KEPT - 1} copies of it already", hint=hint)
+    copy = f"{stem}.original{dot}{ending}"
+    try:
+        with open_parent(workspace, path) as (folder, _), suppress(FileExistsError):
+            _copy_beside(folder, name, copy)
+    except OSError as error:
+        hint = "nothing was changed; check its permissions and free disk space"
+        raise UserError(f"cannot keep a copy of {path}", cause=error.strerror or str(error), hint=hint) from None
+    if digest_at(workspace, path.removesuffix(name) + copy) != digest_at(workspace, path):
+        hint = f"nothing was changed; move {copy} away"
+        raise UserError(f"cannot keep a copy of {path}", cause=f"{copy} is a different file", hint=hint)
 
 
 def _copy_beside(folder: int, name: str, copy: str) -> None:
-    with regular_at(folder, name) as origin, open_fd(copy, NEW_FILE, _MODE, folder=folder) as fd:
+    with regular_at(folder, name) as origin, open_fd(copy, _NEW, _MODE, folder=folder) as fd:
         _copy(origin, fd)
         os.fsync(fd)  # what it is a copy of will be gone soon
 
 
-def has_grown(folder: Path, workspace: Path, path: str, sources: Sequence[Source]) -> bool:
-    """Is what was added to this file last still where it was added?"""
-    number, begun = Appended(folder).last(path)
-    source = next((each for each in sources if each.round == number), None)
-    if source is None:
+def has_grown(folder: Path, workspace: Path, path: str) -> bool:
+    """Is what was appended to this file last still where it was appended?"""
+    part = Appended(folder).last(path)
+    if part is None or not part.digest:
         return False
-    origin = folder / round_file(source.round, source.name)
-    with suppress(OSError), open_regular(workspace, path) as grown, origin.open("rb") as added:
-        length = os.fstat(added.fileno()).st_size
-        return length > 0 and _is_part(grown.fileno(), begun, begun + length, added.fileno())
-    return False
-
-
-def is_free(workspace: Path, path: str, loop: Loop, wrote: Wrote) -> bool:
-    """Is there nothing, or a file that says that it is this loop's?
-
-    One that has not written it yet may still replace what another loop of ours left there.
-    """
-    if not os.path.lexists(workspace / path):
-        return True
-    try:
-        said = msgspec.json.decode(text_of(workspace, path) or b"", type=_Owner)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return path not in wrote or (said.loop_id == loop.id and said.workspace_root in (None, loop.workspace))
-
-
-class _Owner(msgspec.Struct, frozen=True):
-    """Whose a file is, as it says itself."""
-
-    loop_id: str
-    workspace_root: Any = None  # the original program's own may be anything
-
-
-def text_of(workspace: Path, path: str) -> bytes | None:
-    """What a plain file says, through no link and without waiting; None for anything else."""
     with suppress(OSError), open_regular(workspace, path) as file:
-        return file.read(_COMPARED)
-    return None
+        return digest_of(file.fileno(), part.begin, part.length) == part.digest
+    return False
 
 
 def remove(workspace: Path, paths: Sequence[str], folder: str = "") -> tuple[list[str], dict[str, str]]:
@@ -282,13 +250,13 @@ def remove(workspace: Path, paths: Sequence[str], folder: str = "") -> tuple[lis
             pass
         except OSError as error:
             stuck[path] = error.strerror or str(error)
-    with suppress(OSError), open_parent(workspace, folder) as (place, name):  # somebody else's files are still in it
+    with suppress(OSError), open_parent(workspace, folder) as (place, name):  # files of other writers are still in it
         os.rmdir(name, dir_fd=place)
     return removed, stuck
 
 
 def sweep(workspace: Path, paths: Sequence[str], loop: Loop) -> None:
-    """Remove the drafts that killed writers of this loop left beside these files; nobody else is writing for it."""
+    """Remove the drafts that killed writers of this loop left beside these files; no other process writes for it."""
     ours = re.compile(re.escape(draft(loop, "*")).replace(r"\*", "[0-9]+"))
     for path in {path.rpartition("/")[0]: path for path in paths}.values():
         with suppress(OSError), open_parent(workspace, path) as (folder, _):
@@ -315,7 +283,7 @@ def refuse_unwritable(workspace: Path, paths: Sequence[str]) -> None:
                 hint="make it a folder, or give another path",
             )
         if os.path.lexists(target := place / Path(path).name) and not (target.is_file() or target.is_dir()):
-            raise UserError(f"{path} is no plain file", cause="a file is meant", hint="give another path")
+            raise UserError(f"{path} is not a regular file", cause="a file is meant", hint="give another path")
         if len(os.fsencode(target.name)) > _LONGEST_NAME:
             raise UserError(
                 f"{path} is too long a name", cause=f"{_LONGEST_NAME} bytes are room enough", hint="shorten it"
@@ -323,5 +291,5 @@ def refuse_unwritable(workspace: Path, paths: Sequence[str]) -> None:
         if target.is_dir():
             raise UserError(f"{path} is a folder", cause="a file is meant", hint="give a path in it")
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-            cause = f"{there} is no folder" if not there.is_dir() else f"nobody may write to {there}"
+            cause = f"{there} is not a folder" if not there.is_dir() else f"you may not write to {there}"
             raise UserError(f"{path} cannot be written", cause=cause, hint="give another path")

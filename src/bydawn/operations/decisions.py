@@ -16,9 +16,6 @@ from bydawn.core.values import Decided, Now, Status
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
-# Readings that `why` shows by another name than `why --json`, whose keys stay as they are.
-_SHOWN = {"rounds in a row with a check red that had been green": "rounds in a row with a newly failing check"}
-
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule looked at, and its limit."""
@@ -41,7 +38,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             return f"time worked: {duration(reading or 0)} of {duration(limit)}"
         if name == "dollars":
             return f"spent: {'—' if reading is None else f'${reading:.2f}'} of ${limit:.2f}"
-        return f"{_SHOWN.get(name, name)}: {'—' if reading is None else f'{reading:,}'} of {limit:,}"
+        return f"{breakers.LABELS.get(name, name)}: {'—' if reading is None else f'{reading:,}'} of {limit:,}"
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):

@@ -121,7 +121,7 @@ def _typed_again(loop: Loop) -> Iterator[str]:
     for agent in loop.pool:
         yield from ("-a", agent)
     for check in loop.checks:
-        yield from (BY_KEY[check.setting].flags[0], check.text_of_setting)
+        yield from (BY_KEY[check.setting].flags[0], check.as_text)
     for name in _WORDS:
         if value := getattr(loop, name):
             yield from (f"--{name}", str(value))

@@ -144,7 +144,8 @@ def _record(standing: Standing, request: Request) -> Answer:
             # What a crash left behind: an agent that still runs, and secrets in the files of its round.
             kernel.sweep(f"{COOKIE}={standing.loop.uid}.")
             elapsed = ledger.state.elapsed
-            elapsed += _mask_after_crash(standing, ledger.state, hidden) if ledger.state.stopped is None else 0
+            if ledger.state.stopped is None or standing.folder.round(ledger.state.round + 1).exists():
+                elapsed += _mask_after_crash(standing, ledger.state, hidden)
             _record_end(standing, ledger, hidden, as_fact(request), elapsed)
         ledger.sync()
         ledger.snapshot()
@@ -158,7 +159,7 @@ def _record(standing: Standing, request: Request) -> Answer:
 
 
 def _mask_after_crash(standing: Standing, state: LoopState, hidden: Secrets) -> float:
-    """Mask the secrets in what a killed worker left; returns the seconds it worked since its last fact."""
+    """Mask the secrets in what a killed worker left, even just a prompt; the seconds it worked since its last fact."""
     from bydawn.store.rounds import Rounds  # only needed after a crash
 
     rounds = Rounds(standing.folder, hidden)

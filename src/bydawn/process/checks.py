@@ -93,7 +93,7 @@ class ShellChecks:
             reason = f"{error.what}: {error.cause}"
             return _static(check, False, reason.replace(str(folder), str(self._workspace)))
         if data is None:
-            return _static(check, False, f"{check.path} does not exist")
+            return _static(check, False, f"no such file: {check.path}")
         there = self._shell.reveal(check.text) in data.decode(errors="replace")
         return _static(check, there, "found" if there else f"{check.path} does not contain {check.text!r}")
 

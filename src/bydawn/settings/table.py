@@ -40,6 +40,19 @@ NOT_IN_A_PROJECT = ANYWHERE - {Layer.PROJECT}  # a repository may not set it
 NOT_AS_A_FLAG = NOT_IN_A_PROJECT - {Layer.FLAG}  # every user of the machine can read a command line
 
 
+class Heading(StrEnum):
+    """Where the help of `run` lists an option, in this order."""
+
+    GOAL = "Goal"
+    DONE = "Done when"
+    AGENT = "Agent"
+    LIMITS = "Limits"
+    SAFETY = "Safety"
+    HOOKS = "Hooks"
+    OUTPUT = "Output"
+    TIMEOUTS = "Timeouts"  # only `--help-all` shows them
+
+
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """One row."""
 
@@ -47,6 +60,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     what: str
     flags: tuple[str, ...]
+    heading: Heading | None = None
     field: str = ""  # of `Loop`: `sandbox`, `limits.rounds`; empty if it is not a single field
     raises: str = ""  # the help of `resume`'s option of this name, which sets a new limit
     default: Value | None = None
@@ -102,13 +116,32 @@ def _setting(key: str, kind: Kind, what: str, *short: str, layers: frozenset[Lay
 def _limit(key: str, kind: Kind, what: str, *short: str, field: str, **more: Any) -> Setting:
     """A limit, with the default that it has anyway; less of it is safer."""
     default = getattr(Limits(), field)
-    return _setting(key, kind, what, *short, default=default, field=f"limits.{field}", tighter="less", **more)
+    return _setting(
+        key,
+        kind,
+        what,
+        *short,
+        default=default,
+        field=f"limits.{field}",
+        heading=Heading.LIMITS,
+        tighter="less",
+        **more,
+    )
 
 
 def _timeout(name: str, what: str) -> Setting:
     default, field = getattr(Timeouts(), name), f"timeouts.{name}"
     key = f"{name}_timeout"
-    return _setting(key, kinds.SPAN, what, metavar="DURATION", default=default, field=field, tighter="less")
+    return _setting(
+        key,
+        kinds.SPAN,
+        what,
+        metavar="DURATION",
+        default=default,
+        field=field,
+        heading=Heading.TIMEOUTS,
+        tighter="less",
+    )
 
 
 TABLE: tuple[Setting, ...] = (
@@ -119,6 +152,7 @@ TABLE: tuple[Setting, ...] = (
         "-a",
         metavar="NAME",
         commands=True,
+        heading=Heading.AGENT,
     ),
     _setting(
         "on_limit",
@@ -126,6 +160,7 @@ TABLE: tuple[Setting, ...] = (
         "At a usage limit: switch to the next free agent (or wait for one), wait, or stop.  [default: switch]",
         metavar="switch|wait|stop",
         commands=True,
+        heading=Heading.AGENT,
     ),
     _setting(
         "check",
@@ -135,6 +170,7 @@ TABLE: tuple[Setting, ...] = (
         metavar="CMD",
         commands=True,
         tighter="more",
+        heading=Heading.DONE,
     ),
     _setting(
         "tasks",
@@ -143,6 +179,7 @@ TABLE: tuple[Setting, ...] = (
         "-t",
         metavar="PATH",
         commands=True,
+        heading=Heading.GOAL,
     ),
     _setting(
         "checkpoint",
@@ -150,6 +187,7 @@ TABLE: tuple[Setting, ...] = (
         "Stop where the task file has this text; `:pause` asks you on a terminal, `:exit` never asks.",
         metavar="TOKEN[:pause|exit]",
         commands=True,
+        heading=Heading.DONE,
     ),
     _setting(
         "sandbox",
@@ -160,16 +198,26 @@ TABLE: tuple[Setting, ...] = (
         tighter="less",
         ladder=tuple(Sandbox),
         never_in_project=("full",),
+        heading=Heading.SAFETY,
     ),
-    _setting("model", kinds.TEXT, "The agent's model.", "-m", metavar="NAME", commands=True),
-    _setting("profile", kinds.TEXT, "The agent's own profile (Codex).", "-p", metavar="NAME", commands=True),
-    _setting("effort", kinds.TEXT, "How hard the model thinks.", metavar="LEVEL", commands=True),
+    _setting("model", kinds.TEXT, "The agent's model.", "-m", metavar="NAME", commands=True, heading=Heading.AGENT),
+    _setting(
+        "profile",
+        kinds.TEXT,
+        "The agent's own profile (Codex).",
+        "-p",
+        metavar="NAME",
+        commands=True,
+        heading=Heading.AGENT,
+    ),
+    _setting("effort", kinds.TEXT, "How hard the model thinks.", metavar="LEVEL", commands=True, heading=Heading.AGENT),
     _setting(
         "agent_args",
         kinds.TEXTS,
         "An argument for the agent itself; or put them all after `--`.",
         metavar="ARG",
         commands=True,
+        heading=Heading.AGENT,
     ),
     _setting(
         "agent_json",
@@ -177,8 +225,16 @@ TABLE: tuple[Setting, ...] = (
         "Where to find a field in the JSON lines of a cmd: agent; repeatable.",
         metavar="NAME=PATH",
         commands=True,
+        heading=Heading.AGENT,
     ),
-    _setting("agent_commits", kinds.SWITCH, "Let a sandboxed agent write to .git.", default=False, commands=True),
+    _setting(
+        "agent_commits",
+        kinds.SWITCH,
+        "Let a sandboxed agent write to .git.",
+        default=False,
+        commands=True,
+        heading=Heading.AGENT,
+    ),
     _setting(
         "session",
         kinds.choice(*Sessions),
@@ -186,6 +242,7 @@ TABLE: tuple[Setting, ...] = (
         metavar="fresh|resume|per-task",
         commands=True,
         field="sessions",
+        heading=Heading.AGENT,
     ),
     _setting(
         "session_rounds",
@@ -193,6 +250,7 @@ TABLE: tuple[Setting, ...] = (
         "Rounds before a fresh conversation; 0 = no limit.",
         default=20,
         tighter="less",
+        heading=Heading.AGENT,
     ),
     _setting("prompt", kinds.TEXT, "What to do, or @FILE to read it from a file.", flags=("PROMPT",), commands=True),
     _setting(
@@ -201,9 +259,24 @@ TABLE: tuple[Setting, ...] = (
         "A prompt template with {{MARKERS}}.",
         metavar="FILE",
         commands=True,
+        heading=Heading.GOAL,
     ),
-    _setting("progress", kinds.TEXT, "A file for the agent's notes between rounds.", metavar="FILE", commands=True),
-    _setting("opinions", kinds.TEXT, "A file with your rules for the agent.", metavar="FILE", commands=True),
+    _setting(
+        "progress",
+        kinds.TEXT,
+        "A file for the agent's notes between rounds.",
+        metavar="FILE",
+        commands=True,
+        heading=Heading.GOAL,
+    ),
+    _setting(
+        "opinions",
+        kinds.TEXT,
+        "A file with your rules for the agent.",
+        metavar="FILE",
+        commands=True,
+        heading=Heading.GOAL,
+    ),
     _limit(
         "rounds",
         kinds.COUNT,
@@ -243,14 +316,18 @@ TABLE: tuple[Setting, ...] = (
         metavar="AMOUNT",
         tighter="less",
         raises="Raise the budget (+3usd, 5Mtok).",
+        heading=Heading.LIMITS,
     ),
-    _setting("done_when", kinds.TEXT, "The promise the agent must give.", metavar="TEXT", commands=True),
+    _setting(
+        "done_when", kinds.TEXT, "The promise the agent must give.", metavar="TEXT", commands=True, heading=Heading.DONE
+    ),
     _setting(
         "done_mode",
         kinds.choice(*Mode),
         "How the promise is written.  [default: tag]",
         metavar="tag|plain|line|regex",
         commands=True,
+        heading=Heading.DONE,
     ),
     _setting(
         "done_match",
@@ -258,6 +335,7 @@ TABLE: tuple[Setting, ...] = (
         "Where in the reply the promise counts.  [default: end]",
         metavar="end|own-line|anywhere",
         commands=True,
+        heading=Heading.DONE,
     ),
     _setting(
         "check_where",
@@ -265,6 +343,7 @@ TABLE: tuple[Setting, ...] = (
         "Run checks in the workspace or in a clean checkout.  [default: workspace]",
         metavar="workspace|clean",
         commands=True,
+        heading=Heading.DONE,
     ),
     _setting(
         "protect",
@@ -273,6 +352,7 @@ TABLE: tuple[Setting, ...] = (
         metavar="GLOB",
         commands=True,
         tighter="more",
+        heading=Heading.SAFETY,
     ),
     _setting(
         "on_tamper",
@@ -280,6 +360,7 @@ TABLE: tuple[Setting, ...] = (
         "What to do when a protected file changes.  [default: block]",
         metavar="report|block|restore",
         commands=True,
+        heading=Heading.SAFETY,
     ),
     _setting(
         "require_path",
@@ -288,6 +369,7 @@ TABLE: tuple[Setting, ...] = (
         metavar="PATH",
         commands=True,
         tighter="more",
+        heading=Heading.DONE,
     ),
     _setting(
         "require_text",
@@ -296,6 +378,7 @@ TABLE: tuple[Setting, ...] = (
         metavar="FILE::TEXT",
         commands=True,
         tighter="more",
+        heading=Heading.DONE,
     ),
     _timeout("round", "Longest round; 0 = no limit."),
     _timeout("silence", "Longest silence."),
@@ -309,11 +392,12 @@ TABLE: tuple[Setting, ...] = (
         default=Timeouts().output,
         tighter="less",
         field="timeouts.output",
+        heading=Heading.TIMEOUTS,
     ),
     _timeout("check", "Longest check."),
     _timeout("hook", "Longest hook."),
     *(
-        _setting(name, kinds.TEXT, what, metavar="CMD", field=f"hooks.{name}", commands=True)
+        _setting(name, kinds.TEXT, what, metavar="CMD", field=f"hooks.{name}", heading=Heading.HOOKS, commands=True)
         for name, what in (
             ("pre_round", "Your command to run before each round."),
             ("post_round", "Your command to run after each round and its checks."),
@@ -329,6 +413,7 @@ TABLE: tuple[Setting, ...] = (
         metavar="ignore|block",
         commands=True,
         field="hooks.on_failure",
+        heading=Heading.HOOKS,
     ),
     _setting(
         "on_interrupt",
@@ -336,6 +421,7 @@ TABLE: tuple[Setting, ...] = (
         "What the first Ctrl-C does: finish the round, or stop now.  [default: finish]",
         metavar="finish|stop",
         layers=NOT_IN_A_PROJECT,
+        heading=Heading.OUTPUT,
     ),
     _limit(
         "max_no_change",
@@ -380,6 +466,7 @@ TABLE: tuple[Setting, ...] = (
         "Plain lines: no color, nothing redrawn.",
         default=False,
         layers=NOT_IN_A_PROJECT,
+        heading=Heading.OUTPUT,
     ),
     _setting(
         "state_dir",

@@ -1,1 +1,1 @@
-"""What the commands of a dialect do: each of them on the one engine, with its loops among all others."""
+"""What any dialect can do: start, continue, find, end and clean up its loops. Values in, values out."""

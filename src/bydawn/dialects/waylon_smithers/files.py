@@ -1,6 +1,6 @@
 """The files of waylon-smithers: state, last messages, events and the summary, each made from facts alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,8 +14,8 @@ from bydawn.core.loop import Loop, Mode, Promise
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import FINISHED, End, Given
-from bydawn.dialects.seam import Append, Copy, Create, Replace, Source, View, draft
-from bydawn.dialects.waylon import texts
+from bydawn.dialects.seam import Append, Copy, Create, Files, Replace, Source, View
+from bydawn.dialects.waylon_smithers import texts
 
 ROOT = ".codex/waylon-smithers"
 IGNORE = f"{ROOT}/.gitignore"
@@ -66,15 +66,18 @@ def stream_name(number: int | str) -> str:
     return f"events_iter_{number}.jsonl"
 
 
-def ours(loop: Loop) -> tuple[str, ...]:
-    """What is no work of an agent's: only the very names that we write."""
+def files(loop: Loop) -> Files:
+    """Only the very names that are written: anything else in a folder that a person chose is theirs."""
     paths = Paths(loop)
-    whole = [paths.state, paths.summary, paths.message(ANY), paths.stream(ANY)]
-    if paths.events.endswith("/"):
-        whole.append(f"{paths.events}{stream_name(ANY)}")
-    drafts = ("".join(path.rpartition("/")[:2]) + draft(loop, ANY) for path in whole)
-    growing = [paths.events] if paths.events and not paths.events.endswith("/") else []
-    return tuple(dict.fromkeys((*whole, *growing, *drafts)))
+    in_folder = paths.events.endswith("/")
+    streams = [f"{paths.events}{stream_name(ANY)}"] if in_folder else []
+    return Files(
+        whole=(paths.state, paths.summary, paths.message(ANY), paths.stream(ANY), *streams),
+        growing=(paths.events,) if paths.events and not in_folder else (),
+        shared=(IGNORE,),
+        exclusive=(paths.state,),
+        folder=default_state(loop.id).removesuffix(".json"),
+    )
 
 
 def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
@@ -83,15 +86,15 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
     if isinstance(fact, RunStarted):
         yield Create(IGNORE, "*\n")  # what is written here is for people, not for commits
     if isinstance(fact, RoundEnded) and history.attempts:
-        yield from copies(history.attempts[-1], loop)
-    yield Replace(paths.state, _json(state_of(loop, state)))
+        yield from _copies(history.attempts[-1], paths)
+    yield Replace(paths.state, as_json(state_of(loop, state)))
     if isinstance(fact, RoundEnded | LoopStopped):
-        yield Replace(paths.summary, _json(summary(loop, state, history)))
+        yield Replace(paths.summary, as_json(summary(loop, state, history)))
 
 
-def copies(attempt: Attempt, loop: Loop) -> Iterator[Copy | Append]:
+def _copies(attempt: Attempt, paths: Paths) -> Iterator[Copy | Append]:
     """What an iteration said and did, from the files of its round."""
-    paths, number, events = Paths(loop), attempt.counted, Source(attempt.round, STDOUT)
+    number, events = attempt.counted, Source(attempt.round, STDOUT)
     yield Copy(paths.message(number), Source(attempt.round, REPLY))
     yield Copy(paths.stream(number), events)
     yield from paths.more_events(events, number)
@@ -108,16 +111,6 @@ def is_event(line: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return line.endswith(b"\n") and (kind == "error" or kind.startswith(("thread.", "turn.", "item.")))
-
-
-def written(loop: Loop, state: LoopState) -> tuple[str, ...]:
-    """What views may have made; `.gitignore` is every loop's, and what another program wrote is none of it."""
-    paths = Paths(loop)
-    numbers = range(1, counted(state) + 1)
-    # A file that was appended to may be somebody else's as well.
-    streams = [f"{paths.events}{stream_name(number)}" for number in numbers] if paths.events.endswith("/") else []
-    pairs = [path for number in numbers for path in (paths.message(number), paths.stream(number))]
-    return (*pairs, *streams, paths.summary, paths.state)
 
 
 def status_of(stopped: LoopStopped | None) -> str:
@@ -239,5 +232,5 @@ def _moment(at: datetime | None) -> str | None:
     return at.isoformat(timespec="seconds") if at else None
 
 
-def _json(data: dict[str, Any]) -> str:
+def as_json(data: Mapping[str, Any]) -> str:
     return msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n"

@@ -3,13 +3,14 @@
 import re
 import shlex
 
+import msgspec
+
 from bydawn.core.breakers import limits_of
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
-from bydawn.dialects.seam import Helper
 
 _HEADER = """\
 You are in a Smithers loop: the same task comes again, in this one session, until it is done.
@@ -24,7 +25,7 @@ You are in a Smithers loop: the same task comes again, in this one session, unti
 
 {{RULES}}
 - The promise means that the whole task is completely and unequivocally done and that you have verified it.
-- In a `## BLOCKED` section say what stands in the way, and propose next steps.
+- In a `## BLOCKED` section say what blocks you, and propose next steps.
 - Keep what the next iteration must know in files of the repository, and be brief: this session grows."""
 _TODO = """
 
@@ -64,7 +65,7 @@ def _literal(text: str) -> str:
 
 
 class _Commands:
-    """What can be typed about a loop; outside of its own folder, or where that is not known, with the folder's name."""
+    """What can be typed about a loop; outside its own folder, or where that is not known, with the folder's name."""
 
     def __init__(self, loop: Loop, folder: str) -> None:
         where = shlex.quote(loop.workspace) if folder != loop.workspace else ""
@@ -83,7 +84,7 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     outside_git = loop.dialect is not None and "outside_git" in loop.dialect.words
     changed = [] if outside_git else [(paste.changes, "what was changed and is not committed")]
     read_only = [
-        ("", "Codex could not edit anything: the sandbox is read-only unless you say so"),
+        ("", "Codex could not edit anything: the sandbox is read-only by default"),
         ("", "start it again with --full-auto (it may edit here) or --sandbox workspace-write"),
     ]
     may_only_read = loop.sandbox is Sandbox.READ_ONLY
@@ -113,12 +114,12 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     return table.get(stopped.end, [(paste.resume, "go on, in the same session")])
 
 
-# Their reasons count rounds, in our own words and with nobody else's among them.
+# Their reasons count rounds, and quote no one.
 _COUNTING = (Rule.ROUNDS, Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.CHECK_FAILURES)
 
 
 def reason(stopped: LoopStopped) -> str:
-    """Why it stands still, in this tool's words."""
+    """Why the loop stopped, in this tool's words."""
     if stopped.decided.rule not in _COUNTING:
         return stopped.reason
     return re.sub(r"\bround(s?)\b", r"iteration\1", stopped.reason)
@@ -129,22 +130,22 @@ _SKILL = """\
 name: waylon-smithers
 description: Work well inside a Smithers loop - give the completion promise only when it is true, stop at HARD STOP \
 checkpoints, and leave what the next iteration needs in files. Use it when a prompt says that it is an iteration of a \
-Smithers loop, or when somebody wants to start one.
+Smithers loop, or when a person wants to start one.
 ---
 
 # Smithers loop
 
 An outer program, `waylon-smithers`, runs you on one task again and again, in one session, until you give a promise that
-it can recognise, until a cap is reached, or until a person must look. This skill changes nothing by itself: the looping
+it can recognize, until a cap is reached, or until a person must look. This skill changes nothing by itself: the looping
 is done by that program.
 
 ## The promise
 
-- It stands in the prompt, for example `<promise>DONE</promise>`.
+- It is in the prompt, for example `<promise>DONE</promise>`.
 - Give it as the last line of your last message, alone, outside code and quotes, and only when the whole task is
   completely done and you have run what verifies it.
 - Otherwise do not write it at all, not even to say that you cannot give it yet.
-- If you are stuck, write a section `## BLOCKED`: what stands in the way, what you tried, what a person should do next.
+- If you are stuck, write a section `## BLOCKED`: what blocks you, what you tried, what a person should do next.
 
 ## Each iteration
 
@@ -179,6 +180,16 @@ Task: $ARGUMENTS
 - End with <promise>TASK_COMPLETE</promise> only when everything is completely done and verified; otherwise do not write
   it at all.
 """
+
+
+class Helper(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that teaches Codex about these loops, written once, on request."""
+
+    home: bool  # below CODEX_HOME, or in the workspace
+    path: str
+    text: str
+    remark: str = ""
+
 
 HELPERS = (
     Helper(home=False, path=".codex/skills/waylon-smithers/SKILL.md", text=_SKILL),

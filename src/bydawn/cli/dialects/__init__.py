@@ -1,0 +1,74 @@
+"""`bydawn as NAME …`: another tool's command line, which is a click command of its own in a file here."""
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from bydawn import __version__, dialects
+from bydawn.cli.command import Command, Group, command
+from bydawn.core.errors import UserError
+from bydawn.process.guardian import Tether
+
+_HELP = "\n".join(
+    (
+        "Speak as another tool: its command line and its files, on this engine.\n",
+        "\b",
+        "NAME is one of",
+        *(f"  {name}" for name in dialects.TABLE),
+        "\n\b",
+        "Examples",
+        *(f"  bydawn as {name} --help" for name in dialects.TABLE),
+    )
+)
+
+
+@command(
+    name="as",
+    help=_HELP,
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.argument("name", required=False)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def as_(ctx: click.Context, name: str | None, words: tuple[str, ...]) -> int:
+    if name in (None, "-h", "--help"):
+        click.echo(ctx.get_help())
+        return 0
+    if name not in dialects.TABLE:
+        raise UserError(f"there is no dialect {name!r}", hint=f"there are: {', '.join(dialects.TABLE)}")
+    return speak(name, [*words], ctx.obj)
+
+
+def speak(name: str, words: list[str], tether: Tether | None) -> int:
+    """One command line of another tool; the exit code."""
+    if words == ["--version"]:
+        click.echo(f"{name}, spoken by bydawn {__version__}")
+        return 0
+    code = commands(name).main(words or ["--help"], prog_name=name, standalone_mode=False, obj=tether)
+    return code if isinstance(code, int) else 0
+
+
+def commands(name: str) -> click.Group:
+    """All commands of a dialect, which its file calls COMMANDS."""
+    found: click.Group = import_module(f"bydawn.cli.dialects.{dialects.TABLE[name].module}").COMMANDS
+    return found
+
+
+class WithNameless(Group):
+    """Commands, and one without a name, which is meant when the first word is none of the others."""
+
+    def __init__(self, nameless: Command, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.nameless = nameless
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if args and args[0] in self.commands:
+            return super().make_context(info_name, args, parent, **extra)
+        return self.nameless.make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)

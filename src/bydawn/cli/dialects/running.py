@@ -1,0 +1,56 @@
+"""Run a loop that was asked for in another tool's words, in front of a person."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+from msgspec.structs import replace
+
+from bydawn.cli.foreground import be_trusted, run_in_foreground, warn_if_unbounded
+from bydawn.cli.voice import DialectVoice
+from bydawn.core.breakers import Limits
+from bydawn.core.facts import LoopAdopted
+from bydawn.core.text import plain, shorten
+from bydawn.dialects.seam import Dialect, Start
+from bydawn.operations.dialects import begin, loops
+from bydawn.operations.plan import Plan
+from bydawn.process.guardian import Tether
+
+Raising = Callable[[Limits], Limits]
+
+
+def start(
+    dialect: Dialect,
+    wanted: Start,
+    workspace: Path,
+    tether: Tether | None,
+    adopts: LoopAdopted | None = None,  # what the original program had done of it
+    raising: Raising | None = None,
+) -> int:
+    """Run a new loop to its end; the exit code. If it is refused on the way, its name is free again."""
+    gathered = begin.gather(dialect, wanted, workspace)
+    if gathered.has_project:
+        # All is checked before anyone is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
+        begin.give_back(wanted, begin.plan(dialect, wanted, gathered, workspace, adopts))
+        be_trusted(gathered, workspace, loops.registry_of(gathered).root.path)
+    planned = begin.plan(dialect, wanted, gathered, workspace, adopts)
+    try:
+        begin.secure(dialect, planned)
+        if adopts:
+            click.echo(f"  Taking over {as_line(adopts.source, 200)}. Its task, as the file says it:")
+            click.echo(f"  {as_line(wanted.prompt, 1000)}")
+        return resume(dialect, planned, tether, raising)
+    finally:
+        begin.give_back(wanted, planned)
+
+
+def resume(dialect: Dialect, planned: Plan, tether: Tether | None, raising: Raising | None = None) -> int:
+    """Run a planned loop to its end; the exit code."""
+    assert tether  # noqa: S101 - what starts a loop runs under a guardian
+    warn_if_unbounded(planned)
+    return run_in_foreground(tether, replace(planned, raises=raising), voice=DialectVoice(dialect))
+
+
+def as_line(value: object, size: int) -> str:
+    """What a file says, which anyone may have written: one short line that does nothing to a terminal."""
+    return shorten(plain(str(value)), size)

@@ -1,0 +1,451 @@
+"""The command line of waylon-smithers, and what it prints."""
+
+import os
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+import msgspec
+
+from bydawn.cli import render
+from bydawn.cli.command import Command, command, option
+from bydawn.cli.dialects import WithNameless, running
+from bydawn.cli.dialects.running import as_line
+from bydawn.cli.dialects.waylon_smithers_loops import Row, elsewhere, find, left_behind, only_left, row_of, typed
+from bydawn.cli.voice import DialectVoice
+from bydawn.core.breakers import Limits
+from bydawn.core.errors import UserError
+from bydawn.core.text import plain, shorten
+from bydawn.core.values import Status
+from bydawn.dialects.seam import Adopted
+from bydawn.dialects.waylon_smithers import DIALECT, adoption, arguments, files, texts
+from bydawn.dialects.waylon_smithers.arguments import APPROVALS, MODES, NAME, SANDBOXES, Words
+from bydawn.operations.dialects import begin, end, helpers, loops
+from bydawn.operations.places import NameTaken
+from bydawn.operations.preconditions import checked_workspace
+from bydawn.operations.views import Next
+from bydawn.process.guardian import Tether
+from bydawn.store.registry import Standing, checked_name
+from bydawn.system.reading import read_text
+
+DEFAULTS = Words(prompt=None)
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+# -- words that several commands share ---------------------------------------------------------------------------------
+
+
+def _choice(flag: str, choices: Iterable[str], **attributes: Any) -> Callable[[Any], Any]:
+    return option(flag, type=click.Choice([*choices]), metavar="|".join(choices), **attributes)
+
+
+def _default(key: str) -> dict[str, Any]:
+    """The default of the document."""
+    return {"default": getattr(DEFAULTS, key), "show_default": True}
+
+
+def _workspace(ctx: click.Context, param: click.Parameter, given: str | None) -> Path:  # noqa: ARG001 - click's
+    if given is not None and not given.strip():
+        raise UserError("--cd is empty", cause="it needs a folder", hint="give it a folder, or drop --cd")
+    return checked_workspace(Path(given) if given else Path.cwd())
+
+
+def _loop_id(ctx: click.Context, param: click.Parameter, given: str | None) -> str | None:  # noqa: ARG001 - click's
+    arguments.refuse_blank("--loop-id", given)
+    return given
+
+
+_which = option("--loop-id", "name", metavar="ID", callback=_loop_id, help="Which loop; the only one here by default.")
+_cd = option(
+    "--cd", "workspace", metavar="PATH", callback=_workspace, help="The workspace root; this folder by default."
+)
+_as_json = option("--json", "as_json", is_flag=True, help="As JSON.")
+
+# -- start -------------------------------------------------------------------------------------------------------------
+
+_EPILOG = f"""\b
+Examples
+  {NAME} "Fix the tests. Output <promise>DONE</promise> when all pass." \\
+    --completion-promise DONE --max-iterations 25 --full-auto
+  {NAME} resume --loop-id repo-2026-01-06T21-10-00
+
+\b
+Commands
+  {NAME} status           how a loop stands
+  {NAME} list             all loops of this folder
+  {NAME} resume           go on with a loop: same session, next iteration
+  {NAME} cancel           end a loop, running or not
+  {NAME} install-helpers  write the skill and the prompt for Codex
+
+\b
+Exit codes
+  0 completed  2 wrong usage  3 blocked  4 cap reached  5 HARD STOP
+  7 Codex failed  8 already running  130 interrupted or canceled"""
+
+
+@command(name=NAME, epilog=_EPILOG, context_settings=HELP)
+@click.argument("prompt", required=False, metavar="PROMPT")
+@option("--max-iterations", metavar="N", type=int, help="Iterations at most.", **_default("max_iterations"))
+@option(
+    "--completion-promise", metavar="TEXT", help="What Codex says when all is done.", **_default("completion_promise")
+)
+@_choice(
+    "--promise-mode", MODES, help="<promise>TEXT</promise>, the TEXT itself, or a pattern.", **_default("promise_mode")
+)
+@_choice(
+    "--done-match",
+    ("end", "own-line", "anywhere"),
+    help="Where the promise counts; `anywhere` believes a mere mention.",
+    **_default("done_match"),
+)
+@option("--loop-id", metavar="ID", help="The loop's id; else repository name and time.")
+@option("--state-file", metavar="PATH", help="Else .codex/waylon-smithers/loops/ID.json.")
+@option(
+    "--cd",
+    "workspace",
+    metavar="PATH",
+    callback=_workspace,
+    help="The workspace root; this folder by default. Every other path begins in this folder.",
+)
+@option("--model", metavar="MODEL", help="The model.")
+@option("--profile", metavar="PROFILE", help="Codex's own profile.")
+@_choice("--sandbox", SANDBOXES, help="What Codex may do; read-only by default.")
+@option(
+    "--full-auto",
+    is_flag=True,
+    help="Edit here, ask no one. Codex has no such flag any more: it gets the sandbox workspace-write.",
+)
+@_choice(
+    "--ask-for-approval",
+    APPROVALS,
+    help="Kept in the state file. today's `codex exec` asks no one: what would need an approval is refused.",
+)
+@option("--skip-git-repo-check", is_flag=True, help="Work outside a git repository.")
+@option(
+    "--jsonl-events",
+    metavar="PATH",
+    help="Codex's events as well in this file, one iteration after the other; in a folder, a file for each.",
+)
+@option("--last-message-dir", metavar="PATH", help="Else .codex/waylon-smithers/loops/ID/.")
+@option("--summary-json", metavar="PATH", help="Else summary.json in that folder.")
+@option(
+    "--todo-file", metavar="PATH", help="A list in the workspace with HARD STOP lines, at which a person must look."
+)
+@option("--hard-stop-token", metavar="STRING", help="The words of such a line.", **_default("hard_stop_token"))
+@_choice("--hard-stop-mode", ("pause", "exit"), help="Ask, or stop in any case.", **_default("hard_stop_mode"))
+@click.pass_obj
+def start(tether: Tether | None, /, workspace: Path, **given: Any) -> int:
+    """Run Codex on a prompt again and again, in one session, until it gives its promise."""
+    words = Words(**given)
+    _refuse_stray_command(words.prompt)
+    wanted = arguments.start(words, loops.place_of(workspace))
+    if any(row.id == words.loop_id for row in left_behind(workspace)):
+        _refuse_taken(str(words.loop_id), workspace)
+    _refuse_outside_git(workspace, allowed=words.skip_git_repo_check)
+    try:
+        return running.start(DIALECT, wanted, workspace, tether)
+    except NameTaken as taken:
+        _refuse_taken(taken.name, workspace)
+
+
+def _refuse_stray_command(prompt: str | None) -> None:
+    """`waylon-smithers --cd . status` means the command, not a loop with that word for a task."""
+    word = (prompt or "").strip().lower()
+    if word in {"help", "version", *COMMANDS.commands}:
+        hint = f"`{NAME} {word} …`: the command comes first, then its options"
+        raise UserError(f"{word!r} alone is not a task", cause="it looks like a command in the wrong place", hint=hint)
+
+
+def _refuse_outside_git(workspace: Path, *, allowed: bool = False) -> None:
+    if not allowed and not begin.in_git(workspace):
+        raise UserError(
+            f"{workspace} is in no git repository",
+            cause="the agent's changes could not be seen apart from what was there before",
+            hint="`git init`, or say --skip-git-repo-check",
+        )
+
+
+def _refuse_taken(name: str, workspace: Path) -> NoReturn:
+    look = typed(workspace, "status", "--loop-id", name)
+    raise UserError(
+        f"there is a loop {name} already",
+        cause="its state would be overwritten",
+        hint=f"choose another --loop-id, or see how it stands and how to go on: `{look}`",
+    )
+
+
+# -- resume ------------------------------------------------------------------------------------------------------------
+
+
+@command(name="resume")
+@_which
+@_cd
+@option("--max-iterations", "cap", metavar="N", type=int, help="A new cap.")
+@_choice("--sandbox", SANDBOXES, help="Only for a loop that the original program began: the sandbox you agree to.")
+@click.pass_obj
+def resume(tether: Tether | None, name: str | None, workspace: Path, cap: int | None, sandbox: str | None) -> int:
+    """Go on with a loop: same session, next iteration"""
+
+    def raising(limits: Limits) -> Limits:
+        return limits if cap is None else msgspec.structs.replace(limits, rounds=cap)
+
+    if cap is not None:
+        arguments.checked_cap(cap)
+    if adopted := _adopted(name, workspace, cap, sandbox or ""):
+        _refuse_outside_git(workspace)
+        return running.start(DIALECT, adopted.start, workspace, tether, adopted.fact, raising)
+    standing = find(name, workspace)
+    _refuse_to_resume(standing, cap, sandbox)
+    return running.resume(DIALECT, begin.plan_resume(standing), tether, raising)
+
+
+def _adopted(name: str | None, workspace: Path, cap: int | None, sandbox: str) -> Adopted | None:
+    """The loop to take over from the original program, if that is the one meant."""
+    left = only_left(name, workspace)
+    name = left.id if left else name
+    if not name or loops.called(name, loops.in_workspace(DIALECT, workspace)):
+        return None
+    text = read_text(workspace, path := files.default_state(name))
+    if text is None:
+        return None
+    adopted = adoption.adopt(text, loops.place_of(workspace), sandbox, cap)
+    if adopted.start.name != name:
+        cause = f"it says that it is {adopted.start.name!r}"
+        raise UserError(f"{path} is another loop's", cause=cause, hint="put its name right")
+    adoption.agree(adopted, sandbox)
+    return adopted
+
+
+def _refuse_to_resume(standing: Standing, cap: int | None, sandbox: str | None) -> None:
+    there = elsewhere(Path(standing.loop.workspace))
+    if standing.finished:
+        hint = f'start another: {NAME} "…"{there}'
+        raise UserError(f"the loop {standing.loop.id} is completed; there is nothing to go on with", hint=hint)
+    if sandbox:
+        raise UserError(
+            f"the sandbox of {standing.loop.id} cannot be changed",
+            cause="a loop keeps the settings it was started with",
+            hint=f'start another: {NAME} "…" --sandbox …{there}',
+        )
+    if cap is not None and cap <= standing.state.rounds:
+        raise adoption.used_up(standing.loop.id, cap, standing.state.rounds)
+
+
+# -- look --------------------------------------------------------------------------------------------------------------
+
+
+@command(name="status")
+@_which
+@_cd
+@_as_json
+def status(name: str | None, workspace: Path, as_json: bool) -> int:
+    """How a loop stands"""
+    if left := only_left(name, workspace):
+        _emit(left.state) if as_json else _show_left(left, workspace)
+    else:
+        standing = find(name, workspace)
+        row = row_of(standing)
+        _emit(row.state) if as_json else _show(row, standing, workspace)
+    return 0
+
+
+def _show(row: Row, standing: Standing, workspace: Path) -> None:
+    state = row.state
+    click.echo(f"  {row.id}  {row.status}\n")
+    rows = {
+        "Task": shorten(plain(str(state["prompt"])), 300),
+        "Where": state["workspace_root"],
+        "Iteration": f"{state['iteration']} of {state['max_iterations']}",
+        "Session": state["codex"]["session_id"] or "—",
+        "State file": _if_there(standing, files.Paths(standing.loop).state),
+        "Artifacts": _if_there(standing, state["artifacts"]["dir"]),
+        "Last message": _last_message(standing, state["artifacts"]),
+        "Reason": state["reason"],
+    }
+    for label, text in rows.items():
+        if text:
+            render.field(label, str(text), 16)
+    if standing.state.stopped:
+        steps = DialectVoice(DIALECT).next_steps(standing)
+        _next([step for step in steps if f"{NAME} status" not in step.command])
+    elif row.status == Status.CRASHED:
+        again = typed(workspace, "resume", "--loop-id", row.id)
+        render.next_steps([Next(command=again, why="continue")])
+
+
+def _next(steps: list[Next]) -> None:
+    """What can be pasted, and advice that no command can take."""
+    advice = [step.why for step in steps if not step.command]
+    render.next_steps([step for step in steps if step.command])
+    if len(advice) == len(steps) > 0:
+        click.echo("\n  Next")
+    for what in advice:
+        render.field("", what, 4)
+
+
+def _if_there(standing: Standing, path: str) -> str:
+    """A file of the loop, unless it was cleaned up."""
+    return path if os.path.lexists(Path(standing.loop.workspace) / path) else ""
+
+
+def _last_message(standing: Standing, artifacts: Mapping[str, str | None]) -> str:
+    name = artifacts["last_message_path"]
+    return _if_there(standing, f"{artifacts['dir']}{name}") if name else "—"
+
+
+def _show_left(row: Row, workspace: Path) -> None:
+    """A loop that the original program left: nothing but its file speaks for it."""
+    click.echo(f"  {as_line(row.id, 80)}  {as_line(row.status, 40)}, as its file says\n")
+    codex = row.state.get("codex")
+    rows = {
+        "Task": row.state.get("prompt"),
+        "Iteration": _iteration(row),
+        "Session": codex.get("session_id") if isinstance(codex, dict) else None,
+        "State file": files.default_state(row.id),
+    }
+    for label, value in rows.items():
+        if value:
+            render.field(label, as_line(value, 300), 16)
+    click.echo(f"\n  {_origin(row, workspace)}")
+
+
+@command(name="list")
+@_cd
+@_as_json
+def list_(workspace: Path, as_json: bool) -> int:
+    """All loops of this folder"""
+    rows = [row_of(standing) for standing in loops.in_workspace(DIALECT, workspace)]
+    known = {row.id for row in rows}
+    rows += [row for row in left_behind(workspace) if row.id not in known]
+    if as_json:
+        _emit({"loops": [row.state for row in rows]})
+        return 0
+    if not rows:
+        click.echo(f"  No loops in {plain(str(workspace))}.")
+    for row in rows:
+        note = f"   {_origin(row, workspace)}" if row.original else ""
+        click.echo(f"  {as_line(row.id, 80)}  {as_line(row.status, 40)}  iteration {_iteration(row)}{note}")
+    return 0
+
+
+def _iteration(row: Row) -> str:
+    return " of ".join(as_line(row.state.get(key, "?"), 20) for key in ("iteration", "max_iterations"))
+
+
+def _origin(row: Row, workspace: Path) -> str:
+    begun = "begun by the original program"
+    if row.status == "completed":
+        return begun
+    try:
+        checked_name(row.id)
+    except UserError:  # only a valid name goes into a command to paste
+        return f"{begun}; a loop of ours cannot be called so"
+    return f"{begun}; `{typed(workspace, 'resume', '--loop-id', row.id)}` takes it over"
+
+
+# -- cancel ------------------------------------------------------------------------------------------------------------
+
+
+@command(name="cancel")
+@_which
+@_cd
+@option(
+    "--cleanup-artifacts", "cleanup", is_flag=True, help="And remove the files that were written for it; nothing else."
+)
+def cancel(name: str | None, workspace: Path, cleanup: bool) -> int:
+    """End a loop, running or not"""
+    if left := only_left(name, workspace):
+        return _cancel_left(left, workspace)
+    standing = find(name, workspace)
+    if standing.finished and not cleanup:
+        raise UserError(
+            f"the loop {standing.loop.id} is completed already",
+            cause="there is nothing to cancel",
+            hint="--cleanup-artifacts removes the files that were written for it",
+        )
+    standing = end.cancel(standing)
+    cleaned = end.clean_up(DIALECT, standing) if cleanup else None
+    stopped = standing.state.stopped
+    click.echo(f"  {standing.loop.id} is {DIALECT.word(stopped) if stopped else standing.status}.")
+    if cleaned:
+        _say_cleaned(cleaned)
+    return 0
+
+
+def _cancel_left(row: Row, workspace: Path) -> int:
+    """Say in the original program's own file that its loop is canceled; whatever else is in it stays."""
+    if row.status == "completed":
+        what = f"the loop {as_line(row.id, 80)} is completed already"
+        raise UserError(what, cause="there is nothing to cancel", hint="its files are yours to keep or to delete")
+    helpers.rewrite(workspace, files.default_state(row.id), files.as_json({**row.state, "status": "canceled"}))
+    click.echo(f"  {as_line(row.id, 80)} is canceled, as its file says now. The original program began it:")
+    click.echo("  if that still runs, end it there (Ctrl-C); the files that it wrote are all still here.")
+    return 0
+
+
+def _say_cleaned(cleaned: end.Cleaned) -> None:
+    many = f"{_files(cleaned.removed)} {'was' if len(cleaned.removed) == 1 else 'were'}"
+    how = ", as written for this loop; nothing else was touched" if cleaned.removed else ""
+    click.echo(f"  {many} removed{how}.")
+    for path, why in cleaned.left.items():
+        click.echo(f"  left: {plain(path)} ({why})")
+    for path, why in cleaned.stuck.items():
+        click.echo(f"  not removed: {plain(path)} ({why})")
+    if cleaned.stuck:
+        what = f"{_files(cleaned.stuck)} of this loop could not be removed"
+        hint = "look at the permissions of the folder, then ask again"
+        raise UserError(what, cause=next(iter(cleaned.stuck.values())), hint=hint, exit_code=1)
+
+
+def _files(paths: Collection[str]) -> str:
+    return "1 file" if len(paths) == 1 else f"{len(paths)} files"
+
+
+# -- install-helpers ---------------------------------------------------------------------------------------------------
+
+
+@command(name="install-helpers")
+@_cd
+@option("--force", is_flag=True, help="Over what is there.")
+def install_helpers(workspace: Path, force: bool) -> int:
+    """Write the skill and the prompt for Codex"""
+    home = _codex_home()
+    rows = {str(home / each.path) if each.home else each.path: each for each in texts.HELPERS}
+    overwriting = typed(workspace, "install-helpers", "--force")
+    contents = {path: each.text for path, each in rows.items()}
+    done = helpers.install(workspace, contents, force=force, overwriting=overwriting)
+    for path, helper in rows.items():
+        fate = "written" if done[path] else "is as it should be"
+        click.echo(f"  {plain(str(workspace / path))}: {fate}{f' ({helper.remark})' if helper.remark else ''}")
+    return 0
+
+
+def _codex_home() -> Path:
+    if not (os.environ.get("CODEX_HOME") or os.environ.get("HOME")):
+        raise UserError("Codex has no folder", cause="HOME and CODEX_HOME are unset", hint="export CODEX_HOME=…")
+    home = Path(os.environ.get("CODEX_HOME") or Path(os.environ["HOME"]) / ".codex")
+    if not home.is_absolute():
+        cause = "it means another folder wherever Codex is started"
+        hint = f"export CODEX_HOME={shlex.quote(str(home.absolute()))}, if that is the one"
+        raise UserError(f"CODEX_HOME is {str(home)!r}, which is not absolute", cause=cause, hint=hint)
+    return home
+
+
+# -- all of them -------------------------------------------------------------------------------------------------------
+
+
+def _emit(data: Mapping[str, Any]) -> None:
+    """In the other tool's own format, so without anything of ours around it."""
+    click.echo(files.as_json(data), nl=False)
+
+
+def _commands(*others: Command) -> WithNameless:
+    found = WithNameless(start, name=NAME, context_settings=HELP)
+    for each in others:
+        found.add_command(each)
+    return found
+
+
+COMMANDS = _commands(status, list_, resume, cancel, install_helpers)

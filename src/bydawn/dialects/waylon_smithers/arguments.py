@@ -1,0 +1,192 @@
+"""What the words of waylon-smithers mean to us."""
+
+import posixpath
+import re
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.core.loop import TASK_COMPLETE
+from bydawn.dialects.seam import Place, Start
+from bydawn.dialects.waylon_smithers import texts
+
+NAME = "waylon-smithers"
+SANDBOXES = {"read-only": "read-only", "workspace-write": "workspace", "danger-full-access": "full"}
+APPROVALS = ("untrusted", "on-failure", "on-request", "never")
+MODES = ("tag", "plain", "regex")
+DEFAULT_APPROVAL = "on-request"
+HARD_STOP = "HARD STOP"
+HIGHEST_CAP = 1_000_000
+
+# What files say of other loops, and perhaps of another agent, that no loop of this dialect has unless it is typed.
+_ABSENT = ("model", "profile", "effort", "agent_args", "agent_json", "tasks", "checkpoint")
+_ABSENT_TOO = ("prompt", "template", "progress", "opinions")  # its prompt is its own
+# What a loop of this dialect is, whatever files say. `session_rounds` 0: the one session is never left.
+PRESET: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*_ABSENT, *_ABSENT_TOO), ()),
+    "agent": ("codex",),
+    "agent_commits": ("no",),
+    "session": ("resume",),
+    "session_rounds": ("0",),
+    "on_interrupt": ("stop",),
+    "max_no_change": ("5",),
+    "max_failures": ("3",),
+}
+
+
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person types to start a loop, or what the original program wrote down."""
+
+    prompt: str | None
+    max_iterations: int = 30
+    completion_promise: str = TASK_COMPLETE
+    promise_mode: str = "tag"
+    done_match: str = "end"
+    loop_id: str | None = None
+    state_file: str | None = None
+    model: str | None = None
+    profile: str | None = None
+    sandbox: str | None = None
+    full_auto: bool = False
+    ask_for_approval: str | None = None
+    skip_git_repo_check: bool = False
+    jsonl_events: str | None = None
+    last_message_dir: str | None = None
+    summary_json: str | None = None
+    todo_file: str | None = None
+    hard_stop_token: str = HARD_STOP
+    hard_stop_mode: str = "pause"
+    created_at: str = ""  # now, unless the original program has said
+
+
+def start(words: Words, place: Place) -> Start:
+    """The loop that these words ask for; raises `UserError`."""
+    prompt = words.prompt or ""
+    if not prompt.strip():
+        raise UserError(
+            "there is nothing to do", cause="no prompt is given", hint=f'{NAME} "Fix the failing tests. …" --full-auto'
+        )
+    _refuse_odd_promise(words.promise_mode, words.completion_promise)
+    _refuse_blanks(words)
+    todo = _list(words.todo_file, place) if words.todo_file else ""
+    sandbox = words.sandbox or ("workspace-write" if words.full_auto else "read-only")
+    kept = {
+        "created_at": words.created_at or place.now.isoformat(timespec="seconds"),
+        "sandbox": sandbox,
+        "approval": words.ask_for_approval or ("never" if words.full_auto else DEFAULT_APPROVAL),
+    }
+    return Start(
+        prompt=prompt,
+        name=words.loop_id or _name(place),
+        settings=_settings(words, sandbox, todo),
+        template=texts.template(words.promise_mode, words.completion_promise, words.hard_stop_token if todo else ""),
+        follow_up=texts.follow_up(words.promise_mode, words.completion_promise),
+        tasks_required=False,
+        words=kept | ({"outside_git": "perhaps"} if words.skip_git_repo_check else {}),
+        paths=_paths(words, place),
+        named=bool(words.loop_id),
+        remarks=_remarks(sandbox, words),
+    )
+
+
+def _settings(words: Words, sandbox: str, todo: str) -> dict[str, tuple[str, ...]]:
+    settings = {
+        **PRESET,
+        "rounds": (str(checked_cap(words.max_iterations)),),
+        "sandbox": (SANDBOXES[sandbox],),
+        "done_when": (words.completion_promise,),
+        "done_mode": (words.promise_mode,),
+        "done_match": (words.done_match,),
+    }
+    settings |= {key: (value,) for key in ("model", "profile") if (value := getattr(words, key))}
+    if todo:
+        settings |= {"tasks": (todo,), "checkpoint": (f"{words.hard_stop_token}:{words.hard_stop_mode}",)}
+    return settings
+
+
+_PATHS = ("state_file", "jsonl_events", "last_message_dir", "summary_json")
+
+
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def _paths(words: Words, place: Place) -> dict[str, str]:
+    """The files that have a place of their own; where they lead is looked at before the loop starts."""
+    paths = {key: _from_workspace(path, place) for key in _PATHS if (path := getattr(words, key))}
+    for key in ("state_file", "summary_json"):
+        if paths.get(key, "").endswith("/"):
+            raise UserError(f"{_flag(key)} {paths[key]} is a folder", cause="a file is meant", hint="give a path in it")
+    return paths
+
+
+def _from_workspace(path: str, place: Place) -> str:
+    """Typed in this folder, it means this folder; one in the workspace is kept as it is there."""
+    full = posixpath.normpath(posixpath.join(place.folder, path)) + ("/" if path.endswith("/") else "")
+    return full.removeprefix(f"{place.workspace.rstrip('/')}/") or full
+
+
+def _list(path: str, place: Place) -> str:
+    """Like any other path; but a list is in the workspace, so that what would lead out of it is meant from there on."""
+    typed = _from_workspace(path, place)
+    return path if typed.startswith("/") and not path.startswith("/") else typed
+
+
+def _refuse_blanks(words: Words) -> None:
+    for key in ("model", "profile"):
+        if (getattr(words, key) or "").startswith("-"):
+            cause = "it would be an option of Codex's"
+            raise UserError(f"{_flag(key)} {getattr(words, key)!r} is not a name", cause=cause, hint=_flag(key))
+    for key in ("model", "profile", "todo_file", "hard_stop_token", "loop_id", *_PATHS):
+        refuse_blank(_flag(key), getattr(words, key))
+
+
+def refuse_blank(flag: str, value: str | None) -> None:
+    if value is not None and not value.strip():
+        raise UserError(f"{flag} is empty", cause="it needs a value", hint=f"give it a value, or drop {flag}")
+
+
+def _refuse_odd_promise(mode: str, promise: str) -> None:
+    if not promise.strip():
+        raise UserError(
+            "--completion-promise is empty", cause="nothing could ever be recognized", hint="--completion-promise DONE"
+        )
+    if "\n" in promise:
+        raise UserError(
+            "--completion-promise has two lines",
+            cause="a promise is the end of one line",
+            hint="--completion-promise DONE",
+        )
+    if mode == "regex":
+        hint = "fix it, or drop --promise-mode regex"
+        try:
+            pattern = re.compile(promise)
+        except re.error as error:
+            what = f"--completion-promise {promise!r} is not a regular expression"
+            raise UserError(what, cause=str(error), hint=hint) from None
+        if pattern.fullmatch(""):
+            what = f"--completion-promise {promise!r} matches nothing at all"
+            raise UserError(what, cause="so any reply could be taken for the promise", hint=hint)
+
+
+def checked_cap(number: int) -> int:
+    if not 1 <= number <= HIGHEST_CAP:
+        cause = "a loop has a cap here" if number < 1 else f"no cap is higher than {HIGHEST_CAP:,}"
+        raise UserError(f"--max-iterations {number} makes no sense", cause=cause, hint="--max-iterations 30")
+    return number
+
+
+def _name(place: Place) -> str:
+    """`repo-2026-01-06T21-10-00`"""
+    folder = place.workspace.rstrip("/").rpartition("/")[2]
+    plain = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in folder)
+    return f"{plain.strip('._-')[:40] or 'loop'}-{place.now:%Y-%m-%dT%H-%M-%S}"
+
+
+def _remarks(sandbox: str, words: Words) -> tuple[str, ...]:
+    rows = []
+    if words.full_auto and words.sandbox:
+        rows.append(f"--sandbox {sandbox} holds; --full-auto adds nothing to it")
+    if words.ask_for_approval not in (None, "never"):
+        rows.append(f"--ask-for-approval {words.ask_for_approval}: a loop asks no one; what needs approval is refused")
+    return tuple(rows)

@@ -1,0 +1,100 @@
+"""A dialect that nobody speaks, typed for real: plugged in by one row, killed, and resumed."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driving import Home, Said, said, wait_for, worker_of
+
+# What an installed dialect has: a row of the table and two modules of that name.
+RUN = """
+import sys
+from bydawn import dialects
+from bydawn.cli.main import main
+from dialects import made_up
+dialects.TABLE[made_up.NAME] = made_up.ROW
+sys.modules["bydawn.dialects.night_shift"] = sys.modules["bydawn.cli.dialects.night_shift"] = made_up
+sys.exit(main([*sys.argv[1:]]))
+"""
+TESTS = Path(__file__).parents[1]
+
+pytestmark = pytest.mark.installed  # it starts an interpreter of its own
+
+
+class Shift:
+    """The command, as if it were installed."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.state_file = home.repo / ".shift/state.json"
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return self.home.start("-c", RUN, "as", "night-shift", *words, command="python", PYTHONPATH=str(TESTS))
+
+    def __call__(self, *words: str) -> Said:
+        return said(self.start(*words))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return dict(json.loads(self.state_file.read_text()))
+
+
+@pytest.fixture
+def shift(home: Home) -> Shift:
+    return Shift(home)
+
+
+def says(text: str) -> dict[str, Any]:
+    return {"result": {"text": text}}
+
+
+def test_its_words_are_its_own(shift: Shift) -> None:
+    agent = shift.home.rounds([says("Going on.")])
+    ended = shift("start", ".", "-n", "late", "-p", "2", "-k", "true", "-k", "test -f nowhere", "-a", agent)
+    assert (ended.code, "home (limit): 2 tours" in ended.out) == (45, True), ended
+    assert "night-shift go on late" in ended.out
+    assert shift("status").out == "late: home (limit), pass 2\n"
+    assert shift.state == {"pass": 2, "state": "home (limit)"}
+    assert len(json.loads((shift.home.folder("late") / "loop.json").read_text())["checks"]) == 2
+
+
+def test_without_a_nameless_command_nothing_is_taken_for_a_prompt(shift: Shift) -> None:
+    shown = shift()
+    assert (shown.code, "Work while others sleep." in shown.out) == (0, True), shown
+    for words in (("fix it",), ("go",), ("start",), ("start", ".", "-x")):
+        refused = shift(*words)
+        assert (refused.code, "Traceback" in refused.err) in ((2, False), (0, False)), refused
+    assert not shift.state_file.exists()
+    assert "spoken by bydawn" in shift("--version").out
+
+
+def test_killed_at_work_it_goes_on_although_its_state_file_has_no_id(shift: Shift) -> None:
+    gate, key = shift.home.gate()
+    done = says("All of it is there.\n<promise>TASK_COMPLETE</promise>")
+    agent = shift.home.rounds([says("One.")], [gate, says("Two.")], [done])
+    running = shift.start("start", ".", "-a", agent)
+    wait_for(lambda: shift.home.has_loop("shift") and len(shift.home.facts("round.started", "shift")) == 2)
+    for pid in (worker_of(running), running.pid):
+        os.kill(pid, signal.SIGKILL)
+    running.wait(10)
+    assert shift.state["state"] == "at work", "which is not asked when it goes on"
+    key.touch()
+    gone_on = shift("go", "on", "shift")
+    assert (gone_on.code, "cannot be written" in gone_on.err) == (50, False), gone_on
+    assert shift.state["state"] == "home (unverified)"
+    parts = [path.read_text() for path in sorted((shift.home.repo / ".shift").glob("pass_*.log"))]
+    assert (shift.home.repo / ".shift/all.log").read_text() == "".join(parts)
+
+
+def test_a_persons_file_in_its_place_is_not_overwritten(shift: Shift) -> None:
+    agent = shift.home.rounds([says("Going on.")])
+    shift("start", ".", "-a", agent, "-p", "1")
+    shift.state_file.write_text("mine")
+    refused = shift("go", "on", "shift")
+    assert (refused.code, ".shift/state.json is a file of yours" in refused.err) == (2, True), refused
+    assert shift.state_file.read_text() == "mine"
