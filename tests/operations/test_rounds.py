@@ -57,7 +57,7 @@ def test_a_round_comes_to_one_result(facts: list[AnyFact], result: str) -> None:
 def test_a_promise_that_was_not_accepted_is_remarked_on_with_what_is_missing() -> None:
     _, texts = at_end(*a_round(1, promise=Given.GIVEN), checked(1, passed=False), loop=CHECKED)
     assert texts[0] == "exit 2: FAIL: test_rounding"
-    assert texts[1].startswith("the agent's “done” was not accepted: 1 of 1 checks failed")
+    assert texts[1].startswith("the agent says it is done, but 1 of 1 checks failed")
 
 
 def test_the_next_prompt_has_what_a_failing_check_said_and_nothing_else() -> None:
@@ -72,7 +72,7 @@ def test_the_next_prompt_has_what_a_failing_check_said_and_nothing_else() -> Non
     [
         (a_round(1, changes=Changes(added=2, modified=1)), False, ("ok", "3 files", "—")),
         ([*a_round(1), checked(1)], False, ("ok", "no change", "pass")),
-        (a_round(1, unseen=True), False, ("ok", "not seen", "—")),
+        (a_round(1, unseen=True), False, ("ok", "unknown", "—")),
         (a_round(1, **CUT), False, ("over budget", "no change", "—")),
         ([started(1)], True, ("running", "", "—")),
         ([started(1)], False, ("interrupted", "", "—")),

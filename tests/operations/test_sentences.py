@@ -46,14 +46,22 @@ def said(*past: AnyFact, unit: str = "round") -> list[Sentence]:
 @pytest.mark.parametrize(
     ("fact", "sign", "words"),
     [
-        (run_started(put_back=("a.py",)), "!", "protected files were changed while nobody looked, and put back: a.py"),
-        (facts.MachineSlept(seconds=70), "☾", "the machine slept 1 m 10"),
+        (
+            run_started(put_back=("a.py",)),
+            "!",
+            "protected files had changed since the last run and were put back: a.py",
+        ),
+        (facts.MachineSlept(seconds=70), "☾", "the machine slept for 1 m 10"),
         (a_note("n-1"), "✎", "note from ada"),
         (facts.CheckpointApproved(mark="m", text="look", by="ada"), "✓", "approved by ada: look"),
         (facts.TamperingAccepted(paths=("a", "b"), by="ada"), "✓", "accepted by ada: a, b"),
         (facts.TaskSettled(task="t", text="T", status=TaskStatus.OPEN, by="ada"), "▷", "open again: “T”"),
         (facts.TaskSettled(task="t", text="T", status=TaskStatus.ASIDE, by="x", reason="why"), "▷", "aside: “T”: why"),
-        (facts.AgentLimited(agent="codex", until=LATER, detail="", by="other"), "◷", "codex is limited until"),
+        (
+            facts.AgentLimited(agent="codex", until=LATER, detail="", by="other"),
+            "◷",
+            "codex is at its usage limit until",
+        ),
         (facts.HookEnded(hook="h", round=1, passed=False, detail="exit 3", elapsed=1.0), "!", "h failed: exit 3"),
         (facts.Obstructed(kind="disk", detail="the disk is full"), "!", "the disk is full"),
         (facts.LedgerRepaired(cut_bytes=9, kept_in="x"), "!", "9 bytes"),
@@ -86,7 +94,7 @@ def test_what_a_row_or_the_end_shows_is_not_said_as_well(fact: AnyFact) -> None:
 
 def test_a_request_to_stop_after_the_round_says_how_long_that_has_run() -> None:
     first, second = said(run_started(), started(4), pause())
-    assert first.text == "Stopping after round 4 (the agent has 1 s behind it)."
+    assert first.text == "Stopping after round 4 (running for 1 s)."
     assert "Ctrl-C again" in second.text
 
 

@@ -79,7 +79,7 @@ def test_whoever_mistyped_a_check_is_given_the_command_to_mend(home: Home) -> No
     ended = home.run(agent, "-k", "pytset -q")
     assert "bydawn tell" not in ended.out
     assert f"bydawn run --new 'do it' -a {agent} -k 'pytset -q'" in ended.out
-    assert "or start another with the right check" in ended.out
+    assert "or start a new loop with the right check" in ended.out
 
 
 def test_tasks_that_nothing_came_of_can_be_left_out(home: Home) -> None:
@@ -202,8 +202,8 @@ def test_whoever_asks_an_unfinished_loop_for_something_else_is_given_the_command
     given = ["-n", "7", "--protect", "README.md", "-k", "true", "--on-hook-failure", "block"]
     assert home.run(agent, *given, "--pre-round", "false").code == 3
     refused = home.run(agent, *given, "--pre-round", "echo 'it is' >> ../log", "--budget", "2Mtok", "--for", "90m")
-    assert "error: the loop repo is blocked, and you ask for other hooks\n" in refused.err
-    assert "it keeps what it was started with; differs in: hooks, limits" in refused.err
+    assert "error: the loop repo is blocked, and these hooks are different\n" in refused.err
+    assert "a loop keeps its settings; these differ: hooks, limits" in refused.err
     [resume, another] = commands_in(refused.err)
     assert resume == "bydawn resume repo"
     assert "…" not in another
@@ -218,7 +218,7 @@ def test_whoever_asks_an_unfinished_loop_for_something_else_is_given_the_command
 def test_a_loop_at_its_limit_is_told_of_in_a_sentence(home: Home) -> None:
     home.run(home.rounds([OK]), "-n", "1")
     refused = home.run(home.rounds([OK]), "-n", "1", "-k", "true")
-    assert "error: the loop repo has reached a limit, and you ask for " in refused.err
+    assert "error: the loop repo has reached a limit, and this agent is different\n" in refused.err
     home.run(home.rounds([DONE]), "--new", "--name", "night")
     [another] = commands_in(home.run(home.rounds([DONE]), "--name", "night").err)
     assert another.startswith("bydawn run --new ")

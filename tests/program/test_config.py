@@ -880,7 +880,7 @@ def test_several_values_make_a_list_and_one_does_too(home: Home) -> None:
 REFUSED = [
     (["rounds", "many"], "rounds must be a whole number"),
     (["rounds", "-5"], "rounds must be a whole number"),
-    (["rounds", "5", "6"], "rounds is one value"),
+    (["rounds", "5", "6"], "rounds takes a single value"),
     (["for", "soon"], "for must be a duration"),
     (["agent", " "], "agent must be a list of strings"),
     (["require_text", "a::b", "c"], "require_text must be a list of FILE::TEXT"),
@@ -1065,7 +1065,7 @@ def test_get_of_an_unknown_key_asks_what_was_meant(home: Home) -> None:
 def test_check_says_yes_with_0_and_no_with_2(home: Home) -> None:
     write_project(home, "rounds = 5\n")
     said = home.bydawn("config", "check")
-    assert (said.code, said.out) == (0, "  ✓ Every setting is understood.\n")
+    assert (said.code, said.out) == (0, "  ✓ Every setting is valid.\n")
     write_project(home, "rounds = 5\nround = 5\nfor = 'x'\n")
     said = home.bydawn("config", "check")
     assert said.code == 2

@@ -92,7 +92,7 @@ def test_limits_are_listed_and_forgotten_when_the_agent_works_again(home: Home) 
     (folder / "tiny-1.json").write_text(
         json.dumps({"agent": name, "until": until.isoformat(), "detail": "5-hour limit", "loop": "shop-api"})
     )
-    assert "is limited until" in (listed := home.bydawn("agents", "list").out)
+    assert "is at its usage limit until" in (listed := home.bydawn("agents", "list").out)
     assert f"bydawn agents test {name}" in listed
     limited = json.loads(home.bydawn("agents", "list", "--json").out)["limited"]
     assert [(row["agent"], row["loop"]) for row in limited] == [(name, "shop-api")]

@@ -189,11 +189,11 @@ def test_a_blank_editor_does_not_run_the_document_itself(home: Home) -> None:
 
 # EDITOR · words of the error
 NO_EDITORS = [
-    ("no-such-editor --wait", "'no-such-editor --wait' cannot be started"),
-    ("/etc/hostname", "cannot be started"),
-    ("/", "cannot be started"),
-    ("'nano", "cannot be started"),
-    ("''", "cannot be started"),
+    ("no-such-editor --wait", "cannot start the editor 'no-such-editor --wait'"),
+    ("/etc/hostname", "cannot start the editor"),
+    ("/", "cannot start the editor"),
+    ("'nano", "cannot start the editor"),
+    ("''", "cannot start the editor"),
 ]
 
 
@@ -212,7 +212,7 @@ def test_an_editor_that_cannot_be_started_is_named_and_so_is_the_file(
     assert everything(home) == before
 
 
-@pytest.mark.parametrize(("ends", "words"), [("exit 3", "ended with 3"), ("kill -9 $$", "ended with -9")])
+@pytest.mark.parametrize(("ends", "words"), [("exit 3", "exited with code 3"), ("kill -9 $$", "exited with code -9")])
 @pytest.mark.parametrize("word", ["todo", "config"])
 def test_an_editor_that_fails_is_told_of_and_what_it_saved_can_be_found(
     home: Home, editor: Editor, word: str, ends: str, words: str

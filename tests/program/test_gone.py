@@ -11,10 +11,10 @@ def test_the_doctor_says_whose_workspace_is_gone_and_what_helps(home: Home) -> N
     found = home.bydawn("doctor", cwd=home.root)
     assert found.code == 1
     assert f"✗ loop repo: the workspace of repo is gone: {home.repo}" in found.out
-    assert "→ bring it back (or mount it), then `bydawn resume repo`; or start a new loop elsewhere" in found.out
+    assert "→ restore or mount it, then run `bydawn resume repo`; or start a new loop elsewhere" in found.out
     for words in ((), ("-C", str(home.root))):
         refused = home.bydawn("resume", "repo", *words, cwd=home.root)
-        assert (refused.code, "bring it back" in refused.err) == (2, True), refused
+        assert (refused.code, "restore or mount it" in refused.err) == (2, True), refused
     shutil.move(home.root / "elsewhere", home.repo)
     assert home.bydawn("doctor").code == 0
 

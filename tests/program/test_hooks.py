@@ -153,7 +153,7 @@ def test_a_secret_that_stands_in_a_hook_is_kept_by_the_name_of_its_variable(home
     assert home.run(home.rounds([OK], [DONE]), "--pre-round", hook, "--once", MY_TOKEN=SECRET).code == 4
     assert hooks_of(home) == [("pre_round", 1, True, "exit 0")]
     assert SECRET not in (home.folder() / "loop.json").read_text()
-    assert "needs the variable MY_TOKEN" in home.bydawn("resume").err
+    assert "needs the environment variable MY_TOKEN" in home.bydawn("resume").err
 
 
 def test_ctrl_c_twice_ends_a_hook_and_the_last_one_may_still_say_goodbye(home: Home) -> None:

@@ -47,7 +47,7 @@ def test_nothing_can_be_added_to_a_limit_that_is_not_there(home: Home, option: s
 def test_nothing_is_added_to_a_budget_in_other_units_and_the_right_ones_are_offered(home: Home) -> None:
     home.run(grown(home, spending(700_000)), "--budget", "2Mtok")
     err = refused(home, "--budget", "+1usd")
-    assert "that is in tokens: 2Mtok" in err
+    assert "it is in tokens: 2Mtok" in err
     assert "--budget +2Mtok" in err
     assert "--budget 1usd" not in err  # beside the tokens, which would still hold
     home.bydawn("resume", "--plain", "--budget", "+2Mtok", "--once")
@@ -80,7 +80,7 @@ def test_a_lower_limit_that_is_not_used_up_is_taken_and_not_called_raised(home: 
     said = home.bydawn("resume", "--plain", "--rounds", "2")
     assert said.code == 4
     assert "Limits changed." in said.out
-    assert "raised" not in said.out.partition("Going on")[0]
+    assert "raised" not in said.out.partition("Continuing")[0]
     assert len(home.rounds_ended()) == 2
     assert "Limits raised." in home.bydawn("resume", "--plain", "--rounds", "+1").out
     assert "Limits raised." in home.bydawn("resume", "--plain", "--rounds", "0", "--once").out  # without any limit
@@ -88,7 +88,7 @@ def test_a_lower_limit_that_is_not_used_up_is_taken_and_not_called_raised(home: 
 
 def test_a_budget_in_dollars_is_refused_on_resume_where_nobody_says_what_it_costs(home: Home) -> None:
     home.run("cmd:true", "--rounds", "1")
-    assert "could not be held" in refused(home, "--budget", "1usd", "--rounds", "+1")
+    assert "does not report its cost" in refused(home, "--budget", "1usd", "--rounds", "+1")
 
 
 def test_a_round_that_the_budget_cut_short_is_not_said_to_be_stopped_on_request(home: Home) -> None:

@@ -12,7 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 # Temporary: what has not been rewritten yet. Remove a line when you rewrite its room; in the end this is empty.
-NOT_YET = ("src/bydawn/cli", "src/bydawn/operations", "src/bydawn/dialects", "README.md", "docs")
+NOT_YET = (
+    "src/bydawn/cli/dialects",
+    "src/bydawn/operations/dialects",
+    "src/bydawn/operations/places.py",
+    "src/bydawn/dialects",
+)
 
 GENERATED = ("docs/commands.md", "docs/settings.md", "docs/requirements.md")  # from sentences that are checked here
 

@@ -36,7 +36,7 @@ def stop_of(home: Home) -> dict[str, Any]:
 def ended(home: Home, said: Said, code: int, rule: str) -> None:
     assert said.code == code, said
     assert stop_of(home)["decided"]["rule"] == rule
-    assert "the same facts give the same answer" in home.bydawn("why").out
+    assert "Replayed: same decision" in home.bydawn("why").out
 
 
 # -- the agent's word against the machines' ----------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def ended(home: Home, said: Said, code: int, rule: str) -> None:
 def test_done_at_once_with_red_checks_is_not_done(home: Home) -> None:
     said = home.run(home.rounds([DONE]), "-k", CHECK, "--done-when", "TASK_COMPLETE")
     ended(home, said, 3, "no-progress")
-    assert "not accepted" in said.out
+    assert "the agent says it is done, but" in said.out
 
 
 def test_an_agent_that_finishes_without_saying_so_is_done(home: Home) -> None:
@@ -68,7 +68,7 @@ def test_red_before_and_red_after_is_said_and_is_not_complete(home: Home) -> Non
     said = home.run(home.rounds([grows, OK]), "-k", "false", "-n", "3")
     ended(home, said, 4, "rounds")
     assert home.show()["red_before"] == ["false"]
-    assert "red before the first round" in home.bydawn("show").out
+    assert "it already failed before the first round" in home.bydawn("show").out
 
 
 def test_a_check_that_cannot_make_up_its_mind_completes_nothing(home: Home) -> None:
@@ -112,7 +112,7 @@ def test_boxes_that_are_all_ticked_without_work_are_doubted(home: Home) -> None:
     said = home.run(home.rounds([tick_all(), OK], [OK]), "-t", "TODO.md")
     ended(home, said, 0, "complete")
     assert [len(row["doubted"]) for row in home.rounds_ended()] == [3, 0]
-    assert "doubted" in said.out
+    assert "ticked without any other change, so not confirmed" in said.out
 
 
 def test_ticked_boxes_are_worth_nothing_while_a_check_fails(home: Home) -> None:
@@ -250,7 +250,7 @@ def test_a_changed_test_can_be_put_back_and_the_work_goes_on(tested: Home, cheat
     assert not (tested.repo / "tests/check.sh").is_symlink()
     assert [row["restored"] for row in tested.rounds_ended()] == [True, False]
     assert "protected files were put back: tests/check.sh (round 1)" in said.out
-    assert "Undone  protected files were put back: tests/check.sh (round 1)" in tested.bydawn("show").out
+    assert "Undone  changes to protected files: tests/check.sh (round 1)" in tested.bydawn("show").out
     assert tested.show()["put_back"]["tests/check.sh"] == [1]
 
 
@@ -268,7 +268,7 @@ def test_a_person_may_want_it_as_it_is(tested: Home) -> None:
     tested.run(tested.rounds([shell("echo exit 0 > tests/check.sh"), DONE]), *SUITE, "--protect", "tests/**")
     assert "Changed protected files: tests/check.sh" in tested.bydawn("show").out
     assert tested.bydawn("resume", "--plain", "--accept").code == 0
-    assert "Allowed accepted by a person, as rounds made it: tests/check.sh" in tested.bydawn("show").out
+    assert "Allowed changes you accepted: tests/check.sh" in tested.bydawn("show").out
     assert tested.bydawn("resume", "--accept").code == 2
 
 
@@ -453,7 +453,7 @@ def test_a_checkpoint_that_a_person_moves_is_approved_where_it_is_reached(planne
     planned.run(planned.rounds(do_next()), *CHECKPOINT)
     (planned.repo / "TODO.md").write_text("- [x] one\n- [ ] two\n\n## HARD STOP: look at the design\n\n- [ ] three\n")
     refused = planned.bydawn("resume", "--plain", "--approve")
-    assert (refused.code, "open work before it now" in refused.err) == (2, True)
+    assert (refused.code, "open tasks before it" in refused.err) == (2, True)
     assert planned.bydawn("resume", "--plain").code == 5
     assert "[x] two" in (planned.repo / "TODO.md").read_text()
     assert planned.bydawn("resume", "--plain", "--approve").code == 0

@@ -9,17 +9,17 @@ WRITES: Step = {"append": {"path": "log", "text": "x"}}
 
 def rows(out: str) -> list[str]:
     """The rows of rounds and what stands below them."""
-    shown = out.partition("verdict")[2].splitlines()
+    shown = out.partition("check  result")[2].splitlines()
     first = next((number for number, line in enumerate(shown) if line[2:3].isdigit()), len(shown))
     return [line for line in shown[first:] if line[2:3].isdigit() or "└" in line]
 
 
 def test_a_check_that_cannot_be_started_is_told_of_before_anything_is_paid_for(home: Home) -> None:
     ended = home.run(home.rounds([WRITES, OK]), "-k", "pytset -q", "--rounds", "1")
-    before, why, advice = ended.out.partition("before anything is changed")[2].splitlines()[:3]
+    before, why, advice = ended.out.partition("before any change")[2].splitlines()[:3]
     assert "FAIL" in before
     assert "exit 127" in why and "pytset: not found" in why
-    assert "if its name is wrong, stop now" in advice
+    assert "if the name is wrong, stop now" in advice
 
 
 # -- what is sent to the agent -----------------------------------------------------------------------------------------
@@ -59,10 +59,10 @@ def test_a_wait_costs_no_round_only_after_one_that_does_not_count(home: Home, st
     ended = home.run(home.rounds([step], [DONE]))
     [wait] = [line for line in ended.out.splitlines() if "waiting" in line]
     assert wait.endswith("(costs no round)") is not counts
-    told = "2 rounds" if counts else "2 rounds, 1 counted"
+    told = "2 rounds" if counts else "2 rounds (1 cut short)"
     assert f"✓ Unverified: {told}, " in ended.out
     assert told in home.bydawn("status").out
-    assert ("counted" in home.bydawn("show").out) is not counts
+    assert ("cut short" in home.bydawn("show").out) is not counts
 
 
 # -- what does not go on -----------------------------------------------------------------------------------------------
@@ -84,5 +84,5 @@ def test_nobody_says_to_go_on_where_the_end_comes_at_once(home: Home, options: l
     again = home.bydawn("resume", "--plain")
     assert again.code == first.code
     assert len(home.facts("round.started")) == 1
-    assert "Going on" not in again.out and "verdict" not in again.out
+    assert "Continuing" not in again.out and "check  result" not in again.out
     assert again.out.strip().splitlines()[-1] == first.out.strip().splitlines()[-1]

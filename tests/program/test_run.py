@@ -15,7 +15,7 @@ def test_with_nothing_else_the_promise_is_required_and_the_end_is_unverified(hom
     assert said.code == 0
     assert home.status()["state"] == "unverified"
     assert home.outcomes() == ["ok", "ok"]
-    assert "nothing but the agent's word was proven" in said.out
+    assert "there is only the agent's word for it" in said.out
 
 
 def test_with_checks_the_promise_is_required_only_if_asked_for(home: Home) -> None:
@@ -34,7 +34,7 @@ def test_a_promise_is_not_believed_while_a_check_fails_and_the_next_prompt_says_
     prompt = (home.folder() / "rounds/0002/prompt.md").read_text()
     assert "was rejected" in prompt
     assert "made is missing" in prompt
-    assert "not accepted" in said.out
+    assert "the agent says it is done, but" in said.out
 
 
 def test_required_paths_and_texts_are_checks_like_any_other(home: Home) -> None:
@@ -70,7 +70,7 @@ def test_run_with_the_same_prompt_goes_on_and_says_so(home: Home) -> None:
     assert home.run(agent, "--once").code == 4
     said = home.run(agent)
     assert said.code == 0
-    assert "Going on with repo after round 1" in said.out
+    assert "Continuing repo after round 1" in said.out
     assert [fact["data"]["round"] for fact in home.facts("round.started")] == [1, 2]
 
 
@@ -150,9 +150,9 @@ def test_a_dry_run_shows_everything_and_writes_nothing(home: Home) -> None:
 def test_a_checkpoint_that_is_code_is_warned_about(home: Home, rehearsed: list[str]) -> None:
     (home.repo / "TODO.md").write_text("# Plan\n\n    HARD STOP\n\n- `HARD STOP`\n- [ ] a\n\nHARD STOP\n")
     said = home.run(home.each_task(), "-t", "TODO.md", "--checkpoint", "HARD STOP", *rehearsed)
-    told = [row.strip() for row in said.out.splitlines() if "no checkpoint" in row]
+    told = [row.strip() for row in said.out.splitlines() if "not a checkpoint" in row]
     assert [row.partition("TODO.md, ")[2] for row in told] == [
-        f"line {line}: HARD STOP is code here, and no checkpoint" for line in (3, 5)
+        f"line {line}: HARD STOP is inside code, so it is not a checkpoint" for line in (3, 5)
     ]
 
 
@@ -212,7 +212,7 @@ def test_the_demo_shows_a_refused_claim_and_a_failure_fed_back(home: Home) -> No
     said = home.bydawn("demo", BYDAWN_DEMO_PACE="0")
     assert said.code == 0
     assert "expected 'cafe', got 'caf' → sent to the agent in round 3" in said.out
-    assert "“done” was not accepted: 1 task is open in TODO.md" in said.out
+    assert "the agent says it is done, but 1 task is open in TODO.md" in said.out
     assert "✓ Complete: 4 of 4 tasks, 5 rounds" in said.out
     [loop] = json.loads(home.bydawn("status", "--json").out)["loops"]
     assert (loop["state"], loop["tasks"]) == ("complete", {"open": 0, "done": 4})

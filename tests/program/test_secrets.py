@@ -391,7 +391,7 @@ def test_settings_with_a_secret_keep_its_name_and_get_the_value_of_the_day(carel
     del home.env["FOO_TOKEN"]
     gone = home.bydawn("resume")
     assert gone.code == 2
-    assert "needs the variable FOO_TOKEN" in gone.err
+    assert "needs the environment variable FOO_TOKEN" in gone.err
     assert "export FOO_TOKEN" in gone.err
     home.env["FOO_TOKEN"] = ROTATED
     (home.repo / "ready").touch()
@@ -461,7 +461,7 @@ def test_a_secret_that_stands_in_no_variable_is_refused_before_anything_is_writt
 ) -> None:
     told = careless.bydawn("run", *words)
     assert told.code == 2
-    assert f"a secret stands in the {setting}" in told.err
+    assert f"the {setting} contains a secret" in told.err
     assert "export MY_TOKEN" in told.err
     assert hits(told.err + told.out) == []
     assert not careless.states.exists()

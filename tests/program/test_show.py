@@ -1,6 +1,7 @@
 """What a person reads of one loop: everything that `run` said, and where to read more."""
 
 import os
+import re
 import signal
 
 from driving import DONE, HANG, OK, Home, Step, wait_for, worker_of
@@ -57,7 +58,7 @@ def test_every_limit_that_is_set_is_shown_before_it_strikes(home: Home) -> None:
         for words in ("1 round", "8 h 00", "until 2099-01-02 07:00", "5,000 tokens"):
             assert words in row
         assert "1 rounds" not in row
-    read = [line.strip().removeprefix("Read    ") for line in home.bydawn("why").out.splitlines() if " Read " in line]
+    read = [line.strip().removeprefix("Limits  ") for line in home.bydawn("why").out.splitlines() if " Limits " in line]
     assert "rounds: 1 of 1" in read
     assert "tokens: 1,000 of 5,000" in read
     assert any(row.startswith("time worked: ") and row.endswith(" of 8 h 00") for row in read)
@@ -81,7 +82,7 @@ def test_show_says_of_a_round_what_run_said(home: Home) -> None:
     assert "FLAKY" in row and "FLAKY" in shown
     time = next(word for word in row.split() if word.isdigit() and word != "1")
     assert f" {time} s " in shown
-    assert f"and its checks {time} s" in home.bydawn("show", "--round", "1").out
+    assert f", checks {time} s" in home.bydawn("show", "--round", "1").out
 
 
 def test_a_skipped_task_is_not_open_in_any_screen(home: Home) -> None:
@@ -125,10 +126,10 @@ def test_show_says_that_nothing_was_proven_and_that_a_promise_was_only_mentioned
     home.run(
         home.rounds([{"result": {"text": "I will write <promise>TASK_COMPLETE</promise> soon"}}], [DONE]), "--once"
     )
-    assert "Promise the agent mentioned it without giving it: not accepted" in home.bydawn("show").out
+    assert "Promise only mentioned by the agent, not given: not accepted" in home.bydawn("show").out
     ended = home.bydawn("resume", "--plain")
     for said in (ended, home.bydawn("show")):
-        assert "no checks were configured, so nothing but the agent's word was proven" in said.out
+        assert "no checks were configured, so there is only the agent's word for it" in said.out
 
 
 def test_a_note_that_came_too_late_waits_for_nothing(home: Home) -> None:
@@ -137,10 +138,10 @@ def test_a_note_that_came_too_late_waits_for_nothing(home: Home) -> None:
     home.await_round(1)
     home.bydawn("tell", "repo", "one more thing")
     wait_for(lambda: home.facts("note.added"))
-    assert "waits for the next prompt" in home.bydawn("show").out
+    assert "goes into the next prompt" in home.bydawn("show").out
     opened.touch()
     assert process.wait(20) == 0
-    assert "“one more thing” was never read: the loop ended first" in home.bydawn("show").out
+    assert "“one more thing” was never used: the loop ended first" in home.bydawn("show").out
 
 
 # -- a loop that crashed -----------------------------------------------------------------------------------------------
@@ -154,10 +155,9 @@ def test_of_a_loop_that_crashed_every_screen_says_so_and_how_to_go_on(home: Home
     shown = {words: home.bydawn(words).out for words in ("status", "show", "why")}
     for out in shown.values():
         assert "crashed" in out
-        assert "its worker is gone since 20" in out
-        assert ", in round 1; nothing is running" in out
-    assert "its worker is gone" in home.status()["reason"]
-    assert "running" not in shown["show"].replace("nothing is running", "")
+        assert re.search(r"its process died around 20[-0-9: ]+, in round 1\b", out)
+    assert "its process died" in home.status()["reason"]
+    assert "running" not in shown["show"]
     assert "1  interrupted" in shown["show"]
     assert "Round   1 of repo, interrupted" in home.bydawn("show", "--round", "1").out
     assert "nothing above applies" not in shown["why"]
@@ -181,7 +181,7 @@ def test_what_an_agent_asks_is_quoted_and_can_be_answered(home: Home) -> None:
     for said in (ended, home.bydawn("show")):
         offers = [line.split("  ")[:1] for line in (row.strip() for row in said.out.splitlines()) if "bydawn " in line]
         assert offers[:2] == [['bydawn tell repo "…"'], ["bydawn resume repo"]]
-        assert "your answer" in said.out
+        assert "answer the agent" in said.out
     assert home.status()["reason"] == "Which of the two databases?"
 
 
@@ -204,7 +204,7 @@ def test_who_is_not_logged_in_is_given_the_command_for_it_in_plain_words(home: H
             "bydawn resume repo",
         ]
     for said in (ended, home.bydawn("why")):
-        assert "its provider does not let the agent in" in said.out
+        assert "the provider rejects the agent's log-in" in said.out
         assert "· auth" not in said.out and "Proof   auth" not in said.out
     assert "or set the key that its configuration names" in home.bydawn("status").out
     narrow = home.bydawn("status", COLUMNS="48").out

@@ -13,9 +13,9 @@ def test_a_note_reaches_the_next_prompt_of_a_running_loop_exactly_once(home: Hom
     home.await_round(1)
     answer = home.bydawn("tell", "repo", "round half up")
     assert answer.code == 0
-    assert "Noted by the worker" in answer.out
+    assert "Noted. repo will see it in its next prompt." in answer.out
     assert home.show()["notes_waiting"] == ["round half up"]
-    assert "“round half up” waits for the next prompt" in home.bydawn("show").out
+    assert "“round half up” goes into the next prompt" in home.bydawn("show").out
     opened.touch()
     ended = said(process)
     assert ended.code == 0
@@ -30,7 +30,7 @@ def test_a_note_reaches_the_next_prompt_of_a_running_loop_exactly_once(home: Hom
 def test_a_note_for_a_loop_that_stands_still_waits_for_its_next_round(home: Home) -> None:
     agent = home.rounds([OK], [DONE])
     home.run(agent, "--once")
-    assert "Noted by the ledger" in home.bydawn("tell", "repo", "try the other way").out
+    assert "Noted. repo will see it in its next prompt." in home.bydawn("tell", "repo", "try the other way").out
     home.bydawn("resume", "--plain")
     assert "try the other way" in (home.folder() / "rounds/0002/prompt.md").read_text()
 
@@ -91,13 +91,13 @@ def test_a_waiting_loop_can_be_paused_at_once(home: Home) -> None:
 def test_a_loop_that_stands_still_is_not_said_to_have_been_brought_to_it(home: Home) -> None:
     assert home.run(home.rounds([OK]), "--max-no-change", "1").code == 3
     before = home.facts()
-    assert "repo stands still already: it is blocked. Go on with: bydawn resume repo" in home.bydawn("pause").out
+    assert "repo is already blocked. Continue: bydawn resume repo" in home.bydawn("pause").out
     assert home.facts() == before
-    assert "repo ends now." in home.bydawn("stop", "--after-round").out  # no longer blocked: given up
+    assert "repo stops now." in home.bydawn("stop", "--after-round").out  # no longer blocked: given up
     before = home.facts()
     for words in (["stop"], ["stop", "--after-round"]):
-        assert "repo is stopped already." in home.bydawn(*words).out
-    assert "repo stands still already: it is stopped." in home.bydawn("pause").out
+        assert "repo is already stopped." in home.bydawn(*words).out
+    assert "repo is already stopped." in home.bydawn("pause").out
     assert home.facts() == before
 
 
@@ -136,7 +136,7 @@ def test_a_person_is_named_where_only_the_system_knows_them(home: Home) -> None:
 
 def test_a_note_without_a_name_is_for_the_only_loop_here(home: Home) -> None:
     home.run(home.rounds([OK]), "--once")
-    assert "it stands in the next prompt of repo" in home.bydawn("tell", "round half up").out
+    assert "Noted. repo will see it in its next prompt." in home.bydawn("tell", "round half up").out
     assert [note["data"]["text"] for note in home.facts("note.added")] == ["round half up"]
     home.run(home.rounds([OK]), "--once", "--new")
     assert "add the name of one" in home.bydawn("tell", "round half up").err

@@ -114,10 +114,10 @@ def test_every_task_is_listed_with_its_number_sign_and_word(listed: Home) -> Non
     shown = tasks(listed, "list")
     assert (shown.code, shown.err) == (0, "")
     assert shown.out.splitlines() == [
-        "  1  ✓ done      set it up",
-        "  2  ▶ next      Größe ändern",
-        "  3  ○ open      rename the keys",
-        "  4  ○ open      rename the files",
+        "  1  ✓ done       set it up",
+        "  2  ▶ next       Größe ändern",
+        "  3  ○ open       rename the keys",
+        "  4  ○ open       rename the files",
         "",
         "  TODO.md  3 open · 1 done",
     ]
@@ -132,9 +132,9 @@ def test_the_file_is_read_now_and_not_remembered(listed: Home) -> None:
 def test_a_folder_is_listed_with_ids_and_what_each_waits_for(filed: Home) -> None:
     shown = tasks(filed, "list").out.splitlines()
     assert shown[:3] == [
-        "  1  ▶ next      001-setup  Set it up",
-        "  2  … waiting   002-build  Build it",
-        "                 waits for 001-setup",
+        "  1  ▶ next       001-setup  Set it up",
+        "  2  … waiting    002-build  Build it",
+        "                  waits for 001-setup",
     ]
     assert shown[-1] == "  tasks  3 open (1 waiting) · 0 done"
     tasks(filed, "skip", "repo", "1")
@@ -145,14 +145,14 @@ def test_checkpoints_stand_in_their_place(home: Home) -> None:
     (home.repo / "TODO.md").write_text("- [x] a\n\nHARD STOP: design\n\n- [ ] b\n\nHARD STOP: release\n")
     a_standing_loop(home, checkpoint=Checkpoint())
     shown = tasks(home, "list").out
-    assert "     ? reached   ── HARD STOP: design\n" in shown
-    assert "     ‖ ahead     ── HARD STOP: release\n" in shown
+    assert "     ? reached    ── HARD STOP: design\n" in shown
+    assert "     ‖ ahead      ── HARD STOP: release\n" in shown
     design = as_json(home)["checkpoints"][0]
     assert (design["status"], design["line"]) == ("reached", 3)
     ledger = LoopLedger(LoopFolder(home.folder()), print, str)
     ledger.append(CheckpointApproved(mark=design["id"], text=design["text"], by="ada"))
     ledger.close()
-    assert "✓ approved  ── HARD STOP: design" in tasks(home, "list").out
+    assert "✓ approved   ── HARD STOP: design" in tasks(home, "list").out
 
 
 def test_what_the_ledger_says_of_tasks_is_shown(home: Home) -> None:
@@ -169,8 +169,8 @@ def test_what_the_ledger_says_of_tasks_is_shown(home: Home) -> None:
         ledger.append(fact)
     ledger.close()
     shown = tasks(home, "list").out
-    assert [line.split()[2] for line in shown.splitlines()[:4]] == ["doubted", "aside", "skipped", "next"]
-    assert shown.endswith("  TODO.md  2 open (1 aside) · 1 done (1 doubted) · 1 skipped\n")
+    assert [line[7:].split("  ")[0] for line in shown.splitlines()[:4]] == ["doubted", "set aside", "skipped", "next"]
+    assert shown.endswith("  TODO.md  2 open (1 set aside) · 1 done (1 doubted) · 1 skipped\n")
 
 
 # what stands in the file, None for no file · words of what is said
@@ -216,9 +216,9 @@ def test_a_list_can_be_seen_before_any_loop_is_started(home: Home) -> None:
     (home.repo / "plan.md").write_text("- [ ] a\n- [~] b\n\nHARD STOP\n")
     shown = tasks(home, "list", "-t", "plan.md")
     assert shown.code == 0
-    assert shown.out.startswith("  1  ▶ next      a\n\n  plan.md  1 open · 0 done\n")
+    assert shown.out.startswith("  1  ▶ next       a\n\n  plan.md  1 open · 0 done\n")
     assert "! plan.md, line 2: `[~]` is neither open nor done" in shown.out
-    assert "! plan.md, line 4: no checkpoint unless" in shown.out
+    assert "! plan.md, line 4: not a checkpoint unless" in shown.out
     assert "ahead     ── HARD STOP" in tasks(home, "list", "-t", "plan.md", BYDAWN_CHECKPOINT="HARD STOP").out
     assert as_json(home, "-t", "plan.md")["loop"] is None
     (home.repo / "docs").mkdir()
@@ -234,7 +234,7 @@ def test_a_list_can_be_seen_before_any_loop_is_started(home: Home) -> None:
 WRONG = [
     (["-t", "nowhere.md"], "there is no task file nowhere.md"),
     (["-t", "../outside.md"], "not in the workspace"),
-    (["-t", "README.md", "repo"], "give one of the two"),
+    (["-t", "README.md", "repo"], "give one or the other"),
     (["-t", "README.md", "-C", "nowhere"], "there is no folder"),
     ([], "no loop in"),
     (["nobody"], "no loop called 'nobody'"),
@@ -253,7 +253,7 @@ def test_what_is_no_list_is_an_error_that_helps(home: Home, arguments: list[str]
 def test_a_loop_without_a_task_list_says_so(home: Home) -> None:
     a_standing_loop(home, tasks=None)
     shown = tasks(home, "list")
-    assert (shown.code, shown.out) == (0, "  repo has no task list; its goal is its prompt alone.\n")
+    assert (shown.code, shown.out) == (0, "  repo has no task list; it only has a prompt.\n")
     assert as_json(home)["tasks"] == []
     for command in (["add", "repo", "x"], ["skip", "repo", "1"], ["edit", "repo"]):
         answer = tasks(home, *command)
@@ -319,7 +319,7 @@ def test_a_task_is_added_as_a_box_and_the_file_stays_what_it_was(listed: Home) -
     answer = tasks(listed, "add", "repo", "überprüfen", "and ship it")
     assert answer.out.splitlines() == [
         "  Added as task 5 to TODO.md, line 7.",
-        "  Go on with: bydawn resume repo",
+        "  Continue: bydawn resume repo",
     ]
     added = "\r\n- [ ] überprüfen and ship it".encode()
     assert path.read_bytes() == b"\xef\xbb\xbf" + TODO.replace("\n", "\r\n").encode().rstrip() + added
@@ -367,7 +367,10 @@ def test_a_finished_loop_s_list_can_grow_for_another_loop(home: Home) -> None:
     a_standing_loop(home, run_started(), stopped(End.COMPLETE))
     answer = tasks(home, "add", "repo", "b")
     assert answer.code == 0
-    assert "repo is complete. For what is new, start another: `bydawn run --new 'fix it' -t TODO.md" in answer.out
+    assert (
+        "repo is already complete. For the new task, start a new one: `bydawn run --new 'fix it' -t TODO.md"
+        in answer.out
+    )
 
 
 # -- skip and reopen ---------------------------------------------------------------------------------------------------
@@ -376,14 +379,14 @@ def test_a_finished_loop_s_list_can_grow_for_another_loop(home: Home) -> None:
 def test_a_task_is_skipped_and_opened_again_in_the_ledger_and_not_in_its_file(listed: Home) -> None:
     answer = tasks(listed, "skip", "repo", "2")
     assert answer.out.splitlines() == [
-        "  Skipped, noted by the ledger: 2 “Größe ändern”",
-        "  Go on with: bydawn resume repo",
+        "  Skipped: 2 “Größe ändern”",
+        "  Continue: bydawn resume repo",
     ]
     assert stands(listed) == ["done", "skipped", "next", "open"]
-    assert tasks(listed, "skip", "repo", "2").out == "  2 “Größe ändern” is skipped already; nothing was changed.\n"
-    assert "Open again, noted by the ledger" in tasks(listed, "reopen", "repo", "größe").out
+    assert tasks(listed, "skip", "repo", "2").out == "  2 “Größe ändern” is already skipped; nothing was changed.\n"
+    assert "Reopened" in tasks(listed, "reopen", "repo", "größe").out
     assert stands(listed) == ["done", "next", "open", "open"]
-    assert "is open already; nothing was changed." in tasks(listed, "reopen", "repo", "2").out
+    assert "is already open; nothing was changed." in tasks(listed, "reopen", "repo", "2").out
     assert words_about_tasks(listed) == [("Größe ändern", "skipped"), ("Größe ändern", "open")]
     assert (listed.repo / "TODO.md").read_text() == TODO
     assert listed.status()["state"] == "paused"
@@ -441,12 +444,12 @@ def test_a_number_that_is_also_the_name_of_another_file_is_refused(home: Home) -
 def test_a_name_that_fits_several_tasks_or_none_is_refused_and_says_which_there_are(listed: Home) -> None:
     several = tasks(listed, "skip", "repo", "1", "rename")
     assert several.code == 2
-    assert "'rename' could be 2 tasks" in several.err
+    assert "'rename' matches 2 tasks" in several.err
     assert "3 “rename the keys”, 4 “rename the files”" in several.err
     none = tasks(listed, "skip", "repo", "2", "renam the kays")
     assert none.code == 2
     assert "there is no task 'renam the kays'" in none.err
-    assert "near to it: 3 “rename the keys”" in none.err
+    assert "similar: 3 “rename the keys”" in none.err
     assert tasks(listed, "skip", "repo", "99").code == 2
     assert tasks(listed, "skip", "repo", "0").code == 2
     assert tasks(listed, "skip", "repo", "…").code == 2
@@ -460,7 +463,7 @@ def test_several_tasks_are_skipped_at_once_and_each_only_once(listed: Home) -> N
 
 
 def test_what_is_done_need_not_be_skipped(listed: Home) -> None:
-    assert "is done already; nothing was changed." in tasks(listed, "skip", "repo", "1").out
+    assert "is already done; nothing was changed." in tasks(listed, "skip", "repo", "1").out
     assert words_about_tasks(listed) == []
 
 
@@ -468,7 +471,7 @@ def test_a_ticked_box_is_opened_in_its_file_and_nowhere_else(listed: Home) -> No
     answer = tasks(listed, "reopen", "repo", "2", "1")
     assert answer.code == 2
     assert "task 1 is ticked in TODO.md" in answer.err
-    assert "`bydawn tasks edit repo`; write `[ ]` in line 3" in answer.err
+    assert "run `bydawn tasks edit repo` and write `[ ]` in line 3" in answer.err
     assert words_about_tasks(listed) == []
 
 
@@ -483,9 +486,9 @@ def test_a_done_task_of_a_folder_is_opened_again(home: Home) -> None:
 
 
 def test_what_waits_for_a_skipped_task_is_named(filed: Home) -> None:
-    assert "! 002-build will not be run" in tasks(filed, "skip", "repo", "1").out
+    assert "! 002-build will not run" in tasks(filed, "skip", "repo", "1").out
     tasks(filed, "reopen", "repo", "1")
-    assert "will not be run" not in tasks(filed, "skip", "repo", "1", "2").out
+    assert "will not run" not in tasks(filed, "skip", "repo", "1", "2").out
 
 
 def test_a_running_loop_is_asked_through_its_inbox(home: Home) -> None:
@@ -500,11 +503,11 @@ def test_a_running_loop_is_asked_through_its_inbox(home: Home) -> None:
         answer = tasks(home, "skip", "repo", "2", "3")
         again = tasks(home, "reopen", "repo", "3")
     assert answer.out.splitlines() == [
-        "  Skipped, noted by the worker: 2 “Größe ändern”",
-        "    round 1 is at work on it right now and goes on to its end",
-        "  Skipped, noted by the worker: 3 “rename the keys”",
+        "  Skipped: 2 “Größe ändern”",
+        "    round 1 is working on it and will finish first",
+        "  Skipped: 3 “rename the keys”",
     ]
-    assert "Open again, noted by the worker" in again.out
+    assert "Reopened" in again.out
     assert len(words_about_tasks(home)) == 3
     assert not [*(home.folder() / "inbox").iterdir()]
 
@@ -515,7 +518,7 @@ def test_a_loop_goes_on_without_what_was_skipped_while_it_ran(home: Home) -> Non
     script = home.rounds([gate, {"tick": "task 1"}, {"write": {"path": "work", "text": "1"}}, OK], [DONE])
     process = home.start_run(script, "-t", "TODO.md")
     home.await_round(1)
-    assert "noted by the worker" in tasks(home, "skip", "repo", "task 2").out
+    assert "Skipped: 2 “task 2”" in tasks(home, "skip", "repo", "task 2").out
     opened.touch()
     assert said(process).code == 0
     assert home.status()["state"] == "unverified"
@@ -525,7 +528,7 @@ def test_a_loop_goes_on_without_what_was_skipped_while_it_ran(home: Home) -> Non
 def test_a_crashed_loop_takes_a_word_about_its_tasks(home: Home) -> None:
     (home.repo / "TODO.md").write_text(TODO)
     a_standing_loop(home, run_started(), started(1))
-    assert "noted by the ledger" in tasks(home, "skip", "repo", "2").out
+    assert "Skipped: 2 “Größe ändern”" in tasks(home, "skip", "repo", "2").out
     assert home.status()["state"] == "crashed"
     assert home.facts()[-1]["type"] == "task.settled"
 
@@ -537,7 +540,7 @@ def test_a_finished_loop_s_tasks_cannot_be_skipped_or_opened(home: Home, end: En
     for command in ("skip", "reopen"):
         answer = tasks(home, command, "repo", "2")
         assert answer.code == 2
-        assert f"is {end} already" in answer.err
+        assert f"is already {end}" in answer.err
     assert words_about_tasks(home) == []
 
 
@@ -568,7 +571,7 @@ def test_the_checklist_of_a_loop_is_opened_and_looked_at_afterwards(listed: Home
     answer = tasks(listed, "edit", "repo", "rename the k", "-C", "/")
     assert answer.code == 0
     assert editor.read_text() == f"{listed.repo}/TODO.md\n"
-    assert "“rename the keys” stands in line 5." in answer.out
+    assert "“rename the keys” is in line 5." in answer.out
     assert "! TODO.md, line 7: `[~]` is neither open nor done" in answer.out
 
 
@@ -613,9 +616,9 @@ def test_a_checklist_that_a_round_removed_is_put_back_for_its_person(home: Home)
     a_loop_that_lost_its_list(home, "rm TODO.md")
     answer = tasks(home, "edit", "repo")
     assert answer.code == 0
-    assert "TODO.md was gone; it is there again, as round 1 found it." in answer.out
+    assert "TODO.md was missing and is restored, as round 1 found it." in answer.out
     assert (home.repo / "TODO.md").read_text() == "- [ ] task 1\n- [ ] task 2\n- [~] half\n"
-    assert "it is there again" not in tasks(home, "edit", "repo").out
+    assert "is restored" not in tasks(home, "edit", "repo").out
 
 
 @pytest.mark.usefixtures("editor")

@@ -297,7 +297,7 @@ def test_nobody_says_of_a_round_that_was_not_seen_what_it_did(home: Home) -> Non
     killed_in_a_round(home, "echo '- [x] one' > TODO.md; touch work", "-t", "TODO.md")
     assert home.bydawn("stop", "repo").code == 0
     row = next(line for line in home.bydawn("show").out.splitlines() if "interrupted" in line)
-    assert "not seen" in row
+    assert "unknown" in row
     told = home.bydawn("tasks", "edit", EDITOR="true").out
     assert "TODO.md as round 1 found it:" in told
     shown = subprocess.run(["sh", "-c", told.split("found it:\n")[1].splitlines()[0]], capture_output=True, text=True)

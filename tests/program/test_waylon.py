@@ -96,7 +96,7 @@ def test_its_iterations_are_counted_in_one_way_everywhere(butler: Butler) -> Non
     for path in (butler.home.root / "bin/sessions").iterdir():
         path.unlink()
     ended = butler("resume", "--loop-id", "night", "--max-iterations", "3")
-    assert "Going on with night after iteration 1." in ended.out
+    assert "Continuing night after iteration 1." in ended.out
     assert re.findall(r"(?m)^  iter\. ", ended.out)
     assert re.findall(r"(?m)^  (\d+) +", ended.out) == ["2", "2", "3"], ended.out
     assert "stopped_max_iterations: 3 iterations" in ended.out
@@ -141,7 +141,7 @@ def test_two_loops_in_one_repository_do_not_touch_each_other(butler: Butler) -> 
     assert [state["prompt"] for state in states] == ["The one.", "The other."]
     assert len({state["codex"]["session_id"] for state in states}) == 2
     assert all((butler.repo / LOOPS / name / "last_message_iter_1.txt").is_file() for name in ("one", "two"))
-    assert "is at work in this folder too" in endings[1].out
+    assert "also runs in this folder" in endings[1].out
 
 
 def test_two_that_start_in_the_same_second_get_names_of_their_own(butler: Butler) -> None:

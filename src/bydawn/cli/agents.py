@@ -1,4 +1,4 @@
-"""`agents`: which agents are here, and do they work?"""
+"""`agents`: list agents, and test one."""
 
 import os
 import shlex
@@ -17,12 +17,12 @@ from bydawn.operations.views import Next
 
 _WORD = "ready.txt"
 _PROMPT = f"Write the single word ready into the file {_WORD} in this folder, and say that you have done it."
-_WIDE = "100"  # columns: a command that is offered, and what it does, stand in one line
+_WIDE = "100"  # columns: so that each command that is offered is on one line with what it does
 
 
 @group()
 def agents() -> None:
-    """Which agents are on this machine, and do they work?
+    """List agents, and test whether one works.
 
     \b
     Examples
@@ -35,7 +35,7 @@ def agents() -> None:
 @as_json
 @state_dir
 def list_(as_json: bool, state_dir: Path | None) -> None:
-    """Every agent we know: found or not, its version, logged in or not, limited or not."""
+    """List agents: installed, version, logged in, usage limits."""
     from bydawn.operations.agents import cool_downs, found_here
 
     found, limited = found_here(), cool_downs(state_dir)
@@ -46,26 +46,26 @@ def list_(as_json: bool, state_dir: Path | None) -> None:
         if each.path is None:
             click.echo(f"  ✗ {each.name:<9} not found")
             continue
-        login = {True: "logged in", False: f"not logged in: {each.login}", None: "log-in unknown"}[each.logged_in]
+        login = {True: "logged in", False: f"not logged in: {each.login}", None: "login unknown"}[each.logged_in]
         version = each.version or "version unknown"
         mark = "" if each.is_tested else f" (tested with {each.tested}x)"
         click.echo(f"  {'✗' if each.logged_in is False else '✓'} {each.name:<9} {plain(version)}{mark} · {login}")
         click.echo(f"    {plain(each.path)}")
-    click.echo("  ✓ cmd:…     any program that reads a prompt on its standard input")
+    click.echo("  ✓ cmd:…     any program that reads a prompt from standard input")
     for cool_down in limited:
         until = f"{cool_down.until.astimezone():%a %H:%M}"
-        click.echo(f"  ◷ {plain(cool_down.agent)} is limited until {until}, says the loop {plain(cool_down.loop)}")
+        click.echo(f"  ◷ {plain(cool_down.agent)} is at its usage limit until {until} (loop {plain(cool_down.loop)})")
     if limited:
         again = render.typed(f"agents test {limited[0].agent}")
-        render.next_steps([Next(command=again, why="if it works again, that is forgotten")])
+        render.next_steps([Next(command=again, why="try it; if it works, the limit is cleared")])
 
 
 @agents.command()
 @click.argument("name")
-@option("-m", "--model", help="The agent's model.")
+@option("-m", "--model", help="Model of the agent.")
 @state_dir
 def test(name: str, model: str | None, state_dir: Path | None) -> int:
-    """One tiny turn in a throw-away folder: can the agent start, log in and write a file?"""
+    """Run one short turn in a temporary folder: can the agent start, log in and write a file?"""
     import shutil
 
     from bydawn.operations.agents import forget_cool_down, rehearsal_folder
@@ -83,14 +83,14 @@ def test(name: str, model: str | None, state_dir: Path | None) -> int:
         shutil.rmtree(place, ignore_errors=True)
     if code:
         hint = f"{_advice(name)}`bydawn agents test {shlex.quote(name)}`"
-        raise UserError(f"{name} did not pass", cause="what it said stands above", hint=hint, exit_code=7)
+        raise UserError(f"{name} does not work", cause="its output is above", hint=hint, exit_code=7)
     forget_cool_down(name, state_dir)
     click.echo(f"\n  ✓ {name} works.")
     return 0
 
 
 def _tried(command: list[str], gone: str) -> int:
-    """Run it in front of the person, without the commands that it offers: their folder is about to go."""
+    """Run it and show its output, without the commands it offers: their folder is about to be removed."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "COLUMNS": _WIDE}) as process:
         assert process.stdout  # noqa: S101 - it was asked for
         for line in process.stdout:
@@ -103,5 +103,5 @@ def _advice(name: str) -> str:
     from bydawn.operations.agents import login_needed
 
     if login := login_needed(name):
-        return f"log in with `{login}`, then "
-    return "when that is mended, "
+        return f"log in with `{login}`, then run "
+    return "once that is fixed, run "

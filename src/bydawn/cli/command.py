@@ -1,7 +1,7 @@
-"""Commands and options of click's that start quickly.
+"""Click commands and options that start quickly.
 
-Click straightens every help text with the help of `inspect`, which takes longer to load than the rest of click. Ours
-are straight as they stand.
+Click cleans the indentation of every help text with `inspect`, which takes longer to load than the rest of click.
+Ours need no cleaning.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Option(click.Option):
 
 
 class _Quick(click.Command):
-    """Has a `--help` of that kind."""
+    """A command with such a `--help` option."""
 
     _quick_help: click.Option | None = None
 
@@ -44,16 +44,16 @@ class _Quick(click.Command):
         names = self.get_help_option_names(ctx)
         if not names or not self.add_help_option:
             return None
-        if self._quick_help is None or {*self._quick_help.opts} != {*names}:  # another context may have other names
+        if self._quick_help is None or {*self._quick_help.opts} != {*names}:  # another context may use other names
             click.help_option(*names, "asked_for_help", cls=Option)(self)
             option = self.params.pop()
-            assert isinstance(option, click.Option)  # noqa: S101 - that is what was put there
+            assert isinstance(option, click.Option)  # noqa: S101 - just added
             self._quick_help = option
         return self._quick_help
 
 
 class Command(_Quick):
-    """A command of ours, with its options under headings."""
+    """A command with its options under headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {}
@@ -88,7 +88,7 @@ def _help_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 
 class Group(_Quick, click.Group):
-    """A command of ours that has commands of its own."""
+    """A command that has commands of its own."""
 
     command_class = Command
 

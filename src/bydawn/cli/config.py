@@ -1,4 +1,4 @@
-"""`config`: every setting, what it is and where it came from."""
+"""`config`: show and change settings, with the place each comes from."""
 
 import shlex
 from pathlib import Path
@@ -15,15 +15,16 @@ from bydawn.core.text import shorten, visible
 if TYPE_CHECKING:
     from bydawn.settings.layers import Given, Problem, Settings
 
-origin = option("--origin", is_flag=True, help="Say where each value came from.")
-user = option("--user", is_flag=True, help="In your own file instead of the project's.")
+origin = option("--origin", is_flag=True, help="Show where each value comes from.")
+user = option("--user", is_flag=True, help="Use your own file instead of the project's.")
 
 
 @group()
 def config() -> None:
-    """Settings, and where each came from.
+    """Show and change settings.
 
-    Flag, environment (BYDAWN_*), the project's bydawn.toml, your own file, default: the first that speaks wins.
+    The first of these that sets a value wins: flag, environment (BYDAWN_*), the project's bydawn.toml, your own
+    file, default.
 
     \b
     Examples
@@ -39,7 +40,7 @@ def config() -> None:
 @as_json
 @state_dir
 def show(origin: bool, cd: Path, as_json: bool, state_dir: Path | None) -> None:
-    """Every setting and its value here."""
+    """Show every setting and its value here."""
     folder, gathered = _gathered(cd)
     inert = _inert(gathered, folder, state_dir)
     if as_json:
@@ -51,7 +52,7 @@ def show(origin: bool, cd: Path, as_json: bool, state_dir: Path | None) -> None:
         room = max(16, render.width() - (52 if origin else 26))
         value = shorten(_hidden(given.shown.replace("\n", " ¦ ")), room) if given.value is not None else "—"
         where = f"  {given.where}" if origin else ""
-        mark = "  (inert: not trusted)" if key in inert else ""
+        mark = "  (not in effect: not trusted)" if key in inert else ""
         click.echo(f"  {key:<19} {visible(value):<{room if where or mark else 0}}{where}{mark}".rstrip())
 
 
@@ -61,7 +62,7 @@ def show(origin: bool, cd: Path, as_json: bool, state_dir: Path | None) -> None:
 @cd
 @as_json
 def get(key: str, origin: bool, cd: Path, as_json: bool) -> None:
-    """One setting; with --origin every place that speaks of it, the strongest first."""
+    """Show one setting; with --origin every place that sets it, the strongest first."""
     from bydawn.operations import settings
 
     settings.known(key)
@@ -75,7 +76,7 @@ def get(key: str, origin: bool, cd: Path, as_json: bool) -> None:
     for number, given in enumerate(rows):
         text = visible(_hidden(given.shown))
         if origin:
-            mark = "  (inert: not trusted)" if inert and number == 0 else ""
+            mark = "  (not in effect: not trusted)" if inert and number == 0 else ""
             click.echo(f"  {'→' if number == 0 else ' '} {given.where}: {text.replace(chr(10), ' ¦ ') or '—'}{mark}")
         else:
             click.echo(text)
@@ -88,9 +89,9 @@ def get(key: str, origin: bool, cd: Path, as_json: bool) -> None:
 @cd
 @state_dir
 def set_(key: str, value: tuple[str, ...], user: bool, cd: Path, state_dir: Path | None) -> None:
-    """Write a setting into the project's file or your own; comments and unknown keys stay.
+    """Write a setting to the project's file, or your own; comments and unknown keys stay.
 
-    Several values make a list. What you set this way is trusted by that act.
+    Several values make a list. You trust what you set this way.
     """
     _change(key, value, user, cd, state_dir)
 
@@ -101,7 +102,7 @@ def set_(key: str, value: tuple[str, ...], user: bool, cd: Path, state_dir: Path
 @cd
 @state_dir
 def unset(key: str, user: bool, cd: Path, state_dir: Path | None) -> None:
-    """Take a setting out of the project's file or your own."""
+    """Remove a setting from the project's file, or your own."""
     _change(key, (), user, cd, state_dir)
 
 
@@ -110,7 +111,7 @@ def unset(key: str, user: bool, cd: Path, state_dir: Path | None) -> None:
 @as_json
 @state_dir
 def check(cd: Path, as_json: bool, state_dir: Path | None) -> int:
-    """Is everything that is set understood? Exit code 2 if not."""
+    """Check all settings; exit code 2 if one is invalid."""
     import os
 
     from bydawn.settings.files import strange_variables
@@ -128,16 +129,16 @@ def check(cd: Path, as_json: bool, state_dir: Path | None) -> int:
     for warning in strange:
         click.echo(f"  ! {warning}")
     if inert:
-        click.echo(f"  ! inert until you trust the project's file: {', '.join(inert)}")
+        click.echo(f"  ! not in effect until you trust the project's file: {', '.join(inert)}")
         click.echo(f"    → {render.typed(f'trust {visible(shlex.quote(str(folder)))}')}")
     if not gathered.problems:
-        click.echo("  ✓ Every setting is understood.")
+        click.echo("  ✓ Every setting is valid.")
     return 2 if gathered.problems else 0
 
 
 @config.command()
 def schema() -> None:
-    """The settings as JSON Schema, for editors."""
+    """Print a JSON Schema of the settings, for editors."""
     import msgspec
 
     from bydawn.settings.schema import schema as table
@@ -149,7 +150,7 @@ def schema() -> None:
 @cd
 @as_json
 def path(cd: Path, as_json: bool) -> None:
-    """The files that settings are read from."""
+    """Show the files that settings are read from."""
     from bydawn.operations.preconditions import checked_workspace
     from bydawn.settings.files import project_file, user_file
 
@@ -158,7 +159,7 @@ def path(cd: Path, as_json: bool) -> None:
         render.emit_json({name: {"path": str(file), "exists": file.exists()} for name, file in files.items()})
         return
     for name, file in files.items():
-        click.echo(f"  {name:<8} {visible(str(file))}{'' if file.exists() else '   (not there)'}")
+        click.echo(f"  {name:<8} {visible(str(file))}{'' if file.exists() else '   (does not exist)'}")
 
 
 def _gathered(cd: Path) -> "tuple[Path, Settings]":
@@ -177,7 +178,7 @@ def _problems(gathered: "Settings") -> "list[Problem]":
 
 
 def _warn(gathered: "Settings") -> None:
-    """On the side: what can be shown is shown all the same."""
+    """Warn on stderr; what can be shown is shown anyway."""
     if click.get_current_context().info_name == "check":
         return
     for problem in gathered.problems:
@@ -185,7 +186,7 @@ def _warn(gathered: "Settings") -> None:
 
 
 def _inert(gathered: "Settings", folder: Path, state_dir: Path | None) -> list[str]:
-    """The settings of the project's file that wait for trust."""
+    """The settings of the project's file that are not trusted yet."""
     from bydawn.operations.trust import question
     from bydawn.settings.trust import Trusts
     from bydawn.store.registry import Registry
@@ -207,9 +208,9 @@ def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: P
     file = user_file() if user else project_file(folder)
     trusts = Trusts(Registry(state_dir).root.trust)
     trusted = keeping_trust(file, folder, trusts, lambda: settings.change(file, key, words))
-    click.echo(f"  {'Set' if words else 'Took out'} {key} in {visible(str(file.path))}")
+    click.echo(f"  {'Set' if words else 'Removed'} {key} {'in' if words else 'from'} {visible(str(file.path))}")
     if not trusted:
-        click.echo("  It holds more that you have not agreed to:")
+        click.echo("  The file has other settings that you have not trusted yet:")
         click.echo(f"    {render.typed(f'trust {visible(shlex.quote(str(folder)))}')}")
 
 

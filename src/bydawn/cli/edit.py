@@ -13,14 +13,14 @@ from bydawn.core.text import visible
 
 @command()
 @click.argument("what", type=click.Choice(["todo", "tasks", "progress", "opinions", "prompt", "config"]))
-@option("--user", is_flag=True, help="Your own settings instead of the project's.")
+@option("--user", is_flag=True, help="Open your own settings instead of the project's.")
 @cd
 @state_dir
 def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
     """Open a file of this folder in $EDITOR (or vi).
 
-    todo and tasks are the task file, progress the agent's notes, opinions your rules for it, prompt the
-    goal, config the settings. Which file each one is, the settings say.
+    todo or tasks: the task file. progress: the agent's notes. opinions: your rules for the agent. prompt: the
+    goal. config: the settings, which also name the other files.
 
     \b
     Examples
@@ -36,20 +36,20 @@ def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
     if what == "config":
         path, trusted = operation.edit_config(folder, Trusts(Registry(state_dir).root.trust), user=user)
         if not trusted:
-            click.echo(f"  {visible(str(path))} holds more that you have not agreed to:")
+            click.echo(f"  {visible(str(path))} has settings that you have not trusted yet:")
             click.echo(f"    {render.typed(f'trust {visible(shlex.quote(str(folder)))}')}")
         return
     if user:
-        raise click.UsageError("--user goes with config only")
+        raise click.UsageError("--user only works with config")
     edit_document(what, folder)
 
 
 def edit_document(what: str, folder: Path) -> None:
-    """Open the file that a word means in a folder; if no setting names it yet, say how one could."""
+    """Open the file that a word means in a folder; if no setting names it yet, say how to set it."""
     from bydawn.operations import edit as operation
 
     path, key = operation.document(what, folder)
     operation.open_editor(path)
     if key and path.exists():
         value = f"@{path.name}" if key == "prompt" else path.name
-        click.echo(f"  So that loops here use it: {render.me()} config set {key} {visible(shlex.quote(value))}")
+        click.echo(f"  To use it in loops here: {render.me()} config set {key} {visible(shlex.quote(value))}")

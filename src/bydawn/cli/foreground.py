@@ -1,4 +1,4 @@
-"""A loop that runs in front of a person, in a worker under its guardian."""
+"""Run a loop in the terminal, in a worker process under its guardian."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
     from bydawn.operations.plan import Plan
     from bydawn.settings.layers import Settings
 
-plain = option("--plain", is_flag=True, help="Flat lines, no colour, nothing redrawn.")
+plain = option("--plain", is_flag=True, help="Plain lines, no color, no redrawing.")
 
 
 def run_in_foreground(
@@ -26,7 +26,7 @@ def run_in_foreground(
     plain: bool = False,
     voice: "Voice | None" = None,
 ) -> int:
-    """Run the loop to its end, here in the worker, in front of a person."""
+    """Run the loop to its end, here in the worker process, and show it."""
     from bydawn.assemble import Worker
     from bydawn.cli.render import state_folder, typed
     from bydawn.cli.terminal import Terminal
@@ -56,17 +56,17 @@ def run_in_foreground(
 
 
 def warn_if_unbounded(planned: "Plan") -> None:
-    """A banner, each time: nobody should have to remember what they allowed."""
+    """Show a banner on every start: no one should have to remember what they allowed."""
     if planned.loop.sandbox == "full":
         click.echo(f"{'!' * 64}", err=True)
-        click.echo(f"!! FULL ACCESS: {' and '.join(planned.loop.pool)} runs without any sandbox, as you.", err=True)
+        click.echo(f"!! FULL ACCESS: {' and '.join(planned.loop.pool)} runs as you, without a sandbox.", err=True)
         click.echo(f"{'!' * 64}", err=True)
 
 
 def be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None, without: str = "") -> None:
-    """Nothing of a repository's own settings runs that a person has not agreed to.
+    """Ask before anything from a repository's own settings runs.
 
-    `without` is the flag that leaves them out, where the command has one.
+    `without` is the flag that ignores them, if the command has one.
     """
     from bydawn.cli.trust import asked
     from bydawn.operations import trust
@@ -80,7 +80,9 @@ def be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None, wi
     elif not sys.stdin.isatty():
         raise question.refusal(without)
     elif not asked(question):
-        hint = f"run without it: {without}" if without else "look at bydawn.toml, and take out what you do not want"
-        raise UserError("it was not trusted", cause="nothing was started", hint=hint)
+        hint = (
+            f"ignore the project's settings: {without}" if without else "remove what you do not want from bydawn.toml"
+        )
+        raise UserError("the project's settings are not trusted", cause="nothing was started", hint=hint)
     else:
         trust.agree(question.powers, workspace, trusts)

@@ -1,7 +1,7 @@
-"""Modules of Python's that are loaded when something of them is first used.
+"""Load modules of the standard library when they are first used.
 
-Our libraries import them at their top and hardly ever use them. `importlib.util.LazyLoader` would do, but with Python
-3.11 a second `import` of such a module, which is what a library's own line is, already loads it.
+Our libraries import them and hardly ever use them. `importlib.util.LazyLoader` would do, but in Python 3.11 a second
+`import` of such a module, which is what the library does, already loads it.
 """
 
 import sys
@@ -9,12 +9,12 @@ from _thread import RLock
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 
-_LOCK = RLock()  # of two threads one loads, and the other waits for it
+_LOCK = RLock()  # one thread loads the module, others wait for it
 
 
 class _Later(ModuleType):
     def __getattr__(self, name: str) -> object:
-        """Asked only for what is not there."""
+        """Called only for attributes that are not there yet."""
         with _LOCK:
             loader = self.__dict__.pop("_loader_of_later", None)
             if loader:
@@ -23,7 +23,7 @@ class _Later(ModuleType):
 
 
 def load_later(*names: str) -> None:
-    """Let these wait, unless they are there already."""
+    """Load these later, unless they are loaded already."""
     for name in names:
         spec = find_spec(name) if name not in sys.modules else None
         if spec and spec.loader:

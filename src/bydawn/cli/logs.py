@@ -1,4 +1,4 @@
-"""`logs` and `events`."""
+"""`logs` and `events`: what the agent said, and what was recorded."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -23,15 +23,15 @@ from bydawn.operations.rounds import outcome_words, the_round
 from bydawn.operations.settings import secrets
 from bydawn.store.registry import Registry, Standing, standing_of
 
-_STDERR = 200  # lines of it that are shown without --tail
+_STDERR = 200  # lines of stderr shown without --tail
 
 
 @command()
 @loop_argument
-@option("--round", "round_", type=click.IntRange(1), help="That round; default: the last.")
-@option("--tail", type=click.IntRange(1), metavar="N", help="Only the last N lines of output.")
-@option("-f", "--follow", is_flag=True, help="Go on as it is written, until the loop stops.")
-@option("--raw", is_flag=True, help="The agent's own output, untouched but for escapes.")
+@option("--round", "round_", type=click.IntRange(1), help="Number of the round.  [default: the last]")
+@option("--tail", type=click.IntRange(1), metavar="N", help="Show only the last N lines of output.")
+@option("-f", "--follow", is_flag=True, help="Keep printing new output until the loop stops.")
+@option("--raw", is_flag=True, help="Print the agent's raw output, without escape sequences.")
 @cd
 @as_json
 @state_dir
@@ -45,7 +45,7 @@ def logs(
     as_json: bool,
     state_dir: Path | None,
 ) -> None:
-    """What the agent said, readable; the last round unless --round says which.
+    """Print what the agent said in the last round, in readable form.
 
     \b
     Examples
@@ -53,15 +53,15 @@ def logs(
       bydawn logs shop-api --round 3 --tail 50
     """
     if raw and as_json:
-        cause = "one is the agent's own output, the other what it means"
-        raise UserError("--raw and --json contradict each other", cause=cause, hint="leave one of them away")
+        cause = "--raw prints the agent's own output, --json what it means"
+        raise UserError("--raw and --json cannot be combined", cause=cause, hint="drop one of them")
     standing = Registry(state_dir).find(loop, cd.resolve())
     if round_ is not None:
         the_round(standing, round_)
     number = round_ or standing.state.round
     shown = _Shown(standing, tail, raw=raw, as_json=as_json)
     for line in outputs.lines_before(standing.folder.round_file(number, STDOUT), tail):
-        shown.hide(plain(line))  # are we in the middle of a private key?
+        shown.hide(plain(line))  # the tail may begin inside a private key
     if follow:
         lines = _followed(standing, number, tail, round_, shown.after)
     else:
@@ -75,12 +75,12 @@ def logs(
 
 
 class _Shown:
-    """What is printed of a round, and what is still to be said when that is all of it."""
+    """Prints the output of a round, and a closing line when it is complete."""
 
     def __init__(self, standing: Standing, tail: int | None, *, raw: bool, as_json: bool) -> None:
         self._standing, self._tail, self._raw, self._json = standing, tail, raw, as_json
         self._said = False
-        self.hide = secrets().line_by_line()  # a round that still runs has its secrets in its files
+        self.hide = secrets().line_by_line()  # the files of a running round are not masked yet
 
     def line(self, line: bytes) -> None:
         self._said = True
@@ -100,7 +100,7 @@ class _Shown:
         click.echo(msgspec.json.encode({"schema": 1, "event": kind, **data}).decode())
 
     def after(self, number: int) -> None:
-        """The end of a round's output; a program that fails mostly says so on stderr."""
+        """The end of a round's output; a program that fails usually says why on stderr."""
         ended = the_round(self._standing, number).ended if number else None
         failed, said = ended is not None and ended.outcome is not Outcome.OK, self._said
         self._said = False
@@ -114,7 +114,7 @@ class _Shown:
             click.echo(f"  {render.SIGNS[Status.FAILED]} {outcome_words(ended.outcome)}: {plain(ended.detail)}")
 
     def _stderr(self, number: int) -> bool:
-        """Print it; was there anything?"""
+        """Print stderr; was there anything?"""
         path, hide = self._standing.folder.round_file(number, STDERR), secrets().line_by_line()
         for line in outputs.lines_before(path, self._tail or _STDERR):
             hide(plain(line))
@@ -142,7 +142,7 @@ def _lines(
 def _followed(
     standing: Standing, number: int, tail: int | None, only: int | None, after: Callable[[int], None]
 ) -> Iterator[tuple[int, bytes]]:
-    """Round after round, while the loop runs."""
+    """The output of each round while the loop runs."""
     through = 0
     while True:
         path = standing.folder.round_file(number, STDOUT)
@@ -162,7 +162,7 @@ def _followed(
 
 
 def _growing(path: Path, standing: Standing, number: int, tail: int | None) -> Iterator[bytes]:
-    """The lines of one round's output as they come, until that round is over."""
+    """The lines of one round's output as they are written, until the round ends."""
     from bydawn.system import kernel
 
     watch = kernel.Watch()
@@ -175,7 +175,7 @@ def _growing(path: Path, standing: Standing, number: int, tail: int | None) -> I
             over = now is None or not now.alive or not now.state.open_round or now.state.open_round.round != number
             while line := file.readline():
                 if not line.endswith(b"\n") and not over:
-                    # Half a line is read again when it is whole: by then a secret in it may have been masked.
+                    # Read half a line again once it is complete: by then a secret in it may have been masked.
                     file.seek(-len(line), 1)
                     break
                 yield line
@@ -186,7 +186,7 @@ def _growing(path: Path, standing: Standing, number: int, tail: int | None) -> I
 
 
 def _end_of_lines(file: BinaryIO) -> int:
-    """Where the last whole line ends, and where reading goes on."""
+    """Where the last complete line ends; reading continues from there."""
     end = file.seek(0, 2)
     while end > 0:
         start = max(0, end - 65536)
@@ -204,7 +204,7 @@ def _end_of_lines(file: BinaryIO) -> int:
 @as_json
 @state_dir
 def events(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> None:
-    """The ledger, fact by fact; with --json as JSON Lines.
+    """Print everything that was recorded, one event per line; with --json as JSON Lines.
 
     \b
     Examples

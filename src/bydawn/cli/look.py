@@ -1,4 +1,4 @@
-"""`show` and `why`."""
+"""`show` and `why`: one loop in full, and its last decision."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,17 +18,18 @@ from bydawn.operations.reasons import evidence
 from bydawn.operations.rounds import RoundRow, past_row, round_view, rounds, the_round
 from bydawn.store.registry import Registry, Standing
 
-_LONGEST_LINE = 500  # of what a failing check printed
+_LABELS = {"missing": "Missing", "open tasks": "Tasks"}  # what a rule looked at besides limits
+_LONGEST_LINE = 500  # of a failing check's output
 
 
 @command()
 @loop_argument
-@option("--round", "round_", type=click.IntRange(1), help="One round only.")
+@option("--round", "round_", type=click.IntRange(1), help="Show only this round.")
 @cd
 @as_json
 @state_dir
 def show(loop: str | None, round_: int | None, cd: Path, as_json: bool, state_dir: Path | None) -> None:
-    """One loop: what happened, what is missing, what to do next.
+    """Show one loop: what happened, what is missing, what to do next.
 
     \b
     Examples
@@ -57,8 +58,12 @@ def _show_fields(fields: Iterable[Field]) -> None:
 
 
 def _show_loop(standing: Standing) -> None:
-    name, reason = standing.loop.id, views.reason(standing)
-    render.headline(f"{render.state(standing.status)}  {name}{': ' if reason else ''}{shorten(plain(reason), 300)}")
+    name, status, reason = standing.loop.id, standing.status, views.reason(standing)
+    if reason.startswith(status):  # "paused by maria"
+        text = f"{name} was {reason}"
+    else:
+        text = f"{name} {views.state_words(status)}{': ' if reason else ''}{reason}"
+    render.headline(render.state(status, text=shorten(plain(text), 300)))
     _show_fields(loop_fields(standing))
     if not standing.trouble:
         click.echo("")
@@ -67,7 +72,7 @@ def _show_loop(standing: Standing) -> None:
 
 
 def _line(row: RoundRow, *, named: bool) -> str:
-    """A round in columns; `named` with its agent."""
+    """A round in columns; if `named`, with its agent."""
     seconds = duration(row.seconds) if row.seconds is not None else ""
     agent = f" {shorten(row.agent, 12):<12}" if named else ""
     if render.width() < 60:
@@ -93,7 +98,7 @@ def _show_round(standing: Standing, attempt: Attempt) -> None:
 @as_json
 @state_dir
 def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> None:
-    """The rule that decided last, what it read, and whether the facts still say the same.
+    """Explain the last decision: the rule, the limits, and whether a replay decides the same.
 
     \b
     Examples
@@ -106,16 +111,16 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
         return
     reason, crashed = views.reason(standing), standing.status == Status.CRASHED
     render.headline(f"{decision.loop}  {plain(f'{decision.state}: {reason}' if reason else decision.what)}")
-    if crashed:  # whatever it had decided before
+    if crashed:  # its last decision does not explain a crash
         render.field("Before", f"{decision.rule}: {decision.what}")
     else:
         render.field("Rule", f"{decision.rule}: {decision.meaning}")
-    render.field("When", f"{decision.at.astimezone():%Y-%m-%d %H:%M:%S} (fact {decision.seq})")
+    render.field("When", f"{decision.at.astimezone():%Y-%m-%d %H:%M:%S} (event {decision.seq})")
     for name, reading in decision.readings.items():
         if words := reading.words(name):
-            render.field("Read", words)
+            render.field(_LABELS.get(name, "Limits"), words)
     for row in evidence(standing) if standing.state.stopped else decision.evidence:
         render.field("Proof", row)
-    render.field("Again", decision.replayed)
+    render.paragraph(f"Replayed: {plain(decision.replayed)}")
     if crashed:
         _show_next(next_steps(standing))

@@ -1,4 +1,4 @@
-"""Options that many commands share, and those that are settings, made from their table."""
+"""Options that many commands share, and the options of settings, made from their table."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -10,13 +10,13 @@ import click
 from bydawn.cli.command import option
 from bydawn.system.user_folders import has_settings_file
 
-if TYPE_CHECKING:  # read commands have to be quick and need no table
+if TYPE_CHECKING:  # commands that only read have to be quick and need no table
     from bydawn.settings.layers import Given
     from bydawn.settings.table import Setting
 
 
 def _state_dir(_: click.Context, __: click.Parameter, given: Path | None) -> Path | None:
-    """The flag, the variable, or what the user's file says."""
+    """The flag, the variable, or the user's settings file."""
     if given is None and (said := os.environ.get("BYDAWN_STATE_DIR")):
         return Path(said)
     if given is None and has_settings_file():
@@ -27,21 +27,19 @@ def _state_dir(_: click.Context, __: click.Parameter, given: Path | None) -> Pat
     return given
 
 
-cd = option(
-    "-C", "--cd", default=".", type=click.Path(path_type=Path), help="The folder to work in.", show_default=True
-)
+cd = option("-C", "--cd", default=".", type=click.Path(path_type=Path), help="Folder to work in.", show_default=True)
 state_dir = option(
     "--state-dir",
     callback=_state_dir,
     type=click.Path(path_type=Path),
-    help="Where the truth is kept, instead of the user's state folder.",
+    help="Directory for loop state.  [default: ~/.local/state/bydawn]",
 )
 loop_argument = click.argument("loop", required=False, metavar="[LOOP]")
-as_json = option("--json", "as_json", is_flag=True, help='Data for programs, with "schema": 1.')
+as_json = option("--json", "as_json", is_flag=True, help='Print JSON, with "schema": 1.')
 
 
 def _word(setting: "Setting") -> Callable[[str], str]:
-    """A word of the command line, as it is; what is wrong with it is said in the words of the setting's kind."""
+    """Takes a word of the command line as it is; errors come from the setting's kind."""
 
     def word(text: str) -> str:
         try:
@@ -54,7 +52,7 @@ def _word(setting: "Setting") -> Callable[[str], str]:
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Every setting that has a flag, as an option that says nothing unless it is given."""
+    """An option for every setting that has a flag; None if it is not given."""
     from bydawn.settings.table import TABLE
 
     for setting in reversed([row for row in TABLE if row.flags and row.flags[0].startswith("-")]):
@@ -81,7 +79,7 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def given_by_flags(options: dict[str, Any]) -> "Iterable[Given]":
-    """What the command line says of the settings."""
+    """The settings that the command line sets."""
     from bydawn.settings.layers import Given
     from bydawn.settings.table import TABLE, Layer
 

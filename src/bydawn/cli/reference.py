@@ -1,4 +1,4 @@
-"""The pages that are generated, from the parser and the table of settings: they cannot say what is not so."""
+"""Generate docs/commands.md and docs/settings.md from the parser and the table of settings."""
 
 import sys
 from collections.abc import Iterator

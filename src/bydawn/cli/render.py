@@ -1,4 +1,4 @@
-"""How things are shown: plain text that fits 48 columns, or JSON with a schema number."""
+"""Print views: plain text that fits 48 columns, or JSON with a schema number."""
 
 import itertools
 import os
@@ -35,7 +35,7 @@ SIGNS = {
     Status.DAMAGED: "✗",
 }
 _COLORS = {Status.COMPLETE: "green", Status.UNVERIFIED: "green", Status.RUNNING: "cyan", Status.WAITING: "cyan"}
-# The commands that look for loops, or for what is trusted, in a state folder.
+# The commands that read loops or trust from a state folder.
 OF_LOOPS = (
     *("run", "resume", "demo", "status", "show", "logs", "events", "why"),
     *("tell", "tasks", "pause", "stop", "doctor", "trust"),
@@ -43,7 +43,7 @@ OF_LOOPS = (
 
 
 def emit_json(view: "msgspec.Struct | Mapping[str, object]") -> None:
-    """A value as one JSON document on standard output."""
+    """Print a value as one JSON document."""
     import msgspec
 
     document = b'{"schema":1,' + msgspec.json.encode(view)[1:]
@@ -51,12 +51,12 @@ def emit_json(view: "msgspec.Struct | Mapping[str, object]") -> None:
 
 
 def me() -> str:
-    """How this command was called: `scripts/bydawn` says it, so that what we print can be pasted."""
+    """How bydawn was called: `scripts/bydawn` sets it, so that what we print can be pasted."""
     return os.environ.get("BYDAWN_AS") or "bydawn"
 
 
 def typed(words: str) -> str:
-    """A command of ours as the person has to type it, so that it can be pasted and finds the same loops."""
+    """A bydawn command as the person has to type it, so that it can be pasted and finds the same loops."""
     given = state_folder() if words.split()[0] in OF_LOOPS else []
     if not given:
         return f"{me()} {words}"
@@ -66,7 +66,7 @@ def typed(words: str) -> str:
 
 
 def typed_steps(steps: "Sequence[Next]") -> "list[Next]":
-    """Next steps whose commands are ours, as the person has to type them."""
+    """Next steps with bydawn commands as the person has to type them."""
     from msgspec.structs import replace
 
     ours = "bydawn "
@@ -77,12 +77,12 @@ def typed_steps(steps: "Sequence[Next]") -> "list[Next]":
 
 
 def as_typed(text: str) -> str:
-    """A text with our own commands in it, as the person has to type them."""
+    """A text with bydawn commands in it as the person has to type them."""
     return re.sub("`bydawn ([^`]+)`", lambda found: f"`{typed(found[1])}`", text)
 
 
 def state_folder() -> list[str]:
-    """`--state-dir X` if that was typed; what a variable or a file says of it holds the next time, too."""
+    """`--state-dir X` if it was typed; a variable or a settings file applies next time too."""
     words = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
     given = [word.partition("=")[2] for word in words if word.startswith("--state-dir=")]
     given += [after for word, after in itertools.pairwise(words) if word == "--state-dir"]
@@ -100,39 +100,39 @@ def width() -> int:
 
 
 def colored() -> bool:
-    """Color only where a person looks and has not said no."""
+    """Use color only on a terminal, and only if the person has not turned it off."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
-def state(word: Status, pad: int = 0) -> str:
-    """Sign, word and color; never the color alone."""
-    text = f"{SIGNS[word]} {word}".ljust(pad)
+def state(word: Status, pad: int = 0, text: str = "") -> str:
+    """Sign, word (or a text) and color; never the color alone."""
+    text = f"{SIGNS[word]} {text or word}".ljust(pad)
     return click.style(text, fg=_COLORS.get(word, "yellow")) if colored() else text
 
 
 def field(label: str, text: str, indent: int = 10) -> None:
-    """A labelled paragraph; text from outside is made harmless first."""
+    """A labeled paragraph; the text is made harmless first."""
     rows = [row for line in plain(text).splitlines() or [""] for row in _wrapped(line, indent)]
     for number, row in enumerate(rows):
         click.echo(f"  {label if number == 0 else '':<{indent - 2}}{row}")
 
 
 def headline(text: str) -> None:
-    """What a screen begins with, and an empty line below it."""
+    """The first line of a screen, and an empty line below it."""
     paragraph(text)
     click.echo("")
 
 
 def paragraph(text: str, indent: int = 2) -> None:
-    """A text that is harmless already, as there may be color in it."""
+    """A text that is already harmless; it may contain color."""
     for row in _wrapped(text, indent):
         click.echo(f"{' ' * indent}{row}")
 
 
 def _wrapped(line: str, indent: int) -> list[str]:
-    """The line in pieces that fit; a path is never cut in two, and in a pipe nothing is."""
+    """The line split to fit; a path is never split, and in a pipe nothing is."""
     if "COLUMNS" not in os.environ and not sys.stdout.isatty():
         return [line]
     import textwrap
@@ -143,7 +143,7 @@ def _wrapped(line: str, indent: int) -> list[str]:
 
 
 def next_steps(steps: "Sequence[Next]") -> None:
-    """What to do next, ready to be pasted."""
+    """What to do next, ready to paste."""
     if not steps:
         return
     click.echo("")
@@ -163,7 +163,7 @@ def rehearsal(shown: "Rehearsal") -> None:
     from bydawn.operations.amounts import totals
 
     loop = shown.plan.loop
-    field("Loop", f"{loop.id} ({'goes on' if shown.plan.goes_on else 'new'}) in {loop.workspace}")
+    field("Loop", f"{loop.id} ({'continues' if shown.plan.goes_on else 'new'}) in {loop.workspace}")
     field("Command", shlex.join(shown.command.argv))
     for check in loop.checks:
         field("Check", check.name)

@@ -1,4 +1,4 @@
-"""`resume`: go on with a loop that stands still."""
+"""`resume`: continue a paused, stopped or crashed loop."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Every limit that can be set anew, as an option that says nothing unless it is given."""
+    """An option for every limit that can be changed; None if it is not given."""
     from bydawn.core.kinds import MOMENT
     from bydawn.settings.table import TABLE
 
@@ -37,9 +37,9 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @loop_argument
 @cd
 @limit_options
-@option("--approve", is_flag=True, help="You have looked: go on past the checkpoint it stands at.")
-@option("--accept", is_flag=True, help="Changed protected files, or the task list, may stay so.")
-@option("--once", is_flag=True, help="One round only, then stand still.")
+@option("--approve", is_flag=True, help="Approve the checkpoint and continue.")
+@option("--accept", is_flag=True, help="Accept changes to protected files or the task list.")
+@option("--once", is_flag=True, help="Run only one round.")
 @plain
 @state_dir
 @click.pass_obj
@@ -55,7 +55,7 @@ def resume(
     plain: bool,
     **limits: "NewLimit | None",
 ) -> int:
-    """Go on with a loop that stands still, with the settings it was started with.
+    """Continue a paused, stopped or crashed loop with the settings it was started with.
 
     \b
     Examples

@@ -1,4 +1,4 @@
-"""Each round of a running loop in one line, printed when its result is known."""
+"""One line per round of a running loop, printed when its result is known."""
 
 from collections.abc import Callable, Iterator
 
@@ -26,7 +26,7 @@ _NARROW = 72
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Which columns there is room for."""
+    """The columns that fit the width."""
 
     width: int
 
@@ -38,7 +38,7 @@ class Layout(msgspec.Struct, frozen=True):
         number = unit if len(unit) < 6 else f"{unit[:4]}."
         if self.width < _NARROW:
             return self._line(number, "task", "time", "", "check", "", "")
-        return self._line(number, "task", "time", "files", "check", "verdict", "")
+        return self._line(number, "task", "time", "files", "check", "result", "")
 
     def row(self, row: RoundRow) -> str:
         task, seconds = shorten(row.task, self.task_width), duration(row.seconds or 0)
@@ -46,7 +46,7 @@ class Layout(msgspec.Struct, frozen=True):
         return self._line(str(row.number), task, seconds, row.files, row.check, row.result, last)
 
     def checks(self, checks: ChecksEnded, state: LoopState) -> str:
-        """Checks that no round led to."""
+        """The row of checks that ran without a round."""
         task = shorten(occasion(checks, state), self.task_width)
         return self._line("check", task, duration(checks.seconds), "", check_words(checks), "", "")
 
@@ -58,11 +58,11 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class _Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """A round that is over; what follows from it is known with the next fact."""
+    """A round that has ended; the next fact tells what follows from it."""
 
-    row: RoundRow | None  # None once it is shown
+    row: RoundRow | None  # None once shown
     remarks: list[Remark]
-    task: str | None = None  # the one of a folder that it calls done
+    task: str | None = None  # the task of a folder that it calls done
 
 
 class RoundRows:
@@ -77,7 +77,7 @@ class RoundRows:
         self._over: _Ended | None = None
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> Iterator[str]:
-        """Lines that are ready once this fact is known."""
+        """Lines that are complete once this fact is known."""
         if not _is_quiet(fact):
             yield from self._release(state, self._counting(state).last if isinstance(fact, RoundStarted) else "")
         match fact:
@@ -99,12 +99,12 @@ class RoundRows:
                 pass
 
     def flush(self, loop: Loop, state: LoopState) -> Iterator[str]:
-        """All that is known of the round that has ended: nothing more will come of it."""
+        """Everything about the round that has ended: nothing more will follow."""
         yield from self._close(loop, state)
         yield from self._release(state)
 
     def _close(self, loop: Loop, state: LoopState) -> Iterator[str]:
-        """The row of the round that has ended; one that calls its task done waits for what becomes of that."""
+        """The row of the round that has ended; one that calls its task done is held back until that is decided."""
         ended, checks = self._ended, self._checks
         self._ended = self._checks = None
         if ended is None:
@@ -117,7 +117,7 @@ class RoundRows:
         self._over = _Ended(row=row if claimed else None, remarks=[*remarks(ended, checks, loop, state)], task=claimed)
 
     def _release(self, state: LoopState, sent_in: str = "") -> Iterator[str]:
-        """What was held back; `sent_in` is the round whose prompt has it."""
+        """What was held back; `sent_in` is the round whose prompt contains it."""
         over, self._over = self._over, None
         if over is None:
             return
@@ -134,6 +134,6 @@ class RoundRows:
 
 
 def _is_quiet(fact: AnyFact) -> bool:
-    """Nothing is shown of it, and it may come between a round and what follows from that."""
+    """Is it not shown, and may it come between a round and what follows from it?"""
     settled = isinstance(fact, TaskSettled) and fact.status is TaskStatus.DONE
     return settled or isinstance(fact, TasksRead) or (isinstance(fact, HookEnded) and fact.passed)

@@ -1,4 +1,4 @@
-"""Where lines go: a thread that may block or lose its reader without the loop noticing."""
+"""Write lines to the terminal in a thread, so that a blocked or closed terminal does not hold up the loop."""
 
 import os
 import queue
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
-_ROOM = 2000  # lines waiting for a terminal that does not read; what comes on top is dropped and counted
-_HEARTBEAT = 300.0  # seconds between signs of life where nothing is redrawn
+_ROOM = 2000  # lines waiting for a terminal that does not read; more are dropped and counted
+_HEARTBEAT = 300.0  # seconds between signs of life if nothing is redrawn
 _REFRESH = 0.5
 
 
 class Screen:
-    """Lines that stay, and below them, on a terminal, a block of at most four lines that is redrawn."""
+    """Lines that stay and, on a terminal, a block of at most four lines below them that is redrawn."""
 
     def __init__(self, block: Callable[[int], list[str]], *, plain: bool, heartbeat: float = _HEARTBEAT) -> None:
         self._block = block
@@ -29,22 +29,22 @@ class Screen:
         self._lines: queue.Queue[str | None] = queue.Queue(_ROOM)
         self._dropped = 0
         self._live_wanted = not plain and _is_terminal()
-        # A stream of our own: whatever blocks in it, the interpreter's own is empty when the worker has to leave.
+        # A stream of our own: even if it blocks, the interpreter has nothing to flush when the worker exits.
         self._out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
         self._thread = threading.Thread(target=self._run, daemon=True, name="screen")
         self._thread.start()
 
     def line(self, text: str) -> None:
-        """Show a line; never waits. A folder's name or an agent's word must not steer the terminal."""
+        """Show a line; never waits. Escape sequences in names or an agent's words are removed."""
         try:
             self._lines.put_nowait(plain(text))
         except queue.Full:
             self._dropped += 1
 
     def close(self) -> None:
-        """Show what is still waiting, if it is read within two seconds."""
+        """Show what is still waiting, for at most two seconds."""
         if self._dropped:
-            self.line(f"  ({self._dropped} lines were not shown: the terminal did not take them)")
+            self.line(f"  ({self._dropped} lines were not shown: the terminal was too slow)")
         try:
             self._lines.put(None, timeout=0.5)
         except queue.Full:
@@ -58,7 +58,7 @@ class Screen:
             else:
                 self._flat()
         except (OSError, ValueError):
-            self._discard()  # there is no reader any more; the loop goes on
+            self._discard()  # the terminal is gone; the loop goes on
         finally:
             with suppress(OSError):
                 self._out.close()
@@ -68,7 +68,7 @@ class Screen:
             pass
 
     def _flat(self) -> None:
-        """Rows only, and a heartbeat, so that a log does not look dead."""
+        """Lines only, and a heartbeat so that a log does not look dead."""
         beat = time.monotonic() + self._heartbeat
         while True:
             try:
@@ -100,12 +100,12 @@ class Screen:
         try:
             text = self._lines.get(timeout=_REFRESH)
         except queue.Empty:
-            pass  # nothing but the block is new
+            pass  # only the block has changed
         else:
             if text is None:
                 live.update(_text([]), refresh=True)
                 return False
-            console.print(_text([text]), soft_wrap=True)  # an empty line is one, too
+            console.print(_text([text]), soft_wrap=True)  # also an empty line
         live.update(_text(["", *self._block(console.width)[:3]]), refresh=True)
         return True
 

@@ -1,4 +1,4 @@
-"""`doctor` and `version`."""
+"""`doctor` and `version`: check the setup, repair damage, print the version."""
 
 from pathlib import Path
 
@@ -14,12 +14,12 @@ from bydawn.core.text import plain
 
 @command()
 @loop_argument
-@option("--repair", is_flag=True, help="Set the damaged part of a ledger aside, and say where.")
+@option("--repair", is_flag=True, help="Move the damaged part of a loop's history to a file.")
 @cd
 @as_json
 @state_dir
 def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: Path | None) -> int:
-    """Is everything in order? Looks at this machine and verifies every line of every ledger.
+    """Check this machine, the settings, and the history of every loop.
 
     \b
     Examples
@@ -55,7 +55,7 @@ def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: P
 @command()
 @as_json
 def version(as_json: bool) -> None:
-    """Which bydawn this is."""
+    """Print the version."""
     if as_json:
         render.emit_json({"version": __version__})
     else:

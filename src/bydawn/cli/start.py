@@ -1,4 +1,4 @@
-"""`run` and `demo`: begin a loop."""
+"""`run` and `demo`: start a loop."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from bydawn.process.guardian import Tether
 
 
 class WithRest(Command):
-    """Whatever stands after `--` is for the agent, even where a prompt is missing."""
+    """Everything after `--` is for the agent, even without a prompt."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -27,15 +27,13 @@ class WithRest(Command):
 
 @command(cls=WithRest)
 @click.argument("prompt", required=False, metavar="[PROMPT|-|@FILE]")
-@option("--name", help="The loop's name; default: the folder's.", heading="Goal")
+@option("--name", help="Name of the loop.  [default: name of the folder]", heading="Goal")
 @cd
-@option("--once", is_flag=True, help="One round only, then stand still.", heading="Limits")
-@option("--new", is_flag=True, help="Start another loop even if one here is unfinished.", heading="Goal")
+@option("--once", is_flag=True, help="Run only one round.", heading="Limits")
+@option("--new", is_flag=True, help="Start a new loop even if one here is unfinished.", heading="Goal")
 @option("--dry-run", is_flag=True, help="Show command, prompt, checks and limits; run nothing.", heading="Output")
-@option(
-    "--dangerously-full-access", is_flag=True, help="The same as --sandbox full: no sandbox at all.", heading="Safety"
-)
-@option("--no-project", is_flag=True, help="Leave out the settings of the folder's bydawn.toml.", heading="Safety")
+@option("--dangerously-full-access", is_flag=True, help="Same as --sandbox full: no sandbox.", heading="Safety")
+@option("--no-project", is_flag=True, help="Ignore the settings in the folder's bydawn.toml.", heading="Safety")
 @setting_options
 @help_all
 @click.pass_obj
@@ -52,10 +50,10 @@ def run(
     no_project: bool,
     **flags: Any,
 ) -> int:
-    """Start a loop in this folder, or go on with the one that has the same goal.
+    """Start a loop in this folder, or continue the one with the same goal.
 
-    PROMPT is what to do; `-` reads it from standard input, `@FILE` from a file. With neither
-    --done-when, tasks nor checks the agent must end with <promise>TASK_COMPLETE</promise>.
+    PROMPT is what to do; `-` reads it from standard input, `@FILE` from a file. Without --done-when,
+    tasks or checks, the loop ends when the agent writes <promise>TASK_COMPLETE</promise>.
 
     \b
     Examples
@@ -95,10 +93,10 @@ def run(
 @state_dir
 @click.pass_obj
 def demo(tether: Tether, /, plain: bool, state_dir: Path | None) -> int:
-    """Watch a whole loop: a throw-away repository, the built-in agent, a real test suite.
+    """Watch a whole loop: a temporary repository, the built-in agent, a real test suite.
 
-    No account, no network. One round fails its check and is told so; once the agent says
-    "all done" too early and is not believed.
+    It needs no account and no network. One round fails its check, and the next prompt says so. Once the agent says
+    "all done" too early, and the loop goes on.
     """
     import msgspec
 
@@ -111,7 +109,7 @@ def demo(tether: Tether, /, plain: bool, state_dir: Path | None) -> int:
 
 
 def _prompt(given: str | None) -> str | None:
-    """Read while we are still in the terminal's foreground group."""
+    """Read it now, while we are still in the terminal's foreground group."""
     if given == "-":
         given = sys.stdin.read()
     elif given and given.startswith("@"):
@@ -121,6 +119,6 @@ def _prompt(given: str | None) -> str | None:
         except (OSError, UnicodeDecodeError) as error:
             cause = getattr(error, "strerror", None) or str(error)
             raise UserError(
-                f"the prompt {path} cannot be read", cause=cause, hint="give @FILE an existing text"
+                f"cannot read the prompt {path}", cause=cause, hint="@FILE must be an existing text file"
             ) from None
     return given if given and given.strip() else None

@@ -1,4 +1,4 @@
-"""`status`, which is also what `bydawn` alone says."""
+"""`status`: list all loops; also what `bydawn` alone does."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from bydawn.store.registry import Registry
 @loop_argument
 @cd
 @as_json
-@option("--exit-code", is_flag=True, help="Exit with the code of the loop's state instead of 0.")
+@option("--exit-code", is_flag=True, help="Exit with the code of the loop's state, not 0.")
 @state_dir
 def status(
     loop: str | None = None,
@@ -26,7 +26,7 @@ def status(
     exit_code: bool = False,
     state_dir: Path | None = None,
 ) -> int:
-    """All loops and how they stand; those that need you come first.
+    """List all loops and their state; those that need you come first.
 
     \b
     Examples

@@ -1,4 +1,4 @@
-"""`tell`, `pause` and `stop`."""
+"""`tell`, `pause` and `stop`: steer a running loop."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from bydawn.store.registry import Registry
 @cd
 @state_dir
 def tell(loop: str, text: str | None, cd: Path, state_dir: Path | None) -> None:
-    """Leave a note for the next prompt of a loop.
+    """Add a note to the next prompt of a loop.
 
     \b
     Examples
@@ -27,25 +27,25 @@ def tell(loop: str, text: str | None, cd: Path, state_dir: Path | None) -> None:
     """
     name, note = (loop, text) if text is not None else (None, _only_a_text(loop))
     standing = Registry(state_dir).find(name, cd.resolve())
-    answer = steer.tell(standing, note)
-    click.echo(f"  Noted by {answer.taken_by}; it stands in the next prompt of {standing.loop.id}.")
+    steer.tell(standing, note)
+    click.echo(f"  Noted. {standing.loop.id} will see it in its next prompt.")
 
 
 def _only_a_text(word: str) -> str:
-    """A word with a space in it can only be a note; a single one is rather a name whose note was forgotten."""
+    """A word with a space can only be a note; a single word is a loop whose note was forgotten."""
     if " " in word.strip():
         return word
-    cause = f"{word!r} alone is taken for a loop, and no text follows"
-    raise UserError("there is nothing to tell", cause=cause, hint='`bydawn tell LOOP "round half up"`')
+    cause = f"{word!r} is the name of a loop, and no text follows"
+    raise UserError("nothing to tell", cause=cause, hint='`bydawn tell LOOP "round half up"`')
 
 
 @command()
 @loop_argument
-@option("--now", is_flag=True, help="Do not wait for the round to end.")
+@option("--now", is_flag=True, help="Do not wait for the end of the round.")
 @cd
 @state_dir
 def pause(loop: str | None, now: bool, cd: Path, state_dir: Path | None) -> None:
-    """Let a loop stand still after this round; `resume` goes on.
+    """Pause a loop after this round; `resume` continues it.
 
     \b
     Examples
@@ -54,18 +54,17 @@ def pause(loop: str | None, now: bool, cd: Path, state_dir: Path | None) -> None
     standing = Registry(state_dir).find(loop, cd.resolve())
     answer = steer.pause(standing, now=now)
     when = "now" if now or answer.state else "after this round"
-    if not answer.changed:
-        when = f"already: it is {answer.state}"
-    click.echo(f"  {standing.loop.id} stands still {when}. Go on with: {typed(f'resume {standing.reference}')}")
+    what = f"pauses {when}" if answer.changed else f"is already {answer.state}"
+    click.echo(f"  {standing.loop.id} {what}. Continue: {typed(f'resume {standing.reference}')}")
 
 
 @command()
 @loop_argument
-@option("--after-round", is_flag=True, help="Let the running round end first.")
+@option("--after-round", is_flag=True, help="Let the running round finish first.")
 @cd
 @state_dir
 def stop(loop: str | None, after_round: bool, cd: Path, state_dir: Path | None) -> None:
-    """End a loop; what its rounds changed stays in the work tree.
+    """End a loop; its changes stay in the work tree.
 
     \b
     Examples
@@ -74,5 +73,5 @@ def stop(loop: str | None, after_round: bool, cd: Path, state_dir: Path | None) 
     standing = Registry(state_dir).find(loop, cd.resolve())
     answer = steer.stop(standing, now=not after_round)
     when = "after this round" if after_round and not answer.state else "now"
-    what = f"ends {when}" if answer.changed else f"is {answer.state} already"
-    click.echo(f"  {standing.loop.id} {what}. If it was a mistake: {typed(f'resume {standing.reference}')}")
+    what = f"stops {when}" if answer.changed else f"is already {answer.state}"
+    click.echo(f"  {standing.loop.id} {what}. Continue after all: {typed(f'resume {standing.reference}')}")

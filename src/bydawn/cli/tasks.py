@@ -1,4 +1,4 @@
-"""`tasks`: see how each task stands, add one, skip it, open it again, edit it."""
+"""`tasks`: list, add, skip, reopen and edit tasks."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The words are those of `core/worklist.py: Stand`.
+# The keys are those of `core/worklist.py: Stand`.
 _SIGNS = {
     "next": "▶",
     "open": "○",
@@ -32,16 +32,17 @@ _SIGNS = {
     "ahead": "‖",
 }
 _COLORS = {"next": "cyan", "done": "green", "approved": "green", "aside": "yellow", "doubted": "yellow"}
-_WIDEST_WORD = 8
+_WORDS = {"aside": "set aside"}
+_WIDEST_WORD = 9
 _NARROW = 72
 _LONGEST_ID = 28
 
 
 @group()
 def tasks() -> None:
-    """How each task of a loop stands; add one, skip it, open it again, edit it.
+    """List, add, skip, reopen or edit the tasks of a loop.
 
-    A TASK is its number in the list, its id, or enough of the beginning of its text.
+    TASK is its number in the list, its id, or the start of its text.
 
     \b
     Examples
@@ -53,21 +54,21 @@ def tasks() -> None:
 
 @tasks.command(name="list")
 @loop_argument
-@option("-t", "--tasks", "path", metavar="PATH", help="This checklist or folder instead, without any loop.")
+@option("-t", "--tasks", "path", metavar="PATH", help="Read this checklist or folder, without a loop.")
 @cd
 @as_json
 @state_dir
 def list_(loop: str | None, path: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> None:
-    """Every task as it stands now.
+    """List every task with its current state.
 
     \b
-    next      what the next round is given
-    open      nobody is at work on it yet
-    waiting   for another task of the folder
-    aside     it failed too often; resume tries it again
-    done      ticked, or proven
-    doubted   ticked or claimed, while nothing else was changed
-    skipped   by a person
+    next       the next round works on it
+    open       not started
+    waiting    depends on another task of the folder
+    set aside  failed too often; resume tries it again
+    done       ticked or proven
+    doubted    ticked or claimed while nothing else changed
+    skipped    you decided against it
 
     \b
     Examples
@@ -90,7 +91,7 @@ def _board(loop: str | None, path: str | None, cd: Path, state_dir: Path | None)
 
     if path is not None:
         if loop is not None:
-            raise click.UsageError("-t looks at a list without any loop; give one of the two")
+            raise click.UsageError("-t reads a list without a loop; give one or the other")
         return operation.without_loop(path, checked_workspace(cd))
     registry, folder = Registry(state_dir), cd.resolve()
     if loop is None and not registry.in_workspace(folder):
@@ -99,7 +100,7 @@ def _board(loop: str | None, path: str | None, cd: Path, state_dir: Path | None)
 
 
 def _without_secrets(shown: T) -> T:
-    """A task file is anybody's text; what is shown of it goes into logs and screenshots."""
+    """A task file may contain secrets, and what is shown ends up in logs and screenshots."""
     from bydawn.core.redact import rewritten
     from bydawn.operations.settings import secrets
 
@@ -108,7 +109,7 @@ def _without_secrets(shown: T) -> T:
 
 def _show(board: "Board") -> None:
     if not board.loop.tasks:
-        click.echo(f"  {board.loop.id} has no task list; its goal is its prompt alone.")
+        click.echo(f"  {board.loop.id} has no task list; it only has a prompt.")
         return
     for item in board.standings.items:
         for row in _rows(item, board):
@@ -118,7 +119,7 @@ def _show(board: "Board") -> None:
 
 def _rows(item: "Listed", board: "Board") -> Iterable[str]:
     digits = len(str(len(board.standings.tasks)))
-    word = f"{_SIGNS[item.stand]} {item.stand:<{_WIDEST_WORD}}"
+    word = f"{_SIGNS[item.stand]} {_WORDS.get(item.stand, item.stand):<{_WIDEST_WORD}}"
     shown = click.style(word, fg=_COLORS[item.stand]) if item.stand in _COLORS and render.colored() else word
     indent = digits + _WIDEST_WORD + 8
     room = render.width() - indent
@@ -137,17 +138,20 @@ def _rows(item: "Listed", board: "Board") -> Iterable[str]:
 
 
 def _named(ids: tuple[str, ...], board: "Board") -> str:
-    """What a task waits for; of what will not come by itself, why."""
+    """What a task waits for, and why that may never be done."""
     stands = {each.id: each.stand for each in board.standings.tasks}
-    return ", ".join(f"{id_} ({stands[id_]})" if stands.get(id_) in ("skipped", "aside") else id_ for id_ in ids)
+    return ", ".join(
+        f"{id_} ({_WORDS.get(stands[id_], stands[id_])})" if stands.get(id_) in ("skipped", "aside") else id_
+        for id_ in ids
+    )
 
 
 def _summary(board: "Board") -> None:
-    """One line of counts, and whatever is wrong."""
+    """One line of counts, and what is wrong."""
     counts = board.standings.counts
     parts = []
     for name, special in (("open", ("aside", "waiting")), ("done", ("doubted",)), ("skipped", ())):
-        inside = ", ".join(f"{counts[each]} {each}" for each in special if counts[each])
+        inside = ", ".join(f"{counts[each]} {_WORDS.get(each, each)}" for each in special if counts[each])
         if counts[name] or name != "skipped":
             parts.append(f"{counts[name]} {name}{f' ({inside})' if inside else ''}")
     if board.standings.items:
@@ -167,7 +171,7 @@ def _summary(board: "Board") -> None:
 def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> None:
     """Add a task to the list.
 
-    It becomes a box below the last one, or a file of its own in a folder of tasks.
+    It becomes a box below the last one or, in a folder of tasks, a file of its own.
 
     \b
     Examples
@@ -188,7 +192,7 @@ def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> N
         click.echo(f"  Added as task {task.number} to {where}, line {task.line}.")
     if standing.finished:
         another = render.as_typed(start.another(standing.loop))
-        click.echo(f"  {standing.loop.id} is {standing.status}. For what is new, {plain(another)}")
+        click.echo(f"  {standing.loop.id} is already {standing.status}. For the new task, {plain(another)}")
     else:
         _go_on(standing)
 
@@ -199,9 +203,9 @@ def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> N
 @cd
 @state_dir
 def skip(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -> None:
-    """Leave tasks out.
+    """Skip tasks.
 
-    Nobody works on them any more, and the loop is complete without them. What was done stays as it is.
+    No round works on them anymore, and the loop can complete without them. Work already done stays.
 
     \b
     Examples
@@ -221,9 +225,10 @@ def skip(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -> 
 @cd
 @state_dir
 def reopen(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -> None:
-    """Open tasks again.
+    """Reopen tasks.
 
-    Those that were skipped or set aside, and done ones of a folder; a ticked box is opened in its file.
+    Works for tasks that were skipped or set aside, and for done tasks of a folder. To reopen a ticked box, untick it
+    in the file.
 
     \b
     Examples
@@ -233,7 +238,7 @@ def reopen(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -
     from bydawn.store.registry import Registry
 
     standing = Registry(state_dir).find(loop, cd.resolve())
-    _settled(standing, operation.reopen(standing, task), "Open again")
+    _settled(standing, operation.reopen(standing, task), "Reopened")
 
 
 def _settled(standing: "Standing", rows: "Iterable[Settled]", what: str) -> None:
@@ -242,24 +247,22 @@ def _settled(standing: "Standing", rows: "Iterable[Settled]", what: str) -> None
         name = f"{row.task.number} “{shorten(row.task.text, max(20, render.width() - 36))}”"
         if row.taken_by is None:
             stand = "open" if row.task.stand in ("next", "waiting") else row.task.stand
-            render.field("", f"{name} is {stand} already; nothing was changed.", indent=2)
+            render.field("", f"{name} is already {_WORDS.get(stand, stand)}; nothing was changed.", indent=2)
             continue
         changed = True
-        render.field("", f"{what}, noted by {row.taken_by}: {name}", indent=2)
+        render.field("", f"{what}: {name}", indent=2)
         if row.round:
-            render.field("", f"round {row.round} is at work on it right now and goes on to its end", indent=4)
+            render.field("", f"round {row.round} is working on it and will finish first", indent=4)
         if what == "Skipped" and row.stranded:
             names = ", ".join(each.id for each in row.stranded)
-            render.field(
-                "!", f"{names} will not be run: skip that as well, or let it wait for something else", indent=4
-            )
+            render.field("!", f"{names} will not run: skip that too, or change what it depends on", indent=4)
     if changed:
         _go_on(standing)
 
 
 def _go_on(standing: "Standing") -> None:
     if not standing.alive:
-        click.echo(f"  Go on with: {render.typed(f'resume {standing.reference}')}")
+        click.echo(f"  Continue: {render.typed(f'resume {standing.reference}')}")
 
 
 @tasks.command()
@@ -270,7 +273,7 @@ def _go_on(standing: "Standing") -> None:
 def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -> None:
     """Open the list in $EDITOR (or vi).
 
-    Of a folder, that is the file of one task. A list that is gone is put back first, as rounds knew it.
+    For a folder, name the task whose file to open. A missing list is restored first.
 
     \b
     Examples
@@ -292,20 +295,20 @@ def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -
     path, meant = operation.file_of(operation.of_loop(standing), task)
     if meant and meant.line:
         text = _without_secrets(meant.text)
-        click.echo(f"  “{shorten(plain(text), max(20, render.width() - 24))}” stands in line {meant.line}.")
+        click.echo(f"  “{shorten(plain(text), max(20, render.width() - 24))}” is in line {meant.line}.")
     _say_what_was_lost(standing)
     editing.open_editor(path)
     _summary(operation.of_loop(standing))
 
 
 def _say_what_was_lost(standing: "Standing") -> None:
-    """A list that is gone is put back, one that was damaged is left as it is: a person may have begun to fix it."""
+    """Restore a missing list, but leave a damaged one alone: a person may have begun to fix it."""
     from bydawn.operations import last_list
 
     if (last := last_list.wanted(standing)) is None:
         return
     if last_list.put_back(standing, last):
-        render.field("", f"{standing.loop.tasks} was gone; it is there again, {last.when}.", indent=2)
+        render.field("", f"{standing.loop.tasks} was missing and is restored, {last.when}.", indent=2)
     else:
         render.field("", f"{standing.loop.tasks} {last.when}:", indent=2)
         click.echo(f"    {plain(last.command)}")

@@ -1,4 +1,4 @@
-"""What a person sees while a loop runs: rows that stay, a live block below, the summary last."""
+"""What a running loop prints: a row per round, a live block below, a summary at the end."""
 
 import time
 from datetime import UTC, datetime
@@ -42,12 +42,12 @@ class Terminal:
         self._state: LoopState | None = None
         self._before = planned.standing.state if planned.standing else LoopState()
         self._doing = ""
-        self._shown: set[str] = set()  # what is worth one line, however often it is said
+        self._shown: set[str] = set()  # messages that are shown only once
         self._round_began = 0.0
         self._screen = Screen(self._block, plain=plain)
 
     def warn(self, text: str) -> None:
-        """Something a person should know about the loop's own files."""
+        """Show a warning."""
         self._screen.line(f"  ! {text}")
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
@@ -74,7 +74,7 @@ class Terminal:
 
     def heard(self, event: Event) -> None:
         if isinstance(event, Activity | Message | Retry):
-            self._doing = event.text  # made fit to be shown only when it is: floods come by here
+            self._doing = event.text  # cleaned only when shown: floods of these may come
         elif isinstance(event, LimitNotice | Denied) and self._is_new(event.text):
             sign = WARNING if isinstance(event, Denied) else "◷"
             text = shorten(self._plan.secrets.hide(plain(event.text)), self._layout.width)
@@ -84,7 +84,7 @@ class Terminal:
         self._screen.close()
 
     def _say(self, sentence: Sentence) -> None:
-        indent = 2 if sentence.sign in ("", WARNING) else 9  # what happens between rounds is in line with their tasks
+        indent = 2 if sentence.sign in ("", WARNING) else 9  # between rounds, aligned with the task column
         self._screen.line(f"{' ' * indent}{f'{sentence.sign} {sentence.text}'.lstrip()}")
 
     def _is_new(self, text: str) -> bool:
@@ -105,16 +105,16 @@ class Terminal:
         for line in self._voice.opening(loop):
             self._screen.line(line)
         if self._plan.goes_on:
-            self._screen.line(f"  Going on with {loop.id} after {self._counting(state).last}.")
+            self._screen.line(f"  Continuing {loop.id} after {self._counting(state).last}.")
         for field in opening(loop, state, tasks, self._voice.unit):
-            self._screen.line(f"  {field.label:<6} {shorten(field.text, self._layout.width - 10)}")
+            self._screen.line(f"  {field.label:<6} {shorten(field.text, self._layout.width - 9)}")
         self._screen.line("")
         self._screen.line(self._layout.header(self._voice.unit))
 
     # -- the live block --------------------------------------------------------------------------------------------
 
     def _block(self, width: int) -> list[str]:
-        """At most three lines: how far, what now, how alive."""
+        """At most three lines: how far, what now, last output."""
         state = self._state
         if state is None:
             return ["  starting"]
@@ -149,11 +149,11 @@ class Terminal:
         if not standing.finished:
             say(f"    {plain(self._voice.reason(standing))}")
         for row in reasons.evidence(standing) if fact.end not in (End.PAUSED, End.STOPPED) else ():
-            # A command and a path of the person's own are of use only as a whole.
+            # A command and a path are useful only in full.
             room = 2000 if fact.decided.rule == Rule.OBSTRUCTED else self._layout.width - 8
             say(f"    · {reasons.fit_line(standing, row, room)}")
         if state.last and state.last.said and status in NEEDS_YOU:
-            say(f"    The agent's last words: “{shorten(state.last.said, 2 * self._layout.width)}”")
+            say(f"    The agent said: “{shorten(state.last.said, 2 * self._layout.width)}”")
         say("")
         for step in self._voice.next_steps(standing):
             say(self._step(step))
@@ -166,5 +166,5 @@ class Terminal:
 
 
 def _will_work(loop: Loop, state: LoopState) -> bool:
-    """Is there anything to go on with? Else the end comes at once, and says all there is to say."""
+    """Is there work left? Otherwise the loop ends at once, and the summary says it all."""
     return not isinstance(next_action(loop, state, Now(datetime.now(UTC), state.elapsed)), Stop | Pause)

@@ -1,4 +1,4 @@
-"""`trust`: agree to what a repository's own settings run."""
+"""`trust`: allow what a repository's own settings run."""
 
 import sys
 from pathlib import Path
@@ -19,31 +19,30 @@ if TYPE_CHECKING:
 
 @command()
 @click.argument("path", default=".", type=click.Path(path_type=Path))
-@option("--list", "listing", is_flag=True, help="All that you have agreed to.")
-@option("--revoke", is_flag=True, help="Take it back.")
-@option("--once", metavar="HASH", help="For the next start only, if the settings have this hash.")
+@option("--list", "listing", is_flag=True, help="List everything you trust.")
+@option("--revoke", is_flag=True, help="Stop trusting the folder.")
+@option("--once", metavar="HASH", help="Trust the next start only, if the settings have this hash.")
 @as_json
 @state_dir
 def trust(
     path: Path, listing: bool, revoke: bool, once: str | None, as_json: bool, state_dir: Path | None
 ) -> int | None:
-    """Agree to what the settings of a folder would run: agent, checks, prompts.
+    """Review and trust what the settings of a folder run: agent, checks, prompts.
 
-    They are shown, and you are asked. As long as they stay the same you are not asked again; changing a number does not
-    matter, changing a command does.
+    bydawn shows them and asks you. It asks again only when a command changes, not when a number does.
 
     \b
     Examples
       bydawn trust
       bydawn trust --list
-      bydawn trust --once 3f8a… .      (where there is no terminal)
+      bydawn trust --once 3f8a… .      (without a terminal)
     """
     from bydawn.settings.trust import Trusts
     from bydawn.store.registry import Registry
 
     trusts = Trusts(Registry(state_dir).root.trust)
     if sum([listing, revoke, once is not None]) > 1:
-        raise UserError("--list, --revoke and --once do not go together", hint="give one of them")
+        raise UserError("--list, --revoke and --once cannot be combined", hint="use one of them")
     if listing:
         _list(trusts, as_json)
         return None
@@ -51,9 +50,9 @@ def trust(
 
     refuse_inside_a_round()
     if revoke:
-        # A folder that is gone can still be forgotten.
+        # Works for a folder that no longer exists.
         done = trusts.revoke(path.resolve())
-        click.echo(f"  {'Not trusted any more' if done else 'It was not trusted'}: {visible(str(path.resolve()))}")
+        click.echo(f"  {'No longer trusted' if done else 'Was not trusted'}: {visible(str(path.resolve()))}")
         return None
     return _give(checked_workspace(path), once, trusts)
 
@@ -74,7 +73,7 @@ def _give(folder: Path, once: str | None, trusts: "Trusts") -> int:
         _show_git(folder)
     elif trusts.covers(folder, question.powers):
         _show(question)
-        click.echo("  You have agreed to this already.")
+        click.echo("  You already trust this.")
     elif not sys.stdin.isatty():
         raise question.refusal()
     elif not asked(question):
@@ -87,21 +86,21 @@ def _give(folder: Path, once: str | None, trusts: "Trusts") -> int:
 
 
 def asked(question: "Question") -> bool:
-    """Show it and ask; only a yes is a yes."""
+    """Show it and ask; anything but yes is no."""
     _show(question)
     while True:
-        click.echo("  Do you trust this? It runs with your rights [y/N]: ", nl=False, err=True)
+        click.echo("  Do you trust this? It runs with your permissions. [y/N]: ", nl=False, err=True)
         _wait_for_an_answer()
         answer = sys.stdin.readline()
         if not answer:
             raise click.Abort
         if (word := answer.strip().lower()) in ("y", "yes", "n", "no", ""):
             return word.startswith("y")
-        click.echo("  y or n, please.", err=True)
+        click.echo("  Please answer y or n.", err=True)
 
 
 def _wait_for_an_answer() -> None:
-    """A Ctrl-C in the instant before Python begins to read would be lost; a wake-up descriptor loses none."""
+    """Wait with a wake-up descriptor: a Ctrl-C just before Python starts to read would be lost otherwise."""
     import select
     import signal
     import socket
@@ -123,9 +122,9 @@ def _show(question: "Question") -> None:
         click.echo(f"  {file} has changed since you trusted it:\n", err=True)
         for line in question.changes:
             click.echo(f"    {line}", err=True)
-        click.echo("\n  All that it would run, steer or loosen now:\n", err=True)
+        click.echo("\n  It can run commands or change limits:\n", err=True)
     else:
-        click.echo(f"  {file} would run, steer or loosen:\n", err=True)
+        click.echo(f"  {file} can run commands or change limits:\n", err=True)
     for row in question.rows:
         click.echo(f"    {row.key:<14} {row.value}{f'   ({row.where})' if row.where else ''}", err=True)
     _show_git(question.folder)
@@ -136,7 +135,7 @@ def _show_git(folder: Path) -> None:
     from bydawn.operations.trust import git_runs
 
     if rows := git_runs(folder):
-        click.echo("\n  Git would run this for an agent that calls it here (bydawn's own calls do not):", err=True)
+        click.echo("\n  Git runs these when an agent calls it here (not when bydawn does):", err=True)
         for row in rows:
             click.echo(f"    {row}", err=True)
 

@@ -1,4 +1,4 @@
-"""How limits are set anew on a command line: lengths of time, moments, numbers, budgets."""
+"""New limits on the command line of `resume`: durations, times, numbers, budgets."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 def moment(text: str) -> datetime:
-    """A moment to come: `07:00` (the next one, local time) or `2026-11-16T07:00`."""
+    """A time in the future: `07:00` (the next one, local time) or `2026-11-16T07:00`."""
     now = datetime.now(UTC)
     found = kinds.next_moment(_read(kinds.moment, text), now.astimezone())
     if found is None or found <= now:
-        raise click.BadParameter(f"{text!r} has passed already")
+        raise click.BadParameter(f"{text!r} is in the past")
     return found
 
 
@@ -35,7 +35,7 @@ def _read(kind: Callable[[str], T], text: str) -> T:
 
 
 class Raise:
-    """A limit to put in the place of the one in force: `50`, or `+20` on top of it."""
+    """A new value for a limit: `50`, or `+20` on top of the current one."""
 
     def __init__(self, text: str, unit: Callable[[str], Value]) -> None:
         self._text = text
@@ -44,19 +44,19 @@ class Raise:
         self._value = value if isinstance(value, int | float) else 0
 
     def over(self, current: float | None, flag: str) -> float:
-        """The limit in force from now on; `flag` is what asks for it."""
+        """The new limit; `flag` is the option that sets it."""
         if self._adds and not current:
-            # From nothing on it would be a limit where there was none: the very opposite of what is asked for.
+            # Adding to no limit would create one: the opposite of what is asked for.
             raise UserError(
-                f"there is no limit that {flag} {self._text} could be added to",
-                cause="this loop has none",
-                hint=f"leave it away, or set one, counted from the loop's beginning: {flag} {self._text[1:]}",
+                f"{flag} {self._text} has nothing to add to",
+                cause="this loop has no such limit",
+                hint=f"drop it, or set a limit for the whole loop: {flag} {self._text[1:]}",
             )
         return (current or 0) + self._value if self._adds else self._value
 
 
 def new_limit(setting: "Setting") -> Callable[[str], "NewLimit"]:
-    """The kind of option that sets a limit anew."""
+    """The type of an option that changes a limit."""
     from bydawn.core.reach import NewLimit
 
     field = setting.field.removeprefix("limits.")
@@ -75,7 +75,7 @@ def new_limit(setting: "Setting") -> Callable[[str], "NewLimit"]:
 
 
 def _budget(text: str) -> "NewLimit":
-    """What raises a budget: `5usd` in its place, `+3usd` on top of it."""
+    """A new budget: `5usd` instead of the current one, `+3usd` on top of it."""
     from bydawn.core.reach import NewLimit
 
     unit, _ = _read(kinds.budget, text.removeprefix("+"))
@@ -92,13 +92,13 @@ def _budget(text: str) -> "NewLimit":
 
 
 def _refuse_other_unit(text: str, unit: str, current: "Limits") -> None:
-    """Dollars cannot be added to tokens, and whoever is told to set both still stands at the one that is used up."""
+    """Dollars cannot be added to tokens; the budget that is used up would still stop the loop."""
     units = {"usd": ("dollars", current.usd), "tok": ("tokens", current.tokens)}
     other, amount = next((name, each[1]) for name, each in units.items() if name != unit)
     if units[unit][1] or not amount:
         return
     raise UserError(
         f"--budget {text} cannot be added to this loop's budget",
-        cause=f"that is in {units[other][0]}: {kinds.amount_text(other, amount)}",
-        hint=f"raise that one, for example by as much again: --budget +{kinds.amount_text(other, amount)}",
+        cause=f"it is in {units[other][0]}: {kinds.amount_text(other, amount)}",
+        hint=f"raise it in the same unit, for example: --budget +{kinds.amount_text(other, amount)}",
     )

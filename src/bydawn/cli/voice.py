@@ -1,4 +1,4 @@
-"""Who speaks at the end of a loop: bydawn itself, its demo, or a dialect."""
+"""The words of a running loop that differ between bydawn, its demo and a dialect."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ class Voice(Protocol):
     def opening(self, loop: Loop) -> list[str]: ...
 
     def so_far(self, state: LoopState) -> int:
-        """How many there were, as people count them."""
+        """How many rounds there were, as shown to people."""
 
     def word(self, stopped: LoopStopped) -> str: ...
 
@@ -34,16 +34,16 @@ class Voice(Protocol):
         """Why it is not running, in a sentence."""
 
     def next_steps(self, standing: Standing) -> list[Next]:
-        """What a person can do, as they have to type it."""
+        """What a person can do, with commands as they have to type them."""
 
     def exit_code(self, stopped: LoopStopped) -> int: ...
 
     def go_on(self, loop: Loop) -> list[str]:
-        """The words after `bydawn` that go on past a checkpoint."""
+        """The words after `bydawn` that approve a checkpoint and continue."""
 
 
 class OwnVoice:
-    """bydawn's."""
+    """The words of bydawn itself."""
 
     unit = "round"
 
@@ -70,7 +70,7 @@ class OwnVoice:
 
 
 class DemoVoice(OwnVoice):
-    """The same, for a person who sees it for the first time."""
+    """The words of the demo, for a person who sees bydawn for the first time."""
 
     def opening(self, loop: Loop) -> list[str]:
         return [
@@ -84,18 +84,18 @@ class DemoVoice(OwnVoice):
             Next(command=f"bydawn show {name}", why="what happened in each round"),
             Next(command=f"bydawn logs {name} --round 3", why="what the agent said"),
             Next(command=f"bydawn why {name}", why="why it ended"),
-            Next(command=f"git -C {folder} log --stat", why="what was changed"),
-            Next(command="bydawn run --help", why="for real: in your own folder, with your own agent"),
+            Next(command=f"git -C {folder} log --stat", why="what the agent changed"),
+            Next(command="bydawn run --help", why="start one in your own folder, with your own agent"),
         ]
         return render.typed_steps(steps)
 
 
 class DialectVoice(OwnVoice):
-    """Another tool's."""
+    """The words of another tool."""
 
     def __init__(self, dialect: "Dialect") -> None:
         self._dialect = dialect
-        self._folder = str(Path.cwd())  # where the command was typed: a loop that runs is in its workspace
+        self._folder = str(Path.cwd())  # where the command was typed: a running loop is in its workspace
         self.unit = dialect.unit
 
     def so_far(self, state: LoopState) -> int:

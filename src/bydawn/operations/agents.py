@@ -1,4 +1,4 @@
-"""Which agents are on this machine, and can they work? Asks the programs themselves, briefly."""
+"""Which agents are installed here, which version, and are they logged in? Asks the programs themselves."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from bydawn.store.registry import Registry
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent as it is on this machine."""
+    """An agent CLI as it is installed on this machine."""
 
     name: str
     path: str | None = None
@@ -30,7 +30,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(name: str) -> Found:
-    """One agent: is it here, which one is it, can it work?"""
+    """Look for one agent: its path, its version, whether it is logged in."""
     cli, path = agents.cli(name), which(name)
     if path is None:
         return Found(name=name, tested=cli.tested, login=cli.login)
@@ -48,38 +48,38 @@ def look(name: str) -> Found:
 
 
 def found_here() -> list[Found]:
-    """Every agent CLI that we know, as it is on this machine."""
+    """Every agent CLI that bydawn supports, installed or not."""
     return [look(name) for name in agents.CLIS]
 
 
 def login_needed(name: str) -> str | None:
-    """The command that logs in to an agent that is not logged in."""
+    """The command that logs this agent in; None if it is logged in, or unknown."""
     found = look(name) if name in agents.CLIS else None
     return found.login if found and found.logged_in is False else None
 
 
 def first_that_works() -> str:
-    """The agent to use where none is given: the first of codex and claude that is here and logged in."""
+    """The default agent: the first of codex and claude that is installed and logged in."""
     there = [name for name in agents.DEFAULTS if which(name)]
     if not there:
         raise UserError(
-            "no agent is given, and none was found",
-            cause="neither codex nor claude is on the PATH",
-            hint="npm install -g @openai/codex (or @anthropic-ai/claude-code), or name a program: -a cmd:PROGRAM",
+            "no agent found",
+            cause="neither codex nor claude is on PATH",
+            hint="npm install -g @openai/codex (or @anthropic-ai/claude-code), or use any program: -a cmd:PROGRAM",
             exit_code=7,
         )
     for name in there:
         if agents.cli(name).logged_in(os.environ) is not False:
             return name
     raise UserError(
-        f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'} here, but not logged in",
-        hint=f"run `{agents.cli(there[0]).login}`, or name an agent with -a",
+        f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'} installed but not logged in",
+        hint=f"run `{agents.cli(there[0]).login}`, or choose an agent with -a",
         exit_code=7,
     )
 
 
 def cool_downs(state_dir: Path | None) -> list[CoolDown]:
-    """The providers' limits that loops of this user have run into and that are not over yet."""
+    """Usage limits that loops of this user have hit and that have not reset yet."""
     return cooldowns.known(Registry(state_dir).root.cool_downs, datetime.now(UTC))
 
 
@@ -88,5 +88,5 @@ def forget_cool_down(name: str, state_dir: Path | None) -> None:
 
 
 def rehearsal_folder() -> Path:
-    """A throw-away place for one tiny turn."""
+    """A temporary folder for one short turn."""
     return Path(tempfile.mkdtemp(prefix="bydawn-agent-"))

@@ -1,4 +1,4 @@
-"""How much and how long, in words: rounds, tasks, tokens, money, moments."""
+"""Amounts and times in words: rounds, tasks, tokens, money."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -39,16 +39,16 @@ def progress(standing: "Standing") -> str:
 
 
 def rounds(state: "LoopState") -> str:
-    """`3 rounds, 2 counted`: one that was cut short, or could not even begin, is none of those that are limited."""
-    counted = f", {state.rounds} counted" if state.round - bool(state.open_round) != state.rounds else ""
-    return plural(state.round, "round") + counted
+    """`3 rounds (1 cut short)`: such a round does not count toward the limit."""
+    cut_short = state.round - bool(state.open_round) - state.rounds
+    return plural(state.round, "round") + (f" ({cut_short} cut short)" if cut_short > 0 else "")
 
 
 def used(usage: "Usage | None", *, unpriced: bool = False) -> str:
-    """What was used, as far as agents say; what is unknown is `—`, never zero."""
+    """What was used, if agents report it; what is unknown is `—`, never zero."""
     if usage is None:
         return "—"
-    tokens = [(usage.tokens_in, "in"), (usage.tokens_cached, "of it cached"), (usage.tokens_out, "out")]
+    tokens = [(usage.tokens_in, "in"), (usage.tokens_cached, "of them cached"), (usage.tokens_out, "out")]
     parts = [f"{count:,} {word}" for count, word in tokens if count is not None]
     cost = f"${usage.cost_usd:.2f}" if usage.cost_usd is not None else "cost —"
     if unpriced and usage.cost_usd is not None:
@@ -57,19 +57,19 @@ def used(usage: "Usage | None", *, unpriced: bool = False) -> str:
 
 
 def totals(limits: "Limits", unit: str = "round") -> list[str]:
-    """How much a loop may use of everything that has a limit."""
+    """Every limit of a loop."""
     rows = [
         duration(limits.seconds) if limits.seconds else "",
         f"until {moment(limits.until)}" if limits.until else "",
         f"{limits.tokens:,} tokens" if limits.tokens else "",
         f"${limits.usd:.2f}" if limits.usd else "",
-        f"no wait beyond {moment(limits.latest_wake)}" if limits.latest_wake else "",
+        f"no waiting past {moment(limits.latest_wake)}" if limits.latest_wake else "",
     ]
     return [plural(limits.rounds, unit) if limits.rounds else f"any number of {unit}s", *filter(None, rows)]
 
 
 def moment(at: datetime) -> str:
-    """A moment near enough for its time to say it, or else with its day."""
+    """`07:00` if that is clear, otherwise with the date."""
     local, now = at.astimezone(), datetime.now().astimezone()
     return f"{local:%H:%M}" if abs(local - now) < timedelta(hours=20) else f"{local:%Y-%m-%d %H:%M}"
 

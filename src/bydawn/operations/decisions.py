@@ -1,4 +1,4 @@
-"""Why did a loop do what it did last? The rule that decided, what it read, and whether the facts still agree."""
+"""Explain a loop's last decision: the rule, what it looked at, and whether a replay decides the same."""
 
 from datetime import datetime
 
@@ -18,18 +18,18 @@ from bydawn.store.registry import Standing
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule looked at, next to its limit."""
+    """What a rule looked at, and its limit."""
 
     reading: int | float | datetime | list[str] | None
     limit: int | float | datetime | None
 
     def words(self, name: str) -> str:
-        """Both in words; nothing where no limit is set."""
+        """Both in words; empty if no limit is set."""
         reading, limit = self.reading, self.limit
         if isinstance(reading, list):
-            return f"{name}: {', '.join(reading)}" if reading else ""
+            return ", ".join(reading)
         if name == "open tasks":
-            return f"{name}: {reading}" if reading is not None else ""
+            return f"{reading} open" if reading is not None else ""
         if isinstance(reading, datetime) and isinstance(limit, datetime):
             return f"clock: {reading.astimezone():%Y-%m-%d %H:%M}, until {limit.astimezone():%Y-%m-%d %H:%M}"
         if not limit or isinstance(reading, datetime) or isinstance(limit, datetime):
@@ -42,7 +42,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rule decided, what it read, and whether deciding again gives the same answer: `why --json`."""
+    """`why --json`: which rule decided, what it looked at, and whether a replay decides the same."""
 
     loop: str
     state: Status
@@ -58,16 +58,16 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def replayed(self) -> str:
-        """Whether it still holds, in words."""
+        """What a replay of the record decides, in words."""
         if self.agrees:
-            return "the same facts give the same answer"
+            return "same decision"
         if self.version != __version__:
-            return f"bydawn {self.version} decided so; by the rules of {__version__} the answer would be another"
-        return "THE FACTS NOW GIVE ANOTHER ANSWER: a bug"
+            return f"bydawn {self.version} decided this; {__version__} would decide differently"
+        return "DIFFERENT DECISION: this is a bug, please report it"
 
 
 class _Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """The last one that was written down, and the state that it was taken in."""
+    """The last recorded decision, and the state it was made in."""
 
     record: Record
     fact: RoundStarted | WaitStarted | LoopStopped
@@ -76,7 +76,7 @@ class _Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why(standing: Standing) -> Reason:
-    """The last decision that was written down, taken again from the same facts."""
+    """The last recorded decision, made again from the same facts."""
     from bydawn.core.decide import next_action
 
     last = _last_decision(standing)
@@ -118,7 +118,7 @@ def _what(fact: RoundStarted | WaitStarted | LoopStopped) -> str:
 
 
 def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[str, Reading]:
-    """What the rules looked at, each next to its limit."""
+    """What the rules looked at, each with its limit."""
     tasks, now = state.tasks, Now(decided.at, round(decided.elapsed, 1))
     found = {
         name: Reading(reading=reading, limit=limit)

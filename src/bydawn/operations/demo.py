@@ -1,4 +1,4 @@
-"""A whole loop anyone can watch: a throw-away repository, the built-in agent, a real test suite."""
+"""The demo: a temporary repository, the built-in agent, a real test suite."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from bydawn.system.git import Git
 
 
 def prepare() -> LoopRequest:
-    """Lay out the demo's repository and say what its loop is to do."""
+    """Create the demo's repository, and request its loop."""
     refuse_inside_a_round()
     folder = _cache() / f"demo-{os.urandom(2).hex()}"
     folder.mkdir(parents=True)
@@ -27,7 +27,7 @@ def prepare() -> LoopRequest:
     git = Git(folder=folder, seconds=60, config={"user.name": "demo", "user.email": "demo@localhost"})
     git.run("init", "--quiet", "--initial-branch=main")
     git.run("add", "--all")
-    git.run("commit", "--quiet", "--message", "A library that is still to be written")
+    git.run("commit", "--quiet", "--message", "A library that is not written yet")
     loop = Loop(
         id="",
         uid=new_uid(),

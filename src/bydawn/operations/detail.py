@@ -1,4 +1,4 @@
-"""One loop, or one of its rounds, in full: as data, and line by line for people."""
+"""Everything about one loop or one round: as data, and as lines for people."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,10 +27,10 @@ from bydawn.operations.views import LoopView, limited_now, liveness, loop_view
 from bydawn.store.registry import Standing
 
 _LONGEST_CHECK = 80
-_LAST_LINES = 10  # of what a failing check printed
-# Evidence that has a line of its own.
+_LAST_LINES = 10  # of a failing check's output
+# Evidence that `_findings` shows on its own line.
 _FOUND = (completion.DOUBTED, completion.TAMPERED, completion.PUT_BACK, completion.ACCEPTED)
-_EXPLAINED = (Rule.OBSTRUCTED, Rule.TASKS_ASIDE)  # rules whose reason alone does not say what to do
+_EXPLAINED = (Rule.OBSTRUCTED, Rule.TASKS_ASIDE)  # rules whose reason alone does not tell people what to do
 
 
 class LoopDetail(LoopView, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class LoopDetail(LoopView, frozen=True, kw_only=True):
     doubted: tuple[str, ...]
     aside: tuple[str, ...]
     skipped: tuple[str, ...]
-    put_back: dict[str, list[int]]  # protected files, and the rounds that changed them
+    put_back: dict[str, list[int]]  # protected file → the rounds that changed it
     usage_by_task: dict[str, Usage]
     notes_waiting: list[str]
     rounds: list[RoundView]
@@ -51,7 +51,7 @@ class LoopDetail(LoopView, frozen=True, kw_only=True):
 
 
 def loop_detail(standing: Standing, only: int | None = None) -> LoopDetail:
-    """Everything about a loop; with `only`, of its rounds only that one."""
+    """Everything about a loop; with `only`, just that one of its rounds."""
     loop, state = standing.loop, standing.state
     attempts = rounds(standing)
     chosen = attempts if only is None else [the_round(standing, only)]
@@ -73,7 +73,7 @@ def loop_detail(standing: Standing, only: int | None = None) -> LoopDetail:
 
 
 def usage_by_task(attempts: list[Attempt]) -> dict[str, Usage]:
-    """What each task has used so far, over all of its rounds; tasks whose agents say nothing are left out."""
+    """What each task has used in all its rounds; without tasks whose agents report nothing."""
     used: dict[str, Usage] = {}
     for attempt in attempts:
         task, usage = attempt.started.task, attempt.ended.usage if attempt.ended else None
@@ -86,27 +86,27 @@ def usage_by_task(attempts: list[Attempt]) -> dict[str, Usage]:
 
 
 class Field(msgspec.Struct, frozen=True):
-    """A line with a label; one that goes on with the label above it has none."""
+    """A line with a label; empty if the label above still applies."""
 
     label: str
     text: str
 
 
 class CheckView(msgspec.Struct, frozen=True, kw_only=True):
-    """One check of a round: its command, its answer, and of a failing one the end of what it printed."""
+    """One check of a round: its command, its result and, if it failed, the end of its output."""
 
     command: str
     answer: str
     printed: tuple[str, ...] = ()
-    output: Path | None = None  # all of it
+    output: Path | None = None  # the file with all of it
 
 
 def loop_fields(standing: Standing) -> Iterator[Field]:
-    """What is known of a loop, but for its rounds."""
+    """Everything about a loop except its rounds."""
     loop, state = standing.loop, standing.state
     yield Field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     yield Field("Where", loop.workspace)
-    so_far = f"{progress(standing)}, {duration(state.elapsed)} of work, {liveness(loop_view(standing))}"
+    so_far = f"{progress(standing)}, {duration(state.elapsed)} of work; {liveness(standing)}"
     yield Field("So far", so_far)
     yield Field("Agent", ", then ".join(loop.pool) + (f", {loop.sandbox.value} access" if loop.sandbox else ""))
     for row in limited_now(standing):
@@ -118,7 +118,7 @@ def loop_fields(standing: Standing) -> Iterator[Field]:
         yield Field("Missing", reasons.missing(condition, standing))
     for verdict in state.verdicts:
         if not verdict.passed:
-            known = ", and red before the first round" if verdict.check in (state.baseline or ()) else ""
+            known = "; it already failed before the first round" if verdict.check in (state.baseline or ()) else ""
             yield Field("Check", f"{shorten(plain(verdict.check), _LONGEST_CHECK)} → {verdict.told}{known}")
     yield from _findings(standing)
 
@@ -132,7 +132,7 @@ def _usage(standing: Standing) -> Iterator[Field]:
 
 
 def _evidence(standing: Standing) -> Iterator[Field]:
-    """What bears out the end, as far as nothing below says it."""
+    """What confirms the end, unless a line below says it."""
     stopped = standing.state.stopped
     if stopped and (standing.finished or stopped.decided.rule in _EXPLAINED):
         for row in reasons.evidence(standing):
@@ -144,33 +144,33 @@ def _evidence(standing: Standing) -> Iterator[Field]:
 
 
 def _findings(standing: Standing) -> Iterator[Field]:
-    """What a person should know of how it got there."""
+    """What else a person should know."""
     state = standing.state
     if state.doubted:
-        yield Field("Doubted", f"ticked without any other change: {', '.join(state.doubted)}")
+        yield Field("Ticked", f"without any other change: {', '.join(state.doubted)}")
     if state.tampered:
         yield Field("Changed", f"protected files: {', '.join(state.tampered)}")
     if undone := reasons.put_back_words(standing):
-        yield Field("Undone", f"protected files were put back: {undone}")
+        yield Field("Undone", f"changes to protected files: {undone}")
     if state.accepted:
-        yield Field("Allowed", f"accepted by a person, as rounds made it: {', '.join(state.accepted)}")
+        yield Field("Allowed", f"changes you accepted: {', '.join(state.accepted)}")
     for tally in state.tallies:
         if tally.task in state.settled.aside:
-            yield Field("Aside", tally.text or tally.task)
+            yield Field("Task", f"set aside after failing too often: {tally.text or tally.task}")
     for note in state.notes:
-        fate = "was never read: the loop ended first" if standing.finished else "waits for the next prompt"
+        fate = "was never used: the loop ended first" if standing.finished else "goes into the next prompt"
         yield Field("Note", f"“{shorten(plain(note.text), 200)}” {fate}")
     if state.last and state.last.promise is Given.MENTIONED:
-        yield Field("Promise", "the agent mentioned it without giving it: not accepted")
+        yield Field("Promise", "only mentioned by the agent, not given: not accepted")
     if state.last and state.last.said:
-        yield Field("It said", f"“{shorten(state.last.said, 300)}”")
+        yield Field("Said", f"“{shorten(state.last.said, 300)}”")
 
 
 # -- a round -----------------------------------------------------------------------------------------------------------
 
 
 def round_fields(standing: Standing, attempt: Attempt) -> Iterator[Field]:
-    """What is known of a round, but for its checks."""
+    """Everything about a round except its checks."""
     view, outcome = round_view(attempt), outcome_of(attempt, alive=standing.alive)
     yield Field("Round", f"{view.round} of {standing.loop.id}, {outcome}")
     if view.task:
@@ -183,7 +183,7 @@ def round_fields(standing: Standing, attempt: Attempt) -> Iterator[Field]:
 
 
 def _ended_round(view: EndedRoundView) -> Iterator[Field]:
-    checks = f", and its checks {duration(view.check_seconds or 0)}" if view.verdicts else ""
+    checks = f", checks {duration(view.check_seconds or 0)}" if view.verdicts else ""
     yield Field("Took", f"{duration(view.seconds)}{checks}")
     if view.detail:
         yield Field("Ended", view.detail)
@@ -200,11 +200,11 @@ def _ended_round(view: EndedRoundView) -> Iterator[Field]:
     yield Field("Said", view.said or "nothing")
     if view.promise is not Given.ABSENT:
         yield Field("Promise", view.promise)
-    yield from (Field("Ended", f"left behind: {left}") for left in view.leftovers)
+    yield from (Field("Ended", f"process left behind: {left}") for left in view.leftovers)
 
 
 def check_views(standing: Standing, view: RoundView) -> Iterator[CheckView]:
-    """The checks of a round, with what the failing ones printed last: the next prompt was given the same."""
+    """The checks of a round; failing ones with the end of their output, which the next prompt contains too."""
     for verdict in view.verdicts:
         answer, printed = "pass" if verdict.passed else verdict.detail, _printed(verdict)
         if verdict.passed or printed in ([], [verdict.detail]):

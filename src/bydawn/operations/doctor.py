@@ -1,4 +1,4 @@
-"""Is everything in order? Looks at this machine and at every line of every ledger; repairs only when asked."""
+"""Check this machine and every line of every ledger; repair only when asked."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ _REMOTE = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs"}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was looked at."""
+    """The result of looking at one thing."""
 
     name: str
     ok: bool
@@ -39,7 +39,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def examine(registry: Registry, loops: list[Standing], folder: Path) -> Iterator[Finding]:
-    """The machine first, then the settings that hold in a folder, then the loops."""
+    """The machine first, then the settings of a folder, then the loops."""
     yield _python()
     yield _git(folder)
     yield _state_folder(registry.root.path)
@@ -64,28 +64,30 @@ def _git(folder: Path) -> Finding:
 
 
 def _state_folder(root: Path) -> Finding:
-    """Can we write there, and does a lock taken there keep others out?"""
+    """Can we write there, and does a lock there keep other processes out?"""
     there = next(path for path in (root, *root.parents) if path.exists())
     kind = _filesystem(there)
     if kind in _REMOTE:
         return Finding(
             name="state folder",
             ok=False,
-            detail=f"{root} is on {kind}, where locks cannot be trusted",
-            hint="choose a local folder with --state-dir",
+            detail=f"{root} is on {kind}, where file locks are unreliable",
+            hint="use a local folder: --state-dir DIR",
         )
     if not os.access(there, os.W_OK):
         return Finding(
-            name="state folder", ok=False, detail=f"{there} cannot be written", hint="choose another with --state-dir"
+            name="state folder", ok=False, detail=f"{there} is not writable", hint="use another folder: --state-dir DIR"
         )
     if not root.exists():
-        return Finding(name="state folder", ok=True, detail=f"{root} (not there yet)")
+        return Finding(name="state folder", ok=True, detail=f"{root} (will be created)")
     probe = lock.Lock.take(root / ".probe")
     works = lock.is_held(root / ".probe")
     probe.release()
     (root / ".probe").unlink(missing_ok=True)
-    detail = str(root) if works else f"{root}: a lock taken there does not keep others out"
-    return Finding(name="state folder", ok=works, detail=detail, hint="" if works else "use --state-dir")
+    detail = str(root) if works else f"{root}: a lock there does not keep other processes out"
+    return Finding(
+        name="state folder", ok=works, detail=detail, hint="" if works else "use another folder: --state-dir DIR"
+    )
 
 
 def _settings(folder: Path) -> Iterator[Finding]:
@@ -94,11 +96,11 @@ def _settings(folder: Path) -> Iterator[Finding]:
         detail = f"{problem.where}: {problem.what}: {problem.cause}"
         yield Finding(name="settings", ok=False, detail=detail, hint=problem.hint)
     if not problems:
-        yield Finding(name="settings", ok=True, detail="all are understood")
+        yield Finding(name="settings", ok=True, detail="all valid")
 
 
 def _agents() -> Iterator[Finding]:
-    """The agents that are here: are they ones we know, logged in, and able to keep their sandbox?"""
+    """The installed agents: a tested version, logged in, with what their sandbox needs?"""
     for found in found_here():
         if found.path is None:
             continue
@@ -107,7 +109,7 @@ def _agents() -> Iterator[Finding]:
         if found.logged_in is False:
             yield Finding(name=name, ok=False, detail=f"{version}, not logged in", hint=f"run `{found.login}`")
         elif not found.is_tested:
-            yield Finding(name=name, ok=True, detail=f"{version}; we have tested {found.tested}x")
+            yield Finding(name=name, ok=True, detail=f"{version} (tested with {found.tested}x)")
         else:
             yield Finding(name=name, ok=True, detail=version)
         for needed in agents.cli(found.name).sandbox_needs if sys.platform == "linux" else ():
@@ -118,16 +120,16 @@ def _agents() -> Iterator[Finding]:
 
 
 def _codex_home() -> Iterator[Finding]:
-    """Below the temporary folder every sandboxed command of Codex fails, while its turns go well."""
+    """Below the temporary folder every sandboxed command of Codex fails, while its turns succeed."""
     home = os.environ.get("CODEX_HOME")
     temporary = Path(os.path.realpath(os.environ.get("TMPDIR") or "/tmp"))  # noqa: S108 - where Codex looks
     if home and Path(os.path.realpath(home)).is_relative_to(temporary):
-        hint = "choose a folder elsewhere for one of the two"
-        yield Finding(name="CODEX_HOME", ok=False, detail=f"{home} is in the temporary folder", hint=hint)
+        detail = f"Codex cannot run commands while CODEX_HOME ({home}) is below {temporary}"
+        yield Finding(name="CODEX_HOME", ok=False, detail=detail, hint="set CODEX_HOME elsewhere")
 
 
 def _filesystem(path: Path) -> str:
-    """The type of the file system that holds a path, where the system says so."""
+    """The type of the file system of a path, if the system tells."""
     try:
         rows = [row.split() for row in Path("/proc/mounts").read_text().splitlines()]
     except OSError:
@@ -137,7 +139,7 @@ def _filesystem(path: Path) -> str:
 
 
 def _ledger(standing: Standing) -> Finding:
-    """Every line, and whether the snapshot says the same as the whole ledger."""
+    """Is every line intact, and does the snapshot agree with the ledger?"""
     name = f"loop {standing.loop.id}"
     if standing.trouble:
         return _bad(name, standing.trouble)
@@ -146,11 +148,11 @@ def _ledger(standing: Standing) -> Finding:
     except (Damaged, Future) as error:
         return _bad(name, error)
     if not standing.alive and state != standing.state:
-        hint = "it is a view; the next start rebuilds it"
-        return Finding(name=name, ok=False, detail="state.json does not say what the ledger says", hint=hint)
+        hint = "harmless: the next start rebuilds state.json"
+        return Finding(name=name, ok=False, detail="state.json does not match the loop's history", hint=hint)
     if not standing.finished and (problem := gone(standing)):
         return _bad(name, problem)
-    return Finding(name=name, ok=True, detail=f"{state.seq} facts, all whole; {standing.status}")
+    return Finding(name=name, ok=True, detail=f"{standing.status}; all {state.seq} records are intact")
 
 
 def _bad(name: str, failure: UserError) -> Finding:
@@ -158,7 +160,7 @@ def _bad(name: str, failure: UserError) -> Finding:
 
 
 def repair(standing: Standing) -> Finding:
-    """Set the damaged part of a ledger aside and go on from the last line that can be believed."""
+    """Move the damaged part of a ledger to a file of its own and keep what comes before it."""
     refuse_inside_a_round()
     folder, name = standing.folder, f"loop {standing.loop.id}"
     held = take_lock(folder, standing.loop)
@@ -180,16 +182,16 @@ def repair(standing: Standing) -> Finding:
     return Finding(
         name=name,
         ok=True,
-        detail=f"kept the first {good} facts; what came after is in {aside}",
-        hint=f"look at it, then `bydawn resume {standing.reference}`",
+        detail=f"kept the first {good} records; the rest is in {aside}",
+        hint=f"look at that file, then run `bydawn resume {standing.reference}`",
     )
 
 
 def _split(folder: LoopFolder) -> tuple[int, Path | None]:
-    """Copy what cannot be believed to a file of its own, durably, before cutting it off."""
+    """Copy the damaged part to a file of its own, durably, before cutting it off."""
     path, count, end = folder.ledger, 0, 0
     if not path.exists():
-        write_private(path, b"\0\n")  # so that there is something to set aside
+        write_private(path, b"\0\n")  # so that there is something to move
     try:
         for record, end in read(path):  # noqa: B007 - the last values are the answer
             count = record.seq
@@ -197,7 +199,7 @@ def _split(folder: LoopFolder) -> tuple[int, Path | None]:
     except Damaged:
         pass
     except Future as future:
-        raise UserError(future.what, cause=future.cause, hint="upgrade bydawn; nothing is damaged") from None
+        raise UserError(future.what, cause=future.cause, hint="nothing is damaged; upgrade bydawn") from None
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     aside = folder.ledger_part(f"{stamp}.quarantine")
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Open what a person may want to change in their own editor, and look at it afterwards."""
+"""Open documents and settings in the person's editor, and check what they saved."""
 
 import os
 import shlex
@@ -18,7 +18,7 @@ from bydawn.settings.table import Layer
 from bydawn.settings.trust import Trusts, powers_of
 from bydawn.system.reading import read_inside
 
-# What each word opens: the setting that names the file, and the file if nothing does.
+# What `edit WORD` opens: the setting that names the file, and the default file.
 DOCUMENTS = {
     "todo": ("tasks", "TODO.md"),
     "tasks": ("tasks", "TODO.md"),
@@ -27,7 +27,7 @@ DOCUMENTS = {
     "prompt": ("prompt", "PROMPT.md"),
 }
 _NEW_FILE = """\
-# Settings of this project; `bydawn config show --origin` says what holds, docs: settings.md.
+# Settings of this project. `bydawn config show --origin` shows what is in effect; docs/settings.md explains it.
 # agent = "cmd:./agent.sh"
 # check = ["make test"]
 # tasks = "TODO.md"
@@ -36,24 +36,24 @@ _NEW_FILE = """\
 
 
 def document(word: str, folder: Path) -> tuple[Path, str]:
-    """The file that a word means in a folder; and, if no setting names it yet, the one that could."""
+    """The file that a word means in a folder, and the setting that could name it, if none does yet."""
     key, usual = DOCUMENTS[word]
     given = gather(folder)[key]
     name = given.value if isinstance(given.value, str) else usual
     if key == "prompt" and given.value is not None:
         if not name.startswith("@"):
             raise UserError(
-                "the prompt stands in the settings themselves",
-                cause=given.where,
-                hint="`bydawn edit config` opens them",
+                "the prompt is not in a file",
+                cause=f"it is set directly in {given.where}",
+                hint="edit the settings: `bydawn edit config`",
             )
         name = name[1:]
-    read_inside(folder, name)  # refuses a folder, and whatever lies outside of the workspace
+    read_inside(folder, name)  # refuses a folder, and anything outside the workspace
     return folder / name, "" if given.value is not None else key
 
 
 def edit_config(folder: Path, trusts: Trusts, *, user: bool) -> tuple[Path, bool]:
-    """Open the settings; what a person writes into a file of their own is trusted by that act."""
+    """Open the settings; what a person writes into their own file is thereby trusted."""
     refuse_inside_a_round()
     file = files.user_file() if user else files.project_file(folder)
     before = files.checked_text(file)
@@ -67,7 +67,7 @@ def edit_config(folder: Path, trusts: Trusts, *, user: bool) -> tuple[Path, bool
 
 
 def _edited(path: Path, text: str) -> str | None:
-    """What a person made of a text, None if nothing. They get a copy: an editor may be open for long."""
+    """The edited text, None if unchanged. The editor gets a copy: it may stay open for hours."""
     copy = Path(tempfile.mkdtemp(prefix="bydawn-edit-")) / path.name
     copy.write_text(text, encoding="utf-8", newline="")
     try:
@@ -76,13 +76,13 @@ def _edited(path: Path, text: str) -> str | None:
         result = left.decode()
     except UserError as error:
         if copy.exists() and copy.read_bytes() != text.encode():
-            raise UserError(error.what, cause=error.cause, hint=f"what was saved is in {copy}") from None
+            raise UserError(error.what, cause=error.cause, hint=f"your text is saved in {copy}") from None
         shutil.rmtree(copy.parent, ignore_errors=True)
         raise
     except UnicodeDecodeError as error:
-        cause = f"the byte at offset {error.start} cannot stand there"
+        cause = f"invalid byte at offset {error.start}"
         raise UserError(
-            "what was saved is not UTF-8", cause=cause, hint=f"it is in {copy}; nothing else was changed"
+            "the saved text is not UTF-8", cause=cause, hint=f"your text is saved in {copy}; nothing else was changed"
         ) from None
     shutil.rmtree(copy.parent, ignore_errors=True)
     return None if result == text else result
@@ -93,15 +93,15 @@ def _save(file: files.File, before: str | None, text: str) -> None:
         aside = Path(tempfile.mkdtemp(prefix="bydawn-edit-")) / file.path.name
         aside.write_text(text, encoding="utf-8", newline="")
         raise UserError(
-            f"{file.path} was changed by somebody else meanwhile",
-            cause="an agent at work, perhaps; nothing of yours is lost",
-            hint=f"your text is in {aside}; look at both, then edit again",
+            f"{file.path} changed while you were editing it",
+            cause="perhaps an agent wrote to it; your text is not lost",
+            hint=f"your text is saved in {aside}; compare the two, then edit again",
         )
     files.replace(file, text)
 
 
 def keeping_trust(file: files.File, folder: Path, trusts: Trusts, change: Callable[[], None]) -> bool:
-    """Make a change; was all that the project's file held before agreed to, so is what it holds now. Is it?"""
+    """Make a change. A project file that was trusted before stays trusted. Is it trusted now?"""
     refuse_inside_a_round()
     if file.layer is not Layer.PROJECT:
         change()
@@ -109,7 +109,7 @@ def keeping_trust(file: files.File, folder: Path, trusts: Trusts, change: Callab
     now = datetime.now(UTC)
     settings = gather(folder)
     before = powers_of(settings, now)
-    # What could not be read cannot have been agreed to.
+    # A file that cannot be read was never trusted.
     agreed = not settings.problems and (before.empty or trusts.covers(folder, before))
     change()
     after = powers_of(gather(folder), now)
@@ -119,7 +119,7 @@ def keeping_trust(file: files.File, folder: Path, trusts: Trusts, change: Callab
 
 
 def open_editor(path: Path, known_as: Path | None = None) -> None:
-    """Wait until the person has closed their editor."""
+    """Open the editor and wait until it is closed."""
     refuse_inside_a_round()
     editor = os.environ.get("EDITOR", "").strip() or "vi"
     shown = shlex.quote(str(known_as or path))
@@ -127,10 +127,10 @@ def open_editor(path: Path, known_as: Path | None = None) -> None:
         code = subprocess.run([*shlex.split(editor), str(path)]).returncode
     except (OSError, ValueError) as error:
         raise UserError(
-            f"the editor {editor!r} cannot be started",
+            f"cannot start the editor {editor!r}",
             cause=getattr(error, "strerror", None) or str(error),
-            hint=f"export EDITOR=nano, or open it yourself: {shown}",
+            hint=f"export EDITOR=nano, or open the file yourself: {shown}",
         ) from None
     if code:
-        hint = f"look at it: {shown}"
-        raise UserError(f"the editor {editor!r} ended with {code}", cause="it may not have saved", hint=hint)
+        hint = f"look at the file: {shown}"
+        raise UserError(f"the editor {editor!r} exited with code {code}", cause="it may not have saved", hint=hint)

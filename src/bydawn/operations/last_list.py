@@ -1,4 +1,4 @@
-"""A checklist that was lost or damaged, as it stood when it was last believed: from the trees that a loop has kept."""
+"""Find the last good version of a lost or damaged checklist in the trees a loop has kept."""
 
 import os
 import shlex
@@ -20,11 +20,11 @@ from bydawn.system.reading import read_inside, read_text
 from bydawn.system.writing import replace_text
 from bydawn.worktree.trees import LINK, Trees
 
-_LOOKED_AT = 20  # rounds, from the last one back: a list that is lost ends the loop at once
+_LOOKED_AT = 20  # last rounds; enough, because a lost list ends the loop at once
 
 
 class LastList(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of a checklist in a tree that was kept."""
+    """The text of a checklist in a kept tree."""
 
     text: str
     when: str  # "as round 2 left it"
@@ -32,7 +32,7 @@ class LastList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wanted(standing: Standing) -> LastList | None:
-    """The list as it was last believed, where it is not to be believed now; a worker would look after it itself."""
+    """The last good list, if the list is lost or damaged now and no process runs the loop."""
     loop, state = standing.loop, standing.state
     if standing.alive or not loop.tasks or loop.task_folder:
         return None
@@ -40,7 +40,7 @@ def wanted(standing: Standing) -> LastList | None:
         text = read_text(Path(loop.workspace), loop.tasks)
     except UserError:
         text = None
-    # A person may change the list of a loop that is not running as they like, unless the list is why it stopped.
+    # People may edit the list of a loop that is not running, unless the list is why it stopped.
     lost = state.stopped is None or state.stopped.unseen or (state.tasks is not None and bool(state.tasks.problem))
     if text is not None and _is_believed(text, loop, state, state.tasks if lost else None):
         return None
@@ -49,7 +49,7 @@ def wanted(standing: Standing) -> LastList | None:
 
 
 def put_back(standing: Standing, last: LastList) -> bool:
-    """Write the list where it was, if nothing at all is there any more."""
+    """Write the list back, if nothing is there anymore."""
     refuse_inside_a_round()
     root, path = Path(standing.loop.workspace), standing.loop.tasks or ""
     if os.path.lexists(root / path) or read_inside(root, path) is not None:
@@ -64,7 +64,7 @@ def _is_believed(text: str, loop: Loop, state: LoopState, before: TaskReading | 
 
 
 def _kept(standing: Standing) -> Iterator[LastList]:
-    """Each text that the list had, newest first; what git does not keep is in no tree."""
+    """Each text the list had, newest first; a list that git ignores is in no tree."""
     root, private = Path(standing.loop.workspace), standing.folder.git
     git = Git(folder=root, seconds=20, places={"GIT_DIR": str(private)})
     name = os.path.normpath(standing.loop.tasks or "")
@@ -74,7 +74,7 @@ def _kept(standing: Standing) -> Iterator[LastList]:
             found = Trees(git, private).entries(tree, below=[os.fsencode(name)])
             ids = [entry.id for entry in found if entry.mode != LINK and entry.id not in known]
             texts = [git.run("cat-file", "blob", id_).decode() for id_ in ids]
-        except (UserError, UnicodeDecodeError):  # nothing was kept, or no text
+        except (UserError, UnicodeDecodeError):  # not kept, or not text
             continue
         known.update(ids)
         words = ["git", f"--git-dir={private}", "show", f"{tree.partition('+')[0]}:{name}"]

@@ -1,4 +1,4 @@
-"""What a person asks for, made of all their settings."""
+"""Build the request for a loop from all settings."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -18,10 +18,10 @@ from bydawn.store.registry import new_uid
 
 
 class LoopRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person asked for."""
+    """The loop a person asks for."""
 
-    loop: Loop  # without a name, its agents as they were typed; none: the first that works
-    agent_from: Path | None = None  # the folder that a relative path in them starts from
+    loop: Loop  # without a name; its agents as they were typed, none for the default
+    agent_from: Path | None = None  # the folder that relative agent paths start from
     name: str | None = None
     new: bool = False
     state_dir: Path | None = None
@@ -29,12 +29,12 @@ class LoopRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def loop_request(settings: Settings, workspace: Path, *, name: str | None = None, new: bool = False) -> LoopRequest:
-    """What is asked for, all layers taken together."""
+    """The request, from all layers of settings."""
     _refuse_contradictions(settings)
     state_dir = settings.text("state_dir")
     return LoopRequest(
         loop=_loop(settings, workspace),
-        # A path that was typed means the folder of whoever typed it, one in a file the folder of that project.
+        # A typed path is relative to the current folder, one in a project's file to that project.
         agent_from=workspace if settings["agent"].layer is Layer.PROJECT else Path.cwd(),
         name=name,
         new=new,
@@ -44,13 +44,13 @@ def loop_request(settings: Settings, workspace: Path, *, name: str | None = None
 
 
 def _loop(settings: Settings, workspace: Path) -> Loop:
-    """Each setting in the field that its row names; those that take more than that follow."""
+    """Each setting goes into the field its row names; the ones that need more come after."""
     agent, *others = settings.texts("agent") or ("",)
     fields: dict[str, Any] = {"id": "", "uid": new_uid(), "workspace": str(workspace), "created_at": datetime.now(UTC)}
     for row in TABLE:
         place, _, name = row.field.rpartition(".")
         value = _until(settings[row.key]) if row.kind is kinds.MOMENT else settings[row.key].value
-        if name and value is not None:  # or the loop's own default holds
+        if name and value is not None:  # otherwise the loop's own default applies
             (fields.setdefault(place, {}) if place else fields)[name] = value
     fields["limits"] |= _budget(settings.text("budget"))
     fields |= {
@@ -79,13 +79,13 @@ def _prompt(settings: Settings, workspace: Path) -> str:
 
 
 def _template(settings: Settings, workspace: Path) -> str | None:
-    """The words of the template as they are now: an agent that edits the file changes nothing of its own prompt."""
+    """The template's text as it is now, so that an agent cannot edit its own prompt later."""
     given = settings["template"]
     if not isinstance(given.value, str):
         return None
     text = given.text or words_of(workspace, "template", given.value)
     if problem := template.problem(text):
-        hint = f"mend it, or leave --template away; the markers are {', '.join(template.MARKERS)}"
+        hint = f"fix it, or drop --template; the markers are {', '.join(template.MARKERS)}"
         raise UserError(f"the template {given.value} cannot be used", cause=problem, hint=hint)
     return text
 
@@ -110,7 +110,7 @@ def _until(given: Given) -> datetime | None:
     now = datetime.now(UTC)
     found = kinds.next_moment(given.value, now.astimezone())
     if found is None or found <= now:
-        raise UserError(f"{given.where}: {given.value!r} has passed already", hint="give a moment to come")
+        raise UserError(f"{given.where}: {given.value!r} is in the past", hint="give a time in the future")
     return found
 
 
@@ -118,22 +118,22 @@ def _refuse_contradictions(settings: Settings) -> None:
     mode = settings["done_mode"]
     if mode.value not in (None, "tag") and settings.text("done_when") is None:
         raise UserError(
-            f"{mode.where}: {mode.value} needs a text",
-            cause="the promise is to be written in another way, and nothing says what it is",
-            hint="give it with --done-when, or leave both away",
+            f"{mode.where}: {mode.value} needs --done-when",
+            cause="it says how the agent writes its promise, but not what the promise is",
+            hint=f"add --done-when TEXT, or drop {mode.where}",
         )
     if settings["for"].value == 0:
-        raise UserError(f"{settings['for'].where}: 0 leaves no time to work", hint="--for 8h")
+        raise UserError(f"{settings['for'].where}: 0 leaves no time to work", hint="for example: --for 8h")
     for key, idle, needs in _IDLE_ALONE:
         given = settings[key]
-        # In a file it may wait for what one loop has and another has not; whoever types it relies on it.
+        # In a file it may be meant for other loops; a person who types it relies on it.
         if given.layer is Layer.FLAG and given.value != idle and not needs.met(settings):
-            hint = f"{needs.hint}, or leave {given.where} away"
-            raise UserError(f"{given.where} {given.shown} would do nothing", cause=needs.cause, hint=hint)
+            hint = f"{needs.hint}, or drop {given.where}"
+            raise UserError(f"{given.where} {given.shown} has no effect", cause=needs.cause, hint=hint)
 
 
 class _Need(msgspec.Struct, frozen=True, kw_only=True):
-    """What has to be there so that a setting means anything."""
+    """What a setting needs to have any effect."""
 
     met: Callable[[Settings], bool]
     cause: str
@@ -148,21 +148,21 @@ def _has_hooks(settings: Settings) -> bool:
     return any(settings.text(name) for name in Hooks.__struct_fields__ if name in BY_KEY)
 
 
-# A setting, the value with which it does nothing anyway, and what it needs.
+# A setting, the value at which it does nothing anyway, and what it needs.
 _IDLE_ALONE = (
     (
         "check_where",
         "workspace",
-        _Need(met=lambda settings: bool(_checks(settings)), cause="this loop has no checks", hint="give one with -k"),
+        _Need(met=lambda settings: bool(_checks(settings)), cause="this loop has no checks", hint="add one with -k"),
     ),
     (
         "on_hook_failure",
         "ignore",
-        _Need(met=_has_hooks, cause="this loop has no hooks", hint="give one, for example with --pre-round"),
+        _Need(met=_has_hooks, cause="this loop has no hooks", hint="add one, for example with --pre-round"),
     ),
     (
         "session_rounds",
         None,
-        _Need(met=_converses, cause="each round begins a conversation of its own", hint="add --session resume"),
+        _Need(met=_converses, cause="each round starts a fresh conversation", hint="add --session resume"),
     ),
 )

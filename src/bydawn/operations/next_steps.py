@@ -1,4 +1,4 @@
-"""What a person can do next about a loop: only commands that exist, and that help."""
+"""What a person can do next about a loop: only commands that exist and help."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ from bydawn.store.registry import Standing
 
 
 def next_steps(standing: Standing) -> list[Next]:
-    """What makes sense for a loop as it is now, the most useful first."""
+    """Useful commands for a loop in its current state, the most useful first."""
     return [step for step in _by_status(standing) if step]
 
 
@@ -24,32 +24,32 @@ def _by_status(standing: Standing) -> list[Next | None]:
     name, last_words, red = standing.reference, _last_words(standing), _red_checks(standing)
     match standing.status:
         case Status.RUNNING:
-            return [_ours(f"logs {name} -f", "watch it"), _ours(f"pause {name}", "stand still after this round")]
+            return [_ours(f"logs {name} -f", "watch it"), _ours(f"pause {name}", "pause after this round")]
         case Status.WAITING:
-            return [_ours(f"why {name}", "what it waits for"), _ours(f"stop {name}", "give up")]
+            return [_ours(f"why {name}", "what it is waiting for"), _ours(f"stop {name}", "give up")]
         case Status.BLOCKED:
             return _when_blocked(standing)
         case Status.CHECKPOINT:
-            look = _ours(f"show {name}", "what was done up to here")
-            return [look, _ours(f"resume {name} --approve", "you have looked: go on")]
+            look = _ours(f"show {name}", "what was done so far")
+            return [look, _ours(f"resume {name} --approve", "approve and continue")]
         case Status.FAILED:
-            return [_log_in(standing), last_words, red, _ours(f"resume {name}", "when the agent works again")]
+            return [_log_in(standing), last_words, red, _ours(f"resume {name}", "once the agent works again")]
         case Status.LIMIT:
             return [_beyond_limits(standing), red, last_words]
         case Status.PAUSED:
-            return [_ours(f"resume {name}", "go on"), red]
+            return [_ours(f"resume {name}", "continue"), red]
         case Status.STOPPED:
-            return [_ours(f"resume {name}", "go on after all"), red]
+            return [_ours(f"resume {name}", "continue after all"), red]
         case Status.CRASHED:
-            return [_ours(f"resume {name}", "go on from the last fact")]
+            return [_ours(f"resume {name}", "continue where it left off")]
         case Status.DAMAGED:
-            return [_ours(f"doctor --repair {name}", "set the damaged part aside")]
+            return [_ours(f"doctor --repair {name}", "move the damaged part away")]
         case Status.COMPLETE | Status.UNVERIFIED:
-            return [_ours(f"show {name}", "the rounds"), last_words]
+            return [_ours(f"show {name}", "what happened in each round"), last_words]
 
 
 def _log_in(standing: Standing) -> Next | None:
-    """The command of the agent's own that lets it in again; from our table, never from an agent's output."""
+    """The agent's own log-in command; from our table, never from an agent's output."""
     last = standing.state.last
     if last is None or last.outcome is not Outcome.AUTH:
         return None
@@ -59,7 +59,7 @@ def _log_in(standing: Standing) -> Next | None:
 
 
 def _last_words(standing: Standing) -> Next | None:
-    """Where no agent could be started, or it printed nothing, there is nothing to see."""
+    """Nothing if the agent did not start or printed nothing."""
     last = standing.state.round
     if not last or not outputs.has_printed(standing, last):
         return None
@@ -67,7 +67,7 @@ def _last_words(standing: Standing) -> Next | None:
 
 
 def _red_checks(standing: Standing) -> Next | None:
-    """Where to read what the checks that are red have printed."""
+    """Where to read the output of failing checks."""
     state = standing.state
     count = sum(not verdict.passed for verdict in state.verdicts)
     if not count or not state.verdict_round:
@@ -80,84 +80,84 @@ def _red_checks(standing: Standing) -> Next | None:
 
 
 def _when_blocked(standing: Standing) -> list[Next | None]:
-    """What helps depends on what blocks it; a word to the agent is of use only where the agent can help."""
+    """What helps depends on what blocks it; a note to the agent helps only if the agent can do something."""
     name, stopped = standing.reference, standing.state.stopped
     rule = stopped.decided.rule if stopped else ""
     last_words = _last_words(standing)
-    go_on = _ours(f"resume {name} {_higher_limits(standing)}".strip(), "then go on")
+    go_on = _ours(f"resume {name} {_higher_limits(standing)}".strip(), "then continue")
     if rule == Rule.AGENT_BLOCKED:
-        return [_ours(f'tell {name} "…"', "your answer to it"), go_on, last_words]
+        return [_ours(f'tell {name} "…"', "answer the agent"), go_on, last_words]
     if rule == Rule.TAMPERED:
         return [
-            _ours(f"show {name} --round {standing.state.round}", "what it did"),
-            _ours(f"resume {name}", "when you have put them back"),
-            _ours(f"resume {name} --accept", "or keep them as they are now"),
+            _ours(f"show {name} --round {standing.state.round}", "what the round changed"),
+            _ours(f"resume {name}", "once you have restored the files"),
+            _ours(f"resume {name} --accept", "or keep the changes"),
         ]
     if rule == Rule.TASK_FILE:
         return [*_fix_list(standing), _accept_list(standing)]
     if rule == Rule.OBSTRUCTED and reasons.failed_hook(standing):
-        return [_ours(f"resume {name}", "when you have mended the hook"), _start_another(standing, "hook")]
+        return [_ours(f"resume {name}", "once you have fixed the hook"), _start_another(standing, "hook")]
     if rule == Rule.OBSTRUCTED:
-        return [_ours(f"resume {name}", "when that is mended"), last_words]
+        return [_ours(f"resume {name}", "once that is fixed"), last_words]
     if rule == Rule.SAME_FAILURE and any(verdict.never_ran for verdict in standing.state.verdicts):
-        return [_ours(f"resume {name}", "when there is such a program"), _start_another(standing, "check")]
+        return [_ours(f"resume {name}", "once that program exists"), _start_another(standing, "check")]
     if rule == Rule.TASKS_ASIDE and (skipped := _after_skipping(standing)):
         return [*skipped, go_on]
-    tell = _ours(f'tell {name} "…"', "say what to do differently")
+    tell = _ours(f'tell {name} "…"', "tell the agent what to do differently")
     return [tell, _skip_aside(standing), go_on, _red_checks(standing), last_words]
 
 
 def _start_another(standing: Standing, what: str) -> Next | None:
-    """A loop keeps the commands that it was given; another command needs another loop."""
+    """A loop keeps the commands it was started with; another command needs another loop."""
     if standing.loop.dialect:
         return None
     from bydawn.operations.start import typed_again
 
     command, left_out = typed_again(standing.loop)
-    return _ours(command, f"or start another with the right {what}" + (f"; {left_out}" if left_out else ""))
+    return _ours(command, f"or start a new loop with the right {what}" + (f"; {left_out}" if left_out else ""))
 
 
 def _fix_list(standing: Standing) -> list[Next]:
-    """A folder has no single file to open, so the step says where it is."""
+    """A folder has no single file to open, so the step names the folder."""
     name, loop = standing.reference, standing.loop
     if not loop.task_folder:
-        return [_ours(f"tasks edit {name}", "mend the list"), _ours(f"resume {name}", "then go on")]
+        return [_ours(f"tasks edit {name}", "fix the list"), _ours(f"resume {name}", "then continue")]
     where = Path(loop.workspace) / (loop.tasks or "")
-    fix = _ours(f"tasks list {name}", "what is wrong now")
-    return [fix, _ours(f"resume {name}", f"when you have mended {where}")]
+    fix = _ours(f"tasks list {name}", "what is wrong with it")
+    return [fix, _ours(f"resume {name}", f"once you have fixed {where}")]
 
 
 def _accept_list(standing: Standing) -> Next | None:
-    """Accepting a list does not help while it cannot be read."""
+    """A list that cannot be read cannot be accepted."""
     from bydawn.operations.tasks import trouble_if_accepted
 
     if trouble_if_accepted(standing):
         return None
-    return _ours(f"resume {standing.reference} --accept", "or take it as it is now")
+    return _ours(f"resume {standing.reference} --accept", "or accept the list as it is now")
 
 
 def _after_skipping(standing: Standing) -> list[Next]:
-    """What can be done where open tasks wait for one that a person has skipped."""
+    """What to do when open tasks wait for a skipped one."""
     name = standing.reference
     skipped, waiting = reasons.stranded_by_skipping(standing)
     if not skipped:
         return []
     numbers = [" ".join(str(task.number) for task in tasks) for tasks in (skipped, waiting)]
     return [
-        _ours(f"tasks reopen {name} {numbers[0]}", "do after all what others wait for"),
-        _ours(f"tasks skip {name} {numbers[1]}", "or leave out what waits for it, too"),
+        _ours(f"tasks reopen {name} {numbers[0]}", "do the skipped task after all"),
+        _ours(f"tasks skip {name} {numbers[1]}", "or skip the tasks that wait for it too"),
     ]
 
 
 def _skip_aside(standing: Standing) -> Next | None:
-    """Tasks that nothing came of would be tried first again."""
+    """Otherwise the tasks that were set aside are tried first again."""
     if not (aside := {*standing.state.settled.aside}):
         return None
     from bydawn.operations.tasks import of_loop
 
     numbers = [str(task.number) for task in of_loop(standing).standings.tasks if task.id in aside]
     skip = f"tasks skip {standing.reference} {' '.join(numbers)}"
-    return _ours(skip, "or leave out what nothing came of") if numbers else None
+    return _ours(skip, "or skip what was set aside") if numbers else None
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
@@ -166,13 +166,13 @@ def _skip_aside(standing: Standing) -> Next | None:
 def _beyond_limits(standing: Standing) -> Next:
     flags, stopped = _higher_limits(standing), standing.state.stopped
     if flags:
-        return _ours(f"resume {standing.reference} {flags}", "raise the limit and go on")
+        return _ours(f"resume {standing.reference} {flags}", "raise the limit and continue")
     is_limited = stopped is not None and stopped.decided.rule == Rule.LIMIT_STOPS
-    return _ours(f"resume {standing.reference}", "when the agent is free again" if is_limited else "go on")
+    return _ours(f"resume {standing.reference}", "once the usage limit has reset" if is_limited else "continue")
 
 
 def _higher_limits(standing: Standing) -> str:
-    """The flags of a `resume` that takes a loop beyond its limits, all of them at once."""
+    """The flags of `resume` that raise every used-up limit at once."""
     from bydawn.core import reach
     from bydawn.core.breakers import limits_of
     from bydawn.core.values import Now
@@ -187,6 +187,6 @@ def _higher_limits(standing: Standing) -> str:
 
 
 def _when_free(standing: Standing, now: datetime) -> str:
-    """A moment at which the first of the agents is free again, as far as that is known."""
+    """A time just after the first usage limit resets, if that is known."""
     known = [row.until for row in standing.state.limited if row.until and row.until > now]
     return f"{min(known).astimezone() + timedelta(minutes=5):%Y-%m-%dT%H:%M}" if known else "09:00"

@@ -12,12 +12,12 @@ from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
-if TYPE_CHECKING:  # `status` has to be quick and never meets one
+if TYPE_CHECKING:  # `status` has to be quick and never needs one
     from bydawn.core.agent import Event
 
 
 def _printed(folder: LoopFolder, round_: int) -> list[Path]:
-    """The files that hold what an agent has printed, as far as it has begun to."""
+    """The files with an agent's output that exist so far."""
     paths = (folder.round_file(round_, name) for name in (STDOUT, STDERR))
     return [path for path in paths if path.exists()]
 
@@ -33,13 +33,13 @@ def seconds_of_silence(folder: LoopFolder, opened: OpenRound) -> float:
 
 
 def last_output_age(standing: Standing) -> float | None:
-    """Seconds since the agent last wrote something: the proof of life. None when no agent is running."""
+    """Seconds since the agent last printed something; None when no agent is running."""
     opened = standing.state.open_round
     return round(seconds_of_silence(standing.folder, opened), 1) if opened and standing.alive else None
 
 
 def last_sign(standing: Standing) -> datetime:
-    """When a loop last did anything that can be seen: a fact, or something that its agent wrote."""
+    """When a loop last recorded a fact or its agent printed something."""
     opened = standing.state.open_round
     times = _times(standing.folder, opened) if opened else []
     return max([*times, standing.state.updated_at or standing.loop.created_at])
@@ -51,7 +51,7 @@ def _times(folder: LoopFolder, opened: OpenRound) -> list[datetime]:
 
 
 def events(standing: Standing, lines: Iterator[tuple[int, bytes]]) -> "Iterator[Event]":
-    """What the agents said, each by its own reader, over the lines of their output and the rounds these are from."""
+    """What the agents said, read line by line with each round's own reader."""
     from bydawn import agents
 
     pool, current = agents.pool(standing.loop), 0
@@ -62,7 +62,7 @@ def events(standing: Standing, lines: Iterator[tuple[int, bytes]]) -> "Iterator[
 
 
 def _agent_of(standing: Standing, round_: int) -> str:
-    """Who did a round; with one agent there is nothing to look up."""
+    """The agent of a round; with one agent there is nothing to look up."""
     if not standing.loop.others:
         return standing.loop.agent
     facts = (record.fact for record in records(standing.folder))
@@ -71,7 +71,7 @@ def _agent_of(standing: Standing, round_: int) -> str:
 
 
 def lines_before(path: Path, count: int | None) -> list[bytes]:
-    """The lines before the last ones, as many as a secret may have."""
+    """The lines before the last `count`: a secret may have begun there."""
     return last_lines(path, count + 500)[:-count] if count else []
 
 

@@ -1,4 +1,4 @@
-"""A loop that may be run: everything was checked, and nothing has been written or spent."""
+"""A loop that is ready to run: everything was checked, nothing was written or spent."""
 
 from collections.abc import Callable
 
@@ -14,17 +14,17 @@ from bydawn.store.registry import Standing, reference
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """A loop that may be started: all checks have passed, nothing has been written."""
+    """A loop that is ready to run."""
 
     loop: Loop
     folder: LoopFolder
     secrets: Secrets
     standing: Standing | None = None  # None when it is new
     warnings: tuple[str, ...] = ()
-    approves: Mark | None = None  # the checkpoint that a person has looked at
-    adopts: LoopAdopted | None = None  # what another program had done of it
-    accepts: tuple[str, ...] = ()  # protected files, or a task list, that may stay as rounds have made them
-    raises: Callable[[Limits], Limits] | None = None  # what the limits in force become
+    approves: Mark | None = None  # the checkpoint a person approves
+    adopts: LoopAdopted | None = None  # what another program has already done for it
+    accepts: tuple[str, ...] = ()  # protected files or a task list whose changes a person accepts
+    raises: Callable[[Limits], Limits] | None = None  # from the current limits to the new ones
 
     @property
     def root(self) -> StateFolder:
@@ -32,7 +32,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reference(self) -> str:
-        """What a person has to type for it, wherever they are."""
+        """What a person types to name this loop from where they are."""
         return reference(self.folder, self.loop)
 
     @property

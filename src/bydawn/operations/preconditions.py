@@ -1,4 +1,4 @@
-"""What has to be right before anything is done: who asks, in which folder, and whose lock it is."""
+"""What must hold before a command does anything: who asks, in which folder, who has the lock."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from bydawn.system import kernel
 
 
 def is_inside_a_round() -> bool:
-    """Does an agent or a hook of a loop ask, or something that they left behind?"""
+    """Was this command started by an agent or a hook of a loop, or by a process they left behind?"""
     marked = (kernel.has_variable(pid, COOKIE) or kernel.is_worker(pid) for pid in kernel.ancestors())
     return bool(os.environ.get(COOKIE)) or any(marked)
 
@@ -22,22 +22,22 @@ def refuse_inside_a_round() -> None:
     """An agent may look and leave notes; it may not start, resume or repair loops, nor trust or set anything."""
     if is_inside_a_round():
         raise UserError(
-            "this cannot be done from inside a round",
-            cause="an agent of a loop, or something that it left behind, is asking",
-            hint="a person has to do it, in a terminal of their own",
+            "agents may not do this",
+            cause="this command was started from inside a round, or by a process that a round left behind",
+            hint="run it yourself, in your own terminal",
         )
 
 
 def checked_workspace(path: Path) -> Path:
-    """The real path of a folder that is there."""
+    """The real path of an existing folder."""
     try:
         real = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
         raise UserError(
-            f"there is no folder {path}", cause=_reason(error), hint="give an existing one with -C"
+            f"there is no folder {path}", cause=_reason(error), hint="choose an existing folder with -C"
         ) from None
     if not real.is_dir():
-        raise UserError(f"{path} is not a folder", hint="give a folder with -C")
+        raise UserError(f"{path} is not a folder", hint="choose a folder with -C")
     try:
         str(real).encode()
     except UnicodeEncodeError:
@@ -46,24 +46,24 @@ def checked_workspace(path: Path) -> Path:
 
 
 def gone(standing: Standing) -> UserError | None:
-    """What is wrong if a loop's folder is not there any more: no flag can name another, it works in that one alone."""
+    """The error if a loop's folder no longer exists; a loop cannot move to another."""
     loop = standing.loop
     if Path(loop.workspace).is_dir():
         return None
     return UserError(
         f"the workspace of {loop.id} is gone: {loop.workspace}",
-        cause="it was removed, renamed or not mounted; a loop stays in the folder that it was started in",
-        hint=f"bring it back (or mount it), then `bydawn resume {standing.reference}`; or start a new loop elsewhere",
+        cause="it was removed, renamed or not mounted, and a loop cannot move to another folder",
+        hint=f"restore or mount it, then run `bydawn resume {standing.reference}`; or start a new loop elsewhere",
     )
 
 
 def user() -> str:
-    """Who is at the keyboard, for the record."""
-    return plain(os.environ.get("USER") or os.environ.get("LOGNAME") or _by_number() or "somebody")
+    """The name of the person at the keyboard, for the record."""
+    return plain(os.environ.get("USER") or os.environ.get("LOGNAME") or _by_number() or "unknown user")
 
 
 def _by_number() -> str:
-    """The name that the system has for us: cron, containers and services set no variable."""
+    """Our name in the user database: cron, containers and services set no variable."""
     import pwd
 
     try:
@@ -83,8 +83,8 @@ def take_lock(folder: LoopFolder, loop: Loop) -> lock.Lock:
     except lock.Owned as owned:
         name = reference(folder, loop)
         raise UserError(
-            f"another worker owns the loop {loop.id}",
-            cause=f"it is {owned}",
-            hint=f"watch it with `bydawn logs {name} -f`, or end it with `bydawn stop {name}`",
+            f"the loop {loop.id} is already running",
+            cause=f"{owned} is running it",
+            hint=f"watch it with `bydawn logs {name} -f`, or stop it with `bydawn stop {name}`",
             exit_code=8,
         ) from None

@@ -1,4 +1,4 @@
-"""What bears out the end of a loop, in sentences."""
+"""Why a loop ended, and what confirms it, in sentences."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -24,29 +24,29 @@ from bydawn.store.registry import Standing
 if TYPE_CHECKING:
     from bydawn.core.worklist import Listed
 
-_PLAINLY = {  # what an outcome means that stops a loop at once
-    Outcome.AUTH.value: "its provider does not let the agent in",
-    Outcome.CONFIG.value: "the agent cannot work as it is set up",
+_PLAINLY = {  # outcomes that stop a loop at once, in words
+    Outcome.AUTH.value: "the provider rejects the agent's log-in",
+    Outcome.CONFIG.value: "the agent's setup does not work",
 }
 
 
 def evidence(standing: Standing) -> tuple[str, ...]:
-    """What bears out the loop's last word, in sentences, and what was done against the rules on the way there."""
+    """What confirms how the loop ended, and which rules were broken on the way, in sentences."""
     if standing.state.stopped is None:
         return ()
     undone = put_back_words(standing)
     unproven = standing.state.stopped.end is End.UNVERIFIED
     return (
-        *(["no checks were configured, so nothing but the agent's word was proven"] if unproven else []),
+        *(["no checks were configured, so there is only the agent's word for it"] if unproven else []),
         *_evidence(standing, standing.state.stopped),
         *([f"{completion.PUT_BACK}: {undone}"] if undone else []),
     )
 
 
 def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
-    if stopped.decided.rule == Rule.OBSTRUCTED:  # the fact has only the kind of it, for programs
+    if stopped.decided.rule == Rule.OBSTRUCTED:  # the fact only has its kind, for programs
         hook = failed_hook(standing)
-        return (f"the command of {hook.name}: {hook.command}", f"what it printed: {hook.output}") if hook else ()
+        return (f"command of {hook.name}: {hook.command}", f"its output: {hook.output}") if hook else ()
     if stopped.decided.rule == Rule.TASKS_ASIDE:
         from bydawn.operations.settings import secrets
 
@@ -57,7 +57,7 @@ def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
 
 
 def _by_name(standing: Standing, row: str) -> str:
-    """Which tasks were skipped; the fact says only how many, and a number alone reads like that of a task."""
+    """Name the skipped tasks; the fact only says how many, which would read like the number of a task."""
     if not row.startswith(completion.SKIPPED):
         return row
     wanted = standing.state.settled.skipped
@@ -67,7 +67,7 @@ def _by_name(standing: Standing, row: str) -> str:
 
 
 def put_back(standing: Standing) -> dict[str, list[int]]:
-    """The protected files that were changed and are as they were again, each with the rounds that did it."""
+    """Protected files that were changed and restored, each with the rounds that changed it."""
     found: dict[str, list[int]] = {}
     number = 0
     if standing.loop.on_tamper is not OnTamper.RESTORE:
@@ -76,7 +76,7 @@ def put_back(standing: Standing) -> dict[str, list[int]]:
         fact = record.fact
         number = fact.round if isinstance(fact, RoundEnded | ChecksEnded | ChecksCut) else number
         if isinstance(fact, RunStarted):
-            undone = fact.put_back  # changed by what was running when its worker died
+            undone = fact.put_back  # changed by what still ran after the worker died
         else:
             undone = fact.tampered if isinstance(fact, RoundEnded | ChecksEnded | ChecksCut) and fact.restored else ()
         for path in undone:
@@ -90,7 +90,7 @@ def put_back_words(standing: Standing) -> str:
 
 
 def missing(condition: str, standing: Standing) -> str:
-    """What a missing condition means, where each failing check is named beside it."""
+    """What is missing, in words; failing checks are listed next to it, so only their number is given."""
     state, red = standing.state, _red_checks(standing.state)
     if condition == "checks" and red and state.verdict_tree == state.tree:
         return f"{len(red)} of {len(state.verdicts)} checks failed"
@@ -98,7 +98,7 @@ def missing(condition: str, standing: Standing) -> str:
 
 
 def failed_hooks(standing: Standing) -> dict[str, list[int]]:
-    """What is to be said of the person's own commands that failed, each with the rounds of it."""
+    """Each complaint about a failed hook, with the rounds it happened in."""
     found: dict[str, list[int]] = {}
     for record in records(standing.folder):
         if isinstance(record.fact, HookEnded) and not record.fact.passed:
@@ -107,7 +107,7 @@ def failed_hooks(standing: Standing) -> dict[str, list[int]]:
 
 
 def _each_check_once(standing: Standing, rows: tuple[str, ...]) -> Iterator[str]:
-    """How many checks failed, and each of them with its reason: the fact names them twice."""
+    """How many checks failed, and each with its reason: the fact names them twice."""
     red, all_of_them = _red_checks(standing.state), completion.describe("checks", standing.loop, standing.state)
     for row in rows:
         if row != all_of_them or not any(f"{verdict.check}: {verdict.told}" in rows for verdict in red):
@@ -117,7 +117,7 @@ def _each_check_once(standing: Standing, rows: tuple[str, ...]) -> Iterator[str]
 
 
 def fit_line(standing: Standing, row: str, room: int) -> str:
-    """A row of evidence on one line. A check's command may be as long as it likes, so it gives way, not the reason."""
+    """A row of evidence on one line. If it is too long, the check's command is shortened, not the reason."""
     for verdict in standing.state.verdicts:
         for answer in ("passed", verdict.told):
             if row == f"{verdict.check}: {answer}":
@@ -137,12 +137,12 @@ class FailedHook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def failed_hook(standing: Standing) -> FailedHook | None:
-    """The command of a person's own whose failure ended the loop."""
+    """The hook whose failure ended the loop."""
     obstacle = standing.state.obstructed
     if obstacle is None or obstacle.kind != "hook":
         return None
     facts = (record.fact for record in records(standing.folder))
-    # The hook of the end may have failed after it; that one stops nothing.
+    # A hook that runs at the end may have failed later; that one stops nothing.
     failed = [fact for fact in facts if isinstance(fact, HookEnded) and not fact.passed and "round" in fact.hook]
     if not failed:
         return None
@@ -152,14 +152,14 @@ def failed_hook(standing: Standing) -> FailedHook | None:
 
 
 class Idle(msgspec.Struct, frozen=True, kw_only=True):
-    """A task that cannot be worked on, and those that it waits for."""
+    """A task that cannot be worked on, and the tasks it waits for."""
 
     task: "Listed"
     waits_for: "tuple[Listed, ...]"
 
 
 def idle_tasks(standing: Standing) -> list[Idle]:
-    """The open tasks of a folder that no round can take up as things are."""
+    """The open tasks of a folder that no round can work on right now."""
     from bydawn.operations.tasks import of_loop
 
     tasks = of_loop(standing).standings.tasks
@@ -169,7 +169,7 @@ def idle_tasks(standing: Standing) -> list[Idle]:
 
 
 def stranded_by_skipping(standing: Standing) -> "tuple[list[Listed], list[Listed]]":
-    """The skipped tasks that others wait for, and those others; some of them at second hand."""
+    """The skipped tasks that others wait for, and those others, directly or through another."""
     idle = [each for each in idle_tasks(standing) if each.task.stand == "waiting"]
     skipped = {other.id: other for each in idle for other in each.waits_for if other.stand == "skipped"}
     lost = {*skipped}

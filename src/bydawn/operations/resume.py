@@ -1,4 +1,4 @@
-"""Go on with a loop that stands still; what has changed meanwhile is looked at before anything is written or spent."""
+"""Continue a paused or stopped loop, after checking everything that may have changed since."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -32,15 +32,15 @@ def plan(
     accept: bool = False,
     limits: Sequence[NewLimit] = (),
 ) -> Plan:
-    """Go on with a loop that stands still; past its checkpoint, or with changed protected files, if a person looked.
+    """Continue a loop: with `approve` past its checkpoint, with `accept` keeping changed protected files.
 
-    `limits` are those that they set anew.
+    `limits` replace those in force.
     """
     _refuse_unready(standing, secrets)
     _refuse_used_up(standing, limits)
     mark = _approved(standing) if approve else None
     accepts = _accepted(standing) if accept else ()
-    if standing.loop.dialect and not standing.alive:  # or it is refused for that
+    if standing.loop.dialect and not standing.alive:  # otherwise it is refused for that
         from bydawn.operations import places  # most loops have none
 
         places.take_up(standing)
@@ -56,7 +56,7 @@ def plan(
 
 
 def _refuse_unready(standing: Standing, secrets: Secrets) -> None:
-    """What keeps a loop from going on, whatever else a person asks for."""
+    """Refuse what can never continue, whatever the flags."""
     refuse_inside_a_round()
     if standing.trouble:
         raise standing.trouble
@@ -64,7 +64,7 @@ def _refuse_unready(standing: Standing, secrets: Secrets) -> None:
         from bydawn.operations.start import another  # for a message
 
         raise UserError(
-            f"the loop {standing.loop.id} is {standing.status}; there is nothing to go on with",
+            f"the loop {standing.loop.id} is already {standing.status}",
             hint=another(standing.loop),
         )
     if problem := gone(standing):
@@ -75,14 +75,14 @@ def _refuse_unready(standing: Standing, secrets: Secrets) -> None:
 
 
 def _accepted(standing: Standing) -> tuple[str, ...]:
-    """Protected files, and a task list, that a person wants as rounds have made them."""
+    """The protected files and the task list whose changes the person accepts."""
     state = standing.state
     lists = (standing.loop.tasks or "",) if state.tasks and state.tasks.problem else ()
     if not state.tampered and not lists:
         raise UserError(
-            f"there is nothing to accept in {standing.loop.id}",
-            cause="no protected file was changed, and its task list was believed",
-            hint=f"go on with `bydawn resume {standing.reference}`",
+            f"{standing.loop.id} has nothing to accept",
+            cause="no protected file has changed, and its task list is fine",
+            hint=f"continue with `bydawn resume {standing.reference}`",
         )
     if not state.tampered:
         _refuse_unreadable(standing)
@@ -90,7 +90,7 @@ def _accepted(standing: Standing) -> tuple[str, ...]:
 
 
 def _refuse_used_up(standing: Standing, limits: Sequence[NewLimit]) -> None:
-    """A limit that would end the loop at once is a slip of the hand."""
+    """A limit that would end the loop at once is a mistake."""
     if not limits:
         return
     name, state = standing.loop.id, forgiven(standing.state)
@@ -101,25 +101,25 @@ def _refuse_used_up(standing: Standing, limits: Sequence[NewLimit]) -> None:
     raised = msgspec.structs.replace(state, raised=new)
     if found := reach.used_up(standing.loop, raised, {each.field for each in limits}, now):
         raise UserError(
-            f"{reach.asked(found)} is used up already",
+            f"{reach.asked(found)} is already used up",
             cause=f"{name} {reach.used(found)}; nothing was changed",
             hint=f"`bydawn resume {standing.reference} {reach.enough(found, state)}`",
         )
-    if others := reach.all_used_up(standing.loop, raised, now):  # then what was raised is of no use
+    if others := reach.all_used_up(standing.loop, raised, now):  # then raising this one does not help
         raise UserError(
-            "another limit is used up as well",
+            "another limit is used up too",
             cause=f"{name} {' and '.join(map(reach.used, others))}; nothing was changed",
             hint=f"add {' '.join(reach.raised(each, state) for each in others)}",
         )
 
 
 def _refuse_unreadable(standing: Standing) -> None:
-    """A person can accept that tasks are gone, and not that nobody knows which there are, or which comes first."""
+    """Missing tasks can be accepted, but not a list that cannot be read or put in order."""
     if trouble := trouble_if_accepted(standing):
         raise UserError(
-            f"the tasks of {standing.loop.id} cannot be accepted as they are",
+            f"the task list of {standing.loop.id} cannot be accepted as it is",
             cause=trouble,
-            hint=f"mend it, then `bydawn resume {standing.reference}`",
+            hint=f"fix it, then run `bydawn resume {standing.reference}`",
         )
 
 
@@ -127,19 +127,19 @@ def _approved(standing: Standing) -> Mark:
     if mark := due(standing):
         return mark
     moved = checkpoint_of(standing.loop, standing.state)
-    unlike = f"{standing.loop.tasks} has open work before it now, or cannot be read"
+    unlike = f"{standing.loop.tasks} now has open tasks before it, or cannot be read"
     raise UserError(
-        f"the loop {standing.loop.id} stands at no checkpoint",
+        f"the loop {standing.loop.id} is not at a checkpoint",
         cause=unlike if moved else f"it is {standing.status}",
-        hint=f"go on with `bydawn resume {standing.reference}`" + ("; it stops there again" if moved else ""),
+        hint=f"continue with `bydawn resume {standing.reference}`" + ("; it stops there again" if moved else ""),
     )
 
 
 def due(standing: Standing) -> Mark | None:
-    """The checkpoint that the loop stands at, unless the list says by now that it has not come to that."""
+    """The checkpoint the loop is at, unless the list now has open tasks before it."""
     loop, state = standing.loop, standing.state
     mark, reading = checkpoint_of(loop, state), WorkList(loop, Texts(Path(loop.workspace))).read(forgiven(state), None)
     if mark is None or reading is None or reading.problem:
-        return None  # nobody has looked at what cannot be read
+        return None  # no one can approve what cannot be read
     again = checkpoint_of(loop, msgspec.structs.replace(state, tasks=reading))
     return mark if again and again.id == mark.id else None

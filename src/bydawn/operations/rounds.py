@@ -1,4 +1,4 @@
-"""One round: as data, as a row of a table, and in remarks below that row."""
+"""One round: as data, as a row of a table, and as remarks below that row."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -22,11 +22,11 @@ from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
 OVER_BUDGET = "over budget"
-WHY_OVER_BUDGET = "the budget was used up, so the round was cut short"
+WHY_OVER_BUDGET = "stopped because the budget was used up"
 
 
 class RoundView(msgspec.Struct, frozen=True, kw_only=True):
-    """A round of `show --json`; fields of facts under their own names."""
+    """A round of `show --json`; fields have the names they have in facts."""
 
     round: int
     task: str | None
@@ -57,11 +57,11 @@ class EndedRoundView(RoundView, frozen=True, kw_only=True):
     usage: Usage | None
     denied: tuple[str, ...]
     leftovers: tuple[str, ...]
-    check_seconds: float | UnsetType = UNSET  # no check ran
+    check_seconds: float | UnsetType = UNSET  # unset if no check ran
 
 
 class RoundRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A round in a table, in words."""
+    """A round as the cells of a table."""
 
     number: int
     task: str
@@ -74,10 +74,10 @@ class RoundRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """What a person should know of a round besides its row."""
+    """A line below the row of a round."""
 
     text: str
-    for_agent: bool = False  # the next prompt has it, too
+    for_agent: bool = False  # the next prompt contains it too
 
 
 def rounds(standing: Standing) -> list[Attempt]:
@@ -90,7 +90,7 @@ def the_round(standing: Standing, number: int) -> Attempt:
         if attempt.round == number:
             return attempt
     raise UserError(
-        f"the loop {standing.loop.id} has no round {number}", hint=f"it has had {standing.state.round} so far"
+        f"the loop {standing.loop.id} has no round {number}", hint=f"its last round so far is {standing.state.round}"
     )
 
 
@@ -134,7 +134,7 @@ def round_view(attempt: Attempt) -> RoundView:
 
 
 def past_row(attempt: Attempt, *, alive: bool) -> RoundRow:
-    """A round of the past; `alive` says whether one without an end still runs."""
+    """The row of a recorded round; `alive` says whether a round without an end still runs."""
     started, ended, checks = attempt.started, attempt.ended, attempt.checks
     return RoundRow(
         number=started.round,
@@ -148,7 +148,7 @@ def past_row(attempt: Attempt, *, alive: bool) -> RoundRow:
 
 
 def outcome_of(attempt: Attempt, *, alive: bool) -> str:
-    """How a round ended; one without an end, in a loop that no longer runs, will be recorded as interrupted."""
+    """How a round ended; without an end, in a loop that no longer runs, it was interrupted."""
     if attempt.ended is None:
         return "running" if alive else Outcome.INTERRUPTED.value
     is_over = is_over_budget(attempt.ended, stop_requested=attempt.stop_requested)
@@ -157,12 +157,12 @@ def outcome_of(attempt: Attempt, *, alive: bool) -> str:
 
 def _count_of_files(ended: RoundEnded) -> str:
     if not ended.changes.total:
-        return "not seen" if ended.unseen else "no change"
+        return "unknown" if ended.unseen else "no change"
     return plural(ended.changes.total, "file")
 
 
 def row_at_end(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> RoundRow:
-    """A round that has just ended, as far as its end says; `state` is the one after it."""
+    """The row of a round that has just ended; `state` is the one after it."""
     return RoundRow(
         number=ended.round,
         task=plain(ended.said) or "—",
@@ -185,7 +185,7 @@ def _signed_files(changes: Changes) -> str:
 
 
 def check_words(checks: ChecksEnded | None) -> str:
-    """What the checks of a round said, in a word."""
+    """The result of a round's checks, in a word."""
     if checks is None:
         return "—"
     red = [verdict for verdict in checks.verdicts if not verdict.passed]
@@ -195,7 +195,7 @@ def check_words(checks: ChecksEnded | None) -> str:
 
 
 def _result(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> str:
-    """What a round came to."""
+    """The result of a round, in a few words."""
     if is_over_budget(ended, stop_requested=state.stop_now):
         return OVER_BUDGET
     if ended.outcome is not Outcome.OK:
@@ -211,12 +211,12 @@ def _result(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
 
 
 def outcome_words(outcome: Outcome) -> str:
-    """How an agent's turn ended, as words for people."""
+    """How an agent's turn ended, in words."""
     return outcome.value.replace("_", " ")
 
 
 def is_over_budget(ended: RoundEnded, *, stop_requested: bool) -> bool:
-    """Was a round ended by us for what it spent? Its record says "on request", and no person had made one."""
+    """Did the budget end this round? Its record says "on request", but no person made one."""
     return not stop_requested and (ended.outcome, ended.detail) == imposed(Exit(ending=Ending.ASKED))
 
 
@@ -224,7 +224,7 @@ def is_over_budget(ended: RoundEnded, *, stop_requested: bool) -> bool:
 
 
 def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> Iterator[Remark]:
-    """What a person should know of a round that has just ended; `state` is the one after it."""
+    """Remarks about a round that has just ended; `state` is the one after it."""
     if is_over_budget(ended, stop_requested=state.stop_now):
         yield Remark(WHY_OVER_BUDGET)
     elif ended.outcome is not Outcome.OK and ended.detail:
@@ -232,18 +232,18 @@ def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
     yield from red_checks(checks) if checks else ()
     missing = [completion.describe(name, loop, state) for name in completion.missing(loop, state)]
     if ended.promise is Given.GIVEN and missing:
-        yield Remark(f"the agent's “done” was not accepted: {missing[0]}")
+        yield Remark(f"the agent says it is done, but {missing[0]}")
     if ended.promise is Given.MENTIONED:
-        yield Remark("the agent mentioned the promise without giving it: not accepted")
+        yield Remark("the agent only mentioned the promise, so it does not count")
     if ended.doubted:
-        yield Remark(f"ticked without any other change, so doubted: {', '.join(ended.doubted)}")
+        yield Remark(f"ticked without any other change, so not confirmed: {', '.join(ended.doubted)}")
     if ended.tampered:
-        put_back = ", and put back" if ended.restored else ""
+        put_back = " (put back)" if ended.restored else ""
         yield Remark(f"changed protected files{put_back}: {', '.join(map(plain, ended.tampered))}")
     if ended.blocked:
-        yield Remark(f"says that only a person can help: {plain(ended.blocked)}")
+        yield Remark(f"the agent needs a person: {plain(ended.blocked)}")
     for left in ended.leftovers:
-        yield Remark(f"left behind and ended: {plain(left)}")
+        yield Remark(f"ended a process left behind: {plain(left)}")
 
 
 def red_checks(checks: ChecksEnded) -> Iterator[Remark]:
@@ -251,12 +251,12 @@ def red_checks(checks: ChecksEnded) -> Iterator[Remark]:
         if not verdict.passed:
             yield Remark(plain(verdict.told), for_agent=True)
         if verdict.never_ran and not checks.round:
-            yield Remark("if its name is wrong, stop now (Ctrl-C): no agent can mend that")
+            yield Remark("if the name is wrong, stop now (Ctrl-C): no agent can fix that")
 
 
 def occasion(checks: ChecksEnded, state: LoopState) -> str:
-    """Why checks ran that no round led to."""
+    """Why checks ran although no round had just ended."""
     if not checks.round:
-        return "before anything is changed"
+        return "before any change"
     all_done = state.tasks is not None and not state.tasks.open and not state.tasks.problem
     return "all tasks are done" if all_done else "the work tree as it is now"

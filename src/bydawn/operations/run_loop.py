@@ -41,7 +41,7 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
 
 
 def _given(planned: Plan, loop: Loop, state: LoopState) -> Iterator[AnyFact]:
-    """What a person brings along when they resume a loop."""
+    """What a person changes when they resume a loop, as facts."""
     now = state.raised or loop.limits
     if planned.adopts and not state.runs:
         yield planned.adopts
@@ -54,20 +54,20 @@ def _given(planned: Plan, loop: Loop, state: LoopState) -> Iterator[AnyFact]:
 
 
 def _refuse_if_overtaken(planned: Plan, state: LoopState) -> None:
-    """Between the plan and the lock somebody else may have been here; their goal must not be taken for ours."""
+    """Another process may have run between the plan and the lock; its goal must not be taken for ours."""
     born = planned.standing is None and state.seq > 0
     done = planned.standing is not None and state.stopped is not None and state.stopped.end in FINISHED
     if born or done:
         raise UserError(
-            f"another worker was faster with the loop {planned.loop.id}",
-            cause="it was started here at the same moment" if born else "it has finished in the meantime",
+            f"another process was faster with the loop {planned.loop.id}",
+            cause="it started the loop at the same moment" if born else "the loop has finished in the meantime",
             hint="run the same command again",
             exit_code=8,
         )
 
 
 def _create(loop: Loop, ledger: LoopLedger) -> None:
-    """The settings are on the disk before the ledger's first fact, which carries their digest."""
+    """The settings are on disk before the ledger's first fact, which has their digest."""
     data = msgspec.json.format(msgspec.json.encode(loop), indent=2)
     replace_private(ledger.folder.settings, data, durable=True)
     sync(ledger.folder.home)
@@ -81,13 +81,13 @@ def creation_of(loop: Loop, settings: bytes) -> LoopCreated:
 
 
 def _settings(folder: LoopFolder) -> Loop:
-    """The settings a loop was started with; changed behind the ledger's back they are refused."""
+    """The settings a loop was started with; refused if the file changed since."""
     data = folder.settings.read_bytes()
     first = next(records(folder)).fact
     if not isinstance(first, LoopCreated) or first.settings != hashlib.sha256(data).hexdigest():
         raise OwnFailure(
-            f"{folder.settings} is not what the loop was started with",
-            cause="its digest differs from the one in the ledger's first line",
-            hint="put it back as it was, or start another loop with --new",
+            f"{folder.settings} has changed since the loop was started",
+            cause="its digest differs from the recorded one",
+            hint="restore it, or start another loop with --new",
         )
     return msgspec.json.decode(data, type=Loop)

@@ -1,4 +1,4 @@
-"""A fact as a sentence: what to say when it happens, on a terminal, a page or in a notice."""
+"""A fact as a sentence for people, wherever it is shown: terminal, web page, notice."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,30 +22,30 @@ WARNING = "!"
 
 
 class Sentence(msgspec.Struct, frozen=True):
-    """What to say, and a sign that says what kind of thing it is; a plain announcement has none."""
+    """What to say, and a sign for what kind of message it is; a plain announcement has none."""
 
     sign: str
     text: str
 
 
 class Counting(msgspec.Struct, frozen=True, kw_only=True):
-    """What rounds are called where this is read, and how many there were; a dialect counts in its own way."""
+    """The word for a round, and how many there were; a dialect has its own word and counts differently."""
 
     unit: str = "round"
     number: int = 0
 
     @property
     def last(self) -> str:
-        """`round 4`: the one that is running, or the last one."""
+        """`round 4`: the running one, or the last."""
         return f"{self.unit} {self.number}"
 
 
 def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, counting: Counting) -> Iterator[Sentence]:
-    """What a fact means for a person; nothing where the row of a round, or the end, says it."""
+    """What to tell people about a fact; nothing if a round's row or the summary says it."""
     match fact:
         case facts.RunStarted() if fact.put_back:
             names = ", ".join(map(plain, fact.put_back[:3]))
-            yield Sentence(WARNING, f"protected files were changed while nobody looked, and put back: {names}")
+            yield Sentence(WARNING, f"protected files had changed since the last run and were put back: {names}")
         case facts.RoundStarted() if fact.notes:
             many = f"{len(fact.notes)} notes" if len(fact.notes) > 1 else "your note"
             yield Sentence("✎", f"{many} went into the prompt of {counting.last}")
@@ -61,20 +61,24 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
             yield Sentence("✓", f"accepted by {plain(fact.by)}: {', '.join(map(plain, fact.paths))}")
         case facts.AgentLimited():
             until = f"{fact.until.astimezone():%H:%M}"
-            yield Sentence("◷", f"{plain(fact.agent)} is limited until {until}: the loop {plain(fact.by)} ran into it")
+            yield Sentence(
+                "◷", f"{plain(fact.agent)} is at its usage limit until {until}, reported by the loop {plain(fact.by)}"
+            )
         case facts.MachineSlept():
-            yield Sentence("☾", f"the machine slept {duration(fact.seconds)}; no timer ran meanwhile")
+            yield Sentence("☾", f"the machine slept for {duration(fact.seconds)}; all timers were paused")
         case facts.NoteAdded():
             yield Sentence("✎", f"note from {plain(fact.by)} for the next prompt")
         case facts.PauseRequested() | facts.StopRequested():
             yield from _stopping(fact, state, counting)
         case facts.HookEnded() if not fact.passed:
             yield Sentence(WARNING, plain(complaint(fact)))
-        case facts.Obstructed() if fact.kind != "hook":  # that a hook failed has been said
+        case facts.Obstructed() if fact.kind != "hook":  # a failed hook has its own sentence
             yield Sentence(WARNING, plain(fact.detail))
         case facts.LedgerRepaired():
             where = plain(fact.kept_in)
-            yield Sentence(WARNING, f"{fact.cut_bytes} bytes of a torn record were cut off; kept in {where}")
+            yield Sentence(
+                WARNING, f"removed {fact.cut_bytes} bytes of an incomplete record; they are saved in {where}"
+            )
         case facts.LimitsRaised():
             yield Sentence("", f"Limits {_how_changed(limits_of(loop, before), fact.limits)}.")
         case _:
@@ -83,7 +87,7 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
 
 def _wait(wait: facts.WaitStarted, state: LoopState, counting: Counting) -> str:
     until = f" until {wait.until.astimezone():%H:%M}" if wait.until else f" {duration(wait.seconds)}"
-    # Waiting itself costs no round; but the round that it follows may be one that counts.
+    # Waiting does not count as a round, but the round before it may.
     free = wait.decided.rule == Rule.AGENT_LIMIT or state.last is None or not state.last.counts
     return f"waiting{until}: {plain(wait.reason)}" + (f" (costs no {counting.unit})" if free else "")
 
@@ -92,16 +96,16 @@ def _stopping(
     fact: facts.PauseRequested | facts.StopRequested, state: LoopState, counting: Counting
 ) -> Iterator[Sentence]:
     if fact.now or not state.open_round:
-        yield Sentence("", f"Stopping now; what this {counting.unit} changed stays in the work tree.")
+        yield Sentence("", f"Stopping now. Changes of this {counting.unit} stay in the work tree.")
         return
     since = state.open_round.started_at
     spent = duration(((state.updated_at or since) - since).total_seconds())
-    yield Sentence("", f"Stopping after {counting.last} (the agent has {spent} behind it).")
-    yield Sentence("", f"Ctrl-C again to stop now; the {counting.unit}'s changes stay in the work tree.")
+    yield Sentence("", f"Stopping after {counting.last} (running for {spent}).")
+    yield Sentence("", f"Press Ctrl-C again to stop now; the {counting.unit}'s changes stay in the work tree.")
 
 
 def _how_changed(was: Limits, now: Limits) -> str:
-    """Raised only if none of them is lower than before; no limit at all is the highest."""
+    """Raised only if no limit is lower than before; no limit is the highest."""
     pairs = [(getattr(was, name), getattr(now, name)) for name in now.__struct_fields__]
     return "changed" if any(new and (not old or new < old) for old, new in pairs) else "raised"
 
@@ -110,22 +114,22 @@ def _how_changed(was: Limits, now: Limits) -> str:
 
 
 def opening(loop: Loop, state: LoopState, tasks: TaskReading | None, unit: str = "round") -> Iterator[Field]:
-    """What a loop is about to do, and within which limits."""
+    """What a loop is about to do, and its limits."""
     yield Field("Loop", loop.id)
     yield Field("Agent", ", then ".join(loop.pool))
-    yield Field("Tasks", f"{loop.tasks}, {tasks.open} open" if tasks else "none; the prompt alone")
+    yield Field("Tasks", f"{loop.tasks}, {tasks.open} open" if tasks else "none (prompt only)")
     names = (_short_command(check.name) if isinstance(check, CommandCheck) else check.name for check in loop.checks)
     yield Field("Check", ", ".join(names) or "none")
     if loop.sandbox:
-        words = {"read-only": "only read", "full": "do EVERYTHING: no sandbox"}
-        yield Field("May", words.get(loop.sandbox, "edit here"))
+        words = {"read-only": "read-only", "full": "FULL: no sandbox"}
+        yield Field("Access", words.get(loop.sandbox, "can edit this folder"))
     yield Field("Limit", ", ".join(totals(limits_of(loop, state), unit)))
     finishes = loop.on_interrupt is OnInterrupt.FINISH
-    yield Field("Stop", "Ctrl-C after this round, twice: now" if finishes else "Ctrl-C, at once")
+    yield Field("Ctrl-C", "stop after this round · twice: stop now" if finishes else "stop now")
 
 
 def _short_command(command: str) -> str:
-    """A check as people type it: the interpreter's long path is of no interest."""
+    """A check without the long path of its interpreter."""
     first, space, rest = command.partition(" ")
     return f"{Path(first.strip(chr(39))).name}{space}{rest}" if first.strip("'").startswith("/") else command
 

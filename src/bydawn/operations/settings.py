@@ -1,4 +1,4 @@
-"""Gather what a person has set, everywhere they can set it, and change it."""
+"""Read settings from every place they can be set, and change one."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from bydawn.system.reading import read_text
 
 
 def gather(folder: Path | None, flags: Iterable[Given] = ()) -> Settings:
-    """All layers for a folder, or without a project's where none is given; problems are collected, not raised."""
+    """All layers for a folder; without a folder, all but the project's. Problems are collected, not raised."""
     readings = [files.read(files.user_file()), files.read_environment(os.environ), Reading(given=tuple(flags))]
     if folder is not None:
         readings.append(_with_prompts(files.read(files.project_file(folder)), folder))
@@ -25,7 +25,7 @@ def gather(folder: Path | None, flags: Iterable[Given] = ()) -> Settings:
 
 
 def _with_prompts(reading: Reading, folder: Path) -> Reading:
-    """A project's `prompt = "@FILE"` and `template = "FILE"` mean what stands in there: trust is about the words."""
+    """Replace `prompt = "@FILE"` and `template = "FILE"` of a project by the text: people trust the text."""
     given, problems = [], [*reading.problems]
     for each in reading.given:
         if _names_a_file(each):
@@ -47,42 +47,44 @@ def words_of(folder: Path, key: str, value: str) -> str:
     path = value.removeprefix("@") if key == "prompt" else value
     text = read_text(folder, path)
     if text is None:
-        cause = "it is no plain file" if (folder / path).exists() else f"there is none in {folder}"
-        raise UserError(f"the {key} {path} cannot be read", cause=cause, hint="write it there")
+        cause = "it is not a regular file" if (folder / path).exists() else f"it does not exist in {folder}"
+        raise UserError(f"cannot read the {key} {path}", cause=cause, hint="create that file")
     return text
 
 
 def secrets_of(settings: Settings) -> Secrets:
-    """What must never be written down, by these settings and this environment."""
+    """What must never be written to disk, from these settings and the environment."""
     return Secrets(os.environ, settings.texts("secrets"), settings.texts("not_secret"))
 
 
 def secrets() -> Secrets:
-    """The same for whoever has no settings at hand; a file that is broken must not keep a person from `stop`."""
+    """The same without a project's settings; a broken file must not block `stop`."""
     return secrets_of(gather(None))
 
 
 def known(key: str) -> Setting:
-    """The setting of that name, or an error that says what it may have been."""
+    """The setting of that name, or an error that suggests one."""
     if key in BY_KEY:
         return BY_KEY[key]
     raise UserError(f"there is no setting {key!r}", hint=f"{near(key)}`bydawn config show` lists them")
 
 
 def checkpoint_of(settings: Settings) -> Checkpoint | None:
-    """The words at which a loop with these settings would stand still."""
+    """The text at which a loop with these settings pauses."""
     return _checkpoint(settings.text("checkpoint"))
 
 
 def _checkpoint(text: str | None) -> Checkpoint | None:
-    """`TOKEN`, or `TOKEN:exit`; a colon of the token's own does no harm."""
+    """`TOKEN` or `TOKEN:exit`; the token itself may contain a colon."""
     if text is None:
         return None
     token, _, mode = text.rpartition(":")
     if mode not in {*CheckpointMode}:
         token, mode = text, CheckpointMode.PAUSE
     if not token.strip():
-        raise UserError("--checkpoint names no words", cause=f"it is {text!r}", hint="--checkpoint 'HARD STOP'")
+        raise UserError(
+            "--checkpoint needs a text", cause=f"it is {text!r}", hint="for example: --checkpoint 'HARD STOP'"
+        )
     return Checkpoint(token=token.strip(), mode=CheckpointMode(mode))
 
 
@@ -90,19 +92,19 @@ def _checkpoint(text: str | None) -> Checkpoint | None:
 
 
 def change(file: files.File, key: str, words: Sequence[str]) -> None:
-    """Write a setting into a file, or without words take it out of it."""
+    """Write a setting to a file; without words, remove it."""
     setting = known(key)
     if file.layer not in setting.layers:
         raise UserError(
             f"{key} cannot be set by a project",
-            cause="a repository has no say in it",
-            hint=f"put it into your own file: `bydawn config set --user {key} …`",
+            cause="only you can set it",
+            hint=f"set it in your own file: `bydawn config set --user {key} …`",
         )
     if not words:
         files.write(file, key, None)
         return
     if len(words) > 1 and not setting.kind.many:
-        raise UserError(f"{key} is one value", cause=f"{len(words)} were given", hint="put it in quotes")
+        raise UserError(f"{key} takes a single value", cause=f"{len(words)} were given", hint="put it in quotes")
     try:
         setting.kind.from_words(words)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Start a loop, or go on with the one that is meant: everything is checked before anything is written or spent."""
+"""Start a loop, or continue the matching one, after checking everything."""
 
 import os
 import shlex
@@ -21,6 +21,7 @@ from bydawn.operations.checked_loop import checked_loop, doubts
 from bydawn.operations.loop_request import LoopRequest
 from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
+from bydawn.operations.views import state_words
 from bydawn.settings.table import BY_KEY
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Registry, Standing, free_name
@@ -34,11 +35,11 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     command: Command
     prompt: str
-    sandbox: str  # what the agent is held to; empty where that is up to itself
+    sandbox: str  # the sandbox we impose; empty if the agent decides itself
 
 
 def plan(wanted: LoopRequest) -> Plan:
-    """Which loop this request means. Raises `UserError`; touches nothing."""
+    """Which loop this request means. Raises `UserError`; writes nothing."""
     refuse_inside_a_round()
     workspace = checked_workspace(Path(wanted.loop.workspace))
     loop = checked_loop(wanted, workspace)
@@ -50,7 +51,7 @@ def plan(wanted: LoopRequest) -> Plan:
     name = free_name(loop.id, [each.loop.id for each in there])
     busy = [each.loop.id for each in there if each.alive]
     shared = (
-        [f"{', '.join(busy)} is at work in this folder too: each takes the other's changes for progress"]
+        [f"{', '.join(busy)} also runs in this folder: each loop will count the other's changes as its own progress"]
         if busy
         else []
     )
@@ -64,48 +65,48 @@ def plan(wanted: LoopRequest) -> Plan:
 
 
 def _refuse_unsafe(root: Path, workspace: Path) -> None:
-    """The truth, and what a person has trusted, must be out of everybody else's reach."""
+    """No one else may write to loop state or to what a person trusts."""
     if root.resolve().is_relative_to(workspace):
         raise UserError(
-            f"the state folder {root} is inside of the workspace",
-            cause="the agent could reach the truth there, and every round would look like progress",
-            hint="give --state-dir a folder outside of it",
+            f"the state folder {root} is inside the workspace",
+            cause="the agent could change the loop's state, and every round would look like progress",
+            hint="set --state-dir to a folder outside the workspace",
         )
     if root.exists() and others_can_write(root.stat()):
         raise UserError(
-            f"others can write to the state folder {root}",
-            cause="they could forge what has happened and what you trust",
+            f"other users can write to the state folder {root}",
+            cause="they could forge the state of your loops and what you trust",
             hint=f"chmod go-w {shlex.quote(str(root))}",
         )
     if root.exists() and os.getuid() not in (0, root.stat().st_uid):
         raise UserError(
-            f"the state folder {root} belongs to somebody else",
+            f"the state folder {root} belongs to another user",
             cause=f"its owner is user {root.stat().st_uid}",
-            hint="give --state-dir a folder of your own",
+            hint="set --state-dir to a folder of your own",
         )
 
 
-_SHORT = 200  # characters of a prompt that can be pasted
-_WORDS = ("sandbox", "model", "profile", "effort", "progress", "opinions")  # settings that are one word each
+_SHORT = 200  # characters of a prompt that is still easy to paste
+_WORDS = ("sandbox", "model", "profile", "effort", "progress", "opinions")  # settings with a single word as value
 _TYPED_AGAIN = {"prompt", "agent", "others", "tasks", "task_folder", "checks", "protect", "hooks", *_WORDS}
 
 
 def another(loop: Loop) -> str:
-    """How a person starts such a loop once more; a new one knows nothing of what this one has done."""
+    """How to start the same loop again; the new one does not know what this one did."""
     if loop.dialect:
-        return f"start another with {loop.dialect.name}"
+        return f"start a new one with {loop.dialect.name}"
     command, left_out = typed_again(loop)
-    return f"start another: `bydawn {command}`" + (f", where {left_out}" if left_out else "")
+    return f"start a new one: `bydawn {command}`" + (f", where {left_out}" if left_out else "")
 
 
 def typed_again(loop: Loop) -> tuple[str, str]:
-    """The words after `bydawn` that start such a loop once more, and what a `…` among them stands for."""
+    """The words after `bydawn` that start the same loop again, and what a `…` in them means."""
     words = [shlex.quote(word) for word in _typed_again(loop)]
-    if any("`" in word or not word.isprintable() for word in words):  # nobody could see where the command ends
+    if any("`" in word or not word.isprintable() for word in words):  # it would be unclear where the command ends
         return f'run --new "{PLACEHOLDER}"', ""
     typed = _TYPED_AGAIN | ({"limits"} if _are_typed(loop.limits) else set())
     rest = [name for name in differences(_without_settings(loop), loop) if name not in typed]
-    left_out = f"{PLACEHOLDER} is what else it was given: {', '.join(rest)}" if rest else ""
+    left_out = f"{PLACEHOLDER} is the rest of its settings: {', '.join(rest)}" if rest else ""
     return " ".join(["run --new", *words, *([PLACEHOLDER] if rest else [])]), left_out
 
 
@@ -151,12 +152,12 @@ def _limits_again(limits: Limits) -> Iterator[str]:
 
 
 def _are_typed(limits: Limits) -> bool:
-    """Are there no others than those that people usually set? A moment to end has passed by then."""
+    """Are only the usual limits set? A time to stop is in the past by then."""
     return limits == Limits(rounds=limits.rounds, seconds=limits.seconds, tokens=limits.tokens, usd=limits.usd)
 
 
 def _without_settings(loop: Loop) -> Loop:
-    """The same goal, with nothing but what holds where nobody says anything."""
+    """The same goal with default settings."""
     return Loop(
         id=loop.id,
         uid=loop.uid,
@@ -168,7 +169,7 @@ def _without_settings(loop: Loop) -> Loop:
 
 
 def rehearse(planned: Plan) -> Rehearsal:
-    """What a round would be given, without running it."""
+    """What the next round would run, without running it."""
     state = planned.standing.state if planned.standing else LoopState()
     listed = WorkList(planned.loop, Texts(Path(planned.loop.workspace)))
     state = msgspec.structs.replace(state, tasks=listed.read(state, None))
@@ -193,7 +194,7 @@ def rehearse(planned: Plan) -> Rehearsal:
 
 
 def _meant(wanted: LoopRequest, loop: Loop, there: list[Standing]) -> Standing | None:
-    """The unfinished loop that this request goes on with; None for a new one; an error if it is not clear."""
+    """The unfinished loop this request continues; None for a new one; an error if that is unclear."""
     if wanted.new:
         return None
     if wanted.name is not None:
@@ -206,34 +207,32 @@ def _meant(wanted: LoopRequest, loop: Loop, there: list[Standing]) -> Standing |
     return _go_on(loop, unfinished[-1]) if unfinished else None
 
 
-# How a loop stands, as the end of a sentence; where no row is, "is paused" and the like will do.
-_STANDS = {"limit": "has reached a limit", "checkpoint": "stands at a checkpoint", "failed": "has failed"}
-# What people call the settings in which two loops differ.
+# The first setting in which two loops differ, as the beginning of a sentence.
 _CALLED = {
-    "prompt": "another prompt",
-    "agent": "another agent",
-    "others": "other agents",
-    "tasks": "another task list",
-    "checks": "other checks",
-    "hooks": "other hooks",
-    "limits": "other limits",
-    "promise": "another promise",
+    "prompt": "this prompt is",
+    "agent": "this agent is",
+    "others": "these agents are",
+    "tasks": "this task list is",
+    "checks": "these checks are",
+    "hooks": "these hooks are",
+    "limits": "these limits are",
+    "promise": "this promise is",
 }
 
 
 def _go_on(loop: Loop, standing: Standing) -> Standing:
     name = standing.loop.id
     if standing.finished:
-        raise UserError(f"the loop {name} is {standing.status}", hint=f"beside it, {another(loop)}")
+        raise UserError(f"the loop {name} is already {standing.status}", hint=another(loop))
     if standing.trouble:
         raise standing.trouble
     changed = differences(standing.loop, loop)
     if changed:
         what = ", ".join("limits (rounds, --for, --until …)" if field == "limits" else field for field in changed)
         raise UserError(
-            f"the loop {name} {_STANDS.get(standing.status, f'is {standing.status}')}, and you ask for "
-            f"{_CALLED.get(changed[0], 'other settings')}",
-            cause=f"it keeps what it was started with; differs in: {what}",
-            hint=f"go on with `bydawn resume {standing.reference}` (limits can be raised there), or {another(loop)}",
+            f"the loop {name} {state_words(standing.status)}, and "
+            f"{_CALLED.get(changed[0], 'these settings are')} different",
+            cause=f"a loop keeps its settings; these differ: {what}",
+            hint=f"continue with `bydawn resume {standing.reference}` (it can raise limits), or {another(loop)}",
         )
     return standing

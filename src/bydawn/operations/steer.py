@@ -1,4 +1,4 @@
-"""Pause, stop, tell and settle a task: a running loop is asked, one that stands still has it recorded by us."""
+"""Pause, stop, tell, settle a task: ask a running loop, or record it ourselves if none runs."""
 
 import os
 import time
@@ -26,47 +26,47 @@ from bydawn.system.user_folders import has_settings_file
 if TYPE_CHECKING:
     from bydawn.core.progress import Findings, Used
 
-_PATIENCE = 10.0  # seconds that a worker gets to take a request
+_PATIENCE = 10.0  # seconds that a worker has to take a request
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a request."""
 
-    taken_by: str  # "the worker", or "the ledger" when no worker was there
+    taken_by: str  # "worker", or "ledger" if no worker was running
     state: str = ""
-    changed: bool = True  # or it stood so already, and nothing was written down
+    changed: bool = True  # False if that was already so, and nothing was recorded
 
 
 def pause(standing: Standing, *, now: bool) -> Answer:
-    """Stand still after this round, or at once; `resume` goes on."""
+    """Pause after this round, or now; `resume` continues."""
     refuse_finished(standing)
     return _ask(standing, Pause(id=_new_id(), run="", by=user(), now=now))
 
 
 def stop(standing: Standing, *, now: bool) -> Answer:
-    """End the loop at once, or after this round."""
+    """End the loop now, or after this round."""
     refuse_finished(standing)
     return _ask(standing, Stop(id=_new_id(), run="", by=user(), now=now))
 
 
 def tell(standing: Standing, text: str) -> Answer:
-    """A note that stands in the next prompt."""
+    """Add a note to the next prompt."""
     if text.strip() in ("", PLACEHOLDER):
-        cause = "it stands for your own words" if text.strip() else "the note is empty"
-        raise UserError("there is nothing to tell", cause=cause, hint='bydawn tell LOOP "round half up"')
+        cause = f"{PLACEHOLDER!r} is a placeholder" if text.strip() else "the note is empty"
+        raise UserError("nothing to tell", cause=cause, hint='for example: `bydawn tell LOOP "round half up"`')
     refuse_finished(standing)
     by = ITSELF if is_inside_a_round() else user()
     return _ask(standing, Tell(id=_new_id(), run="", by=by, text=text))
 
 
 def settle(standing: Standing, task: str, text: str, status: TaskStatus) -> Answer:
-    """A person's word about one task."""
+    """Record what a person decided about one task."""
     refuse_finished(standing)
     return _ask(standing, SettleTask(id=_new_id(), run="", by=user(), task=task, text=text, status=status))
 
 
 def _secrets() -> Secrets:
-    """What must never be written down. Settings are loaded only where there are any: `stop` has to be quick."""
+    """What must never be written to disk. Settings are loaded only if there are any: `stop` has to be quick."""
     if has_settings_file() or {"BYDAWN_SECRETS", "BYDAWN_NOT_SECRET"} & os.environ.keys():
         from bydawn.operations.settings import secrets
 
@@ -79,13 +79,13 @@ def _new_id() -> str:
 
 
 def refuse_finished(standing: Standing) -> None:
-    """Nothing can be asked of a loop that is done."""
+    """A finished loop takes no requests."""
     if standing.finished:
         from bydawn.operations.start import another  # for a message
 
         raise UserError(
-            f"the loop {standing.loop.id} is {standing.status} already",
-            cause="it has ended, and so nobody is there to do anything",
+            f"{standing.loop.id} is already {standing.status}",
+            cause="the loop has already finished",
             hint=another(standing.loop),
         )
 
@@ -99,20 +99,20 @@ def _ask(standing: Standing, request: Request) -> Answer:
         state, offset = load(folder)
         posted = inbox.post(folder.inbox, rewritten(request, _secrets().hide))
         if _acknowledged(folder, request, offset, state.seq):
-            return Answer(taken_by="the worker")
+            return Answer(taken_by="worker")
         posted.unlink(missing_ok=True)
         if lock.is_held(folder.lock):
             raise UserError(
-                f"the worker of {standing.loop.id} did not answer",
-                cause=f"it has not taken the request within {_PATIENCE:.0f} s; it is {lock.owner(folder.lock)}",
-                hint="it may be stopped (Ctrl-Z) or hang in the kernel; nothing was changed",
+                f"{standing.loop.id} did not answer within {_PATIENCE:.0f} s",
+                cause=f"its process ({lock.owner(folder.lock)}) may be suspended (Ctrl-Z) or hang; nothing was changed",
+                hint="try again in a moment",
                 exit_code=1,
             )
     return _record(standing, request)
 
 
 def _acknowledged(folder: LoopFolder, request: Request, offset: int, seq: int) -> bool:
-    """Wait for the fact that says so; in vain if the worker dies."""
+    """Wait for the fact that answers the request; False if the worker dies."""
     path, watch = folder.ledger, kernel.Watch()
     watch.add(str(path))
     deadline = time.monotonic() + _PATIENCE
@@ -128,7 +128,7 @@ def _acknowledged(folder: LoopFolder, request: Request, offset: int, seq: int) -
 
 
 def _record(standing: Standing, request: Request) -> Answer:
-    """Nobody runs the loop: take the lock and write it down ourselves, settled and all; nothing is waited for."""
+    """No process runs the loop: take the lock and record the request, and what follows from it, ourselves."""
     if isinstance(request, Pause | Stop):
         request = msgspec.structs.replace(request, now=True)
     held = take_lock(standing.folder, standing.loop)
@@ -137,11 +137,11 @@ def _record(standing: Standing, request: Request) -> Answer:
     before = ledger.state.seq
     try:
         if isinstance(request, Tell | SettleTask):
-            # It may have come to its end while we asked.
+            # It may have finished while we asked.
             refuse_finished(Standing(folder=standing.folder, loop=standing.loop, state=ledger.state, alive=False))
             ledger.append(as_fact(request))
         elif ledger.state.stopped is None or _can_be_stopped(ledger, request):
-            # What a crash left behind: an agent that lives on, and secrets in the files of the round it was in.
+            # What a crash left behind: an agent that still runs, and secrets in the files of its round.
             kernel.sweep(f"{COOKIE}={standing.loop.uid}.")
             elapsed = ledger.state.elapsed
             if ledger.state.stopped is None or standing.folder.round(ledger.state.round + 1).exists():
@@ -152,14 +152,14 @@ def _record(standing: Standing, request: Request) -> Answer:
         _follow(standing, ledger)
         end = ledger.state.stopped
         changed = ledger.state.seq > before
-        return Answer(taken_by="the ledger", state=end.end.value if end else "", changed=changed)
+        return Answer(taken_by="ledger", state=end.end.value if end else "", changed=changed)
     finally:
         ledger.close()
         held.release()
 
 
 def _mask_after_crash(standing: Standing, state: LoopState, hidden: Secrets) -> float:
-    """Mask the secrets in what a killed worker left, if only a prompt; the seconds it worked since its last fact."""
+    """Mask the secrets in what a killed worker left, even just a prompt; the seconds it worked since its last fact."""
     from bydawn.store.rounds import Rounds  # only needed after a crash
 
     rounds = Rounds(standing.folder, hidden)
@@ -170,7 +170,7 @@ def _mask_after_crash(standing: Standing, state: LoopState, hidden: Secrets) -> 
 
 
 def _follow(standing: Standing, ledger: LoopLedger) -> None:
-    """Files in another tool's words say the same, although no worker was there to write them."""
+    """Update the files of another tool too, since no worker is running to do so."""
     if standing.loop.dialect is None:
         return
     from bydawn.dialects.follower import followers_of  # most loops have none
@@ -181,7 +181,7 @@ def _follow(standing: Standing, ledger: LoopLedger) -> None:
 
 
 def _can_be_stopped(ledger: LoopLedger, request: Request) -> bool:
-    """One that stands still for another reason can be; its good end, reached while we asked, a loop keeps."""
+    """A loop that paused for another reason can be; one that finished while we asked stays finished."""
     stopped = ledger.state.stopped
     return isinstance(request, Stop) and stopped is not None and stopped.end not in {*FINISHED, End.STOPPED}
 
@@ -190,19 +190,19 @@ def _record_end(standing: Standing, ledger: LoopLedger, hidden: Secrets, fact: A
     from bydawn.core import decide  # not needed to ask a running loop
 
     loop, before = standing.loop, ledger.state.stopped
-    unseen = before is None or before.unseen  # stopping it a second time shows nothing new
+    unseen = before is None or before.unseen  # stopping it again shows nothing new
     ledger.append(fact)
     now = Now(datetime.now(UTC), elapsed)
     action = decide.next_action(loop, ledger.state, now)
     if isinstance(action, decide.Settle):
         ledger.append(decide.settled(action, now, *_left_open(standing, ledger.state, hidden), unseen=True))
         action = decide.next_action(loop, ledger.state, now)
-    assert isinstance(action, decide.Pause | decide.Stop)  # noqa: S101 - a request that holds now leads nowhere else
+    assert isinstance(action, decide.Pause | decide.Stop)  # noqa: S101 - a request for now leads nowhere else
     ledger.append(msgspec.structs.replace(decide.last_word(action, now), unseen=unseen))
 
 
 def _left_open(standing: Standing, state: LoopState, hidden: Secrets) -> "tuple[Findings, Used]":
-    """What a round that was left open changed, which no one has looked at, and what it used."""
+    """What a round that was cut short changed, which is not known yet, and what it used."""
     from bydawn import agents
     from bydawn.core.agent import spent_unseen
     from bydawn.core.progress import Findings

@@ -1,4 +1,4 @@
-"""The work list of a loop in a person's hands: how each task stands, add one, skip it, open it again."""
+"""A loop's task list: the state of each task; add, skip and reopen tasks."""
 
 import os
 import re
@@ -25,12 +25,12 @@ from bydawn.store.registry import Standing
 from bydawn.system.reading import Texts, read_folder, read_inside, read_text
 from bydawn.system.writing import replace_text
 
-_TRIES = 5  # to write a list that something else is writing, too
+_TRIES = 5  # at writing a list that something else writes at the same time
 _SHOWN = 60  # characters of a task in an error
 
 
 class Board(msgspec.Struct, frozen=True, kw_only=True):
-    """A work list as it stands now; without a `standing` no loop has it yet."""
+    """A task list as it is now; without a `standing`, no loop uses it yet."""
 
     loop: Loop
     standings: Standings
@@ -46,7 +46,7 @@ class Board(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with the list, as a sentence."""
+        """What is wrong with the list, in a sentence."""
         return f"{self.file} {self.standings.problem}" if self.standings.problem else None
 
 
@@ -81,19 +81,19 @@ class TaskListView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a person's word about a task; nothing was recorded where it stood so already."""
+    """The result of skipping or reopening a task; nothing was recorded if that was already its state."""
 
     task: Listed
     taken_by: str | None  # None: nothing was changed
     stranded: tuple[Listed, ...] = ()  # open tasks that wait for it
-    round: int | None = None  # the one that is at work on it right now
+    round: int | None = None  # the running one, if it works on this task
 
 
 # -- looking -----------------------------------------------------------------------------------------------------------
 
 
 def of_loop(standing: Standing) -> Board:
-    """The list of a loop, in its files now and by its ledger."""
+    """The list of a loop, from its files as they are now and from its ledger."""
     if standing.trouble:
         raise standing.trouble
     loop = standing.loop
@@ -108,14 +108,14 @@ def of_loop(standing: Standing) -> Board:
 
 
 def trouble_if_accepted(standing: Standing) -> str | None:
-    """What is wrong with the list as it is now, even if a person accepts all that was changed in it."""
+    """What is wrong with the list even if a person accepts every change in it."""
     loop = standing.loop
     reading = WorkList(loop, Texts(Path(loop.workspace))).read(forgiven(standing.state), None)
     return f"{loop.tasks} {reading.problem}" if reading and reading.problem else None
 
 
 def without_loop(path: str, folder: Path) -> Board:
-    """What bydawn sees in a checklist, or in a folder of tasks, that no loop has been started on."""
+    """What bydawn sees in a checklist or a task folder that no loop uses yet."""
     loop = Loop(
         id="",
         uid="",
@@ -128,7 +128,7 @@ def without_loop(path: str, folder: Path) -> Board:
         checkpoint=checkpoint_of(gather(folder)),
     )
     if (source := _source(loop)) is None:
-        hint = "give a Markdown file with `- [ ]` boxes, or a folder with a file for each task"
+        hint = "use a Markdown file with `- [ ]` boxes, or a folder with one file per task"
         raise UserError(f"there is no task file {path}", cause=f"looked in {folder}", hint=hint)
     found = standings(source, loop, LoopState())
     warnings = (*found.warnings, *_deaf(source)) if loop.checkpoint is None else found.warnings
@@ -136,20 +136,20 @@ def without_loop(path: str, folder: Path) -> Board:
 
 
 def _deaf(source: str | Mapping[str, str]) -> Iterable[str]:
-    """Where a person may expect a loop to stop for them, and it would not."""
+    """Warnings about lines that look like a checkpoint, although none is set."""
     token = Checkpoint().token
     for mark in checkpoint.marks(source, token) if isinstance(source, str) else ():
-        yield f"line {mark.line}: no checkpoint unless the loop is started with --checkpoint {token!r}"
+        yield f"line {mark.line}: not a checkpoint unless you start the loop with --checkpoint {token!r}"
 
 
 def set_here(folder: Path) -> Board:
-    """The list that the settings of a folder name, where no loop is yet."""
+    """The list named by a folder's settings, if it has no loop yet."""
     if path := gather(folder).text("tasks"):
         return without_loop(path, folder)
     raise UserError(
         f"there is no loop in {folder}",
-        cause="and no setting names a task list",
-        hint="look at one without a loop: `bydawn tasks list -t TODO.md`",
+        cause="and its settings name no task list",
+        hint="to look at a list without a loop: `bydawn tasks list -t TODO.md`",
     )
 
 
@@ -177,7 +177,7 @@ def list_view(board: Board) -> TaskListView:
 
 
 def named(board: Board, word: str) -> Listed:
-    """The task that a person means: by number, by id, or by the beginning of either its text or its id."""
+    """The task a person means: by number, by id, or by the start of its text or id."""
     tasks = board.standings.tasks
     if not tasks:
         raise _no_tasks(board)
@@ -186,18 +186,18 @@ def named(board: Board, word: str) -> Listed:
     begins = [task for task in tasks if wanted and _plain(task.text).startswith(wanted)]
     begins += [task for task in tasks if wanted and task not in begins and _plain(task.id).startswith(wanted)]
     found = exactly or begins
-    if re.fullmatch(r"[1-9][0-9]{0,8}", word) and int(word) <= len(tasks):  # `007` is the beginning of an id
-        # A file may be called 3.md and not be the third one: there is no way to know which of the two is meant.
+    if re.fullmatch(r"[1-9][0-9]{0,8}", word) and int(word) <= len(tasks):  # `007` is the start of an id
+        # A file may be called 3.md and not be the third: then it is unclear which of the two is meant.
         found = [task for task in tasks if task.number == int(word) or task.id == word]
     if len(found) == 1:
         return found[0]
     shown = shorten(visible(word), _SHOWN)
     if found:
-        hint = "say its number or its id, or more of its text"
-        raise UserError(f"{shown!r} could be {len(found)} tasks", cause=_rows(found), hint=hint)
+        hint = "use its number or its id, or more of its text"
+        raise UserError(f"{shown!r} matches {len(found)} tasks", cause=_rows(found), hint=hint)
     near = _near(wanted, tasks)
-    cause = f"near to it: {_rows(near)}" if near else f"{board.file} has {len(tasks)} of them"
-    hint = f"`bydawn tasks list{f' {board.reference}' if board.standing else ''}` shows them all"
+    cause = f"similar: {_rows(near)}" if near else f"{board.file} has {len(tasks)} tasks"
+    hint = f"`bydawn tasks list{f' {board.reference}' if board.standing else ''}` lists them all"
     raise UserError(f"there is no task {shown!r}", cause=cause, hint=hint)
 
 
@@ -206,26 +206,26 @@ def _no_tasks(board: Board) -> UserError:
         ended = board.standing is not None and board.standing.finished
         return UserError(
             f"the loop {board.loop.id} has no task list",
-            cause="its goal is its prompt alone",
-            hint=another(board.loop) if ended else f'tell it what else to do: `bydawn tell {board.reference} "…"`',
+            cause="it only has a prompt",
+            hint=another(board.loop) if ended else f'add a note for its agent: `bydawn tell {board.reference} "…"`',
         )
     return UserError(board.trouble or f"{board.file} has no tasks", hint=_how_to_fix(board))
 
 
 def _how_to_fix(board: Board) -> str:
     if board.loop.task_folder:
-        return f"mend it in {Path(board.loop.workspace) / board.file}"
-    return f"mend it: `bydawn tasks edit {board.reference}`"
+        return f"fix it in {Path(board.loop.workspace) / board.file}"
+    return f"fix it: `bydawn tasks edit {board.reference}`"
 
 
 def _plain(text: str) -> str:
-    """As people compare: markup, case and punctuation do not count, unless there is nothing else."""
+    """For comparing: without markup, case and punctuation, unless that leaves nothing."""
     folded = unicodedata.normalize("NFC", text).casefold()
     return re.sub(r"[\W_]+", " ", folded).strip() or " ".join(folded.split())
 
 
 def _near(wanted: str, tasks: Sequence[Listed]) -> list[Listed]:
-    from difflib import get_close_matches  # only who made a mistake needs it
+    from difflib import get_close_matches  # needed only after a typo
 
     names = {_plain(text): task for task in tasks for text in (task.id, task.text[:200])}
     within = [task for task in tasks if wanted and wanted in _plain(task.text)]
@@ -246,19 +246,19 @@ _DONE = (Stand.DONE, Stand.DOUBTED)
 
 
 def skip(standing: Standing, words: Iterable[str]) -> Iterable[Settled]:
-    """These are not to be done any more; the loop is complete without them."""
+    """Skip these tasks; the loop can complete without them."""
     return _settle(standing, words, TaskStatus.SKIPPED, already=(Stand.SKIPPED, *_DONE))
 
 
 def reopen(standing: Standing, words: Iterable[str]) -> Iterable[Settled]:
-    """These are to be done after all, or again."""
+    """Open these tasks again."""
     return _settle(standing, words, TaskStatus.OPEN, already=_OPEN)
 
 
 def _settle(
     standing: Standing, words: Iterable[str], status: TaskStatus, already: Sequence[Stand]
 ) -> Iterable[Settled]:
-    """Everything is looked at before anything is recorded; then each as soon as it stands in the ledger."""
+    """Check everything before recording anything; then yield each task once it is recorded."""
     refuse_inside_a_round()
     _refuse_finished(standing)
     board = of_loop(standing)
@@ -282,26 +282,26 @@ def _settle(
 
 
 def _refuse_finished(standing: Standing) -> None:
-    """A loop that is done takes up nothing any more; what a person can do instead depends on where its tasks stand."""
+    """A finished loop takes no more tasks; what to do instead depends on where its tasks are."""
     if not standing.finished or not standing.loop.tasks:
         return steer.refuse_finished(standing)
     loop, go_on = standing.loop, another(standing.loop)
-    opens = f"open it in the file (`bydawn tasks edit {standing.reference}`), then " if not loop.task_folder else ""
-    every = "; every task is open in it" if loop.task_folder else ""
+    opens = f"untick it in the file (`bydawn tasks edit {standing.reference}`), then " if not loop.task_folder else ""
+    every = "; all its tasks will be open" if loop.task_folder else ""
     raise UserError(
-        f"the loop {loop.id} is {standing.status} already",
-        cause="it has ended, and takes up no task again",
+        f"{loop.id} is already {standing.status}",
+        cause="a finished loop takes no more tasks",
         hint=f"{opens}{go_on}{every}",
     )
 
 
 def _refuse_ticked(board: Board, task: Listed) -> None:
-    """What a box says stands in its file, and bydawn takes back no tick of its own accord."""
+    """bydawn never unticks a box itself."""
     if task.stand in _DONE and not board.loop.task_folder:
         raise UserError(
             f"task {task.number} is ticked in {board.file}: “{shorten(task.text, _SHOWN)}”",
-            cause="a box is opened where it stands, in the file; nothing was changed",
-            hint=f"`bydawn tasks edit {board.reference}`; write `[ ]` in line {task.line}",
+            cause="bydawn never unticks a box; nothing was changed",
+            hint=f"run `bydawn tasks edit {board.reference}` and write `[ ]` in line {task.line}",
         )
 
 
@@ -309,13 +309,13 @@ def _refuse_ticked(board: Board, task: Listed) -> None:
 
 
 def add(standing: Standing, words: str) -> tuple[Board, Listed | None]:
-    """Write one more task into the list of a loop: the list as it is now, and the new row of it."""
+    """Add a task to the list of a loop; returns the new list and its new row."""
     refuse_inside_a_round()
     if not new_task.is_one_line(words):
         raise UserError(
-            "this cannot be a task" if words.strip() else "there is nothing to add",
-            cause="it has control characters, or more than one line" if words.strip() else "the text is empty",
-            hint='bydawn tasks add LOOP "write the tests"',
+            "this cannot be a task" if words.strip() else "nothing to add",
+            cause="it has control characters or more than one line" if words.strip() else "the text is empty",
+            hint='for example: `bydawn tasks add LOOP "write the tests"`',
         )
     words = " ".join(words.split())
     before = of_loop(standing)
@@ -338,14 +338,15 @@ def _add_box(standing: Standing, words: str) -> None:
         text = new_task.with_box(data.decode(), words)
         if text is None:
             raise UserError(
-                f"there is no place in {path} for another box",
-                cause="wherever it stood, Markdown would read other tasks differently, or take this for none",
-                hint=f"put it where you want it: `bydawn tasks edit {standing.reference}`",
+                f"cannot add a box to {path}",
+                cause="wherever it goes, Markdown would not read it as a task, or would read other tasks differently",
+                hint=f"add it yourself: `bydawn tasks edit {standing.reference}`",
             )
-        if read_inside(root, path) == data:  # or an agent is at work on it this very moment
+        if read_inside(root, path) == data:  # otherwise an agent is writing it right now
             replace_text(real, text, 0o644)
             return
-    raise UserError(f"{path} changes all the time", cause="an agent may be writing it; nothing was added", hint="again")
+    cause = "an agent may be writing it; nothing was added"
+    raise UserError(f"{path} keeps changing", cause=cause, hint="try again in a moment")
 
 
 def _add_file(standing: Standing, words: str) -> None:
@@ -355,13 +356,13 @@ def _add_file(standing: Standing, words: str) -> None:
     files = read_folder(root, path) or {}
     name, text = new_task.file_name(words, files), f"# {words}\n"
     if problem := task_folder.read({**files, name: text}).problem:
-        raise UserError("this cannot be a task", cause=f"with it {path} {problem}", hint="say it in other words")
+        raise UserError("this cannot be a task", cause=f"with it {path} {problem}", hint="use other words")
     replace_text(Path(os.path.realpath(root / path)) / name, text, 0o644)
 
 
 def _refuse_problem(board: Board) -> None:
     if board.trouble:
-        cause = "a task is added only to a list that can be believed; nothing was changed"
+        cause = "tasks are only added to a list without problems; nothing was changed"
         raise UserError(board.trouble, cause=cause, hint=_how_to_fix(board))
 
 
@@ -369,19 +370,21 @@ def _refuse_problem(board: Board) -> None:
 
 
 def file_of(board: Board, word: str | None) -> tuple[Path, Listed | None]:
-    """The file that a person wants to change, and the task in it if they named one."""
+    """The file to edit, and the task in it if one was named."""
     root = Path(board.loop.workspace)
     if not board.loop.tasks:
         raise _no_tasks(board)
     task = named(board, word) if word is not None else None
     if not board.loop.task_folder:
-        read_inside(root, board.file)  # refuses what is outside of the workspace; what is not text can be fixed there
+        read_inside(
+            root, board.file
+        )  # refuses a path outside the workspace; a file that is not text may be opened to fix it
         return root / board.file, task
     if task is None:
         raise UserError(
-            f"{board.file} is a folder with a file for each task",
-            cause=_rows(board.standings.tasks) or "there is none in it",
-            hint=f"say which: `bydawn tasks edit {board.reference} 1`",
+            f"{board.file} is a folder with one file per task",
+            cause=_rows(board.standings.tasks) or "it has no tasks",
+            hint=f"say which task: `bydawn tasks edit {board.reference} 1`",
         )
     files = read_folder(root, board.file) or {}
     name = next((name for name in files if task_folder.id_of(name) == task.id), f"{task.id}.md")

@@ -1,4 +1,4 @@
-"""Ask before anything of a repository's own settings runs, and remember the answer."""
+"""Nothing from a repository's own settings runs before a person has agreed; remember the answer."""
 
 import re
 import shlex
@@ -16,17 +16,19 @@ from bydawn.settings.layers import Given, Settings
 from bydawn.settings.trust import Powers, Shown, Trust, Trusts, difference, in_force, powers_of
 from bydawn.system.git import Git
 
-# What git would run by a repository's own configuration. bydawn's calls switch it all off; an agent's do not.
+# Git settings of a repository that run programs. bydawn's git calls turn them off; an agent's do not.
 _RUNS = re.compile(
     r"(?i)(?:alias|pager)\..*|include(?:if\..*)?\.path|(?:difftool|mergetool|browser|man)\..*\.path|submodule\..*\.update"
     r"|.*\.(?:clean|smudge|process|textconv|external|driver|\w*helper|\w*program|\w*cmd|\w*command|\w*editor|pager|askpass"
     r"|hookspath|fsmonitor|gitproxy|difffilter|vcs|uploadpack|receivepack|packobjectshook)"
 )
-_RUNS_IF = re.compile(r"(?i)remote\..*\.(?:push)?url|url\..*\.(?:push)?insteadof")  # of a transport that is a command
+_RUNS_IF = re.compile(
+    r"(?i)remote\..*\.(?:push)?url|url\..*\.(?:push)?insteadof"
+)  # runs a program if the transport is `ext::`
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of what a person is asked to agree to."""
+    """A line of what a person is asked to trust."""
 
     key: str
     value: str
@@ -34,16 +36,16 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person is asked to agree to."""
+    """What a person is asked to trust."""
 
     folder: Path
     file: Path
     powers: Powers
-    before: Shown | None  # what they agreed to earlier
+    before: Shown | None  # what they trusted before
 
     @property
     def rows(self) -> list[Row]:
-        """Everything that would run, steer or loosen something."""
+        """Everything that can run commands or change limits."""
         return [
             Row(key=given.key, value=line, where=given.where if number == 0 else "")
             for given in sorted((*self.powers.commands, *self.powers.loosened), key=_size, reverse=True)
@@ -52,24 +54,24 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> list[str]:
-        """How that differs from what they agreed to."""
+        """How that differs from what they trusted before."""
         return [] if self.before is None else difference(self.before, shown(self.powers))
 
     def refusal(self, without: str = "") -> UserError:
-        """For where there is no person to ask; `without` is the flag that leaves the project's settings out, if any."""
+        """The error when there is no one to ask; `without` is the flag that ignores the project's settings, if any."""
         rows = self.changes or [f"{row.key} = {row.value}" for row in self.rows]
         folder = shlex.quote(str(self.folder))
         return UserError(
             f"{self.file} {'has changed since you trusted it' if self.changes else 'is not trusted'}",
-            cause="\n       ".join(["it would run or steer something on this machine:", *rows]),
-            hint=f"look at it, then run `bydawn trust {folder}`\n"
-            f"       for once, where there is no terminal: `bydawn trust --once {self.powers.digest} {folder}`"
-            + (f"\n       or leave the project's settings out: {without}" if without else ""),
+            cause="\n       ".join(["it can run commands or change limits:", *rows]),
+            hint=f"review it with `bydawn trust {folder}`\n"
+            f"       once, without a terminal: `bydawn trust --once {self.powers.digest} {folder}`"
+            + (f"\n       or ignore the project's settings: {without}" if without else ""),
         )
 
 
 def question(settings: Settings, folder: Path, trusts: Trusts) -> Question | None:
-    """What has to be asked before a loop may start with these settings; None when nothing has."""
+    """What to ask before a loop may start with these settings; None if nothing."""
     powers = powers_of(settings, datetime.now(UTC))
     if not in_force(powers, settings) or trusts.covers(folder, powers):
         return None
@@ -77,14 +79,14 @@ def question(settings: Settings, folder: Path, trusts: Trusts) -> Question | Non
 
 
 def use(settings: Settings, folder: Path, trusts: Trusts) -> None:
-    """A loop starts: what was agreed to for once is used up."""
+    """A loop starts: trust that was given once is used up."""
     powers = powers_of(settings, datetime.now(UTC))
     if in_force(powers, settings) and not trusts.use(folder, powers):
-        raise _question(powers, folder, trusts).refusal()  # another start was faster
+        raise _question(powers, folder, trusts).refusal()  # another start used it first
 
 
 def review(settings: Settings, folder: Path, trusts: Trusts) -> Question | None:
-    """Everything in a folder that needs trust, agreed to or not; None when nothing does."""
+    """Everything in a folder that needs trust, given or not; None if nothing does."""
     powers = powers_of(settings, datetime.now(UTC))
     return None if powers.empty else _question(powers, folder, trusts)
 
@@ -100,17 +102,17 @@ def _question(powers: Powers, folder: Path, trusts: Trusts) -> Question:
 
 
 def shown(powers: Powers) -> Shown:
-    """Powers as they are kept, to show later what changed; what is secret in them is not."""
+    """What is saved of the powers, to show later what changed; without secrets."""
     return {given.key: _lines(given) for given in powers.commands}
 
 
 def _size(given: Given) -> int:
-    """A long prompt must not push the commands out of sight, so what is short stands last."""
+    """Short values come last, so that a long prompt does not push the commands off the screen."""
     return 0 if isinstance(given.value, tuple) else f"{given.shown}\n{given.text}".count("\n")
 
 
 def _lines(given: Given) -> list[str]:
-    """A value as it is shown, each command on a line of its own; hidden before it is cut, as secrets may be longer."""
+    """A value as shown, one command per line; secrets are hidden before it is split, as they may span lines."""
     hide = secrets().hide
     if isinstance(given.value, tuple):
         return [visible(hide(item)).replace("\n", "\\n") for item in given.value]
@@ -133,20 +135,20 @@ def agree(powers: Powers, folder: Path, trusts: Trusts, *, once: bool = False) -
 
 
 def agree_once(digest: str, settings: Settings, folder: Path, trusts: Trusts) -> None:
-    """For the next start only, and only if what stands there is what was looked at."""
+    """Trust for the next start only, and only if the settings are those that were reviewed."""
     refuse_inside_a_round()
     powers = powers_of(settings, datetime.now(UTC))
     if powers.digest != digest:
         raise UserError(
-            f"the settings in {folder} are not the ones with the hash {digest[:40]}",
-            cause=f"theirs is {powers.digest}",
-            hint="look at what changed, then give the new hash",
+            f"the settings in {folder} do not have the hash {digest[:40]}",
+            cause=f"their hash is {powers.digest}",
+            hint="review what changed, then use the new hash",
         )
     agree(powers, folder, trusts, once=True)
 
 
 def git_runs(folder: Path) -> list[str]:
-    """Programs that git, called by an agent, would run by this repository's own configuration."""
+    """Programs that this repository's git configuration runs when an agent calls git."""
     git, hide = Git(folder=folder, seconds=20), secrets().hide
     listed = [git.answer("config", scope, "--null", "--list") or "" for scope in ("--local", "--worktree")]
     rows = dict.fromkeys(tuple(row.split("\n", 1)) for each in listed for row in each.split("\0") if "\n" in row)

@@ -1,4 +1,4 @@
-"""One loop of `status`, as data and in words; those that need a person come first."""
+"""One loop as `status` shows it, as data and in words; loops that need a person come first."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -15,6 +15,13 @@ from bydawn.core.values import Status, Usage
 from bydawn.operations import amounts, outputs
 from bydawn.store.registry import Standing
 
+_STATE_WORDS = {
+    Status.LIMIT: "has reached a limit",
+    Status.CHECKPOINT: "is at a checkpoint",
+    Status.FAILED: "has failed",
+    Status.CRASHED: "has crashed",
+}
+_MET = {"promise": "the promise was given", "checks": "every check passed", "tasks": "every task is done"}
 NEEDS_YOU = (Status.BLOCKED, Status.FAILED, Status.DAMAGED, Status.CRASHED, Status.CHECKPOINT, Status.LIMIT)
 
 
@@ -50,11 +57,11 @@ class StatusLine(msgspec.Struct, frozen=True, kw_only=True):
     view: LoopView
     progress: str  # `2/6 tasks · 4 rounds`
     liveness: str
-    reason: str  # why it is not running, where a person is needed; else empty
+    reason: str  # why it needs a person; otherwise empty
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):
-    """A command to paste, and what it does. One of ours begins with `bydawn`; advice without a command has none."""
+    """A command to paste, and what it does. Ours start with `bydawn`; plain advice has no command."""
 
     command: str
     why: str
@@ -84,11 +91,11 @@ def loop_view(standing: Standing) -> LoopView:
 
 def status_line(standing: Standing) -> StatusLine:
     view, why = loop_view(standing), reason(standing) if standing.status in NEEDS_YOU else ""
-    return StatusLine(view=view, progress=amounts.progress(standing), liveness=liveness(view), reason=why)
+    return StatusLine(view=view, progress=amounts.progress(standing), liveness=liveness(standing), reason=why)
 
 
 def by_need(found: Iterable[Standing]) -> list[Standing]:
-    """Those that need a person, those that run, the rest; the latest change first."""
+    """Loops that need a person, running loops, the rest; the latest change first."""
 
     def rank(each: Standing) -> tuple[int, float]:
         changed = each.state.updated_at.timestamp() if each.state.updated_at else 0.0
@@ -98,40 +105,50 @@ def by_need(found: Iterable[Standing]) -> list[Standing]:
 
 
 def first_step(found: Iterable[Standing]) -> list[Next]:
-    """Where to begin: with the first loop that needs a person, if there is one."""
+    """Look at the first loop that needs a person, if there is one."""
     needy = next((each for each in found if each.status in NEEDS_YOU), None)
     return [Next(command=f"bydawn show {needy.reference}", why="what happened and what to do")] if needy else []
 
 
 def limited_now(standing: Standing) -> tuple[Limited, ...]:
-    """The agents whose provider does not let them work yet."""
+    """The agents whose usage limit has not reset yet."""
     now = datetime.now(UTC)
     return tuple(row for row in standing.state.limited if row.until and row.until > now)
 
 
 def reason(standing: Standing) -> str:
-    """Why it is not running, in a sentence; empty where it runs, or where its state says it all."""
+    """Why it is not running, in a sentence; empty if it runs."""
     stopped = standing.state.stopped
     if standing.trouble:
         return standing.trouble.what
     if standing.status == Status.CRASHED:
         opened = standing.state.open_round
         when = f"{outputs.last_sign(standing).astimezone():%Y-%m-%d %H:%M}"
-        return f"its worker is gone since {when}{f', in round {opened.round}' if opened else ''}; nothing is running"
+        return f"its process died around {when}{f', in round {opened.round}' if opened else ''}"
     if stopped and stopped.decided.rule == Rule.AGENT_BLOCKED:
         return f"the agent says: “{stopped.reason}”"
+    if stopped and standing.finished:
+        return " and ".join(_MET[condition] for condition in standing.loop.requires)
     return stopped.reason if stopped else ""
 
 
-def liveness(view: LoopView) -> str:
-    """`alive, last output 3 s ago`, or how long ago it last did anything."""
-    if view.last_output_age_s is not None:
-        return f"alive, last output {duration(view.last_output_age_s)} ago"
-    return "alive" if view.alive else amounts.ago(view.updated_at)
+def state_words(status: Status) -> str:
+    """`is paused`: a state as the end of a sentence that starts with the loop's name."""
+    return _STATE_WORDS.get(status, f"is {status}")
+
+
+def liveness(standing: Standing) -> str:
+    """`alive, last output 3 s ago`, or how long ago it ended."""
+    if (age := outputs.last_output_age(standing)) is not None:
+        return f"alive, last output {duration(age)} ago"
+    if standing.alive:
+        return "alive"
+    stopped = standing.state.stopped
+    return f"ended {amounts.ago(stopped.decided.at)}" if stopped else amounts.ago(standing.state.updated_at)
 
 
 def with_current_tasks(standing: Standing) -> Standing:
-    """A loop that does not run, with its tasks as they are now: people tick and skip some meanwhile."""
+    """A loop that is not running, with its task list as it is now: people may have changed it."""
     tasks = standing.state.tasks
     if standing.alive or standing.finished or tasks is None or tasks.problem:
         return standing
