@@ -9,8 +9,8 @@ from bydawn.agents import program
 from bydawn.core.agent import (
     Abilities,
     Activity,
+    AgentCommand,
     Begun,
-    Command,
     Denied,
     Ended,
     Event,
@@ -122,7 +122,7 @@ class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
         account=("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     )
 
-    def command(self, turn: Turn) -> Command:
+    def command(self, turn: Turn) -> AgentCommand:
         """Every flag comes before `resume`, where both forms accept it; sessions do not remember permissions."""
         model = ("-m", turn.model) if turn.model else ()
         profile = ("-p", turn.profile) if turn.profile else ()
@@ -130,7 +130,7 @@ class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
         commits = ("--add-dir", f"{turn.workspace}/.git") if turn.commits and turn.sandbox is Sandbox.WORKSPACE else ()
         resume = ("resume", turn.session) if turn.session else ()
         flags = (*_SANDBOX[turn.sandbox], "--skip-git-repo-check", "-C", turn.workspace)
-        return Command(
+        return AgentCommand(
             argv=("codex", "exec", "--json", *flags, *commits, *model, *profile, *effort, *turn.arguments, *resume, "-")
         )
 
