@@ -1,5 +1,6 @@
 """Codex CLI: `codex exec --json`, a prompt on stdin, one JSON event per line."""
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -89,6 +90,15 @@ def _names_a_provider(path: Path) -> bool:
         return False
 
 
+def _trouble(env: Mapping[str, str]) -> program.Trouble | None:
+    """Below the temporary folder every sandboxed command of Codex fails, while its turns succeed."""
+    home, temporary = env.get("CODEX_HOME"), Path(os.path.realpath(env.get("TMPDIR") or "/tmp"))  # noqa: S108 - its own
+    if not home or not Path(os.path.realpath(home)).is_relative_to(temporary):
+        return None
+    detail = f"Codex cannot run commands while CODEX_HOME ({home}) is below {temporary}"
+    return program.Trouble(name="CODEX_HOME", detail=detail, hint="set CODEX_HOME elsewhere")
+
+
 CLI = program.Cli(
     name="codex",
     package="@openai/codex",
@@ -96,6 +106,7 @@ CLI = program.Cli(
     login="codex login",
     logged_in=_logged_in,
     sandbox_needs=(program.BUBBLEWRAP,),
+    trouble=_trouble,
 )
 
 
