@@ -148,7 +148,7 @@ def _refuse_if_not_ours(path: Path) -> None:
     status = path.stat()
     if others_can_write(status) or os.getuid() not in (0, status.st_uid):
         raise UserError(
-            f"others can write to {path}",
+            f"other users can write to {path}",
             cause="they could forge what you trust",
             hint=f"check it, then run chmod go-w {shlex.quote(str(path))}",
         )
