@@ -219,7 +219,7 @@ def test_a_list_can_be_seen_before_any_loop_is_started(home: Home) -> None:
     assert shown.out.startswith("  1  ▶ next       a\n\n  plan.md  1 open · 0 done\n")
     assert "! plan.md, line 2: `[~]` is neither open nor done" in shown.out
     assert "! plan.md, line 4: not a checkpoint unless" in shown.out
-    assert "ahead     ── HARD STOP" in tasks(home, "list", "-t", "plan.md", BYDAWN_CHECKPOINT="HARD STOP").out
+    assert "ahead      ── HARD STOP" in tasks(home, "list", "-t", "plan.md", BYDAWN_CHECKPOINT="HARD STOP").out
     assert as_json(home, "-t", "plan.md")["loop"] is None
     (home.repo / "docs").mkdir()
     (home.repo / "docs/1-a.md").write_text("# A\n")
