@@ -15,7 +15,7 @@ from bydawn.agents.demo.agent import DemoAgent
 from bydawn.core.agent import Event, Message
 from bydawn.core.outcome import Ending
 from bydawn.core.ports import ChildLimits, Job
-from bydawn.process.child import Processes
+from bydawn.process.child import ChildProcesses
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ def main(stdout: str, *argv: str) -> None:
     before = _memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the highest point so far is forgotten
     started = time.perf_counter()
-    exit_ = Processes(wakes=(), env=os.environ).run(job, listener.read, listener.skip, lambda: False)
+    exit_ = ChildProcesses(wakes=(), env=os.environ).run(job, listener.read, listener.skip, lambda: False)
     seconds = time.perf_counter() - started
     if exit_.ending is not Ending.EXIT or exit_.code:
         sys.exit(f"{argv[0]} ended badly: {exit_}")

@@ -16,7 +16,7 @@ from bydawn.engine.effects import World
 from bydawn.engine.run import Engine, Run
 from bydawn.process.channel import LoopChannel
 from bydawn.process.checks import ShellChecks
-from bydawn.process.child import Processes, is_nearly_full
+from bydawn.process.child import ChildProcesses, is_nearly_full
 from bydawn.process.clock import SystemClock
 from bydawn.process.guardian import Tether
 from bydawn.process.hooks import ShellHooks
@@ -60,7 +60,7 @@ def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worke
     inbox = Inbox(folder.inbox, run)
     watch.add(str(inbox.folder))
     channel = LoopChannel(Signals(run, loop.on_interrupt), inbox, worker.tether, run, watch)
-    processes = Processes(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
+    processes = ChildProcesses(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
     kept = GitWorkspace(workspace, folder.git, documents, ours=ForeignFiles(loop, folder))

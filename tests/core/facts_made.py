@@ -26,7 +26,7 @@ from bydawn.core.loop import CommandCheck, Loop, Promise
 from bydawn.core.outcome import Outcome
 from bydawn.core.replay import replay
 from bydawn.core.state import LoopState
-from bydawn.core.values import Decided, End, Given, Now, TaskClaim, TaskReading, Verdict
+from bydawn.core.values import Decided, End, Now, Promised, TaskClaim, TaskReading, Verdict
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
 MAKE_TEST = CommandCheck(command="make test")
@@ -132,7 +132,7 @@ def raised(**limits: Any) -> LimitsRaised:
 
 
 DONE = TaskClaim(status="done")
-PROMISE: dict[str, Any] = {"promise": Given.GIVEN, "said": "all done"}
+PROMISE: dict[str, Any] = {"promise": Promised.GIVEN, "said": "all done"}
 CRASH_AND_RESTART = run_started  # a run that starts where no stop was recorded: the one before it died
 
 

@@ -6,7 +6,8 @@ from bydawn.core import kinds
 from bydawn.core.breakers import overspent
 from bydawn.core.values import Usage
 from bydawn.operations import amounts
-from bydawn.settings.table import BY_KEY, looser
+from bydawn.settings.setting import looser
+from bydawn.settings.table import BY_KEY
 from core.facts_made import BORN, NOON, a_round, after_all, limited, run_started
 
 

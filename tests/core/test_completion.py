@@ -8,7 +8,7 @@ from bydawn.core.completion import describe, finished, missing, unproven
 from bydawn.core.facts import Fact
 from bydawn.core.loop import Loop, Promise
 from bydawn.core.outcome import Outcome
-from bydawn.core.values import End, Given
+from bydawn.core.values import End, Promised
 from core.facts_made import (
     CHECKED,
     LISTED,
@@ -55,7 +55,7 @@ def test_each_condition_is_missing_until_it_is_met_and_not_a_moment_longer(
 
 
 def test_a_mention_is_no_promise() -> None:
-    assert missing(PROMISED, after_all(run_started(), a_round(1, promise=Given.MENTIONED))) == ["promise"]
+    assert missing(PROMISED, after_all(run_started(), a_round(1, promise=Promised.MENTIONED))) == ["promise"]
 
 
 def test_a_list_that_was_never_read_is_not_an_empty_one() -> None:

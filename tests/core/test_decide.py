@@ -11,7 +11,7 @@ from bydawn.core.facts import Fact, Obstructed, TasksRead
 from bydawn.core.loop import Checkpoint, Loop, OnLimit
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
-from bydawn.core.values import End, Mark, Now, Usage
+from bydawn.core.values import End, Now, ReachedMark, Usage
 from core.facts_made import (
     CHECKED,
     CRASH_AND_RESTART,
@@ -67,7 +67,7 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     "task-file": (LISTED, [run_started(tasks=todo(0, problem="is gone"))], at()),
     "checkpoint": (
         a_loop(tasks="TODO.md", checkpoint=Checkpoint()),
-        [run_started(tasks=todo(1, 1, reached=(Mark(id="m-1", text="HARD STOP"),)))],
+        [run_started(tasks=todo(1, 1, reached=(ReachedMark(id="m-1", text="HARD STOP"),)))],
         at(),
     ),
     "agent-blocked": (PROMISED, [run_started(), *idle_round(1, blocked="I need a key")], at(60)),

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from bydawn.core.errors import UserError
 from bydawn.core.kinds import Value
 from bydawn.settings.layers import Given, Problem, Reading, Settings, near, settle
-from bydawn.settings.table import TABLE, Layer, Setting
+from bydawn.settings.setting import Layer, Setting
+from bydawn.settings.table import TABLE
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
 STRONG_TO_WEAK = [Layer.FLAG, Layer.ENV, Layer.PROJECT, Layer.USER]

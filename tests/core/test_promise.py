@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bydawn.core import promise as promise_module
 from bydawn.core.loop import Match, Mode, Promise
 from bydawn.core.promise import TooSlow, is_possible, judge
-from bydawn.core.values import Given
+from bydawn.core.values import Promised
 
 T = "<promise>TASK_COMPLETE</promise>"
 TAG = Promise()
@@ -97,7 +97,7 @@ GIVEN = [
 
 @pytest.mark.parametrize("reply", GIVEN)
 def test_a_promise_at_the_end_is_given(reply: str) -> None:
-    assert judge(reply, TAG, never_asked) is Given.GIVEN
+    assert judge(reply, TAG, never_asked) is Promised.GIVEN
 
 
 # ---------------------------------------------------------------- mentioned
@@ -263,7 +263,7 @@ LED_IN = [
     [*NOT_AT_THE_END, *IN_CODE_OR_QUOTES, *NEGATED, *POSTPONED_OR_CONDITIONED, *SPOKEN_OF, *LED_IN],
 )
 def test_a_promise_that_is_not_meant_is_only_mentioned(reply: str) -> None:
-    assert judge(reply, TAG, never_asked) is Given.MENTIONED
+    assert judge(reply, TAG, never_asked) is Promised.MENTIONED
 
 
 # ---------------------------------------------------------------- absent
@@ -287,12 +287,12 @@ ABSENT = [
 
 @pytest.mark.parametrize("reply", ABSENT)
 def test_what_only_resembles_the_promise_is_absent(reply: str) -> None:
-    assert judge(reply, TAG, never_asked) is Given.ABSENT
+    assert judge(reply, TAG, never_asked) is Promised.ABSENT
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_a_promise_without_text_is_never_given(mode: Mode) -> None:
-    assert judge("anything\n<promise></promise>", Promise(text=" ", mode=mode), never_asked) is Given.ABSENT
+    assert judge("anything\n<promise></promise>", Promise(text=" ", mode=mode), never_asked) is Promised.ABSENT
 
 
 # ---------------------------------------------------------------- other texts and modes
@@ -305,62 +305,62 @@ PRINTABLE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), 
 @given(PRINTABLE)
 def test_the_text_is_taken_literally_whatever_it_contains(text: str) -> None:
     chosen = Promise(text=text)
-    assert judge(f"All done.\n\n{chosen.token}", chosen, never_asked) is Given.GIVEN
-    assert judge(f"I cannot say {chosen.token}", chosen, never_asked) is Given.MENTIONED
-    assert judge(f"{chosen.token} is missing", chosen, never_asked) is Given.MENTIONED
-    assert judge("<promise>.*</promise>", Promise(text=f"{text}+"), never_asked) is Given.ABSENT
+    assert judge(f"All done.\n\n{chosen.token}", chosen, never_asked) is Promised.GIVEN
+    assert judge(f"I cannot say {chosen.token}", chosen, never_asked) is Promised.MENTIONED
+    assert judge(f"{chosen.token} is missing", chosen, never_asked) is Promised.MENTIONED
+    assert judge("<promise>.*</promise>", Promise(text=f"{text}+"), never_asked) is Promised.ABSENT
 
 
 def test_a_text_that_sounds_like_a_refusal_does_not_negate_itself() -> None:
     chosen = Promise(text="WILL NOT CONTINUE. If you wait: no")
-    assert judge(f"Done. {chosen.token}", chosen, never_asked) is Given.GIVEN
+    assert judge(f"Done. {chosen.token}", chosen, never_asked) is Promised.GIVEN
 
 
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        ("ALL DONE", Given.GIVEN),
-        ("Fine.\r\n  ALL DONE \r\n", Given.GIVEN),
-        ("Fine.\rALL DONE\r", Given.GIVEN),  # old Mac line ends
-        ("- tests pass\nALL DONE", Given.GIVEN),
-        ("ALL DONE.", Given.MENTIONED),  # the line equals the text, nothing less
-        ("**ALL DONE**", Given.MENTIONED),
-        ("We are ALL DONE", Given.MENTIONED),
-        ("ALL DONE\nbye", Given.MENTIONED),
-        ("```\nALL DONE", Given.MENTIONED),
-        ("Code:\n\n    ALL DONE", Given.MENTIONED),
-        ("> a\nALL DONE", Given.MENTIONED),
-        ("I cannot say\nALL DONE", Given.MENTIONED),
-        ("Once it is green I will print:\n\nALL DONE", Given.MENTIONED),
-        ("ALL DONENESS", Given.ABSENT),  # part of another word
-        ("all done", Given.ABSENT),
+        ("ALL DONE", Promised.GIVEN),
+        ("Fine.\r\n  ALL DONE \r\n", Promised.GIVEN),
+        ("Fine.\rALL DONE\r", Promised.GIVEN),  # old Mac line ends
+        ("- tests pass\nALL DONE", Promised.GIVEN),
+        ("ALL DONE.", Promised.MENTIONED),  # the line equals the text, nothing less
+        ("**ALL DONE**", Promised.MENTIONED),
+        ("We are ALL DONE", Promised.MENTIONED),
+        ("ALL DONE\nbye", Promised.MENTIONED),
+        ("```\nALL DONE", Promised.MENTIONED),
+        ("Code:\n\n    ALL DONE", Promised.MENTIONED),
+        ("> a\nALL DONE", Promised.MENTIONED),
+        ("I cannot say\nALL DONE", Promised.MENTIONED),
+        ("Once it is green I will print:\n\nALL DONE", Promised.MENTIONED),
+        ("ALL DONENESS", Promised.ABSENT),  # part of another word
+        ("all done", Promised.ABSENT),
     ],
 )
-def test_in_line_mode_the_last_line_equals_the_text(reply: str, expected: Given) -> None:
+def test_in_line_mode_the_last_line_equals_the_text(reply: str, expected: Promised) -> None:
     assert judge(reply, LINE, never_asked) is expected
 
 
 @pytest.mark.parametrize("text", ["<done/>", "<!-- DONE -->", "# DONE", "=== done ===", "[done]: yes"])
 def test_a_line_may_look_like_markup_if_its_owner_wants_so(text: str) -> None:
     chosen = Promise(text=text, mode=Mode.LINE)
-    assert judge(f"Fine.\n\n{text}", chosen, never_asked) is Given.GIVEN
+    assert judge(f"Fine.\n\n{text}", chosen, never_asked) is Promised.GIVEN
 
 
 @pytest.mark.parametrize(
     ("pattern", "reply", "expected"),
     [
-        (r"DONE \d+", "Fine.\nDONE 12", Given.GIVEN),
-        (r"DONE \d+", "**DONE 12**.", Given.GIVEN),
-        (r"DONE", "DONE and more", Given.ABSENT),
-        (r"DONE", "DONE\nmore", Given.ABSENT),  # the lines above are not tried
-        (r"DONE", "```\nDONE", Given.MENTIONED),
-        (r"DONE", "If it is green I print:\nDONE", Given.MENTIONED),
-        (r".*DONE", "All work DONE", Given.GIVEN),
-        (r".*DONE", "I am not DONE", Given.MENTIONED),
-        (r"I will not go on: DONE", "I will not go on: DONE", Given.GIVEN),  # the pattern itself says so
+        (r"DONE \d+", "Fine.\nDONE 12", Promised.GIVEN),
+        (r"DONE \d+", "**DONE 12**.", Promised.GIVEN),
+        (r"DONE", "DONE and more", Promised.ABSENT),
+        (r"DONE", "DONE\nmore", Promised.ABSENT),  # the lines above are not tried
+        (r"DONE", "```\nDONE", Promised.MENTIONED),
+        (r"DONE", "If it is green I print:\nDONE", Promised.MENTIONED),
+        (r".*DONE", "All work DONE", Promised.GIVEN),
+        (r".*DONE", "I am not DONE", Promised.MENTIONED),
+        (r"I will not go on: DONE", "I will not go on: DONE", Promised.GIVEN),  # the pattern itself says so
     ],
 )
-def test_in_regex_mode_the_whole_last_line_matches(pattern: str, reply: str, expected: Given) -> None:
+def test_in_regex_mode_the_whole_last_line_matches(pattern: str, reply: str, expected: Promised) -> None:
     assert judge(reply, Promise(text=pattern, mode=Mode.REGEX), matches) is expected
 
 
@@ -393,7 +393,7 @@ def test_a_pattern_is_tried_on_the_last_twenty_filled_lines_at_most(match: Match
         return False
 
     reply = "\n\n".join(f"*line {number}*" for number in range(1000))
-    assert judge(reply, Promise(text="x", mode=Mode.REGEX, match=match), record) is Given.ABSENT
+    assert judge(reply, Promise(text="x", mode=Mode.REGEX, match=match), record) is Promised.ABSENT
     assert asked[:2] == ["*line 999*", "line 999"]
     assert asked[-1] == "line 980"
     assert len(asked) == 40
@@ -403,7 +403,7 @@ def test_a_pattern_is_tried_on_the_last_twenty_filled_lines_at_most(match: Match
 @pytest.mark.parametrize("line", ["x" * 200_000, "DO\0NE", "DONE \ud800"], ids=["long", "null", "surrogate"])
 def test_a_pattern_is_not_tried_on_a_line_that_no_child_could_be_given(line: str, match: Match) -> None:
     """The line is an argument of a program, and the system refuses these."""
-    assert judge(line, Promise(text=".*", mode=Mode.REGEX, match=match), never_asked) is Given.ABSENT
+    assert judge(line, Promise(text=".*", mode=Mode.REGEX, match=match), never_asked) is Promised.ABSENT
 
 
 # ---------------------------------------------------------------- what nobody could ever give
@@ -472,18 +472,22 @@ def test_the_end_of_a_reply_is_where_a_promise_counts_unless_somebody_says_other
 
 @pytest.mark.parametrize(
     ("match", "expected"),
-    [(Match.END, Given.MENTIONED), (Match.OWN_LINE, Given.GIVEN), (Match.ANYWHERE, Given.GIVEN)],
+    [(Match.END, Promised.MENTIONED), (Match.OWN_LINE, Promised.GIVEN), (Match.ANYWHERE, Promised.GIVEN)],
 )
-def test_a_line_of_its_own_above_the_end_counts_if_asked_for(match: Match, expected: Given) -> None:
+def test_a_line_of_its_own_above_the_end_counts_if_asked_for(match: Match, expected: Promised) -> None:
     """R-014, X-04"""
     assert judge(f"All green.\n\n{T}\n\nCommitted.", Promise(match=match), never_asked) is expected
 
 
 @pytest.mark.parametrize(
     ("match", "expected"),
-    [(Match.END, Given.MENTIONED), (Match.OWN_LINE, Given.MENTIONED), (Match.ANYWHERE, Given.GIVEN)],
+    [
+        (Match.END, Promised.MENTIONED),
+        (Match.OWN_LINE, Promised.MENTIONED),
+        (Match.ANYWHERE, Promised.GIVEN),
+    ],
 )
-def test_a_promise_that_is_taken_back_is_only_a_substring(match: Match, expected: Given) -> None:
+def test_a_promise_that_is_taken_back_is_only_a_substring(match: Match, expected: Promised) -> None:
     """W-052, R-014: the literal substring is for those who ask for it by name."""
     reply = f"{T}\n\nActually, wait, tests still fail."
     assert judge(reply, Promise(match=match), never_asked) is expected
@@ -493,8 +497,8 @@ def test_a_promise_that_is_taken_back_is_only_a_substring(match: Match, expected
 def test_a_refusal_around_a_line_of_its_own_is_heard(refusal: str) -> None:
     """R-015"""
     own_line = Promise(match=Match.OWN_LINE)
-    assert judge(f"I {refusal} print:\n\n{T}\n\nBye.", own_line, never_asked) is Given.MENTIONED
-    assert judge(f"{T}\n\nI {refusal} stand by this.", own_line, never_asked) is Given.MENTIONED
+    assert judge(f"I {refusal} print:\n\n{T}\n\nBye.", own_line, never_asked) is Promised.MENTIONED
+    assert judge(f"{T}\n\nI {refusal} stand by this.", own_line, never_asked) is Promised.MENTIONED
 
 
 # ---------------------------------------------------------------- long replies
@@ -505,37 +509,37 @@ LONG = "- a line of a long list\n" * 40_000
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        (f"{LONG}\n{T}", Given.GIVEN),
-        (f"```\n{LONG}\n{T}", Given.MENTIONED),  # a fence opened long before still counts
-        (f"```\n{LONG}\n```\n{T}", Given.GIVEN),
-        (f"- ```\n  x\n  ```\n{LONG}\n{T}", Given.GIVEN),
-        (f"<!--\n{LONG}\n{T}", Given.MENTIONED),
-        (f"<pre>\nlog</pre>\n{LONG}\n{T}", Given.GIVEN),
-        (f"<!--\n```\n-->\n{LONG}\n{T}", Given.GIVEN),  # the fence was part of a comment
-        (f"{LONG}\n{'word ' * 100_000}{T}", Given.GIVEN),
-        (f"{LONG}\nI cannot give {T}", Given.MENTIONED),
-        ("> " * 5_000 + T, Given.MENTIONED),  # deeper than the parser goes
-        (f"{T}\n\n{'- ' * 5_000}{T}", Given.MENTIONED),  # what the parser leaves out must not uncover another
+        (f"{LONG}\n{T}", Promised.GIVEN),
+        (f"```\n{LONG}\n{T}", Promised.MENTIONED),  # a fence opened long before still counts
+        (f"```\n{LONG}\n```\n{T}", Promised.GIVEN),
+        (f"- ```\n  x\n  ```\n{LONG}\n{T}", Promised.GIVEN),
+        (f"<!--\n{LONG}\n{T}", Promised.MENTIONED),
+        (f"<pre>\nlog</pre>\n{LONG}\n{T}", Promised.GIVEN),
+        (f"<!--\n```\n-->\n{LONG}\n{T}", Promised.GIVEN),  # the fence was part of a comment
+        (f"{LONG}\n{'word ' * 100_000}{T}", Promised.GIVEN),
+        (f"{LONG}\nI cannot give {T}", Promised.MENTIONED),
+        ("> " * 5_000 + T, Promised.MENTIONED),  # deeper than the parser goes
+        (f"{T}\n\n{'- ' * 5_000}{T}", Promised.MENTIONED),  # what the parser leaves out must not uncover another
     ],
     ids=range(11),
 )
-def test_a_reply_of_a_megabyte_is_judged_like_a_short_one(reply: str, expected: Given) -> None:
+def test_a_reply_of_a_megabyte_is_judged_like_a_short_one(reply: str, expected: Promised) -> None:
     assert judge(reply, TAG, never_asked) is expected
 
 
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        (f"{LONG}\n{T}\n\nCommitted.", Given.GIVEN),
-        (f"```\n{LONG}\n{T}\n```\n\nCommitted.", Given.MENTIONED),
-        (f"{T}\n" * 30_000 + "\nCommitted.", Given.GIVEN),
-        (f"{T}\n\n{LONG}", Given.MENTIONED),  # who goes on for so long had not finished
-        (f"{T}\n\n" + "no " * 6_000, Given.GIVEN),
-        (f"{T}\n\n" + "if you " * 2_800, Given.MENTIONED),
+        (f"{LONG}\n{T}\n\nCommitted.", Promised.GIVEN),
+        (f"```\n{LONG}\n{T}\n```\n\nCommitted.", Promised.MENTIONED),
+        (f"{T}\n" * 30_000 + "\nCommitted.", Promised.GIVEN),
+        (f"{T}\n\n{LONG}", Promised.MENTIONED),  # who goes on for so long had not finished
+        (f"{T}\n\n" + "no " * 6_000, Promised.GIVEN),
+        (f"{T}\n\n" + "if you " * 2_800, Promised.MENTIONED),
     ],
     ids=range(6),
 )
-def test_a_line_of_its_own_is_found_in_a_long_reply(reply: str, expected: Given) -> None:
+def test_a_line_of_its_own_is_found_in_a_long_reply(reply: str, expected: Promised) -> None:
     assert judge(reply, Promise(match=Match.OWN_LINE), never_asked) is expected
 
 
@@ -553,7 +557,7 @@ HOSTILE = {
 @pytest.mark.parametrize("reply", HOSTILE.values(), ids=HOSTILE)
 def test_no_reply_takes_long(reply: str, match: Match) -> None:
     """With a careless pattern each of them takes minutes, and nobody can overlook that."""
-    assert judge(f"{reply}{T}", Promise(match=match), never_asked) is not Given.ABSENT
+    assert judge(f"{reply}{T}", Promise(match=match), never_asked) is not Promised.ABSENT
 
 
 def test_the_markdown_parser_is_not_loaded_with_the_module() -> None:

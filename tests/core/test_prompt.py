@@ -9,7 +9,7 @@ from bydawn.core.loop import Checkpoint, CheckWhere, Loop, Mode, PathCheck, Prom
 from bydawn.core.outcome import Outcome
 from bydawn.core.prompt import BUDGETS
 from bydawn.core.sections import promise_of
-from bydawn.core.values import End, Given, TaskClaim, TaskReading, TaskStatus, Verdict
+from bydawn.core.values import End, Promised, TaskClaim, TaskReading, TaskStatus, Verdict
 from core.facts_made import (
     CHECKED,
     CRASH_AND_RESTART,
@@ -106,7 +106,7 @@ def test_a_claim_that_was_not_accepted_is_answered_with_what_is_missing() -> Non
 
 
 def test_a_mention_is_answered_with_how_to_give_it() -> None:
-    text = prompt(PROMISED, run_started(), a_round(1, promise=Given.MENTIONED))
+    text = prompt(PROMISED, run_started(), a_round(1, promise=Promised.MENTIONED))
     assert "You mentioned the promise but did not give it" in headings(text)
     assert "You mentioned" not in prompt(PROMISED, run_started(), a_round(1))
 

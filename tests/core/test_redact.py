@@ -16,7 +16,7 @@ from bydawn.core.facts import AnyFact, LoopStopped
 from bydawn.core.loop import Mode, Promise
 from bydawn.core.outcome import Outcome
 from bydawn.core.redact import HIDDEN, Secrets, Unnamed, for_children, looks_secret, rewritten
-from bydawn.core.values import Changes, End, Given
+from bydawn.core.values import Changes, End, Promised
 from core.facts_any import FACTS
 from core.facts_made import decided, ended
 
@@ -396,12 +396,17 @@ def test_children_get_everything_but_our_own_secrets() -> None:
 def test_words_of_a_fixed_vocabulary_numbers_and_moments_are_no_texts() -> None:
     moment = datetime(2026, 1, 6, tzinfo=UTC)
     fact = ended(
-        1, Outcome.OK, detail="x", promise=Given.GIVEN, changes=Changes(added=1, paths=("x", "y")), wait_until=moment
+        1,
+        Outcome.OK,
+        detail="x",
+        promise=Promised.GIVEN,
+        changes=Changes(added=1, paths=("x", "y")),
+        wait_until=moment,
     )
     shouted = rewritten(fact, lambda text: f"{text}!")
     assert (shouted.detail, shouted.tree, shouted.changes.paths) == ("x!", "tree-1!", ("x!", "y!"))
     assert shouted.outcome is Outcome.OK
-    assert shouted.promise is Given.GIVEN
+    assert shouted.promise is Promised.GIVEN
     assert (shouted.round, shouted.wait_until, shouted.session) == (1, moment, None)
     stop = LoopStopped(end=End.COMPLETE, reason="x", decided=decided(), evidence=("x",))
     assert rewritten(stop, lambda text: f"{text}!").end is End.COMPLETE

@@ -12,7 +12,7 @@ import pytest
 
 from bydawn.core.loop import Match, Mode, Promise
 from bydawn.core.promise import judge
-from bydawn.core.values import Given
+from bydawn.core.values import Promised
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,7 +22,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     text: str = Promise().text
     mode: Mode = Mode.TAG
     match: Match = Match.END
-    expected: Given
+    expected: Promised
     why: str
 
 
@@ -53,17 +53,17 @@ def test_a_reply_amounts_to_what_its_row_says(row: Row) -> None:
 def test_own_line_believes_whatever_end_believes() -> None:
     """X-04: each match is wider than the one before; `anywhere` alone reads patterns line by line."""
     for name, row in ROWS:
-        if row.match is Match.END and row.expected is Given.GIVEN:
+        if row.match is Match.END and row.expected is Promised.GIVEN:
             own_line = Promise(text=row.text, mode=row.mode, match=Match.OWN_LINE)
             anywhere = Promise(text=row.text, mode=row.mode, match=Match.ANYWHERE)
-            assert judge(row.reply, own_line, matches) is Given.GIVEN, name
-            assert judge(row.reply, anywhere, matches) is Given.GIVEN, name
+            assert judge(row.reply, own_line, matches) is Promised.GIVEN, name
+            assert judge(row.reply, anywhere, matches) is Promised.GIVEN, name
 
 
 def test_the_corpus_is_large_and_says_why() -> None:
     rows = [row for _, row in ROWS]
     assert len(rows) >= 150
-    assert sum(row.expected is Given.GIVEN and row.match is Match.END for row in rows) >= 40
+    assert sum(row.expected is Promised.GIVEN and row.match is Match.END for row in rows) >= 40
     assert all(row.why.strip() for row in rows)
 
 

@@ -10,7 +10,7 @@ from bydawn.core.facts import ChecksEnded, Fact, LedgerRepaired, MachineSlept, O
 from bydawn.core.outcome import Outcome
 from bydawn.core.replay import RECENT
 from bydawn.core.state import known_as, shape_of
-from bydawn.core.values import End, Given
+from bydawn.core.values import End, Promised
 from core.facts_made import (
     CRASH_AND_RESTART,
     NOON,
@@ -182,7 +182,7 @@ def test_a_round_that_a_blip_ended_makes_no_checks_due() -> None:
 
 def test_a_promise_is_that_of_the_last_round_only() -> None:
     assert after_all(run_started(), a_round(1, **PROMISE)).promise_given
-    assert not after_all(run_started(), a_round(1, promise=Given.MENTIONED)).promise_given
+    assert not after_all(run_started(), a_round(1, promise=Promised.MENTIONED)).promise_given
     assert not after_all(run_started(), a_round(1, **PROMISE), a_round(2)).promise_given
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bydawn.core.task_folder import Claim, FolderTask, FolderTasks, Status, read, ready, status_of, stranded
+from bydawn.core.task_folder import Claim, Claimed, FolderTask, FolderTasks, read, ready, status_of, stranded
 from effort import MANY_PASSES, effort
 
 
@@ -315,15 +315,15 @@ def test_a_status_block_is_read_and_a_mention_is_not(reply: str, status: str | N
     [
         (
             "STATUS: blocked\nSUMMARY: wrote  half\nBLOCKED: no key for the API",
-            Claim(status=Status.BLOCKED, summary="wrote half", blocked="no key for the API"),
+            Claim(status=Claimed.BLOCKED, summary="wrote half", blocked="no key for the API"),
         ),
-        ("SUMMARY: all of it\nBLOCKED: none\nSTATUS: done", Claim(status=Status.DONE, summary="all of it")),
-        ("**STATUS:** done\n**SUMMARY:** a `b`", Claim(status=Status.DONE, summary="a `b`")),
+        ("SUMMARY: all of it\nBLOCKED: none\nSTATUS: done", Claim(status=Claimed.DONE, summary="all of it")),
+        ("**STATUS:** done\n**SUMMARY:** a `b`", Claim(status=Claimed.DONE, summary="a `b`")),
         (
             '{"status": "blocked", "summary": "half", "blocked": "no key"}',
-            Claim(status=Status.BLOCKED, summary="half", blocked="no key"),
+            Claim(status=Claimed.BLOCKED, summary="half", blocked="no key"),
         ),
-        ('{"status": "done", "summary": null, "blocked": "n/a"}', Claim(status=Status.DONE)),
+        ('{"status": "done", "summary": null, "blocked": "n/a"}', Claim(status=Claimed.DONE)),
     ],
 )
 def test_a_claim_says_what_was_done_and_what_is_in_the_way(reply: str, claim: Claim) -> None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.settings.layers import Given, Reading, Settings, settle
-from bydawn.settings.table import BY_KEY, TABLE, Layer, Setting
+from bydawn.settings.setting import Layer, Setting
+from bydawn.settings.table import BY_KEY, TABLE
 from bydawn.settings.trust import Powers, difference, in_force, powers_of
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)

@@ -15,14 +15,14 @@ from bydawn.core.facts import AnyFact, LoopStopped, RoundEnded
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
-from bydawn.dialects import Row
+from bydawn.dialects import DialectRow
 from bydawn.dialects.seam import Append, Copy, Files, Replace, Source, Start, View
 from bydawn.operations.dialects import begin, loops
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.process.guardian import Tether
 
 NAME = "night-shift"
-ROW = Row("night_shift", starts=("start", "go on"))
+ROW = DialectRow("night_shift", starts=("start", "go on"))
 
 
 class NightShift:

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from bydawn.core.agent import Event
 from bydawn.core.facts import AnyFact, LoopStopped, Record, RoundEnded
 from bydawn.core.history import History
-from bydawn.core.loop import Dialect as Spoken
 from bydawn.core.loop import Loop
+from bydawn.core.loop import SpokenDialect as Spoken
 from bydawn.core.replay import after
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState

@@ -13,7 +13,8 @@ from bydawn.core.errors import UserError
 from bydawn.core.loop import Match, Mode, OnInterrupt, Promise, Sandbox, Sessions
 from bydawn.dialects.seam import Place
 from bydawn.dialects.waylon_smithers import DIALECT, arguments
-from bydawn.settings.table import BY_KEY, Layer
+from bydawn.settings.setting import Layer
+from bydawn.settings.table import BY_KEY
 from bydawn.store.registry import checked_name
 from dialects.waylon_made import EVENING, HERE, ID, asked, smithers
 

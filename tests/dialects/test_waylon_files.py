@@ -15,7 +15,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.replay import replay
 from bydawn.core.rules import Rule
-from bydawn.core.values import EXIT_CODES, FINISHED, Changes, End, Given, Usage
+from bydawn.core.values import EXIT_CODES, FINISHED, Changes, End, Promised, Usage
 from bydawn.dialects.seam import Copy, Create, Replace, Source, View, draft
 from bydawn.dialects.waylon_smithers import DIALECT, files
 from core.facts_any import HISTORIES
@@ -143,8 +143,8 @@ def test_the_session_is_known_as_soon_as_it_is_chosen_and_kept_when_the_loop_sta
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({"exit_code": 0, "promise": Given.GIVEN}, {"exit_code": 0, "detected_promise": True}),
-        ({"exit_code": 0, "promise": Given.MENTIONED}, {"exit_code": 0, "detected_promise": False}),
+        ({"exit_code": 0, "promise": Promised.GIVEN}, {"exit_code": 0, "detected_promise": True}),
+        ({"exit_code": 0, "promise": Promised.MENTIONED}, {"exit_code": 0, "detected_promise": False}),
         ({"exit_code": 1, "outcome": Outcome.FAILED}, {"exit_code": 1, "detected_promise": False}),
         ({"exit_code": None, "outcome": Outcome.HUNG}, {"exit_code": None, "detected_promise": False}),
     ],
@@ -419,7 +419,7 @@ def test_the_summary_has_a_row_for_each_iteration() -> None:
         *BEGUN,
         *iteration(1, changes=Changes(added=2, deleted=1), seconds=61.5, usage=used),
         checked(1, passed=False),
-        *iteration(2, Outcome.FAILED, exit_code=1, detail="gone", promise=Given.MENTIONED, progress=False),
+        *iteration(2, Outcome.FAILED, exit_code=1, detail="gone", promise=Promised.MENTIONED, progress=False),
         started(3),
     ]
     summary = summary_after([*facts, halted(End.STOPPED)])
@@ -464,7 +464,7 @@ def test_an_iteration_that_was_tried_twice_has_a_row_for_each_try() -> None:
 
 def test_the_summary_of_a_completed_loop_says_by_what() -> None:
     """W-053."""
-    facts = [*BEGUN, *iteration(1, promise=Given.GIVEN), halted(End.COMPLETE, evidence=("the promise",))]
+    facts = [*BEGUN, *iteration(1, promise=Promised.GIVEN), halted(End.COMPLETE, evidence=("the promise",))]
     summary = summary_after(facts)
     assert (summary["status"], summary["evidence"]) == ("completed", ["the promise"])
     assert summary["iterations"][-1]["detected_promise"] is True

@@ -9,14 +9,15 @@ from msgspec.structs import replace
 
 from bydawn.core.facts import AnyFact
 from bydawn.core.history import History
-from bydawn.core.loop import Dialect, Loop
+from bydawn.core.loop import Loop, SpokenDialect
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from bydawn.dialects.seam import Append, Copy, Create, Place, Replace, Source, Start, View
 from bydawn.dialects.waylon_smithers import DIALECT, arguments
 from bydawn.operations.loop_request import loop_request
 from bydawn.settings.layers import Given, Reading, settle
-from bydawn.settings.table import BY_KEY, Layer
+from bydawn.settings.setting import Layer
+from bydawn.settings.table import BY_KEY
 from core.facts_made import NOON, a_loop, numbered
 
 EVENING = datetime(2026, 1, 6, 21, 10, tzinfo=timezone(timedelta(hours=-8)))
@@ -77,7 +78,7 @@ def loop_of(request: Start, workspace: str = HERE.workspace) -> Loop:
         if words
     ]
     wanted = loop_request(settle([Reading(given=tuple(given))], datetime.now(UTC)), Path(workspace))
-    spoken = Dialect(name=DIALECT.name, words={**request.words, **request.paths})
+    spoken = SpokenDialect(name=DIALECT.name, words={**request.words, **request.paths})
     ours = a_loop()
     loop = replace(
         wanted.loop,

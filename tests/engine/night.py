@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bydawn.core.agent import Abilities, Command, Ended, Event, Ladder, Message, Turn
+from bydawn.core.agent import Abilities, AgentCommand, Ended, Event, Ladder, Message, Turn
 from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import Check, CommandCheck, Loop
@@ -62,9 +62,9 @@ class ScriptedAgent:
         self.turns = 0
         self.sessions: list[str | None] = []  # that it was asked to go on with
 
-    def command(self, turn: Turn) -> Command:
+    def command(self, turn: Turn) -> AgentCommand:
         self.sessions.append(turn.session)
-        return Command(argv=(self.name, str(turn.round)))
+        return AgentCommand(argv=(self.name, str(turn.round)))
 
     @property
     def abilities(self) -> Abilities:

@@ -5,16 +5,16 @@ import pytest
 from bydawn.core.facts import PauseRequested, RoundEnded, RoundStarted, StopRequested
 from bydawn.core.loop import Promise
 from bydawn.core.outcome import Outcome
-from bydawn.core.requests import Pause, Request, Stop
+from bydawn.core.requests import AskPause, AskStop, Request
 from bydawn.core.values import End
 from engine.night import DONE, Night, Play, blip, busy
 
-PAUSE = Pause(id="r-1", run="run-1", by="ada")
-PAUSE_NOW = Pause(id="r-2", run="run-1", by="ada", now=True)
-STOP = Stop(id="r-3", run="run-1", by="ada", now=False)
-STOP_NOW = Stop(id="r-4", run="run-1", by="ada")
-CTRL_C = Pause(id="", run="run-1", by="a signal", signal="SIGINT")
-GUARDIAN_LOST = Pause(id="", run="run-1", by="a signal", now=True, signal="the death of its guardian")
+PAUSE = AskPause(id="r-1", run="run-1", by="ada")
+PAUSE_NOW = AskPause(id="r-2", run="run-1", by="ada", now=True)
+STOP = AskStop(id="r-3", run="run-1", by="ada", now=False)
+STOP_NOW = AskStop(id="r-4", run="run-1", by="ada")
+CTRL_C = AskPause(id="", run="run-1", by="a signal", signal="SIGINT")
+GUARDIAN_LOST = AskPause(id="", run="run-1", by="a signal", now=True, signal="the death of its guardian")
 
 ENDS: dict[Request, End] = {PAUSE: End.PAUSED, PAUSE_NOW: End.PAUSED, STOP: End.STOPPED, STOP_NOW: End.STOPPED}
 EVERY = pytest.mark.parametrize("request_", [*ENDS], ids=["pause", "pause now", "stop after", "stop"])
@@ -86,7 +86,7 @@ def test_checks_that_are_running_finish_and_count(request_: Request) -> None:
 def test_a_second_ctrl_c_does_not_wait_for_the_round() -> None:
     def twice() -> None:
         night.ask(CTRL_C)
-        night.ask(Pause(id="", run="run-1", by="a signal", now=True, signal="SIGINT"))
+        night.ask(AskPause(id="", run="run-1", by="a signal", now=True, signal="SIGINT"))
 
     night = Night([Play(meanwhile=twice)])
     stopped = night.run()

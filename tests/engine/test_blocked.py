@@ -17,7 +17,7 @@ from bydawn.core.facts import (
 from bydawn.core.loop import Mode, Promise
 from bydawn.core.outcome import Ending, Exit, Outcome
 from bydawn.core.promise import TooSlow
-from bydawn.core.values import End, Given
+from bydawn.core.values import End, Promised
 from engine.fakes import Files
 from engine.night import DONE, TODO, Night, Play, blip, busy, todo
 
@@ -137,7 +137,7 @@ def test_a_pattern_that_runs_out_of_time_blocks_and_is_tried_again_when_a_person
     tries, night.full_match = night.full_match, endless
     stopped = night.run()
     assert (stopped.end, stopped.reason) == (End.BLOCKED, "the pattern took too long")
-    assert [ended.promise for ended in night.facts(RoundEnded)] == [Given.ABSENT]
+    assert [ended.promise for ended in night.facts(RoundEnded)] == [Promised.ABSENT]
     night.full_match = tries
     assert night.run().end is End.UNVERIFIED
 

@@ -16,7 +16,7 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import Checkpoint, Hooks, OnHookFailure, OnTamper, Promise
 from bydawn.core.outcome import Exit
-from bydawn.core.requests import Pause, Stop
+from bydawn.core.requests import AskPause, AskStop
 from bydawn.core.rules import Rule
 from bydawn.core.values import Decided, End, Usage
 from engine.fakes import NOON, Files
@@ -55,8 +55,8 @@ def test_a_lost_task_file_stays_lost_however_often_somebody_resumes() -> None:
     assert night.run().end is End.COMPLETE
 
 
-@pytest.mark.parametrize("asked", [Pause(id="p", run="run-1", by="ada"), Stop(id="s", run="run-1", by="ada")])
-def test_whoever_pauses_it_in_that_round_is_told_and_it_is_not_forgotten(asked: Pause | Stop) -> None:
+@pytest.mark.parametrize("asked", [AskPause(id="p", run="run-1", by="ada"), AskStop(id="s", run="run-1", by="ada")])
+def test_whoever_pauses_it_in_that_round_is_told_and_it_is_not_forgotten(asked: AskPause | AskStop) -> None:
     night = folder_night(
         Play(says=CLAIM, writes=THIEF.writes, meanwhile=lambda: night.ask(asked)), check=lambda _: True
     )
@@ -102,7 +102,7 @@ def test_a_check_that_is_cut_short_is_no_way_to_change_them_unseen(how: str, pol
     def cheat() -> None:
         if night.checks.runs == 1:
             night.workspace.edit({"tests/a": "exit 0"})
-            night.crash() if how == "crash" else night.ask(Stop(id="s", run="run-1", by="ada", now=True))
+            night.crash() if how == "crash" else night.ask(AskStop(id="s", run="run-1", by="ada", now=True))
 
     night.checks.meanwhile = cheat
     night.run_until_crash() if how == "crash" else night.run()
@@ -136,7 +136,7 @@ def test_a_stop_after_a_crash_does_not_hide_a_changed_protected_file(policy: OnT
 @pytest.mark.parametrize("policy", [OnTamper.BLOCK, OnTamper.RESTORE])
 def test_what_a_person_changes_after_they_stopped_a_round_is_their_business(policy: OnTamper) -> None:
     """The round had changed something, so that the checks are due; but none was running."""
-    stop = Stop(id="s", run="run-1", by="ada", now=True)
+    stop = AskStop(id="s", run="run-1", by="ada", now=True)
     plays = [Play(writes={"a": "1"}), Play(writes={"a": "2"}, meanwhile=lambda: night.ask(stop)), *busy_for(3)]
     night = Night(plays, files=dict(TESTS), check=honest, protect=("tests/*",), on_tamper=policy)
     assert night.run().end is End.STOPPED
@@ -403,7 +403,7 @@ def test_a_hook_that_said_no_still_blocks_after_a_stop_while_it_is_asked_again(h
     assert night.run().decided.rule == "obstructed"
 
     def end(_: str) -> None:
-        night.crash() if how == "crash" else night.ask(Stop(id="s", run="run-2", by="ada", now=True))
+        night.crash() if how == "crash" else night.ask(AskStop(id="s", run="run-2", by="ada", now=True))
 
     night.hooks.meanwhile = end
     night.run_until_crash() if how == "crash" else night.run()

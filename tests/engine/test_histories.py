@@ -28,9 +28,9 @@ from bydawn.core.facts import (
 from bydawn.core.loop import Hooks, OnHookFailure, Promise
 from bydawn.core.outcome import POLICY, Exit, Outcome
 from bydawn.core.replay import after, replay
-from bydawn.core.requests import Pause, Stop, Tell
+from bydawn.core.requests import AskNote, AskPause, AskStop
 from bydawn.core.state import LoopState
-from bydawn.core.values import FINISHED, Given, Now
+from bydawn.core.values import FINISHED, Now, Promised
 from engine.fakes import NOON, PowerCut
 from engine.night import DONE, MAKE_TEST, TODO, Night, Play, ScriptedAgent, todo
 
@@ -122,11 +122,11 @@ def happen(night: Night, event: str) -> None:
     name = f"r-{len(night.channel.done_with)}"
     match event:
         case "pause" | "pause now":
-            night.ask(Pause(id=name, run="", by="ada", now="now" in event))
+            night.ask(AskPause(id=name, run="", by="ada", now="now" in event))
         case "stop" | "stop now":
-            night.ask(Stop(id=name, run="", by="ada", now="now" in event))
+            night.ask(AskStop(id=name, run="", by="ada", now="now" in event))
         case "tell":
-            night.ask(Tell(id=name, run="", by="ada", text="use tabs"))
+            night.ask(AskNote(id=name, run="", by="ada", text="use tabs"))
         case "crash":
             night.crash()
         case "jump" | "jump back":
@@ -182,7 +182,7 @@ def test_no_loop_is_finished_while_something_is_missing(night: Night) -> None:
             assert proof.passed
             assert proof.tree == night.workspace.tree
         if night.loop.promise or not (night.loop.tasks or night.loop.checks):
-            assert night.facts(RoundEnded)[-1].promise is Given.GIVEN
+            assert night.facts(RoundEnded)[-1].promise is Promised.GIVEN
 
 
 @given(nights())

@@ -10,7 +10,7 @@ from bydawn.core.facts import ChecksEnded, HookEnded, LoopStopped, Obstructed, R
 from bydawn.core.loop import Hooks, OnHookFailure, Timeouts
 from bydawn.core.outcome import Ending, Exit, Outcome
 from bydawn.core.replay import after
-from bydawn.core.requests import Pause, Stop, Tell
+from bydawn.core.requests import AskNote, AskPause, AskStop
 from bydawn.core.state import LoopState
 from bydawn.core.values import End, Now
 from engine.night import DONE, TODO, Night, Play, busy, todo
@@ -272,14 +272,14 @@ def test_a_hook_before_the_round_runs_once_even_if_it_changes_the_tasks() -> Non
 # -- people ------------------------------------------------------------------------------------------------------------
 
 
-def at(night: Night, hook: str, request: Pause | Stop | Tell) -> None:
+def at(night: Night, hook: str, request: AskPause | AskStop | AskNote) -> None:
     """Somebody asks for something while a hook runs."""
     night.hooks.meanwhile = lambda name: night.ask(request) if name == hook else None
 
 
 def test_a_person_who_says_stop_ends_a_hook_and_no_round_begins() -> None:
     night = Night([DONE], hooks=ALL)
-    at(night, "pre_round", Stop(id="r", run="", by="ada"))
+    at(night, "pre_round", AskStop(id="r", run="", by="ada"))
     assert night.run().end is End.STOPPED
     assert night.facts(HookEnded)[0].detail == "stopped on request"
     assert night.facts(RoundStarted) == []
@@ -288,22 +288,22 @@ def test_a_person_who_says_stop_ends_a_hook_and_no_round_begins() -> None:
 
 def test_a_hook_that_was_cut_short_has_not_failed() -> None:
     night = Night([DONE], hooks=BLOCK)
-    at(night, "pre_round", Pause(id="r", run="", by="ada", now=True))
+    at(night, "pre_round", AskPause(id="r", run="", by="ada", now=True))
     assert night.run().end is End.PAUSED
     assert night.facts(Obstructed) == []
 
 
 def test_nothing_but_the_last_hook_runs_once_somebody_wants_out_now() -> None:
     night = Night(hooks=ALL)
-    wanted = Pause(id="r", run="", by="ada", now=True)
+    wanted = AskPause(id="r", run="", by="ada", now=True)
     night.agent._plays = iter([Play(meanwhile=lambda: night.ask(wanted))])
     assert night.run().end is End.PAUSED
     assert night.hooks.order == [("pre_round", 1), ("on_pause", 1)]
     assert night.hooks.told("on_pause")["BYDAWN_STATE"] == "paused"
 
 
-@pytest.mark.parametrize("wanted", [Pause(id="r", run="", by="ada", now=True), Stop(id="r", run="", by="ada")])
-def test_who_is_in_a_hurry_ends_the_last_hook_and_the_end_stays_as_it_was_decided(wanted: Pause | Stop) -> None:
+@pytest.mark.parametrize("wanted", [AskPause(id="r", run="", by="ada", now=True), AskStop(id="r", run="", by="ada")])
+def test_who_is_in_a_hurry_ends_the_last_hook_and_the_end_stays_as_it_was_decided(wanted: AskPause | AskStop) -> None:
     night = Night([DONE], hooks=ALL)
     at(night, "on_complete", wanted)
     assert night.run().end is End.UNVERIFIED
@@ -313,7 +313,7 @@ def test_who_is_in_a_hurry_ends_the_last_hook_and_the_end_stays_as_it_was_decide
 
 def test_a_note_is_taken_even_in_the_last_hook_and_does_not_disturb_it() -> None:
     night = Night(busy(), limits=Limits(rounds=1), hooks=ALL)
-    at(night, "on_blocked", Tell(id="n", run="", by="ada", text="use tabs"))
+    at(night, "on_blocked", AskNote(id="n", run="", by="ada", text="use tabs"))
     assert night.run().end is End.LIMIT
     assert [note.text for note in night.state.notes] == ["use tabs"]
     assert night.facts(HookEnded)[-1].passed

@@ -7,7 +7,7 @@ from bydawn.core.facts import AgentLimited, RoundStarted, WaitStarted
 from bydawn.core.loop import OnLimit, Sessions
 from bydawn.core.outcome import Outcome
 from bydawn.core.ports import CoolDown
-from bydawn.core.requests import Pause
+from bydawn.core.requests import AskPause
 from bydawn.core.values import End
 from engine.fakes import NOON
 from engine.night import DONE, Night, Play
@@ -68,7 +68,7 @@ def test_a_limit_that_another_loop_meets_while_we_wait_is_seen() -> None:
 
 def test_whoever_resumes_a_loop_that_waits_need_not_wait_less() -> None:
     night = Night([LIMITED, DONE])
-    night.clock.at(600.0, lambda: night.ask(Pause(id="1", run="run-1", by="ada")))
+    night.clock.at(600.0, lambda: night.ask(AskPause(id="1", run="run-1", by="ada")))
     assert night.run().end is End.PAUSED
     assert night.run().end is End.UNVERIFIED
     assert night.agent.turns == 2
@@ -77,7 +77,7 @@ def test_whoever_resumes_a_loop_that_waits_need_not_wait_less() -> None:
 
 def test_unless_the_limit_is_known_to_be_over() -> None:
     night = Night([LIMITED, DONE])
-    night.clock.at(600.0, lambda: night.ask(Pause(id="1", run="run-1", by="ada")))
+    night.clock.at(600.0, lambda: night.ask(AskPause(id="1", run="run-1", by="ada")))
     night.run()
     night.cool_downs.known.clear()  # as `agents test` does when the agent works
     assert night.run().end is End.UNVERIFIED

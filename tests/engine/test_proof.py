@@ -7,7 +7,7 @@ import pytest
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, TamperingAccepted, TaskSettled
 from bydawn.core.loop import Checkpoint, OnTamper, Promise, Sessions
-from bydawn.core.requests import Stop
+from bydawn.core.requests import AskStop
 from bydawn.core.values import End, TaskStatus
 from engine.fakes import Files
 from engine.night import DONE, TODO, Night, Play, busy, todo
@@ -430,7 +430,7 @@ def test_a_crash_is_no_way_to_change_them_unseen(policy: OnTamper) -> None:
 
 
 def test_a_request_to_stop_does_not_hide_changed_protected_files() -> None:
-    stop = Stop(id="1", run="run-1", by="ada")
+    stop = AskStop(id="1", run="run-1", by="ada")
     plays: list[Play | str] = [Play(writes={"tests/test_a.py": None}, meanwhile=lambda: night.ask(stop)), DONE]
     night = Night(plays, files=dict(TESTS), check=honest_check, protect=("tests/*",))
     assert night.run().end is End.STOPPED

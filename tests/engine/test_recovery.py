@@ -7,7 +7,7 @@ import pytest
 from bydawn.core.facts import RoundEnded, RoundStarted
 from bydawn.core.loop import Promise
 from bydawn.core.outcome import Outcome
-from bydawn.core.requests import Tell
+from bydawn.core.requests import AskNote
 from bydawn.core.values import End
 from engine.fakes import Files, PowerCut
 from engine.night import DONE, TODO, Night, Play, ScriptedAgent, blip, todo
@@ -121,7 +121,7 @@ def test_checks_that_were_due_when_the_power_went_are_run_first() -> None:
 
 def test_a_note_in_a_round_that_was_cut_short_is_told_again() -> None:
     night = Night([Play(meanwhile=lambda: night.crash()), "heard it", DONE])
-    night.ask(Tell(id="n-1", run="run-1", by="ada", text="use tabs"))
+    night.ask(AskNote(id="n-1", run="run-1", by="ada", text="use tabs"))
     night.run_until_crash()
     night.run()
     assert ["use tabs" in night.prompt(round_) for round_ in (1, 2, 3)] == [True, True, False]

@@ -7,8 +7,8 @@ from bydawn.core.breakers import Limits
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, TasksRead
 from bydawn.core.loop import Mode, Promise
 from bydawn.core.outcome import Outcome
-from bydawn.core.requests import Tell
-from bydawn.core.values import End, Given
+from bydawn.core.requests import AskNote
+from bydawn.core.values import End, Promised
 from engine.fakes import Files
 from engine.night import DONE, TODO, Night, Play, blip, busy, todo
 
@@ -21,7 +21,7 @@ def test_a_promise_without_passing_checks_is_not_believed() -> None:
     plays = [Play(says=DONE, writes={"app.py": "wrong"}), Play(says=DONE, writes={"app.py": "right"})]
     night = Night(plays, check=says_ok, promise=Promise())
     assert night.run().end is End.COMPLETE
-    assert [fact.promise for fact in night.facts(RoundEnded)] == [Given.GIVEN, Given.GIVEN]
+    assert [fact.promise for fact in night.facts(RoundEnded)] == [Promised.GIVEN, Promised.GIVEN]
     assert night.verdicts == [False, True]
     assert "Your claim to be done was rejected" in night.prompt(2)
 
@@ -36,7 +36,7 @@ def test_passing_checks_without_the_promise_that_was_asked_for_are_not_enough() 
 def test_the_words_of_a_turn_that_failed_are_no_promise() -> None:
     night = Night([Play(says=DONE, outcome=Outcome.CRASHED, writes={"a": "1"}), Play(says=DONE)])
     night.run()
-    assert [fact.promise for fact in night.facts(RoundEnded)] == [Given.ABSENT, Given.GIVEN]
+    assert [fact.promise for fact in night.facts(RoundEnded)] == [Promised.ABSENT, Promised.GIVEN]
 
 
 def test_without_checks_the_loop_ends_unverified() -> None:
@@ -162,8 +162,8 @@ def test_once_does_not_count_a_blip() -> None:
 # -- notes ---------------------------------------------------------------------------------------------------------
 
 
-def a_note(text: str) -> Tell:
-    return Tell(id=f"n-{text}", run="run-1", by="ada", text=text)
+def a_note(text: str) -> AskNote:
+    return AskNote(id=f"n-{text}", run="run-1", by="ada", text=text)
 
 
 def test_a_note_is_in_one_prompt_and_confirmed_there() -> None:

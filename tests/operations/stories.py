@@ -23,7 +23,7 @@ from bydawn.core.facts import (
 from bydawn.core.loop import Checkpoint, CommandCheck, Hooks, OnTamper, Sandbox
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
-from bydawn.core.values import Changes, Decided, End, Given, TaskStatus, Usage
+from bydawn.core.values import Changes, Decided, End, Promised, TaskStatus, Usage
 from bydawn.store.ledger import encode
 from bydawn.store.lock import Lock
 from bydawn.store.registry import Registry
@@ -117,7 +117,11 @@ STORIES = {
                 1, tampered=("tests/a.py",), restored=True, tasks=todo(1, 3), closed=("three",), doubted=("three",)
             ),
             *a_round(
-                2, tampered=("tests/a.py", "tests/b.py"), restored=True, promise=Given.MENTIONED, tasks=todo(1, 3)
+                2,
+                tampered=("tests/a.py", "tests/b.py"),
+                restored=True,
+                promise=Promised.MENTIONED,
+                tasks=todo(1, 3),
             ),
             pause(now=True),
             stopped(End.PAUSED, Rule.ASKED_TO_PAUSE, "asked by ada"),

@@ -9,7 +9,7 @@ from bydawn.core.facts import AnyFact, ChecksEnded, RoundEnded
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
-from bydawn.core.values import Changes, Given
+from bydawn.core.values import Changes, Promised
 from bydawn.operations.rounds import EndedRoundView, past_row, remarks, round_view, row_at_end
 from core.facts_made import (
     BORN,
@@ -55,7 +55,7 @@ def test_a_round_comes_to_one_result(facts: list[AnyFact], result: str) -> None:
 
 
 def test_a_promise_that_was_not_accepted_is_remarked_on_with_what_is_missing() -> None:
-    _, texts = at_end(*a_round(1, promise=Given.GIVEN), checked(1, passed=False), loop=CHECKED)
+    _, texts = at_end(*a_round(1, promise=Promised.GIVEN), checked(1, passed=False), loop=CHECKED)
     assert texts[0] == "exit 2: FAIL: test_rounding"
     assert texts[1].startswith("the agent says it is done, but 1 of 1 checks failed")
 

@@ -11,7 +11,7 @@ from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextChe
 from bydawn.core.redact import Secrets
 from bydawn.core.values import Verdict
 from bydawn.process.checks import ShellChecks
-from bydawn.process.child import Processes
+from bydawn.process.child import ChildProcesses
 from bydawn.process.shell import Shell
 from bydawn.store.folder import LoopFolder
 from bydawn.store.rounds import Rounds
@@ -35,7 +35,7 @@ def loop(tmp_path: Path) -> Path:
 
 def shell(loop: Path, timeout: float = 30.0) -> Shell:
     files = Rounds(LoopFolder(loop), Secrets({}))
-    return Shell(processes=Processes((), os.environ), files=files, env={}, timeout=timeout, reveal=str)
+    return Shell(processes=ChildProcesses((), os.environ), files=files, env={}, timeout=timeout, reveal=str)
 
 
 def checks_in(root: Path, loop: Path, timeout: float = 30.0) -> ShellChecks:

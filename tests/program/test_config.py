@@ -20,7 +20,8 @@ from bydawn.operations.settings import gather
 from bydawn.settings import files
 from bydawn.settings.files import OTHER_VARIABLES
 from bydawn.settings.layers import Given
-from bydawn.settings.table import BY_KEY, TABLE, Heading, Layer, Setting
+from bydawn.settings.setting import Heading, Layer, Setting
+from bydawn.settings.table import BY_KEY, TABLE
 from driving import OK, Home
 
 ROOT = Path(__file__).parents[2]

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from bydawn.core.facts import NoteAdded, PauseRequested, StopRequested
-from bydawn.core.requests import Pause, Request, Stop, Tell, as_fact
+from bydawn.core.requests import AskNote, AskPause, AskStop, Request, as_fact
 from bydawn.store.inbox import Inbox, post
 
 
-def tell(number: int, run: str = "run-1") -> Tell:
-    return Tell(id=f"t-{number}", run=run, by="ada", text="use tabs")
+def tell(number: int, run: str = "run-1") -> AskNote:
+    return AskNote(id=f"t-{number}", run=run, by="ada", text="use tabs")
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 ALL: list[Request] = [
-    Pause(id="p", run="run-1", by="ada", now=True, signal="SIGTERM"),
-    Stop(id="s", run="run-1", by="ada", now=False),
+    AskPause(id="p", run="run-1", by="ada", now=True, signal="SIGTERM"),
+    AskStop(id="s", run="run-1", by="ada", now=False),
     tell(1),
 ]
 
@@ -88,7 +88,7 @@ def test_a_request_that_is_taken_back_at_the_last_moment_disturbs_nobody(folder:
 
 def test_whatever_is_done_with_and_was_never_taken_is_no_trouble(folder: Path) -> None:
     inbox = Inbox(folder, "run-1")
-    inbox.done(Pause(id="", run="run-1", by="a signal"))  # signals have no file
+    inbox.done(AskPause(id="", run="run-1", by="a signal"))  # signals have no file
     path = post(folder, tell(1))
     inbox.take()
     path.unlink()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bydawn.core.globs import is_protected
-from bydawn.core.loop import Dialect, Loop
+from bydawn.core.loop import Loop, SpokenDialect
 from bydawn.store.folder import LoopFolder
 from bydawn.store.foreign_files import ForeignFiles
 from bydawn.store.lock import Lock
@@ -27,7 +27,7 @@ def a_folder(home: Path, name: str, *files: str, ago: float = 3600) -> Path:
 
 
 def speaking(*files: str, protect: tuple[str, ...] = ()) -> Loop:
-    return a_loop(dialect=Dialect(name="waylon-smithers", files=files), protect=protect)
+    return a_loop(dialect=SpokenDialect(name="waylon-smithers", files=files), protect=protect)
 
 
 def test_files_of_a_loop_are_its_own_as_long_as_it_is_at_work(tmp_path: Path) -> None:

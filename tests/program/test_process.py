@@ -8,7 +8,7 @@ import pytest
 from bydawn.core.agent import Ladder
 from bydawn.core.outcome import Ending
 from bydawn.core.ports import ChildLimits, Job
-from bydawn.process.child import Processes
+from bydawn.process.child import ChildProcesses
 
 # Says which signals it got; it begins to run when both traps are set.
 CHILD = 'trap "echo INT" INT; trap "echo TERM; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
@@ -39,6 +39,6 @@ def test_an_agent_without_patience_for_an_interrupt_gets_none(tmp_path: Path, la
         heard.append(line)
         return line == b"ready"  # its last word: from here on it ought to leave
 
-    ended = Processes((), os.environ).run(job, on_line, lambda _: None, lambda: False)
+    ended = ChildProcesses((), os.environ).run(job, on_line, lambda _: None, lambda: False)
     assert ended.ending is Ending.LINGER
     assert [line.decode() for line in heard] == got

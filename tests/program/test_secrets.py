@@ -16,7 +16,7 @@ from contextlib import suppress
 import pytest
 
 from core.test_redact import MIXED, dresses_of, in_base64
-from driving import DONE, HANG, ME, OK, Home, Said, Step, said, wait_for, worker_of
+from driving import DONE, HANG, ME, OK, Home, Said, Step, is_alive, said, wait_for, worker_of
 
 TOKEN = "canary7f3a9b2c5d8e"  # noqa: S105 - this and what follows is planted
 AWS = "cAnArY+wJalr/XUtnFEMI=K7MDENG/bPxRfi=="
@@ -85,6 +85,7 @@ def kill(night: subprocess.Popen[str], *others: int) -> None:
             with suppress(ProcessLookupError):  # a `sleep` that is over by now
                 os.kill(victim, number)
     said(night)
+    wait_for(lambda: not is_alive(worker))  # only then its lock is free
 
 
 def raw(data: bytes | str) -> Step:

@@ -19,7 +19,7 @@ import pytest
 from bydawn.core.loop import Loop
 from bydawn.dialects.seam import draft
 from dialects.waylon_made import EXAMPLE
-from driving import ME, Home, Said, a_repository, is_error, said, tree_of, wait_for, worker_of
+from driving import ME, Home, Said, a_repository, is_alive, is_error, said, tree_of, wait_for, worker_of
 from program.strict_codex import calls, install
 from program.terminal_driver import Terminal
 
@@ -836,11 +836,12 @@ def test_killed_at_any_moment_it_goes_on_with_session_iteration_and_state(butler
 
 def _kill(process: subprocess.Popen[str]) -> None:
     """Guardian and worker at once, as a power cut would."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    for pid in (process.pid, *map(int, children)):
+    children = [*map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())]
+    for pid in (process.pid, *children):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     process.wait()
+    wait_for(lambda: not any(map(is_alive, children)))  # only then its lock is free
 
 
 # -- its other commands ------------------------------------------------------------------------------------------------

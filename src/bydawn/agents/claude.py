@@ -10,7 +10,7 @@ from bydawn.agents import program
 from bydawn.core.agent import (
     Abilities,
     Activity,
-    Command,
+    AgentCommand,
     Denied,
     Ended,
     Event,
@@ -125,7 +125,7 @@ class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
         litters=True,  # each sandboxed run leaves a dozen empty folders and a socket behind
     )
 
-    def command(self, turn: Turn) -> Command:
+    def command(self, turn: Turn) -> AgentCommand:
         """Permissions on every call: sessions do not remember them."""
         session = ("--session-id", turn.new_session) if turn.new_session else ()
         session = ("--resume", turn.session) if turn.session else session
@@ -133,7 +133,9 @@ class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
         effort = ("--effort", turn.effort) if turn.effort else ()
         flags = ("-p", "--output-format", "stream-json", "--verbose", *_permissions(turn))
         as_root = {"IS_SANDBOX": "1"} if turn.sandbox is Sandbox.FULL and turn.is_root else {}
-        return Command(argv=("claude", *flags, *session, *model, *effort, *turn.arguments), env={**_QUIET, **as_root})
+        return AgentCommand(
+            argv=("claude", *flags, *session, *model, *effort, *turn.arguments), env={**_QUIET, **as_root}
+        )
 
     def reader(self, turn: Turn | None = None) -> "ClaudeReader":
         return ClaudeReader(turn)

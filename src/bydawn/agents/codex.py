@@ -1,5 +1,6 @@
 """Codex CLI: `codex exec --json`, a prompt on stdin, one JSON event per line."""
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -9,8 +10,8 @@ from bydawn.agents import program
 from bydawn.core.agent import (
     Abilities,
     Activity,
+    AgentCommand,
     Begun,
-    Command,
     Denied,
     Ended,
     Event,
@@ -89,6 +90,15 @@ def _names_a_provider(path: Path) -> bool:
         return False
 
 
+def _trouble(env: Mapping[str, str]) -> program.Trouble | None:
+    """Below the temporary folder every sandboxed command of Codex fails, while its turns succeed."""
+    home, temporary = env.get("CODEX_HOME"), Path(os.path.realpath(env.get("TMPDIR") or "/tmp"))  # noqa: S108 - its own
+    if not home or not Path(os.path.realpath(home)).is_relative_to(temporary):
+        return None
+    detail = f"Codex cannot run commands while CODEX_HOME ({home}) is below {temporary}"
+    return program.Trouble(name="CODEX_HOME", detail=detail, hint="set CODEX_HOME elsewhere")
+
+
 CLI = program.Cli(
     name="codex",
     package="@openai/codex",
@@ -96,6 +106,7 @@ CLI = program.Cli(
     login="codex login",
     logged_in=_logged_in,
     sandbox_needs=(program.BUBBLEWRAP,),
+    trouble=_trouble,
 )
 
 
@@ -122,7 +133,7 @@ class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
         account=("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     )
 
-    def command(self, turn: Turn) -> Command:
+    def command(self, turn: Turn) -> AgentCommand:
         """Every flag comes before `resume`, where both forms accept it; sessions do not remember permissions."""
         model = ("-m", turn.model) if turn.model else ()
         profile = ("-p", turn.profile) if turn.profile else ()
@@ -130,7 +141,7 @@ class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
         commits = ("--add-dir", f"{turn.workspace}/.git") if turn.commits and turn.sandbox is Sandbox.WORKSPACE else ()
         resume = ("resume", turn.session) if turn.session else ()
         flags = (*_SANDBOX[turn.sandbox], "--skip-git-repo-check", "-C", turn.workspace)
-        return Command(
+        return AgentCommand(
             argv=("codex", "exec", "--json", *flags, *commits, *model, *profile, *effort, *turn.arguments, *resume, "-")
         )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.agents.program import killed
-from bydawn.core.agent import Abilities, Command, Ended, Event, Ladder, Message, Reader, Turn
+from bydawn.core.agent import Abilities, AgentCommand, Ended, Event, Ladder, Message, Reader, Turn
 from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.text import headline, plain
 
@@ -43,9 +43,9 @@ class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         return f"cmd:{shlex.join(self.argv)}"
 
-    def command(self, turn: Turn) -> Command:
+    def command(self, turn: Turn) -> AgentCommand:
         """A program learns everything from its prompt, except the conversation to continue."""
-        return Command(argv=self.argv, env={"BYDAWN_RESUME_SESSION": turn.session} if turn.session else {})
+        return AgentCommand(argv=self.argv, env={"BYDAWN_RESUME_SESSION": turn.session} if turn.session else {})
 
     def reader(self, turn: Turn | None = None) -> Reader:  # noqa: ARG002
         if not self.fields:

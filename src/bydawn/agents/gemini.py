@@ -8,7 +8,19 @@ import msgspec
 
 from bydawn.agents import program
 from bydawn.agents.command import REPLY_LENGTH
-from bydawn.core.agent import Abilities, Activity, Command, Denied, Ended, Event, Finished, Ladder, Message, Spent, Turn
+from bydawn.core.agent import (
+    Abilities,
+    Activity,
+    AgentCommand,
+    Denied,
+    Ended,
+    Event,
+    Finished,
+    Ladder,
+    Message,
+    Spent,
+    Turn,
+)
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.text import headline, plain, shorten
@@ -70,13 +82,13 @@ class GeminiAgent(msgspec.Struct, frozen=True, kw_only=True):
         chooses_session=True,
     )
 
-    def command(self, turn: Turn) -> Command:
+    def command(self, turn: Turn) -> AgentCommand:
         """Permissions on every call: sessions do not remember them."""
         flags = ("-o", "stream-json", "--skip-trust", "--approval-mode", _APPROVAL[turn.sandbox])
         fresh = ("--session-id", turn.new_session) if turn.new_session else ()
         session = ("-r", turn.session) if turn.session else fresh
         model = ("-m", turn.model) if turn.model else ()
-        return Command(argv=("gemini", *flags, *session, *model, *turn.arguments))
+        return AgentCommand(argv=("gemini", *flags, *session, *model, *turn.arguments))
 
     def reader(self, turn: Turn | None = None) -> "GeminiReader":
         return GeminiReader(turn)

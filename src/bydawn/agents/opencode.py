@@ -9,7 +9,7 @@ from bydawn.agents import program
 from bydawn.core.agent import (
     Abilities,
     Activity,
-    Command,
+    AgentCommand,
     Denied,
     Ended,
     Event,
@@ -77,14 +77,14 @@ class OpencodeAgent(msgspec.Struct, frozen=True, kw_only=True):
         sandboxes=frozenset(SANDBOXES), options=frozenset({"model", "agent_args"}), resumes=True, tells_cost=True
     )
 
-    def command(self, turn: Turn) -> Command:
+    def command(self, turn: Turn) -> AgentCommand:
         """Permissions on every call: sessions do not remember them."""
         if turn.sandbox not in SANDBOXES:  # refused long before this, or it would get more access than it was given
             raise UserError(f"opencode has no --sandbox {turn.sandbox}", hint="use `workspace`, or another agent")
         model = ("-m", turn.model) if turn.model else ()
         resume = ("-s", turn.session) if turn.session else ()
         flags = (*SANDBOXES[turn.sandbox], *model, *resume, *turn.arguments)
-        return Command(argv=("opencode", "run", "--format", "json", *flags))
+        return AgentCommand(argv=("opencode", "run", "--format", "json", *flags))
 
     def reader(self, turn: Turn | None = None) -> "OpencodeReader":
         return OpencodeReader(turn.session if turn else None)

@@ -24,6 +24,14 @@ class Needed(msgspec.Struct, frozen=True):
 BUBBLEWRAP, SOCAT = Needed("bwrap", "bubblewrap"), Needed("socat", "socat")
 
 
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """Something on this machine that keeps an agent from working."""
+
+    name: str
+    detail: str
+    hint: str
+
+
 class Cli(msgspec.Struct, frozen=True, kw_only=True):
     """An agent CLI as a program on this machine."""
 
@@ -33,6 +41,7 @@ class Cli(msgspec.Struct, frozen=True, kw_only=True):
     login: str  # the command that logs in
     logged_in: Callable[[Mapping[str, str]], bool | None]  # from the environment; None: cannot tell
     sandbox_needs: tuple[Needed, ...] = ()
+    trouble: Callable[[Mapping[str, str]], Trouble | None] = lambda _: None  # from the environment
 
     def missing(self) -> tuple[str, str] | None:
         """Cause and hint if it is not installed."""

@@ -70,7 +70,7 @@ class Command(_Quick):
 
 
 def _headings() -> list[str]:
-    from bydawn.settings.table import Heading  # only `run` has several
+    from bydawn.settings.setting import Heading
 
     return [*Heading, "Options"]
 

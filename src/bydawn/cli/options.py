@@ -12,7 +12,7 @@ from bydawn.system.user_folders import has_settings_file
 
 if TYPE_CHECKING:  # commands that only read have to be quick and need no table
     from bydawn.settings.layers import Given
-    from bydawn.settings.table import Setting
+    from bydawn.settings.setting import Setting
 
 
 def _state_dir(_: click.Context, __: click.Parameter, given: Path | None) -> Path | None:
@@ -81,7 +81,8 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def given_by_flags(options: dict[str, Any]) -> "Iterable[Given]":
     """The settings that the command line sets."""
     from bydawn.settings.layers import Given
-    from bydawn.settings.table import TABLE, Layer
+    from bydawn.settings.setting import Layer
+    from bydawn.settings.table import TABLE
 
     for setting in TABLE:
         said = options.get(setting.key)

@@ -13,7 +13,7 @@ from bydawn.core.text import plain, shorten
 
 if TYPE_CHECKING:
     from bydawn.core.worklist import Listed
-    from bydawn.operations.tasks import Board, Settled
+    from bydawn.operations.tasks import Board, SettledNow
     from bydawn.store.registry import Standing
 
 T = TypeVar("T")
@@ -241,7 +241,7 @@ def reopen(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -
     _settled(standing, operation.reopen(standing, task), "Reopened")
 
 
-def _settled(standing: "Standing", rows: "Iterable[Settled]", what: str) -> None:
+def _settled(standing: "Standing", rows: "Iterable[SettledNow]", what: str) -> None:
     changed = False
     for row in map(_without_secrets, rows):
         name = f"{row.task.number} “{shorten(row.task.text, max(20, render.width() - 36))}”"

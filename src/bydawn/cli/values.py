@@ -13,7 +13,7 @@ from bydawn.core.kinds import Value
 if TYPE_CHECKING:
     from bydawn.core.breakers import Limits
     from bydawn.core.reach import NewLimit
-    from bydawn.settings.table import Setting
+    from bydawn.settings.setting import Setting
 
 T = TypeVar("T")
 

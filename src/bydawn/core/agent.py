@@ -34,7 +34,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     is_root: bool = False
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class AgentCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A program to start; `env` is added to ours."""
 
     argv: tuple[str, ...]
@@ -165,7 +165,7 @@ class Agent(Protocol):
     @property
     def abilities(self) -> Abilities: ...
 
-    def command(self, turn: Turn) -> Command: ...
+    def command(self, turn: Turn) -> AgentCommand: ...
 
     def reader(self, turn: Turn | None = None) -> Reader:
         """For one turn; without one (`logs`), nothing is verified."""

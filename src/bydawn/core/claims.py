@@ -38,11 +38,11 @@ def from_reply(reply: str, outcome: Outcome, loop: Loop) -> Claims:
         return Claims()
     if not loop.task_folder:
         return Claims(blocked=blocked_words(reply) or "")
-    from bydawn.core.task_folder import Status, status_of  # most loops have no task folder
+    from bydawn.core.task_folder import Claimed, status_of  # most loops have no task folder
 
     said = status_of(reply)
-    blocked = blocked_words(reply) or (said.blocked or said.summary if said and said.status is Status.BLOCKED else "")
-    if said and said.status is Status.DONE and blocked:
+    blocked = blocked_words(reply) or (said.blocked or said.summary if said and said.status is Claimed.BLOCKED else "")
+    if said and said.status is Claimed.DONE and blocked:
         said = None  # a blocked task is not done, whatever the last line says
     return Claims(task=TaskClaim(status=said.status, summary=said.summary) if said else None, blocked=blocked)
 

@@ -12,7 +12,7 @@ from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import Findings, Used, tally_of
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState, Tally
-from bydawn.core.values import Decided, End, Mark, Now, TaskStatus, Verdict
+from bydawn.core.values import Decided, End, Now, ReachedMark, TaskStatus, Verdict
 
 _NAMED = 20  # protected files named when a loop ends
 _PAUSES = {"SIGINT": "paused: you pressed Ctrl-C", "the death of its guardian": "paused: its parent process was killed"}
@@ -203,7 +203,7 @@ def _checkpoint(loop: Loop, state: LoopState) -> Action | None:
     return Stop(rule=Rule.CHECKPOINT, end=End.CHECKPOINT, reason=f"{loop.tasks} says: {mark.text}") if mark else None
 
 
-def checkpoint_of(loop: Loop, state: LoopState) -> Mark | None:
+def checkpoint_of(loop: Loop, state: LoopState) -> ReachedMark | None:
     """The checkpoint the loop is at. If everything else is done, one further down counts too; if the list
     cannot be trusted, none does."""
     if not loop.checkpoint or state.tasks is None or state.tasks.problem:

@@ -11,8 +11,8 @@ from bydawn.core.values import (
     Changes,
     Decided,
     End,
-    Given,
     Moment,
+    Promised,
     TaskClaim,
     TaskReading,
     TaskStatus,
@@ -151,7 +151,7 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     signal: int | None = None
     seconds: float = 0.0
     said: str = ""  # the beginning of the reply, for people; the whole is in the round's folder
-    promise: Given = Given.ABSENT
+    promise: Promised = Promised.ABSENT
     session: str | None = None
     changes: Changes = Changes()
     tasks: TaskReading | None = None

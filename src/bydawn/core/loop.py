@@ -112,7 +112,7 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     on_failure: OnHookFailure = OnHookFailure.IGNORE
 
 
-class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+class SpokenDialect(msgspec.Struct, frozen=True, kw_only=True):
     """Another tool's command line and files, if this loop was started through them; only that dialect reads this."""
 
     name: str
@@ -237,7 +237,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
     on_interrupt: OnInterrupt = OnInterrupt.FINISH
-    dialect: Dialect | None = None
+    dialect: SpokenDialect | None = None
 
     @property
     def pool(self) -> tuple[str, ...]:

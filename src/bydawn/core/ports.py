@@ -54,7 +54,7 @@ class Checks(Protocol):
         """Run all checks on this tree; `again` keeps the output of the first run."""
 
 
-class Hooks(Protocol):
+class HookRunner(Protocol):
     def run(self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool]) -> Exit:
         """Run a hook; its output is kept in the round's folder."""
 

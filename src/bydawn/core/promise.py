@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from bydawn.core import doubt
 from bydawn.core.loop import Match, Mode, Promise
-from bydawn.core.values import Given
+from bydawn.core.values import Promised
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -46,7 +46,7 @@ _FAR = rf"(?i) {{0,3}}(?:[-*+] +)?(?:```|~~~|<!--|<(?:{_RAW})\b)|.*(?:-->|</(?:{
 _CONTAINER = r"(?i)<(/?)(details|blockquote|template|table|code|del|strike|s|q)\b"
 
 
-def judge(reply: str, promise: Promise, full_match: FullMatch) -> Given:
+def judge(reply: str, promise: Promise, full_match: FullMatch) -> Promised:
     """Judge an agent's final message; `full_match(pattern, text)` is asked in regex mode, at most twice per line.
 
     `TooSlow`, if that raises it, is passed on. A line above the end only counts if nothing after it negates,
@@ -54,17 +54,17 @@ def judge(reply: str, promise: Promise, full_match: FullMatch) -> Given:
     """
     lines = reply.replace("\r\n", "\n").replace("\r", "\n").rstrip(_UNSEEN).split("\n")
     if not promise.text.strip() or not lines[-1]:
-        return Given.ABSENT
+        return Promised.ABSENT
     if promise.mode is Mode.PLAIN:  # agents often write it as a tag, which means the same
         tagged = judge(reply, replace(promise, mode=Mode.TAG), full_match)
-        if tagged is Given.GIVEN:
+        if tagged is Promised.GIVEN:
             return tagged
     if promise.match is Match.ANYWHERE and promise.mode is not Mode.REGEX:
-        return Given.GIVEN if promise.token.strip() in reply else Given.ABSENT
+        return Promised.GIVEN if promise.token.strip() in reply else Promised.ABSENT
     place = _place(lines, promise, full_match)
     if place is None:
-        return Given.MENTIONED if _occurs(promise, reply) else Given.ABSENT
-    return Given.GIVEN if promise.match is Match.ANYWHERE or _is_meant(lines, place, promise) else Given.MENTIONED
+        return Promised.MENTIONED if _occurs(promise, reply) else Promised.ABSENT
+    return Promised.GIVEN if promise.match is Match.ANYWHERE or _is_meant(lines, place, promise) else Promised.MENTIONED
 
 
 def is_possible(promise: Promise) -> bool:
@@ -75,7 +75,7 @@ def is_possible(promise: Promise) -> bool:
     if re.fullmatch(_PLAIN_WORDS, promise.text):
         return True  # almost always, and no parser is loaded
     replies = (promise.token, promise.token.strip(_UNSEEN))
-    return any(judge(reply, promise, lambda _pattern, _text: False) is Given.GIVEN for reply in replies)
+    return any(judge(reply, promise, lambda _pattern, _text: False) is Promised.GIVEN for reply in replies)
 
 
 def _place(lines: list[str], promise: Promise, full_match: FullMatch) -> int | None:

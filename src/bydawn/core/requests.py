@@ -6,7 +6,7 @@ from bydawn.core.facts import AnyFact, NoteAdded, PauseRequested, StopRequested,
 from bydawn.core.values import TaskStatus
 
 
-class Pause(msgspec.Struct, frozen=True, kw_only=True, tag="pause"):
+class AskPause(msgspec.Struct, frozen=True, kw_only=True, tag="pause"):
     """Pause, to be resumed later; after the running round unless `now`."""
 
     id: str
@@ -16,7 +16,7 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True, tag="pause"):
     signal: str | None = None
 
 
-class Stop(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
+class AskStop(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
     """End the loop because a person wants it to end."""
 
     id: str
@@ -25,7 +25,7 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
     now: bool = True
 
 
-class Tell(msgspec.Struct, frozen=True, kw_only=True, tag="tell"):
+class AskNote(msgspec.Struct, frozen=True, kw_only=True, tag="tell"):
     """A note for the next prompt."""
 
     id: str
@@ -34,7 +34,7 @@ class Tell(msgspec.Struct, frozen=True, kw_only=True, tag="tell"):
     text: str
 
 
-class SettleTask(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
+class AskSettle(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     """A person's decision about one task: skip it, or reopen it."""
 
     id: str
@@ -45,19 +45,19 @@ class SettleTask(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     status: TaskStatus
 
 
-Request = Pause | Stop | Tell | SettleTask
+Request = AskPause | AskStop | AskNote | AskSettle
 
 
 def as_fact(request: Request) -> AnyFact:
     """The fact that records a request."""
     match request:
-        case Pause():
+        case AskPause():
             return PauseRequested(by=request.by, now=request.now, signal=request.signal, request=request.id)
-        case Stop():
+        case AskStop():
             return StopRequested(by=request.by, now=request.now, request=request.id)
-        case Tell():
+        case AskNote():
             return NoteAdded(note=request.id, text=request.text, by=request.by, request=request.id)
-        case SettleTask():
+        case AskSettle():
             return TaskSettled(
                 task=request.task, text=request.text, status=request.status, by=request.by, request=request.id
             )

@@ -11,7 +11,7 @@ from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import tally_of
 from bydawn.core.quote import Keep, code, cut, fenced, harmless, inline, left_out, shares, some
 from bydawn.core.state import LoopState
-from bydawn.core.values import Given, TaskStatus, Verdict
+from bydawn.core.values import Promised, TaskStatus, Verdict
 
 GOAL = "## Goal\n\n"
 _MOST_CHECKS = 20  # failing checks listed one by one
@@ -233,15 +233,15 @@ def _not_believed(given: Material) -> str:
     missing = [completion.describe(name, loop, given.state) for name in completion.missing(loop, given.state)]
     if last is None or not missing:
         return ""
-    if last.promise is Given.GIVEN:
+    if last.promise is Promised.GIVEN:
         rows = "\n".join(f"- {given.line(row, 500)}" for row in missing)
         return f"## Your claim to be done was rejected\n\n{rows}"
-    if last.promise is Given.MENTIONED and last.blocked:
+    if last.promise is Promised.MENTIONED and last.blocked:
         return (
             "## You gave the promise and said you are blocked\n\nOnly one can be right. Give the promise "
             "in a reply without a BLOCKED section, or say what blocks you and leave the promise out."
         )
-    if last.promise is Given.MENTIONED:
+    if last.promise is Promised.MENTIONED:
         return (
             "## You mentioned the promise but did not give it\n\nIt only counts as the last line of the reply, "
             "outside code and quotes, with nothing that takes it back."

@@ -10,7 +10,7 @@ import msgspec
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import LoopStopped, NoteAdded, Obstructed, PauseRequested, StopRequested, WaitStarted
 from bydawn.core.outcome import Outcome
-from bydawn.core.values import Given, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
+from bydawn.core.values import Promised, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
 
 TREE_DIGITS = 16  # enough of a tree id to recognize it
 
@@ -56,7 +56,7 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     detail: str
     said: str
-    promise: Given
+    promise: Promised
     progress: bool
     elapsed: float
     agent: str = ""
@@ -168,7 +168,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def promise_given(self) -> bool:
-        return self.last is not None and self.last.promise is Given.GIVEN
+        return self.last is not None and self.last.promise is Promised.GIVEN
 
     @property
     def checks_passed(self) -> bool:

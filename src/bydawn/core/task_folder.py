@@ -35,7 +35,7 @@ class FolderTask(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Status(StrEnum):
+class Claimed(StrEnum):
     """What an agent can say about its task."""
 
     DONE = "done"
@@ -46,7 +46,7 @@ class Status(StrEnum):
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent says about its task; only a claim, until progress and checks confirm it."""
 
-    status: Status
+    status: Claimed
     summary: str = ""
     blocked: str = ""
 
@@ -106,7 +106,7 @@ def status_of(reply: str) -> Claim | None:
     """What a reply's status block says; the last status counts, and an unknown one cancels those before it."""
     fields = dict(_fields(reply))
     try:
-        status = Status(fields.get("status", "").strip(" \t*_`.").lower())
+        status = Claimed(fields.get("status", "").strip(" \t*_`.").lower())
     except ValueError:
         return None
     summary, blocked = (shorten(fields.get(key, "").strip(" \t*_"), _LONGEST_WORDS) for key in ("summary", "blocked"))

@@ -54,7 +54,7 @@ EXIT_CODES: dict[End, int] = {
 FINISHED = {End.COMPLETE, End.UNVERIFIED}
 
 
-class Given(StrEnum):
+class Promised(StrEnum):
     """Was the promise given, only mentioned, or absent?"""
 
     GIVEN = "given"
@@ -81,7 +81,7 @@ class Decided(Value, frozen=True, kw_only=True):
     elapsed: float
 
 
-class Mark(Value, frozen=True, kw_only=True):
+class ReachedMark(Value, frozen=True, kw_only=True):
     """A checkpoint in the task file that has been reached: nothing above it is open."""
 
     id: str
@@ -113,8 +113,8 @@ class TaskReading(Value, frozen=True, kw_only=True):
     next_id: str | None = None
     marks: tuple[str, ...] = ()  # every checkpoint, by id
     above: tuple[int, ...] = ()  # for each open task, how many of those are above it
-    reached: tuple[Mark, ...] = ()
-    ahead: tuple[Mark, ...] = ()  # the others
+    reached: tuple[ReachedMark, ...] = ()
+    ahead: tuple[ReachedMark, ...] = ()  # the others
     texts: tuple[str, ...] = ()  # for each open task in a folder, the digest of its file
     stranded: tuple[str, ...] = ()  # titles of open tasks that wait for one that was set aside
 

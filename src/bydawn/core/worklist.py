@@ -13,7 +13,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.ports import Texts
 from bydawn.core.state import LoopState, Settled
 from bydawn.core.text import shorten
-from bydawn.core.values import Mark, TaskReading
+from bydawn.core.values import ReachedMark, TaskReading
 
 _NAMED = 3  # of the lost tasks
 
@@ -112,8 +112,8 @@ def of_checklist(text: str, loop: Loop, state: LoopState, before: TaskReading | 
         problem=(found.problem if loop.tasks_required else found.unread) or _passed_by(marks, boxes, state, before),
         marks=tuple(mark.id for mark in marks),
         above=tuple(sum(mark.line < task.line for mark in marks) for task in left) if marks else (),
-        reached=tuple(Mark(id=mark.id, text=mark.text) for mark in marks if mark.reached),
-        ahead=tuple(Mark(id=mark.id, text=mark.text) for mark in marks if not mark.reached),
+        reached=tuple(ReachedMark(id=mark.id, text=mark.text) for mark in marks if mark.reached),
+        ahead=tuple(ReachedMark(id=mark.id, text=mark.text) for mark in marks if not mark.reached),
     )
 
 

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from bydawn.dialects.seam import Dialect
 
 
-class Row(NamedTuple):
+class DialectRow(NamedTuple):
     """What has to be known of a dialect before it is loaded: the guardian forks while next to nothing is."""
 
     module: str  # of its folder here and of its file in `cli/dialects/`
@@ -15,8 +15,8 @@ class Row(NamedTuple):
     looks: tuple[str, ...] | None = None  # with a nameless command, which starts a loop: all other commands
 
 
-TABLE: dict[str, Row] = {
-    "waylon-smithers": Row(
+TABLE: dict[str, DialectRow] = {
+    "waylon-smithers": DialectRow(
         "waylon_smithers", starts=("resume",), looks=("status", "list", "cancel", "install-helpers")
     ),
 }

@@ -15,14 +15,14 @@ from bydawn.core.ports import (
     Clock,
     CoolDowns,
     Follower,
-    Hooks,
+    HookRunner,
     Ledger,
     Processes,
     RoundFiles,
     Snapshot,
     Workspace,
 )
-from bydawn.core.requests import Request, Tell, as_fact
+from bydawn.core.requests import AskNote, Request, as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.worklist import WorkList
 
@@ -38,7 +38,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     agent_env: dict[str, str] = {}
     workspace: Workspace
     checks: Checks
-    hooks: Hooks
+    hooks: HookRunner
     processes: Processes
     files: RoundFiles
     channel: Channel
@@ -102,9 +102,9 @@ class Effects:
         """
         requests = self.world.channel.take()
         for request in requests:
-            if isinstance(request, Tell) and not finished:
+            if isinstance(request, AskNote) and not finished:
                 self.take(request)
-        return any(not isinstance(request, Tell) for request in requests)
+        return any(not isinstance(request, AskNote) for request in requests)
 
     def is_past(self, moment: datetime | None) -> bool:
         return moment is not None and self.world.clock.now().at >= moment

@@ -10,8 +10,8 @@ import msgspec
 from bydawn.core import breakers, claims, promise, prompt
 from bydawn.core.agent import (
     Agent,
+    AgentCommand,
     Begun,
-    Command,
     Ended,
     Event,
     Listener,
@@ -55,7 +55,7 @@ from bydawn.core.progress import Findings
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import Decided, Given, Usage
+from bydawn.core.values import Decided, Promised, Usage
 from bydawn.engine.after_round import AfterRound
 from bydawn.engine.effects import Effects, World
 from bydawn.engine.hook_runs import HookRuns
@@ -317,7 +317,7 @@ class Engine:
         self._effects.record(Obstructed(kind="prompt", detail=detail))
         return True
 
-    def _job(self, round_: int, agent: Agent, command: Command, stdin: str, cookie: str) -> Job:
+    def _job(self, round_: int, agent: Agent, command: AgentCommand, stdin: str, cookie: str) -> Job:
         limits, folder = self.loop.timeouts, self.world.files.folder(round_)
         return Job(
             argv=tuple(self.world.reveal(word) for word in command.argv),
@@ -393,20 +393,20 @@ class Engine:
             self._effects.record(Obstructed(kind="disk", detail="the disk is nearly full"))
         self.world.ledger.sync()
 
-    def _promise(self, ended: Ended, said: claims.Claims) -> Given:
+    def _promise(self, ended: Ended, said: claims.Claims) -> Promised:
         """Only the reply of a turn that went well is examined; raw output never is.
 
         An agent that is blocked has not given the promise, whatever its last line says.
         """
         wanted = prompt.promise_of(self.loop)
         if wanted is None or ended.outcome is not Outcome.OK:
-            return Given.ABSENT
+            return Promised.ABSENT
         try:
             given = promise.judge(ended.reply, wanted, self.world.full_match)
         except promise.TooSlow as slow:
             self._effects.record(Obstructed(kind="promise", detail=str(slow)))
-            return Given.ABSENT
-        return Given.MENTIONED if said.blocked and given is Given.GIVEN else given
+            return Promised.ABSENT
+        return Promised.MENTIONED if said.blocked and given is Promised.GIVEN else given
 
     # -- what is around it -----------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class LimitReading(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule looked at, and its limit."""
 
     reading: int | float | datetime | list[str] | None
@@ -51,7 +51,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     at: datetime
     seq: int
-    readings: dict[str, Reading]
+    readings: dict[str, LimitReading]
     agrees: bool
     version: str = ""  # of the program that decided
     evidence: tuple[str, ...] = ()
@@ -117,14 +117,14 @@ def _what(fact: RoundStarted | WaitStarted | LoopStopped) -> str:
     return "started a round" if isinstance(fact, RoundStarted) else "is waiting"
 
 
-def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[str, Reading]:
+def _readings(standing: Standing, state: LoopState, decided: Decided) -> dict[str, LimitReading]:
     """What the rules looked at, each with its limit."""
     tasks, now = state.tasks, Now(decided.at, round(decided.elapsed, 1))
     found = {
-        name: Reading(reading=reading, limit=limit)
+        name: LimitReading(reading=reading, limit=limit)
         for name, (reading, limit) in breakers.readings(standing.loop, state, now).items()
     }
     return found | {
-        "open tasks": Reading(reading=tasks.open if tasks else None, limit=0 if tasks else None),
-        "missing": Reading(reading=completion.missing(standing.loop, state), limit=None),
+        "open tasks": LimitReading(reading=tasks.open if tasks else None, limit=0 if tasks else None),
+        "missing": LimitReading(reading=completion.missing(standing.loop, state), limit=None),
     }

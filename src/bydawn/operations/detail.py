@@ -10,7 +10,7 @@ from bydawn.core import completion
 from bydawn.core.history import Attempt
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain, shorten
-from bydawn.core.values import Given, Usage, Verdict
+from bydawn.core.values import Promised, Usage, Verdict
 from bydawn.operations import reasons
 from bydawn.operations.amounts import named_rounds, progress, used
 from bydawn.operations.rounds import (
@@ -160,7 +160,7 @@ def _findings(standing: Standing) -> Iterator[Field]:
     for note in state.notes:
         fate = "was never used: the loop ended first" if standing.finished else "goes into the next prompt"
         yield Field("Note", f"“{shorten(plain(note.text), 200)}” {fate}")
-    if state.last and state.last.promise is Given.MENTIONED:
+    if state.last and state.last.promise is Promised.MENTIONED:
         yield Field("Promise", "only mentioned by the agent, not given: not accepted")
     if state.last and state.last.said:
         yield Field("Said", f"“{shorten(state.last.said, 300)}”")
@@ -198,7 +198,7 @@ def _ended_round(view: EndedRoundView) -> Iterator[Field]:
         yield Field("Blocked", view.blocked)
     yield from (Field("Denied", text) for text in view.denied)
     yield Field("Said", view.said or "nothing")
-    if view.promise is not Given.ABSENT:
+    if view.promise is not Promised.ABSENT:
         yield Field("Promise", view.promise)
     yield from (Field("Ended", f"process left behind: {left}") for left in view.leftovers)
 

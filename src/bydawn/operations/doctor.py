@@ -116,16 +116,9 @@ def _agents() -> Iterator[Finding]:
             if shutil.which(needed.program) is None:
                 hint = f"sudo apt-get install {needed.package}"
                 yield Finding(name=name, ok=False, detail=f"its sandbox needs {needed.program}", hint=hint)
-    yield from _codex_home()
-
-
-def _codex_home() -> Iterator[Finding]:
-    """Below the temporary folder every sandboxed command of Codex fails, while its turns succeed."""
-    home = os.environ.get("CODEX_HOME")
-    temporary = Path(os.path.realpath(os.environ.get("TMPDIR") or "/tmp"))  # noqa: S108 - where Codex looks
-    if home and Path(os.path.realpath(home)).is_relative_to(temporary):
-        detail = f"Codex cannot run commands while CODEX_HOME ({home}) is below {temporary}"
-        yield Finding(name="CODEX_HOME", ok=False, detail=detail, hint="set CODEX_HOME elsewhere")
+    for cli in map(agents.cli, agents.CLIS):
+        if trouble := cli.trouble(os.environ):
+            yield Finding(name=trouble.name, ok=False, detail=trouble.detail, hint=trouble.hint)
 
 
 def _filesystem(path: Path) -> str:

@@ -14,7 +14,7 @@ from bydawn.operations import trust
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.settings import gather
 from bydawn.settings import files
-from bydawn.settings.table import Layer
+from bydawn.settings.setting import Layer
 from bydawn.settings.trust import Trusts, powers_of
 from bydawn.system.reading import read_inside
 

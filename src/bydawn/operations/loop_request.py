@@ -13,7 +13,8 @@ from bydawn.core.loop import CHECKS, Check, Hooks, Loop, Match, Mode, Promise, S
 from bydawn.core.redact import Secrets
 from bydawn.operations.settings import checkpoint_of, secrets_of, words_of
 from bydawn.settings.layers import Given, Settings
-from bydawn.settings.table import BY_KEY, TABLE, Layer
+from bydawn.settings.setting import Layer
+from bydawn.settings.table import BY_KEY, TABLE
 from bydawn.store.registry import new_uid
 
 

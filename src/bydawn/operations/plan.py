@@ -8,7 +8,7 @@ from bydawn.core.breakers import Limits
 from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import Loop
 from bydawn.core.redact import Secrets
-from bydawn.core.values import Mark
+from bydawn.core.values import ReachedMark
 from bydawn.store.folder import LoopFolder, StateFolder
 from bydawn.store.registry import Standing, reference
 
@@ -21,7 +21,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     secrets: Secrets
     standing: Standing | None = None  # None when it is new
     warnings: tuple[str, ...] = ()
-    approves: Mark | None = None  # the checkpoint a person approves
+    approves: ReachedMark | None = None  # the checkpoint a person approves
     adopts: LoopAdopted | None = None  # what another program has already done for it
     accepts: tuple[str, ...] = ()  # protected files or a task list whose changes a person accepts
     raises: Callable[[Limits], Limits] | None = None  # from the current limits to the new ones

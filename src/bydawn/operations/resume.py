@@ -14,14 +14,14 @@ from bydawn.core.errors import UserError
 from bydawn.core.reach import NewLimit
 from bydawn.core.redact import Secrets
 from bydawn.core.replay import forgiven
-from bydawn.core.values import Mark, Now
+from bydawn.core.values import Now, ReachedMark
 from bydawn.core.worklist import WorkList
 from bydawn.operations.checked_loop import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
 from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import gone, refuse_inside_a_round
 from bydawn.operations.tasks import trouble_if_accepted
 from bydawn.store.registry import Standing
-from bydawn.system.reading import Texts
+from bydawn.system.reading import FileTexts
 
 
 def plan(
@@ -123,7 +123,7 @@ def _refuse_unreadable(standing: Standing) -> None:
         )
 
 
-def _approved(standing: Standing) -> Mark:
+def _approved(standing: Standing) -> ReachedMark:
     if mark := due(standing):
         return mark
     moved = checkpoint_of(standing.loop, standing.state)
@@ -135,10 +135,13 @@ def _approved(standing: Standing) -> Mark:
     )
 
 
-def due(standing: Standing) -> Mark | None:
+def due(standing: Standing) -> ReachedMark | None:
     """The checkpoint the loop is at, unless the list now has open tasks before it."""
     loop, state = standing.loop, standing.state
-    mark, reading = checkpoint_of(loop, state), WorkList(loop, Texts(Path(loop.workspace))).read(forgiven(state), None)
+    mark, reading = (
+        checkpoint_of(loop, state),
+        WorkList(loop, FileTexts(Path(loop.workspace))).read(forgiven(state), None),
+    )
     if mark is None or reading is None or reading.problem:
         return None  # no one can approve what cannot be read
     again = checkpoint_of(loop, msgspec.structs.replace(state, tasks=reading))

@@ -16,7 +16,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
-from bydawn.core.values import Changes, Given, Usage, Verdict
+from bydawn.core.values import Changes, Promised, Usage, Verdict
 from bydawn.operations.amounts import plural
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
@@ -47,7 +47,7 @@ class EndedRoundView(RoundView, frozen=True, kw_only=True):
     files_changed: Changes
     progress: bool
     closed: tuple[str, ...]
-    promise: Given
+    promise: Promised
     doubted: tuple[str, ...]
     blocked: str | None
     tampered: tuple[str, ...]
@@ -231,9 +231,9 @@ def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
         yield Remark(plain(ended.detail))
     yield from red_checks(checks) if checks else ()
     missing = [completion.describe(name, loop, state) for name in completion.missing(loop, state)]
-    if ended.promise is Given.GIVEN and missing:
+    if ended.promise is Promised.GIVEN and missing:
         yield Remark(f"the agent says it is done, but {missing[0]}")
-    if ended.promise is Given.MENTIONED:
+    if ended.promise is Promised.MENTIONED:
         yield Remark("the agent only mentioned the promise, so it does not count")
     if ended.doubted:
         yield Remark(f"ticked without any other change, so not confirmed: {', '.join(ended.doubted)}")

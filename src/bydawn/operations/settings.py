@@ -12,7 +12,8 @@ from bydawn.core.loop import Checkpoint, CheckpointMode
 from bydawn.core.redact import Secrets
 from bydawn.settings import files
 from bydawn.settings.layers import Given, Problem, Reading, Settings, near, settle
-from bydawn.settings.table import BY_KEY, Setting
+from bydawn.settings.setting import Setting
+from bydawn.settings.table import BY_KEY
 from bydawn.system.reading import read_text
 
 

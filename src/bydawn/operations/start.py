@@ -9,7 +9,7 @@ import msgspec
 
 from bydawn import agents
 from bydawn.core import kinds, prompt
-from bydawn.core.agent import Command, turn_of
+from bydawn.core.agent import AgentCommand, turn_of
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Hooks, Loop, OnHookFailure, differences
@@ -25,7 +25,7 @@ from bydawn.operations.views import state_words
 from bydawn.settings.table import BY_KEY
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Registry, Standing, free_name
-from bydawn.system.reading import Texts
+from bydawn.system.reading import FileTexts
 from bydawn.system.writing import others_can_write
 
 
@@ -33,7 +33,7 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """What `--dry-run` shows."""
 
     plan: Plan
-    command: Command
+    command: AgentCommand
     prompt: str
     sandbox: str  # the sandbox we impose; empty if the agent decides itself
 
@@ -171,7 +171,7 @@ def _without_settings(loop: Loop) -> Loop:
 def rehearse(planned: Plan) -> Rehearsal:
     """What the next round would run, without running it."""
     state = planned.standing.state if planned.standing else LoopState()
-    listed = WorkList(planned.loop, Texts(Path(planned.loop.workspace)))
+    listed = WorkList(planned.loop, FileTexts(Path(planned.loop.workspace)))
     state = msgspec.structs.replace(state, tasks=listed.read(state, None))
     agent = agents.pool(planned.loop)[planned.loop.agent]
     turn = turn_of(planned.loop, state.round + 1, None, "", is_root=os.getuid() == 0)

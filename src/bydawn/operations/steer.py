@@ -11,7 +11,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import ITSELF, AnyFact
 from bydawn.core.loop import COOKIE
 from bydawn.core.redact import Secrets, rewritten
-from bydawn.core.requests import Pause, Request, SettleTask, Stop, Tell, as_fact
+from bydawn.core.requests import AskNote, AskPause, AskSettle, AskStop, Request, as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import FINISHED, End, Now, TaskStatus
@@ -40,13 +40,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 def pause(standing: Standing, *, now: bool) -> Answer:
     """Pause after this round, or now; `resume` continues."""
     refuse_finished(standing)
-    return _ask(standing, Pause(id=_new_id(), run="", by=user(), now=now))
+    return _ask(standing, AskPause(id=_new_id(), run="", by=user(), now=now))
 
 
 def stop(standing: Standing, *, now: bool) -> Answer:
     """End the loop now, or after this round."""
     refuse_finished(standing)
-    return _ask(standing, Stop(id=_new_id(), run="", by=user(), now=now))
+    return _ask(standing, AskStop(id=_new_id(), run="", by=user(), now=now))
 
 
 def tell(standing: Standing, text: str) -> Answer:
@@ -56,13 +56,13 @@ def tell(standing: Standing, text: str) -> Answer:
         raise UserError("nothing to tell", cause=cause, hint='for example: `bydawn tell LOOP "round half up"`')
     refuse_finished(standing)
     by = ITSELF if is_inside_a_round() else user()
-    return _ask(standing, Tell(id=_new_id(), run="", by=by, text=text))
+    return _ask(standing, AskNote(id=_new_id(), run="", by=by, text=text))
 
 
 def settle(standing: Standing, task: str, text: str, status: TaskStatus) -> Answer:
     """Record what a person decided about one task."""
     refuse_finished(standing)
-    return _ask(standing, SettleTask(id=_new_id(), run="", by=user(), task=task, text=text, status=status))
+    return _ask(standing, AskSettle(id=_new_id(), run="", by=user(), task=task, text=text, status=status))
 
 
 def _secrets() -> Secrets:
@@ -129,14 +129,14 @@ def _acknowledged(folder: LoopFolder, request: Request, offset: int, seq: int) -
 
 def _record(standing: Standing, request: Request) -> Answer:
     """No process runs the loop: take the lock and record the request, and what follows from it, ourselves."""
-    if isinstance(request, Pause | Stop):
+    if isinstance(request, AskPause | AskStop):
         request = msgspec.structs.replace(request, now=True)
     held = take_lock(standing.folder, standing.loop)
     hidden = _secrets()
     ledger = LoopLedger(standing.folder, lambda _: None, hidden.hide)
     before = ledger.state.seq
     try:
-        if isinstance(request, Tell | SettleTask):
+        if isinstance(request, AskNote | AskSettle):
             # It may have finished while we asked.
             refuse_finished(Standing(folder=standing.folder, loop=standing.loop, state=ledger.state, alive=False))
             ledger.append(as_fact(request))
@@ -183,7 +183,7 @@ def _follow(standing: Standing, ledger: LoopLedger) -> None:
 def _can_be_stopped(ledger: LoopLedger, request: Request) -> bool:
     """A loop that paused for another reason can be; one that finished while we asked stays finished."""
     stopped = ledger.state.stopped
-    return isinstance(request, Stop) and stopped is not None and stopped.end not in {*FINISHED, End.STOPPED}
+    return isinstance(request, AskStop) and stopped is not None and stopped.end not in {*FINISHED, End.STOPPED}
 
 
 def _record_end(standing: Standing, ledger: LoopLedger, hidden: Secrets, fact: AnyFact, elapsed: float) -> None:

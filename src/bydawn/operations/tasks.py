@@ -22,7 +22,7 @@ from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.settings import checkpoint_of, gather
 from bydawn.operations.start import another
 from bydawn.store.registry import Standing
-from bydawn.system.reading import Texts, read_folder, read_inside, read_text
+from bydawn.system.reading import FileTexts, read_folder, read_inside, read_text
 from bydawn.system.writing import replace_text
 
 _TRIES = 5  # at writing a list that something else writes at the same time
@@ -80,7 +80,7 @@ class TaskListView(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: list[CheckpointView]
 
 
-class Settled(msgspec.Struct, frozen=True, kw_only=True):
+class SettledNow(msgspec.Struct, frozen=True, kw_only=True):
     """The result of skipping or reopening a task; nothing was recorded if that was already its state."""
 
     task: Listed
@@ -110,7 +110,7 @@ def of_loop(standing: Standing) -> Board:
 def trouble_if_accepted(standing: Standing) -> str | None:
     """What is wrong with the list even if a person accepts every change in it."""
     loop = standing.loop
-    reading = WorkList(loop, Texts(Path(loop.workspace))).read(forgiven(standing.state), None)
+    reading = WorkList(loop, FileTexts(Path(loop.workspace))).read(forgiven(standing.state), None)
     return f"{loop.tasks} {reading.problem}" if reading and reading.problem else None
 
 
@@ -245,19 +245,19 @@ _OPEN = (Stand.OPEN, Stand.NEXT, Stand.WAITING)
 _DONE = (Stand.DONE, Stand.DOUBTED)
 
 
-def skip(standing: Standing, words: Iterable[str]) -> Iterable[Settled]:
+def skip(standing: Standing, words: Iterable[str]) -> Iterable[SettledNow]:
     """Skip these tasks; the loop can complete without them."""
     return _settle(standing, words, TaskStatus.SKIPPED, already=(Stand.SKIPPED, *_DONE))
 
 
-def reopen(standing: Standing, words: Iterable[str]) -> Iterable[Settled]:
+def reopen(standing: Standing, words: Iterable[str]) -> Iterable[SettledNow]:
     """Open these tasks again."""
     return _settle(standing, words, TaskStatus.OPEN, already=_OPEN)
 
 
 def _settle(
     standing: Standing, words: Iterable[str], status: TaskStatus, already: Sequence[Stand]
-) -> Iterable[Settled]:
+) -> Iterable[SettledNow]:
     """Check everything before recording anything; then yield each task once it is recorded."""
     refuse_inside_a_round()
     _refuse_finished(standing)
@@ -268,12 +268,12 @@ def _settle(
             _refuse_ticked(board, task)
     for task in tasks:
         if task.stand in already:
-            yield Settled(task=task, taken_by=None)
+            yield SettledNow(task=task, taken_by=None)
             continue
         answer = steer.settle(standing, task.id, task.text, status)
         waiting = (each for each in board.standings.tasks if task.id in each.waits_for and each not in tasks)
         opened = standing.state.open_round if standing.alive else None
-        yield Settled(
+        yield SettledNow(
             task=task,
             taken_by=answer.taken_by,
             stranded=tuple(each for each in waiting if each.stand is Stand.WAITING),

@@ -27,7 +27,7 @@ _RUNS_IF = re.compile(
 )  # runs a program if the transport is `ext::`
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class AskedRow(msgspec.Struct, frozen=True, kw_only=True):
     """A line of what a person is asked to trust."""
 
     key: str
@@ -44,10 +44,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     before: Shown | None  # what they trusted before
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[AskedRow]:
         """Everything that can run commands or change limits."""
         return [
-            Row(key=given.key, value=line, where=given.where if number == 0 else "")
+            AskedRow(key=given.key, value=line, where=given.where if number == 0 else "")
             for given in sorted((*self.powers.commands, *self.powers.loosened), key=_size, reverse=True)
             for number, line in enumerate(_lines(given) or ["nothing"])
         ]

@@ -128,7 +128,8 @@ def reason(standing: Standing) -> str:
     if stopped and stopped.decided.rule == Rule.AGENT_BLOCKED:
         return f"the agent says: “{stopped.reason}”"
     if stopped and standing.finished:
-        return " and ".join(_MET[condition] for condition in standing.loop.requires)
+        *first, last = (_MET[condition] for condition in standing.loop.requires)
+        return f"{', '.join(first)} and {last}" if first else last
     return stopped.reason if stopped else ""
 
 

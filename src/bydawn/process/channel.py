@@ -1,7 +1,7 @@
 """Signals, the inbox and the guardian's end, as one stream of requests."""
 
 from bydawn.core.ports import Channel
-from bydawn.core.requests import Pause, Request
+from bydawn.core.requests import AskPause, Request
 from bydawn.process.guardian import Tether
 from bydawn.process.signals import Signals
 from bydawn.system import kernel
@@ -27,7 +27,7 @@ class LoopChannel:
         requests = [*self._signals.take(), *self._inbox.take()]
         if not self._alone and self._tether.cut():
             self._alone = True  # asked for once; a closed descriptor stays readable
-            requests.append(Pause(id="", run=self._run, by="a signal", now=True, signal="the death of its guardian"))
+            requests.append(AskPause(id="", run=self._run, by="a signal", now=True, signal="the death of its guardian"))
         return requests
 
     def done(self, request: Request) -> None:

@@ -23,7 +23,7 @@ _RESOURCES = {11, 12, 23, 24}  # EAGAIN, ENOMEM, ENFILE, EMFILE: may pass on its
 _RESET = [signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN]
 
 
-class Processes:
+class ChildProcesses:
     """Runs one child at a time. When a descriptor in `wakes` becomes readable, we ask `urgent`."""
 
     def __init__(self, wakes: Sequence[int], env: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from types import FrameType
 
 from bydawn.core.loop import OnInterrupt
-from bydawn.core.requests import Pause, Request
+from bydawn.core.requests import AskPause, Request
 
 _NOW = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -39,4 +39,4 @@ class Signals:
             self._interrupts += 1
         now = number in _NOW or self._interrupts > self._patience
         name = signal.Signals(number).name
-        return Pause(id="", run=self._run, by="a signal", now=now, signal=name)
+        return AskPause(id="", run=self._run, by="a signal", now=now, signal=name)

@@ -13,7 +13,8 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.settings.layers import Given, Problem, Reading, near
-from bydawn.settings.table import BY_KEY, TABLE, Layer, Setting
+from bydawn.settings.setting import Layer, Setting
+from bydawn.settings.table import BY_KEY, TABLE
 from bydawn.system.reading import read_inside, read_regular, read_text
 from bydawn.system.user_folders import settings_file
 from bydawn.system.writing import others_can_write, replace_text

@@ -7,7 +7,8 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.kinds import Value
-from bydawn.settings.table import BY_KEY, TABLE, Layer, Setting, looser
+from bydawn.settings.setting import Layer, Setting, looser
+from bydawn.settings.table import BY_KEY, TABLE
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from bydawn.settings.table import TABLE, Layer, Setting
+from bydawn.settings.setting import Layer, Setting
+from bydawn.settings.table import TABLE
 
 
 def schema() -> dict[str, Any]:

@@ -15,7 +15,7 @@ import msgspec
 
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.settings.layers import Given, Settings
-from bydawn.settings.table import Layer, looser
+from bydawn.settings.setting import Layer, looser
 from bydawn.system.writing import make_private, others_can_write, replace_private
 
 Shown = dict[str, list[str]]  # what a person saw of each setting, line by line

@@ -61,7 +61,7 @@ class _Line(msgspec.Struct, kw_only=True):
     crc: str
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+class StateSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """`state.json`: the state after the first `offset` bytes; `start` is where the last of those lines begins."""
 
     v: int
@@ -203,7 +203,7 @@ def _believable(
     if data is None:
         return None
     try:
-        snapshot = msgspec.json.decode(data, type=Snapshot)
+        snapshot = msgspec.json.decode(data, type=StateSnapshot)
         if (snapshot.v, snapshot.writer) != (VERSION, writer()):
             return None
         ledger.seek(snapshot.start)
@@ -282,7 +282,7 @@ class LoopLedger:
         if not self._crc:
             return
         state = msgspec.json.encode(self.state)
-        value = Snapshot(
+        value = StateSnapshot(
             v=VERSION,
             writer=writer(),
             start=self._start,

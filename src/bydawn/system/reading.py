@@ -27,7 +27,7 @@ def read_text(root: Path, path: str) -> str | None:
         raise UserError(f"{path} is not UTF-8 text", cause=cause, hint="save it as UTF-8") from error
 
 
-class Texts(NamedTuple):
+class FileTexts(NamedTuple):
     """The files of a workspace, for commands that only read."""
 
     root: Path

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from bydawn.agents import program
-from bydawn.core.agent import Abilities, Activity, Command, Ended, Event, Finished, Ladder, Message, Turn
+from bydawn.core.agent import Abilities, Activity, AgentCommand, Ended, Event, Finished, Ladder, Message, Turn
 from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.text import headline, plain
 from bydawn.core.values import Usage
@@ -30,11 +30,11 @@ class DemoAgent(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         return f"demo:{self.script}" if self.script else "demo"
 
-    def command(self, turn: Turn) -> Command:
+    def command(self, turn: Turn) -> AgentCommand:
         """Isolated and without site-packages, the interpreter starts in a few milliseconds."""
         script = (self.script,) if self.script else ()
         session = {"BYDAWN_DEMO_SESSION": turn.session} if turn.session else {}
-        return Command(
+        return AgentCommand(
             argv=(sys.executable, "-I", "-S", _PLAYER, *script),
             env={"BYDAWN_ROUND": str(turn.round), "BYDAWN_GIT": git_program(Path(turn.workspace)), **session},
         )

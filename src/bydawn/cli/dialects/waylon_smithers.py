@@ -10,10 +10,10 @@ import click
 import msgspec
 
 from bydawn.cli import render
-from bydawn.cli.command import Command, command, option
+from bydawn.cli.command import command, option
 from bydawn.cli.dialects import WithNameless, running
 from bydawn.cli.dialects.running import as_line
-from bydawn.cli.dialects.waylon_smithers_loops import Row, elsewhere, find, left_behind, only_left, row_of, typed
+from bydawn.cli.dialects.waylon_smithers_loops import LoopRow, elsewhere, find, left_behind, only_left, row_of, typed
 from bydawn.cli.voice import DialectVoice
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
@@ -251,7 +251,7 @@ def status(name: str | None, workspace: Path, as_json: bool) -> int:
     return 0
 
 
-def _show(row: Row, standing: Standing, workspace: Path) -> None:
+def _show(row: LoopRow, standing: Standing, workspace: Path) -> None:
     state = row.state
     click.echo(f"  {row.id}  {row.status}\n")
     rows = {
@@ -295,7 +295,7 @@ def _last_message(standing: Standing, artifacts: Mapping[str, str | None]) -> st
     return _if_there(standing, f"{artifacts['dir']}{name}") if name else "—"
 
 
-def _show_left(row: Row, workspace: Path) -> None:
+def _show_left(row: LoopRow, workspace: Path) -> None:
     """A loop that the original program left: nothing but its file speaks for it."""
     click.echo(f"  {as_line(row.id, 80)}  {as_line(row.status, 40)}, as its file says\n")
     codex = row.state.get("codex")
@@ -330,11 +330,11 @@ def list_(workspace: Path, as_json: bool) -> int:
     return 0
 
 
-def _iteration(row: Row) -> str:
+def _iteration(row: LoopRow) -> str:
     return " of ".join(as_line(row.state.get(key, "?"), 20) for key in ("iteration", "max_iterations"))
 
 
-def _origin(row: Row, workspace: Path) -> str:
+def _origin(row: LoopRow, workspace: Path) -> str:
     begun = "begun by the original program"
     if row.status == "completed":
         return begun
@@ -374,7 +374,7 @@ def cancel(name: str | None, workspace: Path, cleanup: bool) -> int:
     return 0
 
 
-def _cancel_left(row: Row, workspace: Path) -> int:
+def _cancel_left(row: LoopRow, workspace: Path) -> int:
     """Say in the original program's own file that its loop is canceled; whatever else is in it stays."""
     if row.status == "completed":
         what = f"the loop {as_line(row.id, 80)} is completed already"
@@ -441,11 +441,6 @@ def _emit(data: Mapping[str, Any]) -> None:
     click.echo(files.as_json(data), nl=False)
 
 
-def _commands(*others: Command) -> WithNameless:
-    found = WithNameless(start, name=NAME, context_settings=HELP)
-    for each in others:
-        found.add_command(each)
-    return found
-
-
-COMMANDS = _commands(status, list_, resume, cancel, install_helpers)
+COMMANDS = WithNameless(
+    start, name=NAME, commands=[status, list_, resume, cancel, install_helpers], context_settings=HELP
+)

@@ -16,7 +16,7 @@ from bydawn.store.registry import Standing
 from bydawn.system.reading import read_text
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class LoopRow(msgspec.Struct, frozen=True, kw_only=True):
     """One loop; `state` is what its state file says, and `status` what is so."""
 
     id: str
@@ -56,7 +56,7 @@ def _several(names: Iterable[str]) -> UserError:
     return UserError("there are several loops here", cause=cause, hint="say which: --loop-id ID")
 
 
-def only_left(name: str | None, workspace: Path) -> Row | None:
+def only_left(name: str | None, workspace: Path) -> LoopRow | None:
     """The original program's loop that a person means: the one of that name, or the only one if none is ours."""
     mine = loops.in_workspace(DIALECT, workspace)
     if mine and (name is None or loops.called(name, mine)):
@@ -68,23 +68,23 @@ def only_left(name: str | None, workspace: Path) -> Row | None:
     return found[0] if found else None
 
 
-def left_behind(workspace: Path) -> list[Row]:
+def left_behind(workspace: Path) -> list[LoopRow]:
     """What state files say of loops, each of its own; ours have such files as well."""
     folder = (workspace / files.default_state("x")).parent
     return [
-        Row(id=name, status=str(state.get("status", "?")), state=state, original=True)
+        LoopRow(id=name, status=str(state.get("status", "?")), state=state, original=True)
         for name, state in loops.json_files(folder).items()
         if state.get("loop_id") == name
     ]
 
 
-def row_of(standing: Standing) -> Row:
+def row_of(standing: Standing) -> LoopRow:
     """A stored word never says running: whether a loop runs is seen, not read."""
     stopped = standing.state.stopped
     word = DIALECT.word(stopped) if stopped else str(standing.status)
     word = "running" if word == "waiting" else word
     state = files.state_of(standing.loop, standing.state)
-    return Row(id=standing.loop.id, status=word, state={**state, "status": word})
+    return LoopRow(id=standing.loop.id, status=word, state={**state, "status": word})
 
 
 def typed(workspace: Path, *words: str) -> str:

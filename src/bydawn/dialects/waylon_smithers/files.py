@@ -13,7 +13,7 @@ from bydawn.core.layout import REPLY, STDOUT
 from bydawn.core.loop import Loop, Mode, Promise
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.values import FINISHED, End, Given
+from bydawn.core.values import FINISHED, End, Promised
 from bydawn.dialects.seam import Append, Copy, Create, Files, Replace, Source, View
 from bydawn.dialects.waylon_smithers import texts
 
@@ -159,7 +159,7 @@ def state_of(loop: Loop, state: LoopState) -> dict[str, Any]:
         },
         "last_result": {
             "exit_code": last.exit_code if last else None,
-            "detected_promise": last is not None and last.promise is Given.GIVEN,
+            "detected_promise": last is not None and last.promise is Promised.GIVEN,
         },
         "updated_at": _moment(state.updated_at),
         "reason": _reason(loop, stopped),
@@ -208,8 +208,8 @@ def _row(attempt: Attempt) -> dict[str, Any]:
         "outcome": ended.outcome.value,
         "detail": ended.detail,
         "exit_code": ended.exit_code,
-        "detected_promise": ended.promise is Given.GIVEN,
-        "promise_mentioned": ended.promise is Given.MENTIONED,
+        "detected_promise": ended.promise is Promised.GIVEN,
+        "promise_mentioned": ended.promise is Promised.MENTIONED,
         "session_id": ended.session or attempt.started.session,
         "files_changed": ended.changes.total,
         "progress": ended.progress,

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from bydawn import agents
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
-from bydawn.core.loop import Dialect as Spoken
 from bydawn.core.loop import Loop
+from bydawn.core.loop import SpokenDialect as Spoken
 from bydawn.core.values import End
 from bydawn.dialects import follower
 from bydawn.dialects.seam import Dialect, Start
@@ -17,7 +17,8 @@ from bydawn.operations import places, resume, settings, start
 from bydawn.operations.loop_request import LoopRequest, loop_request
 from bydawn.operations.plan import Plan
 from bydawn.settings.layers import Given, Settings
-from bydawn.settings.table import BY_KEY, Layer
+from bydawn.settings.setting import Layer
+from bydawn.settings.table import BY_KEY
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Standing, checked_name
 from bydawn.system.git import Git
