@@ -473,7 +473,7 @@ def test_a_path_below_a_file_is_refused(story: Story) -> None:
     (story.workspace / "file").write_text("mine")
     for path in ("file/a", "file/deep/a", f"{story.workspace}/file/a"):
         error = refused(story.workspace, path)
-        assert (error.what, error.cause) == (f"{path} cannot be written", f"{story.workspace}/file is no folder")
+        assert (error.what, error.cause) == (f"{path} cannot be written", f"{story.workspace}/file is not a folder")
 
 
 LOCKED = """
