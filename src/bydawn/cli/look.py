@@ -58,17 +58,21 @@ def _show_fields(fields: Iterable[Field]) -> None:
 
 
 def _show_loop(standing: Standing) -> None:
-    name, status, reason = standing.loop.id, standing.status, views.reason(standing)
-    if reason.startswith(status):  # "paused by maria"
-        text = f"{name} was {reason}"
-    else:
-        text = f"{name} {views.state_words(status)}{': ' if reason else ''}{reason}"
-    render.headline(render.state(status, text=shorten(plain(text), 300)))
+    _headline(standing, views.reason(standing))
     _show_fields(loop_fields(standing))
     if not standing.trouble:
         click.echo("")
         for attempt in rounds(standing):
             click.echo(_line(past_row(attempt, alive=standing.alive), named=bool(standing.loop.others)))
+
+
+def _headline(standing: Standing, reason: str) -> None:
+    name, status = standing.loop.id, standing.status
+    if reason.startswith(status):  # "paused by maria"
+        text = f"{name} was {reason}"
+    else:
+        text = f"{name} {views.state_words(status)}{': ' if reason else ''}{reason}"
+    render.headline(render.state(status, text=shorten(plain(text), 300)))
 
 
 def _line(row: RoundRow, *, named: bool) -> str:
@@ -109,16 +113,19 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
     if as_json:
         render.emit_json(decision)
         return
-    reason, crashed = views.reason(standing), standing.status == Status.CRASHED
-    render.headline(f"{decision.loop}  {plain(f'{decision.state}: {reason}' if reason else decision.what)}")
+    crashed = standing.status == Status.CRASHED
+    _headline(standing, views.reason(standing))
     if crashed:  # its last decision does not explain a crash
         render.field("Before", f"{decision.rule}: {decision.what}")
     else:
         render.field("Rule", f"{decision.rule}: {decision.meaning}")
     render.field("When", f"{decision.at.astimezone():%Y-%m-%d %H:%M:%S} (event {decision.seq})")
+    last = ""
     for name, reading in decision.readings.items():
         if words := reading.words(name):
-            render.field(_LABELS.get(name, "Limits"), words)
+            label = _LABELS.get(name, "Limits")
+            render.field(label if label != last else "", words)
+            last = label
     for row in evidence(standing) if standing.state.stopped else decision.evidence:
         render.field("Proof", row)
     render.paragraph(f"Replayed: {plain(decision.replayed)}")

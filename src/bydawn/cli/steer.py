@@ -54,7 +54,7 @@ def pause(loop: str | None, now: bool, cd: Path, state_dir: Path | None) -> None
     standing = Registry(state_dir).find(loop, cd.resolve())
     answer = steer.pause(standing, now=now)
     when = "now" if now or answer.state else "after this round"
-    what = f"pauses {when}" if answer.changed else f"is already {answer.state}"
+    what = f"pauses {when}" if answer.changed else _already(answer.state)
     click.echo(f"  {standing.loop.id} {what}. Continue: {typed(f'resume {standing.reference}')}")
 
 
@@ -73,5 +73,14 @@ def stop(loop: str | None, after_round: bool, cd: Path, state_dir: Path | None) 
     standing = Registry(state_dir).find(loop, cd.resolve())
     answer = steer.stop(standing, now=not after_round)
     when = "after this round" if after_round and not answer.state else "now"
-    what = f"stops {when}" if answer.changed else f"is already {answer.state}"
+    what = f"stops {when}" if answer.changed else _already(answer.state)
     click.echo(f"  {standing.loop.id} {what}. Continue after all: {typed(f'resume {standing.reference}')}")
+
+
+def _already(state: str) -> str:
+    """`is already blocked`, `has already reached a limit`."""
+    from bydawn.core.values import Status
+    from bydawn.operations.views import state_words
+
+    verb, _, rest = state_words(Status(state)).partition(" ")
+    return f"{verb} already {rest}"
