@@ -56,7 +56,11 @@ def said(*past: AnyFact, unit: str = "round") -> list[Sentence]:
         (facts.CheckpointApproved(mark="m", text="look", by="ada"), "✓", "approved by ada: look"),
         (facts.TamperingAccepted(paths=("a", "b"), by="ada"), "✓", "accepted by ada: a, b"),
         (facts.TaskSettled(task="t", text="T", status=TaskStatus.OPEN, by="ada"), "▷", "open again: “T”"),
-        (facts.TaskSettled(task="t", text="T", status=TaskStatus.ASIDE, by="x", reason="why"), "▷", "aside: “T”: why"),
+        (
+            facts.TaskSettled(task="t", text="T", status=TaskStatus.ASIDE, by="x", reason="why"),
+            "▷",
+            "set aside: “T”: why",
+        ),
         (
             facts.AgentLimited(agent="codex", until=LATER, detail="", by="other"),
             "◷",

@@ -27,6 +27,10 @@ class Option(click.Option):
         self.help = help
         self.heading = heading
 
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Without `[x>=1]`, which no one needs to be told."""
+        return {name: text for name, text in super().get_help_extra(ctx).items() if name != "range"}
+
 
 class _Quick(click.Command):
     """A command with such a `--help` option."""

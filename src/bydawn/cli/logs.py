@@ -28,7 +28,7 @@ _STDERR = 200  # lines of stderr shown without --tail
 
 @command()
 @loop_argument
-@option("--round", "round_", type=click.IntRange(1), help="Number of the round.  [default: the last]")
+@option("--round", "round_", type=click.IntRange(1), metavar="N", help="Number of the round.  [default: the last]")
 @option("--tail", type=click.IntRange(1), metavar="N", help="Show only the last N lines of output.")
 @option("-f", "--follow", is_flag=True, help="Keep printing new output until the loop stops.")
 @option("--raw", is_flag=True, help="Print the agent's raw output, without escape sequences.")

@@ -24,7 +24,7 @@ _LONGEST_LINE = 500  # of a failing check's output
 
 @command()
 @loop_argument
-@option("--round", "round_", type=click.IntRange(1), help="Show only this round.")
+@option("--round", "round_", type=click.IntRange(1), metavar="N", help="Show only this round.")
 @cd
 @as_json
 @state_dir

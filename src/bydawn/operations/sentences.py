@@ -52,7 +52,7 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
         case facts.WaitStarted():
             yield Sentence("…", _wait(fact, state, counting))
         case facts.TaskSettled() if fact.status is not TaskStatus.DONE:
-            word = {TaskStatus.OPEN: "open again"}.get(fact.status, fact.status.value)
+            word = {TaskStatus.OPEN: "open again", TaskStatus.ASIDE: "set aside"}.get(fact.status, fact.status.value)
             why = f": {plain(fact.reason)}" if fact.reason else ""
             yield Sentence("▷", f"{word}: “{plain(fact.text)}”{why}")
         case facts.CheckpointApproved():

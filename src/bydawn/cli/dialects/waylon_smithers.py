@@ -57,11 +57,9 @@ def _loop_id(ctx: click.Context, param: click.Parameter, given: str | None) -> s
     return given
 
 
-_which = option("--loop-id", "name", metavar="ID", callback=_loop_id, help="Which loop; the only one here by default.")
-_cd = option(
-    "--cd", "workspace", metavar="PATH", callback=_workspace, help="The workspace root; this folder by default."
-)
-_as_json = option("--json", "as_json", is_flag=True, help="As JSON.")
+_which = option("--loop-id", "name", metavar="ID", callback=_loop_id, help="Which loop.  [default: the only one here]")
+_cd = option("--cd", "workspace", metavar="PATH", callback=_workspace, help="The workspace root.  [default: .]")
+_as_json = option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 # -- start -------------------------------------------------------------------------------------------------------------
 
@@ -73,9 +71,9 @@ Examples
 
 \b
 Commands
-  {NAME} status           how a loop stands
-  {NAME} list             all loops of this folder
-  {NAME} resume           go on with a loop: same session, next iteration
+  {NAME} status           show one loop
+  {NAME} list             list the loops of this folder
+  {NAME} resume           continue a loop: same session, next iteration
   {NAME} cancel           end a loop, running or not
   {NAME} install-helpers  write the skill and the prompt for Codex
 
@@ -87,54 +85,58 @@ Exit codes
 
 @command(name=NAME, epilog=_EPILOG, context_settings=HELP)
 @click.argument("prompt", required=False, metavar="PROMPT")
-@option("--max-iterations", metavar="N", type=int, help="Iterations at most.", **_default("max_iterations"))
+@option("--max-iterations", metavar="N", type=int, help="Stop after N iterations.", **_default("max_iterations"))
 @option(
-    "--completion-promise", metavar="TEXT", help="What Codex says when all is done.", **_default("completion_promise")
+    "--completion-promise",
+    metavar="TEXT",
+    help="What Codex must say when it is done.",
+    **_default("completion_promise"),
 )
 @_choice(
-    "--promise-mode", MODES, help="<promise>TEXT</promise>, the TEXT itself, or a pattern.", **_default("promise_mode")
+    "--promise-mode",
+    MODES,
+    help="How it says that: <promise>TEXT</promise>, TEXT alone, or a pattern.",
+    **_default("promise_mode"),
 )
 @_choice(
     "--done-match",
     ("end", "own-line", "anywhere"),
-    help="Where the promise counts; `anywhere` believes a mere mention.",
+    help="Where in the reply it counts; `anywhere` accepts a mention.",
     **_default("done_match"),
 )
-@option("--loop-id", metavar="ID", help="The loop's id; else repository name and time.")
-@option("--state-file", metavar="PATH", help="Else .codex/waylon-smithers/loops/ID.json.")
+@option("--loop-id", metavar="ID", help="Id of the loop.  [default: repository name and time]")
+@option("--state-file", metavar="PATH", help="State file.  [default: .codex/waylon-smithers/loops/ID.json]")
 @option(
     "--cd",
     "workspace",
     metavar="PATH",
     callback=_workspace,
-    help="The workspace root; this folder by default. Every other path begins in this folder.",
+    help="The workspace root; other paths are relative to the current folder.  [default: .]",
 )
-@option("--model", metavar="MODEL", help="The model.")
-@option("--profile", metavar="PROFILE", help="Codex's own profile.")
-@_choice("--sandbox", SANDBOXES, help="What Codex may do; read-only by default.")
+@option("--model", metavar="MODEL", help="Codex's model.")
+@option("--profile", metavar="PROFILE", help="Codex's profile.")
+@_choice("--sandbox", SANDBOXES, help="What Codex may do.  [default: read-only]")
 @option(
     "--full-auto",
     is_flag=True,
-    help="Edit here, ask no one. Codex has no such flag any more: it gets the sandbox workspace-write.",
+    help="Let Codex edit files here without asking: --sandbox workspace-write.",
 )
 @_choice(
     "--ask-for-approval",
     APPROVALS,
-    help="Kept in the state file. today's `codex exec` asks no one: what would need an approval is refused.",
+    help="Recorded in the state file. `codex exec` never asks; it refuses what needs approval.",
 )
 @option("--skip-git-repo-check", is_flag=True, help="Work outside a git repository.")
 @option(
     "--jsonl-events",
     metavar="PATH",
-    help="Codex's events as well in this file, one iteration after the other; in a folder, a file for each.",
+    help="Also write Codex's events to this file, or to one file per iteration in this folder.",
 )
-@option("--last-message-dir", metavar="PATH", help="Else .codex/waylon-smithers/loops/ID/.")
-@option("--summary-json", metavar="PATH", help="Else summary.json in that folder.")
-@option(
-    "--todo-file", metavar="PATH", help="A list in the workspace with HARD STOP lines, at which a person must look."
-)
-@option("--hard-stop-token", metavar="STRING", help="The words of such a line.", **_default("hard_stop_token"))
-@_choice("--hard-stop-mode", ("pause", "exit"), help="Ask, or stop in any case.", **_default("hard_stop_mode"))
+@option("--last-message-dir", metavar="PATH", help="Folder for replies.  [default: .codex/waylon-smithers/loops/ID/]")
+@option("--summary-json", metavar="PATH", help="Summary file.  [default: summary.json in that folder]")
+@option("--todo-file", metavar="PATH", help="A task list with HARD STOP lines, where a person must look.")
+@option("--hard-stop-token", metavar="STRING", help="The text of such a line.", **_default("hard_stop_token"))
+@_choice("--hard-stop-mode", ("pause", "exit"), help="Ask on a terminal, or always stop.", **_default("hard_stop_mode"))
 @click.pass_obj
 def start(tether: Tether | None, /, workspace: Path, **given: Any) -> int:
     """Run Codex on a prompt again and again, in one session, until it gives its promise."""
