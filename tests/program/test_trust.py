@@ -690,7 +690,7 @@ def test_a_store_that_others_can_write_to_is_not_believed(home: Home, place: str
     path.chmod(0o777)
     refused = run(home)
     assert refused.code != 0
-    assert "others can write" in refused.err
+    assert "other users can write" in refused.err
 
 
 # -- looking -----------------------------------------------------------------------------------------------------------
