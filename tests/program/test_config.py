@@ -584,7 +584,7 @@ def test_a_user_s_file_that_others_can_write_to_is_refused(home: Home, mode: int
     write_user(home, "rounds = 5\n").chmod(mode)
     said = home.bydawn(*CANARY)
     assert said.code == 2
-    assert "others can write to it" in said.err
+    assert "other users can write to it" in said.err
     assert "chmod go-w" in said.err
     assert not home.states.exists()
 

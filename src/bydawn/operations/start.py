@@ -74,7 +74,7 @@ def _refuse_unsafe(root: Path, workspace: Path) -> None:
         )
     if root.exists() and others_can_write(root.stat()):
         raise UserError(
-            f"others can write to the state folder {root}",
+            f"other users can write to the state folder {root}",
             cause="they could forge the state of your loops and what you trust",
             hint=f"chmod go-w {shlex.quote(str(root))}",
         )

@@ -179,7 +179,7 @@ def text_of(file: File) -> str | None:
         )
     if file.layer is Layer.USER and others_can_write(status):
         raise UserError(
-            "others can write to it",
+            "other users can write to it",
             cause="they could make it run anything",
             hint=f"chmod go-w {shlex.quote(str(file.path))}",
         )
