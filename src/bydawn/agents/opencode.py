@@ -67,12 +67,11 @@ CLI = program.Cli(
 )
 
 
-class OpencodeAgent(msgspec.Struct, frozen=True, kw_only=True):
+class OpencodeAgent(program.CliAgent, frozen=True, kw_only=True):
     """The `opencode` on the PATH."""
 
-    name: str = "opencode"
+    cli = CLI
     ladder: Ladder = Ladder(interrupt=0.0)  # it ignores SIGINT while a command runs, and exits at once on SIGTERM
-    streams: bool = True
     abilities: Abilities = Abilities(
         sandboxes=frozenset(SANDBOXES), options=frozenset({"model", "agent_args"}), resumes=True, tells_cost=True
     )
@@ -88,9 +87,6 @@ class OpencodeAgent(msgspec.Struct, frozen=True, kw_only=True):
 
     def reader(self, turn: Turn | None = None) -> "OpencodeReader":
         return OpencodeReader(turn.session if turn else None)
-
-    def missing(self) -> tuple[str, str] | None:
-        return CLI.missing()
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -137,12 +133,11 @@ class _Line(msgspec.Struct, frozen=True):
 _LINES: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line, strict=False)
 
 
-class OpencodeReader:
+class OpencodeReader(program.LineReader[_Line]):
     """Reads the events and skips everything else in the stream."""
 
     def __init__(self, asked_for: str | None = None) -> None:
-        self._asked_for = asked_for
-        self._session: str | None = None
+        super().__init__(_LINES, asked_for)
         self._words: list[str] = []  # of the current step
         self._stopped = False  # was the last thing a step that ended the turn?
         self._error: _Error | None = None
@@ -151,31 +146,23 @@ class OpencodeReader:
         self._overflows = 0
         self._hopeless: tuple[Outcome, str] | None = None
         self._usage: Usage | None = None
-        self._skipped = 0
 
-    def read(self, line: bytes) -> Iterable[Event]:
-        try:
-            event = _LINES.decode(line)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return ()
-        self._session = self._session or event.session
-        match event.type:
+    def events(self, line: _Line) -> Iterable[Event]:
+        self._session = self._session or line.session
+        match line.type:
             case "step_start":
                 self._words, self._stopped = [], False
                 return self._asked()
             case "text":
-                return self._text(event.part)
+                return self._text(line.part)
             case "tool_use":
-                return self._tool(event.part)
+                return self._tool(line.part)
             case "step_finish":
-                return self._step(event.part)
+                return self._step(line.part)
             case "error":
-                return self._trouble(event.error)
+                return self._trouble(line.error)
             case _:
                 return ()
-
-    def skipped(self, size: int) -> None:
-        self._skipped += size
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
         outcome, detail = self._verdict(exit_, plain(stderr_tail))
