@@ -1,7 +1,7 @@
 """opencode: `opencode run --format json`, the prompt on stdin, one JSON event per line and none that says "done"."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -24,7 +24,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.text import headline, plain, shorten
-from bydawn.core.values import Usage
+from bydawn.core.values import Usage, total
 
 # The levels it supports. `workspace` restricts its file tools but not its shell commands: it has no OS sandbox.
 # So nothing can keep it from writing either, and read-only is missing.
@@ -54,7 +54,6 @@ _BY_TEXT = {
 }
 _REFUSALS = ("rejected permission", "a rule which prevents")
 _ADVICE = {Outcome.AUTH: "; run `opencode auth login`, or set the provider's key"}
-_Number = TypeVar("_Number", int, float)
 _TOLD = {"bash": "ran", "write": "wrote", "edit": "edited", "read": "read"}
 
 
@@ -271,16 +270,12 @@ def _usage(part: _Part) -> Usage | None:
     cache = tokens.get("cache") if isinstance(tokens.get("cache"), dict) else {}
     cached, written = _count(cache, "read"), _count(cache, "write")
     usage = Usage(
-        tokens_in=_add(_count(tokens, "input"), _add(cached, written)),  # its `input` leaves out the cached ones
+        tokens_in=total(_count(tokens, "input"), total(cached, written)),  # its `input` leaves out the cached ones
         tokens_cached=cached,
-        tokens_out=_add(_count(tokens, "output"), _count(tokens, "reasoning")),
+        tokens_out=total(_count(tokens, "output"), _count(tokens, "reasoning")),
         cost_usd=part.cost,
     )
     return usage if usage.tokens_in or usage.tokens_out or usage.cost_usd else None
-
-
-def _add(one: _Number | None, other: _Number | None) -> _Number | None:
-    return other if one is None else one if other is None else one + other
 
 
 def _count(tokens: Any, key: str) -> int | None:
