@@ -14,25 +14,22 @@ from bydawn.core.ports import Clock, Follower
 from bydawn.core.redact import Secrets, for_children
 from bydawn.engine.effects import World
 from bydawn.engine.run import Engine, Run
-from bydawn.process.channel import LoopChannel
+from bydawn.process.channel import LoopChannel, Signals
 from bydawn.process.checks import ShellChecks
 from bydawn.process.child import ChildProcesses, is_nearly_full
 from bydawn.process.clock import SystemClock
 from bydawn.process.guardian import Tether
-from bydawn.process.hooks import ShellHooks
 from bydawn.process.matching import full_match
-from bydawn.process.shell import Shell
-from bydawn.process.signals import Signals
+from bydawn.process.shell import Shell, ShellHooks
 from bydawn.settings.table import TABLE
 from bydawn.store.cooldowns import SharedCoolDowns
 from bydawn.store.folder import LoopFolder
+from bydawn.store.followers import Link, StateFile
 from bydawn.store.foreign_files import ForeignFiles
 from bydawn.store.inbox import Inbox
 from bydawn.store.ledger import LoopLedger, records
-from bydawn.store.link import Link
 from bydawn.store.lock import Lock
 from bydawn.store.rounds import Rounds
-from bydawn.store.state_file import StateFile
 from bydawn.system import kernel
 from bydawn.worktree.workspace import GitWorkspace
 

@@ -26,6 +26,7 @@ from bydawn.core.loop import CommandCheck, Loop, Promise
 from bydawn.core.outcome import Outcome
 from bydawn.core.replay import replay
 from bydawn.core.state import LoopState
+from bydawn.core.tasks import Tasks
 from bydawn.core.values import Decided, End, Now, Promised, TaskClaim, TaskReading, Verdict
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
@@ -148,3 +149,15 @@ def after_all(*facts: Fact | Sequence[Fact]) -> LoopState:
     """The state after a history; a round may stand in it as the list that `a_round` makes."""
     flat = [each for fact in facts for each in ([fact] if isinstance(fact, Fact) else fact)]
     return replay(numbered([BORN, *flat]))
+
+
+def reading_of(tasks: Tasks) -> TaskReading:
+    """What the ledger records of a checklist without checkpoints."""
+    left = [task for task in tasks.items if not task.done]
+    return TaskReading(
+        open=len(left),
+        done=len(tasks.items) - len(left),
+        next=left[0].text if left else None,
+        open_ids=tuple(task.id for task in left),
+        problem=tasks.problem,
+    )

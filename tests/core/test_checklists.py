@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bydawn.core.tasks import Task, read
+from core.facts_made import reading_of
 
 FOLDER = Path(__file__).with_name("checklists")
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text(encoding="utf-8"))
@@ -47,6 +48,6 @@ def test_the_same_file_with_other_line_ends_holds_the_same_tasks(name: str) -> N
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_file_that_is_read_again_has_lost_nothing(name: str) -> None:
     before = read(TEXTS[name])
-    again = read(TEXTS[name], before.reading)
+    again = read(TEXTS[name], reading_of(before))
     assert again.items == before.items
     assert again.problem is None or not before.items

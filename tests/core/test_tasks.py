@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from bydawn.core import markdown
 from bydawn.core.tasks import Tasks, missing_file, read
 from bydawn.core.values import TaskReading
+from core.facts_made import reading_of
 from effort import MANY_PASSES, effort
 
 
@@ -205,11 +206,11 @@ def test_the_reading_counts_and_names_what_comes_next() -> None:
     tasks = read("- [x] one\n- [ ] two\n- [ ] three")
     two, three = tasks.items[1:]
     expected = TaskReading(open=2, done=1, next="two", open_ids=(two.id, three.id))
-    assert tasks.reading == expected
+    assert reading_of(tasks) == expected
 
 
 def test_when_all_is_ticked_nothing_comes_next() -> None:
-    assert read("- [x] one").reading == TaskReading(open=0, done=1)
+    assert reading_of(read("- [x] one")) == TaskReading(open=0, done=1)
 
 
 # ---------------------------------------------------------------- what must never pass for "done"
@@ -219,7 +220,7 @@ PLAN = "- [x] one\n- [ ] two\n- [ ] three\n"
 
 @pytest.mark.parametrize("text", ["", "\ufeff", "# Plan\n", "```\n- [ ] a\n```", "- [-] a", "- [ ]"])
 def test_a_file_without_boxes_is_a_problem_not_the_end(text: str) -> None:
-    assert read(text).reading == TaskReading(open=0, done=0, problem="has no tasks")
+    assert reading_of(read(text)) == TaskReading(open=0, done=0, problem="has no tasks")
 
 
 def test_a_file_that_is_gone_is_a_problem() -> None:
@@ -228,7 +229,7 @@ def test_a_file_that_is_gone_is_a_problem() -> None:
 
 @pytest.mark.parametrize("plan", [PLAN, "- [x] one", "- [ ] one"])
 def test_a_file_that_was_emptied_is_a_problem_even_when_nothing_was_open(plan: str) -> None:
-    assert read("", read(plan).reading).problem == "no longer has any tasks"
+    assert read("", reading_of(read(plan))).problem == "no longer has any tasks"
 
 
 @pytest.mark.parametrize(
@@ -243,7 +244,7 @@ def test_a_file_that_was_emptied_is_a_problem_even_when_nothing_was_open(plan: s
     ],
 )
 def test_open_tasks_that_vanish_are_a_problem(text: str, lost: str) -> None:
-    before = read(PLAN).reading
+    before = reading_of(read(PLAN))
     assert read(text, before).problem == f"lost {lost}: vanished without being ticked"
 
 
@@ -262,23 +263,23 @@ def test_open_tasks_that_vanish_are_a_problem(text: str, lost: str) -> None:
     ],
 )
 def test_honest_changes_are_no_problem(text: str) -> None:
-    assert read(text, read(PLAN).reading).problem is None
+    assert read(text, reading_of(read(PLAN))).problem is None
 
 
 def test_a_deleted_task_of_several_equal_ones_is_missed() -> None:
-    before = read("- [ ] test\n- [ ] test\n- [ ] test").reading
+    before = reading_of(read("- [ ] test\n- [ ] test\n- [ ] test"))
     assert read("- [x] test\n- [ ] test", before).problem == "lost 1 open task: vanished without being ticked"
 
 
 def test_equal_tasks_may_all_be_ticked_with_notes() -> None:
     before = read("- [ ] test\n- [ ] test\n- [ ] test")
-    after = read("- [x] test (4 passed)\n- [x] test (5 passed)\n- [ ] test", before.reading)
+    after = read("- [x] test (4 passed)\n- [x] test (5 passed)\n- [ ] test", reading_of(before))
     assert after.problem is None
     assert closed(before, after) == ("test", "test")
 
 
 def test_a_task_that_was_done_before_does_not_stand_in_for_one_that_vanished() -> None:
-    before = read("- [x] Write docs for the API\n- [ ] Write docs\n- [ ] Test").reading
+    before = reading_of(read("- [x] Write docs for the API\n- [ ] Write docs\n- [ ] Test"))
     lost = "lost 1 open task: vanished without being ticked"
     assert read("- [x] Write docs for the API\n- [ ] Test", before).problem == lost
     assert read("- [x] Write docs for the API\n- [x] Test (4 passed)", before).problem == lost
@@ -287,7 +288,7 @@ def test_a_task_that_was_done_before_does_not_stand_in_for_one_that_vanished() -
 @pytest.mark.parametrize("after", ["- [x] Write docs for the API", "- [x] Write docs for the API (all of it)"])
 def test_a_task_is_taken_for_the_one_it_resembles_most(after: str) -> None:
     before = read("- [ ] Write docs\n- [ ] Write docs for the API")
-    assert closed(before, read(after, before.reading)) == ("Write docs for the API",)
+    assert closed(before, read(after, reading_of(before))) == ("Write docs for the API",)
 
 
 # ---------------------------------------------------------------- unticked
@@ -307,28 +308,28 @@ UNTICKED = [
 def test_an_unticked_task_is_open_again_and_nothing_is_lost_by_it(text: str, left: int) -> None:
     """X-15, part C: it keeps the loop from ending because it is open, and for no other reason."""
     before = read(PLAN)
-    after = read(text, before.reading)
-    assert (after.reading.open, after.problem) == (left, None)
-    assert len(set(after.reading.open_ids)) == left
+    after = read(text, reading_of(before))
+    assert (reading_of(after).open, after.problem) == (left, None)
+    assert len(set(reading_of(after).open_ids)) == left
 
 
 def test_a_file_with_every_box_unticked_has_everything_to_do() -> None:
     before = read("- [x] one\n- [x] two\n- [x] two")
-    after = read("- [ ] one\n- [ ] two\n- [ ] two", before.reading)
-    assert (after.reading.open, after.reading.done, after.problem) == (3, 0, None)
+    after = read("- [ ] one\n- [ ] two\n- [ ] two", reading_of(before))
+    assert (reading_of(after).open, reading_of(after).done, after.problem) == (3, 0, None)
     assert closed(before, after) == ()
 
 
 def test_a_task_that_is_reopened_while_another_vanishes_is_counted_once_and_the_other_is_missed() -> None:
-    before = read(PLAN).reading
+    before = reading_of(read(PLAN))
     after = read("- [ ] one\n- [ ] two", before)
-    assert after.reading.open == 2
+    assert reading_of(after).open == 2
     assert after.problem == "lost 1 open task: vanished without being ticked"
 
 
 def test_a_task_that_is_reopened_and_vanishes_later_is_missed() -> None:
     """Done and deleted at once is harmless; reopened, it is to be done again."""
-    reading = read("- [ ] one\n- [ ] two\n- [ ] three", read(PLAN).reading).reading
+    reading = reading_of(read("- [ ] one\n- [ ] two\n- [ ] three", reading_of(read(PLAN))))
     assert read("- [ ] two\n- [ ] three", reading).problem == "lost 1 open task: vanished without being ticked"
 
 
@@ -349,14 +350,14 @@ STORIES = "# 1\n- [x] Tests pass\n# 2\n- [ ] Tests pass\n# 3\n- [ ] Tests pass\n
 )
 def test_equal_tasks_are_told_apart_by_their_number_not_by_their_place(text: str, problem: str | None) -> None:
     """Stories of a plan end alike, and are cleared away or moved when they are done."""
-    assert read(text, read(STORIES).reading).problem == problem
+    assert read(text, reading_of(read(STORIES))).problem == problem
 
 
 def test_moving_equal_tasks_closes_and_reopens_nothing() -> None:
     before = read("- [x] test\n- [ ] test")
-    after = read("- [ ] test\n- [x] test", before.reading)
+    after = read("- [ ] test\n- [x] test", reading_of(before))
     assert closed(before, after) == ()
-    assert after.reading.open == before.reading.open
+    assert reading_of(after).open == reading_of(before).open
 
 
 def test_a_reading_from_before_equal_tasks_were_numbered_so_raises_no_false_alarm() -> None:
@@ -378,12 +379,12 @@ def test_ticking_unticking_moving_and_clearing_away_never_lose_a_task(
         "move": data.draw(st.permutations(items)),
         "clear": [(text, done) for text, done in items if not done],
     }
-    after = read(checklist(ways[change]) or "- [x] other", before.reading)
+    after = read(checklist(ways[change]) or "- [x] other", reading_of(before))
     assert after.problem is None
     was_open = [text for text, done in items if not done]
     assert sorted(closed(before, after)) == (sorted(was_open) if change == "tick" else [])
     left = {"tick": 0, "untick": len(items)}.get(change, len(was_open))
-    assert after.reading.open == left
+    assert reading_of(after).open == left
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=2, max_size=8), st.data())
@@ -393,7 +394,7 @@ def test_deleting_an_open_task_is_always_noticed(items: list[tuple[str, bool]], 
     if not left:
         return
     gone = data.draw(st.sampled_from(left))
-    after = read(checklist(items[:gone] + items[gone + 1 :]), before.reading)
+    after = read(checklist(items[:gone] + items[gone + 1 :]), reading_of(before))
     assert after.problem == "lost 1 open task: vanished without being ticked"
 
 
@@ -422,7 +423,7 @@ def test_a_file_too_deep_for_the_parser_is_a_problem(text: str) -> None:
 )
 def test_closed_names_the_tasks_that_were_open_and_are_done(after: str, expected: tuple[str, ...]) -> None:
     before = read(PLAN)
-    assert closed(before, read(after, before.reading)) == expected
+    assert closed(before, read(after, reading_of(before))) == expected
 
 
 def test_nothing_is_closed_in_an_empty_file() -> None:
@@ -434,8 +435,8 @@ def test_nothing_is_closed_in_an_empty_file() -> None:
 
 def test_thousands_of_tasks_are_read_and_recognised() -> None:
     before = read("".join(f"- [ ] task {number}\n" for number in range(5_000)))
-    after = read("".join(f"- [x] task {number} (done)\n" for number in range(5_000)), before.reading)
-    assert before.reading.open == 5_000
+    after = read("".join(f"- [x] task {number} (done)\n" for number in range(5_000)), reading_of(before))
+    assert reading_of(before).open == 5_000
     assert len(closed(before, after)) == 5_000
 
 
@@ -443,8 +444,8 @@ def test_thousands_of_rewritten_tasks_are_missed_quickly() -> None:
     words = "word " * 40
     before = read("".join(f"- [ ] {number} {words}old\n" for number in range(4_000)))
     rewritten = "".join(f"- [x] {number} {words}new\n" for number in range(4_000))
-    assert effort(lambda: read(rewritten, before.reading)) < MANY_PASSES
-    assert read(rewritten, before.reading).problem == "lost 4000 open tasks: vanished without being ticked"
+    assert effort(lambda: read(rewritten, reading_of(before))) < MANY_PASSES
+    assert read(rewritten, reading_of(before)).problem == "lost 4000 open tasks: vanished without being ticked"
 
 
 def test_a_plan_of_ten_thousand_lines_is_read_and_a_longer_one_is_a_problem() -> None:
@@ -478,7 +479,7 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_megabyte_is_read_quickly_and_never_raises(text: str) -> None:
     """Part C: an agent may write anything into the file. Ten times what it takes; quadratic would be thousands."""
-    assert effort(lambda: read(text[: MEGABYTE // 2], read(text).reading)) < MANY_PASSES
+    assert effort(lambda: read(text[: MEGABYTE // 2], reading_of(read(text)))) < MANY_PASSES
 
 
 def test_the_markdown_parser_is_not_loaded_with_the_module() -> None:

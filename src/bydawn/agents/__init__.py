@@ -90,18 +90,13 @@ def cli(name: str) -> "Cli":
 
 def _unknown(spec: str, kind: str) -> UserError:
     import difflib
+    import shlex
 
     if "/" in kind:  # a person's own program
-        return UserError(f"unknown agent {spec!r}", hint=f"to run a program, write -a {_quoted(spec)}")
+        return UserError(f"unknown agent {spec!r}", hint=f"to run a program, write -a {shlex.quote(f'cmd:{spec}')}")
     near = difflib.get_close_matches(kind, _AGENTS, n=1)
     question = f"did you mean `{near[0]}`? " if near else ""
     return UserError(f"unknown agent {spec!r}", hint=f"{question}choose from {_usages()}")
-
-
-def _quoted(program: str) -> str:
-    import shlex
-
-    return shlex.quote(f"cmd:{program}")
 
 
 def _usages() -> str:

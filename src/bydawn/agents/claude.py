@@ -93,14 +93,13 @@ CLI = program.Cli(
 )
 
 
-class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
+class ClaudeAgent(program.CliAgent, frozen=True, kw_only=True):
     """The `claude` on the PATH."""
 
-    name: str = "claude"
+    cli = CLI
     # Avoid INT: it makes the session tell the model that the user rejected the work and that it must
     # STOP, even if TERM follows a millisecond later (tried). After TERM alone a resumed session just continues.
     ladder: Ladder = Ladder(interrupt=0.0, terminate=5.0)
-    streams: bool = True
     abilities: Abilities = Abilities(
         sandboxes=frozenset(Sandbox),
         options=frozenset({"model", "effort", "agent_args", "agent_commits"}),
@@ -139,9 +138,6 @@ class ClaudeAgent(msgspec.Struct, frozen=True, kw_only=True):
 
     def reader(self, turn: Turn | None = None) -> "ClaudeReader":
         return ClaudeReader(turn)
-
-    def missing(self) -> tuple[str, str] | None:
-        return CLI.missing()
 
 
 def _permissions(turn: Turn) -> tuple[str, ...]:
@@ -248,13 +244,12 @@ _AnyLine = _System | _Assistant | _LimitLine | _Result
 _LINES: msgspec.json.Decoder[_AnyLine] = msgspec.json.Decoder(_AnyLine)
 
 
-class ClaudeReader:
+class ClaudeReader(program.LineReader[_AnyLine]):
     """Reads the events and skips everything else in the stream."""
 
     def __init__(self, turn: Turn | None) -> None:
-        self._asked_for = (turn.session or turn.new_session) if turn else None
+        super().__init__(_LINES, (turn.session or turn.new_session) if turn else None)
         self._folder = f"{turn.workspace}/" if turn else ""
-        self._session: str | None = None
         self._result: _Result | None = None
         self._error: str | None = None  # the error code, if the last answer was one
         self._limit = _Limit()
@@ -262,36 +257,28 @@ class ClaudeReader:
         self._hopeless = ""
         self._tried_in_vain = False  # all the retries it allows itself
         self._tokens: dict[str, _Tokens] = {}  # by answer: each of its parts comes on its own line
-        self._skipped = 0
 
-    def read(self, line: bytes) -> Iterable[Event]:
-        try:
-            spoken = _LINES.decode(line)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return ()
-        self._session = spoken.session_id or self._session
-        match spoken:
+    def events(self, line: _AnyLine) -> Iterable[Event]:
+        self._session = line.session_id or self._session
+        match line:
             case _System(subtype="init"):
                 # A key cannot recover. A log-in can: it is refreshed after the first refusal.
-                self._patience = 1 if spoken.key_source == "ANTHROPIC_API_KEY" else 2
+                self._patience = 1 if line.key_source == "ANTHROPIC_API_KEY" else 2
                 return ()
             case _System():
-                return [*self._retried(spoken)] if spoken.subtype == "api_retry" else ()
+                return [*self._retried(line)] if line.subtype == "api_retry" else ()
             case _Assistant():
-                return [*self._answered(spoken)]
+                return [*self._answered(line)]
             case _LimitLine():
-                return [*self._limited_by(spoken.rate_limit_info)]
+                return [*self._limited_by(line.rate_limit_info)]
             case _Result():
                 # More lines may follow, even another result when background work is done: the last one counts.
-                self._result = spoken
-                denied = [Denied(_denial(each)) for each in spoken.permission_denials]
-                return [*denied, Spent(_usage(spoken)), Finished()]
-
-    def skipped(self, size: int) -> None:
-        self._skipped += size
+                self._result = line
+                denied = [Denied(_denial(each)) for each in line.permission_denials]
+                return [*denied, Spent(_usage(line)), Finished()]
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
-        outcome, detail = self._verdict(exit_, _normal(stderr_tail))
+        outcome, detail = self._verdict(exit_, program.normal(stderr_tail))
         elsewhere = bool(self._asked_for and self._session and self._session != self._asked_for)
         # Any other outcome is more useful for what to do next.
         if elsewhere and outcome in (Outcome.OK, Outcome.DENIED, Outcome.TURN_LIMIT, Outcome.FAILED):
@@ -359,7 +346,7 @@ class ClaudeReader:
 
     def _failure(self, result: _Result) -> tuple[Outcome, str]:
         """The verdict on a result that is an error; `subtype` alone would call most of them a success."""
-        text, status = _normal(result.result or "; ".join(result.errors)), result.api_error_status
+        text, status = program.normal(result.result or "; ".join(result.errors)), result.api_error_status
         if why := _BY_REASON.get(result.subtype) or _BY_REASON.get(result.terminal_reason or ""):
             return why, shorten(text, 200)
         if self._error == "rate_limit" or status == 429:
@@ -425,7 +412,3 @@ def _sum(used: Iterable[_Tokens | _ModelTokens]) -> Usage:
 
 def _moment(epoch: float | None) -> datetime | None:
     return datetime.fromtimestamp(epoch, UTC) if epoch and 0 < epoch < 1e11 else None  # a year that calendars can hold
-
-
-def _normal(text: str) -> str:
-    return plain(text).replace("’", "'")

@@ -110,13 +110,12 @@ CLI = program.Cli(
 )
 
 
-class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
+class CodexAgent(program.CliAgent, frozen=True, kw_only=True):
     """The `codex` on the PATH."""
 
-    name: str = "codex"
+    cli = CLI
     # SIGINT makes it end its running command; the session can be continued afterwards.
     ladder: Ladder = Ladder(interrupt=8.0, terminate=5.0)
-    streams: bool = True
     abilities: Abilities = Abilities(
         sandboxes=frozenset(Sandbox),
         options=frozenset({"model", "profile", "effort", "agent_args", "agent_commits"}),
@@ -147,9 +146,6 @@ class CodexAgent(msgspec.Struct, frozen=True, kw_only=True):
 
     def reader(self, turn: Turn | None = None) -> "CodexReader":
         return CodexReader(turn.session if turn else None)
-
-    def missing(self) -> tuple[str, str] | None:
-        return CLI.missing()
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -192,12 +188,11 @@ class _Line(msgspec.Struct, frozen=True):
 _LINES: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line, strict=False)
 
 
-class CodexReader:
+class CodexReader(program.LineReader[_Line]):
     """Reads the events and skips everything else in the stream."""
 
     def __init__(self, asked_for: str | None) -> None:
-        self._asked_for = asked_for
-        self._thread: str | None = None
+        super().__init__(_LINES, asked_for)
         self._reply = ""
         self._failure: str | None = None
         self._completed: _Tokens | None = None
@@ -205,31 +200,24 @@ class CodexReader:
         self._refused = 0
         self._denied = ""
 
-    def read(self, line: bytes) -> Iterable[Event]:
-        try:
-            event = _LINES.decode(line)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return ()
-        match event.type:
+    def events(self, line: _Line) -> Iterable[Event]:
+        match line.type:
             case "thread.started":
-                self._thread = event.thread_id
-                return (Begun(self._thread),) if self._thread else ()
+                self._session = line.thread_id
+                return (Begun(self._session),) if self._session else ()
             case "item.started" | "item.completed":
-                return self._item(event.item, ended=event.type == "item.completed")
+                return self._item(line.item, ended=line.type == "item.completed")
             case "error":
-                return self._trouble(event.message)
+                return self._trouble(line.message)
             case "turn.completed":
-                self._completed, self._done = event.usage or _Tokens(), True
+                self._completed, self._done = line.usage or _Tokens(), True
                 return (Spent(_usage(self._completed)), Finished())
             case "turn.failed":
-                self._failure = _normal(event.error.message)
+                self._failure = program.normal(line.error.message)
                 return (Finished(),)
             case _:
                 pass
         return ()
-
-    def skipped(self, size: int) -> None:
-        """A line too long to read is a command's output; what matters is short."""
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
         """Decided in this order: terminal event, what we did, its last words, exit code, signal."""
@@ -240,7 +228,7 @@ class CodexReader:
             outcome=outcome,
             detail=detail,
             reply=self._reply if ok else "",
-            session=self._thread,
+            session=self._session,
             usage=_usage(self._completed) if self._completed else None,
             usage_is_total=True,
             reset=reset,
@@ -265,7 +253,7 @@ class CodexReader:
 
     def _trouble(self, message: str) -> Iterable[Event]:
         """A retry notice, or the failure that is repeated at the end. It keeps asking after a refused log-in."""
-        text = _normal(message)
+        text = program.normal(message)
         refused = any(f"status {code}" in text for code in (401, 403))
         self._refused = self._refused + 1 if refused else 0
         if self._refused == _HOPELESS_AFTER:
@@ -274,7 +262,7 @@ class CodexReader:
         return (Retry(text),)
 
     def _verdict(self, exit_: Exit, stderr: str) -> tuple[Outcome, str]:
-        if lost := program.session_lost(self._asked_for, self._thread):
+        if lost := program.session_lost(self._asked_for, self._session):
             return lost
         if self._done:
             # A patch that the sandbox refuses leaves no event; only stderr mentions it.
@@ -288,12 +276,12 @@ class CodexReader:
 
 def _ended_early(exit_: Exit, stderr: str) -> tuple[Outcome, str]:
     """The verdict on a run that ended on its own without a last event."""
-    if verdict := program.without_result(exit_):
+    if verdict := program.without_result(exit_):  # a line too long to read is a command's output; what matters is short
         return verdict
     if exit_.code == _USAGE_ERROR:
         complaint = next((line for line in stderr.splitlines() if line.startswith("error:")), headline(stderr))
         return Outcome.CONFIG, f"codex does not understand its command line: {complaint.removeprefix('error: ')}"
-    return _judged(_normal(stderr), _COMPLAINTS, headline(stderr) or f"exited with {exit_.code}")
+    return _judged(program.normal(stderr), _COMPLAINTS, headline(stderr) or f"exited with {exit_.code}")
 
 
 def _judged(text: str, table: Iterable[tuple[str, Outcome]], shown: str = "") -> tuple[Outcome, str]:
@@ -308,7 +296,3 @@ def _usage(tokens: _Tokens) -> Usage:
     return Usage(
         tokens_in=tokens.input_tokens, tokens_cached=tokens.cached_input_tokens, tokens_out=tokens.output_tokens
     )
-
-
-def _normal(text: str) -> str:
-    return plain(text).replace("’", "'")

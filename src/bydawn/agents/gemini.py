@@ -67,13 +67,12 @@ def _logged_in(env: Mapping[str, str]) -> bool | None:
 CLI = program.Cli(name="gemini", package="@google/gemini-cli", tested="0.61.", login="gemini", logged_in=_logged_in)
 
 
-class GeminiAgent(msgspec.Struct, frozen=True, kw_only=True):
+class GeminiAgent(program.CliAgent, frozen=True, kw_only=True):
     """The `gemini` on the PATH."""
 
-    name: str = "gemini"
+    cli = CLI
     # Its launcher ignores SIGINT and SIGTERM, so waiting for them is pointless.
     ladder: Ladder = Ladder(interrupt=0.0, terminate=1.0)
-    streams: bool = True
     abilities: Abilities = Abilities(
         sandboxes=SANDBOXES,
         options=frozenset({"model", "agent_args"}),
@@ -92,9 +91,6 @@ class GeminiAgent(msgspec.Struct, frozen=True, kw_only=True):
 
     def reader(self, turn: Turn | None = None) -> "GeminiReader":
         return GeminiReader(turn)
-
-    def missing(self) -> tuple[str, str] | None:
-        return CLI.missing()
 
 
 class _Error(msgspec.Struct, frozen=True):
@@ -132,48 +128,39 @@ _LINES: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line, strict=False)
 _BODY: msgspec.json.Decoder[_Body] = msgspec.json.Decoder(_Body, strict=False)
 
 
-class GeminiReader:
+class GeminiReader(program.LineReader[_Line]):
     """Reads the events and skips everything else in the stream."""
 
     def __init__(self, turn: Turn | None = None) -> None:
-        self._asked_for = turn.session if turn else None
+        super().__init__(_LINES, turn.session if turn else None)
         # When every tool is allowed, a missing one does not exist: that is not a denial.
         self._all_tools = turn is not None and _APPROVAL[turn.sandbox] == "yolo"
-        self._session: str | None = None
         self._words: list[str] = []  # since the last tool
         self._length = 0
         self._last_tool = ""
         self._denied = ""
         self._result: _Line | None = None
-        self._skipped = 0
 
-    def read(self, line: bytes) -> Iterable[Event]:
-        try:
-            event = _LINES.decode(line)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return ()
-        match event.type:
+    def events(self, line: _Line) -> Iterable[Event]:
+        match line.type:
             case "init":
-                self._session = self._session or event.session_id
-            case "message" if event.role == "assistant":  # the others are the prompt, echoed
-                self._hear(event.content or "")
+                self._session = self._session or line.session_id
+            case "message" if line.role == "assistant":  # the others are the prompt, echoed
+                self._hear(line.content or "")
             case "tool_use":
-                self._last_tool = _telling(event)
+                self._last_tool = _telling(line)
                 return (*self._said(), Activity(self._last_tool))
             case "tool_result":
-                return (*self._said(), *self._tool_ended(event.error))
+                return (*self._said(), *self._tool_ended(line.error))
             case "error":  # a warning: the turn continues
-                return (Activity(shorten(f"warns: {plain(event.message or '')}", 120)),)
+                return (Activity(shorten(f"warns: {plain(line.message or '')}", 120)),)
             case "result":
-                self._result = event
-                usage = _usage(event.stats)
+                self._result = line
+                usage = _usage(line.stats)
                 return (*self._message(), *((Spent(usage),) if usage else ()), Finished())
             case _:
                 pass
         return ()
-
-    def skipped(self, size: int) -> None:
-        self._skipped += size
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
         outcome, detail = self._verdict(exit_, plain(stderr_tail))

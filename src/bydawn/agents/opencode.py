@@ -1,7 +1,7 @@
 """opencode: `opencode run --format json`, the prompt on stdin, one JSON event per line and none that says "done"."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -24,7 +24,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.text import headline, plain, shorten
-from bydawn.core.values import Usage
+from bydawn.core.values import Usage, total
 
 # The levels it supports. `workspace` restricts its file tools but not its shell commands: it has no OS sandbox.
 # So nothing can keep it from writing either, and read-only is missing.
@@ -54,7 +54,6 @@ _BY_TEXT = {
 }
 _REFUSALS = ("rejected permission", "a rule which prevents")
 _ADVICE = {Outcome.AUTH: "; run `opencode auth login`, or set the provider's key"}
-_Number = TypeVar("_Number", int, float)
 _TOLD = {"bash": "ran", "write": "wrote", "edit": "edited", "read": "read"}
 
 
@@ -67,12 +66,11 @@ CLI = program.Cli(
 )
 
 
-class OpencodeAgent(msgspec.Struct, frozen=True, kw_only=True):
+class OpencodeAgent(program.CliAgent, frozen=True, kw_only=True):
     """The `opencode` on the PATH."""
 
-    name: str = "opencode"
+    cli = CLI
     ladder: Ladder = Ladder(interrupt=0.0)  # it ignores SIGINT while a command runs, and exits at once on SIGTERM
-    streams: bool = True
     abilities: Abilities = Abilities(
         sandboxes=frozenset(SANDBOXES), options=frozenset({"model", "agent_args"}), resumes=True, tells_cost=True
     )
@@ -88,9 +86,6 @@ class OpencodeAgent(msgspec.Struct, frozen=True, kw_only=True):
 
     def reader(self, turn: Turn | None = None) -> "OpencodeReader":
         return OpencodeReader(turn.session if turn else None)
-
-    def missing(self) -> tuple[str, str] | None:
-        return CLI.missing()
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -137,12 +132,11 @@ class _Line(msgspec.Struct, frozen=True):
 _LINES: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line, strict=False)
 
 
-class OpencodeReader:
+class OpencodeReader(program.LineReader[_Line]):
     """Reads the events and skips everything else in the stream."""
 
     def __init__(self, asked_for: str | None = None) -> None:
-        self._asked_for = asked_for
-        self._session: str | None = None
+        super().__init__(_LINES, asked_for)
         self._words: list[str] = []  # of the current step
         self._stopped = False  # was the last thing a step that ended the turn?
         self._error: _Error | None = None
@@ -151,31 +145,23 @@ class OpencodeReader:
         self._overflows = 0
         self._hopeless: tuple[Outcome, str] | None = None
         self._usage: Usage | None = None
-        self._skipped = 0
 
-    def read(self, line: bytes) -> Iterable[Event]:
-        try:
-            event = _LINES.decode(line)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return ()
-        self._session = self._session or event.session
-        match event.type:
+    def events(self, line: _Line) -> Iterable[Event]:
+        self._session = self._session or line.session
+        match line.type:
             case "step_start":
                 self._words, self._stopped = [], False
                 return self._asked()
             case "text":
-                return self._text(event.part)
+                return self._text(line.part)
             case "tool_use":
-                return self._tool(event.part)
+                return self._tool(line.part)
             case "step_finish":
-                return self._step(event.part)
+                return self._step(line.part)
             case "error":
-                return self._trouble(event.error)
+                return self._trouble(line.error)
             case _:
                 return ()
-
-    def skipped(self, size: int) -> None:
-        self._skipped += size
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
         outcome, detail = self._verdict(exit_, plain(stderr_tail))
@@ -284,16 +270,12 @@ def _usage(part: _Part) -> Usage | None:
     cache = tokens.get("cache") if isinstance(tokens.get("cache"), dict) else {}
     cached, written = _count(cache, "read"), _count(cache, "write")
     usage = Usage(
-        tokens_in=_add(_count(tokens, "input"), _add(cached, written)),  # its `input` leaves out the cached ones
+        tokens_in=total(_count(tokens, "input"), total(cached, written)),  # its `input` leaves out the cached ones
         tokens_cached=cached,
-        tokens_out=_add(_count(tokens, "output"), _count(tokens, "reasoning")),
+        tokens_out=total(_count(tokens, "output"), _count(tokens, "reasoning")),
         cost_usd=part.cost,
     )
     return usage if usage.tokens_in or usage.tokens_out or usage.cost_usd else None
-
-
-def _add(one: _Number | None, other: _Number | None) -> _Number | None:
-    return other if one is None else one if other is None else one + other
 
 
 def _count(tokens: Any, key: str) -> int | None:

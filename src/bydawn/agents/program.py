@@ -4,14 +4,18 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import ClassVar, Generic, TypeVar
 
 import msgspec
 
+from bydawn.core.agent import Event
 from bydawn.core.outcome import Exit, Outcome
+from bydawn.core.text import plain
 
 _PATIENCE = 20.0  # seconds for a program to answer
+_Line = TypeVar("_Line")
 
 
 class Needed(msgspec.Struct, frozen=True):
@@ -50,6 +54,44 @@ class Cli(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name} is not on the PATH", f"install it: npm install -g {self.package}"
 
 
+class CliAgent(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent CLI on the PATH. All of them print while they work."""
+
+    cli: ClassVar[Cli]
+    streams: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.cli.name
+
+    def missing(self) -> tuple[str, str] | None:
+        return self.cli.missing()
+
+
+class LineReader(Generic[_Line]):
+    """Reads the lines that are events and skips everything else in the stream."""
+
+    def __init__(self, lines: msgspec.json.Decoder[_Line], asked_for: str | None = None) -> None:
+        self._lines = lines
+        self._asked_for = asked_for  # the session it was to resume
+        self._session: str | None = None
+        self._skipped = 0  # bytes of lines too long to read
+
+    def read(self, line: bytes) -> Iterable[Event]:
+        try:
+            event = self._lines.decode(line)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return ()
+        return self.events(event)
+
+    def events(self, line: _Line) -> Iterable[Event]:
+        """What a line means."""
+        raise NotImplementedError
+
+    def skipped(self, size: int) -> None:
+        self._skipped += size
+
+
 def ask(*argv: str) -> tuple[int, str]:
     """The exit code and output of a program that should answer at once; all it starts ends with it."""
     try:
@@ -67,6 +109,11 @@ def ask(*argv: str) -> tuple[int, str]:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     return process.returncode, output.decode(errors="replace")
+
+
+def normal(text: str) -> str:
+    """Plain text, with plain apostrophes."""
+    return plain(text).replace("’", "'")
 
 
 def killed(number: int | None) -> tuple[Outcome, str] | None:

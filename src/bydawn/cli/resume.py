@@ -13,7 +13,7 @@ from bydawn.cli.values import new_limit
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
-    from bydawn.core.reach import NewLimit
+    from bydawn.core.breakers import NewLimit
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:

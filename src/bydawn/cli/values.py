@@ -11,8 +11,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.kinds import Value
 
 if TYPE_CHECKING:
-    from bydawn.core.breakers import Limits
-    from bydawn.core.reach import NewLimit
+    from bydawn.core.breakers import Limits, NewLimit
     from bydawn.settings.setting import Setting
 
 T = TypeVar("T")
@@ -57,7 +56,7 @@ class Raise:
 
 def new_limit(setting: "Setting") -> Callable[[str], "NewLimit"]:
     """The type of an option that changes a limit."""
-    from bydawn.core.reach import NewLimit
+    from bydawn.core.breakers import NewLimit
 
     field = setting.field.removeprefix("limits.")
 
@@ -76,7 +75,7 @@ def new_limit(setting: "Setting") -> Callable[[str], "NewLimit"]:
 
 def _budget(text: str) -> "NewLimit":
     """A new budget: `5usd` instead of the current one, `+3usd` on top of it."""
-    from bydawn.core.reach import NewLimit
+    from bydawn.core.breakers import NewLimit
 
     unit, _ = _read(kinds.budget, text.removeprefix("+"))
     wanted = Raise(text, lambda word: kinds.budget(word)[1])

@@ -41,34 +41,29 @@ class AgentCommand(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = {}
 
 
-class Message(msgspec.Struct, frozen=True):
+class _Said(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Message(_Said, frozen=True):
     """Text from the agent."""
 
-    text: str
 
-
-class Activity(msgspec.Struct, frozen=True):
+class Activity(_Said, frozen=True):
     """Something the agent does, as one short line (`editing src/settings.py`)."""
 
-    text: str
 
-
-class Retry(msgspec.Struct, frozen=True):
+class Retry(_Said, frozen=True):
     """The agent has trouble with its provider and is retrying by itself."""
 
-    text: str
 
-
-class Denied(msgspec.Struct, frozen=True):
+class Denied(_Said, frozen=True):
     """The agent was not allowed to do something."""
 
-    text: str
 
-
-class LimitNotice(msgspec.Struct, frozen=True, kw_only=True):
+class LimitNotice(_Said, frozen=True, kw_only=True):
     """The provider reports how much of a limit is used."""
 
-    text: str
     until: datetime | None = None
 
 
@@ -84,10 +79,8 @@ class Spent(msgspec.Struct, frozen=True):
     usage: Usage
 
 
-class Hopeless(msgspec.Struct, frozen=True):
+class Hopeless(_Said, frozen=True):
     """The agent keeps retrying what cannot work: stop it. The reader knows the outcome."""
-
-    text: str
 
 
 class Finished(msgspec.Struct, frozen=True):

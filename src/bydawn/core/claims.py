@@ -7,7 +7,7 @@ import msgspec
 
 from bydawn.core import markdown
 from bydawn.core.loop import Loop
-from bydawn.core.markdown import Block, Span
+from bydawn.core.markdown import Block
 from bydawn.core.outcome import Outcome
 from bydawn.core.values import TaskClaim
 
@@ -104,9 +104,7 @@ def _section(lines: list[str], blocks: tuple[Block, ...], index: int) -> Iterato
 
 
 def _seen(block: Block) -> str:
-    if block.type == "html_block":
-        return ""
-    return "".join(part for kind, part in markdown.spans(block.text) if kind is not Span.COMMENT)
+    return "" if block.type == "html_block" else markdown.without_comments(block.text)
 
 
 def _tidy(line: str) -> str:

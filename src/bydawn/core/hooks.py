@@ -9,7 +9,6 @@ from bydawn.core.text import plain, shorten
 from bydawn.core.values import End
 
 LONGEST = 1000  # characters of a value
-NAMES = ("pre_round", "post_round", "on_complete", "on_blocked", "on_pause")
 
 # A person is needed unless the work is done or a person stopped it.
 BY_END: dict[End, str] = {

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, time, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -271,10 +272,7 @@ SWITCH = Kind(
     schema=(("type", "boolean"),),
 )
 _LIST = (("type", ("array", "string")), ("items", {"type": "string"}))
-TEXTS = Kind(wanted="a list of strings", example="text", read=words, write="\n".join, schema=_LIST, many=True)
-PAIRS = Kind(
-    wanted="a list of FILE::TEXT", example="README.md::Usage", read=pair, write="\n".join, schema=_LIST, many=True
-)
-MAPPING = Kind(
-    wanted="a list of NAME=PATH", example="text=message.content", read=field, write="\n".join, schema=_LIST, many=True
-)
+_list = partial(Kind, write="\n".join, schema=_LIST, many=True)
+TEXTS = _list(wanted="a list of strings", example="text", read=words)
+PAIRS = _list(wanted="a list of FILE::TEXT", example="README.md::Usage", read=pair)
+MAPPING = _list(wanted="a list of NAME=PATH", example="text=message.content", read=field)

@@ -119,6 +119,10 @@ def spans(text: str) -> Iterator[tuple[Span, str]]:
     yield Span.TEXT, text[begun:]
 
 
+def without_comments(text: str) -> str:
+    return "".join(part for kind, part in spans(text) if kind is not Span.COMMENT)
+
+
 def _lines(text: str) -> list[str]:
     """As Markdown counts them; `splitlines` would see more."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -6,40 +6,34 @@ from bydawn.core.facts import AnyFact, NoteAdded, PauseRequested, StopRequested,
 from bydawn.core.values import TaskStatus
 
 
-class AskPause(msgspec.Struct, frozen=True, kw_only=True, tag="pause"):
-    """Pause, to be resumed later; after the running round unless `now`."""
-
+class _Ask(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     run: str
     by: str
+
+
+class AskPause(_Ask, frozen=True, kw_only=True, tag="pause"):
+    """Pause, to be resumed later; after the running round unless `now`."""
+
     now: bool = False
     signal: str | None = None
 
 
-class AskStop(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
+class AskStop(_Ask, frozen=True, kw_only=True, tag="stop"):
     """End the loop because a person wants it to end."""
 
-    id: str
-    run: str
-    by: str
     now: bool = True
 
 
-class AskNote(msgspec.Struct, frozen=True, kw_only=True, tag="tell"):
+class AskNote(_Ask, frozen=True, kw_only=True, tag="tell"):
     """A note for the next prompt."""
 
-    id: str
-    run: str
-    by: str
     text: str
 
 
-class AskSettle(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
+class AskSettle(_Ask, frozen=True, kw_only=True, tag="task"):
     """A person's decision about one task: skip it, or reopen it."""
 
-    id: str
-    run: str
-    by: str
     task: str
     text: str
     status: TaskStatus

@@ -188,7 +188,7 @@ def _seen(block: Block) -> str:
     """A block's words without comments, tags and box."""
     if block.type in {"fence", "code_block"}:
         return block.text
-    text = "".join(part for kind, part in markdown.spans(block.text) if kind is not Span.COMMENT)
+    text = markdown.without_comments(block.text)
     if block.type == "html_block":
         return "" if not block.ended else _TAG.sub(" ", text)
     box = BOX.match(text) if block.begins_item else None

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core import markdown
-from bydawn.core.markdown import Block, Page, Span
+from bydawn.core.markdown import Block, Page
 from bydawn.core.values import TaskReading
 
 # What a list item may begin with. `[x](url)`, `[x][ref]` and `[x]: url` are links, not boxes.
@@ -42,18 +42,6 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     problem: str | None = None
     unread: str | None = None  # why it cannot even be read as Markdown
-
-    @property
-    def reading(self) -> TaskReading:
-        """What the ledger records of it."""
-        left = [task for task in self.items if not task.done]
-        return TaskReading(
-            open=len(left),
-            done=len(self.items) - len(left),
-            next=left[0].text if left else None,
-            open_ids=tuple(task.id for task in left),
-            problem=self.problem,
-        )
 
 
 def read(text: str, before: TaskReading | None = None, unwanted: Collection[str] = ()) -> Tasks:
@@ -107,7 +95,7 @@ def _box(block: Block) -> Iterator[Task | str]:
     mark, text = box["mark"], box["text"]
     if "<!--" in text:
         # GitHub shows a box with nothing but a comment; the comment is all that identifies it.
-        text = "".join(part for kind, part in markdown.spans(text) if kind is not Span.COMMENT).strip() or text
+        text = markdown.without_comments(text).strip() or text
     text = " ".join(text.split())
     spaced = block.source.partition("[")[0][-1:] in (" ", "\t")  # the parser treats a no-break space as a space
     if mark in _MARKS and not box["link"] and box["gap"] and text and spaced:

@@ -155,10 +155,10 @@ class Usage(Value, frozen=True, kw_only=True):
         if other is None:
             return self
         return Usage(
-            tokens_in=_sum(self.tokens_in, other.tokens_in),
-            tokens_cached=_sum(self.tokens_cached, other.tokens_cached),
-            tokens_out=_sum(self.tokens_out, other.tokens_out),
-            cost_usd=_sum(self.cost_usd, other.cost_usd),
+            tokens_in=total(self.tokens_in, other.tokens_in),
+            tokens_cached=total(self.tokens_cached, other.tokens_cached),
+            tokens_out=total(self.tokens_out, other.tokens_out),
+            cost_usd=total(self.cost_usd, other.cost_usd),
         )
 
     def minus(self, other: "Usage | None") -> "Usage":
@@ -176,7 +176,8 @@ class Usage(Value, frozen=True, kw_only=True):
 Number = TypeVar("Number", int, float)
 
 
-def _sum(mine: Number | None, theirs: Number | None) -> Number | None:
+def total(mine: Number | None, theirs: Number | None) -> Number | None:
+    """The sum of what is known."""
     return mine if theirs is None else (mine or 0) + theirs
 
 

@@ -9,7 +9,7 @@ from bydawn.core.replay import forgiven
 from bydawn.core.values import TaskReading
 from bydawn.core.worklist import rewritten
 from bydawn.engine.effects import Effects
-from bydawn.engine.protection import Protection
+from bydawn.engine.protection import Protection, Touched
 
 
 class _TasksFound(msgspec.Struct, frozen=True):
@@ -31,34 +31,14 @@ class AfterRound:
     def of_round(self, round_: int, snapshot: Snapshot) -> Findings:
         """The work tree after a round, and what the round did to it."""
         touched = self._protection.after_round(round_, snapshot)
-        after, found = touched.now, self._tasks(touched.now)
-        return Findings(
-            tree=after.tree,
-            work=after.work,
-            changes=after.changes,
-            tampered=touched.paths,
-            restored=touched.restored,
-            tasks=found.reading,
-            closed=found.closed,
-            doubted=found.doubted,
-            rewritten=found.rewritten,
-            progress=self._progress(after, found),
-        )
+        found = self._tasks(touched.now)
+        return _findings(touched, found, progress=self._progress(touched.now, found))
 
     def at_start(self, snapshot: Snapshot, *, unseen: bool) -> Findings:
         """The same at the start of a run; `unseen`: the agent's code has run since the tree was last looked at."""
         touched = self._protection.at_start(snapshot, unseen=unseen)
         found = self._tasks(touched.now) if unseen else _TasksFound(self._tasks_at_start())
-        return Findings(
-            tree=touched.now.tree,
-            work=touched.now.work,
-            tampered=touched.paths,
-            restored=touched.restored,
-            tasks=found.reading,
-            closed=found.closed,
-            doubted=found.doubted,
-            rewritten=found.rewritten,
-        )
+        return _findings(touched, found)
 
     def _tasks_at_start(self) -> TaskReading | None:
         """After a recorded stop, a person's edits to the list count. Not after a crash, nor if the list was not
@@ -80,3 +60,18 @@ class AfterRound:
         """Neither a box ticked without any other change counts, nor one that was added to be ticked."""
         counts = not found.doubted and progress.fewer(self._effects.state, found.reading)
         return progress.made(self._effects.state, after.work or after.tree, found.closed if counts else ())
+
+
+def _findings(touched: Touched, found: _TasksFound, *, progress: bool = False) -> Findings:
+    return Findings(
+        tree=touched.now.tree,
+        work=touched.now.work,
+        changes=touched.now.changes,
+        tampered=touched.paths,
+        restored=touched.restored,
+        tasks=found.reading,
+        closed=found.closed,
+        doubted=found.doubted,
+        rewritten=found.rewritten,
+        progress=progress,
+    )

@@ -173,13 +173,12 @@ def _beyond_limits(standing: Standing) -> Next:
 
 def _higher_limits(standing: Standing) -> str:
     """The flags of `resume` that raise every used-up limit at once."""
-    from bydawn.core import reach
-    from bydawn.core.breakers import limits_of
+    from bydawn.core import breakers
     from bydawn.core.values import Now
 
     loop, state, now = standing.loop, standing.state, datetime.now(UTC)
-    flags = [reach.raised(each, state) for each in reach.all_used_up(loop, state, Now(now, state.elapsed))]
-    if (until := limits_of(loop, state).until) and until <= now:
+    flags = [breakers.raised(each, state) for each in breakers.all_used_up(loop, state, Now(now, state.elapsed))]
+    if (until := breakers.limits_of(loop, state).until) and until <= now:
         flags.append("--until 09:00")
     if state.stopped and state.stopped.decided.rule == Rule.LATEST_WAKE:
         flags.append(f"--latest-wake {_when_free(standing, now)}")

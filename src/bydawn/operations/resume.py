@@ -7,11 +7,10 @@ from pathlib import Path
 import msgspec
 
 from bydawn import agents
-from bydawn.core import reach
-from bydawn.core.breakers import limits_of
+from bydawn.core import breakers
+from bydawn.core.breakers import NewLimit, limits_of
 from bydawn.core.decide import checkpoint_of
 from bydawn.core.errors import UserError
-from bydawn.core.reach import NewLimit
 from bydawn.core.redact import Secrets
 from bydawn.core.replay import forgiven
 from bydawn.core.values import Now, ReachedMark
@@ -51,7 +50,7 @@ def plan(
         secrets=secrets,
         approves=mark,
         accepts=accepts,
-        raises=(lambda current: reach.replaced(current, limits)) if limits else None,
+        raises=(lambda current: breakers.replaced(current, limits)) if limits else None,
     )
 
 
@@ -94,22 +93,22 @@ def _refuse_used_up(standing: Standing, limits: Sequence[NewLimit]) -> None:
     if not limits:
         return
     name, state = standing.loop.id, forgiven(standing.state)
-    now, new = Now(datetime.now(UTC), state.elapsed), reach.replaced(limits_of(standing.loop, state), limits)
+    now, new = Now(datetime.now(UTC), state.elapsed), breakers.replaced(limits_of(standing.loop, state), limits)
     if any(each.field == "usd" for each in limits):
         for agent in agents.pool(standing.loop).values():
             refuse_budget_without_costs(agent, new.usd)
     raised = msgspec.structs.replace(state, raised=new)
-    if found := reach.used_up(standing.loop, raised, {each.field for each in limits}, now):
+    if found := breakers.used_up(standing.loop, raised, {each.field for each in limits}, now):
         raise UserError(
-            f"{reach.asked(found)} is already used up",
-            cause=f"{name} {reach.used(found)}; nothing was changed",
-            hint=f"`bydawn resume {standing.reference} {reach.enough(found, state)}`",
+            f"{breakers.asked(found)} is already used up",
+            cause=f"{name} {breakers.used(found)}; nothing was changed",
+            hint=f"`bydawn resume {standing.reference} {breakers.enough(found, state)}`",
         )
-    if others := reach.all_used_up(standing.loop, raised, now):  # then raising this one does not help
+    if others := breakers.all_used_up(standing.loop, raised, now):  # then raising this one does not help
         raise UserError(
             "another limit is used up too",
-            cause=f"{name} {' and '.join(map(reach.used, others))}; nothing was changed",
-            hint=f"add {' '.join(reach.raised(each, state) for each in others)}",
+            cause=f"{name} {' and '.join(map(breakers.used, others))}; nothing was changed",
+            hint=f"add {' '.join(breakers.raised(each, state) for each in others)}",
         )
 
 

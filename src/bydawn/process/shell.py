@@ -1,11 +1,13 @@
 """Run a person's shell command with a time limit and its output in a file; none of it survives."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import msgspec
 
 from bydawn.core.agent import Ladder
-from bydawn.core.outcome import Exit
+from bydawn.core.layout import hook_output
+from bydawn.core.outcome import Ending, Exit
 from bydawn.core.ports import ChildLimits, Job, Processes, RoundFiles
 
 _OUTPUT_CAP = 256 << 20
@@ -43,3 +45,24 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
             ladder=_LADDER,
         )
         return self.processes.run(job, lambda _: False, lambda _: None, urgent)
+
+
+class ShellHooks:
+    """Runs hooks, a person's own commands beside the loop, in the workspace, with variables that say where they are."""
+
+    def __init__(self, shell: Shell, workspace: Path) -> None:
+        self._shell = shell
+        self._workspace = workspace
+
+    def run(self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool]) -> Exit:
+        # Paths are passed unchanged: one cleaned up for display would lead nowhere.
+        about = {
+            "BYDAWN_HOOK": name,
+            "BYDAWN_ROUND": str(round_),
+            "BYDAWN_WORKSPACE": str(self._workspace),
+            "BYDAWN_FOLDER": self._shell.files.folder(round_),
+        }
+        try:
+            return self._shell.run(command, round_, hook_output(name), urgent, {**env, **about})
+        except OSError as error:  # on a full disk the loop ends, and its last hook must not keep it from recording that
+            return Exit(ending=Ending.NOT_STARTED, detail=f"{hook_output(name)}: {error.strerror}")

@@ -168,23 +168,7 @@ def text_of(file: File) -> str | None:
         return None
     except OSError as error:
         raise UserError("it cannot be read", cause=str(error.strerror), hint="check its permissions") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise UserError("it is not a regular file", cause="expected TOML", hint="remove or rename it")
-    if status.st_uid not in file.owners:
-        cause = f"it belongs to user {status.st_uid}, who could make it run anything"
-        raise UserError(
-            "it belongs to another user",
-            cause=cause,
-            hint=f"if its content is right: sudo chown $USER {shlex.quote(str(file.path))}",
-        )
-    if file.layer is Layer.USER and others_can_write(status):
-        raise UserError(
-            "other users can write to it",
-            cause="they could make it run anything",
-            hint=f"chmod go-w {shlex.quote(str(file.path))}",
-        )
-    if status.st_size > _AT_MOST:
-        raise UserError("it is too big", cause=f"it has {status.st_size} bytes", hint="is it the right file?")
+    _refuse_unsafe(file, status)
     if file.layer is Layer.PROJECT:
         return read_text(file.path.parent, file.path.name)
     try:
@@ -194,6 +178,20 @@ def text_of(file: File) -> str | None:
         raise UserError("it cannot be read", cause=str(error.strerror), hint="check its permissions") from None
     except UnicodeDecodeError as error:
         raise UserError("it is not UTF-8 text", cause=f"byte {error.start}", hint="save it as UTF-8") from None
+
+
+def _refuse_unsafe(file: File, status: os.stat_result) -> None:
+    path, owner, open_to_others = shlex.quote(str(file.path)), status.st_uid, others_can_write(status)
+    powers = "could make it run anything"
+    own = f"if its content is right: sudo chown $USER {path}"
+    for is_so, what, cause, hint in (
+        (not stat.S_ISREG(status.st_mode), "it is not a regular file", "expected TOML", "remove or rename it"),
+        (owner not in file.owners, "it belongs to another user", f"it belongs to user {owner}, who {powers}", own),
+        (file.layer is Layer.USER and open_to_others, "other users can write to it", f"they {powers}", f"chmod go-w {path}"),
+        (status.st_size > _AT_MOST, "it is too big", f"it has {status.st_size} bytes", "is it the right file?"),
+    ):
+        if is_so:
+            raise UserError(what, cause=cause, hint=hint)
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Every setting, in one table: flags, variables, files, schema, documentation and trust all read it."""
 
+from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from bydawn.core import kinds
@@ -21,90 +23,68 @@ from bydawn.core.loop import (
 from bydawn.settings.setting import ANYWHERE, NOT_AS_A_FLAG, NOT_IN_A_PROJECT, Heading, Layer, Setting
 
 
-def _setting(key: str, kind: Kind, what: str, *short: str, layers: frozenset[Layer] = ANYWHERE, **more: Any) -> Setting:
-    """A row whose flag and field are called like its key, unless it says otherwise."""
+def _setting(
+    key: str, kind: Kind | type[StrEnum], what: str, *short: str, layers: frozenset[Layer] = ANYWHERE, **more: Any
+) -> Setting:
+    """A row whose flag and field are called like its key, unless it says otherwise; an enum means one of its words."""
+    if not isinstance(kind, Kind):
+        more["metavar"] = "|".join(kind)
+        kind = kinds.choice(*kind)
     flags = (*short, f"--{key.replace('_', '-')}") if Layer.FLAG in layers else ()
     field = key if key in Loop.__struct_fields__ else ""
     return Setting(**{"key": key, "kind": kind, "what": what, "flags": flags, "field": field, "layers": layers, **more})
 
 
-def _limit(key: str, kind: Kind, what: str, *short: str, field: str, **more: Any) -> Setting:
+# The rows under one heading of the help; most of them run or steer something.
+_goal = partial(_setting, heading=Heading.GOAL, commands=True)
+_done = partial(_setting, heading=Heading.DONE, commands=True)
+_agent = partial(_setting, heading=Heading.AGENT, commands=True)
+_hook = partial(_setting, heading=Heading.HOOKS, commands=True)
+_safety = partial(_setting, heading=Heading.SAFETY)
+_less = partial(_setting, tighter="less")
+
+
+def _limit(key: str, kind: Kind, what: str, *short: str, field: str = "", **more: Any) -> Setting:
     """A limit, with the default that it has anyway; less of it is safer."""
+    field = field or key
     default = getattr(Limits(), field)
-    return _setting(
-        key,
-        kind,
-        what,
-        *short,
-        default=default,
-        field=f"limits.{field}",
-        heading=Heading.LIMITS,
-        tighter="less",
-        **more,
-    )
+    return _less(key, kind, what, *short, default=default, field=f"limits.{field}", heading=Heading.LIMITS, **more)
 
 
-def _timeout(name: str, what: str) -> Setting:
+def _timeout(name: str, what: str, key: str = "", kind: Kind = kinds.SPAN, metavar: str = "DURATION") -> Setting:
     default, field = getattr(Timeouts(), name), f"timeouts.{name}"
-    key = f"{name}_timeout"
-    return _setting(
-        key,
-        kinds.SPAN,
-        what,
-        metavar="DURATION",
-        default=default,
-        field=field,
-        heading=Heading.TIMEOUTS,
-        tighter="less",
-    )
+    key = key or f"{name}_timeout"
+    return _less(key, kind, what, metavar=metavar, default=default, field=field, heading=Heading.TIMEOUTS)
 
 
 TABLE: tuple[Setting, ...] = (
-    _setting(
+    _agent(
         "agent",
         kinds.TEXTS,
         "The agent: codex, claude, …, or cmd:PROGRAM ARGS; repeat it for agents that take over at a limit.",
         "-a",
         metavar="NAME",
-        commands=True,
-        heading=Heading.AGENT,
     ),
-    _setting(
+    _agent(
         "on_limit",
-        kinds.choice(*OnLimit),
+        OnLimit,
         "At a usage limit: switch to the next free agent (or wait for one), wait, or stop.  [default: switch]",
-        metavar="switch|wait|stop",
-        commands=True,
-        heading=Heading.AGENT,
     ),
-    _setting(
-        "check",
-        kinds.TEXTS,
-        "A command that must exit with 0; repeatable.",
-        "-k",
-        metavar="CMD",
-        commands=True,
-        tighter="more",
-        heading=Heading.DONE,
-    ),
-    _setting(
+    _done("check", kinds.TEXTS, "A command that must exit with 0; repeatable.", "-k", metavar="CMD", tighter="more"),
+    _goal(
         "tasks",
         kinds.TEXT,
         "A Markdown file with `- [ ]` boxes, or a folder with one file per task.",
         "-t",
         metavar="PATH",
-        commands=True,
-        heading=Heading.GOAL,
     ),
-    _setting(
+    _done(
         "checkpoint",
         kinds.TEXT,
         "Stop where the task file has this text; `:pause` asks you on a terminal, `:exit` never asks.",
         metavar="TOKEN[:pause|exit]",
-        commands=True,
-        heading=Heading.DONE,
     ),
-    _setting(
+    _safety(
         "sandbox",
         kinds.choice(*Sandbox, workspace_write="workspace", danger_full_access="full"),
         "What the agent may do: read-only, workspace or full.  [default: workspace]",
@@ -113,93 +93,37 @@ TABLE: tuple[Setting, ...] = (
         tighter="less",
         ladder=tuple(Sandbox),
         never_in_project=("full",),
-        heading=Heading.SAFETY,
     ),
-    _setting("model", kinds.TEXT, "The agent's model.", "-m", metavar="NAME", commands=True, heading=Heading.AGENT),
-    _setting(
-        "profile",
-        kinds.TEXT,
-        "The agent's own profile (Codex).",
-        "-p",
-        metavar="NAME",
-        commands=True,
-        heading=Heading.AGENT,
-    ),
-    _setting("effort", kinds.TEXT, "How hard the model thinks.", metavar="LEVEL", commands=True, heading=Heading.AGENT),
-    _setting(
-        "agent_args",
-        kinds.TEXTS,
-        "An argument for the agent itself; or put them all after `--`.",
-        metavar="ARG",
-        commands=True,
-        heading=Heading.AGENT,
-    ),
-    _setting(
+    _agent("model", kinds.TEXT, "The agent's model.", "-m", metavar="NAME"),
+    _agent("profile", kinds.TEXT, "The agent's own profile (Codex).", "-p", metavar="NAME"),
+    _agent("effort", kinds.TEXT, "How hard the model thinks.", metavar="LEVEL"),
+    _agent("agent_args", kinds.TEXTS, "An argument for the agent itself; or put them all after `--`.", metavar="ARG"),
+    _agent(
         "agent_json",
         kinds.MAPPING,
         "Where to find a field in the JSON lines of a cmd: agent; repeatable.",
         metavar="NAME=PATH",
-        commands=True,
-        heading=Heading.AGENT,
     ),
-    _setting(
-        "agent_commits",
-        kinds.SWITCH,
-        "Let a sandboxed agent write to .git.",
-        default=False,
-        commands=True,
-        heading=Heading.AGENT,
-    ),
-    _setting(
+    _agent("agent_commits", kinds.SWITCH, "Let a sandboxed agent write to .git.", default=False),
+    _agent(
         "session",
-        kinds.choice(*Sessions),
+        Sessions,
         "Start a fresh conversation each round, continue one, or use one per task.  [default: fresh]",
-        metavar="fresh|resume|per-task",
-        commands=True,
         field="sessions",
-        heading=Heading.AGENT,
     ),
-    _setting(
+    _agent(
         "session_rounds",
         kinds.COUNT,
         "Rounds before a fresh conversation; 0 = no limit.",
         default=20,
         tighter="less",
-        heading=Heading.AGENT,
+        commands=False,
     ),
     _setting("prompt", kinds.TEXT, "What to do, or @FILE to read it from a file.", flags=("PROMPT",), commands=True),
-    _setting(
-        "template",
-        kinds.TEXT,
-        "A prompt template with {{MARKERS}}.",
-        metavar="FILE",
-        commands=True,
-        heading=Heading.GOAL,
-    ),
-    _setting(
-        "progress",
-        kinds.TEXT,
-        "A file for the agent's notes between rounds.",
-        metavar="FILE",
-        commands=True,
-        heading=Heading.GOAL,
-    ),
-    _setting(
-        "opinions",
-        kinds.TEXT,
-        "A file with your rules for the agent.",
-        metavar="FILE",
-        commands=True,
-        heading=Heading.GOAL,
-    ),
-    _limit(
-        "rounds",
-        kinds.COUNT,
-        "Stop after N rounds; 0 = no limit.",
-        "-n",
-        field="rounds",
-        raises="Raise the round limit.",
-    ),
+    _goal("template", kinds.TEXT, "A prompt template with {{MARKERS}}.", metavar="FILE"),
+    _goal("progress", kinds.TEXT, "A file for the agent's notes between rounds.", metavar="FILE"),
+    _goal("opinions", kinds.TEXT, "A file with your rules for the agent.", metavar="FILE"),
+    _limit("rounds", kinds.COUNT, "Stop after N rounds; 0 = no limit.", "-n", raises="Raise the round limit."),
     _limit(
         "for",
         kinds.SPAN,
@@ -209,19 +133,13 @@ TABLE: tuple[Setting, ...] = (
         raises="Raise the time limit.",
     ),
     _limit(
-        "until",
-        kinds.MOMENT,
-        "Start no round after this time (07:00).",
-        metavar="TIME",
-        field="until",
-        raises="A new time to stop.",
+        "until", kinds.MOMENT, "Start no round after this time (07:00).", metavar="TIME", raises="A new time to stop."
     ),
     _limit(
         "latest_wake",
         kinds.MOMENT,
         "Never wait for a limit past this time.",
         metavar="TIME",
-        field="latest_wake",
         raises="A new latest time to wait for a limit.",
     ),
     _setting(
@@ -233,86 +151,36 @@ TABLE: tuple[Setting, ...] = (
         raises="Raise the budget (+3usd, 5Mtok).",
         heading=Heading.LIMITS,
     ),
-    _setting(
-        "done_when", kinds.TEXT, "The promise the agent must give.", metavar="TEXT", commands=True, heading=Heading.DONE
-    ),
-    _setting(
-        "done_mode",
-        kinds.choice(*Mode),
-        "How the promise is written.  [default: tag]",
-        metavar="tag|plain|line|regex",
-        commands=True,
-        heading=Heading.DONE,
-    ),
-    _setting(
-        "done_match",
-        kinds.choice(*Match),
-        "Where in the reply the promise counts.  [default: end]",
-        metavar="end|own-line|anywhere",
-        commands=True,
-        heading=Heading.DONE,
-    ),
-    _setting(
-        "check_where",
-        kinds.choice(*CheckWhere),
-        "Run checks in the workspace or in a clean checkout.  [default: workspace]",
-        metavar="workspace|clean",
-        commands=True,
-        heading=Heading.DONE,
-    ),
-    _setting(
+    _done("done_when", kinds.TEXT, "The promise the agent must give.", metavar="TEXT"),
+    _done("done_mode", Mode, "How the promise is written.  [default: tag]"),
+    _done("done_match", Match, "Where in the reply the promise counts.  [default: end]"),
+    _done("check_where", CheckWhere, "Run checks in the workspace or in a clean checkout.  [default: workspace]"),
+    _safety(
         "protect",
         kinds.TEXTS,
         "Files no round may change ('tests/**'); repeatable.",
         metavar="GLOB",
         commands=True,
         tighter="more",
-        heading=Heading.SAFETY,
     ),
-    _setting(
-        "on_tamper",
-        kinds.choice(*OnTamper),
-        "What to do when a protected file changes.  [default: block]",
-        metavar="report|block|restore",
-        commands=True,
-        heading=Heading.SAFETY,
-    ),
-    _setting(
-        "require_path",
-        kinds.TEXTS,
-        "A path that must exist; repeatable.",
-        metavar="PATH",
-        commands=True,
-        tighter="more",
-        heading=Heading.DONE,
-    ),
-    _setting(
+    _safety("on_tamper", OnTamper, "What to do when a protected file changes.  [default: block]", commands=True),
+    _done("require_path", kinds.TEXTS, "A path that must exist; repeatable.", metavar="PATH", tighter="more"),
+    _done(
         "require_text",
         kinds.PAIRS,
         "A text that a file must contain; repeatable.",
         metavar="FILE::TEXT",
-        commands=True,
         tighter="more",
-        heading=Heading.DONE,
     ),
     _timeout("round", "Longest round; 0 = no limit."),
     _timeout("silence", "Longest silence."),
     _timeout("first_byte", "Longest wait for the first output."),
     _timeout("linger", "Longest wait for the agent to exit after its result."),
-    _setting(
-        "output_limit",
-        kinds.SIZE,
-        "Largest output of one round.",
-        metavar="SIZE",
-        default=Timeouts().output,
-        tighter="less",
-        field="timeouts.output",
-        heading=Heading.TIMEOUTS,
-    ),
+    _timeout("output", "Largest output of one round.", "output_limit", kinds.SIZE, "SIZE"),
     _timeout("check", "Longest check."),
     _timeout("hook", "Longest hook."),
     *(
-        _setting(name, kinds.TEXT, what, metavar="CMD", field=f"hooks.{name}", heading=Heading.HOOKS, commands=True)
+        _hook(name, kinds.TEXT, what, metavar="CMD", field=f"hooks.{name}")
         for name, what in (
             ("pre_round", "Your command to run before each round."),
             ("post_round", "Your command to run after each round and its checks."),
@@ -321,20 +189,13 @@ TABLE: tuple[Setting, ...] = (
             ("on_pause", "Your command to run when the loop is paused or stopped."),
         )
     ),
-    _setting(
-        "on_hook_failure",
-        kinds.choice(*OnHookFailure),
-        "What to do when a hook fails.  [default: ignore]",
-        metavar="ignore|block",
-        commands=True,
-        field="hooks.on_failure",
-        heading=Heading.HOOKS,
+    _hook(
+        "on_hook_failure", OnHookFailure, "What to do when a hook fails.  [default: ignore]", field="hooks.on_failure"
     ),
     _setting(
         "on_interrupt",
-        kinds.choice(*OnInterrupt),
+        OnInterrupt,
         "What the first Ctrl-C does: finish the round, or stop now.  [default: finish]",
-        metavar="finish|stop",
         layers=NOT_IN_A_PROJECT,
         heading=Heading.OUTPUT,
     ),

@@ -117,18 +117,13 @@ def standing_of(folder: LoopFolder) -> Standing | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, msgspec.DecodeError) as error:
-        trouble = OwnFailure(
-            f"cannot read the settings {folder.settings}",
-            cause=str(error),
-            hint="restore the file from a backup; the loop cannot go on without it",
-        )
-        return Standing(
-            folder=folder, loop=_nameless(folder), state=LoopState(), alive=is_held(folder.lock), trouble=trouble
-        )
+        hint = "restore the file from a backup; the loop cannot go on without it"
+        trouble = OwnFailure(f"cannot read the settings {folder.settings}", cause=str(error), hint=hint)
+        return _unreadable(folder, _nameless(folder), trouble)
     try:
         state, _ = load(folder)
     except OwnFailure as failure:
-        return Standing(folder=folder, loop=loop, state=LoopState(), alive=is_held(folder.lock), trouble=failure)
+        return _unreadable(folder, loop, failure)
     if state.seq == 0:
         return None
     alive = is_held(folder.lock)
@@ -137,6 +132,10 @@ def standing_of(folder: LoopFolder) -> Standing | None:
         state, _ = load(folder)
         alive = is_held(folder.lock)
     return Standing(folder=folder, loop=loop, state=state, alive=alive)
+
+
+def _unreadable(folder: LoopFolder, loop: Loop, trouble: OwnFailure) -> Standing:
+    return Standing(folder=folder, loop=loop, state=LoopState(), alive=is_held(folder.lock), trouble=trouble)
 
 
 def reference(folder: LoopFolder, loop: Loop) -> str:

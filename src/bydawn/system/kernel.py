@@ -46,10 +46,7 @@ def sign_as_worker() -> None:
 
 
 def is_worker(pid: int) -> bool:
-    try:
-        return _read(f"{pid}/comm").strip() == _WORKER
-    except OSError:
-        return False
+    return _peek(f"{pid}/comm").strip() == _WORKER
 
 
 def children() -> list[int]:
@@ -65,6 +62,14 @@ def _read(path: str) -> bytes:
     """A file of /proc."""
     with open(f"/proc/{path}", "rb") as file:  # noqa: PTH123 - see the module docstring
         return file.read()
+
+
+def _peek(path: str) -> bytes:
+    """The same, or nothing: the process is gone by now or another user's, or this is not Linux."""
+    try:
+        return _read(path)
+    except OSError:
+        return b""
 
 
 def _parents() -> Iterator[tuple[int, int]]:
@@ -98,11 +103,7 @@ def processes() -> Iterator[int]:
 
 def stat_fields(pid: int) -> list[str]:
     """The fields of /proc/PID/stat after the name: state, parent, …; empty if the process is gone."""
-    try:
-        text = _read(f"{pid}/stat").decode(errors="replace")
-    except OSError:
-        return []
-    return text[text.rindex(")") + 2 :].split()
+    return _peek(f"{pid}/stat").decode(errors="replace").rpartition(")")[2].split()
 
 
 def start_time(pid: int) -> str:
@@ -118,25 +119,14 @@ def activity(pids: list[int]) -> tuple[int, int]:
         fields = stat_fields(pid)
         if len(fields) > 14:
             ticks += sum(int(field) for field in fields[11:15])
-        try:
-            counters = _read(f"{pid}/io").splitlines()
-        except OSError:
-            continue
+        counters = _peek(f"{pid}/io").splitlines()
         written += sum(int(row.split()[1]) for row in counters if row.startswith(b"wchar"))
     return ticks, written
 
 
 def carrying(mark: bytes) -> list[int]:
     """The processes, other than this one, whose environment contains the mark."""
-    found = []
-    for pid in processes():
-        try:
-            environment = _read(f"{pid}/environ")
-        except OSError:
-            continue  # gone by now, or another user's
-        if mark in environment and pid != os.getpid():
-            found.append(pid)
-    return found
+    return [pid for pid in processes() if mark in _peek(f"{pid}/environ") and pid != os.getpid()]
 
 
 def ancestors() -> list[int]:
@@ -149,27 +139,18 @@ def ancestors() -> list[int]:
 
 def has_variable(pid: int, name: str) -> bool:
     """Was a process started with this variable in its environment?"""
-    try:
-        return f"\0{name}=".encode() in b"\0" + _read(f"{pid}/environ")
-    except OSError:
-        return False
+    return f"\0{name}=".encode() in b"\0" + _peek(f"{pid}/environ")
 
 
 def name_of(pid: int) -> str:
     """A process as people know it: by its command line."""
-    try:
-        line = _read(f"{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
-    except OSError:
-        line = ""
+    line = _peek(f"{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
     return f"{line[:4000] or 'process'} (pid {pid})"
 
 
 def boot_id() -> str:
     """Identifies this boot of the machine."""
-    try:
-        return _read("sys/kernel/random/boot_id").decode().strip()
-    except OSError:
-        return ""
+    return _peek("sys/kernel/random/boot_id").decode().strip()
 
 
 def sweep(mark: str) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ import codecs
 import os
 import stat
 from pathlib import Path
-from typing import NamedTuple
 
 from bydawn.core.errors import UserError
 from bydawn.system.git import check_there
@@ -27,16 +26,17 @@ def read_text(root: Path, path: str) -> str | None:
         raise UserError(f"{path} is not UTF-8 text", cause=cause, hint="save it as UTF-8") from error
 
 
-class FileTexts(NamedTuple):
-    """The files of a workspace, for commands that only read."""
+class FileTexts:
+    """The files of a workspace; alone, for commands that only read."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        self._root = root
 
     def read_text(self, path: str) -> str | None:
-        return read_text(self.root, path)
+        return read_text(self._root, path)
 
     def read_folder(self, path: str) -> dict[str, str] | None:
-        return read_folder(self.root, path)
+        return read_folder(self._root, path)
 
 
 def read_folder(root: Path, path: str) -> dict[str, str] | None:

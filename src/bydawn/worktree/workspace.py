@@ -17,7 +17,7 @@ from bydawn.core.errors import OwnFailure
 from bydawn.core.layout import ref_of
 from bydawn.core.ports import Snapshot
 from bydawn.system.git import Git, GitFailed
-from bydawn.system.reading import read_folder, read_text
+from bydawn.system.reading import FileTexts
 from bydawn.system.writing import replace_private, sync
 from bydawn.worktree import nested
 from bydawn.worktree.changes import Differences, Listing, shown, split
@@ -65,7 +65,7 @@ class Repository(msgspec.Struct, frozen=True, kw_only=True):
         return self.common and self.common / "info" / "exclude"
 
 
-class GitWorkspace:
+class GitWorkspace(FileTexts):
     """A loop's folder and the private git directory that remembers it; the caller holds the loop's lock."""
 
     _repository: Repository
@@ -84,7 +84,8 @@ class GitWorkspace:
         ours: Callable[[], Sequence[str]] = tuple,
         seconds: float = 120.0,
     ) -> None:
-        self._root, self._private, self._seconds = root, private, seconds
+        super().__init__(root)
+        self._private, self._seconds = private, seconds
         self._documents = Documents(root, documents)
         # What bydawn itself writes is not the agent's work, and in no snapshot.
         self._ours = ours
@@ -110,14 +111,6 @@ class GitWorkspace:
         with suppress(OSError):
             (self._private / f"{ref}.lock").unlink()
         self._git.run("update-ref", ref, tree.partition("+")[0])
-
-    def read_text(self, path: str) -> str | None:
-        """A file of the workspace, None if there is no such file."""
-        return read_text(self._root, path)
-
-    def read_folder(self, path: str) -> dict[str, str] | None:
-        """The Markdown files directly in a folder of the workspace, None if there is no such folder."""
-        return read_folder(self._root, path)
 
     def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
         """The paths that match a glob and differ between two kept trees."""

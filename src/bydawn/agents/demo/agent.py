@@ -76,33 +76,25 @@ _AnyLine = _Started | _Said | _Did | _Result
 _LINES: msgspec.json.Decoder[_AnyLine] = msgspec.json.Decoder(_AnyLine)
 
 
-class DemoReader:
+class DemoReader(program.LineReader[_AnyLine]):
     """Reads the player's lines and skips everything else in the stream."""
 
     def __init__(self) -> None:
-        self._session: str | None = None
+        super().__init__(_LINES)
         self._result: _Result | None = None
-        self._skipped = 0
 
-    def read(self, line: bytes) -> Iterable[Event]:
-        try:
-            spoken = _LINES.decode(line)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return ()
-        match spoken:
+    def events(self, line: _AnyLine) -> Iterable[Event]:
+        match line:
             case _Said():
-                return (Message(spoken.text),)
+                return (Message(line.text),)
             case _Did():
-                return (Activity(spoken.text),)
+                return (Activity(line.text),)
             case _Started():
-                self._session = spoken.session
+                self._session = line.session
                 return ()
             case _Result():
-                self._result = spoken
+                self._result = line
                 return (Finished(),)
-
-    def skipped(self, size: int) -> None:
-        self._skipped += size
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
         """The result is the agent's own last word, so it counts even if we had to stop the process afterwards."""

@@ -319,7 +319,7 @@ def close(streams: list[str]) -> None:
         os.dup2(nowhere, {"stdout": 1, "stderr": 2}[stream])
 
 
-def raw(base64: str) -> None:
+def bytes_(base64: str) -> None:
     import binascii
 
     out(binascii.a2b_base64(base64))
@@ -388,33 +388,11 @@ def stay_behind(seconds: float, wipe_env: bool, ignore_term: bool, hold_stdout: 
     os.execvpe("sleep", ["sleep", str(seconds)], {} if wipe_env else os.environ)  # noqa: S606 - a shell is not wanted
 
 
-STEPS: dict[str, Callable[..., None]] = {
-    "say": say,
-    "activity": activity,
-    "stderr": stderr,
-    "result": result,
-    "write": write,
-    "append": append,
-    "delete": delete,
-    "rm": rm,
-    "tick": tick,
-    "untick": untick,
-    "run": run,
-    "commit": commit,
-    "sleep": time.sleep,
-    "spin": spin,
-    "hang": hang,
-    "exit": sys.exit,
-    "raise": raise_,
-    "freeze": freeze,
-    "kill_parent": kill_parent,
-    "ignore": ignore,
-    "close": close,
-    "bytes": raw,
-    "noise": noise,
-    "flood": flood,
-    "double_fork": double_fork,
-}
+_STEPS = (
+    *(say, activity, stderr, result, write, append, delete, rm, tick, untick, run, commit, time.sleep, spin, hang),
+    *(sys.exit, raise_, freeze, kill_parent, ignore, close, bytes_, noise, flood, double_fork),
+)
+STEPS: dict[str, Callable[..., None]] = {step.__name__.rstrip("_"): step for step in _STEPS}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Keeps `.bydawn/loops/<id>` in the workspace, for people to look at."""
+"""What follows a loop on disk: `state.json`, and a link in the workspace for people to look at."""
 
 import os
 from contextlib import suppress
@@ -9,10 +9,26 @@ from bydawn.core.facts import AnyFact, RoundStarted, RunStarted
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.store.folder import LoopFolder
+from bydawn.store.ledger import LoopLedger
 from bydawn.system.paths import NEW_FILE, open_fd, open_folder
 
 
-class Link:
+class _Follower:
+    def heard(self, event: Event) -> None:
+        """Nothing in the stream matters to files on disk."""
+
+
+class StateFile(_Follower):
+    """Keeps `state.json`, the snapshot of the ledger, up to date."""
+
+    def __init__(self, ledger: LoopLedger) -> None:
+        self._ledger = ledger
+
+    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:  # noqa: ARG002
+        self._ledger.snapshot()
+
+
+class Link(_Follower):
     """Keeps `.bydawn/loops/<id>` in the workspace, for people; the real folder is out of the agent's reach."""
 
     def __init__(self, workspace: Path, folder: LoopFolder) -> None:
@@ -24,9 +40,6 @@ class Link:
         if isinstance(fact, RunStarted | RoundStarted):
             with suppress(OSError):  # a read-only workspace has no link; nothing depends on it
                 self._restore()
-
-    def heard(self, event: Event) -> None:
-        """A link ignores the stream."""
 
     def _restore(self) -> None:
         with (
