@@ -30,11 +30,11 @@ def run_in_foreground(
     from bydawn.assemble import Worker
     from bydawn.cli.render import state_folder, typed
     from bydawn.cli.terminal import Terminal
-    from bydawn.cli.voice import OwnVoice
+    from bydawn.cli.voice import Voice
     from bydawn.core.values import End
     from bydawn.operations.run_loop import run
 
-    voice = voice or OwnVoice()
+    voice = voice or Voice()
     terminal = Terminal(planned, plain=plain, voice=voice)
     try:
         for warning in planned.warnings:

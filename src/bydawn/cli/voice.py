@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from bydawn.cli import render
 from bydawn.core.facts import LoopStopped
@@ -18,36 +18,13 @@ if TYPE_CHECKING:
     from bydawn.dialects.seam import Dialect
 
 
-class Voice(Protocol):
-    """The words that differ."""
+class Voice:
+    """The words of bydawn itself; another voice replaces those that differ."""
 
-    unit: str  # the word for a round
-
-    def opening(self, loop: Loop) -> list[str]: ...
+    unit = "round"  # the word for a round
 
     def so_far(self, state: LoopState) -> int:
         """How many rounds there were, as shown to people."""
-
-    def word(self, stopped: LoopStopped) -> str: ...
-
-    def reason(self, standing: Standing) -> str:
-        """Why it is not running, in a sentence."""
-
-    def next_steps(self, standing: Standing) -> list[Next]:
-        """What a person can do, with commands as they have to type them."""
-
-    def exit_code(self, stopped: LoopStopped) -> int: ...
-
-    def go_on(self, loop: Loop) -> list[str]:
-        """The words after `bydawn` that approve a checkpoint and continue."""
-
-
-class OwnVoice:
-    """The words of bydawn itself."""
-
-    unit = "round"
-
-    def so_far(self, state: LoopState) -> int:
         return state.round
 
     def opening(self, loop: Loop) -> list[str]:  # noqa: ARG002
@@ -57,19 +34,22 @@ class OwnVoice:
         return stopped.end.value.capitalize()
 
     def reason(self, standing: Standing) -> str:
+        """Why it is not running, in a sentence."""
         return views.reason(standing)
 
     def next_steps(self, standing: Standing) -> list[Next]:
+        """What a person can do, with commands as they have to type them."""
         return render.typed_steps(next_steps(standing))
 
     def exit_code(self, stopped: LoopStopped) -> int:
         return EXIT_CODES[stopped.end]
 
     def go_on(self, loop: Loop) -> list[str]:
+        """The words after `bydawn` that approve a checkpoint and continue."""
         return ["resume", loop.id, "--approve", "-C", loop.workspace]
 
 
-class DemoVoice(OwnVoice):
+class DemoVoice(Voice):
     """The words of the demo, for a person who sees bydawn for the first time."""
 
     def opening(self, loop: Loop) -> list[str]:
@@ -90,7 +70,7 @@ class DemoVoice(OwnVoice):
         return render.typed_steps(steps)
 
 
-class DialectVoice(OwnVoice):
+class DialectVoice(Voice):
     """The words of another tool."""
 
     def __init__(self, dialect: "Dialect") -> None:
