@@ -119,15 +119,15 @@ def _at_work(root: StateFolder) -> Iterator[_Reservation]:
     """The loops of this user that are alive, however they were started."""
     for folder in root.every_loop():
         loop = _spoken(folder) if is_held(folder.lock) else None
-        if loop and loop.dialect:
-            yield _reservation(dialects.find(loop.dialect.name), loop)
+        if loop and (dialect := dialects.of_loop(loop)):
+            yield _reservation(dialect, loop)
 
 
 def _spoken(folder: LoopFolder) -> Loop | None:
     """The loop of a folder, if it was asked for in another tool's words."""
     with suppress(OSError, msgspec.DecodeError):
         loop = folder.read_loop()
-        return loop if loop.dialect and loop.dialect.name in dialects.TABLE else None
+        return loop if dialects.of_loop(loop) else None
     return None
 
 
@@ -299,8 +299,7 @@ def _may_grow(dialect: Dialect, workspace: Path, path: str) -> bool:
 
 def take_up(standing: Standing) -> None:
     """Reserve the places of a loop that goes on, if it has any."""
-    if standing.loop.dialect and standing.loop.dialect.name in dialects.TABLE:
-        dialect = dialects.find(standing.loop.dialect.name)
+    if dialect := dialects.of_loop(standing.loop):
         reserve(standing.folder.state_folder, dialect, standing.loop)
         _refuse_lost(dialect, standing)
 
