@@ -98,16 +98,11 @@ def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
     return msgspec.structs.replace(loop, **changed)
 
 
-def _hooks(loop: Loop) -> list[str]:
-    return [command for command in msgspec.structs.astuple(loop.hooks) if isinstance(command, str)]
-
-
 def refuse_if_secrets_are_missing(standing: Standing, secrets: Secrets) -> None:
     loop = standing.loop
-    names = secrets.missing(
-        " ".join([loop.prompt, *loop.pool, *loop.agent_args, *(check.name for check in loop.checks), *_hooks(loop)])
-    )
-    if names:
+    hooks = [command for command in msgspec.structs.astuple(loop.hooks) if isinstance(command, str)]
+    checks = [check.name for check in loop.checks]
+    if names := secrets.missing(" ".join([loop.prompt, *loop.pool, *loop.agent_args, *checks, *hooks])):
         raise UserError(
             f"the loop {loop.id} needs the environment variable {names[0]}",
             cause="its settings refer to a secret by that name, and it is not set",
@@ -284,9 +279,8 @@ def _checked_paths(workspace: Path, checks: tuple[Check, ...]) -> None:
 
 def _checked_documents(workspace: Path, wanted: Loop) -> None:
     if wanted.progress:
-        read_text(
-            workspace, wanted.progress
-        )  # the agent will write it; here we only refuse a path outside the workspace
+        # The agent will write it; here we only refuse a path outside the workspace.
+        read_text(workspace, wanted.progress)
     if wanted.opinions and read_text(workspace, wanted.opinions) is None:
         raise UserError(
             f"there is no file {wanted.opinions}",

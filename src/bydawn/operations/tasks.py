@@ -376,9 +376,8 @@ def file_of(board: Board, word: str | None) -> tuple[Path, Listed | None]:
         raise _no_tasks(board)
     task = named(board, word) if word is not None else None
     if not board.loop.task_folder:
-        read_inside(
-            root, board.file
-        )  # refuses a path outside the workspace; a file that is not text may be opened to fix it
+        # Refuses a path outside the workspace; a file that is not text may be opened to fix it.
+        read_inside(root, board.file)
         return root / board.file, task
     if task is None:
         raise UserError(

@@ -33,10 +33,8 @@ def find(name: str | None, workspace: Path) -> Standing:
     if found := loops.called(name, mine):
         return found
     if read_text(workspace, path := files.default_state(name)) is not None:
-        cause, hint = (
-            "it is not a state file, or that of another loop",
-            "fix it, or start a loop under another --loop-id",
-        )
+        cause = "it is not a state file, or that of another loop"
+        hint = "fix it, or start a loop under another --loop-id"
         raise UserError(f"{path} says nothing of a loop {name}", cause=cause, hint=hint)
     other = loops.called(name, loops.everywhere(DIALECT))
     hint = f"`{typed(workspace, 'list')}` lists them all"
