@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from bydawn.cli.command import command, option
 from bydawn.cli.foreground import plain, run_in_foreground, warn_if_unbounded
-from bydawn.cli.options import cd, loop_argument, state_dir
+from bydawn.cli.options import cd, loop_argument, read, state_dir
 from bydawn.core import kinds
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
@@ -19,26 +19,16 @@ from bydawn.process.guardian import Tether
 from bydawn.settings.setting import Setting
 from bydawn.settings.table import TABLE
 
-T = TypeVar("T")
-
-
 # -- new limits --------------------------------------------------------------------------------------------------------
 
 
 def moment(text: str) -> datetime:
     """A time in the future: `07:00` (the next one, local time) or `2026-11-16T07:00`."""
     now = datetime.now(UTC)
-    found = kinds.next_moment(_read(kinds.moment, text), now.astimezone())
+    found = kinds.next_moment(read(kinds.moment, text), now.astimezone())
     if found is None or found <= now:
         raise click.BadParameter(f"{text!r} is in the past")
     return found
-
-
-def _read(kind: Callable[[str], T], text: str) -> T:
-    try:
-        return kind(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 class Raise:
@@ -47,7 +37,7 @@ class Raise:
     def __init__(self, text: str, unit: Callable[[str], Value]) -> None:
         self._text = text
         self._adds = text.startswith("+")
-        value = _read(unit, text.removeprefix("+"))
+        value = read(unit, text.removeprefix("+"))
         self._value = value if isinstance(value, int | float) else 0
 
     def over(self, current: float | None, flag: str) -> float:
@@ -81,7 +71,7 @@ def new_limit(setting: Setting) -> Callable[[str], NewLimit]:
 
 def _budget(text: str) -> NewLimit:
     """A new budget: `5usd` instead of the current one, `+3usd` on top of it."""
-    unit, _ = _read(kinds.budget, text.removeprefix("+"))
+    unit, _ = read(kinds.budget, text.removeprefix("+"))
     wanted = Raise(text, lambda word: kinds.budget(word)[1])
 
     def value(current: Limits) -> float:
