@@ -152,7 +152,7 @@ def _summary(board: Board) -> None:
         click.echo("")
         render.field(board.file, " · ".join(parts), indent=len(board.file) + 4)
     if board.trouble:
-        render.field("!", f"{board.trouble}", indent=4)
+        render.field("!", board.trouble, indent=4)
     for warning in board.standings.warnings:
         render.field("!", f"{board.file}, {warning}" if warning.startswith("line") else warning, indent=4)
 

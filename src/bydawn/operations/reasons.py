@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bydawn.core import completion
-from bydawn.core.facts import ChecksCut, ChecksEnded, HookEnded, LoopStopped, RoundEnded, RunStarted, TaskSettled
+from bydawn.core.facts import (
+    AnyFact,
+    ChecksCut,
+    ChecksEnded,
+    HookEnded,
+    LoopStopped,
+    RoundEnded,
+    RunStarted,
+    TaskSettled,
+)
 from bydawn.core.hooks import complaint
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import OnTamper
@@ -61,8 +70,7 @@ def _by_name(standing: Standing, row: str) -> str:
     if not row.startswith(completion.SKIPPED):
         return row
     wanted = standing.state.settled.skipped
-    facts = (record.fact for record in records(standing.folder))
-    texts = {fact.task: fact.text for fact in facts if isinstance(fact, TaskSettled) and fact.task in wanted}
+    texts = {fact.task: fact.text for fact in _facts(standing) if isinstance(fact, TaskSettled) and fact.task in wanted}
     return f"{completion.SKIPPED}: {', '.join(f'“{texts.get(id_, id_)}”' for id_ in wanted)}"
 
 
@@ -70,15 +78,12 @@ def put_back(standing: Standing) -> dict[str, list[int]]:
     """Protected files that were changed and restored, each with the rounds that changed it."""
     found: dict[str, list[int]] = {}
     number = 0
-    if standing.loop.on_tamper is not OnTamper.RESTORE:
-        return found
-    for record in records(standing.folder):
-        fact = record.fact
-        number = fact.round if isinstance(fact, RoundEnded | ChecksEnded | ChecksCut) else number
+    for fact in _facts(standing) if standing.loop.on_tamper is OnTamper.RESTORE else ():
+        undone: tuple[str, ...] = ()
         if isinstance(fact, RunStarted):
             undone = fact.put_back  # changed by what still ran after the worker died
-        else:
-            undone = fact.tampered if isinstance(fact, RoundEnded | ChecksEnded | ChecksCut) and fact.restored else ()
+        elif isinstance(fact, RoundEnded | ChecksEnded | ChecksCut):
+            number, undone = fact.round, fact.tampered if fact.restored else ()
         for path in undone:
             found[path] = [*dict.fromkeys([*found.get(path, ()), number])]
     return found
@@ -100,10 +105,17 @@ def missing(condition: str, standing: Standing) -> str:
 def failed_hooks(standing: Standing) -> dict[str, list[int]]:
     """Each complaint about a failed hook, with the rounds it happened in."""
     found: dict[str, list[int]] = {}
-    for record in records(standing.folder):
-        if isinstance(record.fact, HookEnded) and not record.fact.passed:
-            found.setdefault(complaint(record.fact), []).append(record.fact.round)
+    for fact in _failures(standing):
+        found.setdefault(complaint(fact), []).append(fact.round)
     return found
+
+
+def _failures(standing: Standing) -> list[HookEnded]:
+    return [fact for fact in _facts(standing) if isinstance(fact, HookEnded) and not fact.passed]
+
+
+def _facts(standing: Standing) -> Iterator[AnyFact]:
+    return (record.fact for record in records(standing.folder))
 
 
 def _each_check_once(standing: Standing, rows: tuple[str, ...]) -> Iterator[str]:
@@ -141,9 +153,8 @@ def failed_hook(standing: Standing) -> FailedHook | None:
     obstacle = standing.state.obstructed
     if obstacle is None or obstacle.kind != "hook":
         return None
-    facts = (record.fact for record in records(standing.folder))
     # A hook that runs at the end may have failed later; that one stops nothing.
-    failed = [fact for fact in facts if isinstance(fact, HookEnded) and not fact.passed and "round" in fact.hook]
+    failed = [fact for fact in _failures(standing) if "round" in fact.hook]
     if not failed:
         return None
     name = failed[-1].hook
