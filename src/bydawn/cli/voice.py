@@ -11,6 +11,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES
 from bydawn.operations import views
 from bydawn.operations.next_steps import next_steps
+from bydawn.operations.sentences import Counting
 from bydawn.operations.views import Next
 from bydawn.store.registry import Standing
 
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
 class Voice:
     """The words of bydawn itself; another voice replaces those that differ."""
 
-    unit = "round"  # the word for a round
-
-    def so_far(self, state: LoopState) -> int:
-        """How many rounds there were, as shown to people."""
-        return state.round
+    def counting(self, state: LoopState) -> Counting:
+        """The word for a round, and how many there were, as shown to people."""
+        return Counting(number=state.round)
 
     def opening(self, loop: Loop) -> list[str]:  # noqa: ARG002
         return []
@@ -76,10 +75,9 @@ class DialectVoice(Voice):
     def __init__(self, dialect: "Dialect") -> None:
         self._dialect = dialect
         self._folder = str(Path.cwd())  # where the command was typed: a running loop is in its workspace
-        self.unit = dialect.unit
 
-    def so_far(self, state: LoopState) -> int:
-        return self._dialect.counted(state)
+    def counting(self, state: LoopState) -> Counting:
+        return Counting(unit=self._dialect.unit, number=self._dialect.counted(state))
 
     def word(self, stopped: LoopStopped) -> str:
         return self._dialect.word(stopped)
