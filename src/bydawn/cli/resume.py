@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from bydawn.cli.command import command, option
-from bydawn.cli.foreground import plain, run_in_foreground, warn_if_unbounded
+from bydawn.cli.foreground import plain, run_in_foreground
 from bydawn.cli.options import cd, loop_argument, read, state_dir
 from bydawn.core import kinds
 from bydawn.core.breakers import Limits
@@ -151,5 +151,4 @@ def resume(
     standing = Registry(state_dir).find(loop, cd.resolve())
     new = [each for each in limits.values() if each]
     planned = operation.plan(standing, settings.secrets_of(gathered), approve=approve, accept=accept, limits=new)
-    warn_if_unbounded(planned)
     return run_in_foreground(tether, planned, once=once, plain=plain or gathered.switch("plain"))
