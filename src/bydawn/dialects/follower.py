@@ -206,20 +206,20 @@ def keep(workspace: Path, path: str) -> None:
     stem, dot, ending = name.rpartition(".")
     copy = f"{stem}.original{dot}{ending}"
     try:
-        with open_parent(workspace, path) as (folder, _), suppress(FileExistsError):
-            _copy_beside(folder, name, copy)
+        with (
+            open_parent(workspace, path) as (folder, _),
+            suppress(FileExistsError),
+            regular_at(folder, name) as origin,
+            open_fd(copy, _NEW, _MODE, folder=folder) as fd,
+        ):
+            _copy(origin, fd)
+            os.fsync(fd)  # what it is a copy of will be gone soon
     except OSError as error:
         hint = "nothing was changed; check its permissions and free disk space"
         raise UserError(f"cannot keep a copy of {path}", cause=error.strerror or str(error), hint=hint) from None
     if digest_at(workspace, path.removesuffix(name) + copy) != digest_at(workspace, path):
         hint = f"nothing was changed; move {copy} away"
         raise UserError(f"cannot keep a copy of {path}", cause=f"{copy} is a different file", hint=hint)
-
-
-def _copy_beside(folder: int, name: str, copy: str) -> None:
-    with regular_at(folder, name) as origin, open_fd(copy, _NEW, _MODE, folder=folder) as fd:
-        _copy(origin, fd)
-        os.fsync(fd)  # what it is a copy of will be gone soon
 
 
 def has_grown(folder: Path, workspace: Path, path: str) -> bool:
