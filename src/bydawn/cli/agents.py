@@ -75,7 +75,9 @@ def test(name: str, model: str | None, state_dir: Path | None) -> int:
         command = [sys.argv[0], "run", _PROMPT, "-a", name, "-C", repo, "--state-dir", state, "-n", "1"]
         code = _tried([*command, "--require-path", _WORD, "--no-project", "--plain", *chosen], state)
     if code:
-        hint = f"{_advice(name)}`bydawn agents test {shlex.quote(name)}`"
+        login = login_needed(name)
+        advice = f"log in with `{login}`, then run" if login else "once that is fixed, run"
+        hint = f"{advice} `bydawn agents test {shlex.quote(name)}`"
         raise UserError(f"{name} does not work", cause="its output is above", hint=hint, exit_code=7)
     forget_cool_down(name, state_dir)
     click.echo(f"\n  ✓ {name} works.")
@@ -90,9 +92,3 @@ def _tried(command: list[str], gone: str) -> int:
             if os.fsencode(gone) not in line:
                 click.echo(line, nl=False)
     return process.returncode
-
-
-def _advice(name: str) -> str:
-    if login := login_needed(name):
-        return f"log in with `{login}`, then run "
-    return "once that is fixed, run "

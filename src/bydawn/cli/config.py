@@ -159,21 +159,14 @@ def path(cd: Path, as_json: bool) -> None:
 def _gathered(cd: Path) -> tuple[Path, Settings]:
     folder = checked_workspace(cd)
     gathered = settings.gather(folder)
-    if gathered.problems:
-        _warn(gathered)
+    if click.get_current_context().info_name != "check":  # which lists them; here what can be shown is shown anyway
+        for problem in gathered.problems:
+            click.echo(f"warning: {problem.where}: {visible(_hidden(problem.what))}", err=True)
     return folder, gathered
 
 
 def _problems(gathered: Settings) -> list[Problem]:
     return [rewritten(problem, _hidden) for problem in gathered.problems]
-
-
-def _warn(gathered: Settings) -> None:
-    """Warn on stderr; what can be shown is shown anyway."""
-    if click.get_current_context().info_name == "check":
-        return
-    for problem in gathered.problems:
-        click.echo(f"warning: {problem.where}: {visible(_hidden(problem.what))}", err=True)
 
 
 def _inert(gathered: Settings, folder: Path, state_dir: Path | None) -> list[str]:
@@ -197,13 +190,8 @@ def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: P
 
 
 def _as_data(given: Given, inert: bool) -> dict[str, object]:
-    value = given.value
-    if given.setting.secret and value is not None:
-        value = given.shown
-    elif isinstance(value, str):
-        value = _hidden(value)
-    elif isinstance(value, tuple):
-        value = tuple(_hidden(item) for item in value)
+    is_secret = given.setting.secret and given.value is not None
+    value = given.shown if is_secret else rewritten(given.value, _hidden)
     return {"value": value, "layer": given.layer, "where": given.where, "inert": inert}
 
 

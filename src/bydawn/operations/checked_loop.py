@@ -186,7 +186,11 @@ def _refuse_what_it_does_not_know(agent: Agent, wanted: Loop) -> None:
 
 def _checked_promise(promise: Promise) -> None:
     if promise.mode is Mode.REGEX:
-        _checked_pattern(promise.text)
+        try:
+            re.compile(promise.text)
+        except re.error as error:
+            what = f"--done-when {promise.text!r} is not a regular expression"
+            raise UserError(what, cause=str(error), hint="fix it, or drop --done-mode regex") from None
     if is_possible(promise):
         return
     lines = len(promise.text.strip().splitlines())
@@ -206,14 +210,6 @@ def refuse_budget_without_costs(agent: Agent, usd: float | None) -> None:
             cause="so a budget in dollars would never stop it",
             hint="use a token budget (--budget 2Mtok), or limit rounds or time",
         )
-
-
-def _checked_pattern(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        what = f"--done-when {pattern!r} is not a regular expression"
-        raise UserError(what, cause=str(error), hint="fix it, or drop --done-mode regex") from None
 
 
 def _checked_tasks(workspace: Path, path: str, required: bool) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -54,8 +53,11 @@ def evidence(standing: Standing) -> tuple[str, ...]:
 
 def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
     if stopped.decided.rule == Rule.OBSTRUCTED:  # the fact only has its kind, for programs
-        hook = failed_hook(standing)
-        return (f"command of {hook.name}: {hook.command}", f"its output: {hook.output}") if hook else ()
+        if (failed := failed_hook(standing)) is None:
+            return ()
+        command = getattr(standing.loop.hooks, failed.hook) or ""
+        output = standing.folder.round_file(failed.round, hook_output(failed.hook))
+        return (f"command of {failed.hook}: {command}", f"its output: {output}")
     if stopped.decided.rule == Rule.TASKS_ASIDE:
         from bydawn.operations.settings import secrets
 
@@ -142,24 +144,14 @@ def _red_checks(state: LoopState) -> list[Verdict]:
     return [verdict for verdict in state.verdicts if not verdict.passed]
 
 
-class FailedHook(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    command: str
-    output: Path
-
-
-def failed_hook(standing: Standing) -> FailedHook | None:
+def failed_hook(standing: Standing) -> HookEnded | None:
     """The hook whose failure ended the loop."""
     obstacle = standing.state.obstructed
     if obstacle is None or obstacle.kind != "hook":
         return None
     # A hook that runs at the end may have failed later; that one stops nothing.
     failed = [fact for fact in _failures(standing) if "round" in fact.hook]
-    if not failed:
-        return None
-    name = failed[-1].hook
-    output = standing.folder.round_file(failed[-1].round, hook_output(name))
-    return FailedHook(name=name, command=getattr(standing.loop.hooks, name) or "", output=output)
+    return failed[-1] if failed else None
 
 
 class Idle(msgspec.Struct, frozen=True, kw_only=True):
