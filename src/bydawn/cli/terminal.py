@@ -18,14 +18,7 @@ from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import End, Now, Status, TaskReading
 from bydawn.operations import outputs, reasons
 from bydawn.operations.plan import Plan
-from bydawn.operations.sentences import (
-    WARNING,
-    Sentence,
-    amount_done,
-    opening,
-    sentences,
-    time_left_words,
-)
+from bydawn.operations.sentences import WARNING, Sentence, amount_done, opening, sentences, time_left_words
 from bydawn.operations.views import NEEDS_YOU, Next
 from bydawn.store.registry import Standing
 
