@@ -11,6 +11,7 @@ from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain, shorten
+from bydawn.core.values import TaskStatus
 from bydawn.core.worklist import Listed
 from bydawn.operations import start
 from bydawn.operations import tasks as operation
@@ -203,7 +204,7 @@ def skip(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -> 
       bydawn tasks skip shop-api "rename the"
     """
     standing = Registry(state_dir).find(loop, cd.resolve())
-    _settled(standing, operation.skip(standing, task), "Skipped")
+    _settled(standing, operation.settle(standing, task, TaskStatus.SKIPPED), "Skipped")
 
 
 @tasks.command()
@@ -222,7 +223,7 @@ def reopen(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -
       bydawn tasks reopen shop-api 3
     """
     standing = Registry(state_dir).find(loop, cd.resolve())
-    _settled(standing, operation.reopen(standing, task), "Reopened")
+    _settled(standing, operation.settle(standing, task, TaskStatus.OPEN), "Reopened")
 
 
 def _settled(standing: Standing, rows: Iterable[SettledNow], what: str) -> None:
