@@ -16,7 +16,7 @@ from bydawn.store.registry import Registry
 
 
 @command()
-@click.argument("what", type=click.Choice(["todo", "tasks", "progress", "opinions", "prompt", "config"]))
+@click.argument("what", type=click.Choice([*operation.DOCUMENTS, "config"]))
 @option("--user", is_flag=True, help="Open your own settings instead of the project's.")
 @cd
 @state_dir
