@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bydawn.cli.values import Raise, moment
+from bydawn.cli.resume import Raise, moment
 from bydawn.core.errors import UserError
 from bydawn.core.kinds import count, next_moment, size, span
 

@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import click
@@ -13,6 +14,8 @@ from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, state_dir
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain
+from bydawn.operations.agents import cool_downs, forget_cool_down, found_here, login_needed
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.views import Next
 
 _WORD = "ready.txt"
@@ -36,8 +39,6 @@ def agents() -> None:
 @state_dir
 def list_(as_json: bool, state_dir: Path | None) -> None:
     """List agents: installed, version, logged in, usage limits."""
-    from bydawn.operations.agents import cool_downs, found_here
-
     found, limited = found_here(), cool_downs(state_dir)
     if as_json:
         render.emit_json({"agents": found, "limited": limited})
@@ -66,23 +67,17 @@ def list_(as_json: bool, state_dir: Path | None) -> None:
 @state_dir
 def test(name: str, model: str | None, state_dir: Path | None) -> int:
     """Run one short turn in a temporary folder: can the agent start, log in and write a file?"""
-    import shutil
-
-    from bydawn.operations.agents import forget_cool_down, rehearsal_folder
-    from bydawn.operations.preconditions import refuse_inside_a_round
-
     refuse_inside_a_round()
-    place = rehearsal_folder()
-    repo, state = place / "repo", place / "state"
-    repo.mkdir()
     chosen = ["-m", model] if model else []
-    command = [sys.argv[0], "run", _PROMPT, "-a", name, "-C", str(repo), "--state-dir", str(state), "-n", "1"]
-    try:
-        code = _tried([*command, "--require-path", _WORD, "--no-project", "--plain", *chosen], str(state))
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="bydawn-agent-", ignore_cleanup_errors=True) as place:
+        repo, state = f"{place}/repo", f"{place}/state"
+        Path(repo).mkdir()
+        command = [sys.argv[0], "run", _PROMPT, "-a", name, "-C", repo, "--state-dir", state, "-n", "1"]
+        code = _tried([*command, "--require-path", _WORD, "--no-project", "--plain", *chosen], state)
     if code:
-        hint = f"{_advice(name)}`bydawn agents test {shlex.quote(name)}`"
+        login = login_needed(name)
+        advice = f"log in with `{login}`, then run" if login else "once that is fixed, run"
+        hint = f"{advice} `bydawn agents test {shlex.quote(name)}`"
         raise UserError(f"{name} does not work", cause="its output is above", hint=hint, exit_code=7)
     forget_cool_down(name, state_dir)
     click.echo(f"\n  ✓ {name} works.")
@@ -97,11 +92,3 @@ def _tried(command: list[str], gone: str) -> int:
             if os.fsencode(gone) not in line:
                 click.echo(line, nl=False)
     return process.returncode
-
-
-def _advice(name: str) -> str:
-    from bydawn.operations.agents import login_needed
-
-    if login := login_needed(name):
-        return f"log in with `{login}`, then run "
-    return "once that is fixed, run "

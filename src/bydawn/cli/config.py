@@ -1,19 +1,24 @@
 """`config`: show and change settings, with the place each comes from."""
 
+import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from bydawn.cli import render
 from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, cd, state_dir
 from bydawn.core.redact import rewritten
 from bydawn.core.text import shorten, visible
-
-if TYPE_CHECKING:
-    from bydawn.settings.layers import Given, Problem, Settings
+from bydawn.operations import settings
+from bydawn.operations.preconditions import checked_workspace
+from bydawn.operations.trust import question
+from bydawn.settings.files import project_file, strange_variables, user_file
+from bydawn.settings.layers import Given, Problem, Settings
+from bydawn.settings.trust import Trusts
+from bydawn.store.registry import Registry
 
 origin = option("--origin", is_flag=True, help="Show where each value comes from.")
 user = option("--user", is_flag=True, help="Use your own file instead of the project's.")
@@ -63,8 +68,6 @@ def show(origin: bool, cd: Path, as_json: bool, state_dir: Path | None) -> None:
 @as_json
 def get(key: str, origin: bool, cd: Path, as_json: bool) -> None:
     """Show one setting; with --origin every place that sets it, the strongest first."""
-    from bydawn.operations import settings
-
     settings.known(key)
     folder, gathered = _gathered(cd)
     rows = gathered.given[key] if origin else gathered.given[key][:1]
@@ -112,10 +115,6 @@ def unset(key: str, user: bool, cd: Path, state_dir: Path | None) -> None:
 @state_dir
 def check(cd: Path, as_json: bool, state_dir: Path | None) -> int:
     """Check all settings; exit code 2 if one is invalid."""
-    import os
-
-    from bydawn.settings.files import strange_variables
-
     folder, gathered = _gathered(cd)
     strange = strange_variables(os.environ)
     inert = _inert(gathered, folder, state_dir)
@@ -139,8 +138,6 @@ def check(cd: Path, as_json: bool, state_dir: Path | None) -> int:
 @config.command()
 def schema() -> None:
     """Print a JSON Schema of the settings, for editors."""
-    import msgspec
-
     from bydawn.settings.schema import schema as table
 
     click.echo(msgspec.json.format(msgspec.json.encode(table()), indent=2).decode())
@@ -151,9 +148,6 @@ def schema() -> None:
 @as_json
 def path(cd: Path, as_json: bool) -> None:
     """Show the files that settings are read from."""
-    from bydawn.operations.preconditions import checked_workspace
-    from bydawn.settings.files import project_file, user_file
-
     files = {"project": project_file(checked_workspace(cd)).path, "user": user_file().path}
     if as_json:
         render.emit_json({name: {"path": str(file), "exists": file.exists()} for name, file in files.items()})
@@ -162,47 +156,28 @@ def path(cd: Path, as_json: bool) -> None:
         click.echo(f"  {name:<8} {visible(str(file))}{'' if file.exists() else '   (does not exist)'}")
 
 
-def _gathered(cd: Path) -> "tuple[Path, Settings]":
-    from bydawn.operations import settings
-    from bydawn.operations.preconditions import checked_workspace
-
+def _gathered(cd: Path) -> tuple[Path, Settings]:
     folder = checked_workspace(cd)
     gathered = settings.gather(folder)
-    if gathered.problems:
-        _warn(gathered)
+    if click.get_current_context().info_name != "check":  # which lists them; here what can be shown is shown anyway
+        for problem in gathered.problems:
+            click.echo(f"warning: {problem.where}: {visible(_hidden(problem.what))}", err=True)
     return folder, gathered
 
 
-def _problems(gathered: "Settings") -> "list[Problem]":
+def _problems(gathered: Settings) -> list[Problem]:
     return [rewritten(problem, _hidden) for problem in gathered.problems]
 
 
-def _warn(gathered: "Settings") -> None:
-    """Warn on stderr; what can be shown is shown anyway."""
-    if click.get_current_context().info_name == "check":
-        return
-    for problem in gathered.problems:
-        click.echo(f"warning: {problem.where}: {visible(_hidden(problem.what))}", err=True)
-
-
-def _inert(gathered: "Settings", folder: Path, state_dir: Path | None) -> list[str]:
+def _inert(gathered: Settings, folder: Path, state_dir: Path | None) -> list[str]:
     """The settings of the project's file that are not trusted yet."""
-    from bydawn.operations.trust import question
-    from bydawn.settings.trust import Trusts
-    from bydawn.store.registry import Registry
-
     asking = question(gathered, folder, Trusts(Registry(state_dir).root.trust))
     rows = (*asking.powers.commands, *asking.powers.loosened) if asking else ()
     return [given.key for given in rows if gathered[given.key] is given]
 
 
 def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: Path | None) -> None:
-    from bydawn.operations import settings
     from bydawn.operations.edit import keeping_trust
-    from bydawn.operations.preconditions import checked_workspace
-    from bydawn.settings.files import project_file, user_file
-    from bydawn.settings.trust import Trusts
-    from bydawn.store.registry import Registry
 
     folder = checked_workspace(cd)
     file = user_file() if user else project_file(folder)
@@ -214,18 +189,11 @@ def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: P
         click.echo(f"    {render.typed(f'trust {visible(shlex.quote(str(folder)))}')}")
 
 
-def _as_data(given: "Given", inert: bool) -> dict[str, object]:
-    value = given.value
-    if given.setting.secret and value is not None:
-        value = given.shown
-    elif isinstance(value, str):
-        value = _hidden(value)
-    elif isinstance(value, tuple):
-        value = tuple(_hidden(item) for item in value)
+def _as_data(given: Given, inert: bool) -> dict[str, object]:
+    is_secret = given.setting.secret and given.value is not None
+    value = given.shown if is_secret else rewritten(given.value, _hidden)
     return {"value": value, "layer": given.layer, "where": given.where, "inert": inert}
 
 
 def _hidden(text: str) -> str:
-    from bydawn.operations.settings import secrets
-
-    return secrets().hide(text)
+    return settings.secrets().hide(text)

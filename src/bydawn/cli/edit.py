@@ -9,10 +9,14 @@ from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, state_dir
 from bydawn.core.text import visible
+from bydawn.operations import edit as operation
+from bydawn.operations.preconditions import checked_workspace
+from bydawn.settings.trust import Trusts
+from bydawn.store.registry import Registry
 
 
 @command()
-@click.argument("what", type=click.Choice(["todo", "tasks", "progress", "opinions", "prompt", "config"]))
+@click.argument("what", type=click.Choice([*operation.DOCUMENTS, "config"]))
 @option("--user", is_flag=True, help="Open your own settings instead of the project's.")
 @cd
 @state_dir
@@ -27,11 +31,6 @@ def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
       bydawn edit tasks
       bydawn edit config --user
     """
-    from bydawn.operations import edit as operation
-    from bydawn.operations.preconditions import checked_workspace
-    from bydawn.settings.trust import Trusts
-    from bydawn.store.registry import Registry
-
     folder = checked_workspace(cd)
     if what == "config":
         path, trusted = operation.edit_config(folder, Trusts(Registry(state_dir).root.trust), user=user)
@@ -46,8 +45,6 @@ def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
 
 def edit_document(what: str, folder: Path) -> None:
     """Open the file that a word means in a folder; if no setting names it yet, say how to set it."""
-    from bydawn.operations import edit as operation
-
     path, key = operation.document(what, folder)
     operation.open_editor(path)
     if key and path.exists():

@@ -30,11 +30,12 @@ def run_in_foreground(
     from bydawn.assemble import Worker
     from bydawn.cli.render import state_folder, typed
     from bydawn.cli.terminal import Terminal
-    from bydawn.cli.voice import OwnVoice
+    from bydawn.cli.voice import Voice
     from bydawn.core.values import End
     from bydawn.operations.run_loop import run
 
-    voice = voice or OwnVoice()
+    _warn_if_unbounded(planned)
+    voice = voice or Voice()
     terminal = Terminal(planned, plain=plain, voice=voice)
     try:
         for warning in planned.warnings:
@@ -55,7 +56,7 @@ def run_in_foreground(
         terminal.close()
 
 
-def warn_if_unbounded(planned: "Plan") -> None:
+def _warn_if_unbounded(planned: "Plan") -> None:
     """Show a banner on every start: no one should have to remember what they allowed."""
     if planned.loop.sandbox == "full":
         click.echo(f"{'!' * 64}", err=True)

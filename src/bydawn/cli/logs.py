@@ -21,6 +21,7 @@ from bydawn.core.values import Status
 from bydawn.operations import outputs
 from bydawn.operations.rounds import outcome_words, the_round
 from bydawn.operations.settings import secrets
+from bydawn.store.ledger import records
 from bydawn.store.registry import Registry, Standing, standing_of
 
 _STDERR = 200  # lines of stderr shown without --tail
@@ -210,8 +211,6 @@ def events(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) ->
     Examples
       bydawn events shop-api --json | jq .type
     """
-    from bydawn.store.ledger import records
-
     standing = Registry(state_dir).find(loop, cd.resolve())
     for record in records(standing.folder):
         data = msgspec.to_builtins(record.fact)

@@ -45,11 +45,7 @@ def show(loop: str | None, round_: int | None, cd: Path, as_json: bool, state_di
         return
     _show_loop(standing)
     this = f"bydawn show {standing.reference}"
-    _show_next([step for step in next_steps(standing) if step.command != this])
-
-
-def _show_next(steps: list[views.Next]) -> None:
-    render.next_steps(render.typed_steps(steps))
+    render.next_steps(render.typed_steps([step for step in next_steps(standing) if step.command != this]))
 
 
 def _show_fields(fields: Iterable[Field]) -> None:
@@ -72,7 +68,8 @@ def _headline(standing: Standing, reason: str) -> None:
         text = f"{name} was {reason}"
     else:
         text = f"{name} {views.state_words(status)}{': ' if reason else ''}{reason}"
-    render.headline(render.state(status, text=shorten(plain(text), 300)))
+    render.paragraph(render.state(status, text=shorten(plain(text), 300)))
+    click.echo("")
 
 
 def _line(row: RoundRow, *, named: bool) -> str:
@@ -130,4 +127,4 @@ def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> No
         render.field("Proof", row)
     render.paragraph(f"Replayed: {plain(decision.replayed)}")
     if crashed:
-        _show_next(next_steps(standing))
+        render.next_steps(render.typed_steps(next_steps(standing)))

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,6 +13,8 @@ from bydawn.system.user_folders import has_settings_file
 if TYPE_CHECKING:  # commands that only read have to be quick and need no table
     from bydawn.settings.layers import Given
     from bydawn.settings.setting import Setting
+
+T = TypeVar("T")
 
 
 def _state_dir(_: click.Context, __: click.Parameter, given: Path | None) -> Path | None:
@@ -38,14 +40,19 @@ loop_argument = click.argument("loop", required=False, metavar="[LOOP]")
 as_json = option("--json", "as_json", is_flag=True, help='Print JSON, with "schema": 1.')
 
 
+def read(kind: Callable[[str], T], text: str) -> T:
+    """A word of the command line as a value of that kind."""
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 def _word(setting: "Setting") -> Callable[[str], str]:
     """Takes a word of the command line as it is; errors come from the setting's kind."""
 
     def word(text: str) -> str:
-        try:
-            setting.kind.read(text)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
+        read(setting.kind.read, text)
         return text
 
     return word
@@ -59,22 +66,13 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
         if setting.key == "state_dir":
             command = state_dir(command)
             continue
-        heading = setting.heading or "Options"
         default = f"  [default: {setting.shown(setting.default)}]" if setting.default not in (None, False) else ""
         if setting.kind.literal == (bool,):
-            command = option(
-                *setting.flags, setting.key, is_flag=True, default=None, help=setting.what, heading=heading
-            )(command)
-            continue
-        command = option(
-            *setting.flags,
-            setting.key,
-            type=_word(setting),
-            multiple=setting.kind.many,
-            metavar=setting.metavar or "N",
-            help=setting.what + default,
-            heading=heading,
-        )(command)
+            how: dict[str, Any] = {"is_flag": True, "default": None}
+        else:
+            how = {"type": _word(setting), "multiple": setting.kind.many, "metavar": setting.metavar or "N"}
+        heading, text = setting.heading or "Options", setting.what + default
+        command = option(*setting.flags, setting.key, help=text, heading=heading, **how)(command)
     return command
 
 

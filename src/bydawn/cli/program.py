@@ -12,49 +12,37 @@ from bydawn.cli.command import Group, Option
 from bydawn.cli.main import starts_a_loop
 from bydawn.core.errors import UserError
 
-# (heading, ((command, module, what it does), …)): help and dispatch read the same table.
-TABLE: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
-    (
-        "Start",
-        (
-            ("run", "start", "start a loop here, or continue one"),
-            ("resume", "resume", "continue a paused, stopped or crashed loop"),
-            ("demo", "start", "watch a whole loop; no account needed"),
-            ("as", "dialects", "run as another tool (waylon-smithers)"),
-        ),
+# Under each heading: command, module, what it does. Help and dispatch read the same table.
+TABLE: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "Start": (
+        ("run", "start", "start a loop here, or continue one"),
+        ("resume", "resume", "continue a paused, stopped or crashed loop"),
+        ("demo", "start", "watch a whole loop; no account needed"),
+        ("as", "dialects", "run as another tool (waylon-smithers)"),
     ),
-    (
-        "Look",
-        (
-            ("status", "status", "list all loops and their state"),
-            ("show", "look", "show one loop: rounds, what is missing"),
-            ("logs", "logs", "print what the agent said"),
-            ("events", "logs", "print everything that was recorded"),
-            ("why", "look", "explain the last decision"),
-        ),
+    "Look": (
+        ("status", "status", "list all loops and their state"),
+        ("show", "look", "show one loop: rounds, what is missing"),
+        ("logs", "logs", "print what the agent said"),
+        ("events", "logs", "print everything that was recorded"),
+        ("why", "look", "explain the last decision"),
     ),
-    (
-        "Steer",
-        (
-            ("tell", "steer", "add a note to the next prompt"),
-            ("tasks", "tasks", "list, add, skip or reopen tasks"),
-            ("pause", "steer", "pause after this round"),
-            ("stop", "steer", "end a loop"),
-        ),
+    "Steer": (
+        ("tell", "steer", "add a note to the next prompt"),
+        ("tasks", "tasks", "list, add, skip or reopen tasks"),
+        ("pause", "steer", "pause after this round"),
+        ("stop", "steer", "end a loop"),
     ),
-    (
-        "Set up",
-        (
-            ("agents", "agents", "list agents, or test one"),
-            ("config", "config", "show and change settings"),
-            ("trust", "trust", "allow what a repository wants to run"),
-            ("edit", "edit", "open tasks, notes or settings in an editor"),
-            ("doctor", "setup", "check the setup, repair damage"),
-            ("version", "setup", "print the version"),
-        ),
+    "Set up": (
+        ("agents", "agents", "list agents, or test one"),
+        ("config", "config", "show and change settings"),
+        ("trust", "trust", "allow what a repository wants to run"),
+        ("edit", "edit", "open tasks, notes or settings in an editor"),
+        ("doctor", "setup", "check the setup, repair damage"),
+        ("version", "setup", "print the version"),
     ),
-)
-MODULES = {name: module for _, rows in TABLE for name, module, _ in rows}
+}
+MODULES = {name: module for rows in TABLE.values() for name, module, _ in rows}
 _NEAR = 0.65  # of 1, without the dashes that all options share
 EPILOG = """\b
 Examples
@@ -103,7 +91,7 @@ class Commands(Group):
         raise UserError(f"there is no command {word!r}", cause="nothing was started", hint=hint)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        for heading, rows in TABLE:
+        for heading, rows in TABLE.items():
             with formatter.section(heading):
                 formatter.write_dl([(name, what) for name, _, what in rows])
 
@@ -153,10 +141,8 @@ def shielded(work: Callable[[], object]) -> int:
         return _say(error.format_message(), "", "", error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except (
-        BrokenPipeError,
-        SystemExit,
-    ):  # click turns the former into the latter, and exits so after completing a word
+    except (BrokenPipeError, SystemExit):
+        # Click turns the former into the latter, and exits so after completing a word.
         # The reader has seen enough; leave nothing for the interpreter to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -15,7 +15,7 @@ def reference() -> str:
     """docs/commands.md."""
     root = click.Context(bydawn, info_name="bydawn", max_content_width=100, terminal_width=100)
     parts = ["# Commands\n\nGenerated from the parser by `scripts/docs`; do not edit.\n", _block(bydawn.get_help(root))]
-    for _, rows in TABLE:
+    for rows in TABLE.values():
         for name, _, _ in rows:
             parts += _command(bydawn, name, root)
     return "\n".join(parts)

@@ -119,12 +119,6 @@ def field(label: str, text: str, indent: int = 10) -> None:
         click.echo(f"  {label if number == 0 else '':<{indent - 2}}{row}")
 
 
-def headline(text: str) -> None:
-    """The first line of a screen, and an empty line below it."""
-    paragraph(text)
-    click.echo("")
-
-
 def paragraph(text: str, indent: int = 2) -> None:
     """A text that is already harmless; it may contain color."""
     for row in _wrapped(text, indent):
@@ -167,10 +161,8 @@ def rehearsal(shown: "Rehearsal") -> None:
     field("Command", shlex.join(shown.command.argv))
     for check in loop.checks:
         field("Check", check.name)
-    times, streaks = (
-        loop.timeouts,
-        f"no progress {loop.limits.no_progress} · agent failures {loop.limits.agent_failures}",
-    )
+    times = loop.timeouts
+    streaks = f"no progress {loop.limits.no_progress} · agent failures {loop.limits.agent_failures}"
     field("Limits", " · ".join([*totals(loop.limits), streaks]))
     field("Times", f"round {duration(times.round)} · silence {duration(times.silence)} · check {duration(times.check)}")
     if loop.sandbox or shown.sandbox:

@@ -1,36 +1,115 @@
-"""`resume`: continue a paused, stopped or crashed loop."""
+"""`resume`: continue a paused, stopped or crashed loop, perhaps with new limits."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from bydawn.cli.command import command, option
-from bydawn.cli.foreground import plain, run_in_foreground, warn_if_unbounded
-from bydawn.cli.options import cd, loop_argument, state_dir
-from bydawn.cli.values import new_limit
+from bydawn.cli.foreground import plain, run_in_foreground
+from bydawn.cli.options import cd, loop_argument, read, state_dir
+from bydawn.core import kinds
+from bydawn.core.breakers import Limits, NewLimit
+from bydawn.core.errors import UserError
+from bydawn.core.kinds import Value
 from bydawn.process.guardian import Tether
+from bydawn.settings.setting import Setting
+from bydawn.settings.table import TABLE
 
-if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
-    from bydawn.core.breakers import NewLimit
+# -- new limits --------------------------------------------------------------------------------------------------------
+
+
+def moment(text: str) -> datetime:
+    """A time in the future: `07:00` (the next one, local time) or `2026-11-16T07:00`."""
+    now = datetime.now(UTC)
+    found = kinds.next_moment(read(kinds.moment, text), now.astimezone())
+    if found is None or found <= now:
+        raise click.BadParameter(f"{text!r} is in the past")
+    return found
+
+
+class Raise:
+    """A new value for a limit: `50`, or `+20` on top of the current one."""
+
+    def __init__(self, text: str, unit: Callable[[str], Value]) -> None:
+        self._text = text
+        self._adds = text.startswith("+")
+        value = read(unit, text.removeprefix("+"))
+        self._value = value if isinstance(value, int | float) else 0
+
+    def over(self, current: float | None, flag: str) -> float:
+        """The new limit; `flag` is the option that sets it."""
+        if self._adds and not current:
+            # Adding to no limit would create one: the opposite of what is asked for.
+            raise UserError(
+                f"{flag} {self._text} has nothing to add to",
+                cause="this loop has no such limit",
+                hint=f"drop it, or set a limit for the whole loop: {flag} {self._text[1:]}",
+            )
+        return (current or 0) + self._value if self._adds else self._value
+
+
+def new_limit(setting: Setting) -> Callable[[str], NewLimit]:
+    """The type of an option that changes a limit."""
+    field = setting.field.removeprefix("limits.")
+
+    def at(text: str) -> NewLimit:
+        found = moment(text)
+        return NewLimit(field, lambda _: found)
+
+    def more(text: str) -> NewLimit:
+        wanted = Raise(text, setting.kind.read)
+        return NewLimit(field, lambda limits: wanted.over(getattr(limits, field), setting.flags[-1]))
+
+    if setting.kind is kinds.BUDGET:
+        return _budget
+    return at if setting.kind is kinds.MOMENT else more
+
+
+def _budget(text: str) -> NewLimit:
+    """A new budget: `5usd` instead of the current one, `+3usd` on top of it."""
+    unit, _ = read(kinds.budget, text.removeprefix("+"))
+    wanted = Raise(text, lambda word: kinds.budget(word)[1])
+
+    def value(current: Limits) -> float:
+        amounts = {"usd": current.usd, "tok": current.tokens}
+        if text.startswith("+"):
+            _refuse_other_unit(text, unit, amounts)
+        new = wanted.over(amounts[unit], "--budget")
+        return new if unit == "usd" else int(new)
+
+    return NewLimit("usd" if unit == "usd" else "tokens", value)
+
+
+def _refuse_other_unit(text: str, unit: str, amounts: dict[str, float | None]) -> None:
+    """Dollars cannot be added to tokens; the budget that is used up would still stop the loop."""
+    other, name = ("tok", "tokens") if unit == "usd" else ("usd", "dollars")
+    if (amount := amounts[other]) and not amounts[unit]:
+        now = kinds.amount_text(other, amount)
+        raise UserError(
+            f"--budget {text} cannot be added to this loop's budget",
+            cause=f"it is in {name}: {now}",
+            hint=f"raise it in the same unit, for example: --budget +{now}",
+        )
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """An option for every limit that can be changed; None if it is not given."""
-    from bydawn.core.kinds import MOMENT
-    from bydawn.settings.table import TABLE
-
     for setting in reversed([row for row in TABLE if row.raises]):
         word = setting.metavar or "N"
         command = option(
             *setting.flags,
             setting.key,
             type=new_limit(setting),
-            metavar=word if setting.kind is MOMENT else f"+{word}|{word}",
+            metavar=word if setting.kind is kinds.MOMENT else f"+{word}|{word}",
             help=setting.raises,
         )(command)
     return command
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
 
 
 @command()
@@ -53,7 +132,7 @@ def resume(
     accept: bool,
     once: bool,
     plain: bool,
-    **limits: "NewLimit | None",
+    **limits: NewLimit | None,
 ) -> int:
     """Continue a paused, stopped or crashed loop with the settings it was started with.
 
@@ -71,5 +150,4 @@ def resume(
     standing = Registry(state_dir).find(loop, cd.resolve())
     new = [each for each in limits.values() if each]
     planned = operation.plan(standing, settings.secrets_of(gathered), approve=approve, accept=accept, limits=new)
-    warn_if_unbounded(planned)
     return run_in_foreground(tether, planned, once=once, plain=plain or gathered.switch("plain"))

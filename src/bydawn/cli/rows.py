@@ -36,8 +36,6 @@ class Layout(msgspec.Struct, frozen=True):
 
     def header(self, unit: str) -> str:
         number = unit if len(unit) < 6 else f"{unit[:4]}."
-        if self.width < _NARROW:
-            return self._line(number, "task", "time", "", "check", "", "")
         return self._line(number, "task", "time", "files", "check", "result", "")
 
     def row(self, row: RoundRow) -> str:

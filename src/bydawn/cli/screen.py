@@ -28,7 +28,7 @@ class Screen:
         self._heartbeat = heartbeat
         self._lines: queue.Queue[str | None] = queue.Queue(_ROOM)
         self._dropped = 0
-        self._live_wanted = not plain and _is_terminal()
+        self._live_wanted = not plain and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
         # A stream of our own: even if it blocks, the interpreter has nothing to flush when the worker exits.
         self._out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
         self._thread = threading.Thread(target=self._run, daemon=True, name="screen")
@@ -57,15 +57,12 @@ class Screen:
                 self._redrawing()
             else:
                 self._flat()
-        except (OSError, ValueError):
-            self._discard()  # the terminal is gone; the loop goes on
+        except (OSError, ValueError):  # the terminal is gone; the loop goes on
+            while self._lines.get() is not None:
+                pass
         finally:
             with suppress(OSError):
                 self._out.close()
-
-    def _discard(self) -> None:
-        while self._lines.get() is not None:
-            pass
 
     def _flat(self) -> None:
         """Lines only, and a heartbeat so that a log does not look dead."""
@@ -114,7 +111,3 @@ def _text(lines: list[str]) -> Any:
     from rich.text import Text
 
     return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
-
-
-def _is_terminal() -> bool:
-    return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from bydawn.cli.command import Command, command, help_all, option
-from bydawn.cli.foreground import be_trusted, plain, run_in_foreground, warn_if_unbounded
+from bydawn.cli.foreground import be_trusted, plain, run_in_foreground
 from bydawn.cli.options import cd, given_by_flags, setting_options, state_dir
 from bydawn.core.errors import UserError
 from bydawn.process.guardian import Tether
@@ -84,7 +84,6 @@ def run(
         return 0
     if gathered.has_project:
         be_trusted(gathered, workspace, flags["state_dir"], "--no-project")
-    warn_if_unbounded(planned)
     return run_in_foreground(tether, planned, once=once, plain=gathered.switch("plain"))
 
 

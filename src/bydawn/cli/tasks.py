@@ -2,19 +2,23 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 
 from bydawn.cli import render
 from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+from bydawn.core.redact import rewritten
 from bydawn.core.text import plain, shorten
-
-if TYPE_CHECKING:
-    from bydawn.core.worklist import Listed
-    from bydawn.operations.tasks import Board, SettledNow
-    from bydawn.store.registry import Standing
+from bydawn.core.values import TaskStatus
+from bydawn.core.worklist import Listed
+from bydawn.operations import start
+from bydawn.operations import tasks as operation
+from bydawn.operations.preconditions import checked_workspace
+from bydawn.operations.settings import secrets
+from bydawn.operations.tasks import Board, SettledNow
+from bydawn.store.registry import Registry, Standing
 
 T = TypeVar("T")
 
@@ -75,8 +79,6 @@ def list_(loop: str | None, path: str | None, cd: Path, as_json: bool, state_dir
       bydawn tasks list shop-api
       bydawn tasks list -t TODO.md
     """
-    from bydawn.operations import tasks as operation
-
     board = _without_secrets(_board(loop, path, cd, state_dir))
     if as_json:
         render.emit_json(operation.list_view(board))
@@ -84,11 +86,7 @@ def list_(loop: str | None, path: str | None, cd: Path, as_json: bool, state_dir
     _show(board)
 
 
-def _board(loop: str | None, path: str | None, cd: Path, state_dir: Path | None) -> "Board":
-    from bydawn.operations import tasks as operation
-    from bydawn.operations.preconditions import checked_workspace
-    from bydawn.store.registry import Registry
-
+def _board(loop: str | None, path: str | None, cd: Path, state_dir: Path | None) -> Board:
     if path is not None:
         if loop is not None:
             raise click.UsageError("-t reads a list without a loop; give one or the other")
@@ -101,13 +99,10 @@ def _board(loop: str | None, path: str | None, cd: Path, state_dir: Path | None)
 
 def _without_secrets(shown: T) -> T:
     """A task file may contain secrets, and what is shown ends up in logs and screenshots."""
-    from bydawn.core.redact import rewritten
-    from bydawn.operations.settings import secrets
-
     return rewritten(shown, secrets().hide)
 
 
-def _show(board: "Board") -> None:
+def _show(board: Board) -> None:
     if not board.loop.tasks:
         click.echo(f"  {board.loop.id} has no task list; it only has a prompt.")
         return
@@ -117,7 +112,7 @@ def _show(board: "Board") -> None:
     _summary(board)
 
 
-def _rows(item: "Listed", board: "Board") -> Iterable[str]:
+def _rows(item: Listed, board: Board) -> Iterable[str]:
     digits = len(str(len(board.standings.tasks)))
     word = f"{_SIGNS[item.stand]} {_WORDS.get(item.stand, item.stand):<{_WIDEST_WORD}}"
     shown = click.style(word, fg=_COLORS[item.stand]) if item.stand in _COLORS and render.colored() else word
@@ -137,7 +132,7 @@ def _rows(item: "Listed", board: "Board") -> Iterable[str]:
         yield " " * indent + shorten(plain(f"waits for {_named(item.waits_for, board)}"), room)
 
 
-def _named(ids: tuple[str, ...], board: "Board") -> str:
+def _named(ids: tuple[str, ...], board: Board) -> str:
     """What a task waits for, and why that may never be done."""
     stands = {each.id: each.stand for each in board.standings.tasks}
     return ", ".join(
@@ -146,7 +141,7 @@ def _named(ids: tuple[str, ...], board: "Board") -> str:
     )
 
 
-def _summary(board: "Board") -> None:
+def _summary(board: Board) -> None:
     """One line of counts, and what is wrong."""
     counts = board.standings.counts
     parts = []
@@ -158,7 +153,7 @@ def _summary(board: "Board") -> None:
         click.echo("")
         render.field(board.file, " · ".join(parts), indent=len(board.file) + 4)
     if board.trouble:
-        render.field("!", f"{board.trouble}", indent=4)
+        render.field("!", board.trouble, indent=4)
     for warning in board.standings.warnings:
         render.field("!", f"{board.file}, {warning}" if warning.startswith("line") else warning, indent=4)
 
@@ -177,10 +172,6 @@ def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> N
     Examples
       bydawn tasks add shop-api "write the changelog"
     """
-    from bydawn.operations import start
-    from bydawn.operations import tasks as operation
-    from bydawn.store.registry import Registry
-
     standing = Registry(state_dir).find(loop, cd.resolve())
     board, task = operation.add(standing, " ".join(text))
     where = f"{board.file}{'/' if board.loop.task_folder else ''}"
@@ -212,11 +203,8 @@ def skip(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -> 
       bydawn tasks skip shop-api 3
       bydawn tasks skip shop-api "rename the"
     """
-    from bydawn.operations import tasks as operation
-    from bydawn.store.registry import Registry
-
     standing = Registry(state_dir).find(loop, cd.resolve())
-    _settled(standing, operation.skip(standing, task), "Skipped")
+    _settled(standing, operation.settle(standing, task, TaskStatus.SKIPPED), "Skipped")
 
 
 @tasks.command()
@@ -234,14 +222,11 @@ def reopen(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -
     Examples
       bydawn tasks reopen shop-api 3
     """
-    from bydawn.operations import tasks as operation
-    from bydawn.store.registry import Registry
-
     standing = Registry(state_dir).find(loop, cd.resolve())
-    _settled(standing, operation.reopen(standing, task), "Reopened")
+    _settled(standing, operation.settle(standing, task, TaskStatus.OPEN), "Reopened")
 
 
-def _settled(standing: "Standing", rows: "Iterable[SettledNow]", what: str) -> None:
+def _settled(standing: Standing, rows: Iterable[SettledNow], what: str) -> None:
     changed = False
     for row in map(_without_secrets, rows):
         name = f"{row.task.number} “{shorten(row.task.text, max(20, render.width() - 36))}”"
@@ -260,7 +245,7 @@ def _settled(standing: "Standing", rows: "Iterable[SettledNow]", what: str) -> N
         _go_on(standing)
 
 
-def _go_on(standing: "Standing") -> None:
+def _go_on(standing: Standing) -> None:
     if not standing.alive:
         click.echo(f"  Continue: {render.typed(f'resume {standing.reference}')}")
 
@@ -282,9 +267,6 @@ def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -
     """
     from bydawn.cli.edit import edit_document
     from bydawn.operations import edit as editing
-    from bydawn.operations import tasks as operation
-    from bydawn.operations.preconditions import checked_workspace
-    from bydawn.store.registry import Registry
 
     folder = checked_workspace(cd)
     registry = Registry(state_dir)
@@ -301,7 +283,7 @@ def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -
     _summary(operation.of_loop(standing))
 
 
-def _say_what_was_lost(standing: "Standing") -> None:
+def _say_what_was_lost(standing: Standing) -> None:
     """Restore a missing list, but leave a damaged one alone: a person may have begun to fix it."""
     from bydawn.operations import last_list
 

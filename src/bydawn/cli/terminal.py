@@ -18,15 +18,7 @@ from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import End, Now, Status, TaskReading
 from bydawn.operations import outputs, reasons
 from bydawn.operations.plan import Plan
-from bydawn.operations.sentences import (
-    WARNING,
-    Counting,
-    Sentence,
-    amount_done,
-    opening,
-    sentences,
-    time_left_words,
-)
+from bydawn.operations.sentences import WARNING, Sentence, amount_done, opening, sentences, time_left_words
 from bydawn.operations.views import NEEDS_YOU, Next
 from bydawn.store.registry import Standing
 
@@ -38,7 +30,7 @@ class Terminal:
         self._plan = planned
         self._voice = voice
         self._layout = Layout(render.width())
-        self._rows = RoundRows(self._layout, self._counting)
+        self._rows = RoundRows(self._layout, voice.counting)
         self._state: LoopState | None = None
         self._before = planned.standing.state if planned.standing else LoopState()
         self._doing = ""
@@ -67,7 +59,7 @@ class Terminal:
                 self._summary(fact, loop, state)
             case _:
                 pass
-        for sentence in sentences(fact, loop, self._before, state, self._counting(state)):
+        for sentence in sentences(fact, loop, self._before, state, self._voice.counting(state)):
             if not isinstance(fact, Obstructed) or self._is_new(sentence.text):  # a start may record it twice
                 self._say(sentence)
         self._before = state
@@ -92,9 +84,6 @@ class Terminal:
         self._shown.add(text)
         return not known
 
-    def _counting(self, state: LoopState) -> Counting:
-        return Counting(unit=self._voice.unit, number=self._voice.so_far(state))
-
     def _flush(self, loop: Loop, state: LoopState) -> None:
         for line in self._rows.flush(loop, state):
             self._screen.line(line)
@@ -102,14 +91,15 @@ class Terminal:
     # -- the top ---------------------------------------------------------------------------------------------------
 
     def _open(self, loop: Loop, state: LoopState, tasks: TaskReading | None) -> None:
+        counting = self._voice.counting(state)
         for line in self._voice.opening(loop):
             self._screen.line(line)
         if self._plan.goes_on:
-            self._screen.line(f"  Continuing {loop.id} after {self._counting(state).last}.")
-        for field in opening(loop, state, tasks, self._voice.unit):
+            self._screen.line(f"  Continuing {loop.id} after {counting.last}.")
+        for field in opening(loop, state, tasks, counting.unit):
             self._screen.line(f"  {field.label:<6} {shorten(field.text, self._layout.width - 9)}")
         self._screen.line("")
-        self._screen.line(self._layout.header(self._voice.unit))
+        self._screen.line(self._layout.header(counting.unit))
 
     # -- the live block --------------------------------------------------------------------------------------------
 
@@ -123,7 +113,7 @@ class Terminal:
             spent = duration(time.monotonic() - self._round_began)
             doing = shorten(self._plan.secrets.hide(plain(self._doing)), 80)
             silence = duration(outputs.seconds_of_silence(self._plan.folder, state.open_round))
-            lines.append(f"  now    {self._counting(state).last}, {spent} · {doing}")
+            lines.append(f"  now    {self._voice.counting(state).last}, {spent} · {doing}")
             lines.append(f"  alive  last output {silence} ago")
         elif state.waiting:
             lines.append(f"  now    waiting: {plain(state.waiting.reason)}")
@@ -134,7 +124,7 @@ class Terminal:
     def _how_far(self, state: LoopState, width: int) -> str:
         if not state.tasks:
             limit = limits_of(self._plan.loop, state).rounds
-            return f"  {state.rounds}{f' of at most {limit}' if limit else ''} {self._voice.unit}s done"
+            return f"  {state.rounds}{f' of at most {limit}' if limit else ''} {self._voice.counting(state).unit}s done"
         done, total = state.tasks.done, state.tasks.done + state.tasks.open
         room = max(8, min(24, width - 50))
         full = room * done // max(total, 1)
@@ -145,7 +135,8 @@ class Terminal:
     def _summary(self, fact: LoopStopped, loop: Loop, state: LoopState) -> None:
         say, status = self._screen.line, Status(fact.end)
         standing = Standing(folder=self._plan.folder, loop=loop, state=state, alive=False)
-        say(f"\n  {render.SIGNS[status]} {self._voice.word(fact)}: {amount_done(loop, state, self._counting(state))}.")
+        amount = amount_done(loop, state, self._voice.counting(state))
+        say(f"\n  {render.SIGNS[status]} {self._voice.word(fact)}: {amount}.")
         if not standing.finished:
             say(f"    {plain(self._voice.reason(standing))}")
         for row in reasons.evidence(standing) if fact.end not in (End.PAUSED, End.STOPPED) else ():

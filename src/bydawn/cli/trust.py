@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,10 +10,11 @@ from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, state_dir
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
-
-if TYPE_CHECKING:
-    from bydawn.operations.trust import Question
-    from bydawn.settings.trust import Trusts
+from bydawn.operations import settings
+from bydawn.operations import trust as operation
+from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
+from bydawn.settings.trust import Trusts
+from bydawn.store.registry import Registry
 
 
 @command()
@@ -37,17 +37,12 @@ def trust(
       bydawn trust --list
       bydawn trust --once 3f8a… .      (without a terminal)
     """
-    from bydawn.settings.trust import Trusts
-    from bydawn.store.registry import Registry
-
     trusts = Trusts(Registry(state_dir).root.trust)
     if sum([listing, revoke, once is not None]) > 1:
         raise UserError("--list, --revoke and --once cannot be combined", hint="use one of them")
     if listing:
         _list(trusts, as_json)
         return None
-    from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
-
     refuse_inside_a_round()
     if revoke:
         # Works for a folder that no longer exists.
@@ -57,10 +52,7 @@ def trust(
     return _give(checked_workspace(path), once, trusts)
 
 
-def _give(folder: Path, once: str | None, trusts: "Trusts") -> int:
-    from bydawn.operations import settings
-    from bydawn.operations import trust as operation
-
+def _give(folder: Path, once: str | None, trusts: Trusts) -> int:
     gathered = settings.gather(folder)
     gathered.refuse_problems()
     if once is not None:
@@ -85,7 +77,7 @@ def _give(folder: Path, once: str | None, trusts: "Trusts") -> int:
     return 0
 
 
-def asked(question: "Question") -> bool:
+def asked(question: operation.Question) -> bool:
     """Show it and ask; anything but yes is no."""
     _show(question)
     while True:
@@ -116,7 +108,7 @@ def _wait_for_an_answer() -> None:
         theirs.close()
 
 
-def _show(question: "Question") -> None:
+def _show(question: operation.Question) -> None:
     file = visible(str(question.file))
     if question.changes:
         click.echo(f"  {file} has changed since you trusted it:\n", err=True)
@@ -132,15 +124,13 @@ def _show(question: "Question") -> None:
 
 
 def _show_git(folder: Path) -> None:
-    from bydawn.operations.trust import git_runs
-
-    if rows := git_runs(folder):
+    if rows := operation.git_runs(folder):
         click.echo("\n  Git runs these when an agent calls it here (not when bydawn does):", err=True)
         for row in rows:
             click.echo(f"    {row}", err=True)
 
 
-def _list(trusts: "Trusts", as_json: bool) -> None:
+def _list(trusts: Trusts, as_json: bool) -> None:
     found = trusts.all()
     if as_json:
         render.emit_json({"trusted": found})

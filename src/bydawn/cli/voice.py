@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from bydawn.cli import render
 from bydawn.core.facts import LoopStopped
@@ -11,6 +11,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES
 from bydawn.operations import views
 from bydawn.operations.next_steps import next_steps
+from bydawn.operations.sentences import Counting
 from bydawn.operations.views import Next
 from bydawn.store.registry import Standing
 
@@ -18,37 +19,12 @@ if TYPE_CHECKING:
     from bydawn.dialects.seam import Dialect
 
 
-class Voice(Protocol):
-    """The words that differ."""
+class Voice:
+    """The words of bydawn itself; another voice replaces those that differ."""
 
-    unit: str  # the word for a round
-
-    def opening(self, loop: Loop) -> list[str]: ...
-
-    def so_far(self, state: LoopState) -> int:
-        """How many rounds there were, as shown to people."""
-
-    def word(self, stopped: LoopStopped) -> str: ...
-
-    def reason(self, standing: Standing) -> str:
-        """Why it is not running, in a sentence."""
-
-    def next_steps(self, standing: Standing) -> list[Next]:
-        """What a person can do, with commands as they have to type them."""
-
-    def exit_code(self, stopped: LoopStopped) -> int: ...
-
-    def go_on(self, loop: Loop) -> list[str]:
-        """The words after `bydawn` that approve a checkpoint and continue."""
-
-
-class OwnVoice:
-    """The words of bydawn itself."""
-
-    unit = "round"
-
-    def so_far(self, state: LoopState) -> int:
-        return state.round
+    def counting(self, state: LoopState) -> Counting:
+        """The word for a round, and how many there were, as shown to people."""
+        return Counting(number=state.round)
 
     def opening(self, loop: Loop) -> list[str]:  # noqa: ARG002
         return []
@@ -57,19 +33,22 @@ class OwnVoice:
         return stopped.end.value.capitalize()
 
     def reason(self, standing: Standing) -> str:
+        """Why it is not running, in a sentence."""
         return views.reason(standing)
 
     def next_steps(self, standing: Standing) -> list[Next]:
+        """What a person can do, with commands as they have to type them."""
         return render.typed_steps(next_steps(standing))
 
     def exit_code(self, stopped: LoopStopped) -> int:
         return EXIT_CODES[stopped.end]
 
     def go_on(self, loop: Loop) -> list[str]:
+        """The words after `bydawn` that approve a checkpoint and continue."""
         return ["resume", loop.id, "--approve", "-C", loop.workspace]
 
 
-class DemoVoice(OwnVoice):
+class DemoVoice(Voice):
     """The words of the demo, for a person who sees bydawn for the first time."""
 
     def opening(self, loop: Loop) -> list[str]:
@@ -90,16 +69,15 @@ class DemoVoice(OwnVoice):
         return render.typed_steps(steps)
 
 
-class DialectVoice(OwnVoice):
+class DialectVoice(Voice):
     """The words of another tool."""
 
     def __init__(self, dialect: "Dialect") -> None:
         self._dialect = dialect
         self._folder = str(Path.cwd())  # where the command was typed: a running loop is in its workspace
-        self.unit = dialect.unit
 
-    def so_far(self, state: LoopState) -> int:
-        return self._dialect.counted(state)
+    def counting(self, state: LoopState) -> Counting:
+        return Counting(unit=self._dialect.unit, number=self._dialect.counted(state))
 
     def word(self, stopped: LoopStopped) -> str:
         return self._dialect.word(stopped)

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from bydawn.core.loop import Loop
     from bydawn.dialects.seam import Dialect
 
 
@@ -27,6 +28,11 @@ def find(name: str) -> "Dialect":
     """The dialect of that name, which is in the table."""
     dialect: Dialect = import_module(f"bydawn.dialects.{TABLE[name].module}").DIALECT
     return dialect
+
+
+def of_loop(loop: "Loop") -> "Dialect | None":
+    """The dialect that a loop was started in, if there is one and this version has it."""
+    return find(loop.dialect.name) if loop.dialect and loop.dialect.name in TABLE else None
 
 
 def starts_a_loop(name: str, words: list[str]) -> bool:

@@ -15,7 +15,7 @@ from bydawn.core.history import History
 from bydawn.core.layout import round_file
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
-from bydawn.dialects import TABLE, find
+from bydawn.dialects import of_loop
 from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View, draft
 from bydawn.dialects.written import Appended, Part, Written, digest_of
 from bydawn.system.paths import open_fd, open_parent, open_regular, regular_at, unlink_regular
@@ -54,17 +54,18 @@ class DialectFollower:
         self._at_rest = False  # had the loop ended in good order before what happens now?
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
-        if self._history is None:  # the ledger has this fact already
-            self._history = History(self._watched(self._past()))
+        history = self._history
+        if history is None:  # the ledger has this fact already
+            history = self._history = History(self._watched(self._past()))
             # Random, so that nothing can have been put there before.
             self._draft = lambda: draft(loop, int.from_bytes(os.urandom(8), "big"))
             sweep(Path(self._workspace), self._dialect.files(loop).of([1]), loop)
-            self._leave_alone(loop, state)
+            self._leave_alone(loop, state, history)
             if not self._at_rest:
-                self._catch_up(loop, state)
+                self._catch_up(loop, state, history)
         else:
-            self._history.saw(fact, state)
-        self._perform(self._dialect.views(fact, loop, state, self._history))
+            history.saw(fact, state)
+        self._perform(self._dialect.views(fact, loop, state, history))
 
     def heard(self, event: Event) -> None:
         """What streams by is copied when its round has ended."""
@@ -76,11 +77,10 @@ class DialectFollower:
             stopped = isinstance(record.fact, LoopStopped) or (stopped and not isinstance(record.fact, RunStarted))
             yield record
 
-    def _leave_alone(self, loop: Loop, state: LoopState) -> None:
+    def _leave_alone(self, loop: Loop, state: LoopState, history: History) -> None:
         """Find the files that a person has changed since the last run; these are not written again."""
-        assert self._history is not None  # noqa: S101 - the caller has just made it
         workspace, number = Path(self._workspace), self._dialect.counted(state)
-        first = number if self._history.attempts else number + 1  # earlier ones are another program's
+        first = number if history.attempts else number + 1  # earlier ones are another program's
         paths = self._dialect.files(loop).of(range(first, number + 2))
         there = {path: digest_at(workspace, path) for path in paths if os.path.lexists(workspace / path)}
         if not self._written:
@@ -88,12 +88,10 @@ class DialectFollower:
             self._written.note({path: digest for path, digest in there.items() if digest})
         self._left = {path for path, digest in there.items() if not self._written.recognizes(path, digest)}
 
-    def _catch_up(self, loop: Loop, state: LoopState) -> None:
+    def _catch_up(self, loop: Loop, state: LoopState, history: History) -> None:
         """After a crash between a fact and its views the last round's may be missing; to repeat them does no harm."""
-        assert self._history is not None  # noqa: S101 - the caller has just made it
-        ended = next((each.ended for each in reversed(self._history.attempts) if each.ended), None)
-        if ended and ended is self._history.attempts[-1].ended:
-            self._perform(self._dialect.views(ended, loop, state, self._history))
+        if history.attempts and (ended := history.attempts[-1].ended):
+            self._perform(self._dialect.views(ended, loop, state, history))
 
     def _perform(self, views: Iterable[View]) -> None:
         for view in views:
@@ -191,9 +189,8 @@ def followers_of(
     loop: Loop, folder: Path, records: Callable[[], Iterable[Record]], say: Callable[[str], None]
 ) -> Sequence[DialectFollower]:
     """The follower that writes another tool's files, if the loop was started in its dialect."""
-    if loop.dialect is None or loop.dialect.name not in TABLE:
-        return ()
-    return (DialectFollower(find(loop.dialect.name), folder, Path(loop.workspace), records, say),)
+    dialect = of_loop(loop)
+    return (DialectFollower(dialect, folder, Path(loop.workspace), records, say),) if dialect else ()
 
 
 def digest_at(workspace: Path, path: str) -> str | None:
@@ -209,20 +206,20 @@ def keep(workspace: Path, path: str) -> None:
     stem, dot, ending = name.rpartition(".")
     copy = f"{stem}.original{dot}{ending}"
     try:
-        with open_parent(workspace, path) as (folder, _), suppress(FileExistsError):
-            _copy_beside(folder, name, copy)
+        with (
+            open_parent(workspace, path) as (folder, _),
+            suppress(FileExistsError),
+            regular_at(folder, name) as origin,
+            open_fd(copy, _NEW, _MODE, folder=folder) as fd,
+        ):
+            _copy(origin, fd)
+            os.fsync(fd)  # what it is a copy of will be gone soon
     except OSError as error:
         hint = "nothing was changed; check its permissions and free disk space"
         raise UserError(f"cannot keep a copy of {path}", cause=error.strerror or str(error), hint=hint) from None
     if digest_at(workspace, path.removesuffix(name) + copy) != digest_at(workspace, path):
         hint = f"nothing was changed; move {copy} away"
         raise UserError(f"cannot keep a copy of {path}", cause=f"{copy} is a different file", hint=hint)
-
-
-def _copy_beside(folder: int, name: str, copy: str) -> None:
-    with regular_at(folder, name) as origin, open_fd(copy, _NEW, _MODE, folder=folder) as fd:
-        _copy(origin, fd)
-        os.fsync(fd)  # what it is a copy of will be gone soon
 
 
 def has_grown(folder: Path, workspace: Path, path: str) -> bool:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import which
@@ -32,9 +31,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 def look(name: str) -> Found:
     """Look for one agent: its path, its version, whether it is logged in."""
     cli, path = agents.cli(name), which(name)
-    if path is None:
-        return Found(name=name, tested=cli.tested, login=cli.login)
-    said = re.search(r"\d+\.\d+[\w.+-]*", ask(path, "--version")[1])
+    said = re.search(r"\d+\.\d+[\w.+-]*", ask(path, "--version")[1]) if path else None
     version = said[0] if said else None
     return Found(
         name=name,
@@ -42,7 +39,7 @@ def look(name: str) -> Found:
         version=version,
         tested=cli.tested,
         is_tested=bool(version and version.startswith(cli.tested)),
-        logged_in=cli.logged_in(os.environ),
+        logged_in=cli.logged_in(os.environ) if path else None,
         login=cli.login,
     )
 
@@ -85,8 +82,3 @@ def cool_downs(state_dir: Path | None) -> list[CoolDown]:
 
 def forget_cool_down(name: str, state_dir: Path | None) -> None:
     cooldowns.forget(Registry(state_dir).root.cool_downs, name)
-
-
-def rehearsal_folder() -> Path:
-    """A temporary folder for one short turn."""
-    return Path(tempfile.mkdtemp(prefix="bydawn-agent-"))

@@ -1,15 +1,12 @@
 """Amounts and times in words: rounds, tasks, tokens, money."""
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
+from bydawn.core.breakers import Limits
+from bydawn.core.state import LoopState
 from bydawn.core.text import duration
-
-if TYPE_CHECKING:  # `status` has to be quick
-    from bydawn.core.breakers import Limits
-    from bydawn.core.state import LoopState
-    from bydawn.core.values import Usage
-    from bydawn.store.registry import Standing
+from bydawn.core.values import Usage
+from bydawn.store.registry import Standing
 
 
 def plural(count: int, noun: str) -> str:
@@ -28,7 +25,7 @@ def named_rounds(numbers: list[int]) -> str:
     return f"round{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
-def progress(standing: "Standing") -> str:
+def progress(standing: Standing) -> str:
     """`2/6 tasks · 4 rounds`"""
     tasks = standing.state.tasks
     parts = [f"{tasks.done}/{tasks.open + tasks.done} tasks"] if tasks else []
@@ -38,13 +35,13 @@ def progress(standing: "Standing") -> str:
     return " · ".join(parts)
 
 
-def rounds(state: "LoopState") -> str:
+def rounds(state: LoopState) -> str:
     """`3 rounds (1 cut short)`: such a round does not count toward the limit."""
     cut_short = state.round - bool(state.open_round) - state.rounds
     return plural(state.round, "round") + (f" ({cut_short} cut short)" if cut_short > 0 else "")
 
 
-def used(usage: "Usage | None", *, unpriced: bool = False) -> str:
+def used(usage: Usage | None, *, unpriced: bool = False) -> str:
     """What was used, if agents report it; what is unknown is `—`, never zero."""
     if usage is None:
         return "—"
@@ -56,7 +53,7 @@ def used(usage: "Usage | None", *, unpriced: bool = False) -> str:
     return f"{', '.join(parts) or 'tokens —'} · {cost}"
 
 
-def totals(limits: "Limits", unit: str = "round") -> list[str]:
+def totals(limits: Limits, unit: str = "round") -> list[str]:
     """Every limit of a loop."""
     rows = [
         duration(limits.seconds) if limits.seconds else "",

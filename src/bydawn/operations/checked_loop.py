@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ from bydawn.system.git import Git
 from bydawn.system.reading import read_folder, read_text
 
 _OUR_OWN = {"v", "id", "uid", "workspace", "created_at"}  # belong to the loop, not to the request
+# May refer to a secret by name, as a check's command may; in any other field a secret is refused.
+_REFERRING = {"prompt", "hooks", "agent", "others", "agent_args"}
 OF_ONE_AGENT = ("model", "profile", "effort", "agent_args")  # each agent takes other values
 OPTIONS = (*OF_ONE_AGENT, "agent_commits")
 
@@ -72,22 +73,16 @@ def checked_loop(wanted: LoopRequest, workspace: Path) -> Loop:
 
 def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
     """The loop as it may be written to disk: each secret replaced by the name of the variable that holds it."""
-    # Fields that may refer to a secret by name; in any other field a secret is refused.
-    named: dict[str, Callable[[Any], Any]] = {
-        "prompt": secrets.refer,
-        "hooks": lambda hooks: rewritten(hooks, secrets.refer),
-        "agent": secrets.refer,
-        "others": lambda names: rewritten(names, secrets.refer),
-        "agent_args": lambda words: rewritten(words, secrets.refer),
-        "checks": lambda checks: tuple(check.rewritten(secrets.refer, secrets.refuse) for check in checks),
-    }
-    changed = {}
+    changed: dict[str, Any] = {}
     for name in loop.__struct_fields__:
         if name in _OUR_OWN:
             continue
-        change = named.get(name, lambda value: rewritten(value, secrets.refuse))
         try:
-            changed[name] = change(getattr(loop, name))
+            if name == "checks":
+                changed[name] = tuple(check.rewritten(secrets.refer, secrets.refuse) for check in loop.checks)
+            else:
+                change = secrets.refer if name in _REFERRING else secrets.refuse
+                changed[name] = rewritten(getattr(loop, name), change)
         except Unnamed:
             raise UserError(
                 f"the {name} contains a secret",
@@ -98,16 +93,11 @@ def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
     return msgspec.structs.replace(loop, **changed)
 
 
-def _hooks(loop: Loop) -> list[str]:
-    return [command for command in msgspec.structs.astuple(loop.hooks) if isinstance(command, str)]
-
-
 def refuse_if_secrets_are_missing(standing: Standing, secrets: Secrets) -> None:
     loop = standing.loop
-    names = secrets.missing(
-        " ".join([loop.prompt, *loop.pool, *loop.agent_args, *(check.name for check in loop.checks), *_hooks(loop)])
-    )
-    if names:
+    hooks = [command for command in msgspec.structs.astuple(loop.hooks) if isinstance(command, str)]
+    checks = [check.name for check in loop.checks]
+    if names := secrets.missing(" ".join([loop.prompt, *loop.pool, *loop.agent_args, *checks, *hooks])):
         raise UserError(
             f"the loop {loop.id} needs the environment variable {names[0]}",
             cause="its settings refer to a secret by that name, and it is not set",
@@ -191,7 +181,11 @@ def _refuse_what_it_does_not_know(agent: Agent, wanted: Loop) -> None:
 
 def _checked_promise(promise: Promise) -> None:
     if promise.mode is Mode.REGEX:
-        _checked_pattern(promise.text)
+        try:
+            re.compile(promise.text)
+        except re.error as error:
+            what = f"--done-when {promise.text!r} is not a regular expression"
+            raise UserError(what, cause=str(error), hint="fix it, or drop --done-mode regex") from None
     if is_possible(promise):
         return
     lines = len(promise.text.strip().splitlines())
@@ -213,14 +207,6 @@ def refuse_budget_without_costs(agent: Agent, usd: float | None) -> None:
         )
 
 
-def _checked_pattern(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        what = f"--done-when {pattern!r} is not a regular expression"
-        raise UserError(what, cause=str(error), hint="fix it, or drop --done-mode regex") from None
-
-
 def _checked_tasks(workspace: Path, path: str, required: bool) -> None:
     text = read_text(workspace, path)
     if text is None and (workspace / path).exists():
@@ -230,11 +216,7 @@ def _checked_tasks(workspace: Path, path: str, required: bool) -> None:
             hint="use a Markdown file or a folder",
         )
     if text is None:
-        raise UserError(
-            f"there is no task file {path}",
-            cause=f"looked in {workspace}",
-            hint="use a Markdown file with `- [ ]` boxes, or a folder with one file per task",
-        )
+        raise no_task_file(path, workspace)
     if (found := tasks.read(text)).problem and found.items:
         raise UserError(f"{path} {found.problem}", hint="fix it, or use another file")
     if not found.items and required:
@@ -243,6 +225,11 @@ def _checked_tasks(workspace: Path, path: str, required: bool) -> None:
             cause="it has no Markdown task such as `- [ ] write the tests`",
             hint="add boxes, or drop -t and describe the work in the prompt",
         )
+
+
+def no_task_file(path: str, folder: Path) -> UserError:
+    hint = "use a Markdown file with `- [ ]` boxes, or a folder with one file per task"
+    return UserError(f"there is no task file {path}", cause=f"looked in {folder}", hint=hint)
 
 
 def _checked_folder(workspace: Path, path: str) -> None:
@@ -284,9 +271,8 @@ def _checked_paths(workspace: Path, checks: tuple[Check, ...]) -> None:
 
 def _checked_documents(workspace: Path, wanted: Loop) -> None:
     if wanted.progress:
-        read_text(
-            workspace, wanted.progress
-        )  # the agent will write it; here we only refuse a path outside the workspace
+        # The agent will write it; here we only refuse a path outside the workspace.
+        read_text(workspace, wanted.progress)
     if wanted.opinions and read_text(workspace, wanted.opinions) is None:
         raise UserError(
             f"there is no file {wanted.opinions}",

@@ -18,7 +18,8 @@ from bydawn.system.git import Git
 def prepare() -> LoopRequest:
     """Create the demo's repository, and request its loop."""
     refuse_inside_a_round()
-    folder = _cache() / f"demo-{os.urandom(2).hex()}"
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(caches, "bydawn", f"demo-{os.urandom(2).hex()}")
     folder.mkdir(parents=True)
     for name, text in story.FILES.items():
         path = folder / name
@@ -41,8 +42,3 @@ def prepare() -> LoopRequest:
         limits=Limits(rounds=10, seconds=300.0),
     )
     return LoopRequest(loop=loop, secrets=secrets())
-
-
-def _cache() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME")
-    return (Path(given) if given else Path.home() / ".cache") / "bydawn"

@@ -66,28 +66,25 @@ def _git(folder: Path) -> Finding:
 def _state_folder(root: Path) -> Finding:
     """Can we write there, and does a lock there keep other processes out?"""
     there = next(path for path in (root, *root.parents) if path.exists())
-    kind = _filesystem(there)
+    kind, another = _filesystem(there), "use another folder: --state-dir DIR"
+    detail, hint = str(root), ""
     if kind in _REMOTE:
-        return Finding(
-            name="state folder",
-            ok=False,
-            detail=f"{root} is on {kind}, where file locks are unreliable",
-            hint="use a local folder: --state-dir DIR",
-        )
-    if not os.access(there, os.W_OK):
-        return Finding(
-            name="state folder", ok=False, detail=f"{there} is not writable", hint="use another folder: --state-dir DIR"
-        )
-    if not root.exists():
-        return Finding(name="state folder", ok=True, detail=f"{root} (will be created)")
-    probe = lock.Lock.take(root / ".probe")
-    works = lock.is_held(root / ".probe")
-    probe.release()
-    (root / ".probe").unlink(missing_ok=True)
-    detail = str(root) if works else f"{root}: a lock there does not keep other processes out"
-    return Finding(
-        name="state folder", ok=works, detail=detail, hint="" if works else "use another folder: --state-dir DIR"
-    )
+        detail, hint = f"{root} is on {kind}, where file locks are unreliable", "use a local folder: --state-dir DIR"
+    elif not os.access(there, os.W_OK):
+        detail, hint = f"{there} is not writable", another
+    elif not root.exists():
+        detail = f"{root} (will be created)"
+    elif not _locks_work(root / ".probe"):
+        detail, hint = f"{root}: a lock there does not keep other processes out", another
+    return Finding(name="state folder", ok=not hint, detail=detail, hint=hint)
+
+
+def _locks_work(probe: Path) -> bool:
+    held = lock.Lock.take(probe)
+    works = lock.is_held(probe)
+    held.release()
+    probe.unlink(missing_ok=True)
+    return works
 
 
 def _settings(folder: Path) -> Iterator[Finding]:
@@ -108,10 +105,9 @@ def _agents() -> Iterator[Finding]:
         version = found.version or "version unknown"
         if found.logged_in is False:
             yield Finding(name=name, ok=False, detail=f"{version}, not logged in", hint=f"run `{found.login}`")
-        elif not found.is_tested:
-            yield Finding(name=name, ok=True, detail=f"{version} (tested with {found.tested}x)")
         else:
-            yield Finding(name=name, ok=True, detail=version)
+            mark = "" if found.is_tested else f" (tested with {found.tested}x)"
+            yield Finding(name=name, ok=True, detail=f"{version}{mark}")
         for needed in agents.cli(found.name).sandbox_needs if sys.platform == "linux" else ():
             if shutil.which(needed.program) is None:
                 hint = f"sudo apt-get install {needed.package}"

@@ -125,17 +125,19 @@ def _refuse_contradictions(settings: Settings) -> None:
         )
     if settings["for"].value == 0:
         raise UserError(f"{settings['for'].where}: 0 leaves no time to work", hint="for example: --for 8h")
-    for key, idle, needs in _IDLE_ALONE:
-        given = settings[key]
+    for needs in _NEEDS:
+        given = settings[needs.key]
         # In a file it may be meant for other loops; a person who types it relies on it.
-        if given.layer is Layer.FLAG and given.value != idle and not needs.met(settings):
+        if given.layer is Layer.FLAG and given.value != needs.idle and not needs.met(settings):
             hint = f"{needs.hint}, or drop {given.where}"
             raise UserError(f"{given.where} {given.shown} has no effect", cause=needs.cause, hint=hint)
 
 
-class _Need(msgspec.Struct, frozen=True, kw_only=True):
-    """What a setting needs to have any effect."""
+class _Need(msgspec.Struct, frozen=True):
+    """What a setting needs to have any effect, unless its value is one that does nothing anyway."""
 
+    key: str
+    idle: str | None
     met: Callable[[Settings], bool]
     cause: str
     hint: str
@@ -149,21 +151,8 @@ def _has_hooks(settings: Settings) -> bool:
     return any(settings.text(name) for name in Hooks.__struct_fields__ if name in BY_KEY)
 
 
-# A setting, the value at which it does nothing anyway, and what it needs.
-_IDLE_ALONE = (
-    (
-        "check_where",
-        "workspace",
-        _Need(met=lambda settings: bool(_checks(settings)), cause="this loop has no checks", hint="add one with -k"),
-    ),
-    (
-        "on_hook_failure",
-        "ignore",
-        _Need(met=_has_hooks, cause="this loop has no hooks", hint="add one, for example with --pre-round"),
-    ),
-    (
-        "session_rounds",
-        None,
-        _Need(met=_converses, cause="each round starts a fresh conversation", hint="add --session resume"),
-    ),
+_NEEDS = (
+    _Need("check_where", "workspace", lambda all_: bool(_checks(all_)), "this loop has no checks", "add one with -k"),
+    _Need("on_hook_failure", "ignore", _has_hooks, "this loop has no hooks", "add one, for example with --pre-round"),
+    _Need("session_rounds", None, _converses, "each round starts a fresh conversation", "add --session resume"),
 )

@@ -7,7 +7,7 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import Status
 from bydawn.operations import outputs, reasons
-from bydawn.operations.views import Next
+from bydawn.operations.views import Next, limited_now
 from bydawn.store.registry import Standing
 
 
@@ -181,11 +181,8 @@ def _higher_limits(standing: Standing) -> str:
     if (until := breakers.limits_of(loop, state).until) and until <= now:
         flags.append("--until 09:00")
     if state.stopped and state.stopped.decided.rule == Rule.LATEST_WAKE:
-        flags.append(f"--latest-wake {_when_free(standing, now)}")
+        # Just after the first usage limit resets, if that is known.
+        known = [row.until.astimezone() for row in limited_now(standing) if row.until]
+        free = f"{min(known) + timedelta(minutes=5):%Y-%m-%dT%H:%M}" if known else "09:00"
+        flags.append(f"--latest-wake {free}")
     return " ".join(flags)
-
-
-def _when_free(standing: Standing, now: datetime) -> str:
-    """A time just after the first usage limit resets, if that is known."""
-    known = [row.until for row in standing.state.limited if row.until and row.until > now]
-    return f"{min(known).astimezone() + timedelta(minutes=5):%Y-%m-%dT%H:%M}" if known else "09:00"

@@ -119,15 +119,15 @@ def _at_work(root: StateFolder) -> Iterator[_Reservation]:
     """The loops of this user that are alive, however they were started."""
     for folder in root.every_loop():
         loop = _spoken(folder) if is_held(folder.lock) else None
-        if loop and loop.dialect:
-            yield _reservation(dialects.find(loop.dialect.name), loop)
+        if loop and (dialect := dialects.of_loop(loop)):
+            yield _reservation(dialect, loop)
 
 
 def _spoken(folder: LoopFolder) -> Loop | None:
     """The loop of a folder, if it was asked for in another tool's words."""
     with suppress(OSError, msgspec.DecodeError):
         loop = folder.read_loop()
-        return loop if loop.dialect and loop.dialect.name in dialects.TABLE else None
+        return loop if dialects.of_loop(loop) else None
     return None
 
 
@@ -298,16 +298,12 @@ def _may_grow(dialect: Dialect, workspace: Path, path: str) -> bool:
 
 
 def take_up(standing: Standing) -> None:
-    """Reserve the places of a loop that goes on, if it has any."""
-    if standing.loop.dialect and standing.loop.dialect.name in dialects.TABLE:
-        dialect = dialects.find(standing.loop.dialect.name)
-        reserve(standing.folder.state_folder, dialect, standing.loop)
-        _refuse_lost(dialect, standing)
-
-
-def _refuse_lost(dialect: Dialect, standing: Standing) -> None:
-    """Since the loop stopped a person may have put files of their own in its places."""
-    loop, workspace, files = standing.loop, Path(standing.loop.workspace), dialect.files(standing.loop)
+    """Reserve the places of a loop that goes on; since it stopped a person may have put files of their own there."""
+    loop, workspace = standing.loop, Path(standing.loop.workspace)
+    if (dialect := dialects.of_loop(loop)) is None:
+        return
+    reserve(standing.folder.state_folder, dialect, loop)
+    files = dialect.files(loop)
     number = max(1, dialect.counted(standing.state))  # whose files may be written again
     refuse_impossible(dialect, loop, files.of([number, number + 1]))
     for path in files.growing:
@@ -319,10 +315,14 @@ def _refuse_lost(dialect: Dialect, standing: Standing) -> None:
             raise _no_longer_ours(loop, path)
 
 
-def to_be_replaced(dialect: Dialect, loop: Loop, done: int) -> list[str]:
-    """The files that are there and will be written by the rounds after those that are done."""
-    paths = dialect.files(loop).of(range(done + 1, done + 1 + _LOOKED_AT))
-    return [path for path in paths if os.path.lexists(Path(loop.workspace) / path)]
+def keep_original(dialect: Dialect, loop: Loop, done: int) -> None:
+    """Keep what the other program wrote beside what will replace it; all but its exclusive files make room."""
+    workspace, files = Path(loop.workspace), dialect.files(loop)
+    paths = files.of(range(done + 1, done + 1 + _LOOKED_AT))
+    there = [path for path in paths if os.path.lexists(workspace / path)]
+    for path in there:
+        follower.keep(workspace, path)
+    follower.remove(workspace, [path for path in there if path not in files.exclusive])
 
 
 def _no_longer_ours(loop: Loop, path: str) -> UserError:

@@ -33,9 +33,8 @@ def checked_workspace(path: Path) -> Path:
     try:
         real = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
-        raise UserError(
-            f"there is no folder {path}", cause=_reason(error), hint="choose an existing folder with -C"
-        ) from None
+        cause = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"there is no folder {path}", cause=cause, hint="choose an existing folder with -C") from None
     if not real.is_dir():
         raise UserError(f"{path} is not a folder", hint="choose a folder with -C")
     try:
@@ -70,10 +69,6 @@ def _by_number() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return ""
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
 
 
 def take_lock(folder: LoopFolder, loop: Loop) -> lock.Lock:

@@ -2,13 +2,21 @@
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from bydawn.core import completion
-from bydawn.core.facts import ChecksCut, ChecksEnded, HookEnded, LoopStopped, RoundEnded, RunStarted, TaskSettled
+from bydawn.core.facts import (
+    AnyFact,
+    ChecksCut,
+    ChecksEnded,
+    HookEnded,
+    LoopStopped,
+    RoundEnded,
+    RunStarted,
+    TaskSettled,
+)
 from bydawn.core.hooks import complaint
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import OnTamper
@@ -45,8 +53,11 @@ def evidence(standing: Standing) -> tuple[str, ...]:
 
 def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
     if stopped.decided.rule == Rule.OBSTRUCTED:  # the fact only has its kind, for programs
-        hook = failed_hook(standing)
-        return (f"command of {hook.name}: {hook.command}", f"its output: {hook.output}") if hook else ()
+        if (failed := failed_hook(standing)) is None:
+            return ()
+        command = getattr(standing.loop.hooks, failed.hook) or ""
+        output = standing.folder.round_file(failed.round, hook_output(failed.hook))
+        return (f"command of {failed.hook}: {command}", f"its output: {output}")
     if stopped.decided.rule == Rule.TASKS_ASIDE:
         from bydawn.operations.settings import secrets
 
@@ -61,8 +72,7 @@ def _by_name(standing: Standing, row: str) -> str:
     if not row.startswith(completion.SKIPPED):
         return row
     wanted = standing.state.settled.skipped
-    facts = (record.fact for record in records(standing.folder))
-    texts = {fact.task: fact.text for fact in facts if isinstance(fact, TaskSettled) and fact.task in wanted}
+    texts = {fact.task: fact.text for fact in _facts(standing) if isinstance(fact, TaskSettled) and fact.task in wanted}
     return f"{completion.SKIPPED}: {', '.join(f'“{texts.get(id_, id_)}”' for id_ in wanted)}"
 
 
@@ -70,15 +80,12 @@ def put_back(standing: Standing) -> dict[str, list[int]]:
     """Protected files that were changed and restored, each with the rounds that changed it."""
     found: dict[str, list[int]] = {}
     number = 0
-    if standing.loop.on_tamper is not OnTamper.RESTORE:
-        return found
-    for record in records(standing.folder):
-        fact = record.fact
-        number = fact.round if isinstance(fact, RoundEnded | ChecksEnded | ChecksCut) else number
+    for fact in _facts(standing) if standing.loop.on_tamper is OnTamper.RESTORE else ():
+        undone: tuple[str, ...] = ()
         if isinstance(fact, RunStarted):
             undone = fact.put_back  # changed by what still ran after the worker died
-        else:
-            undone = fact.tampered if isinstance(fact, RoundEnded | ChecksEnded | ChecksCut) and fact.restored else ()
+        elif isinstance(fact, RoundEnded | ChecksEnded | ChecksCut):
+            number, undone = fact.round, fact.tampered if fact.restored else ()
         for path in undone:
             found[path] = [*dict.fromkeys([*found.get(path, ()), number])]
     return found
@@ -100,10 +107,17 @@ def missing(condition: str, standing: Standing) -> str:
 def failed_hooks(standing: Standing) -> dict[str, list[int]]:
     """Each complaint about a failed hook, with the rounds it happened in."""
     found: dict[str, list[int]] = {}
-    for record in records(standing.folder):
-        if isinstance(record.fact, HookEnded) and not record.fact.passed:
-            found.setdefault(complaint(record.fact), []).append(record.fact.round)
+    for fact in _failures(standing):
+        found.setdefault(complaint(fact), []).append(fact.round)
     return found
+
+
+def _failures(standing: Standing) -> list[HookEnded]:
+    return [fact for fact in _facts(standing) if isinstance(fact, HookEnded) and not fact.passed]
+
+
+def _facts(standing: Standing) -> Iterator[AnyFact]:
+    return (record.fact for record in records(standing.folder))
 
 
 def _each_check_once(standing: Standing, rows: tuple[str, ...]) -> Iterator[str]:
@@ -130,25 +144,14 @@ def _red_checks(state: LoopState) -> list[Verdict]:
     return [verdict for verdict in state.verdicts if not verdict.passed]
 
 
-class FailedHook(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    command: str
-    output: Path
-
-
-def failed_hook(standing: Standing) -> FailedHook | None:
+def failed_hook(standing: Standing) -> HookEnded | None:
     """The hook whose failure ended the loop."""
     obstacle = standing.state.obstructed
     if obstacle is None or obstacle.kind != "hook":
         return None
-    facts = (record.fact for record in records(standing.folder))
     # A hook that runs at the end may have failed later; that one stops nothing.
-    failed = [fact for fact in facts if isinstance(fact, HookEnded) and not fact.passed and "round" in fact.hook]
-    if not failed:
-        return None
-    name = failed[-1].hook
-    output = standing.folder.round_file(failed[-1].round, hook_output(name))
-    return FailedHook(name=name, command=getattr(standing.loop.hooks, name) or "", output=output)
+    failed = [fact for fact in _failures(standing) if "round" in fact.hook]
+    return failed[-1] if failed else None
 
 
 class Idle(msgspec.Struct, frozen=True, kw_only=True):

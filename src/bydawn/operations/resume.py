@@ -83,8 +83,13 @@ def _accepted(standing: Standing) -> tuple[str, ...]:
             cause="no protected file has changed, and its task list is fine",
             hint=f"continue with `bydawn resume {standing.reference}`",
         )
-    if not state.tampered:
-        _refuse_unreadable(standing)
+    # Missing tasks can be accepted, but not a list that cannot be read or put in order.
+    if not state.tampered and (trouble := trouble_if_accepted(standing)):
+        raise UserError(
+            f"the task list of {standing.loop.id} cannot be accepted as it is",
+            cause=trouble,
+            hint=f"fix it, then run `bydawn resume {standing.reference}`",
+        )
     return (*state.tampered, *lists)
 
 
@@ -112,16 +117,6 @@ def _refuse_used_up(standing: Standing, limits: Sequence[NewLimit]) -> None:
         )
 
 
-def _refuse_unreadable(standing: Standing) -> None:
-    """Missing tasks can be accepted, but not a list that cannot be read or put in order."""
-    if trouble := trouble_if_accepted(standing):
-        raise UserError(
-            f"the task list of {standing.loop.id} cannot be accepted as it is",
-            cause=trouble,
-            hint=f"fix it, then run `bydawn resume {standing.reference}`",
-        )
-
-
 def _approved(standing: Standing) -> ReachedMark:
     if mark := due(standing):
         return mark
@@ -137,10 +132,8 @@ def _approved(standing: Standing) -> ReachedMark:
 def due(standing: Standing) -> ReachedMark | None:
     """The checkpoint the loop is at, unless the list now has open tasks before it."""
     loop, state = standing.loop, standing.state
-    mark, reading = (
-        checkpoint_of(loop, state),
-        WorkList(loop, FileTexts(Path(loop.workspace))).read(forgiven(state), None),
-    )
+    reading = WorkList(loop, FileTexts(Path(loop.workspace))).read(forgiven(state), None)
+    mark = checkpoint_of(loop, state)
     if mark is None or reading is None or reading.problem:
         return None  # no one can approve what cannot be read
     again = checkpoint_of(loop, msgspec.structs.replace(state, tasks=reading))

@@ -71,13 +71,8 @@ def known(key: str) -> Setting:
 
 
 def checkpoint_of(settings: Settings) -> Checkpoint | None:
-    """The text at which a loop with these settings pauses."""
-    return _checkpoint(settings.text("checkpoint"))
-
-
-def _checkpoint(text: str | None) -> Checkpoint | None:
-    """`TOKEN` or `TOKEN:exit`; the token itself may contain a colon."""
-    if text is None:
+    """The text at which a loop pauses: `TOKEN` or `TOKEN:exit`; the token itself may contain a colon."""
+    if (text := settings.text("checkpoint")) is None:
         return None
     token, _, mode = text.rpartition(":")
     if mode not in {*CheckpointMode}:

@@ -49,18 +49,16 @@ def plan(wanted: LoopRequest) -> Plan:
     if standing := _meant(wanted, loop, there):
         return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=wanted.secrets)
     name = free_name(loop.id, [each.loop.id for each in there])
-    busy = [each.loop.id for each in there if each.alive]
-    shared = (
-        [f"{', '.join(busy)} also runs in this folder: each loop will count the other's changes as its own progress"]
-        if busy
-        else []
-    )
-    warnings = (*doubts(loop), *shared)
+    warnings = [*doubts(loop)]
+    if busy := ", ".join(each.loop.id for each in there if each.alive):
+        warnings.append(
+            f"{busy} also runs in this folder: each loop will count the other's changes as its own progress"
+        )
     return Plan(
         loop=msgspec.structs.replace(loop, id=name),
         folder=LoopFolder(registry.home(workspace) / name),
         secrets=wanted.secrets,
-        warnings=warnings,
+        warnings=tuple(warnings),
     )
 
 

@@ -39,13 +39,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 def pause(standing: Standing, *, now: bool) -> Answer:
     """Pause after this round, or now; `resume` continues."""
-    refuse_finished(standing)
     return _ask(standing, AskPause(id=_new_id(), run="", by=user(), now=now))
 
 
 def stop(standing: Standing, *, now: bool) -> Answer:
     """End the loop now, or after this round."""
-    refuse_finished(standing)
     return _ask(standing, AskStop(id=_new_id(), run="", by=user(), now=now))
 
 
@@ -54,14 +52,12 @@ def tell(standing: Standing, text: str) -> Answer:
     if text.strip() in ("", PLACEHOLDER):
         cause = f"{PLACEHOLDER!r} is a placeholder" if text.strip() else "the note is empty"
         raise UserError("nothing to tell", cause=cause, hint='for example: `bydawn tell LOOP "round half up"`')
-    refuse_finished(standing)
     by = ITSELF if is_inside_a_round() else user()
     return _ask(standing, AskNote(id=_new_id(), run="", by=by, text=text))
 
 
 def settle(standing: Standing, task: str, text: str, status: TaskStatus) -> Answer:
     """Record what a person decided about one task."""
-    refuse_finished(standing)
     return _ask(standing, AskSettle(id=_new_id(), run="", by=user(), task=task, text=text, status=status))
 
 
@@ -91,6 +87,7 @@ def refuse_finished(standing: Standing) -> None:
 
 
 def _ask(standing: Standing, request: Request) -> Answer:
+    refuse_finished(standing)
     folder = standing.folder
     if standing.alive and (run := lock.signature(folder.lock).get("run")):
         from bydawn.store import inbox  # only a running loop has one

@@ -18,6 +18,7 @@ from bydawn.core.text import shorten, visible
 from bydawn.core.values import TaskStatus
 from bydawn.core.worklist import Listed, Stand, Standings, WorkList, standings
 from bydawn.operations import steer
+from bydawn.operations.checked_loop import no_task_file
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.settings import checkpoint_of, gather
 from bydawn.operations.start import another
@@ -128,8 +129,7 @@ def without_loop(path: str, folder: Path) -> Board:
         checkpoint=checkpoint_of(gather(folder)),
     )
     if (source := _source(loop)) is None:
-        hint = "use a Markdown file with `- [ ]` boxes, or a folder with one file per task"
-        raise UserError(f"there is no task file {path}", cause=f"looked in {folder}", hint=hint)
+        raise no_task_file(path, folder)
     found = standings(source, loop, LoopState())
     warnings = (*found.warnings, *_deaf(source)) if loop.checkpoint is None else found.warnings
     return Board(loop=loop, standings=msgspec.structs.replace(found, warnings=warnings))
@@ -241,24 +241,15 @@ def _rows(tasks: Sequence[Listed]) -> str:
 
 # -- skip and reopen ---------------------------------------------------------------------------------------------------
 
-_OPEN = (Stand.OPEN, Stand.NEXT, Stand.WAITING)
 _DONE = (Stand.DONE, Stand.DOUBTED)
+_ALREADY = {
+    TaskStatus.SKIPPED: (Stand.SKIPPED, *_DONE),
+    TaskStatus.OPEN: (Stand.OPEN, Stand.NEXT, Stand.WAITING),
+}
 
 
-def skip(standing: Standing, words: Iterable[str]) -> Iterable[SettledNow]:
-    """Skip these tasks; the loop can complete without them."""
-    return _settle(standing, words, TaskStatus.SKIPPED, already=(Stand.SKIPPED, *_DONE))
-
-
-def reopen(standing: Standing, words: Iterable[str]) -> Iterable[SettledNow]:
-    """Open these tasks again."""
-    return _settle(standing, words, TaskStatus.OPEN, already=_OPEN)
-
-
-def _settle(
-    standing: Standing, words: Iterable[str], status: TaskStatus, already: Sequence[Stand]
-) -> Iterable[SettledNow]:
-    """Check everything before recording anything; then yield each task once it is recorded."""
+def settle(standing: Standing, words: Iterable[str], status: TaskStatus) -> Iterable[SettledNow]:
+    """Skip these tasks or open them again: check everything first, then yield each once it is recorded."""
     refuse_inside_a_round()
     _refuse_finished(standing)
     board = of_loop(standing)
@@ -267,7 +258,7 @@ def _settle(
         if status is TaskStatus.OPEN:
             _refuse_ticked(board, task)
     for task in tasks:
-        if task.stand in already:
+        if task.stand in _ALREADY[status]:
             yield SettledNow(task=task, taken_by=None)
             continue
         answer = steer.settle(standing, task.id, task.text, status)
@@ -376,9 +367,8 @@ def file_of(board: Board, word: str | None) -> tuple[Path, Listed | None]:
         raise _no_tasks(board)
     task = named(board, word) if word is not None else None
     if not board.loop.task_folder:
-        read_inside(
-            root, board.file
-        )  # refuses a path outside the workspace; a file that is not text may be opened to fix it
+        # Refuses a path outside the workspace; a file that is not text may be opened to fix it.
+        read_inside(root, board.file)
         return root / board.file, task
     if task is None:
         raise UserError(

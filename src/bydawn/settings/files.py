@@ -181,13 +181,14 @@ def text_of(file: File) -> str | None:
 
 
 def _refuse_unsafe(file: File, status: os.stat_result) -> None:
-    path, owner, open_to_others = shlex.quote(str(file.path)), status.st_uid, others_can_write(status)
+    path, owner = shlex.quote(str(file.path)), status.st_uid
+    is_open = file.layer is Layer.USER and others_can_write(status)
     powers = "could make it run anything"
     own = f"if its content is right: sudo chown $USER {path}"
     for is_so, what, cause, hint in (
         (not stat.S_ISREG(status.st_mode), "it is not a regular file", "expected TOML", "remove or rename it"),
         (owner not in file.owners, "it belongs to another user", f"it belongs to user {owner}, who {powers}", own),
-        (file.layer is Layer.USER and open_to_others, "other users can write to it", f"they {powers}", f"chmod go-w {path}"),
+        (is_open, "other users can write to it", f"they {powers}", f"chmod go-w {path}"),
         (status.st_size > _AT_MOST, "it is too big", f"it has {status.st_size} bytes", "is it the right file?"),
     ):
         if is_so:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from bydawn.cli.foreground import be_trusted, run_in_foreground, warn_if_unbounded
+from bydawn.cli.foreground import be_trusted, run_in_foreground
 from bydawn.cli.voice import DialectVoice
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import LoopAdopted
@@ -47,7 +47,6 @@ def start(
 def resume(dialect: Dialect, planned: Plan, tether: Tether | None, raising: Raising | None = None) -> int:
     """Run a planned loop to its end; the exit code."""
     assert tether  # noqa: S101 - what starts a loop runs under a guardian
-    warn_if_unbounded(planned)
     return run_in_foreground(tether, replace(planned, raises=raising), voice=DialectVoice(dialect))
 
 

@@ -2,9 +2,9 @@
 
 import os
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 import msgspec
@@ -22,6 +22,7 @@ from bydawn.core.values import Status
 from bydawn.dialects.seam import Adopted
 from bydawn.dialects.waylon_smithers import DIALECT, adoption, arguments, files, texts
 from bydawn.dialects.waylon_smithers.arguments import APPROVALS, MODES, NAME, SANDBOXES, Words
+from bydawn.operations.amounts import plural
 from bydawn.operations.dialects import begin, end, helpers, loops
 from bydawn.operations.places import NameTaken
 from bydawn.operations.preconditions import checked_workspace
@@ -143,13 +144,15 @@ def start(tether: Tether | None, /, workspace: Path, **given: Any) -> int:
     words = Words(**given)
     _refuse_stray_command(words.prompt)
     wanted = arguments.start(words, loops.place_of(workspace))
-    if any(row.id == words.loop_id for row in left_behind(workspace)):
-        _refuse_taken(str(words.loop_id), workspace)
-    _refuse_outside_git(workspace, allowed=words.skip_git_repo_check)
     try:
+        if words.loop_id in [row.id for row in left_behind(workspace)]:
+            raise NameTaken(wanted.name)
+        _refuse_outside_git(workspace, allowed=words.skip_git_repo_check)
         return running.start(DIALECT, wanted, workspace, tether)
     except NameTaken as taken:
-        _refuse_taken(taken.name, workspace)
+        look = typed(workspace, "status", "--loop-id", taken.name)
+        hint = f"choose another --loop-id, or see how it stands and how to go on: `{look}`"
+        raise UserError(taken.what, cause=taken.cause, hint=hint) from None
 
 
 def _refuse_stray_command(prompt: str | None) -> None:
@@ -167,15 +170,6 @@ def _refuse_outside_git(workspace: Path, *, allowed: bool = False) -> None:
             cause="the agent's changes could not be seen apart from what was there before",
             hint="`git init`, or say --skip-git-repo-check",
         )
-
-
-def _refuse_taken(name: str, workspace: Path) -> NoReturn:
-    look = typed(workspace, "status", "--loop-id", name)
-    raise UserError(
-        f"there is a loop {name} already",
-        cause="its state would be overwritten",
-        hint=f"choose another --loop-id, or see how it stands and how to go on: `{look}`",
-    )
 
 
 # -- resume ------------------------------------------------------------------------------------------------------------
@@ -266,15 +260,19 @@ def _show(row: LoopRow, standing: Standing, workspace: Path) -> None:
         "Last message": _last_message(standing, state["artifacts"]),
         "Reason": state["reason"],
     }
-    for label, text in rows.items():
-        if text:
-            render.field(label, str(text), 16)
+    _show_rows(rows)
     if standing.state.stopped:
         steps = DialectVoice(DIALECT).next_steps(standing)
         _next([step for step in steps if f"{NAME} status" not in step.command])
     elif row.status == Status.CRASHED:
         again = typed(workspace, "resume", "--loop-id", row.id)
         render.next_steps([Next(command=again, why="continue")])
+
+
+def _show_rows(rows: Mapping[str, object]) -> None:
+    for label, text in rows.items():
+        if text:
+            render.field(label, str(text), 16)
 
 
 def _next(steps: list[Next]) -> None:
@@ -307,9 +305,7 @@ def _show_left(row: LoopRow, workspace: Path) -> None:
         "Session": codex.get("session_id") if isinstance(codex, dict) else None,
         "State file": files.default_state(row.id),
     }
-    for label, value in rows.items():
-        if value:
-            render.field(label, as_line(value, 300), 16)
+    _show_rows({label: as_line(value, 300) for label, value in rows.items() if value})
     click.echo(f"\n  {_origin(row, workspace)}")
 
 
@@ -388,7 +384,7 @@ def _cancel_left(row: LoopRow, workspace: Path) -> int:
 
 
 def _say_cleaned(cleaned: end.Cleaned) -> None:
-    many = f"{_files(cleaned.removed)} {'was' if len(cleaned.removed) == 1 else 'were'}"
+    many = f"{plural(len(cleaned.removed), 'file')} {'was' if len(cleaned.removed) == 1 else 'were'}"
     how = ", as written for this loop; nothing else was touched" if cleaned.removed else ""
     click.echo(f"  {many} removed{how}.")
     for path, why in cleaned.left.items():
@@ -396,13 +392,9 @@ def _say_cleaned(cleaned: end.Cleaned) -> None:
     for path, why in cleaned.stuck.items():
         click.echo(f"  not removed: {plain(path)} ({why})")
     if cleaned.stuck:
-        what = f"{_files(cleaned.stuck)} of this loop could not be removed"
+        what = f"{plural(len(cleaned.stuck), 'file')} of this loop could not be removed"
         hint = "look at the permissions of the folder, then ask again"
         raise UserError(what, cause=next(iter(cleaned.stuck.values())), hint=hint, exit_code=1)
-
-
-def _files(paths: Collection[str]) -> str:
-    return "1 file" if len(paths) == 1 else f"{len(paths)} files"
 
 
 # -- install-helpers ---------------------------------------------------------------------------------------------------

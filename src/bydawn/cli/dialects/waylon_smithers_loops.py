@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
@@ -29,26 +29,21 @@ def find(name: str | None, workspace: Path) -> Standing:
     """The loop that a person means: by its id, or the only one here that is not done."""
     mine = loops.in_workspace(DIALECT, workspace)
     if name is None:
-        return loops.only_one(mine) or _refuse_unclear(mine, workspace)
+        if only := loops.only_one(mine):
+            return only
+        if mine:
+            raise _several(each.loop.id for each in mine)
+        raise UserError(f"there is no loop in {workspace}", hint=f'start one: {NAME} "…"{elsewhere(workspace)}')
     if found := loops.called(name, mine):
         return found
     if read_text(workspace, path := files.default_state(name)) is not None:
-        cause, hint = (
-            "it is not a state file, or that of another loop",
-            "fix it, or start a loop under another --loop-id",
-        )
+        cause = "it is not a state file, or that of another loop"
+        hint = "fix it, or start a loop under another --loop-id"
         raise UserError(f"{path} says nothing of a loop {name}", cause=cause, hint=hint)
     other = loops.called(name, loops.everywhere(DIALECT))
     hint = f"`{typed(workspace, 'list')}` lists them all"
     hint = f"--cd {shlex.quote(other.loop.workspace)}" if other else hint
     raise UserError(f"there is no loop {name!r} here", cause=f"looked in {workspace}", hint=hint)
-
-
-def _refuse_unclear(mine: list[Standing], workspace: Path) -> NoReturn:
-    if not mine:
-        hint = f'start one: {NAME} "…"{elsewhere(workspace)}'
-        raise UserError(f"there is no loop in {workspace}", hint=hint)
-    raise _several(each.loop.id for each in mine)
 
 
 def _several(names: Iterable[str]) -> UserError:

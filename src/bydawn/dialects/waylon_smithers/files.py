@@ -20,6 +20,7 @@ from bydawn.dialects.waylon_smithers import texts
 ROOT = ".codex/waylon-smithers"
 IGNORE = f"{ROOT}/.gitignore"
 ANY = "*"  # stands for every number
+MESSAGE, STREAM = "last_message_iter_{}.txt", "events_iter_{}.jsonl"  # of an iteration
 # What the document has no word for keeps ours.
 STATUS = {
     End.COMPLETE: "completed",
@@ -45,32 +46,17 @@ class Paths:
         self.events = words.get("jsonl_events", "")
 
     def message(self, number: int | str) -> str:
-        return f"{self.folder}/{message_name(number)}"
+        return f"{self.folder}/{MESSAGE.format(number)}"
 
     def stream(self, number: int | str) -> str:
-        return f"{self.folder}/{stream_name(number)}"
-
-    def more_events(self, source: Source, number: int) -> Iterator[Copy | Append]:
-        """`--jsonl-events`: one file that grows, or a folder with a file for each iteration."""
-        if self.events.endswith("/"):
-            yield Copy(f"{self.events}{stream_name(number)}", source)
-        elif self.events:
-            yield Append(self.events, source)
-
-
-def message_name(number: int | str) -> str:
-    return f"last_message_iter_{number}.txt"
-
-
-def stream_name(number: int | str) -> str:
-    return f"events_iter_{number}.jsonl"
+        return f"{self.folder}/{STREAM.format(number)}"
 
 
 def files(loop: Loop) -> Files:
     """Only the very names that are written: anything else in a folder that a person chose is theirs."""
     paths = Paths(loop)
     in_folder = paths.events.endswith("/")
-    streams = [f"{paths.events}{stream_name(ANY)}"] if in_folder else []
+    streams = [f"{paths.events}{STREAM.format(ANY)}"] if in_folder else []
     return Files(
         whole=(paths.state, paths.summary, paths.message(ANY), paths.stream(ANY), *streams),
         growing=(paths.events,) if paths.events and not in_folder else (),
@@ -97,7 +83,11 @@ def _copies(attempt: Attempt, paths: Paths) -> Iterator[Copy | Append]:
     number, events = attempt.counted, Source(attempt.round, STDOUT)
     yield Copy(paths.message(number), Source(attempt.round, REPLY))
     yield Copy(paths.stream(number), events)
-    yield from paths.more_events(events, number)
+    # `--jsonl-events`: one file that grows, or a folder with a file for each iteration
+    if paths.events.endswith("/"):
+        yield Copy(f"{paths.events}{STREAM.format(number)}", events)
+    elif paths.events:
+        yield Append(paths.events, events)
 
 
 class _Event(msgspec.Struct, frozen=True):
@@ -126,8 +116,7 @@ def state_of(loop: Loop, state: LoopState) -> dict[str, Any]:
     words = loop.dialect.words if loop.dialect else {}
     paths, promise, number = Paths(loop), loop.promise or Promise(), counted(state)
     ended = number - bool(state.open_round)  # the last iteration that has files
-    last = state.last
-    stopped = state.stopped
+    last, stopped = state.last, state.stopped
     return {
         "loop_id": loop.id,
         "created_at": words.get("created_at") or loop.created_at.isoformat(timespec="seconds"),
@@ -153,9 +142,9 @@ def state_of(loop: Loop, state: LoopState) -> dict[str, Any]:
         },
         "artifacts": {
             "dir": f"{paths.folder}/",
-            "last_message_path": message_name(ended) if ended > 0 and last else None,
-            "jsonl_path": stream_name(ended) if ended > 0 and last else None,
-            "summary_json_path": _below(paths.summary, paths.folder),
+            "last_message_path": MESSAGE.format(ended) if ended > 0 and last else None,
+            "jsonl_path": STREAM.format(ended) if ended > 0 and last else None,
+            "summary_json_path": paths.summary.removeprefix(f"{paths.folder}/"),
         },
         "last_result": {
             "exit_code": last.exit_code if last else None,
@@ -180,8 +169,8 @@ def _session(state: LoopState) -> str | None:
 
 def summary(loop: Loop, state: LoopState, history: History) -> dict[str, Any]:
     """Every iteration, how it all ended, and what to do next."""
-    stopped = state.stopped
-    used = state.usage
+    stopped, used = state.stopped, state.usage
+    steps = texts.next_steps(loop, state, stopped) if stopped else []
     return {
         "loop_id": loop.id,
         "workspace_root": loop.workspace,
@@ -192,14 +181,12 @@ def summary(loop: Loop, state: LoopState, history: History) -> dict[str, Any]:
         "max_iterations": limits_of(loop, state).rounds,
         "session_id": _session(state),
         "usage": msgspec.to_builtins(used) if used else None,
-        "iterations": [_row(attempt) for attempt in history.attempts if attempt.ended],
-        "what_to_do_next": [_step(*step) for step in texts.next_steps(loop, state, stopped)] if stopped else [],
+        "iterations": [_row(attempt, attempt.ended) for attempt in history.attempts if attempt.ended],
+        "what_to_do_next": [f"{command}  # {what}" if command else what for command, what in steps],
     }
 
 
-def _row(attempt: Attempt) -> dict[str, Any]:
-    ended = attempt.ended
-    assert ended  # noqa: S101 - the caller has looked
+def _row(attempt: Attempt, ended: RoundEnded) -> dict[str, Any]:
     return {
         "iteration": attempt.counted,
         "started_at": _moment(attempt.started_at),
@@ -215,17 +202,9 @@ def _row(attempt: Attempt) -> dict[str, Any]:
         "progress": ended.progress,
         "checks_passed": attempt.checks.passed if attempt.checks else None,
         "usage": msgspec.to_builtins(ended.usage) if ended.usage else None,
-        "last_message_path": message_name(attempt.counted),
-        "jsonl_path": stream_name(attempt.counted),
+        "last_message_path": MESSAGE.format(attempt.counted),
+        "jsonl_path": STREAM.format(attempt.counted),
     }
-
-
-def _step(command: str, what: str) -> str:
-    return f"{command}  # {what}" if command else what
-
-
-def _below(path: str, folder: str) -> str:
-    return path.removeprefix(f"{folder}/")
 
 
 def _moment(at: datetime | None) -> str | None:

@@ -11,7 +11,6 @@ from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import Loop
 from bydawn.core.loop import SpokenDialect as Spoken
 from bydawn.core.values import End
-from bydawn.dialects import follower
 from bydawn.dialects.seam import Dialect, Start
 from bydawn.operations import places, resume, settings, start
 from bydawn.operations.loop_request import LoopRequest, loop_request
@@ -89,16 +88,7 @@ def secure(dialect: Dialect, planned: Plan) -> None:
     if planned.adopts is None:
         places.refuse_overwriting(planned.root, dialect, planned.loop)
     else:
-        _keep_original(dialect, planned.loop, planned.adopts.rounds)
-
-
-def _keep_original(dialect: Dialect, loop: Loop, done: int) -> None:
-    """Keep what the other program wrote beside what will replace it; all but its exclusive files make room."""
-    workspace, files = Path(loop.workspace), dialect.files(loop)
-    there = places.to_be_replaced(dialect, loop, done)
-    for path in there:
-        follower.keep(workspace, path)
-    follower.remove(workspace, [path for path in there if path not in files.exclusive])
+        places.keep_original(dialect, planned.loop, planned.adopts.rounds)
 
 
 def _refuse_dollars(dialect: Dialect, gathered: Settings, wanted: Loop) -> None:

@@ -1,6 +1,7 @@
 """Which loops of a dialect there are, and what its original program has left behind."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -49,15 +50,9 @@ def only_one(standings: Sequence[Standing]) -> Standing | None:
 
 def json_files(folder: Path) -> dict[str, dict[str, Any]]:
     """The JSON objects in the files of a folder, by file name without ending; what is none is left out."""
-    paths = sorted(folder.glob("*.json")) if folder.is_dir() else []
-    found = {path.stem: _json(path) for path in paths if path.is_file() and not path.is_symlink()}
-    return {name: data for name, data in found.items() if data is not None}
-
-
-def _json(path: Path) -> dict[str, Any] | None:
-    try:
-        if path.stat().st_size > _LONGEST:
-            return None
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+    found = {}
+    for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+        with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LONGEST:
+                found[path.stem] = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    return found
