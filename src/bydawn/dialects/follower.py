@@ -269,7 +269,7 @@ def _names(folder: int) -> list[str]:
 def refuse_unwritable(workspace: Path, paths: Sequence[str]) -> None:
     """Before anything is spent: can these files be written at all?"""
     for path in paths:
-        place = Path(path).parent if path.startswith("/") else workspace / Path(path).parent
+        place = (workspace / path).parent
         links = [] if path.startswith("/") else [each for each in (place, *place.parents) if each.is_symlink()]
         links = [each for each in links if each.is_relative_to(workspace)]
         there = next(each for each in (place, *place.parents) if os.path.lexists(each))

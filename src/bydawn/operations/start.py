@@ -103,7 +103,8 @@ def typed_again(loop: Loop) -> tuple[str, str]:
     if any("`" in word or not word.isprintable() for word in words):  # it would be unclear where the command ends
         return f'run --new "{PLACEHOLDER}"', ""
     typed = _TYPED_AGAIN | ({"limits"} if _are_typed(loop.limits) else set())
-    rest = [name for name in differences(_without_settings(loop), loop) if name not in typed]
+    default = Loop(id="", uid="", workspace="", created_at=loop.created_at, prompt=loop.prompt, agent=loop.agent)
+    rest = [name for name in differences(default, loop) if name not in typed]
     left_out = f"{PLACEHOLDER} is the rest of its settings: {', '.join(rest)}" if rest else ""
     return " ".join(["run --new", *words, *([PLACEHOLDER] if rest else [])]), left_out
 
@@ -152,18 +153,6 @@ def _limits_again(limits: Limits) -> Iterator[str]:
 def _are_typed(limits: Limits) -> bool:
     """Are only the usual limits set? A time to stop is in the past by then."""
     return limits == Limits(rounds=limits.rounds, seconds=limits.seconds, tokens=limits.tokens, usd=limits.usd)
-
-
-def _without_settings(loop: Loop) -> Loop:
-    """The same goal with default settings."""
-    return Loop(
-        id=loop.id,
-        uid=loop.uid,
-        workspace=loop.workspace,
-        created_at=loop.created_at,
-        prompt=loop.prompt,
-        agent=loop.agent,
-    )
 
 
 def rehearse(planned: Plan) -> Rehearsal:
