@@ -55,7 +55,7 @@ def blocked_words(reply: str) -> str | None:
     for index, block in enumerate(blocks):
         if (lines := _opened(block)) is None:
             continue
-        said = filter(None, map(_tidy, _section(lines, blocks, index)))
+        said = filter(None, (" ".join(line.split()) for line in _section(lines, blocks, index)))
         text = next(said, "")
         if says_nothing(text):
             continue
@@ -105,7 +105,3 @@ def _section(lines: list[str], blocks: tuple[Block, ...], index: int) -> Iterato
 
 def _seen(block: Block) -> str:
     return "" if block.type == "html_block" else markdown.without_comments(block.text)
-
-
-def _tidy(line: str) -> str:
-    return " ".join(line.split())

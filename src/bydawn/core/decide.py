@@ -115,8 +115,8 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
         return Settle(rule=Rule.INTERRUPTED_ROUND, round=state.open_round.round)
     if state.stop_now:
         return _asked(loop, state)
-    if state.obstructed:
-        return _obstructed(state)
+    if obstacle := state.obstructed:
+        return Stop(rule=Rule.OBSTRUCTED, end=End.BLOCKED, reason=obstacle.detail, evidence=(obstacle.kind,))
     if loop.checks and state.round == 0 and state.verdict_tree is None:
         return RunChecks(rule=Rule.BASELINE, round=0)
     if checks_due(loop, state):
@@ -176,12 +176,6 @@ def _asked(loop: Loop, state: LoopState) -> Action:
     assert state.pause  # noqa: S101 - the caller checked that one of the two is set
     by = state.pause.signal or state.pause.by
     return Pause(rule=Rule.ASKED_TO_PAUSE, reason=_PAUSES.get(by, f"paused by {by}"), by=by, evidence=also)
-
-
-def _obstructed(state: LoopState) -> Action:
-    assert state.obstructed  # noqa: S101 - the caller checked it
-    kind, detail = state.obstructed.kind, state.obstructed.detail
-    return Stop(rule=Rule.OBSTRUCTED, end=End.BLOCKED, reason=detail, evidence=(kind,))
 
 
 def _tampered(loop: Loop, state: LoopState) -> Action | None:

@@ -300,7 +300,8 @@ def checks(given: Material, size: int) -> str:
     outputs = [harmless(verdict.excerpt, given.fence) for verdict in told]
     rooms = shares([len(output) for output in outputs], size)
     rows = [
-        _failure(given, verdict, verdict.check in known) + _output(given, output, room)
+        _failure(given, verdict, verdict.check in known)
+        + (f" {given.quoted('Its output', output, room, Keep.END)}" if output else "")
         for verdict, output, room in zip(told, outputs, rooms, strict=True)
     ]
     rows += [left_out(len(red) - len(told), "more checks")] if len(red) > len(told) else []
@@ -311,10 +312,6 @@ def _failure(given: Material, verdict: Verdict, was_red: bool) -> str:
     before = " (it already failed before the first round)" if was_red else ""
     doubt = " It failed and passed on the same work tree, so it proves nothing: make it reliable."
     return f"{code(verdict.check)}: {given.line(verdict.detail)}{before}.{doubt if verdict.flaky else ''}"
-
-
-def _output(given: Material, output: str, size: int) -> str:
-    return f" {given.quoted('Its output', output, size, Keep.END)}" if output else ""
 
 
 def reply(given: Material, size: int) -> str:

@@ -119,9 +119,13 @@ class Effects:
             if keep_as and snapshot.tree != self.state.tree:
                 self.world.workspace.keep(keep_as, snapshot.tree)
         except UserError as error:
-            self.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}", unseen=unseen))
-            return Snapshot(tree=self.state.tree, work=self.state.work)
+            return self.blind(error, unseen=unseen)
         return snapshot
+
+    def blind(self, error: UserError, *, unseen: bool = True) -> Snapshot:
+        """The tree could not be looked at: record why. The next comparison is with the tree from before."""
+        self.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}", unseen=unseen))
+        return Snapshot(tree=self.state.tree, work=self.state.work)
 
     def is_obstructed(self) -> bool:
         """Record what makes a round impossible, if anything does."""

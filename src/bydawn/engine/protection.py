@@ -43,14 +43,14 @@ class Protection:
         try:
             touched = self._workspace.touched(before, after.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
         except UserError as error:
-            return Touched(self._blind(error))
+            return Touched(self._effects.blind(error))
         if not touched or self._loop.on_tamper is not OnTamper.RESTORE:
             return Touched(after, touched[:_TAMPERED])
         put_back = True
         try:
             self._workspace.restore(before, touched)
         except UserError as error:  # some of them may be
-            self._blind(error)
+            self._effects.blind(error)
             put_back = False
         left = self._effects.snapshot(keep_as=tree_after(round_))
         return Touched(replace(left, changes=after.changes), touched[:_TAMPERED], put_back)
@@ -82,7 +82,7 @@ class Protection:
                 now = self._effects.snapshot(keep_as=tree_before(state.round + 1))
                 return Touched(now, touched[:_TAMPERED], restored=True)
         except UserError as error:
-            return Touched(self._blind(error), state.tampered)
+            return Touched(self._effects.blind(error), state.tampered)
         return Touched(now, touched[:_TAMPERED])
 
     def _is_as_it_was(self) -> bool:
@@ -95,8 +95,3 @@ class Protection:
             return tuple(self._workspace.read_text(path) for path in ALWAYS_PROTECTED)
         except UserError:
             return ()
-
-    def _blind(self, error: UserError) -> Snapshot:
-        """The tree could not be looked at. The next comparison is with the tree from before."""
-        self._effects.record(Obstructed(kind="workspace", detail=f"{error.what}: {error.cause}", unseen=True))
-        return Snapshot(tree=self._effects.state.tree, work=self._effects.state.work)

@@ -125,7 +125,9 @@ class Engine:
                     self._wait(action, decided)
                 case Pause() | Stop():
                     if not self._list_has_changed():
-                        return self._stop(self._hook_runs.at_end(last_word(action, now), now))
+                        self._effects.record(fact := self._hook_runs.at_end(last_word(action, now), now))
+                        self.world.ledger.sync()
+                        return fact
                 case _:
                     assert_never(action)
 
@@ -192,11 +194,6 @@ class Engine:
             detail = f"{self.loop.tasks} keeps changing: it is different each time it is read"
             self._effects.record(Obstructed(kind="tasks", detail=detail))
         return self._last_looks <= _LAST_LOOKS + 1
-
-    def _stop(self, fact: LoopStopped) -> LoopStopped:
-        self._effects.record(fact)
-        self.world.ledger.sync()
-        return fact
 
     def _wait(self, action: Wait, decided: Decided) -> None:
         self._fresh = None

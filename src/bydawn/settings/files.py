@@ -141,12 +141,7 @@ def _understood(setting: Setting, found: object, layer: Layer, where: str) -> Gi
         return Given(key=key, value=value, layer=layer, where=where)
     except ValueError as error:
         what = f"{key} must be {setting.kind.wanted}"
-        return Problem(where=where, what=what, cause=str(error), hint=f"write {_example(setting)}")
-
-
-def _example(setting: Setting) -> str:
-    quoted = setting.kind.example if str not in (setting.kind.literal or (str,)) else f'"{setting.kind.example}"'
-    return f"{setting.key} = {f'[{quoted}]' if setting.kind.many else quoted}"
+        return Problem(where=where, what=what, cause=str(error), hint=f"write {setting.assignment}")
 
 
 def checked_text(file: File) -> str | None:

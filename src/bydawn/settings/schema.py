@@ -44,7 +44,7 @@ def _lines() -> Iterator[str]:
 
 def _rows(setting: Setting) -> Iterator[str]:
     several = ", repeatable" if setting.kind.many else ""
-    yield f"Value: {setting.kind.wanted}{several}; for example `{_assignment(setting)}`"
+    yield f"Value: {setting.kind.wanted}{several}; for example `{setting.assignment}`"
     if setting.default is not None:
         yield f"Default: `{setting.shown(setting.default)}`"
     if setting.flags:
@@ -58,9 +58,3 @@ def _rows(setting: Setting) -> Iterator[str]:
         yield f"A project's file may only make your own value stricter: {setting.tighter} is stricter"
     if setting.secret:
         yield "Never shown, and not in an agent's environment"
-
-
-def _assignment(setting: Setting) -> str:
-    example = setting.kind.example
-    quoted = f'"{example}"' if str in (setting.kind.literal or (str,)) else example
-    return f"{setting.key} = {f'[{quoted}]' if setting.kind.many else quoted}"

@@ -61,6 +61,13 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     def variable(self) -> str:
         return f"BYDAWN_{self.key.upper().replace('.', '_')}"
 
+    @property
+    def assignment(self) -> str:
+        """An example of how a file sets it."""
+        example = self.kind.example
+        quoted = f'"{example}"' if str in (self.kind.literal or (str,)) else example
+        return f"{self.key} = {f'[{quoted}]' if self.kind.many else quoted}"
+
     def shown(self, value: Value | None) -> str:
         """The value as a person would write it."""
         if value is None:

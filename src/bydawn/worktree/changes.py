@@ -116,7 +116,7 @@ class Differences:
         return listing
 
     def _fate(self, path: bytes) -> Fate:
-        full = self._full(path)
+        full = os.fsencode(self._root) + b"/" + path
         try:
             found = os.lstat(full)
         except (FileNotFoundError, NotADirectoryError):
@@ -135,9 +135,6 @@ class Differences:
         """Did a folder become a link? `ls-files` looks through it, `update-index` refuses to."""
         folders = Path(os.fsdecode(path)).parents[:-1]
         return any((self._root / folder).is_symlink() for folder in folders)
-
-    def _full(self, path: bytes) -> bytes:
-        return os.fsencode(self._root) + b"/" + path
 
 
 @cache

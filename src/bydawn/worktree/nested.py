@@ -33,7 +33,8 @@ def fingerprint(git: Git, root: Path, nested: list[bytes]) -> str:
         for path in level:
             digest.update(path + b"\0")
             folder = root / os.fsdecode(path)
-            inside = _placed(git, folder)
+            places = {"GIT_DIR": str(folder / ".git"), "GIT_WORK_TREE": str(folder)}
+            inside = msgspec.structs.replace(git, places=places)
             records = _status(inside)
             for record in records:
                 digest.update(record + b"\0" + _changed_content(folder, record))
@@ -41,10 +42,6 @@ def fingerprint(git: Git, root: Path, nested: list[bytes]) -> str:
         level = sorted(below)[:room]
         room -= len(level)
     return f"+{digest.hexdigest()[:12]}"
-
-
-def _placed(git: Git, folder: Path) -> Git:
-    return msgspec.structs.replace(git, places={"GIT_DIR": str(folder / ".git"), "GIT_WORK_TREE": str(folder)})
 
 
 def _status(git: Git) -> list[bytes]:

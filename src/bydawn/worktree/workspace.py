@@ -244,12 +244,10 @@ class GitWorkspace(FileTexts):
                 raise
             tree = self._git.run("mktree")  # nothing is left below the prefix, and git has no name for nothing
         self._packing = True
-        self._remember(tree.decode().strip())
-        return tree.decode().strip()
-
-    def _remember(self, tree: str) -> None:
-        """Note which tree the index stands for, so that the next start need not ask git."""
-        (self._private / "bydawn-tree").write_text(f"{_digest_of(self._private / 'index')} {tree}")
+        # Note which tree the index stands for, so that the next start need not ask git.
+        id_ = tree.decode().strip()
+        (self._private / "bydawn-tree").write_text(f"{_digest_of(self._private / 'index')} {id_}")
+        return id_
 
     def _recalled(self) -> str | None:
         note = self._private / "bydawn-tree"

@@ -100,13 +100,9 @@ class DemoReader(program.LineReader[_AnyLine]):
         """The result is the agent's own last word, so it counts even if we had to stop the process afterwards."""
         if self._result:
             return _ended(self._result, self._session)
-        outcome, detail = imposed(exit_) or self._judged(exit_, stderr_tail)
-        return Ended(outcome=outcome, detail=detail, session=self._session)
-
-    def _judged(self, exit_: Exit, stderr_tail: str) -> tuple[Outcome, str]:
-        """The verdict on a player that ended on its own without a result."""
         failed = Outcome.FAILED, headline(plain(stderr_tail)) or f"exited with {exit_.code}"
-        return program.without_result(exit_, self._skipped) or failed
+        outcome, detail = imposed(exit_) or program.without_result(exit_, self._skipped) or failed
+        return Ended(outcome=outcome, detail=detail, session=self._session)
 
 
 def _ended(result: _Result, session: str | None) -> Ended:
