@@ -125,7 +125,7 @@ class Terminal:
         if not state.tasks:
             limit = limits_of(self._plan.loop, state).rounds
             return f"  {state.rounds}{f' of at most {limit}' if limit else ''} {self._voice.counting(state).unit}s done"
-        done, total = state.tasks.done, state.tasks.done + state.tasks.open
+        done, total = state.tasks.done, state.tasks.total
         room = max(8, min(24, width - 50))
         full = room * done // max(total, 1)
         return f"  {'█' * full}{'░' * (room - full)}  {done} of {total} tasks   {time_left_words(state)}"

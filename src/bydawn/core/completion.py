@@ -54,7 +54,7 @@ def describe(condition: str, loop: Loop, state: LoopState) -> str:
         count = state.tasks.open
         return f"{counted(count)} open in {loop.tasks}"
     if condition == "checks":
-        failed = [verdict.check for verdict in state.verdicts if not verdict.passed]
+        failed = [verdict.check for verdict in state.failed_checks]
         if failed and state.verdict_tree == state.tree:
             return f"{len(failed)} of {len(state.verdicts)} checks failed: {', '.join(failed)}"
         if state.checks_passed:

@@ -235,7 +235,7 @@ def _claimed(loop: Loop, state: LoopState) -> Tally | None:
 def _finished(loop: Loop, state: LoopState) -> Action:
     evidence = []
     if state.tasks and loop.tasks:
-        evidence.append(f"{loop.tasks}: {state.tasks.done} of {state.tasks.done + state.tasks.open} tasks done")
+        evidence.append(f"{loop.tasks}: {state.tasks.done} of {state.tasks.total} tasks done")
     evidence += [f"{verdict.check}: passed" for verdict in state.verdicts if loop.checks]
     if state.settled.skipped:
         evidence.append(f"{completion.SKIPPED}: {len(state.settled.skipped)}")
@@ -286,7 +286,7 @@ def _set_aside(loop: Loop, state: LoopState) -> Action | None:
     others = [id_ for id_ in state.tasks.open_ids if id_ != mine.task and id_ not in state.settled.aside]
     if not 0 < limit <= mine.failures or not others or mine.task in state.settled.aside:
         return None
-    failed = [f"{verdict.check}: {verdict.told}" for verdict in state.verdicts if not verdict.passed]
+    failed = [f"{verdict.check}: {verdict.told}" for verdict in state.failed_checks]
     reason = f"failed {mine.failures} times in a row" + (f"; last: {failed[0]}" if failed else "")
     return SettleTask(rule=Rule.TASK_FAILURES, task=mine.task, text=mine.text, status=TaskStatus.ASIDE, reason=reason)
 
@@ -301,7 +301,7 @@ def _all_aside(loop: Loop, state: LoopState) -> Action:
 def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
     """What is still missing, and what the failing checks say."""
     rows = [completion.describe(condition, loop, state) for condition in completion.missing(loop, state)]
-    rows += [f"{verdict.check}: {verdict.told}" for verdict in state.verdicts if not verdict.passed]
+    rows += [f"{verdict.check}: {verdict.told}" for verdict in state.failed_checks]
     return (*rows, *_aside(state))
 
 

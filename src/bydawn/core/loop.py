@@ -251,7 +251,10 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(name for name, given in wanted.items() if given) or ("promise",)
 
 
+OF_THE_LOOP = {"v", "id", "uid", "created_at", "workspace"}  # the other fields are settings
+
+
 def differences(old: Loop, new: Loop) -> list[str]:
     """The names of settings in which two loops differ, apart from who started them and when."""
-    ignored = {"v", "id", "uid", "created_at", "workspace"}
-    return [name for name in old.__struct_fields__ if name not in ignored and getattr(old, name) != getattr(new, name)]
+    names = (name for name in old.__struct_fields__ if name not in OF_THE_LOOP)
+    return [name for name in names if getattr(old, name) != getattr(new, name)]

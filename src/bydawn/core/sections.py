@@ -256,7 +256,7 @@ def _task_not_believed(given: Material) -> str:
     if reading is None or last.task_id is None or reading.next_id != last.task_id:
         return ""
     missing = "nothing confirms it yet"
-    if any(not verdict.passed for verdict in given.state.verdicts):
+    if given.state.failed_checks:
         missing = "its checks fail"
     elif not tally_of(given.state.tallies, last.task_id).progress:
         missing = "its rounds have changed nothing"

@@ -171,6 +171,10 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
         return self.last is not None and self.last.promise is Promised.GIVEN
 
     @property
+    def failed_checks(self) -> tuple[Verdict, ...]:
+        return tuple(verdict for verdict in self.verdicts if not verdict.passed)
+
+    @property
     def checks_passed(self) -> bool:
         """Did every check pass on the current tree?"""
         return (

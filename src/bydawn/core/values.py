@@ -118,6 +118,10 @@ class TaskReading(Value, frozen=True, kw_only=True):
     texts: tuple[str, ...] = ()  # for each open task in a folder, the digest of its file
     stranded: tuple[str, ...] = ()  # titles of open tasks that wait for one that was set aside
 
+    @property
+    def total(self) -> int:
+        return self.open + self.done
+
 
 class Changes(Value, frozen=True, kw_only=True):
     """What git says a round did to the work tree."""

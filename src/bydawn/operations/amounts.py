@@ -28,7 +28,7 @@ def named_rounds(numbers: list[int]) -> str:
 def progress(standing: Standing) -> str:
     """`2/6 tasks · 4 rounds`"""
     tasks = standing.state.tasks
-    parts = [f"{tasks.done}/{tasks.open + tasks.done} tasks"] if tasks else []
+    parts = [f"{tasks.done}/{tasks.total} tasks"] if tasks else []
     parts.append(rounds(standing.state))
     if standing.loop.sandbox == "full":
         parts.append("FULL ACCESS")

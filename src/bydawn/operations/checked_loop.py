@@ -11,7 +11,7 @@ from bydawn import agents
 from bydawn.core import checkpoint, tasks, worklist
 from bydawn.core.agent import Agent
 from bydawn.core.errors import UserError
-from bydawn.core.loop import Check, CommandCheck, Loop, Mode, Promise, Sandbox, Sessions, TextCheck
+from bydawn.core.loop import OF_THE_LOOP, Check, CommandCheck, Loop, Mode, Promise, Sandbox, Sessions, TextCheck
 from bydawn.core.promise import is_possible
 from bydawn.core.redact import Secrets, Unnamed, rewritten
 from bydawn.core.state import Settled
@@ -23,7 +23,6 @@ from bydawn.store.registry import Standing, checked_name, slug
 from bydawn.system.git import Git
 from bydawn.system.reading import read_folder, read_text
 
-_OUR_OWN = {"v", "id", "uid", "workspace", "created_at"}  # belong to the loop, not to the request
 # May refer to a secret by name, as a check's command may; in any other field a secret is refused.
 _REFERRING = {"prompt", "hooks", "agent", "others", "agent_args"}
 OF_ONE_AGENT = ("model", "profile", "effort", "agent_args")  # each agent takes other values
@@ -75,7 +74,7 @@ def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
     """The loop as it may be written to disk: each secret replaced by the name of the variable that holds it."""
     changed: dict[str, Any] = {}
     for name in loop.__struct_fields__:
-        if name in _OUR_OWN:
+        if name in OF_THE_LOOP:
             continue
         try:
             if name == "checks":

@@ -69,7 +69,7 @@ def _last_words(standing: Standing) -> Next | None:
 def _red_checks(standing: Standing) -> Next | None:
     """Where to read the output of failing checks."""
     state = standing.state
-    count = sum(not verdict.passed for verdict in state.verdicts)
+    count = len(state.failed_checks)
     if not count or not state.verdict_round:
         return None
     what = "the failing check" if count == 1 else "the failing checks"

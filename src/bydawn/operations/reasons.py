@@ -22,9 +22,8 @@ from bydawn.core.layout import hook_output
 from bydawn.core.loop import OnTamper
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
-from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import End, Verdict
+from bydawn.core.values import End
 from bydawn.operations.amounts import named_rounds
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
@@ -98,7 +97,7 @@ def put_back_words(standing: Standing) -> str:
 
 def missing(condition: str, standing: Standing) -> str:
     """What is missing, in words; failing checks are listed next to it, so only their number is given."""
-    state, red = standing.state, _red_checks(standing.state)
+    state, red = standing.state, standing.state.failed_checks
     if condition == "checks" and red and state.verdict_tree == state.tree:
         return f"{len(red)} of {len(state.verdicts)} checks failed"
     return completion.describe(condition, standing.loop, state)
@@ -122,7 +121,7 @@ def _facts(standing: Standing) -> Iterator[AnyFact]:
 
 def _each_check_once(standing: Standing, rows: tuple[str, ...]) -> Iterator[str]:
     """How many checks failed, and each with its reason: the fact names them twice."""
-    red, all_of_them = _red_checks(standing.state), completion.describe("checks", standing.loop, standing.state)
+    red, all_of_them = standing.state.failed_checks, completion.describe("checks", standing.loop, standing.state)
     for row in rows:
         if row != all_of_them or not any(f"{verdict.check}: {verdict.told}" in rows for verdict in red):
             yield row
@@ -138,10 +137,6 @@ def fit_line(standing: Standing, row: str, room: int) -> str:
                 check = shorten(plain(verdict.check), max(20, room - len(answer) - 2))
                 return shorten(f"{check}: {plain(answer)}", room)
     return shorten(plain(row), room)
-
-
-def _red_checks(state: LoopState) -> list[Verdict]:
-    return [verdict for verdict in state.verdicts if not verdict.passed]
 
 
 def failed_hook(standing: Standing) -> HookEnded | None:

@@ -176,7 +176,7 @@ def row_at_end(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state:
 
 
 def tasks_done(state: LoopState) -> str:
-    return f"{state.tasks.done}/{state.tasks.done + state.tasks.open}" if state.tasks else ""
+    return f"{state.tasks.done}/{state.tasks.total}" if state.tasks else ""
 
 
 def _signed_files(changes: Changes) -> str:

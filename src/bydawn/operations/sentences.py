@@ -141,6 +141,6 @@ def time_left_words(state: LoopState) -> str:
 
 def amount_done(loop: Loop, state: LoopState, counting: Counting) -> str:
     """`2 of 6 tasks, 4 rounds, 12 m 00`"""
-    parts = [f"{state.tasks.done} of {state.tasks.done + state.tasks.open} tasks"] if state.tasks else []
+    parts = [f"{state.tasks.done} of {state.tasks.total} tasks"] if state.tasks else []
     parts.append(plural(counting.number, counting.unit) if loop.dialect else rounds(state))
     return ", ".join([*parts, duration(state.elapsed)])
