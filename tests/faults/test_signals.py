@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from signal import SIGHUP, SIGINT, SIGTERM, Signals
@@ -120,6 +121,20 @@ def test_a_signal_at_any_moment_of_the_start_harms_nothing(home: Home, number: S
     assert ended.code in (0, 130), ended
     assert "Traceback" not in ended.err
     assert ended.code == 0 or home.run(agent).code == 0
+
+
+LATE = """
+import signal
+from bydawn.process.guardian import run_guarded
+run_guarded(lambda tether: 0)
+print([signal.getsignal(number) is signal.SIG_IGN for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)])
+"""
+
+
+def test_a_signal_after_the_end_cannot_change_the_exit_code() -> None:
+    """The interpreter resets handlers of its own while it ends; what is ignored stays ignored."""
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "[True, True, True]\n"), done
 
 
 # -- a real terminal ---------------------------------------------------------------------------------------------------

@@ -75,8 +75,11 @@ def run_guarded(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
     for descriptor in lock:
         os.close(descriptor)  # nothing of that run is alive now
     following = _left(ours)
-    for number in _FORWARDED if following else ():  # a question can be answered with Ctrl-C, too
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    for number in _FORWARDED:
+        # A question can be answered with Ctrl-C, too. Otherwise all is said and done: the interpreter resets handlers
+        # of its own when it ends, and a late signal must not change the exit code.
+        asking = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(number, asking if following else signal.SIG_IGN)
     return _exit_code(os.waitstatus_to_exitcode(status), go_on), following
 
 
