@@ -66,7 +66,7 @@ def test_a_result_may_name_any_outcome(tmp_path: Path, outcome: Outcome) -> None
         ([{"stderr": "no such model\n\n"}, {"exit": 1}], Outcome.FAILED, "no such model"),
         ([{"raise": "KILL"}], Outcome.CRASHED, "killed by signal 9 (Killed)"),
         ([{"raise": "INT"}], Outcome.CRASHED, "killed by signal 2 (Interrupt)"),
-        # What was said last counts, whatever happens to the process next_steps.
+        # What was said last counts, whatever happens to the process afterwards.
         ([OK, {"exit": 1}], Outcome.OK, ""),
         ([OK, {"raise": "TERM"}], Outcome.OK, ""),
     ],

@@ -835,7 +835,7 @@ def test_what_is_set_and_taken_out_again_leaves_the_values_as_they_were(home: Ho
     assert tomllib.loads(changed(home, "unset", "for")) == tomllib.loads(A_FILE)
 
 
-# the file · the key · what the file says next_steps
+# the file · the key · what the file says afterwards
 ENDS = [
     ("rounds = 5", "rounds = 5\nfor = \"1h\""),  # no newline at the end
     ("", "for = \"1h\""),

@@ -1,4 +1,4 @@
-"""Canaries planted wherever a secret can stand; next_steps they are in no file of ours and in no message (FAULTS 3.2).
+"""Canaries planted wherever a secret can stand; afterwards they are in no file of ours and in no message (FAULTS 3.2).
 
 One place is left out on purpose: the private git directory holds the work tree itself, names of files included.
 """
@@ -322,8 +322,8 @@ def test_a_note_is_left_for_the_worker_without_the_secrets_in_it(careless: Home)
 # -- after a death -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("next_steps", [["stop"], ["resume", "--plain", "--once"], ["pause"]])
-def test_what_a_killed_round_left_is_masked_by_whoever_comes_next(careless: Home, next_steps: list[str]) -> None:
+@pytest.mark.parametrize("afterwards", [["stop"], ["resume", "--plain", "--once"], ["pause"]])
+def test_what_a_killed_round_left_is_masked_by_whoever_comes_next(careless: Home, afterwards: list[str]) -> None:
     agent = careless.rounds([*CHATTER, HANG], [OK])
     night = careless.start_run(agent, "-k", f"test x != {TOKEN}")
     agent_pid = careless.await_round(1)
@@ -333,7 +333,7 @@ def test_what_a_killed_round_left_is_masked_by_whoever_comes_next(careless: Home
     wait_for(lambda: careless.status()["state"] == "crashed")
     assert hits(log.read_bytes()) != []
     size = log.stat().st_size
-    told = [careless.bydawn(*next_steps)]
+    told = [careless.bydawn(*afterwards)]
     assert log.stat().st_size == size
     assert messages_with_hits(told) == []
     assert files_with_hits(careless) == {}

@@ -278,7 +278,7 @@ def test_a_folder_that_becomes_a_link_is_not_looked_through(root: Path, private:
     workspace.snapshot()
     (root / "d").rename(root / "e")
     (root / "d").symlink_to("e")
-    (root / "e" / "edited").write_text("next_steps")
+    (root / "e" / "edited").write_text("afterwards")
     (root / "e" / "removed").unlink()
     after = workspace.snapshot()
     assert names(private, after) == {"d", "e/same", "e/edited"}

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import ClassVar, Generic, TypeVar
@@ -68,7 +69,7 @@ class CliAgent(msgspec.Struct, frozen=True, kw_only=True):
         return self.cli.missing()
 
 
-class LineReader(Generic[_Line]):
+class LineReader(ABC, Generic[_Line]):
     """Reads the lines that are events and skips everything else in the stream."""
 
     def __init__(self, lines: msgspec.json.Decoder[_Line], asked_for: str | None = None) -> None:
@@ -84,9 +85,9 @@ class LineReader(Generic[_Line]):
             return ()
         return self.events(event)
 
+    @abstractmethod
     def events(self, line: _Line) -> Iterable[Event]:
         """What a line means."""
-        raise NotImplementedError
 
     def skipped(self, size: int) -> None:
         self._skipped += size
