@@ -15,6 +15,7 @@ from bydawn.core.facts import AnyFact, LoopStopped, RoundEnded
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.core.values import Next
 from bydawn.dialects import DialectRow
 from bydawn.dialects.seam import Append, Copy, Files, Replace, Source, Start, View
 from bydawn.operations.dialects import begin, loops
@@ -41,8 +42,8 @@ class NightShift:
     def exit_code(self, stopped: LoopStopped) -> int:
         return 40 + len(stopped.end.value)
 
-    def next_steps(self, loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[tuple[str, str]]:  # noqa: ARG002
-        return [(f"{NAME} go on {loop.id}", "another pass")]
+    def next_steps(self, loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:  # noqa: ARG002
+        return [Next(f"{NAME} go on {loop.id}", "another pass")]
 
     def go_on(self, loop: Loop) -> list[str]:
         return ["go", "on", loop.id]

@@ -50,7 +50,7 @@ def test_every_end_has_a_word_a_reason_and_an_exit_code(dialect: Dialect, loop: 
         assert dialect.word(stopped)
         assert dialect.reason(stopped)
         assert 0 <= dialect.exit_code(stopped) < 256
-        assert all(what for _, what in dialect.next_steps(loop, LoopState(), stopped))
+        assert all(step.why for step in dialect.next_steps(loop, LoopState(), stopped))
 
 
 # -- what it writes, in memory -----------------------------------------------------------------------------------------

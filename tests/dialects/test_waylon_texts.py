@@ -168,7 +168,8 @@ STATUS = f"waylon-smithers status --loop-id {ID}"
 
 def steps(end: End, rule: str = "complete", state: LoopState | None = None, **options: Any) -> list[tuple[str, str]]:
     stopped = LoopStopped(end=end, reason="why not", decided=decided(rule))
-    return DIALECT.next_steps(smithers(**options), state or after_all(BEGUN), stopped, HERE.workspace)
+    steps = DIALECT.next_steps(smithers(**options), state or after_all(BEGUN), stopped, HERE.workspace)
+    return [(step.command, step.why) for step in steps]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,7 @@ def test_outside_of_the_loops_folder_every_command_names_it(end: End, folder: st
     """W-026, W-054."""
     stopped = LoopStopped(end=end, reason="why not", decided=decided("complete"))
     loop = loop_of(asked(full_auto=True), "/w/my repo")
-    found = [command for command, _ in DIALECT.next_steps(loop, after_all(BEGUN), stopped, folder) if command]
+    found = [step.command for step in DIALECT.next_steps(loop, after_all(BEGUN), stopped, folder) if step.command]
     assert found
     for command in found:
         words = shlex.split(command)

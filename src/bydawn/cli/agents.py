@@ -14,9 +14,9 @@ from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, state_dir
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain
+from bydawn.core.values import Next
 from bydawn.operations.agents import cool_downs, forget_cool_down, found_here, login_needed
 from bydawn.operations.preconditions import refuse_inside_a_round
-from bydawn.operations.views import Next
 
 _WORD = "ready.txt"
 _PROMPT = f"Write the single word ready into the file {_WORD} in this folder, and say that you have done it."

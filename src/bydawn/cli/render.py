@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from bydawn.core.values import Next
     from bydawn.operations.start import Rehearsal
-    from bydawn.operations.views import Next
 
 SIGNS = {
     Status.COMPLETE: "✓",

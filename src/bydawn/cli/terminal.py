@@ -15,11 +15,11 @@ from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
-from bydawn.core.values import End, Now, Status, TaskReading
+from bydawn.core.values import End, Next, Now, Status, TaskReading
 from bydawn.operations import outputs, reasons
 from bydawn.operations.plan import Plan
 from bydawn.operations.sentences import WARNING, Sentence, amount_done, opening, sentences, time_left_words
-from bydawn.operations.views import NEEDS_YOU, Next
+from bydawn.operations.views import NEEDS_YOU
 from bydawn.store.registry import Standing
 
 

@@ -8,11 +8,10 @@ from bydawn.cli import render
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
-from bydawn.core.values import EXIT_CODES
+from bydawn.core.values import EXIT_CODES, Next
 from bydawn.operations import views
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.sentences import Counting
-from bydawn.operations.views import Next
 from bydawn.store.registry import Standing
 
 if TYPE_CHECKING:
@@ -88,10 +87,7 @@ class DialectVoice(Voice):
 
     def next_steps(self, standing: Standing) -> list[Next]:
         stopped = standing.state.stopped
-        if not stopped:
-            return []
-        steps = self._dialect.next_steps(standing.loop, standing.state, stopped, self._folder)
-        return [Next(command=command, why=why) for command, why in steps]
+        return self._dialect.next_steps(standing.loop, standing.state, stopped, self._folder) if stopped else []
 
     def exit_code(self, stopped: LoopStopped) -> int:
         return self._dialect.exit_code(stopped)

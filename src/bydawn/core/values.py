@@ -220,3 +220,10 @@ class TaskClaim(Value, frozen=True, kw_only=True):
 
     status: str
     summary: str = ""
+
+
+class Next(msgspec.Struct, frozen=True):
+    """A command to paste, and what it does. Ours start with `bydawn`; plain advice has no command."""
+
+    command: str
+    why: str

@@ -10,6 +10,7 @@ from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.core.values import Next
 
 # -- a loop that is asked for ------------------------------------------------------------------------------------------
 
@@ -129,7 +130,7 @@ class Dialect(Protocol):
 
     def exit_code(self, stopped: LoopStopped) -> int: ...
 
-    def next_steps(self, loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[tuple[str, str]]:
+    def next_steps(self, loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:
         """Commands to paste in that folder, and what each does; advice has no command."""
 
     def go_on(self, loop: Loop) -> list[str]:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
-from bydawn.core.values import Status
+from bydawn.core.values import Next, Status
 from bydawn.operations import outputs, reasons
-from bydawn.operations.views import Next, limited_now
+from bydawn.operations.views import limited_now
 from bydawn.store.registry import Standing
 
 

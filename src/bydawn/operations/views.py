@@ -11,7 +11,7 @@ from bydawn.core.loop import Sandbox
 from bydawn.core.rules import Rule
 from bydawn.core.state import Limited
 from bydawn.core.text import duration
-from bydawn.core.values import Status, Usage
+from bydawn.core.values import Next, Status, Usage
 from bydawn.operations import amounts, outputs
 from bydawn.store.registry import Standing
 
@@ -58,13 +58,6 @@ class StatusLine(msgspec.Struct, frozen=True, kw_only=True):
     progress: str  # `2/6 tasks · 4 rounds`
     liveness: str
     reason: str  # why it needs a person; otherwise empty
-
-
-class Next(msgspec.Struct, frozen=True, kw_only=True):
-    """A command to paste, and what it does. Ours start with `bydawn`; plain advice has no command."""
-
-    command: str
-    why: str
 
 
 def loop_view(standing: Standing) -> LoopView:

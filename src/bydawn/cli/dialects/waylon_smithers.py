@@ -18,7 +18,7 @@ from bydawn.cli.voice import DialectVoice
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import Status
+from bydawn.core.values import Next, Status
 from bydawn.dialects.seam import Adopted
 from bydawn.dialects.waylon_smithers import DIALECT, adoption, arguments, files, texts
 from bydawn.dialects.waylon_smithers.arguments import APPROVALS, MODES, NAME, SANDBOXES, Words
@@ -26,7 +26,6 @@ from bydawn.operations.amounts import plural
 from bydawn.operations.dialects import begin, end, helpers, loops
 from bydawn.operations.places import NameTaken
 from bydawn.operations.preconditions import checked_workspace
-from bydawn.operations.views import Next
 from bydawn.process.guardian import Tether
 from bydawn.store.registry import Standing, checked_name
 from bydawn.system.reading import read_text

@@ -182,7 +182,7 @@ def summary(loop: Loop, state: LoopState, history: History) -> dict[str, Any]:
         "session_id": _session(state),
         "usage": msgspec.to_builtins(used) if used else None,
         "iterations": [_row(attempt, attempt.ended) for attempt in history.attempts if attempt.ended],
-        "what_to_do_next": [f"{command}  # {what}" if command else what for command, what in steps],
+        "what_to_do_next": [f"{step.command}  # {step.why}" if step.command else step.why for step in steps],
     }
 
 

@@ -10,7 +10,7 @@ from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.values import End
+from bydawn.core.values import End, Next
 
 _HEADER = """\
 You are in a Smithers loop: the same task comes again, in this one session, until it is done.
@@ -77,41 +77,41 @@ class _Commands:
         self.changes = f"git{others} status"  # a diff would not show what is new
 
 
-def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[tuple[str, str]]:
+def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:
     """What a person can do now, ready to be pasted in that folder; without one, anywhere."""
     paste = _Commands(loop, folder)
-    look = (paste.status, "how it stands, and where the last message is")
+    look = Next(paste.status, "how it stands, and where the last message is")
     outside_git = loop.dialect is not None and "outside_git" in loop.dialect.words
-    changed = [] if outside_git else [(paste.changes, "what was changed and is not committed")]
+    changed = [] if outside_git else [Next(paste.changes, "what was changed and is not committed")]
     read_only = [
-        ("", "Codex could not edit anything: the sandbox is read-only by default"),
-        ("", "start it again with --full-auto (it may edit here) or --sandbox workspace-write"),
+        Next("", "Codex could not edit anything: the sandbox is read-only by default"),
+        Next("", "start it again with --full-auto (it may edit here) or --sandbox workspace-write"),
     ]
     may_only_read = loop.sandbox is Sandbox.READ_ONLY
     if stopped.decided.rule == Rule.ROUNDS:
         cap = limits_of(loop, state).rounds
         higher = f"{paste.resume} --max-iterations {cap + max(10, cap)}"
         if may_only_read and state.rounds_without_progress:
-            return [*read_only, (higher, "or, if reading is all that it needs, go on with a higher cap")]
+            return [*read_only, Next(higher, "or, if reading is all that it needs, go on with a higher cap")]
         return [
-            (higher, "go on with a higher cap"),
-            ("", "or make the prompt smaller or clearer, or add tests that say when it is done"),
+            Next(higher, "go on with a higher cap"),
+            Next("", "or make the prompt smaller or clearer, or add tests that say when it is done"),
         ]
     if stopped.end in (End.COMPLETE, End.UNVERIFIED):
         return [look, *changed]
     if stopped.end is End.CHECKPOINT:
-        return [look, (paste.resume, "you have looked: go on past the HARD STOP")]
+        return [look, Next(paste.resume, "you have looked: go on past the HARD STOP")]
     if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE):
-        keep = [(paste.accept, "or keep it so")] if stopped.can_be_accepted else []
-        return [*changed, (paste.resume, "when you have put it back"), *keep]
+        keep = [Next(paste.accept, "or keep it so")] if stopped.can_be_accepted else []
+        return [*changed, Next(paste.resume, "when you have put it back"), *keep]
     if stopped.end is End.BLOCKED and may_only_read:
         return [*read_only, look]
-    table: dict[End, list[tuple[str, str]]] = {
-        End.BLOCKED: [(paste.tell, "say what to do differently"), (paste.resume, "then go on"), look],
-        End.FAILED: [(paste.resume, "when Codex works again"), look],
-        End.STOPPED: [(paste.resume, "go on after all")],
+    table: dict[End, list[Next]] = {
+        End.BLOCKED: [Next(paste.tell, "say what to do differently"), Next(paste.resume, "then go on"), look],
+        End.FAILED: [Next(paste.resume, "when Codex works again"), look],
+        End.STOPPED: [Next(paste.resume, "go on after all")],
     }
-    return table.get(stopped.end, [(paste.resume, "go on, in the same session")])
+    return table.get(stopped.end, [Next(paste.resume, "go on, in the same session")])
 
 
 # Their reasons count rounds, and quote no one.
