@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bydawn.store.folder import LoopFolder
+from bydawn.core import layout
+from bydawn.store.folder import LoopFolder, StateFolder
 
 SOURCE = Path(__file__).parents[2] / "src/bydawn"
 KNOW_IT = {SOURCE / "store/folder.py", SOURCE / "core/layout.py"}
@@ -34,3 +35,22 @@ def test_the_folder_of_a_loop_leads_to_everything_about_it() -> None:
     assert str(folder.round_file(7, "stdout")) == f"{folder}/rounds/0007/stdout"
     assert folder.round(7).parent == folder.rounds
     assert str(folder.state_folder.cool_downs) == "/state/cool-downs"
+
+
+def test_loops_of_older_versions_are_found_where_they_are() -> None:
+    """Another name on disk would be another loop."""
+    state = StateFolder(Path("s"))
+    assert [state.loops, state.cool_downs, state.places, state.trust] == [
+        *map(Path, ("s/loops", "s/cool-downs", "s/places", "s/trust"))
+    ]
+    loop = LoopFolder(Path("s/loops/shop-1/night"))
+    assert loop.state_folder == state
+    names = (loop.settings, loop.ledger, loop.snapshot, loop.reserve, loop.lock, loop.inbox, loop.git, loop.rounds)
+    known = ("loop.json", "ledger.jsonl", "state.json", "reserve", "lock", "inbox", "git", "rounds")
+    assert [path.name for path in names] == [*known]
+    assert loop.round_file(7, layout.STDOUT) == loop.path / "rounds/0007/stdout"
+    assert [layout.PROMPT, layout.STDERR, layout.REPLY] == ["prompt.md", "stderr", "reply.md"]
+    assert [layout.APPENDED, layout.WRITTEN] == ["appended.json", "written.json"]
+    assert [layout.check_output(1), layout.hook_output("pre_round")] == ["check-1.txt", "hook-pre_round.txt"]
+    assert layout.ref_of(layout.tree_after(3)) == "refs/bydawn/after/3"
+    assert layout.ref_of(layout.tree_before(3)) == "refs/bydawn/before/3"
