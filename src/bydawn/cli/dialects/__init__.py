@@ -12,7 +12,7 @@ from bydawn.process.guardian import Tether
 
 _HELP = "\n".join(
     (
-        "Speak as another tool: its command line and its files, on this engine.\n",
+        "Run as another tool: its command line and its files, on this engine.\n",
         "\b",
         "NAME is one of",
         *(f"  {name}" for name in dialects.TABLE),
@@ -37,7 +37,7 @@ def as_(ctx: click.Context, name: str | None, words: tuple[str, ...]) -> int:
         click.echo(ctx.get_help())
         return 0
     if name not in dialects.TABLE:
-        raise UserError(f"there is no dialect {name!r}", hint=f"there are: {', '.join(dialects.TABLE)}")
+        raise UserError(f"unknown tool {name!r}", hint=f"choose from {', '.join(dialects.TABLE)}")
     return speak(name, [*words], ctx.obj)
 
 
