@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bydawn.agents.demo import story
-from bydawn.process.child import ChildProcesses
+from bydawn.system import kernel
 
 BIN = Path(sys.prefix) / "bin"
 PYTHON = str(BIN / "python")
@@ -101,9 +101,7 @@ def stage() -> Iterator[Stage]:
         try:
             yield there
         finally:
-            for left in ChildProcesses(wakes=(), env=os.environ).sweep(
-                there.mark
-            ):  # a fault of its own, unless we were interrupted
+            for left in kernel.sweep(kernel.Trace(there.mark)):  # a fault of its own, unless we were interrupted
                 print(f"bench: had to end {left}", file=sys.stderr)
 
 

@@ -28,7 +28,7 @@ from bydawn.store.followers import Link, StateFile
 from bydawn.store.foreign_files import ForeignFiles
 from bydawn.store.inbox import Inbox
 from bydawn.store.ledger import LoopLedger, records
-from bydawn.store.lock import Lock
+from bydawn.store.lock import Lock, trace_of
 from bydawn.store.rounds import Rounds
 from bydawn.system import kernel
 from bydawn.worktree.workspace import GitWorkspace
@@ -49,6 +49,7 @@ def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worke
     """Run a loop until it stops; we hold its lock."""
     folder, workspace = ledger.folder, Path(loop.workspace)
     run = os.urandom(6).hex()
+    left = trace_of(folder, loop.uid)  # before our own signature replaces the last one
     lock.sign(run)
     os.chdir(workspace)  # we keep it open, and every child inherits it
     kernel.become_subreaper()
@@ -57,7 +58,8 @@ def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worke
     inbox = Inbox(folder.inbox, run)
     watch.add(str(inbox.folder))
     channel = LoopChannel(Signals(run, loop.on_interrupt), inbox, worker.tether, run, watch)
-    processes = ChildProcesses(channel.fds, for_children(os.environ, [row.variable for row in TABLE if row.secret]))
+    env = for_children(os.environ, [row.variable for row in TABLE if row.secret])
+    processes = ChildProcesses(channel.fds, env, on_start=lock.note_child, left=left)
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
     kept = GitWorkspace(workspace, folder.git, documents, ours=ForeignFiles(loop, folder))

@@ -110,7 +110,7 @@ class FakeProcesses:
         self._night = night
         self.jobs: list[Job] = []
         self.sleeps: list[float] = []
-        self.swept: list[str] = []
+        self.sweeps = 0
 
     def run(
         self, job: Job, on_line: Callable[[bytes], bool], on_skip: Callable[[int], None], urgent: Callable[[], bool]
@@ -138,8 +138,8 @@ class FakeProcesses:
             if urgent():
                 return
 
-    def sweep(self, mark: str) -> tuple[str, ...]:
-        self.swept.append(mark)
+    def sweep(self) -> tuple[str, ...]:
+        self.sweeps += 1
         return ()
 
 

@@ -253,4 +253,3 @@ def test_an_agent_knows_its_loop_and_round_and_carries_the_mark_that_ends_it() -
     assert [env["BYDAWN_ROUND"] for env in environments] == ["1", "2"]
     assert [env["BYDAWN_COOKIE"] for env in environments] == [fact.cookie for fact in night.facts(RoundStarted)]
     assert all(env["BYDAWN_COOKIE"].startswith("u-1.") for env in environments)
-    assert night.processes.swept == ["BYDAWN_COOKIE=u-1."]

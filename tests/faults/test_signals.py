@@ -234,6 +234,32 @@ def test_what_is_left_when_guardian_and_worker_are_killed_at_once_is_swept_at_th
     assert home.outcomes() == ["interrupted", "ok"]
 
 
+@pytest.mark.parametrize(
+    "escape",
+    [
+        {"hold_stdout": True, "setsid": True},  # found by its open output
+        {"hold_stdout": False, "setsid": False},  # found by its session
+    ],
+    ids=["output", "session"],
+)
+@pytest.mark.parametrize("command", [("resume", "--plain"), ("stop",)], ids=["resume", "stop"])
+def test_a_daemon_that_wiped_its_environment_is_found_after_both_were_killed(
+    home: Home, escape: dict[str, bool], command: tuple[str, ...]
+) -> None:
+    daemon = {"seconds": 3600, "wipe_env": True, "ignore_term": True, "write_pid": str(home.root / "pid"), **escape}
+    running = home.start_run(home.rounds([{"double_fork": daemon}, HANG], [DONE]))
+    agent, worker = home.await_round(1), worker_of(running)
+    pid = int(wait_for(lambda: (home.root / "pid").exists() and (home.root / "pid").read_text()))
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        os.kill(running.pid, number)
+        os.kill(worker, number)
+    os.kill(agent, signal.SIGKILL)  # and the one process that still had the mark
+    wait_for(lambda: home.status()["state"] == "crashed" and not is_alive(agent))
+    assert is_alive(pid)
+    assert home.bydawn(*command).code == 0
+    assert not is_alive(pid)
+
+
 def test_a_worker_killed_at_its_work_takes_its_agent_along(home: Home) -> None:
     running = home.start_run(home.rounds([HANG], [DONE]))
     agent = home.await_round(1)

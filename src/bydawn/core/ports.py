@@ -104,8 +104,8 @@ class Processes(Protocol):
 
     def sleep(self, seconds: float, urgent: Callable[[], bool]) -> None: ...
 
-    def sweep(self, mark: str) -> tuple[str, ...]:
-        """End every process that still carries this mark; return the names of those found."""
+    def sweep(self) -> tuple[str, ...]:
+        """End every process that outlived an earlier run; return the names of those found."""
 
 
 class CoolDown(msgspec.Struct, frozen=True, kw_only=True):

@@ -136,7 +136,8 @@ class Engine:
     def _begin(self) -> None:
         """End what an earlier run left running and settle what it left open, before anything new."""
         known = self.state.obstructed
-        self.world.processes.sweep(f"{COOKIE}={self.loop.uid}.")
+        if self.state.runs:
+            self.world.processes.sweep()
         if (unborn := self.world.files.last()) > self.state.round:
             self._effects.mask(unborn)  # its prompt was written just before the power failed
         if self.state.runs and not self.state.stopped:  # perhaps in the middle of a check or a hook

@@ -9,7 +9,6 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import ITSELF, AnyFact
-from bydawn.core.loop import COOKIE
 from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.requests import AskNote, AskPause, AskSettle, AskStop, Request, as_fact
 from bydawn.core.state import LoopState
@@ -139,7 +138,8 @@ def _record(standing: Standing, request: Request) -> Answer:
             ledger.append(as_fact(request))
         elif ledger.state.stopped is None or _can_be_stopped(ledger, request):
             # What a crash left behind: an agent that still runs, and secrets in the files of its round.
-            kernel.sweep(f"{COOKIE}={standing.loop.uid}.")
+            if left := lock.trace_of(standing.folder, standing.loop.uid):
+                kernel.sweep(left)
             elapsed = ledger.state.elapsed
             if ledger.state.stopped is None or standing.folder.round(ledger.state.round + 1).exists():
                 elapsed += _mask_after_crash(standing, ledger.state, hidden)

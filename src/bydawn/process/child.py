@@ -26,9 +26,18 @@ _RESET = [signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.S
 class ChildProcesses:
     """Runs one child at a time. When a descriptor in `wakes` becomes readable, we ask `urgent`."""
 
-    def __init__(self, wakes: Sequence[int], env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        wakes: Sequence[int],
+        env: Mapping[str, str],
+        *,
+        on_start: Callable[[int], None] = lambda _: None,
+        left: kernel.Trace | None = None,
+    ) -> None:
         self._wakes = wakes
         self._env = env  # what every child inherits
+        self._on_start = on_start
+        self._left = left  # by what to recognize processes that outlived an earlier run
         self._watch = kernel.Watch()
 
     def run(
@@ -45,6 +54,7 @@ class ChildProcesses:
         except OSError as error:
             ending = Ending.NO_RESOURCES if error.errno in _RESOURCES else Ending.NOT_STARTED
             return Exit(ending=ending, detail=f"{job.argv[0]}: {error.strerror}")
+        self._on_start(pid)
         child = _Child(pid, job, Tail(Path(job.stdout), on_line, on_skip), self._watch, started)
         try:
             self._follow(child, urgent)
@@ -64,9 +74,9 @@ class ChildProcesses:
             if urgent():
                 return
 
-    def sweep(self, mark: str) -> tuple[str, ...]:
-        """End whatever still carries this mark from a run whose guardian died with it."""
-        return kernel.sweep(mark)
+    def sweep(self) -> tuple[str, ...]:
+        """End what is left of a run whose guardian died with it."""
+        return kernel.sweep(self._left) if self._left else ()
 
     def _poll(self) -> select.poll:
         poll = select.poll()

@@ -15,6 +15,7 @@ from types import FrameType
 
 from bydawn.system import kernel
 
+_NOTHING_LEFT = b"left nothing".ljust(200)  # over the worker's signature: the next start need not look for anything
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -73,6 +74,8 @@ def run_guarded(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
     _, status = os.waitpid(worker, 0)
     kernel.end_children()
     for descriptor in lock:
+        with suppress(OSError):
+            os.pwrite(descriptor, _NOTHING_LEFT, 0)
         os.close(descriptor)  # nothing of that run is alive now
     following = _left(ours)
     for number in _FORWARDED:

@@ -7,8 +7,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from bydawn.core.loop import COOKIE
+from bydawn.store.folder import LoopFolder
 from bydawn.system.paths import open_fd
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from bydawn.system import kernel
+
+_SIGNATURE = 200  # bytes
 _PATIENCE = 1.0  # seconds; another process may only be checking whether the lock is held
 
 
@@ -25,6 +32,7 @@ class Lock:
     def __init__(self, path: Path, fd: int) -> None:
         self.path = path
         self.fd = fd
+        self._signature = ""
 
     @classmethod
     def take(cls, path: Path, patience: float = _PATIENCE) -> "Lock":
@@ -48,12 +56,21 @@ class Lock:
             os.close(fd)  # deleted between our open and our lock: what we hold is worthless
 
     def sign(self, run: str) -> None:
-        """Write who we are, for people."""
+        """Write who we are, for people and for the next run, which ends what is left of us."""
         from bydawn.system import kernel
 
         pid = os.getpid()
-        text = f"pid {pid} start {kernel.start_time(pid)} boot {kernel.boot_id()} run {run}\n"
-        os.pwrite(self.fd, text.encode().ljust(200), 0)
+        self._signature = f"pid {pid} start {kernel.start_time(pid)} boot {kernel.boot_id()} run {run}"
+        self._write(self._signature)
+
+    def note_child(self, pid: int) -> None:
+        """Add the child that runs now: the leader of its session."""
+        from bydawn.system import kernel
+
+        self._write(f"{self._signature} session {pid} born {kernel.start_time(pid)}")
+
+    def _write(self, text: str) -> None:
+        os.pwrite(self.fd, text.encode().ljust(_SIGNATURE), 0)
 
     def intact(self) -> bool:
         """Is the file we hold still the one others would try to lock?"""
@@ -84,6 +101,22 @@ def signature(path: Path) -> dict[str, str]:
     except OSError:
         return {}
     return dict(zip(words[::2], words[1::2], strict=False))
+
+
+def trace_of(folder: LoopFolder, uid: str) -> "kernel.Trace | None":
+    """By what to recognize processes of the last run; None if nothing can be left of it.
+
+    Its guardian writes into the lock when it has ended everything, and no process outlives a reboot.
+    """
+    from bydawn.system import kernel
+
+    said = signature(folder.lock)
+    if "left" in said or said.get("boot", kernel.boot_id()) != kernel.boot_id():
+        return None
+    session = said.get("session", "")
+    return kernel.Trace(
+        f"{COOKIE}={uid}.", str(folder.rounds), int(session) if session.isdigit() else 0, said.get("born", "")
+    )
 
 
 def is_held(path: Path) -> bool:

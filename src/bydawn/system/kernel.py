@@ -8,7 +8,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -129,6 +129,73 @@ def carrying(mark: bytes) -> list[int]:
     return [pid for pid in processes() if mark in _peek(f"{pid}/environ") and pid != os.getpid()]
 
 
+class Trace:
+    """By what the processes of a run are recognized when both of its own were killed at once.
+
+    A daemon may wipe its environment and with it the mark. It may still be in the session of the child that started
+    it, or write to the output that the child was given, a file below `folder`.
+    """
+
+    def __init__(self, mark: str, folder: str = "", session: int = 0, born: str = "") -> None:
+        self.mark = mark.encode()
+        self.folder = folder and f"{folder}/"
+        self.session = session  # the last child's pid; 0: unknown
+        self.born = born  # when that child started: its number may have been given to another one since
+
+    def holds(self, path: str) -> bool:
+        return bool(self.folder) and path.startswith(self.folder)
+
+
+def left_of(traces: Sequence[Trace]) -> list[list[int]]:
+    """The living processes of each of these runs, found in one look at all there are; never one of our ancestors."""
+    spared = {os.getpid(), *ancestors()}
+    folders = tuple(trace.folder for trace in traces if trace.folder)
+    found: list[list[int]] = [[] for _ in traces]
+    sessions = [{trace.session} if _is_still(trace) else set[int]() for trace in traces]
+    others: list[tuple[int, int]] = []
+    for pid in processes():
+        try:
+            environment, fields = _read(f"{pid}/environ"), stat_fields(pid)
+        except OSError:
+            continue  # gone, or another user's
+        if not fields or fields[0] in "ZX" or pid in spared:
+            continue
+        session = int(fields[3])
+        marked = [index for index, trace in enumerate(traces) if trace.mark in environment]
+        outputs = _outputs(pid, folders) if not marked else []
+        writing = [index for index, trace in enumerate(traces) if any(map(trace.holds, outputs))]
+        for index in marked:
+            sessions[index].add(session)  # it began in ours: every child of ours has a session of its own
+        for index in (*marked, *writing):
+            found[index].append(pid)
+        if not marked and not writing:
+            others.append((pid, session))
+    for mine, known in zip(found, sessions, strict=True):
+        mine += [pid for pid, session in others if session in known]
+    return found
+
+
+def _is_still(trace: Trace) -> bool:
+    """Is the session the one we know? While any process is in it, its number is not given away."""
+    return bool(trace.session) and start_time(trace.session) in ("", trace.born)
+
+
+def _outputs(pid: int, folders: tuple[str, ...]) -> list[str]:
+    """The files below these folders that a process has open as a child has its output: to append to them.
+
+    A person's editor has not, and `tail -f` has not either.
+    """
+    found = []
+    with suppress(OSError):  # gone by now
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):  # closed by now
+                path = os.readlink(f"/proc/{pid}/fd/{name}")  # noqa: PTH115 - see the module docstring
+                if path.startswith(folders):
+                    flags = _read(f"{pid}/fdinfo/{name}").partition(b"flags:")[2].split()[0]
+                    found += [path] if int(flags, 8) & os.O_APPEND else []
+    return found
+
+
 def ancestors() -> list[int]:
     """Our parent, its parent, and so on, until we may not look further."""
     found = [os.getppid()]
@@ -153,10 +220,10 @@ def boot_id() -> str:
     return _peek("sys/kernel/random/boot_id").decode().strip()
 
 
-def sweep(mark: str) -> tuple[str, ...]:
-    """Kill whatever has this mark in its environment, except our parent; the names of what was found."""
+def sweep(trace: Trace) -> tuple[str, ...]:
+    """Kill what is left of a run; the names of what was found."""
     named: dict[int, str] = {}
-    while found := [pid for pid in carrying(mark.encode()) if pid != os.getppid()]:
+    while found := left_of([trace])[0]:
         for pid in found:
             named.setdefault(pid, name_of(pid))
             _kill(pid)
