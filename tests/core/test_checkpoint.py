@@ -137,7 +137,11 @@ def test_the_token_is_taken_literally(token: str, text: str, lines: list[int]) -
         ("- [x] a\n- [x] HARD STOP\n- [ ] b", 2),  # ticked by an agent: no approval
         ("- [ ] a\n- [x] HARD STOP\n- [ ] b", None),
         ("- [ ] HARD STOP\n  - [ ] a", 1),
-        ("- [ ] a,\n  and then HARD STOP\n- [ ] b", 2),  # a box is not above the mark that it holds
+        # Right below a box, without an empty line, Markdown makes it a part of the item: it is still below that box.
+        ("- [ ] a\nHARD STOP\n- [ ] b", None),
+        ("- [x] a\nHARD STOP\n- [ ] b", 2),
+        ("- [ ] a,\n  and then HARD STOP\n- [ ] b", None),
+        ("- [x] a,\n  and then HARD STOP\n- [ ] b", 2),
     ],
 )
 def test_a_mark_is_reached_when_nothing_is_open_above_it(text: str, line: int | None) -> None:

@@ -71,6 +71,18 @@ def test_a_checkpoint_stands_in_its_place_and_has_no_number() -> None:
     assert "HARD STOP: look" not in " ".join(words(standings(text, LISTED, state))[:2])  # nobody asked for checkpoints
 
 
+def test_a_checkpoint_right_below_a_box_stands_below_it_and_is_no_part_of_its_text() -> None:
+    text = "- [ ] model\nHARD STOP: look\n- [ ] views\n"
+    found = standings(text, STOPPED, LoopState())
+    assert words(found) == ["1 next model", "- ahead HARD STOP: look", "2 open views"]
+    apart = of_checklist(
+        text.replace("HARD", "\nHARD"), STOPPED, LoopState(), of_checklist(text, STOPPED, LoopState(), None)
+    )
+    assert apart.problem is None  # the same task with an empty line below it
+    ticked = standings(text.replace("[ ] model", "[x] model"), STOPPED, LoopState())
+    assert words(ticked) == ["1 done model", "- reached HARD STOP: look", "2 next views"]
+
+
 def test_a_task_of_a_folder_waits_for_what_is_not_done() -> None:
     found = standings(FILES, FOLDER, after_all(run_started()))
     assert words(found) == ["1 next Database", "2 waiting API", "3 open Docs", "4 waiting UI"]

@@ -33,16 +33,11 @@ def marks(
 
     `known` are the marks of an earlier reading: if there are fewer equal ones now, the first ones are gone.
     """
-    if not (pattern := _pattern(token)):
+    if not (found := lines(text, token)):
         return ()
-    found: dict[int, str] = {}
-    own: set[int] = set()  # lines of boxes that are marks
-    for block in markdown.of_file(text).blocks:
-        for line, words in _lines(block, pattern):
-            found.setdefault(line, words)
-            own.add(block.line)
     boxes = tasks.read(text).items if boxes is None else boxes
-    first_open = min((task.line for task in boxes if not task.done and task.line not in own), default=None)
+    # A box with the token in its own line is a mark; one with a mark right below it, without an empty line, is a task.
+    first_open = min((task.line for task in boxes if not task.done and task.line not in found), default=None)
     names = {line: tasks.digest(f"{token} {words}") for line, words in found.items()}
     numbers = {name: _first(name, count, known, approved) for name, count in Counter(names.values()).items()}
     result = []
@@ -52,6 +47,16 @@ def marks(
         result.append(Mark(id=f"{name}-{numbers[name]}", text=shorten(words, _LONGEST), line=line, reached=reached))
         numbers[name] += 1
     return tuple(result)
+
+
+def lines(text: str, token: str) -> dict[int, str]:
+    """The lines with the token, by number, and their words."""
+    found: dict[int, str] = {}
+    if pattern := _pattern(token):
+        for block in markdown.of_file(text).blocks:
+            for line, words in _lines(block, pattern):
+                found.setdefault(line, words)
+    return found
 
 
 def _first(name: str, count: int, known: Collection[str] | None, approved: Collection[str]) -> int:

@@ -44,13 +44,16 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True):
     unread: str | None = None  # why it cannot even be read as Markdown
 
 
-def read(text: str, before: TaskReading | None = None, unwanted: Collection[str] = ()) -> Tasks:
+def read(
+    text: str, before: TaskReading | None = None, unwanted: Collection[str] = (), marks: Collection[int] = ()
+) -> Tasks:
     """Read a checklist as GitHub would; compared with the reading `before`, notice open tasks that vanished.
 
-    `unwanted` tasks, which a person skipped, always keep their ids, and may vanish.
+    `unwanted` tasks, which a person skipped, always keep their ids, and may vanish. `marks` are lines with a
+    checkpoint: one right below a box is not a part of its text.
     """
     page = markdown.of_file(text)
-    found = list(_boxes(page))
+    found = list(_boxes(page, marks))
     known = _known((*(before.open_ids if before else ()), *unwanted))
     tasks = _numbered([box for box in found if isinstance(box, Task)], known)
     if known:
@@ -73,14 +76,14 @@ def digest(text: str) -> str:
     return _sha(_words(text) or text)
 
 
-def _boxes(page: Page) -> Iterator[Task | str]:
+def _boxes(page: Page, marks: Collection[int]) -> Iterator[Task | str]:
     """Every task, and a warning for every line that a person could take for one."""
     for line, text in enumerate(page.front.split("\n"), 2):
         if _LOOKS_LIKE_A_TASK.match(text):
             yield f"line {line}: not a task, because it is in the front matter"
     for block in page.blocks:
         if block.begins_item:
-            yield from _box(block)
+            yield from _box(block, marks)
         if block.type == "inline" or (block.type == "html_block" and not block.is_raw and not block.is_comment):
             yield from _lookalikes(block)
         elif not block.ended and any(map(_LOOKS_LIKE_A_TASK.match, block.text.split("\n"))):
@@ -88,9 +91,13 @@ def _boxes(page: Page) -> Iterator[Task | str]:
             yield f"line {block.line}: unclosed {what} hides the boxes below it"
 
 
-def _box(block: Block) -> Iterator[Task | str]:
+def _box(block: Block, marks: Collection[int]) -> Iterator[Task | str]:
     """The task in a list item, or a warning if its box is neither open nor done."""
-    if not (box := BOX.match(block.text)) or (box["link"] and box["mark"] != " "):
+    words = block.text
+    if marks:
+        first, *more = words.split("\n")
+        words = "\n".join([first, *(line for at, line in enumerate(more, block.line + 1) if at not in marks)])
+    if not (box := BOX.match(words)) or (box["link"] and box["mark"] != " "):
         return
     mark, text = box["mark"], box["text"]
     if "<!--" in text:

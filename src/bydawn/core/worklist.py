@@ -61,13 +61,13 @@ class WorkList:
             return tasks.missing_file()
         name = _digest(text, state)
         if before and before.text == name:
-            self._believe(self._tasks or _boxes_of(text, state, before))
+            self._believe(self._tasks or _boxes_of(text, self._loop, state, before))
             return msgspec.structs.replace(before, problem=None, disbelieved="")  # it may have been missing in between
         reading = of_checklist(text, self._loop, state, before)
         if reading.problem:
-            problem = self._named(reading.problem, _boxes_of(text, state, before), state, before)
+            problem = self._named(reading.problem, _boxes_of(text, self._loop, state, before), state, before)
             return msgspec.structs.replace(reading, problem=problem, disbelieved=_mark(text))
-        self._believe(_boxes_of(text, state, before))
+        self._believe(_boxes_of(text, self._loop, state, before))
         return msgspec.structs.replace(reading, text=name)
 
     def _named(self, problem: str, found: tasks.Tasks, state: LoopState, before: TaskReading | None) -> str:
@@ -97,7 +97,7 @@ class WorkList:
 
 def of_checklist(text: str, loop: Loop, state: LoopState, before: TaskReading | None) -> TaskReading:
     """A checklist as a recorded reading: boxes, and the checkpoints reached."""
-    found = _boxes_of(text, state, before)
+    found = _boxes_of(text, loop, state, before)
     marks = _marks_of(text, loop, state, found)
     lines = {mark.line for mark in marks}  # a box that is a checkpoint is not a task
     boxes = [task for task in found.items if task.line not in lines and task.id not in state.settled.skipped]
@@ -117,9 +117,10 @@ def of_checklist(text: str, loop: Loop, state: LoopState, before: TaskReading | 
     )
 
 
-def _boxes_of(text: str, state: LoopState, before: TaskReading | None) -> tasks.Tasks:
-    settled = state.settled
-    return tasks.read(text, before, settled.skipped if before else (*settled.skipped, *settled.aside))
+def _boxes_of(text: str, loop: Loop, state: LoopState, before: TaskReading | None) -> tasks.Tasks:
+    unwanted = state.settled.skipped if before else (*state.settled.skipped, *state.settled.aside)
+    marks = checkpoint.lines(text, loop.checkpoint.token) if loop.checkpoint else ()
+    return tasks.read(text, before, unwanted, marks)
 
 
 def _marks_of(text: str, loop: Loop, state: LoopState, found: tasks.Tasks) -> tuple[checkpoint.Mark, ...]:
@@ -272,7 +273,7 @@ def standings(source: str | Mapping[str, str], loop: Loop, state: LoopState) -> 
 
 
 def _listed_boxes(text: str, loop: Loop, state: LoopState, known: TaskReading | None) -> list[Listed]:
-    found = _boxes_of(text, state, known)
+    found = _boxes_of(text, loop, state, known)
     marks = _marks_of(text, loop, state, found)
     lines = {mark.line for mark in marks}
     boxes = [task for task in found.items if task.line not in lines]
