@@ -6,13 +6,26 @@ from typing import Any
 
 import pytest
 
-from bydawn.core.breakers import Limits, Tripped, limits_of, tripped
-from bydawn.core.facts import Fact
+from bydawn.core.breakers import Limits, Tripped, limits_of, readings, tripped
+from bydawn.core.facts import ChecksEnded, Fact
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import End, Now
-from core.facts_made import NOON, PROMISED, a_round, after_all, at, idle_round, limited, raised, run_started
+from core.facts_made import (
+    BORN,
+    CHECKED,
+    NOON,
+    PROMISED,
+    a_round,
+    after_all,
+    at,
+    checked,
+    idle_round,
+    limited,
+    raised,
+    run_started,
+)
 
 OFF = {"rounds": 0, "no_progress": 0, "agent_failures": 0}
 
@@ -111,3 +124,11 @@ def test_raised_limits_take_the_place_of_the_first_ones() -> None:
     assert tripped(limited(rounds=3), after_all(*used_up, raised(rounds=4)), at()) is None
     assert limits_of(limited(rounds=3), after_all(*used_up, raised(rounds=4), raised(rounds=9))) == Limits(rounds=9)
     assert limits_of(limited(rounds=3), after_all(*used_up)) == Limits(rounds=3)
+
+
+def test_a_failure_that_was_allowed_more_is_read_against_what_it_was_allowed() -> None:
+    baseline = ChecksEnded(round=0, tree="tree-0", verdicts=checked(0, passed=False).verdicts, elapsed=0)
+    rounds = [fact for number in range(1, 16) for fact in (*a_round(number), checked(number, passed=False))]
+    state = after_all(BORN, run_started(), baseline, *rounds)
+    reading, limit = readings(CHECKED, state, at())["rounds in a row with the same failure"]
+    assert (reading, limit) == (15, 15)

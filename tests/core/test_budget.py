@@ -34,6 +34,12 @@ def test_a_running_round_is_held_to_what_is_left_of_the_budget(
     assert overspent(limited(tokens=100), state, now) is over
 
 
+def test_dollars_are_added_up_without_the_dust_of_floating_point() -> None:
+    assert Usage(cost_usd=0.1).plus(Usage(cost_usd=0.2)).cost_usd == 0.3
+    assert Usage(cost_usd=0.3).minus(Usage(cost_usd=0.1)).cost_usd == 0.2
+    assert Usage(cost_usd=0.064376250000000001).cost_usd == 0.064376
+
+
 def test_dollars_are_counted_when_the_budget_is_in_dollars() -> None:
     state = after_all(BORN, run_started(), *a_round(1, usage=Usage(cost_usd=0.7)))
     assert not overspent(limited(usd=1.0), state, Usage(cost_usd=0.2))

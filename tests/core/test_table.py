@@ -1,10 +1,12 @@
 """Settings, the fields of a loop and breakers are rows of tables that name each other; the names are right."""
 
+import msgspec
 import pytest
 
 from bydawn.core.breakers import BREAKERS, Breaker, Limits
 from bydawn.core.loop import CHECKS, Hooks, Loop, Timeouts
 from bydawn.settings.table import BY_KEY, TABLE
+from core.facts_made import a_loop
 
 PARTS = {"limits": Limits, "timeouts": Timeouts, "hooks": Hooks}
 FILLED = {row.field for row in TABLE if row.field}
@@ -34,3 +36,13 @@ def test_what_a_breaker_reads_against_can_be_set_and_raised_by_the_flag_it_names
 def test_every_kind_of_check_has_a_setting() -> None:
     assert all(check.setting in BY_KEY for check in CHECKS)
     assert all(check.from_text("a::b::c").as_text == "a::b::c" for check in CHECKS)
+
+
+def test_what_applies_where_nothing_is_set_is_a_field_of_its_own_and_what_a_loop_does() -> None:
+    assert [row.key for row in TABLE if "[default" in row.what] == []
+    loop = msgspec.to_builtins(a_loop(agent="", prompt=""))
+    for row in TABLE:
+        part, _, name = row.field.rpartition(".")
+        value = (loop[part] if part else loop).get(name)
+        assert row.otherwise in ("", value) or not value, row.key
+        assert value is None or row.usual or not value, f"{row.key} does not say that it is {value}"

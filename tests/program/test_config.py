@@ -311,8 +311,22 @@ def test_the_help_of_run_keeps_timeouts_for_those_who_ask(home: Home) -> None:
 def test_every_setting_stands_in_what_config_show_prints(home: Home) -> None:
     lines = home.bydawn("config", "show").out.splitlines()
     assert [line.split()[0] for line in lines] == [row.key for row in TABLE]
-    assert "default" not in "".join(lines)
+    assert {line.endswith(("  [default]", " —")) for line in lines} == {True}
+    assert "  sandbox             workspace  [default]" in lines
     assert all(line.endswith("  default") for line in home.bydawn("config", "show", "--origin").out.splitlines())
+
+
+@pytest.mark.parametrize(("key", "value"), [("sandbox", "workspace"), ("session", "fresh"), ("done_match", "end")])
+def test_a_setting_that_nobody_set_is_shown_as_it_applies(home: Home, key: str, value: str) -> None:
+    assert home.bydawn("config", "get", key).out == f"{value}\n"
+    assert (shown(home)[key]["value"], shown(home)[key]["in_force"]) == (None, value)
+
+
+@pytest.mark.parametrize("words", ["config", "edit", "tasks", "agents"])
+def test_a_command_that_needs_another_word_prints_its_help(home: Home, words: str) -> None:
+    said = home.bydawn(words)
+    assert (said.code, said.err) == (0, "")
+    assert said.out == home.bydawn(words, "--help").out
 
 
 def test_no_variable_means_two_things() -> None:
@@ -1038,7 +1052,8 @@ def test_get_prints_the_value_and_with_origin_every_place(home: Home) -> None:
     write_project(home, "\nrounds = 12\n")
     assert home.bydawn("config", "get", "rounds", BYDAWN_ROUNDS="9").out == "9\n"
     assert home.bydawn("config", "get", "check").out == "a\nb\n"
-    assert home.bydawn("config", "get", "agent").out == "\n"
+    assert home.bydawn("config", "get", "agent").out == "codex, or else claude\n"
+    assert home.bydawn("config", "get", "model").out == "\n"
     assert home.bydawn("config", "get", "rounds", "--origin", BYDAWN_ROUNDS="9").out.splitlines() == [
         "  → BYDAWN_ROUNDS: 9",
         "    bydawn.toml:2: 12",

@@ -70,6 +70,22 @@ def listed(home: Home) -> list[dict[str, Any]]:
     return list(json.loads(home.bydawn("trust", "--list", "--json").out)["trusted"])
 
 
+def test_json_is_json_whatever_the_answer_is(home: Home) -> None:
+    def asked(*words: str) -> tuple[int, dict[str, Any]]:
+        answer = home.bydawn("trust", "--json", *words)
+        return answer.code, json.loads(answer.out)
+
+    code, nothing = asked()
+    assert (code, nothing["trusted"], nothing["rows"], nothing["hash"]) == (0, True, [], None)
+    project(home)
+    code, refused = asked()
+    assert (code, refused["trusted"]) == (2, False)
+    assert {row["key"]: row["value"] for row in refused["rows"]}["check"] == CHECK
+    assert asked("--once", refused["hash"])[1]["trusted"] is True
+    assert asked()[1]["trusted"] is True
+    assert asked("--revoke")[1] == {"schema": 1, "folder": str(home.repo), "revoked": True}
+
+
 # -- the question ------------------------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,9 @@ class _Quick(click.Command):
     _quick_help: click.Option | None = None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())  # asked for nothing: no error, as with `--help`
+            ctx.exit()
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:  # where a value is missing click does not say in which command

@@ -17,6 +17,7 @@ from bydawn.operations.preconditions import checked_workspace
 from bydawn.operations.trust import question
 from bydawn.settings.files import project_file, strange_variables, user_file
 from bydawn.settings.layers import Given, Problem, Settings
+from bydawn.settings.setting import Layer
 from bydawn.settings.trust import Trusts
 from bydawn.store.registry import Registry
 
@@ -54,11 +55,11 @@ def show(origin: bool, cd: Path, as_json: bool, state_dir: Path | None) -> None:
         return
     for key in gathered.given:
         given = gathered[key]
-        room = max(16, render.width() - (52 if origin else 26))
-        value = shorten(_hidden(given.shown.replace("\n", " ¦ ")), room) if given.value is not None else "—"
-        where = f"  {given.where}" if origin else ""
+        room = max(16, render.width() - (52 if origin else 36))
+        value = shorten(_hidden(settings.in_force(given).replace("\n", " ¦ ")), room) or "—"
+        where = f"  {given.where}" if origin else "  [default]" if given.layer is Layer.DEFAULT and value != "—" else ""
         mark = "  (not in effect: not trusted)" if key in inert else ""
-        click.echo(f"  {key:<19} {visible(value):<{room if where or mark else 0}}{where}{mark}".rstrip())
+        click.echo(f"  {key:<19} {visible(value):<{room if origin or mark else 0}}{where}{mark}".rstrip())
 
 
 @config.command()
@@ -77,7 +78,7 @@ def get(key: str, origin: bool, cd: Path, as_json: bool) -> None:
         render.emit_json({"key": key, "values": values})
         return
     for number, given in enumerate(rows):
-        text = visible(_hidden(given.shown))
+        text = visible(_hidden(settings.in_force(given)))
         if origin:
             mark = "  (not in effect: not trusted)" if inert and number == 0 else ""
             click.echo(f"  {'→' if number == 0 else ' '} {given.where}: {text.replace(chr(10), ' ¦ ') or '—'}{mark}")
@@ -192,7 +193,8 @@ def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: P
 def _as_data(given: Given, inert: bool) -> dict[str, object]:
     is_secret = given.setting.secret and given.value is not None
     value = given.shown if is_secret else rewritten(given.value, _hidden)
-    return {"value": value, "layer": given.layer, "where": given.where, "inert": inert}
+    in_force = _hidden(settings.in_force(given)) or None
+    return {"value": value, "in_force": in_force, "layer": given.layer, "where": given.where, "inert": inert}
 
 
 def _hidden(text: str) -> str:

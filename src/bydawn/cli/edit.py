@@ -15,7 +15,7 @@ from bydawn.settings.trust import Trusts
 from bydawn.store.registry import Registry
 
 
-@command()
+@command(no_args_is_help=True)
 @click.argument("what", type=click.Choice([*operation.DOCUMENTS, "config"]))
 @option("--user", is_flag=True, help="Open your own settings instead of the project's.")
 @cd

@@ -66,7 +66,7 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
         if setting.key == "state_dir":
             command = state_dir(command)
             continue
-        default = f"  [default: {setting.shown(setting.default)}]" if setting.default not in (None, False) else ""
+        default = f"  [default: {setting.usual}]" if setting.default is not False and setting.usual else ""
         if setting.kind.literal == (bool,):
             how: dict[str, Any] = {"is_flag": True, "default": None}
         else:

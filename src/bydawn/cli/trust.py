@@ -47,20 +47,27 @@ def trust(
     if revoke:
         # Works for a folder that no longer exists.
         done = trusts.revoke(path.resolve())
+        if as_json:
+            render.emit_json({"folder": str(path.resolve()), "revoked": done})
+            return None
         click.echo(f"  {'No longer trusted' if done else 'Was not trusted'}: {visible(str(path.resolve()))}")
         return None
-    return _give(checked_workspace(path), once, trusts)
+    return _give(checked_workspace(path), once, trusts, as_json)
 
 
-def _give(folder: Path, once: str | None, trusts: Trusts) -> int:
+def _give(folder: Path, once: str | None, trusts: Trusts, as_json: bool) -> int:
     gathered = settings.gather(folder)
     gathered.refuse_problems()
     if once is not None:
         operation.agree_once(once, gathered, folder, trusts)
-        click.echo(f"  Trusted for the next start: {visible(str(folder))}")
-        return 0
     question = operation.review(gathered, folder, trusts)
-    if question is None:
+    if as_json:  # the reader is a program, so we do not ask
+        trusted = question is None or trusts.covers(folder, question.powers)
+        render.emit_json(operation.view(folder, question, trusted=trusted))
+        return 0 if trusted else 2
+    if once is not None:
+        click.echo(f"  Trusted for the next start: {visible(str(folder))}")
+    elif question is None:
         click.echo(f"  Nothing in {visible(str(folder))} needs your trust.")
         _show_git(folder)
     elif trusts.covers(folder, question.powers):

@@ -69,13 +69,11 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     raising: Raising | None = None
 
     def limit(self, limits: Limits, state: "LoopState") -> Reading:
-        """The limit as it was set."""
-        found: Reading = getattr(limits, self.field) if self.field else self.trips_at and self.trips_at(limits, state)
+        found: Reading = self.trips_at(limits, state) if self.trips_at else getattr(limits, self.field)
         return found
 
     def tripped(self, limits: Limits, state: "LoopState", now: Now) -> Tripped | None:
-        limit = _amount(self.trips_at(limits, state) if self.trips_at else self.limit(limits, state))
-        reading = _amount(self.reading(state, now))
+        limit, reading = _amount(self.limit(limits, state)), _amount(self.reading(state, now))
         return Tripped(self.rule, self.end, reading, limit) if 0 < limit <= reading else None
 
 

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Annotated, TypeVar
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from bydawn.core.text import headline
 
@@ -143,6 +144,10 @@ class Usage(Value, frozen=True, kw_only=True):
     tokens_cached: int | None = None
     tokens_out: int | None = None
     cost_usd: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.cost_usd is not None:  # sums and agents' own figures: 0.30000000000000004
+            force_setattr(self, "cost_usd", round(self.cost_usd, 6))
 
     @property
     def tokens(self) -> int | None:

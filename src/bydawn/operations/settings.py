@@ -15,6 +15,7 @@ from bydawn.settings.layers import Given, Problem, Reading, Settings, near, sett
 from bydawn.settings.setting import Setting
 from bydawn.settings.table import BY_KEY
 from bydawn.system.reading import read_text
+from bydawn.system.user_folders import state_folder
 
 
 def gather(folder: Path | None, flags: Iterable[Given] = ()) -> Settings:
@@ -68,6 +69,13 @@ def known(key: str) -> Setting:
     if key in BY_KEY:
         return BY_KEY[key]
     raise UserError(f"there is no setting {key!r}", hint=f"{near(key)}`bydawn config show` lists them")
+
+
+def in_force(given: Given) -> str:
+    """The value as a person would write it; if none is set, what applies without one."""
+    if given.key == "state_dir" and given.value is None:
+        return str(state_folder())
+    return given.shown or given.setting.usual
 
 
 def checkpoint_of(settings: Settings) -> Checkpoint | None:

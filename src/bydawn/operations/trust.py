@@ -70,6 +70,28 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class TrustView(msgspec.Struct, frozen=True, kw_only=True):
+    """`trust --json`: what a folder's settings run, and whether that is trusted now."""
+
+    folder: str
+    trusted: bool
+    rows: list[AskedRow]  # nothing needs trust if there are none
+    changes: list[str]
+    hash: str | None  # for `--once`
+    git: list[str]
+
+
+def view(folder: Path, question: Question | None, *, trusted: bool) -> TrustView:
+    return TrustView(
+        folder=str(folder),
+        trusted=trusted,
+        rows=question.rows if question else [],
+        changes=question.changes if question else [],
+        hash=question.powers.digest if question else None,
+        git=git_runs(folder),
+    )
+
+
 def question(settings: Settings, folder: Path, trusts: Trusts) -> Question | None:
     """What to ask before a loop may start with these settings; None if nothing."""
     powers = powers_of(settings, datetime.now(UTC))

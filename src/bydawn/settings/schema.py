@@ -45,8 +45,8 @@ def _lines() -> Iterator[str]:
 def _rows(setting: Setting) -> Iterator[str]:
     several = ", repeatable" if setting.kind.many else ""
     yield f"Value: {setting.kind.wanted}{several}; for example `{setting.assignment}`"
-    if setting.default is not None:
-        yield f"Default: `{setting.shown(setting.default)}`"
+    if setting.usual:
+        yield f"Default: `{setting.usual}`"
     if setting.flags:
         yield f"Flag: {', '.join(f'`{flag}`' for flag in setting.flags)}"
     yield f"Variable: `{setting.variable}`{', one value per line' if setting.kind.many else ''}"

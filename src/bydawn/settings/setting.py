@@ -49,6 +49,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     field: str = ""  # of `Loop`: `sandbox`, `limits.rounds`; empty if it is not a single field
     raises: str = ""  # the help of `resume`'s option of this name, which sets a new limit
     default: Value | None = None
+    otherwise: str = ""  # what applies where nothing is set, if that is not a value that a person could have given
     metavar: str | None = None
     layers: frozenset[Layer] = ANYWHERE
     commands: bool = False  # it runs or steers something: in a repository it has no effect until trusted
@@ -67,6 +68,11 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         example = self.kind.example
         quoted = f'"{example}"' if str in (self.kind.literal or (str,)) else example
         return f"{self.key} = {f'[{quoted}]' if self.kind.many else quoted}"
+
+    @property
+    def usual(self) -> str:
+        """What applies where nothing is set."""
+        return self.shown(self.default) or self.otherwise
 
     def shown(self, value: Value | None) -> str:
         """The value as a person would write it."""

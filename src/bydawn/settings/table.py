@@ -16,6 +16,7 @@ from bydawn.core.loop import (
     OnInterrupt,
     OnLimit,
     OnTamper,
+    Promise,
     Sandbox,
     Sessions,
     Timeouts,
@@ -64,11 +65,13 @@ TABLE: tuple[Setting, ...] = (
         "The agent: codex, claude, …, or cmd:PROGRAM ARGS; repeat it for agents that take over at a limit.",
         "-a",
         metavar="NAME",
+        otherwise="codex, or else claude",
     ),
     _agent(
         "on_limit",
         OnLimit,
-        "At a usage limit: switch to the next free agent (or wait for one), wait, or stop.  [default: switch]",
+        "At a usage limit: switch to the next free agent (or wait for one), wait, or stop.",
+        otherwise=OnLimit.SWITCH,
     ),
     _done("check", kinds.TEXTS, "A command that must exit with 0; repeatable.", "-k", metavar="CMD", tighter="more"),
     _goal(
@@ -87,9 +90,10 @@ TABLE: tuple[Setting, ...] = (
     _safety(
         "sandbox",
         kinds.choice(*Sandbox, workspace_write="workspace", danger_full_access="full"),
-        "What the agent may do: read-only, workspace or full.  [default: workspace]",
+        "What the agent may do: read-only, workspace or full.",
         "-s",
         metavar="LEVEL",
+        otherwise=Sandbox.WORKSPACE,
         tighter="less",
         ladder=tuple(Sandbox),
         never_in_project=("full",),
@@ -108,8 +112,9 @@ TABLE: tuple[Setting, ...] = (
     _agent(
         "session",
         Sessions,
-        "Start a fresh conversation each round, continue one, or use one per task.  [default: fresh]",
+        "Start a fresh conversation each round, continue one, or use one per task.",
         field="sessions",
+        otherwise=Sessions.FRESH,
     ),
     _agent(
         "session_rounds",
@@ -151,10 +156,21 @@ TABLE: tuple[Setting, ...] = (
         raises="Raise the budget (+3usd, 5Mtok).",
         heading=Heading.LIMITS,
     ),
-    _done("done_when", kinds.TEXT, "The promise the agent must give.", metavar="TEXT"),
-    _done("done_mode", Mode, "How the promise is written.  [default: tag]"),
-    _done("done_match", Match, "Where in the reply the promise counts.  [default: end]"),
-    _done("check_where", CheckWhere, "Run checks in the workspace or in a clean checkout.  [default: workspace]"),
+    _done(
+        "done_when",
+        kinds.TEXT,
+        "The promise the agent must give.",
+        metavar="TEXT",
+        otherwise=f"{Promise().text} if there are no tasks and no checks",
+    ),
+    _done("done_mode", Mode, "How the promise is written.", otherwise=Promise().mode),
+    _done("done_match", Match, "Where in the reply the promise counts.", otherwise=Promise().match),
+    _done(
+        "check_where",
+        CheckWhere,
+        "Run checks in the workspace or in a clean checkout.",
+        otherwise=CheckWhere.WORKSPACE,
+    ),
     _safety(
         "protect",
         kinds.TEXTS,
@@ -163,7 +179,9 @@ TABLE: tuple[Setting, ...] = (
         commands=True,
         tighter="more",
     ),
-    _safety("on_tamper", OnTamper, "What to do when a protected file changes.  [default: block]", commands=True),
+    _safety(
+        "on_tamper", OnTamper, "What to do when a protected file changes.", commands=True, otherwise=OnTamper.BLOCK
+    ),
     _done("require_path", kinds.TEXTS, "A path that must exist; repeatable.", metavar="PATH", tighter="more"),
     _done(
         "require_text",
@@ -190,12 +208,17 @@ TABLE: tuple[Setting, ...] = (
         )
     ),
     _hook(
-        "on_hook_failure", OnHookFailure, "What to do when a hook fails.  [default: ignore]", field="hooks.on_failure"
+        "on_hook_failure",
+        OnHookFailure,
+        "What to do when a hook fails.",
+        field="hooks.on_failure",
+        otherwise=OnHookFailure.IGNORE,
     ),
     _setting(
         "on_interrupt",
         OnInterrupt,
-        "What the first Ctrl-C does: finish the round, or stop now.  [default: finish]",
+        "What the first Ctrl-C does: finish the round, or stop now.",
+        otherwise=OnInterrupt.FINISH,
         layers=NOT_IN_A_PROJECT,
         heading=Heading.OUTPUT,
     ),
@@ -247,7 +270,8 @@ TABLE: tuple[Setting, ...] = (
     _setting(
         "state_dir",
         kinds.TEXT,
-        "Directory for loop state.  [default: ~/.local/state/bydawn]",
+        "Directory for loop state.",
+        otherwise="~/.local/state/bydawn",
         metavar="PATH",
         layers=NOT_IN_A_PROJECT,
     ),
