@@ -1,6 +1,7 @@
 """Checks, with real children: where they run, what is kept of them, and how a failure is known again."""
 
 import os
+import subprocess
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -121,6 +122,44 @@ def test_all_checks_of_a_run_see_one_clean_checkout(root: Path, loop: Path) -> N
     assert place != str(root)
     assert not Path(place).exists()
     assert sorted(os.listdir(root)) == [".gitignore", "ignored", "kept"]
+
+
+CANARIES = ("pytest.ini", "conftest.py", "node_modules/planted.js", "package.json", ".git/HEAD")
+LOOKS_ABOVE = """
+cd -P . && while [ "$PWD" != / ]; do
+  for found in pytest.ini conftest.py node_modules package.json .git; do
+    if grep -rqs planted "$found"; then echo "$PWD/$found"; fi
+  done
+  cd ..
+done
+"""
+
+
+def test_what_an_agent_planted_beside_a_clean_checkout_does_not_reach_it(
+    root: Path, loop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in (root, tmp_path / "tmp"):
+        for name in CANARIES:
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_text("planted")
+    (root / ".gitignore").write_text("*")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    workspace = GitWorkspace(root, loop / "git")
+    assert run(clean_checks(root, loop, workspace), LOOKS_ABOVE, tree=workspace.snapshot().tree)[0].passed
+    assert said(loop, "check-1.txt") == ""
+    assert run(checks_in(root, loop), LOOKS_ABOVE)[0].passed
+    assert len(said(loop, "check-1.txt").splitlines()) == 5  # in the workspace they are found
+
+
+def test_a_clean_checkout_is_in_no_repository_even_if_the_state_folder_is(root: Path, loop: Path) -> None:
+    (root / "a").write_text("a")
+    subprocess.run(["git", "init", "-q"], cwd=loop.parent, check=True)  # a home whose dot files are in git
+    workspace = GitWorkspace(root, loop / "git")
+    tree = workspace.snapshot().tree
+    [verdict] = run(clean_checks(root, loop, workspace), "git rev-parse --git-dir", tree=tree)
+    assert not verdict.passed
+    assert "not a git repository" in verdict.excerpt
 
 
 def test_a_failure_in_a_clean_checkout_names_the_files_of_the_workspace(root: Path, loop: Path) -> None:

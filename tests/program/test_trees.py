@@ -593,14 +593,20 @@ def test_the_checkout_of_a_worker_that_was_killed_is_removed_by_the_next(root: P
     assert not checkout.exists()
 
 
-def test_a_temporary_folder_inside_of_the_workspace_is_not_used(
-    root: Path, private: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_checkout_is_below_nothing_that_an_agent_may_write(
+    root: Path, private: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(root, "a", "one", "tmp/x", "x")
-    monkeypatch.setattr("tempfile.tempdir", str(root / "tmp"))
+    """Codex may write to the temporary folder; what is above a test suite configures it."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    write(root, "a", "one")
     workspace = GitWorkspace(root, private)
     with workspace.checkout(workspace.snapshot().tree) as checkout:
-        assert checkout.parent == private.parent
+        assert not {root, temporary} & set(checkout.parents)
+        assert checkout.parent == private.parent / "checkouts"
+        assert checkout.parent.stat().st_mode & 0o777 == 0o700
+    assert not checkout.parent.exists()
 
 
 def test_an_empty_tree_can_be_checked_out(root: Path, private: Path) -> None:

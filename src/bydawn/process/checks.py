@@ -67,7 +67,10 @@ class ShellChecks:
         self, check: CommandCheck, folder: Path, round_: int, name: str, urgent: Callable[[], bool]
     ) -> Verdict:
         elsewhere = str(folder) if folder != self._workspace else None
-        exit_ = self._shell.run(check.command, round_, name, urgent, {"PWD": str(folder)}, elsewhere)
+        env = {"PWD": str(folder)}
+        if elsewhere:  # a person's home may be a repository, and a checkout is in it
+            env["GIT_CEILING_DIRECTORIES"] = str(folder.parent)
+        exit_ = self._shell.run(check.command, round_, name, urgent, env, elsewhere)
         self._shell.files.mask(round_, name)
         passed = exit_.went_well
         # A path in a checkout that will be removed helps no one; in the workspace it is the same file.

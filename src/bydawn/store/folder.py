@@ -51,6 +51,7 @@ class LoopFolder(_Folder, frozen=True):
     inbox = _Inside("inbox")
     git = _Inside("git")
     rounds = _Inside(layout.ROUNDS)
+    checkouts = _Inside(layout.CHECKOUTS)
 
     @property
     def name(self) -> str:

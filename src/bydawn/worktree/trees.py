@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import OwnFailure, UserError
+from bydawn.core.layout import CHECKOUTS
 from bydawn.system.git import Git, GitFailed
 from bydawn.system.paths import NEW_FILE, open_fd, open_folder
 
@@ -74,44 +75,38 @@ class Trees:
 
     @contextmanager
     def checkout(self, tree: str) -> Iterator[Path]:
-        """A temporary folder with exactly the files of a tree; removed afterwards."""
+        """A folder with exactly the files of a tree; removed afterwards."""
         place = self._new_place()
         try:
             self._fill(place, _id(tree))
             yield place
         finally:
-            _remove_folder(place)
             self.clear()
 
     def clear(self) -> None:
-        """Remove what a checkout needed, and all of it if its process was killed."""
-        if self._note.is_file() and (place := Path(self._note.read_text())).name.startswith("by-"):
-            _remove_folder(place)
-        self._note.unlink(missing_ok=True)
+        """Remove what a checkout needed, and the checkout of a process that was killed."""
+        _remove_folder(self._checkouts)
         self._index.unlink(missing_ok=True)
 
     @property
-    def _note(self) -> Path:
-        return self._private / "bydawn-checkout"
+    def _checkouts(self) -> Path:
+        """Beside the private git directory: tools look for settings and packages in all folders above, and no agent
+        may write there. In the temporary folder, many may.
+        """
+        return self._private.parent / CHECKOUTS
 
     @property
     def _index(self) -> Path:
         return self._private / "checkout-index"
 
-    def _outside(self) -> str:
-        """Where temporary files go, unless that is inside the workspace."""
-        place = os.path.realpath(tempfile.gettempdir())
-        inside = Path(place).is_relative_to(os.path.realpath(self._git.folder))
-        return str(self._private.parent) if inside else place
-
     def _new_place(self) -> Path:
         try:
-            place = Path(os.path.realpath(tempfile.mkdtemp(prefix="by-", dir=self._outside())))
-            self._note.write_text(str(place))
+            self._checkouts.mkdir(mode=0o700, exist_ok=True)
+            # A new name each time: a check may have left files there that only another user can remove.
+            return Path(os.path.realpath(tempfile.mkdtemp(prefix="by-", dir=self._checkouts)))
         except OSError as error:
-            hint = "check free disk space and TMPDIR, then run `bydawn resume`"
+            hint = "check free disk space, then run `bydawn resume`"
             raise OwnFailure("cannot create a clean checkout", cause=str(error), hint=hint) from error
-        return place
 
     def _fill(self, place: Path, tree: str) -> None:
         self._index.unlink(missing_ok=True)
