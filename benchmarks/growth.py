@@ -1,5 +1,6 @@
 """Does looking at loops stay as fast when there are many, when they are long, and when they have said much?"""
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -7,8 +8,11 @@ from pathlib import Path
 from benchmarks.ledgers import write_loop
 from benchmarks.rows import Bench, Budget
 from benchmarks.stage import BYDAWN, Stage, fastest
+from bydawn.store.folder import LoopFolder
+from bydawn.store.ledger import load
 
 _TURNS = 15
+_REPLAYS = 3
 _TAIL = 1_000_000  # bytes of real lines; what stands before them is a hole that takes no room
 
 
@@ -24,6 +28,21 @@ def long_loops(stage: Stage) -> Iterator[float]:
     yield _ratio(
         stage, *(("status", "night", "--json", *where, "--state-dir", str(state)) for state in states.values())
     )
+
+
+def replay(stage: Stage) -> Iterator[float]:
+    """The time for one fact when there is no snapshot to begin with."""
+    small, big = (write_loop(stage.place("state"), stage.folder, "night", rounds) for rounds in (300, 30_000))
+    for folder in (small, big):
+        (folder / "state.json").unlink()
+    times = fastest([partial(_seconds_per_fact, folder) for folder in (small, big)], _REPLAYS)
+    yield times[1] / times[0]
+
+
+def _seconds_per_fact(folder: Path) -> float:
+    started = time.process_time()
+    state, _ = load(LoopFolder(folder))
+    return (time.process_time() - started) / state.seq
 
 
 def long_logs(stage: Stage) -> Iterator[float]:
@@ -59,7 +78,8 @@ def _write_log(folder: Path, size: int) -> None:
 
 
 BENCHES = (
-    Bench((Budget("growth: status of 1,000 loops against 10", 3, "×"),), many_loops),
+    Bench((Budget("growth: status of 1,000 loops against 10", 2.5, "×"),), many_loops),
     Bench((Budget("growth: opening 10,000 rounds against 10", 2, "×"),), long_loops),
+    Bench((Budget("growth: replay of 90,000 facts against 900, a fact", 1.5, "×"),), replay),
     Bench((Budget("growth: tail of 1 GB against 1 MB", 1.5, "×"),), long_logs),
 )

@@ -83,7 +83,7 @@ def test_what_only_grows_never_shrinks(facts: list[AnyFact]) -> None:
         later = after(state, record)
         for name in ("seq", "runs", "rounds", "ok_rounds"):
             assert getattr(later, name) >= getattr(state, name), name
-        assert later.trees[: len(state.trees)] == state.trees
+        assert {*state.trees} <= {*later.trees}  # no history here has more than are remembered
         assert min(later.failures_in_a_row, later.blips_in_a_row, later.rounds_without_progress) >= 0
         state = later
 

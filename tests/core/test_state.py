@@ -5,11 +5,12 @@ from types import GenericAlias
 import msgspec
 import pytest
 
+from bydawn.core import progress
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import ChecksEnded, Fact, LedgerRepaired, MachineSlept, Obstructed, TasksRead, WaitStarted
 from bydawn.core.outcome import Outcome
-from bydawn.core.replay import RECENT
-from bydawn.core.state import known_as, shape_of
+from bydawn.core.replay import RECENT, replay
+from bydawn.core.state import KNOWN_TREES, known_as, shape_of
 from bydawn.core.values import End, Promised
 from core.facts_made import (
     CRASH_AND_RESTART,
@@ -22,6 +23,7 @@ from core.facts_made import (
     decided,
     ended,
     idle_round,
+    numbered,
     pause,
     raised,
     run_started,
@@ -207,8 +209,24 @@ def test_a_list_that_a_person_edited_comes_with_the_tree_it_stands_in() -> None:
 def test_a_tree_is_remembered_once_under_its_short_name() -> None:
     long = "0123456789abcdef" + "f" * 24
     state = after_all(run_started(long), idle_round(1, tree=long), a_round(2, tree="other"))
-    assert state.trees == (known_as(long), "tree-0", "other")
+    assert state.trees == (known_as(long), "tree-0", "other")  # in the order in which they were last seen
     assert known_as(long + "+nested") == "0123456789abcdef+nested"  # a nested repository is part of the fingerprint
+
+
+def test_a_night_of_new_trees_does_not_make_every_fact_dearer() -> None:
+    """Replay is linear: nothing that each fact copies grows with the number of rounds."""
+    rounds = [a_round(number, tree=f"new-{number}", closed=("one task",)) for number in range(1, 3 * KNOWN_TREES)]
+    state = after_all(run_started(), *rounds)
+    assert len(state.trees) == KNOWN_TREES
+    later = replay(numbered(a_round(1000)), state)
+    assert later.closed is state.closed  # nothing to add, nothing copied
+    assert later.flaky is state.flaky
+
+
+def test_a_tree_that_is_seen_again_and_again_is_not_forgotten() -> None:
+    turns = [("home" if number % 2 else f"new-{number}") for number in range(1, 4 * KNOWN_TREES)]
+    state = after_all(run_started(), *(a_round(number, tree=tree) for number, tree in enumerate(turns, 1)))
+    assert not progress.made(state, "home", ())
 
 
 def test_a_tree_nobody_looked_at_is_no_tree() -> None:

@@ -34,7 +34,17 @@ from bydawn.core.facts import (
     WaitStarted,
 )
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.state import LastRound, Limited, LoopState, OpenRound, Session, Tally, known_as, task_mark
+from bydawn.core.state import (
+    KNOWN_TREES,
+    LastRound,
+    Limited,
+    LoopState,
+    OpenRound,
+    Session,
+    Tally,
+    known_as,
+    task_mark,
+)
 from bydawn.core.values import TaskReading, TaskStatus, Verdict
 
 RECENT = 10  # rounds that an estimate is based on
@@ -144,7 +154,8 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
 
 
 def _joined(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*known, *more)))
+    added = tuple(more)
+    return tuple(dict.fromkeys((*known, *added))) if added else known
 
 
 def forgiven(state: LoopState) -> LoopState:
@@ -408,4 +419,6 @@ def _touched(state: LoopState, paths: tuple[str, ...]) -> LoopState:
 
 def _seen(trees: tuple[str, ...], tree: str) -> tuple[str, ...]:
     short = known_as(tree)
-    return trees if not tree or short in trees else (*trees, short)
+    if not tree or trees[-1:] == (short,):
+        return trees
+    return (*(known for known in trees if known != short), short)[-KNOWN_TREES:]

@@ -13,6 +13,9 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.values import Promised, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
 
 TREE_DIGITS = 16  # enough of a tree id to recognize it
+# Each fact copies them, and `status` reads them. A loop that goes in circles comes back after a few trees. One that
+# needs more of them is like one that writes the time into a file: other limits end it.
+KNOWN_TREES = 100
 
 
 class OpenRound(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +130,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     last: LastRound | None = None
     tree: str = ""
     work: str = ""  # the tree without documents and task list, to measure progress
-    trees: tuple[str, ...] = ()  # every such tree seen so far, shortened
+    trees: tuple[str, ...] = ()  # such trees, the one seen last at the end, shortened; at most KNOWN_TREES
     tasks: TaskReading | None = None
     fewest: int | None = None  # the fewest tasks open since a person last added some; inventing boxes gains nothing
     settled: Settled = Settled()
