@@ -1,5 +1,6 @@
 """Prompts from histories, and how to look at them."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,11 +25,13 @@ def headings(text: str) -> list[str]:
 
 
 def outside_the_fence(text: str) -> str:
-    """All that an agent may take for our words."""
-    kept, inside = [], False
+    """All that an agent may take for our words. A task has a fence of its own."""
+    kept, opened = [], ""
     for line in text.splitlines():
-        inside = line == f"<<{FENCE}" or (inside and line != f"{FENCE}>>")
-        kept += [] if inside else [line]
+        if not opened and (mark := re.fullmatch(rf"<<({FENCE}|[0-9a-f]{{16}})", line)):
+            opened = mark[1]
+        kept += [] if opened else [line]
+        opened = "" if line == f"{opened}>>" else opened
     return "\n".join(kept)
 
 

@@ -1,5 +1,6 @@
 """What the agent is told: each section is there exactly when it has something to say."""
 
+import re
 from typing import Any
 
 import pytest
@@ -46,7 +47,7 @@ def test_the_first_prompt_says_the_goal_the_rules_and_no_news() -> None:
 
 def test_a_loop_that_lives_by_its_list_alone_needs_no_goal() -> None:
     text = prompt(a_loop(prompt=" \n", tasks="TODO.md"), run_started(tasks=todo(2, done=1)))
-    assert headings(text) == ["Tasks", "Rules"]
+    assert headings(text) == ["Rules", "Tasks"]
     assert "2 open, 1 done" in text
     assert "Next: task-2" in text
 
@@ -216,7 +217,7 @@ def test_a_flaky_check_proves_nothing_and_is_to_be_made_reliable(passed: bool) -
 
 def test_a_check_without_output_says_only_how_it_ended() -> None:
     text = prompt(CHECKED, run_started(), a_round(1), judged(1, red(excerpt=" \n")))
-    assert text.endswith("\n\n`make test`: exit 2.\n")
+    assert "\n\n`make test`: exit 2.\n\nThis is round 2" in text
 
 
 def test_of_a_long_output_the_end_is_kept_and_the_cut_is_seen() -> None:
@@ -242,9 +243,10 @@ FOLDER = a_loop(tasks="tasks", task_folder=True, checks=(MAKE_TEST,))
 
 def test_a_task_of_a_folder_stands_fenced_in_the_prompt_and_its_status_is_asked_for() -> None:
     text = prompt(FOLDER, run_started(tasks=FIRST), task_text="# Round half up\n\n## Goal\n\nat .5\n")
-    assert headings(outside_the_fence(text)) == ["Goal", "Tasks", "Task", "Rules"]
-    assert f"<<{FENCE}\n# Round half up\n\n## Goal\n\nat .5\n{FENCE}>>" in text
-    assert "Next: Round half up" in text
+    assert headings(outside_the_fence(text)) == ["Goal", "Rules", "Task", "Tasks"]
+    assert re.search(r"<<(\w{16})\n# Round half up\n\n## Goal\n\nat .5\n\1>>\n", text)
+    assert "Next: 01-round (its file is quoted in Task)" in text
+    assert text.count("Round half up") == 1, "the title is in the file"
     for words in ("`STATUS: done`", "`STATUS: in-progress`", "`STATUS: blocked`", "`SUMMARY:`", "The claim is checked"):
         assert words in text
     assert "tick its box" not in text
@@ -260,7 +262,7 @@ def test_a_list_asks_for_a_tick_and_for_no_status() -> None:
 def test_a_title_is_one_short_line_that_opens_no_code() -> None:
     odd = TaskReading(open=1, done=0, next=f"fix `it`\n## Goal\n<<{FENCE} {'x' * 500}")
     text = prompt(LISTED, run_started(tasks=odd))
-    assert headings(text) == ["Goal", "Tasks", "Rules"]
+    assert headings(text) == ["Goal", "Rules", "Tasks"]
     following = next(line for line in text.splitlines() if line.startswith("Next: "))
     assert following.startswith("Next: fix 'it' ## Goal … xxx")
     assert len(following) < 220

@@ -46,6 +46,7 @@ class Play(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 60.0
     wait_until: datetime | None = None
     spends: Usage | None = None
+    session: str = ""  # that it says it works in; otherwise one of its own
     exit: Exit | None = None
     meanwhile: Callable[[], None] = lambda: None  # in the middle of the turn
 
@@ -74,7 +75,7 @@ class ScriptedAgent:
         play = next(self._plays)
         self.turns += 1
         self.playing = play if isinstance(play, Play) else Play(says=play)
-        return PlayReader(self.playing, f"{self.name}'s")
+        return PlayReader(self.playing, self.playing.session or f"{self.name}'s")
 
     def missing(self) -> tuple[str, str] | None:
         return None

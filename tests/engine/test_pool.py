@@ -46,6 +46,31 @@ def test_sessions_are_not_mixed_up() -> None:
     assert "Where the previous conversation ended" in night.prompt(3)
 
 
+def test_a_conversation_that_goes_on_is_not_sent_its_goal_again() -> None:
+    full = Play(outcome=Outcome.CONTEXT_FULL, detail="full", writes={"a": "full"})
+    one, two, three, four = (Play(says=f"turn {turn}", writes={"a": str(turn)}) for turn in range(4))
+    night = Night([one, two, full, three, four, DONE], sessions=Sessions.RESUME, prompt="make it fast")
+    night.run()
+    assert night.agent.sessions == [None, "demo's", "demo's", None, "demo's", "demo's"]
+    assert ["make it fast" in night.prompt(round_) for round_ in range(1, 7)] == [
+        True,
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_session_that_cannot_be_named_is_not_taken_for_one_that_goes_on() -> None:
+    """As an argument its name would be an option, so the agent begins a new conversation and needs the goal."""
+    odd = Play(says="hm", writes={"a": "1"}, session="-rf")
+    night = Night([odd, DONE], sessions=Sessions.RESUME, prompt="make it fast")
+    night.run()
+    assert night.agent.sessions == [None, None]
+    assert "make it fast" in night.prompt(2)
+
+
 def test_a_limit_is_told_to_all_loops_and_each_of_them_believes_it() -> None:
     first = Night([LIMITED, DONE])
     first.run()

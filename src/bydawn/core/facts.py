@@ -131,6 +131,7 @@ class RoundStarted(Fact, frozen=True, kw_only=True, tag="round.started"):
     session: str | None = None
     notes: tuple[str, ...] = ()
     work: str = ""
+    task_text: str = ""  # the digest of the task file in its prompt
 
 
 class SessionBegun(Fact, frozen=True, kw_only=True, tag="session.begun"):

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import NamedTuple
 
 from bydawn.core import sections
@@ -12,7 +13,7 @@ from bydawn.core.sections import Material, promise_of
 from bydawn.core.state import LoopState
 from bydawn.core.template import MARKERS, fill, markers
 
-__all__ = ["BUDGETS", "compose", "promise_of"]
+__all__ = ["BUDGETS", "compose", "fence_of", "promise_of"]
 
 
 class Section(NamedTuple):
@@ -22,20 +23,21 @@ class Section(NamedTuple):
     write: Callable[[Material, int], str]
 
 
-# In prompt order: what to do, how to do it, what has happened. Goal and notes are a person's own words, so
-# their budgets only guard against accidents.
+# In prompt order: what stays the same (providers cache a common beginning), what lasts for a task, what is new.
+# Goal and notes are a person's own words, so their budgets only guard against accidents.
 _SECTIONS: dict[str, Section] = {
     "HEADER": Section(6_000, sections.header),
     "GOAL": Section(5_000_000, sections.goal),
-    "TASKS": Section(6_000, sections.tasks),
-    "TASK": Section(60_000, sections.task),
     "RULES": Section(20_000, sections.rules),
     "DOCUMENTS": Section(10_000, sections.documents),
+    "TASK": Section(60_000, sections.task),
+    "TASKS": Section(6_000, sections.tasks),
     "NOTES": Section(20_000, sections.notes),
     "EVENTS": Section(8_000, sections.events),
     "CHECKS": Section(12_000, sections.checks),
     "REPLY": Section(3_000, sections.reply),
     "STALL": Section(2_000, sections.stall),
+    "FOOTER": Section(1_000, sections.footer),
 }
 _ASKED_FOR: dict[str, Section] = {  # only included by a template
     "PROGRESS": Section(20_000, sections.progress),
@@ -65,22 +67,36 @@ def compose(
 ) -> str:
     """The whole prompt of a round. `fence` is an unguessable word that encloses all data.
 
-    `reply` is everything the last round said. `length` is the most the agent accepts; if even the shortest prompt
-    is longer, it is returned anyway, and the caller has to refuse it.
+    `resumed`: the conversation goes on. Once it has answered, it knows goal and rules (and a template), and gets only
+    what is new. `reply` is everything the last round said. `length` is the most the agent accepts; if even the
+    shortest prompt is longer, it is returned anyway, and the caller has to refuse it.
     """
+    session = state.session if resumed and not loop.follow_up else None
+    knows = session is not None and session.knows
     if resumed and loop.follow_up:
         template = loop.follow_up
+    elif knows:
+        template = None
+    task_fence = fence_of(task_text, loop)
     given = Material(
         loop=loop,
         state=state,
         round=round_,
         fence=fence,
         resumed=resumed,
-        task_text=harmless(task_text, fence),
+        knows=knows,
+        knows_task=session is not None and session.task_text == task_fence,
+        task_text=harmless(harmless(task_text, task_fence), fence),
+        task_fence=task_fence,
         reply=harmless(reply, fence),
         documents={path: harmless(text, fence) for path, text in documents.items() if template is not None},
     )
     return _fitted(lambda budgets: _written(given, template, budgets), length)
+
+
+def fence_of(text: str, loop: Loop) -> str:
+    """A fence that stays the same as long as the text; no text can contain the digest of itself."""
+    return sha256(f"{loop.uid} {text}".encode(errors="replace")).hexdigest()[:16]
 
 
 def _fitted(write: Callable[[Mapping[str, int]], str], length: int | None) -> str:
@@ -110,6 +126,7 @@ def _laid_out(given: Material, template: str, parts: Mapping[str, str], budgets:
         **parts,
         **{name: section.write(given, budgets[name]) for name, section in _ASKED_FOR.items()},
         **_words(given),
+        "HEADER": f"{parts['HEADER']} {parts['FOOTER']}",
         "PROMPT": parts["GOAL"].removeprefix(sections.GOAL),
         "TASK": parts["TASK"] or given.line(given.state.tasks.next or "" if given.state.tasks else ""),
         # What a template places itself is not repeated.

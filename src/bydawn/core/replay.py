@@ -201,6 +201,7 @@ def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopSt
             work=fact.work or fact.tree,
             session=fact.session,
             notes=tuple(note for note in state.notes if note.note in consumed),
+            task_text=fact.task_text,
         ),
         notes=tuple(note for note in state.notes if note.note not in consumed),
         waiting=None,
@@ -275,12 +276,15 @@ def _session(state: LoopState, fact: RoundEnded) -> Session | None:
     if name is None or opened is None or fact.outcome in (Outcome.CONTEXT_FULL, Outcome.SESSION_LOST):
         return None
     before = state.session if state.session and state.session.id == name else None
+    went_well = fact.outcome is Outcome.OK  # a turn that was cut short may not have read its prompt
     return Session(
         id=name,
         agent=opened.agent,
         rounds=before.rounds + 1 if before else 1,
         task=opened.task,
         usage=fact.session_usage or (before.usage if before else None),
+        knows=went_well or (before is not None and before.knows),
+        task_text=opened.task_text if went_well else before.task_text if before else "",
     )
 
 

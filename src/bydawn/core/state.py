@@ -30,6 +30,7 @@ class OpenRound(msgspec.Struct, frozen=True, kw_only=True):
     work: str = ""
     session: str | None = None
     notes: tuple[NoteAdded, ...] = ()
+    task_text: str = ""
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +41,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 1
     task: str | None = None
     usage: Usage | None = None  # of the whole session, if the agent adds up over turns
+    knows: bool = False  # did a turn of it go well, so that it has seen goal and rules?
+    task_text: str = ""  # the digest of the task file that such a turn was given last
 
 
 class Limited(msgspec.Struct, frozen=True, kw_only=True):

@@ -221,14 +221,15 @@ class Engine:
         self._fresh = None
         if self.state.obstructed or self._effects.tasks_changed(before):
             return
-        text = self._prompt(action, agent)
+        chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if agent.abilities.chooses_session else ""
+        turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
+        task_text = self._effects.list.text_of(action.task_id)
+        text = self._prompt(turn, agent, task_text)
         if self._too_long(text, agent):
             return
         stdin = self._effects.write(action.round, PROMPT, text)
         if stdin is None:
             return
-        chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if agent.abilities.chooses_session else ""
-        turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
         command = agent.command(turn)
         cookie = f"{self.loop.uid}.{action.round}.{os.urandom(4).hex()}"
         self._effects.record(
@@ -244,6 +245,7 @@ class Engine:
                 task_id=action.task_id,
                 session=turn.session or turn.new_session or None,
                 notes=tuple(note.note for note in self.state.notes),
+                task_text=prompt.fence_of(task_text, self.loop) if task_text else "",
             )
         )
         self.world.ledger.sync()
@@ -267,17 +269,17 @@ class Engine:
         ended = reader.end(exit_, self.world.files.tail(turn.round, STDERR, _STDERR))
         self._end_round(turn.round, exit_, ended, listener)
 
-    def _prompt(self, action: StartRound, agent: Agent) -> str:
+    def _prompt(self, turn: Turn, agent: Agent, task_text: str) -> str:
         # Only a person's own text is filled in; a task or a check's output that names a variable gets nothing.
         asked = msgspec.structs.replace(self.loop, prompt=self.world.reveal(self.loop.prompt))
         last = self.state.last.round if self.state.last else 0
         return prompt.compose(
             asked,
             self.state,
-            action.round,
+            turn.round,
             os.urandom(8).hex(),
-            resumed=action.session is not None,
-            task_text=self._effects.list.text_of(action.task_id),
+            resumed=turn.session is not None,
+            task_text=task_text,
             reply=self.world.files.tail(last, REPLY, _REPLY) if last else "",
             documents=self._documents() if self.loop.template else {},
             template=self.loop.template,
