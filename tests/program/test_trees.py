@@ -1,5 +1,6 @@
 """Trees that were kept: what is work in them, what a round touched, files put back, clean checkouts."""
 
+import hashlib
 import os
 import shutil
 import stat
@@ -491,6 +492,29 @@ def test_names_that_are_no_text_come_back_too(root: Path, private: Path) -> None
     assert found == ("tests/\ufffd.py", "tests/\ufffd.py")
     workspace.restore(before, found)
     assert sorted(os.listdir(os.fsencode(root / "tests"))) == [b"a", b"\xff.py"]
+
+
+@pytest.mark.parametrize("harm", ["remove", "damage"])
+def test_what_is_lost_is_named_with_its_round_and_the_rest_comes_back(harm: str, root: Path, private: Path) -> None:
+    write(root, "a", "one", "b", "two")
+    workspace = GitWorkspace(root, private)
+    before = workspace.snapshot().tree
+    workspace.keep("before/1", before)
+    blob = hashlib.sha1(b"blob 3\0one", usedforsecurity=False).hexdigest()
+    lost = private / "objects" / blob[:2] / blob[2:]
+    lost.unlink()
+    if harm == "damage":
+        lost.write_bytes(b"nothing that git has written")
+    write(root, "a", "cheat", "b", "cheat")
+    with pytest.raises(UserError) as failure:
+        workspace.restore(before, ["a", "b"])
+    assert failure.value.what == "a cannot be restored"
+    assert failure.value.cause == "its content is missing or damaged in the tree kept before round 1"
+    assert look(root) == {"a": "-cheat", "b": "-two"}
+    with pytest.raises(OwnFailure) as failed, workspace.checkout(before):
+        pass
+    assert failed.value.what == "cannot read the tree kept before round 1"
+    assert failed.value.cause == "the content of a is missing or damaged"
 
 
 def test_ten_thousand_protected_files_and_long_names_come_back(root: Path, private: Path) -> None:

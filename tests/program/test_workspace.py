@@ -652,34 +652,71 @@ def test_nothing_of_the_users_repository_is_touched(
     assert not (tmp_path / "trace").exists()
 
 
-def test_the_users_packs_are_shared_and_survive_the_users_gc(root: Path, private: Path) -> None:
+def a_packed_repository(root: Path) -> list[Path]:
+    """Fifty files in one commit, and the pack that has them."""
     a_repository(root, **{f"f{number}": f"{number}\n" for number in range(50)})
     git(root, "gc", "-q")
-    packs = sorted(path.name for path in (root / ".git" / "objects" / "pack").glob("*.pack"))
+    return list((root / ".git" / "objects" / "pack").glob("*.pack"))
+
+
+@pytest.mark.parametrize("harm", ["remove", "truncate", "overwrite"])
+def test_a_snapshot_takes_over_the_users_objects_and_survives_what_happens_to_them(
+    harm: str, root: Path, private: Path
+) -> None:
+    (pack,) = a_packed_repository(root)
     workspace = GitWorkspace(root, private)
     first = workspace.snapshot()
-    assert sorted(path.name for path in (private / "objects" / "pack").glob("*.pack")) == packs
+    workspace.keep("before/1", first.tree)
     assert git(private, "count-objects") == "0 objects, 0 kilobytes"  # blobs and tree, all were there
-    shutil.rmtree(root / ".git")
+    pack.chmod(0o600)
+    match harm:
+        case "remove":
+            shutil.rmtree(root / ".git")
+        case "truncate":
+            os.truncate(pack, 40)
+        case _:
+            with pack.open("r+b") as file:
+                file.write(bytes(pack.stat().st_size))
+    assert len(stored(private, first)) == 50
+    git(private, "fsck", "--full")
+    (root / "f7").unlink()
+    workspace.restore(first.tree, ["f7"])
+    assert (root / "f7").read_text() == "7\n"
+
+
+def test_of_the_users_history_only_what_a_snapshot_needs_is_taken_over(root: Path, private: Path) -> None:
+    a_packed_repository(root)
+    git(root, "rm", "-q", "f1")
+    git(root, "commit", "-qm", "second")
+    git(root, "gc", "-q")
+    GitWorkspace(root, private)
+    assert len(git(private, "cat-file", "--batch-all-objects", "--batch-check").splitlines()) == 49 + 1
+
+
+def test_packs_of_the_user_that_are_damaged_already_are_not_taken_over(root: Path, private: Path) -> None:
+    (pack,) = a_packed_repository(root)
+    pack.chmod(0o600)
+    os.truncate(pack, pack.stat().st_size // 2)
+    first = GitWorkspace(root, private).snapshot()
     assert len(stored(private, first)) == 50
     git(private, "fsck", "--full")
 
 
-def test_a_worktree_shares_the_packs_of_its_repository(root: Path, private: Path) -> None:
+def test_a_worktree_takes_over_the_objects_of_its_repository(root: Path, private: Path) -> None:
     folder = worktree(root)
     git(root, "gc", "-q")
     GitWorkspace(folder, private)
     assert list((private / "objects" / "pack").glob("*.pack"))
 
 
-def test_where_hard_links_are_impossible_it_goes_on_without(root: Path) -> None:
+def test_the_users_objects_are_taken_over_from_another_file_system(root: Path) -> None:
     a_repository(root)
     git(root, "gc", "-q")
     with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
         private = Path(elsewhere) / "private"
         assert os.stat(elsewhere).st_dev != root.stat().st_dev
         assert names(private, GitWorkspace(root, private).snapshot()) == {"a"}
-        assert not list((private / "objects" / "pack").iterdir())
+        assert list((private / "objects" / "pack").iterdir())
 
 
 def test_a_repository_with_other_object_ids_is_kept_too(root: Path, private: Path) -> None:

@@ -41,7 +41,7 @@ class Trees:
         """What is in a tree, at its top or in all (`-r`), or only below some folders (`docs/`)."""
         git = msgspec.structs.replace(self._git, places=self._git.places | {"GIT_LITERAL_PATHSPECS": "1"})
         paths = map(os.fsdecode, below)
-        output = self._ask("ls-tree", "-z", "--full-tree", *switches, _id(tree), "--", *paths, git=git)
+        output = self._ask("ls-tree", "-z", "--full-tree", *switches, _id(tree), "--", *paths, git=git, of=tree)
         rows = (row.partition(b"\t") for row in output.split(b"\0")[:-1])
         return [Entry(mode, id_, path) for about, _, path in rows for mode, _, id_ in [about.decode().split(" ")]]
 
@@ -51,8 +51,8 @@ class Trees:
         if not specs or _id(before) == _id(after):
             return ()
         options = ("-r", "-z", "--no-renames", "--name-only")
-        found = self._ask("diff-tree", *options, _id(before), _id(after), "--", *specs).split(b"\0")[:-1]
-        return tuple(self._shown(path) for path in found)
+        output = self._ask("diff-tree", *options, _id(before), _id(after), "--", *specs, of=before)
+        return tuple(self._shown(path) for path in output.split(b"\0")[:-1])
 
     def restore(self, tree: str, paths: Sequence[str]) -> None:
         """Restore files as they are in a tree; remove those it does not have. A failure does not stop the others."""
@@ -66,6 +66,8 @@ class Trees:
                 _remove(root, path)
         for entry, content in self._contents(entries):
             with _noting(failed, entry.path):
+                if content is None:
+                    raise OSError(errno.EIO, f"its content is missing or damaged in {self._called(tree)}")
                 _put(root, entry, content)
         if failed:
             path, cause = failed[0]
@@ -112,16 +114,27 @@ class Trees:
         self._index.unlink(missing_ok=True)
         places = {"GIT_DIR": str(self._private), "GIT_WORK_TREE": str(place), "GIT_INDEX_FILE": str(self._index)}
         git = msgspec.structs.replace(self._git, places=places, seconds=max(self._git.seconds, CHECKOUT_SECONDS))
-        self._ask("read-tree", "--reset", "-u", tree, git=git)
+        try:
+            git.run("read-tree", "--reset", "-u", tree)
+        except GitFailed as error:
+            contents = self._contents(self.entries(tree, "-r"))
+            lost = next((self._shown(entry.path) for entry, content in contents if content is None), "")
+            cause = f"the content of {lost} is missing or damaged" if lost else error.cause
+            raise self._unreadable(tree, cause) from error
 
     # -- what git says -----------------------------------------------------------------------------------------------
 
-    def _contents(self, entries: list[Entry]) -> Iterator[tuple[Entry, bytes]]:
-        """Each file with its bytes; in portions, because there may be many big ones."""
-        sizes = self._ask("cat-file", "--batch-check=%(objectsize)", stdin=_lines(entries)).split() if entries else []
+    def _contents(self, entries: list[Entry]) -> Iterator[tuple[Entry, bytes | None]]:
+        """Each file with its bytes, None if they are lost; in portions, because there may be many big ones."""
+        if not entries:
+            return
+        sizes = self._git.run("cat-file", "--batch-check=%(objectsize)", stdin=_lines(entries)).split(b"\n")
         portion: list[Entry] = []
         total = 0
-        for entry, size in zip(entries, sizes, strict=True):
+        for entry, size in zip(entries, sizes, strict=False):
+            if not size.isdigit():  # "… missing"
+                yield entry, None
+                continue
             if portion and total + int(size) > READ_AT_ONCE:
                 yield from self._portion(portion)
                 portion, total = [], 0
@@ -130,8 +143,16 @@ class Trees:
         if portion:
             yield from self._portion(portion)
 
-    def _portion(self, entries: list[Entry]) -> Iterator[tuple[Entry, bytes]]:
-        output = memoryview(self._ask("cat-file", "--batch=%(objectsize)", stdin=_lines(entries)))
+    def _portion(self, entries: list[Entry]) -> Iterator[tuple[Entry, bytes | None]]:
+        try:
+            output = memoryview(self._git.run("cat-file", "--batch=%(objectsize)", stdin=_lines(entries)))
+        except GitFailed:  # one of them is damaged: which?
+            if len(entries) == 1:
+                yield entries[0], None
+            else:
+                for entry in entries:
+                    yield from self._portion([entry])
+            return
         start = 0
         for entry in entries:
             size = bytes(output[start : start + 20]).partition(b"\n")[0]
@@ -139,13 +160,21 @@ class Trees:
             yield entry, bytes(output[start : start + int(size)])
             start += int(size) + 1
 
-    def _ask(self, *arguments: str, git: Git | None = None, stdin: bytes = b"") -> bytes:
+    def _ask(self, *arguments: str, git: Git | None = None, of: str) -> bytes:
         try:
-            return (git or self._git).run(*arguments, stdin=stdin)
+            return (git or self._git).run(*arguments)
         except GitFailed as error:
-            what = f"cannot read or restore a kept tree in {self._private}"
-            hint = "check free disk space, and that nothing there was removed"
-            raise OwnFailure(what, cause=error.cause, hint=hint) from error
+            raise self._unreadable(of, error.cause) from error
+
+    def _unreadable(self, tree: str, cause: str) -> OwnFailure:
+        hint = f"check free disk space, and that nothing in {self._private} was removed"
+        return OwnFailure(f"cannot read {self._called(tree)}", cause=cause, hint=hint)
+
+    def _called(self, tree: str) -> str:
+        """A tree by the round it belongs to, which its ref tells."""
+        found = self._git.answer("for-each-ref", "--format=%(refname:lstrip=2)", f"--points-at={_id(tree)}") or ""
+        when, _, number = found.partition("\n")[0].partition("/")
+        return f"the tree kept {when} round {number}" if number else "a kept tree"
 
     def _shown(self, path: bytes) -> str:
         """A name fit for the ledger, which only takes text."""

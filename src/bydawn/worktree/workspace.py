@@ -43,7 +43,7 @@ class Repository(msgspec.Struct, frozen=True, kw_only=True):
     top: Path
     prefix: str = ""  # from the top to the workspace: "" or "a/b/"
     common: Path | None = None
-    packs: Path | None = None  # if their format matches ours
+    objects: Path | None = None  # if their format matches ours
 
     @classmethod
     def around(cls, root: Path, git: Git) -> "Repository":
@@ -57,8 +57,8 @@ class Repository(msgspec.Struct, frozen=True, kw_only=True):
         if root != top and git.answer("check-ignore", "-q", "--", str(root)) is not None:
             return cls(top=root)
         prefix = "" if root == top else f"{root.relative_to(top)}/"
-        packs = common / "objects" / "pack" if format_ == "sha1" else None
-        return cls(top=top, prefix=prefix, common=common, packs=packs)
+        objects = common / "objects" if format_ == "sha1" else None
+        return cls(top=top, prefix=prefix, common=common, objects=objects)
 
     @property
     def exclude(self) -> Path | None:
@@ -177,25 +177,30 @@ class GitWorkspace(FileTexts):
         replace_private(self._private / "info" / "attributes", ATTRIBUTES, durable=True)
         for name in ("HEAD", "config"):  # written by git, which does not sync them
             sync(self._private / name)
-        self._packing = not self._link_packs()
+        self._packing = not self._seed(user)
         if self._repository.common:
             # What the user tracks despite an ignore rule would never be listed as new.
             tracked = user.answer("ls-files", "-z", "--cached", "--ignored", "--exclude-standard") or ""
             self._store(self._differences.sort(b"C " + path for path in split(os.fsencode(tracked))))
 
-    def _link_packs(self) -> bool:
-        """Share the user's packs, so that the first snapshot of a big repository need not compress everything again.
+    def _seed(self, user: Git) -> bool:
+        """Copy the objects of the user's last commit, so that the first snapshot need not compress everything again.
 
-        Measured with 100,000 files: 3 s instead of 34 s. Hard links, because alternates break when the user's gc
-        runs. Where they are impossible (another file system, another user's files) it just takes longer.
+        Measured with 100,000 files: 5 s instead of 34 s. A pack of our own, because the user's packs may be damaged
+        (hard links to them with it) or collected (alternates); and git verifies what it copies. Only one commit,
+        because copying 470 MB of history took four times as long as picking the 96 MB that are needed. Where it is
+        impossible it just takes longer.
         """
-        ours = self._private / "objects" / "pack"
-        for pack in self._repository.packs.glob("*.pack") if self._repository.packs else ():
-            with suppress(OSError):
-                for part in (pack, pack.with_suffix(".idx")):
-                    if not (ours / part.name).exists():
-                        (ours / part.name).hardlink_to(part)
-        return any(ours.glob("*.idx"))
+        theirs, ours = self._repository.objects, self._private / "objects" / "pack" / "pack"
+        if not theirs or not any(theirs.glob("pack/*.pack")):
+            return False
+        with suppress(OwnFailure):
+            tree = user.run("rev-parse", "--verify", "HEAD^{tree}")
+            places = self._git.places | {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(theirs)}
+            git = msgspec.structs.replace(self._git, places=places)  # drafts, too, are made in our own directory
+            git.run("pack-objects", "--quiet", "--revs", "--window=0", str(ours), stdin=tree)
+            return True
+        return False
 
     # -- listing and storing ---------------------------------------------------------------------------------------
 
