@@ -13,6 +13,7 @@ from bydawn.agents import find
 from bydawn.agents.claude import ClaudeAgent, ClaudeReader
 from bydawn.core.agent import (
     Activity,
+    CommandEnded,
     Denied,
     Ended,
     Event,
@@ -105,6 +106,34 @@ def test_it_is_found_by_its_name_and_missing_where_it_is_not_installed(monkeypat
     complaint = find("claude").missing()
     assert complaint
     assert "npm install -g @anthropic-ai/claude-code" in complaint[1]
+
+
+@pytest.mark.parametrize(
+    ("result", "ended"),
+    [
+        ({"content": "Exit code 127\nsh: x: not found", "is_error": True}, (True, 127, "sh: x: not found")),
+        ({"content": "Exit code 1", "is_error": True}, (True, 1, "")),
+        (
+            {"content": "This command requires approval", "is_error": True},
+            (True, None, "This command requires approval"),
+        ),
+        ({"content": [{"type": "text", "text": "Exit code 2\nno"}], "is_error": True}, (True, 2, "no")),
+        ({"content": "Exit code 1 is what it printed", "is_error": False}, (False, None, "")),
+        ({"content": "fine"}, (False, None, "")),
+        ({}, (False, None, "")),
+    ],
+)
+def test_a_command_that_ended_is_told_with_its_exit_code(result: dict[str, Any], ended: tuple[Any, ...]) -> None:
+    events, _ = read(uses("Bash", command="make"), answers(result))
+    [found] = [event for event in events if isinstance(event, CommandEnded)]
+    assert (found.failed, found.exit_code, found.output) == ended
+    assert found.command == "make"
+
+
+def test_what_another_tool_answers_and_what_a_person_says_is_no_command() -> None:
+    said = {"type": "user", "message": {"role": "user", "content": "go on"}}
+    events, _ = read(uses("Read", file_path="/ws/a"), answers({"content": "no such file", "is_error": True}), said)
+    assert not any(isinstance(event, CommandEnded) for event in events)
 
 
 # What its stream means
@@ -353,6 +382,12 @@ def test_no_event_whatever_raises(line: dict[str, Any], fields: dict[str, Any]) 
 # How it is done
 
 
+def answers(*results: dict[str, Any]) -> dict[str, Any]:
+    """What the tools said; the id of a call made by `uses` is `call`."""
+    rows = [{"type": "tool_result", "tool_use_id": "call", **result} for result in results]
+    return {"type": "user", "message": {"role": "user", "content": rows}}
+
+
 def a_turn(**asked: Any) -> Turn:
     return Turn(round=1, workspace="/ws", **asked)
 
@@ -376,7 +411,10 @@ def says(text: str) -> dict[str, Any]:
 
 
 def uses(tool: str, **what: Any) -> dict[str, Any]:
-    return {"type": "assistant", "message": {"id": "m", "content": [{"type": "tool_use", "name": tool, "input": what}]}}
+    return {
+        "type": "assistant",
+        "message": {"id": "m", "content": [{"type": "tool_use", "id": "call", "name": tool, "input": what}]},
+    }
 
 
 def retry(attempt: int, status: int) -> dict[str, Any]:

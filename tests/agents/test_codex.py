@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.agents.codex import CodexAgent
-from bydawn.core.agent import Ended, Event, Hopeless, Turn
+from bydawn.core.agent import Activity, CommandEnded, Ended, Event, Hopeless, Turn
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Ending, Exit, Outcome
 from bydawn.core.values import Usage
@@ -68,6 +68,25 @@ def test_a_patch_that_the_sandbox_refuses_is_only_said_beside_the_stream() -> No
     _, ended = read(COMPLETED, stderr=f"warning: x\n{said}\n")
     assert ended.outcome is Outcome.DENIED
     assert ended.detail.startswith("not allowed: patch rejected: writing is blocked by read-only sandbox")
+
+
+def a_command(command: str, output: str, code: int | None, kind: str = "item.completed") -> dict[str, Any]:
+    item = {"type": "command_execution", "command": command, "aggregated_output": output, "exit_code": code}
+    return {"type": kind, "item": item}
+
+
+def test_a_command_that_ended_is_told_as_it_was_typed_with_its_exit_code_and_the_end_of_its_output() -> None:
+    begun = a_command("/bin/bash -lc 'pytest -q'", "", None, "item.started")
+    events, _ = read(begun, a_command("/bin/bash -lc 'pytest -q'", "x" * 9000 + "\n1 failed\n", 1))
+    assert events[0] == Activity("runs pytest -q")
+    [ended] = [event for event in events if isinstance(event, CommandEnded)]
+    assert (ended.command, ended.exit_code, ended.failed) == ("pytest -q", 1, True)
+    assert ended.output == "…\n1 failed\n"
+    events, _ = read(a_command("/bin/bash -lc ls", "README.md\n", 0), a_command("sleep 'x", "", None))
+    assert events == [
+        CommandEnded(command="ls", exit_code=0, failed=False),
+        CommandEnded(command="sleep 'x", failed=True),
+    ]
 
 
 def test_words_before_a_failure_are_no_reply() -> None:

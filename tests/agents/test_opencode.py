@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bydawn.agents import find
 from bydawn.agents.opencode import OpencodeAgent, OpencodeReader
-from bydawn.core.agent import Activity, Denied, Event, Hopeless, Message, Retry, Spent, Turn
+from bydawn.core.agent import Activity, CommandEnded, Denied, Event, Hopeless, Message, Retry, Spent, Turn
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Ending, Exit, Outcome
@@ -65,7 +65,7 @@ def test_it_is_found_by_name_and_missed_with_a_hint(tmp_path: Path, monkeypatch:
 def test_the_reply_is_what_it_said_in_its_last_step() -> None:
     reader, events = fed([start(), text("I will"), tool("bash", command="ls"), finish("tool-calls"), *a_step(DONE)])
     assert reader.end(GONE, "").reply == DONE
-    assert shown(events) == [Message("I will"), Activity("ran ls"), Message(DONE)]
+    assert shown(events) == [Message("I will"), CommandEnded(command="ls", failed=False), Message(DONE)]
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,22 @@ def test_a_tool_that_failed_is_no_denial() -> None:
     assert events == [Activity("edited a.py")]
 
 
+def test_a_command_that_ended_is_told_with_its_exit_code() -> None:
+    state = {"status": "completed", "input": {"command": "make"}, "output": "no rule\n", "metadata": {"exit": 2}}
+    lines = [event("tool_use", part={"tool": "bash", "state": state}), tool("bash", command="ls")]
+    _, events = fed([*lines, tool("bash", error="it broke", command="x")])
+    assert events == [
+        CommandEnded(command="make", failed=True, exit_code=2, output="no rule\n"),
+        CommandEnded(command="ls", failed=False),
+        CommandEnded(command="x", failed=True, output="it broke"),
+    ]
+
+
 def test_strange_tools_are_told_in_one_short_line() -> None:
     _, events = fed([tool("bash", command="echo a\n" * 100), tool("mcp_x"), tool("webfetch", url="u")])
-    told = [event.text for event in events if isinstance(event, Activity)]
+    told = [event.text for event in events if isinstance(event, Activity | CommandEnded)]
     assert told[1:] == ["mcp_x", "webfetch"]
-    assert len(told[0]) == 120
+    assert len(told[0]) < 140
     assert "\n" not in told[0]
 
 

@@ -27,7 +27,7 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.replay import replay
 from bydawn.core.state import LoopState
 from bydawn.core.tasks import Tasks
-from bydawn.core.values import Decided, End, Now, Promised, TaskClaim, TaskReading, Verdict
+from bydawn.core.values import Commands, Decided, End, Now, Promised, TaskClaim, TaskReading, Verdict
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
 MAKE_TEST = CommandCheck(command="make test")
@@ -98,6 +98,14 @@ def a_round(
 def idle_round(number: int, tree: str = "tree-0", **more: Any) -> list[AnyFact]:
     """A turn that changed nothing."""
     return a_round(number, tree=tree, progress=False, **more)
+
+
+BROKEN = "bwrap: execvp codex-linux-sandbox: No such file or directory"
+
+
+def in_vain(error: str = BROKEN, ran: int = 2, failed: int | None = None) -> Commands:
+    """The commands of a round: so many, of which so many failed; unless told otherwise all of them."""
+    return Commands(ran=ran, failed=ran if failed is None else failed, error=error, fingerprint=error)
 
 
 def checked(number: int, *, passed: bool = True, tree: str | None = None, seconds: float = 0.0) -> ChecksEnded:

@@ -1,13 +1,14 @@
 """One turn: what is asked for, and what its figures mean."""
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bydawn.core.agent import Ended, reset_of, turn_of, used_by
-from bydawn.core.outcome import Outcome
+from bydawn.core.agent import CommandEnded, Ended, Event, Listener, reset_of, turn_of, used_by
+from bydawn.core.outcome import Exit, Outcome
 from bydawn.core.state import Session
-from bydawn.core.values import Usage
+from bydawn.core.values import Commands, Usage
 from core.facts_made import a_loop
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
@@ -64,3 +65,80 @@ def test_a_reset_in_the_past_is_now_and_one_in_a_year_is_not_believed() -> None:
 def test_a_conversation_is_never_an_option_of_the_agents(name: str | None, asked_for: str | None) -> None:
     """Whatever a file or a stream calls it, it stands in a command line."""
     assert turn_of(a_loop(), 1, name, "", is_root=False).session == asked_for
+
+
+# -- the agent's own commands ------------------------------------------------------------------------------------------
+
+
+class Telling:
+    """A reader for which every line means the same."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._events = events
+
+    def read(self, line: bytes) -> Iterable[Event]:  # noqa: ARG002
+        return self._events
+
+    def skipped(self, size: int) -> None: ...
+
+    def end(self, exit_: Exit, stderr_tail: str) -> Ended:  # noqa: ARG002
+        return ended()
+
+
+def heard(*events: Event) -> Commands:
+    listener = Listener(Telling(events), lambda _: None, lambda _: False)
+    listener.on_line(b"")
+    return listener.commands(lambda text: text.replace("hunter2hunter2", "[secret]"))
+
+
+def failed(command: str, output: str = "", exit_code: int | None = 1) -> CommandEnded:
+    return CommandEnded(command=command, failed=True, exit_code=exit_code, output=output)
+
+
+WORKED = CommandEnded(command="ls", failed=False, exit_code=0)
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        (
+            failed("pytest -q", "....F\nE  assert 1 == 2\n1 failed in 0.12s\n"),
+            "✗ pytest -q → exit 1: 1 failed in 0.12s",
+        ),
+        (failed("make", exit_code=2), "✗ make → exit 2"),
+        (
+            failed("git push", "This command requires approval", None),
+            "✗ git push → failed: This command requires approval",
+        ),
+        (failed("make", exit_code=None), "✗ make → failed"),
+        (WORKED, "✓ ls → exit 0"),
+        (CommandEnded(command="ls", failed=False), "✓ ls"),
+    ],
+)
+def test_a_command_that_ended_is_one_line(event: CommandEnded, text: str) -> None:
+    assert event.text == text
+
+
+def test_all_commands_failed_only_if_there_were_some_and_none_worked() -> None:
+    assert [heard(*events).all_failed for events in ([], [WORKED], [failed("a"), WORKED], [failed("a")])] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_the_error_of_a_round_is_the_same_whatever_time_and_temporary_folder_are_in_it() -> None:
+    errors = [f"[12:00:0{second}] cannot open /tmp/x{second}/sh" for second in (1, 2)]
+    first, second = (heard(failed("a", error)) for error in errors)
+    assert first.error != second.error
+    assert first.fingerprint == second.fingerprint != heard(failed("a", "another error")).fingerprint
+
+
+def test_ten_failures_are_kept_without_secrets_even_where_a_cut_would_tear_one() -> None:
+    calls = [failed(f"{number} {'x' * 110}hunter2hunter2", f"error: {'z' * 107}hunter2hunter2") for number in range(12)]
+    commands = heard(*calls, WORKED)
+    assert (commands.ran, commands.failed, len(commands.failures)) == (13, 12, 10)
+    assert "hunter" not in f"{commands.failures} {commands.error}"
+    assert max(map(len, commands.failures)) < 260
+    assert commands.failures[0].startswith("✗ 2 xxx")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import End, Now, ReachedMark, Usage
 from core.facts_made import (
+    BROKEN,
     CHECKED,
     CRASH_AND_RESTART,
     DONE,
@@ -29,6 +31,7 @@ from core.facts_made import (
     at,
     checked,
     idle_round,
+    in_vain,
     limited,
     pause,
     raised,
@@ -90,6 +93,11 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     "agent-stop": (PROMISED, [run_started(), *a_round(1, Outcome.AUTH)], at(60)),
     "agent-denied": (PROMISED, [run_started(), *idle_round(1, outcome=Outcome.DENIED)], at(60)),
     "agent-failures": (limited(agent_failures=1), [run_started(), *a_round(1, Outcome.CRASHED)], at(60)),
+    "commands-failed": (
+        PROMISED,
+        [run_started(), *(fact for number in (1, 2, 3) for fact in idle_round(number, commands=in_vain()))],
+        at(180),
+    ),
     "no-progress": (limited(no_progress=1), [run_started(), *idle_round(1)], at(60)),
     "rounds": (limited(rounds=1), [run_started(), *a_round(1)], at(60)),
     "rounds-this-run": (PROMISED, [run_started(rounds_allowed=1), *a_round(1)], at(60)),
@@ -121,6 +129,61 @@ def test_every_rule_has_a_story_and_every_story_a_rule() -> None:
 def test_a_story_leads_to_its_rule(rule: str) -> None:
     loop, facts, now = STORIES[rule]
     assert next_action(loop, after_all(*facts), now).rule == rule
+
+
+# -- commands that fail ------------------------------------------------------------------------------------------------
+
+
+def vain(*errors: str, **more: Any) -> list[Fact]:
+    """Rounds that changed nothing and in which every command failed with this error."""
+    rows = [idle_round(number, commands=in_vain(error), **more) for number, error in enumerate(errors, 1)]
+    return [run_started(), *(fact for row in rows for fact in row)]
+
+
+def test_three_rounds_in_which_every_command_failed_the_same_way_are_enough_and_the_error_is_the_reason() -> None:
+    stop = decide(PROMISED, vain(BROKEN, BROKEN, BROKEN))
+    assert isinstance(stop, Stop)
+    assert (stop.end, stop.rule) == (End.FAILED, Rule.COMMANDS_FAILED)
+    assert stop.reason == f"3 rounds in a row, every command failed: {BROKEN}"
+    assert isinstance(decide(PROMISED, vain(BROKEN, BROKEN)), StartRound)
+
+
+def test_another_error_a_change_a_command_that_works_and_a_round_without_commands_begin_anew() -> None:
+    for between in (
+        idle_round(3, commands=in_vain("make: no such target")),
+        a_round(3, commands=in_vain()),
+        idle_round(3, commands=in_vain(failed=1)),
+        idle_round(3),
+    ):
+        facts = [*vain(BROKEN, BROKEN), *between, *idle_round(4, commands=in_vain())]
+        assert isinstance(decide(limited(no_progress=0), facts), StartRound | Wait), between
+
+
+def test_a_round_that_costs_nothing_neither_counts_nor_begins_anew() -> None:
+    blip = idle_round(3, outcome=Outcome.TRANSIENT)
+    assert decide(PROMISED, vain(BROKEN, BROKEN), blip, idle_round(4, commands=in_vain())).rule == Rule.COMMANDS_FAILED
+
+
+def test_a_person_who_resumes_gets_three_rounds_again_and_a_crash_gives_none() -> None:
+    again = [stopped(End.FAILED), run_started(), *idle_round(4, commands=in_vain())]
+    assert decide(PROMISED, vain(BROKEN, BROKEN, BROKEN), again).rule == Rule.NEXT_ROUND
+    restarted = [run_started(), *idle_round(3, commands=in_vain())]
+    assert decide(PROMISED, vain(BROKEN, BROKEN), restarted).rule == Rule.COMMANDS_FAILED
+
+
+def test_whatever_else_ends_the_loop_the_reason_names_the_error_of_its_last_round() -> None:
+    told = f"every command failed: {BROKEN}"
+    assert _reason(limited(no_progress=1)) == f"1 rounds in a row made no new change; in round 1, {told}"
+    assert _reason(limited(rounds=1)) == f"the only round is used up; in round 1, {told}"
+    blocked = decide(PROMISED, vain(BROKEN, blocked="I cannot run anything"))
+    assert isinstance(blocked, Stop)
+    assert (blocked.reason, blocked.evidence) == ("I cannot run anything", (told,))
+
+
+def _reason(loop: Loop) -> str:
+    stop = decide(loop, vain(BROKEN))
+    assert isinstance(stop, Stop)
+    return stop.reason
 
 
 # -- the order of the rules ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bydawn.core.agent import Abilities, AgentCommand, Ended, Event, Ladder, Message, Turn
+from bydawn.core.agent import Abilities, AgentCommand, CommandEnded, Ended, Event, Ladder, Message, Turn
 from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import Check, CommandCheck, Loop
@@ -49,6 +49,7 @@ class Play(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""  # that it says it works in; otherwise one of its own
     exit: Exit | None = None
     meanwhile: Callable[[], None] = lambda: None  # in the middle of the turn
+    runs: tuple[CommandEnded, ...] = ()
 
 
 class ScriptedAgent:
@@ -87,7 +88,7 @@ class PlayReader:
         self._session = session
 
     def read(self, line: bytes) -> Iterable[Event]:
-        return (Message(line.decode()),)
+        return (Message(line.decode()), *self._play.runs)
 
     def skipped(self, size: int) -> None:
         raise AssertionError(size)

@@ -23,12 +23,13 @@ from bydawn.core.facts import (
 from bydawn.core.loop import Checkpoint, CommandCheck, Hooks, OnTamper, Sandbox
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
-from bydawn.core.values import Changes, Decided, End, Promised, TaskStatus, Usage
+from bydawn.core.values import Changes, Commands, Decided, End, Promised, TaskStatus, Usage
 from bydawn.store.ledger import encode
 from bydawn.store.lock import Lock
 from bydawn.store.registry import Registry
 from core.facts_made import (
     BORN,
+    BROKEN,
     MAKE_TEST,
     NOON,
     PROMISE,
@@ -71,6 +72,9 @@ def both(number: int, *, passed: bool) -> ChecksEnded:
     return msgspec.structs.replace(checked(number), verdicts=(one, other), seconds=2.5)
 
 
+FAILING = Commands(
+    ran=12, failed=12, error=BROKEN, fingerprint="f-2", failures=(f"✗ pytest -q → exit 1: {BROKEN}",) * 10
+)
 BIG = Changes(added=2, modified=1, deleted=1, paths=("a.py", "b.py"))
 STORIES = {
     "complete": Story(
@@ -170,6 +174,13 @@ STORIES = {
         facts=[
             *a_round(1, Outcome.AUTH, agent="codex", detail="401", progress=False),
             stopped(End.FAILED, Rule.AGENT_STOP, "the agent cannot work", "auth"),
+        ],
+    ),
+    "commands": Story(
+        settings={"agent": "codex"},
+        facts=[
+            *a_round(1, agent="codex", progress=False, commands=FAILING),
+            stopped(End.FAILED, Rule.COMMANDS_FAILED, f"3 rounds in a row, every command failed: {BROKEN}"),
         ],
     ),
     "running": Story(alive=True, facts=[*a_round(1), started(2, session="s-1", notes=("n-1",))]),

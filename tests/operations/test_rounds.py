@@ -13,12 +13,14 @@ from bydawn.core.values import Changes, Promised
 from bydawn.operations.rounds import EndedRoundView, past_row, remarks, round_view, row_at_end
 from core.facts_made import (
     BORN,
+    BROKEN,
     CHECKED,
     PROMISED,
     a_round,
     after_all,
     checked,
     idle_round,
+    in_vain,
     numbered,
     pause,
     run_started,
@@ -42,6 +44,8 @@ def at_end(*facts: AnyFact, loop: Loop = PROMISED) -> tuple[str, list[str]]:
     [
         (a_round(1), "progress"),
         (a_round(1, closed=("one",)), "task done"),
+        (idle_round(1, commands=in_vain()), "no command worked"),
+        (idle_round(1, commands=in_vain(failed=1)), "no change 1/5"),
         (a_round(1, closed=("one", "two")), "2 tasks done"),
         (idle_round(1), "no change 1/5"),
         (a_round(1, Outcome.CONTEXT_FULL), "context full"),
@@ -67,9 +71,17 @@ def test_the_next_prompt_has_what_a_failing_check_said_and_nothing_else() -> Non
     assert [remark.for_agent for remark in shown] == [True, False]
 
 
+def test_a_round_in_which_every_command_failed_is_remarked_on_with_the_error_that_the_agent_is_told_too() -> None:
+    ended = idle_round(1, commands=in_vain())[1]
+    assert isinstance(ended, RoundEnded)
+    [remark] = remarks(ended, None, PROMISED, after_all(run_started(), started(1), ended))
+    assert (remark.text, remark.for_agent) == (f"every command failed: {BROKEN}", True)
+
+
 @pytest.mark.parametrize(
     ("facts", "alive", "words"),
     [
+        (idle_round(1, commands=in_vain()), False, ("no command worked", "no change", "—")),
         (a_round(1, changes=Changes(added=2, modified=1)), False, ("ok", "3 files", "—")),
         ([*a_round(1), checked(1)], False, ("ok", "no change", "pass")),
         (a_round(1, unseen=True), False, ("ok", "unknown", "—")),

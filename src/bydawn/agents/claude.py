@@ -1,5 +1,6 @@
 """Claude Code: `claude -p --output-format stream-json`, a prompt on stdin, one JSON event per line."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,6 +68,7 @@ _SAYINGS: tuple[tuple[str, Outcome, str], ...] = (
     ("error: unknown option", Outcome.CONFIG, ""),
     ("error: option '", Outcome.CONFIG, ""),
 )
+_EXIT_CODE = re.compile(r"Exit code (\d{1,5})(?:\n|$)")  # how the result of a command that failed begins
 _TOOLS = {
     "Bash": ("ran", "command"),
     "Edit": ("editing", "file_path"),
@@ -193,6 +195,7 @@ class _System(_Line, frozen=True, tag="system"):
 class _Block(msgspec.Struct, frozen=True):
     type: str = ""
     text: str = ""
+    id: str = ""
     name: str = ""
     input: dict[str, object] = {}
 
@@ -208,6 +211,31 @@ class _Assistant(_Line, frozen=True, tag="assistant"):
     message: _Answer = _Answer()
     parent_tool_use_id: str | None = None  # of a helper the agent started
     error: str | None = None
+
+
+class _Part(msgspec.Struct, frozen=True):
+    text: str = ""
+
+
+class _ToolResult(msgspec.Struct, frozen=True):
+    tool_use_id: str = ""
+    is_error: bool | None = None
+    content: str | tuple[_Part, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        content = self.content or ""
+        return content if isinstance(content, str) else "\n".join(part.text for part in content)
+
+
+class _Results(msgspec.Struct, frozen=True):
+    content: str | tuple[_ToolResult, ...] = ()
+
+
+class _User(_Line, frozen=True, tag="user"):
+    """What its tools answered."""
+
+    message: _Results = _Results()
 
 
 class _Limit(msgspec.Struct, frozen=True):
@@ -240,7 +268,7 @@ class _Result(_Line, frozen=True, tag="result"):
     permission_denials: tuple[_Denial, ...] = ()
 
 
-_AnyLine = _System | _Assistant | _LimitLine | _Result
+_AnyLine = _System | _Assistant | _User | _LimitLine | _Result
 _LINES: msgspec.json.Decoder[_AnyLine] = msgspec.json.Decoder(_AnyLine)
 
 
@@ -256,6 +284,7 @@ class ClaudeReader(program.LineReader[_AnyLine]):
         self._patience = 1  # refused log-ins in a row before it is hopeless
         self._hopeless = ""
         self._tried_in_vain = False  # all the retries it allows itself
+        self._commands: dict[str, str] = {}  # that are running, by the id of their call
         self._tokens: dict[str, _Tokens] = {}  # by answer: each of its parts comes on its own line
 
     def events(self, line: _AnyLine) -> Iterable[Event]:
@@ -269,6 +298,8 @@ class ClaudeReader(program.LineReader[_AnyLine]):
                 return [*self._retried(line)] if line.subtype == "api_retry" else ()
             case _Assistant():
                 return [*self._answered(line)]
+            case _User():
+                return [*self._commands_ended(line.message.content)]
             case _LimitLine():
                 return [*self._limited_by(line.rate_limit_info)]
             case _Result():
@@ -310,6 +341,8 @@ class ClaudeReader(program.LineReader[_AnyLine]):
             self._error = line.error
         for block in answer.content:
             if block.type == "tool_use":
+                if block.name == "Bash":
+                    self._commands[block.id] = str(block.input.get("command", ""))
                 yield Activity(self._doing(block))
             elif block.type == "text" and block.text and not is_helper:
                 yield Message(plain(block.text))
@@ -318,6 +351,15 @@ class ClaudeReader(program.LineReader[_AnyLine]):
             if self._tokens.get(answer.id) != answer.usage:
                 self._tokens[answer.id] = answer.usage
                 yield Spent(_sum(self._tokens.values()))
+
+    def _commands_ended(self, results: str | tuple[_ToolResult, ...]) -> Iterator[Event]:
+        for result in results if isinstance(results, tuple) else ():
+            command = self._commands.pop(result.tool_use_id, None)
+            if command is not None:
+                code = _EXIT_CODE.match(result.text) if result.is_error else None
+                output = result.text[code.end() if code else 0 :]
+                exit_code = int(code[1]) if code else None
+                yield program.command_ended(command, output, exit_code, failed=bool(result.is_error))
 
     def _limited_by(self, limit: _Limit) -> Iterator[Event]:
         self._limit = limit

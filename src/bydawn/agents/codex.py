@@ -1,6 +1,7 @@
 """Codex CLI: `codex exec --json`, a prompt on stdin, one JSON event per line."""
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -240,16 +241,23 @@ class CodexReader(program.LineReader[_Line]):
                 self._reply = item.text
                 return (Message(item.text),)
             case "command_execution" if not ended:
-                return (Activity(f"runs {shorten(item.command, 120)}"),)
-            case "command_execution" if "Read-only file system" in item.aggregated_output:
-                self._denied = f"{shorten(item.command, 80)}: read-only file system"
-                return (Denied(self._denied),)
+                return (Activity(f"runs {shorten(_typed(item.command), 120)}"),)
+            case "command_execution":
+                return self._command(item)
             case "file_change" if ended:
                 return (Activity(f"edited {', '.join(change.path for change in item.changes)}"),)
             case "error" if ended:
                 return (Activity(f"warns: {item.message}"),)
             case _:
                 return ()
+
+    def _command(self, item: _Item) -> Iterable[Event]:
+        command, output = _typed(item.command), item.aggregated_output
+        ended = program.command_ended(command, output, item.exit_code, failed=item.exit_code != 0)
+        if "Read-only file system" not in output:
+            return (ended,)
+        self._denied = f"{shorten(command, 80)}: read-only file system"
+        return (ended, Denied(self._denied))
 
     def _trouble(self, message: str) -> Iterable[Event]:
         """A retry notice, or the failure that is repeated at the end. It keeps asking after a refused log-in."""
@@ -272,6 +280,21 @@ class CodexReader(program.LineReader[_Line]):
         if self._failure is not None:
             return _judged(self._failure, _SAYINGS)
         return imposed(exit_) or _ended_early(exit_, stderr)
+
+
+def _typed(command: str) -> str:
+    """The command without the shell that Codex runs it in.
+
+    >>> _typed("/bin/bash -lc 'pytest -q'")
+    'pytest -q'
+    """
+    if " -lc " not in command:
+        return command
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    return words[2] if len(words) == 3 and words[1] == "-lc" else command
 
 
 def _ended_early(exit_: Exit, stderr: str) -> tuple[Outcome, str]:

@@ -94,6 +94,8 @@ class _State(msgspec.Struct, frozen=True):
     input: Any = None
     title: str | None = None
     error: str | None = None
+    output: str | None = None
+    metadata: Any = None
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -191,7 +193,7 @@ class OpencodeReader(program.LineReader[_Line]):
         if any(words in (part.state.error or "") for words in _REFUSALS):
             self._denied = what
             return (Denied(what),)
-        return (Activity(what),)
+        return (_command_ended(part.state),) if part.tool == "bash" else (Activity(what),)
 
     def _step(self, part: _Part) -> Iterable[Event]:
         self._stopped = part.reason == "stop"
@@ -254,6 +256,13 @@ def _retryable(data: _Data) -> Outcome:
 def _shown(error: _Error) -> str:
     status = f" ({error.data.status_code})" if error.data.status_code else ""
     return shorten(plain(error.data.message or error.name or "an error without a name"), 200) + status
+
+
+def _command_ended(state: _State) -> Event:
+    given = state.input if isinstance(state.input, dict) else {}
+    code = _count(state.metadata if isinstance(state.metadata, dict) else {}, "exit")
+    failed, output = bool(code or state.error), state.error or state.output or ""
+    return program.command_ended(str(given.get("command", "")), output, code, failed=failed)
 
 
 def _told(part: _Part) -> str:

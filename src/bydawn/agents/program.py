@@ -11,11 +11,12 @@ from typing import ClassVar, Generic, TypeVar
 
 import msgspec
 
-from bydawn.core.agent import Event
+from bydawn.core.agent import CommandEnded, Event
 from bydawn.core.outcome import Exit, Outcome
-from bydawn.core.text import plain
+from bydawn.core.text import last_part, plain
 
 _PATIENCE = 20.0  # seconds for a program to answer
+_COMMAND, _OUTPUT = 2000, 4000  # characters of a command, and of the output of one that failed
 _Line = TypeVar("_Line")
 
 
@@ -110,6 +111,12 @@ def ask(*argv: str) -> tuple[int, str]:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     return process.returncode, output.decode(errors="replace")
+
+
+def command_ended(command: str, output: str, exit_code: int | None = None, *, failed: bool) -> CommandEnded:
+    """A command that the agent ran, with the part of its output that matters."""
+    said = last_part(output, _OUTPUT) if failed else ""
+    return CommandEnded(command=plain(command[:_COMMAND]), exit_code=exit_code, failed=failed, output=plain(said))
 
 
 def normal(text: str) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
-from bydawn.core.agent import Activity, Event, Message
+from bydawn.core.agent import Activity, CommandEnded, Event, Message
 from bydawn.core.errors import UserError
 from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.outcome import Outcome
@@ -91,11 +91,14 @@ class _Shown:
         event = rewritten(event, lambda text: self.hide(plain(text)))
         kind = type(event).__name__.lower()
         if self._json:
-            self._said |= kind in ("message", "activity")
+            self._said |= isinstance(event, Message | Activity | CommandEnded)
             self._object(kind, msgspec.to_builtins(event))
         elif isinstance(event, Message | Activity):
             self._said = True
             click.echo(event.text if isinstance(event, Message) else f"  · {event.text}")
+        elif isinstance(event, CommandEnded):
+            self._said = True
+            click.echo(f"  {event.text}")
 
     def _object(self, kind: str, data: dict[str, Any]) -> None:
         click.echo(msgspec.json.encode({"schema": 1, "event": kind, **data}).decode())

@@ -78,8 +78,8 @@ def _line(row: RoundRow, *, named: bool) -> str:
     agent = f" {shorten(row.agent, 12):<12}" if named else ""
     if render.width() < 60:
         return f"  {row.number:>4} {row.result} {seconds} {row.check}{agent}".rstrip()
-    task = shorten(row.task, max(12, render.width() - 51 - len(agent)))
-    return f"  {row.number:>4}  {row.result:<12} {seconds:>8}  {row.files:<10} {row.check:<6}{agent} {task}".rstrip()
+    task = shorten(row.task, max(12, render.width() - 56 - len(agent)))
+    return f"  {row.number:>4}  {row.result:<17} {seconds:>8}  {row.files:<10} {row.check:<6}{agent} {task}".rstrip()
 
 
 def _show_round(standing: Standing, attempt: Attempt) -> None:

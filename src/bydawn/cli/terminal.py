@@ -7,11 +7,12 @@ from bydawn.cli import render
 from bydawn.cli.rows import Layout, RoundRows
 from bydawn.cli.screen import Screen
 from bydawn.cli.voice import Voice
-from bydawn.core.agent import Activity, Denied, Event, LimitNotice, Message, Retry
+from bydawn.core.agent import Activity, CommandEnded, Denied, Event, LimitNotice, Message, Retry
 from bydawn.core.breakers import limits_of
 from bydawn.core.decide import Pause, Stop, next_action
 from bydawn.core.facts import AnyFact, LoopStopped, Obstructed, RoundStarted, RunStarted, WaitStarted
 from bydawn.core.loop import Loop
+from bydawn.core.redact import rewritten
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
@@ -67,6 +68,8 @@ class Terminal:
     def heard(self, event: Event) -> None:
         if isinstance(event, Activity | Message | Retry):
             self._doing = event.text  # cleaned only when shown: floods of these may come
+        elif isinstance(event, CommandEnded):
+            self._doing = rewritten(event, self._plan.secrets.hide).text
         elif isinstance(event, LimitNotice | Denied) and self._is_new(event.text):
             sign = WARNING if isinstance(event, Denied) else "◷"
             text = shorten(self._plan.secrets.hide(plain(event.text)), self._layout.width)

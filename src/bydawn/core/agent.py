@@ -1,5 +1,6 @@
 """An agent as the engine sees it: what it is asked, what it says meanwhile, what its figures mean."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -12,10 +13,14 @@ from bydawn.core.layout import STDOUT
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.outcome import Ending, Exit, Outcome
 from bydawn.core.progress import Used
+from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState, Session
-from bydawn.core.values import Usage
+from bydawn.core.text import headline, plain, shorten
+from bydawn.core.values import Commands, Usage
+from bydawn.core.verdicts import of_failure
 
 _LATE = 30.0  # seconds after a reset, at most
+_FAILURES = 10  # failed commands of a round that are kept
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +72,32 @@ class LimitNotice(_Said, frozen=True, kw_only=True):
     until: datetime | None = None
 
 
+class CommandEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that the agent ran has ended. Not shortened yet, because secrets in it are masked first."""
+
+    command: str
+    failed: bool
+    exit_code: int | None = None  # if the agent says so
+    output: str = ""  # the end of it, if the command failed
+
+    @property
+    def error(self) -> str:
+        """The most telling line of its output, or else how it ended."""
+        return headline(self.output) or self._ended
+
+    @property
+    def text(self) -> str:
+        """`✗ pytest -q → exit 1: 3 failed`"""
+        told = ": ".join(dict.fromkeys(filter(None, (self._ended, self.error))))
+        return f"{'✗' if self.failed else '✓'} {shorten(self.command, 120)}" + (f" → {told}" if told else "")
+
+    @property
+    def _ended(self) -> str:
+        if self.exit_code is not None:
+            return f"exit {self.exit_code}"
+        return "failed" if self.failed else ""
+
+
 class Begun(msgspec.Struct, frozen=True):
     """The conversation now has a name by which it can be continued."""
 
@@ -87,7 +118,7 @@ class Finished(msgspec.Struct, frozen=True):
     """The agent's terminal event: it has nothing more to say and should exit."""
 
 
-Event = Begun | Message | Activity | Retry | Denied | LimitNotice | Spent | Hopeless | Finished
+Event = Begun | Message | Activity | CommandEnded | Retry | Denied | LimitNotice | Spent | Hopeless | Finished
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,6 +262,8 @@ class Listener:
         self._overspent = overspent
         self.hopeless = False  # it keeps retrying what cannot work, or exceeds the budget
         self.denied: list[str] = []
+        self.ran = self.failed = 0  # commands
+        self.failures: deque[CommandEnded] = deque(maxlen=_FAILURES)
         self.spent: Usage | None = None
 
     def on_line(self, line: bytes) -> bool:
@@ -247,7 +280,24 @@ class Listener:
                     self.hopeless = self.hopeless or self._overspent(event.usage)
                 case Denied():
                     self.denied.append(event.text)
+                case CommandEnded():
+                    self.ran += 1
+                    if event.failed:
+                        self.failed += 1
+                        self.failures.append(event)
                 case _:
                     pass
             self._tell(event)
         return finished
+
+    def commands(self, hide: Callable[[str], str]) -> Commands:
+        """The commands heard so far, without secrets."""
+        failures = [rewritten(each, lambda text: hide(plain(text))) for each in self.failures]
+        error = failures[-1].error if failures else ""
+        return Commands(
+            ran=self.ran,
+            failed=self.failed,
+            error=error,
+            fingerprint=of_failure(error) if error else "",
+            failures=tuple(each.text for each in failures),
+        )

@@ -106,6 +106,8 @@ def _patience(limits: Limits, state: "LoopState") -> int:
     return max(limits.same_failure, limits.check_failures) if limits.check_failures else 0
 
 
+_IN_VAIN = 3  # rounds; there is no flag for it, because more of them would fail as well
+
 _ROWS = (  # in the order in which `why` shows them
     Breaker(
         rule=Rule.ROUNDS,
@@ -161,6 +163,14 @@ _ROWS = (  # in the order in which `why` shows them
         reading=lambda state, _: state.failures_in_a_row,
         reason=_agent_failed,
         raising=Raising(flag="--max-failures", step=3, used="has failed {:.0f} times in a row".format),
+    ),
+    Breaker(
+        rule=Rule.COMMANDS_FAILED,
+        end=End.FAILED,
+        label="rounds in a row in which every command failed",
+        reading=lambda state, _: state.vain_rounds,
+        trips_at=lambda *_: _IN_VAIN,
+        reason=lambda it, state: f"{it.reading:.0f} rounds in a row, {state.last.commands.told if state.last else ''}",
     ),
     Breaker(
         rule=Rule.TIME,

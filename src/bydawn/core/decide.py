@@ -266,13 +266,16 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if last and POLICY[last.outcome].stops_idle and not last.progress:
         return Stop(rule=Rule.AGENT_DENIED, end=End.BLOCKED, reason=last.detail)
     if last and last.blocked and not last.progress:
-        return Stop(rule=Rule.AGENT_BLOCKED, end=End.BLOCKED, reason=last.blocked)
+        told = last.commands.told
+        return Stop(rule=Rule.AGENT_BLOCKED, end=End.BLOCKED, reason=last.blocked, evidence=(told,) if told else ())
     if (aside := _set_aside(loop, state)) is not None:
         return aside
     if loop.tasks_required and state.tasks and state.tasks.open and state.tasks.next is None:
         return _all_aside(loop, state)
     if found := breakers.tripped(loop, state, now):
         reason = breakers.BY_RULE[found.name].reason(found, state)
+        if found.name is not Rule.COMMANDS_FAILED and last and last.commands.told:
+            reason += f"; in round {last.round}, {last.commands.told}"
         return Stop(rule=found.name, end=found.end, reason=reason, evidence=_evidence(loop, state))
     return None
 

@@ -9,6 +9,7 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import (
     Changes,
+    Commands,
     Decided,
     End,
     Moment,
@@ -168,6 +169,7 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     usage: Usage | None = None  # of this round
     session_usage: Usage | None = None  # of the whole session, if the agent adds up over turns
     denied: tuple[str, ...] = ()  # what the agent was not allowed to do
+    commands: Commands = Commands()  # that the agent ran
     leftovers: tuple[str, ...] = ()
     wait_until: Moment | None = None  # a limited agent's reset
 

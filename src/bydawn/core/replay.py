@@ -167,6 +167,7 @@ def forgiven(state: LoopState) -> LoopState:
         failures_in_a_row=0,
         check_failures_in_a_row=0,
         same_failure=0,
+        vain_rounds=0,
         rounds_without_progress=0,
         gave_up=False,
         tallies=tuple(replace(tally, failures=0, before=0) for tally in state.tallies),
@@ -237,6 +238,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             fewer=progress.fewer(state, fact.tasks),
             exit_code=fact.exit_code,
             counts=policy.counts,
+            commands=fact.commands,
         ),
         rounds=state.rounds + policy.counts,
         rounds_this_run=state.rounds_this_run + policy.counts,
@@ -257,6 +259,8 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         unseen=state.unseen or fact.unseen,
         notes=(*unheeded, *state.notes),
         awaiting_checks=policy.checks,
+        command_error=_command_error(fact) if policy.counts else state.command_error,
+        vain_rounds=_in_vain(state, fact) if policy.counts else state.vain_rounds,
         failures_in_a_row=_streak(state.failures_in_a_row, grows=policy.failure, holds=not policy.counts),
         blips_in_a_row=_streak(state.blips_in_a_row, grows=blip, holds=fact.outcome is Outcome.INTERRUPTED),
         rounds_without_progress=_streak(
@@ -266,6 +270,18 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         elapsed=fact.elapsed,
         recent_seconds=(*state.recent_seconds, fact.seconds)[-RECENT:] if policy.counts else state.recent_seconds,
     )
+
+
+def _command_error(fact: RoundEnded) -> str:
+    return fact.commands.fingerprint if fact.commands.all_failed and not fact.progress else ""
+
+
+def _in_vain(state: LoopState, fact: RoundEnded) -> int:
+    """Rounds in a row in which every command failed with the same error, and nothing changed."""
+    error = _command_error(fact)
+    if not error:
+        return 0
+    return state.vain_rounds + 1 if error == state.command_error else 1
 
 
 def _session(state: LoopState, fact: RoundEnded) -> Session | None:

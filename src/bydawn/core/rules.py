@@ -31,6 +31,10 @@ class Rule(StrEnum):
     AGENT_STOP = "agent-stop", "the agent cannot work until a person does something"
     AGENT_DENIED = "agent-denied", "the agent was not allowed to do what the work needs, and the round made no progress"
     AGENT_FAILURES = "agent-failures", "the agent failed too many times in a row"
+    COMMANDS_FAILED = (
+        "commands-failed",
+        "every command that the agent ran failed with the same error, round after round, and nothing changed",
+    )
     AGENT_BLOCKED = "agent-blocked", "the agent says only a person can help, and the round made no progress"
     TASK_FAILURES = "task-failures", "one task failed too many times in a row; the loop goes on with the others"
     NO_PROGRESS = "no-progress", "too many rounds in a row made no new change"

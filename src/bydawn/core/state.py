@@ -10,7 +10,7 @@ import msgspec
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import LoopStopped, NoteAdded, Obstructed, PauseRequested, StopRequested, WaitStarted
 from bydawn.core.outcome import Outcome
-from bydawn.core.values import Promised, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
+from bydawn.core.values import Commands, Promised, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
 
 TREE_DIGITS = 16  # enough of a tree id to recognize it
 # Each fact copies them, and `status` reads them. A loop that goes in circles comes back after a few trees. One that
@@ -76,6 +76,7 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     fewer: bool = False  # are fewer tasks open than ever before?
     exit_code: int | None = None
     counts: bool = True  # against the round limit
+    commands: Commands = Commands()
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +156,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     failure: str = ""  # identifies the last failure of the checks
     same_failure: int = 0  # rounds in a row that ended with it
     excused: bool = False  # nothing fails except what failed before any work
+    command_error: str = ""  # identifies the error with which every command of the last round failed
+    vain_rounds: int = 0  # rounds in a row that ended with it and changed nothing
     failures_in_a_row: int = 0
     blips_in_a_row: int = 0
     rounds_without_progress: int = 0

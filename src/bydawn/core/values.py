@@ -220,6 +220,25 @@ class Verdict(Value, frozen=True, kw_only=True):
         return f"{self.detail}: {said}" if said and said != self.detail else self.detail
 
 
+class Commands(Value, frozen=True, kw_only=True):
+    """The commands that an agent ran in a round, if it reports them."""
+
+    ran: int = 0
+    failed: int = 0
+    error: str = ""  # of the last one that failed
+    fingerprint: str = ""  # identifies that error, ignoring times and addresses in it
+    failures: tuple[str, ...] = ()  # the last few, for people
+
+    @property
+    def all_failed(self) -> bool:
+        return 0 < self.ran == self.failed
+
+    @property
+    def told(self) -> str:
+        """Nothing unless all of them failed: some usually do, as tests before a fix."""
+        return f"every command failed: {self.error}" if self.all_failed else ""
+
+
 class TaskClaim(Value, frozen=True, kw_only=True):
     """What an agent says about its task; only a claim."""
 

@@ -385,6 +385,7 @@ class Engine:
                 usage=used.turn,
                 session_usage=used.session,
                 denied=tuple(shorten(hide(plain(text)), _NAME) for text in dict.fromkeys(listener.denied))[:_DENIALS],
+                commands=listener.commands(hide),
                 leftovers=tuple(shorten(hide(plain(name)), _NAME) for name in exit_.leftovers),
                 wait_until=reset_of(ended, self.world.clock.now().at, self.world.chance()),
             )

@@ -10,9 +10,9 @@ from bydawn.core import completion
 from bydawn.core.history import Attempt
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain, shorten
-from bydawn.core.values import Promised, Usage, Verdict
+from bydawn.core.values import Commands, Promised, Usage, Verdict
 from bydawn.operations import reasons
-from bydawn.operations.amounts import named_rounds, progress, used
+from bydawn.operations.amounts import named_rounds, plural, progress, used
 from bydawn.operations.rounds import (
     OVER_BUDGET,
     WHY_OVER_BUDGET,
@@ -197,10 +197,20 @@ def _ended_round(view: EndedRoundView) -> Iterator[Field]:
     if view.blocked:
         yield Field("Blocked", view.blocked)
     yield from (Field("Denied", text) for text in view.denied)
+    yield from _commands(view.commands)
     yield Field("Said", view.said or "nothing")
     if view.promise is not Promised.ABSENT:
         yield Field("Promise", view.promise)
     yield from (Field("Ended", f"process left behind: {left}") for left in view.leftovers)
+
+
+def _commands(commands: Commands) -> Iterator[Field]:
+    if commands.ran:
+        failed = "all failed" if commands.all_failed else f"{commands.failed} failed"
+        yield Field("Ran", f"{plural(commands.ran, 'command')}, {failed}")
+    left_out = commands.failed - len(commands.failures)
+    yield from ([Field("", f"({left_out} more before these)")] if left_out else [])
+    yield from (Field("", text) for text in commands.failures)
 
 
 def check_views(standing: Standing, view: RoundView) -> Iterator[CheckView]:

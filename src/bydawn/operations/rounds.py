@@ -16,12 +16,13 @@ from bydawn.core.loop import Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
-from bydawn.core.values import Changes, Promised, Usage, Verdict
+from bydawn.core.values import Changes, Commands, Promised, Usage, Verdict
 from bydawn.operations.amounts import plural
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
 OVER_BUDGET = "over budget"
+NONE_WORKED = "no command worked"
 WHY_OVER_BUDGET = "stopped because the budget was used up"
 
 
@@ -56,6 +57,7 @@ class EndedRoundView(RoundView, frozen=True, kw_only=True):
     seconds: float
     usage: Usage | None
     denied: tuple[str, ...]
+    commands: Commands
     leftovers: tuple[str, ...]
     check_seconds: float | UnsetType = UNSET  # unset if no check ran
 
@@ -125,6 +127,7 @@ def round_view(attempt: Attempt) -> RoundView:
         seconds=ended.seconds,
         usage=ended.usage,
         denied=ended.denied,
+        commands=ended.commands,
         leftovers=ended.leftovers,
         check_seconds=checks.seconds if checks else UNSET,
     )
@@ -151,6 +154,8 @@ def outcome_of(attempt: Attempt, *, alive: bool) -> str:
     """How a round ended; without an end, in a loop that no longer runs, it was interrupted."""
     if attempt.ended is None:
         return "running" if alive else Outcome.INTERRUPTED.value
+    if attempt.ended.outcome is Outcome.OK and attempt.ended.commands.all_failed:
+        return NONE_WORKED
     is_over = is_over_budget(attempt.ended, stop_requested=attempt.stop_requested)
     return OVER_BUDGET if is_over else attempt.ended.outcome.value
 
@@ -200,6 +205,8 @@ def _result(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
         return OVER_BUDGET
     if ended.outcome is not Outcome.OK:
         return outcome_words(ended.outcome)
+    if ended.commands.all_failed:
+        return NONE_WORKED
     if not ended.progress and state.rounds_without_progress:
         limit = limits_of(loop, state).no_progress
         return f"no change {state.rounds_without_progress}/{limit}" if limit else "no change"
@@ -229,6 +236,8 @@ def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
         yield Remark(WHY_OVER_BUDGET)
     elif ended.outcome is not Outcome.OK and ended.detail:
         yield Remark(plain(ended.detail))
+    if ended.commands.told:
+        yield Remark(plain(ended.commands.told), for_agent=True)
     yield from red_checks(checks) if checks else ()
     missing = [completion.describe(name, loop, state) for name in completion.missing(loop, state)]
     if ended.promise is Promised.GIVEN and missing:
