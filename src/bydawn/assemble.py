@@ -64,9 +64,15 @@ def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worke
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
     kept = GitWorkspace(workspace, folder.git, documents, ours=ForeignFiles(loop, folder))
 
-    def shell(kind: str, timeout: float) -> Shell:
-        cookie = {COOKIE: f"{loop.uid}.{kind}"}
-        return Shell(processes=processes, files=files, env=cookie, timeout=timeout, reveal=secrets.reveal)
+    def shell(kind: str, timeout: float, withheld: frozenset[str]) -> Shell:
+        return Shell(
+            processes=processes,
+            files=files,
+            env={COOKIE: f"{loop.uid}.{kind}"},
+            without=(withheld & os.environ.keys()) - {*loop.pass_env},
+            timeout=timeout,
+            reveal=secrets.reveal,
+        )
 
     pool = agents.pool(loop)
     if ledger.torn:
@@ -79,9 +85,12 @@ def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worke
             agent_env=agent_env,
             workspace=kept,
             checks=ShellChecks(
-                shell("check", loop.timeouts.check), workspace, where=loop.check_where, checkout=kept.checkout
+                shell("check", loop.timeouts.check, agents.KEYS | secrets.withheld(os.environ)),
+                workspace,
+                where=loop.check_where,
+                checkout=kept.checkout,
             ),
-            hooks=ShellHooks(shell("hook", loop.timeouts.hook), workspace),
+            hooks=ShellHooks(shell("hook", loop.timeouts.hook, agents.KEYS), workspace),
             processes=processes,
             files=files,
             channel=channel,

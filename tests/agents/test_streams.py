@@ -15,6 +15,7 @@ import pytest
 from bydawn import agents
 from bydawn.core.agent import Ended, Event
 from bydawn.core.outcome import Ending, Exit
+from bydawn.core.redact import looks_secret
 
 STREAMS = Path(__file__).with_name("streams")
 
@@ -92,3 +93,9 @@ def test_every_expectation_has_a_recording() -> None:
     for folder in (path for path in STREAMS.iterdir() if (path / "EXPECTED.toml").exists()):
         expected = tomllib.loads((folder / "EXPECTED.toml").read_text())
         assert {*expected} == {path.name.removesuffix(".meta.json") for path in folder.glob("*.meta.json")}
+
+
+@pytest.mark.parametrize("name", agents.DEFAULTS)
+def test_what_an_agent_logs_in_with_is_known_as_a_key_that_checks_do_not_get(name: str) -> None:
+    account = agents.find(name).abilities.account
+    assert {variable for variable in account if looks_secret(variable)} <= agents.KEYS

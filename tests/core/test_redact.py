@@ -372,6 +372,22 @@ def test_the_longer_of_two_values_is_the_one_that_is_referred_to() -> None:
     assert secrets.refer("canary-99-and-more, canary-99") == "⟦env:B_TOKEN⟧, ⟦env:A_TOKEN⟧"
 
 
+def test_what_is_withheld_is_what_would_be_hidden() -> None:
+    env = {
+        "MY_TOKEN": "canary-99",
+        "SAME": "canary-99",
+        "INDEX": "https://ada:pass@example.org",
+        "GH": "ghp_" + "a1" * 18,
+        "PATH": "/opt/canary-99/bin",  # without it nothing would run
+        "SHORT_TOKEN": "1234567",
+        "FINE_TOKEN": "only-an-example",
+        "TOKEN_FILE": "/run/secrets/token",
+        "LISTED": "listed canary",
+    }
+    secrets = Secrets(env, ["listed canary"], ["only-an-example"])
+    assert secrets.withheld(env) == {"MY_TOKEN", "SAME", "INDEX", "GH", "LISTED"}
+
+
 def test_children_get_everything_but_our_own_secrets() -> None:
     theirs = {
         "PATH": "/bin",

@@ -354,7 +354,7 @@ def test_a_prompt_that_was_written_for_a_round_that_never_began_is_masked_too(ca
 def test_a_check_that_was_killed_leaves_nothing_behind_either(careless: Home) -> None:
     wait, _ = careless.gate()
     check = f"env; {shlex.join(wait['run'])}"
-    night = careless.start_run(careless.rounds([OK]), "-k", check)
+    night = careless.start_run(careless.rounds([OK]), "-k", check, "--pass-env", "FOO_TOKEN")
     output = wait_for(lambda: [*careless.states.glob("loops/*/repo/rounds/0000/check-1.txt")])[0]
     wait_for(lambda: TOKEN.encode() in output.read_bytes())
     kill(night, *(pid for pid in careless.alive() if pid not in (night.pid, worker_of(night))))
@@ -484,16 +484,40 @@ OURS = {
 }
 
 
-def test_children_get_all_of_the_environment_but_our_own_secrets(careless: Home) -> None:
-    home = careless
-    home.env |= {"BYDAWN_ROUNDS": "3", "ODD": "a\nb=c", **OURS}
+def test_the_agent_gets_all_but_our_own_secrets_and_what_runs_its_code_gets_none(careless: Home) -> None:
+    """A check runs what the agent wrote; a hook is the person's own, and needs no agent's key."""
+    home, keys = careless, {"ANTHROPIC_API_KEY": "short", "OPENAI_API_KEY": API_KEY}
+    home.env |= {"BYDAWN_ROUNDS": "3", "ODD": "a\nb=c", "PLAIN": f"Bearer {MIXED[:20]}", **keys, **OURS}
     (home.root / "agent.sh").write_text("env -0 >agent.env; cat >prompt.txt\n")
-    assert home.run(f"cmd:sh {home.root}/agent.sh", "-k", "env -0 >check.env").code == 0
-    for name in ("agent.env", "check.env"):
-        seen = dict(row.split("=", 1) for row in (home.repo / name).read_text().split("\0") if row)
-        assert seen.keys().isdisjoint(OURS)
-        theirs = {key: value for key, value in home.env.items() if key not in OURS and key not in ("PWD", "SHLVL", "_")}
+    words = ["-k", "env -0 >check.env", "--pre-round", "env -0 >hook.env", "--pass-env", "DB_PASSWORD"]
+    assert home.run(f"cmd:sh {home.root}/agent.sh", *words).code == 0
+    secret = {*ENV, "PLAIN"} - {"DB_PASSWORD"}
+    for name, withheld in {"agent": OURS, "hook": {*OURS, *keys}, "check": {*OURS, *keys, *secret}}.items():
+        seen = dict(row.split("=", 1) for row in (home.repo / f"{name}.env").read_text().split("\0") if row)
+        assert seen.keys().isdisjoint(withheld)
+        theirs = {key: value for key, value in home.env.items() if key not in {*withheld, "PWD", "SHLVL", "_"}}
         assert theirs.items() <= seen.items()
+    assert json.loads((home.folder() / "loop.json").read_text())["pass_env"] == ["DB_PASSWORD"]
+
+
+def test_a_check_that_names_a_variable_it_does_not_get_says_how_it_would(careless: Home) -> None:
+    said = careless.run(
+        careless.rounds([OK]), "-k", 'test -n "$FOO_TOKEN"', "-k", "echo no AWS_SECRET_ACCESS_KEY; false", "--once"
+    )
+    assert "checks run without FOO_TOKEN, which looks like a secret; --pass-env FOO_TOKEN gives it to them" in said.out
+    told = [verdict["detail"] for verdict in careless.facts("checks.ended")[0]["data"]["verdicts"]]
+    assert told == [
+        "exit 1, without FOO_TOKEN (see --pass-env)",
+        "exit 1, without AWS_SECRET_ACCESS_KEY (see --pass-env)",
+    ]
+
+
+def test_a_repository_s_wish_for_a_secret_needs_trust_and_a_name_that_is_none_is_refused(careless: Home) -> None:
+    (careless.repo / "bydawn.toml").write_text('pass_env = ["FOO_TOKEN"]\n')
+    asked = careless.run("demo")
+    assert (asked.code, "pass_env" in asked.err) == (2, True)
+    refused = careless.run("demo", "--no-project", "--pass-env", "A=B")
+    assert (refused.code, "--pass-env 'A=B' is not a name" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize("where", ["task", "check", "note"])

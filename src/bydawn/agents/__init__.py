@@ -113,6 +113,15 @@ _AGENTS: dict[str, tuple[str, _Make]] = {
     "cmd": ("`cmd:PROGRAM ARGS`", _command),
 }
 CLIS = tuple(name for name in _AGENTS if name not in ("demo", "cmd"))
+# What the agents log in with; neither checks nor hooks get these.
+KEYS = frozenset(
+    {
+        *("CODEX_API_KEY", "OPENAI_API_KEY"),
+        *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        *("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        "OPENCODE_API_KEY",
+    }
+)
 DEFAULTS = ("codex", "claude")  # without --agent, the first of these that is installed and logged in
 
 

@@ -230,6 +230,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     opinions: str | None = None
     checks: tuple[Check, ...] = ()
     check_where: CheckWhere = CheckWhere.WORKSPACE
+    pass_env: tuple[str, ...] = ()  # variables that checks and hooks get although they look like secrets
     protect: tuple[str, ...] = ()  # globs of files no round may change
     on_tamper: OnTamper = OnTamper.BLOCK
     hooks: Hooks = Hooks()

@@ -84,6 +84,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     argv: tuple[str, ...]
     env: dict[str, str]
+    without: frozenset[str] = frozenset()  # variables that it does not inherit
     stdin: str
     stdout: str
     stderr: str

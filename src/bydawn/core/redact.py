@@ -76,6 +76,7 @@ class Secrets:
         self._env = {name: value for name, value in env.items() if not _OURS.search(name)}
         self._names = {name: value for name, value in sorted(secret, key=_length) if name in self._env}
         self._harmless = {text.encode() for text in harmless}
+        self._secret = {*dict(secret).values(), *literals} - {*harmless}
         values = {value for text in (*dict(secret).values(), *literals) for value in _parts(text)}
         dresses = {dress for value in values - {*harmless} for dress in _dresses(value)}
         self._values = sorted(dresses, key=lambda dress: (-len(dress), dress))
@@ -96,6 +97,17 @@ class Secrets:
             parts += [data[end:start], HIDDEN.encode()]
             end = stop
         return b"".join([*parts, data[end:]]).decode(errors="surrogatepass")
+
+    def withheld(self, env: Env) -> frozenset[str]:
+        """The variables that are not for an agent's code: a value would be hidden for its name, or for its looks.
+
+        One that only contains a known secret stays: a weak password can be a part of the PATH.
+        """
+        return frozenset(
+            name
+            for name, value in env.items()
+            if value in self._secret or any(self._alike(value.encode(errors="surrogatepass")))
+        )
 
     def line_by_line(self) -> Callable[[str], str]:
         """`hide` for lines that arrive one by one: every line of a private key is hidden."""

@@ -59,6 +59,7 @@ def checked_loop(wanted: LoopRequest, workspace: Path) -> Loop:
             hint="add -t TODO.md, or drop --checkpoint",
         )
     _checked_globs(loop.protect)
+    _checked_variables(loop.pass_env)
     _checked_paths(workspace, loop.checks)
     _checked_documents(workspace, loop)
     if loop.promise:
@@ -252,6 +253,13 @@ def _checked_globs(globs: tuple[str, ...]) -> None:
             )
 
 
+def _checked_variables(names: tuple[str, ...]) -> None:
+    for name in names:
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+            cause = "it takes the name of a variable; its value comes from your environment"
+            raise UserError(f"--pass-env {name!r} is not a name", cause=cause, hint="for example: --pass-env NPM_TOKEN")
+
+
 def _checked_paths(workspace: Path, checks: tuple[Check, ...]) -> None:
     """No round changes whether a path outside the workspace, or the workspace itself, exists."""
     for check in checks:
@@ -280,13 +288,18 @@ def _checked_documents(workspace: Path, wanted: Loop) -> None:
         )
 
 
-def doubts(loop: Loop) -> tuple[str, ...]:
+def doubts(loop: Loop, secrets: Secrets) -> tuple[str, ...]:
     """Warnings to show before the loop starts."""
     rows = [*_doubtful_lines(loop)] if loop.tasks and not loop.task_folder else []
     rows += [
         f"--protect {glob!r} matches no file (files that git ignores and links cannot be protected)"
         for glob in _idle(loop)
     ]
+    rows += [f"--pass-env {name}: no such variable is set" for name in loop.pass_env if name not in os.environ]
+    commands = [check for check in loop.checks if isinstance(check, CommandCheck)]
+    for name in sorted(secrets.withheld(os.environ) - {*loop.pass_env}):
+        if any(re.search(rf"\${{?{re.escape(name)}\b", check.command) for check in commands):
+            rows.append(f"checks run without {name}, which looks like a secret; --pass-env {name} gives it to them")
     if loop.sandbox is Sandbox.READ_ONLY:
         rows.append("the agent cannot change any file (--sandbox read-only)")
     return tuple(rows)

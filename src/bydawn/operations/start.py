@@ -49,7 +49,7 @@ def plan(wanted: LoopRequest) -> Plan:
     if standing := _meant(wanted, loop, there):
         return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=wanted.secrets)
     name = free_name(loop.id, [each.loop.id for each in there])
-    warnings = [*doubts(loop)]
+    warnings = [*doubts(loop, wanted.secrets)]
     if busy := ", ".join(each.loop.id for each in there if each.alive):
         warnings.append(
             f"{busy} also runs in this folder: each loop will count the other's changes as its own progress"
@@ -86,7 +86,7 @@ def _refuse_unsafe(root: Path, workspace: Path) -> None:
 
 _SHORT = 200  # characters of a prompt that is still easy to paste
 _WORDS = ("sandbox", "model", "profile", "effort", "progress", "opinions")  # settings with a single word as value
-_TYPED_AGAIN = {"prompt", "agent", "others", "tasks", "task_folder", "checks", "protect", "hooks", *_WORDS}
+_TYPED_AGAIN = {"prompt", "agent", "others", "tasks", "task_folder", "checks", "protect", "pass_env", "hooks", *_WORDS}
 
 
 def another(loop: Loop) -> str:
@@ -126,6 +126,8 @@ def _typed_again(loop: Loop) -> Iterator[str]:
             yield from (f"--{name}", str(value))
     for glob in loop.protect:
         yield from ("--protect", glob)
+    for variable in loop.pass_env:
+        yield from ("--pass-env", variable)
     yield from _hooks_again(loop.hooks)
     if _are_typed(loop.limits):
         yield from _limits_again(loop.limits)

@@ -1,5 +1,6 @@
 """Runs checks: commands, paths and texts, each with a verdict."""
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -79,7 +80,7 @@ class ShellChecks:
         return Verdict(
             check=check.name,
             passed=passed,
-            detail=detail,
+            detail=detail if passed else detail + self._missed(f"{check.command}\n{tail}"),
             exit_code=exit_.code,
             timed_out=timed_out,
             seconds=round(exit_.seconds, 3),
@@ -88,6 +89,11 @@ class ShellChecks:
             # How far it got before the timeout says nothing.
             fingerprint="" if passed else of_failure(detail, "" if timed_out else tail),
         )
+
+    def _missed(self, text: str) -> str:
+        """The first variable that it names and does not get: that may be why it failed."""
+        missed = sorted(name for name in self._shell.without if re.search(rf"\b{re.escape(name)}\b", text))
+        return f", without {missed[0]} (see --pass-env)" if missed else ""
 
     def _text(self, check: TextCheck, folder: Path) -> Verdict:
         try:

@@ -273,7 +273,7 @@ def _spawn(job: Job, env: Mapping[str, str]) -> int:
     return os.posix_spawnp(
         job.argv[0],
         job.argv,
-        {**env, **job.env},
+        {name: value for name, value in env.items() if name not in job.without} | job.env,
         file_actions=files,
         setsid=True,
         setsigmask=[],

@@ -23,6 +23,7 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
     env: Mapping[str, str]
     timeout: float
     reveal: Callable[[str], str]  # fills in the references in a setting
+    without: frozenset[str] = frozenset()  # variables that its commands do not get
 
     def run(
         self,
@@ -38,6 +39,7 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
         job = Job(
             argv=("/bin/sh", "-c", _ELSEWHERE, "sh", folder, command) if folder else ("/bin/sh", "-c", command),
             env={**env, **self.env},
+            without=self.without,
             stdin="/dev/null",
             stdout=output,
             stderr=output,

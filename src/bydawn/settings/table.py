@@ -182,6 +182,13 @@ TABLE: tuple[Setting, ...] = (
     _safety(
         "on_tamper", OnTamper, "What to do when a protected file changes.", commands=True, otherwise=OnTamper.BLOCK
     ),
+    _safety(
+        "pass_env",
+        kinds.TEXTS,
+        "A variable for checks although it looks like a secret; repeatable.",
+        metavar="NAME",
+        commands=True,
+    ),
     _done("require_path", kinds.TEXTS, "A path that must exist; repeatable.", metavar="PATH", tighter="more"),
     _done(
         "require_text",
