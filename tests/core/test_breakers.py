@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 from bydawn.core.breakers import Limits, Tripped, limits_of, readings, tripped
-from bydawn.core.facts import ChecksEnded, Fact
+from bydawn.core.facts import ChecksEnded, Fact, TaskSettled
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
-from bydawn.core.values import End, Now
+from bydawn.core.values import End, Now, TaskStatus
 from core.facts_made import (
     BORN,
     CHECKED,
     NOON,
     PROMISED,
+    PROVABLE,
+    a_loop,
     a_round,
     after_all,
     at,
@@ -25,6 +27,8 @@ from core.facts_made import (
     limited,
     raised,
     run_started,
+    stopped,
+    todo,
 )
 
 OFF = {"rounds": 0, "no_progress": 0, "agent_failures": 0}
@@ -132,3 +136,51 @@ def test_a_failure_that_was_allowed_more_is_read_against_what_it_was_allowed() -
     state = after_all(BORN, run_started(), baseline, *rounds)
     reading, limit = readings(CHECKED, state, at())["rounds in a row with the same failure"]
     assert (reading, limit) == (15, 15)
+
+
+# -- rounds that change something and finish nothing ---------------------------------------------------------------
+
+
+def churn(count: int, first: int = 1) -> list[Fact]:
+    """Rounds that leave a new tree each time, close no task, and leave the check red as it was before any work."""
+    numbers = range(first, first + count)
+    return [fact for number in numbers for fact in (*a_round(number), checked(number, passed=False))]
+
+
+BEGUN = [run_started(tasks=todo(2)), checked(0, passed=False)]
+
+
+def test_rounds_that_only_change_files_end_a_loop_with_a_list() -> None:
+    loop = limited(PROVABLE, rounds=0, same_failure=0)
+    assert tripped(loop, after_all(*BEGUN, *churn(19)), at()) is None
+    assert tripped(loop, after_all(*BEGUN, *churn(20)), at()) == Tripped(Rule.NO_TASK_DONE, End.BLOCKED, 20, 20)
+    more = after_all(*BEGUN, *churn(20), raised(rounds=0, same_failure=0, no_task_done=40))
+    assert tripped(loop, more, at()) is None
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        a_round(20, closed=("one",), tasks=todo(1, 1)),
+        [*a_round(20), checked(20)],
+        [*a_round(20), TaskSettled(task="one", text="one", status=TaskStatus.DONE, by="task-done")],
+        [stopped(End.BLOCKED), run_started(tasks=todo(2))],
+    ],
+    ids=["a task was closed", "a check turned green", "a task of a folder was done", "a person resumed it"],
+)
+def test_a_task_that_is_done_a_check_that_turns_green_and_a_person_begin_the_count_anew(done: list[Fact]) -> None:
+    state = after_all(*BEGUN, *churn(19), *done)
+    assert state.rounds_without_result == 0
+
+
+def test_a_task_that_is_closed_a_second_time_is_no_result() -> None:
+    again = a_round(21, closed=("one",), tasks=todo(1, 1))
+    state = after_all(*BEGUN, a_round(1, closed=("one",), tasks=todo(1, 1)), *churn(19, first=2), again)
+    assert state.rounds_without_result == 20
+
+
+@pytest.mark.parametrize("loop", [PROMISED, CHECKED, a_loop(tasks="TODO.md", tasks_required=False)])
+def test_only_a_loop_whose_list_has_to_be_done_counts_what_it_finishes(loop: Loop) -> None:
+    loop = limited(loop, rounds=0, same_failure=0)
+    assert tripped(loop, after_all(*BEGUN, *churn(60)), at()) is None
+    assert readings(loop, after_all(*BEGUN, *churn(2)), at())["rounds without a task done or a check fixed"] == (2, 0)

@@ -131,6 +131,7 @@ PRESET: dict[str, tuple[str, ...]] = {
     "on_interrupt": ("stop",),
     "max_no_change": ("5",),
     "max_failures": ("3",),
+    "max_no_task_done": ("0",),
 }
 
 
@@ -160,7 +161,7 @@ def test_the_loop_has_one_session_that_is_never_left_and_only_the_promise_comple
         assert (loop.sessions, loop.session_rounds) == (Sessions.RESUME, 0)
         assert loop.on_interrupt is OnInterrupt.STOP
         assert loop.requires == ("promise",)
-        assert loop.limits == Limits(rounds=30, no_progress=5, agent_failures=3)
+        assert loop.limits == Limits(rounds=30, no_progress=5, agent_failures=3, no_task_done=0)
 
 
 WORDS: list[tuple[dict[str, Any], str, str]] = [

@@ -34,6 +34,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     check_failures: int = 15  # of checks that have passed before
     same_failure: int = 5
     task_failures: int = 5  # then the task is set aside, and the loop goes on
+    no_task_done: int = 20  # only where a list has to be done
 
 
 class Tripped(msgspec.Struct, frozen=True):
@@ -134,6 +135,15 @@ _ROWS = (  # in the order in which `why` shows them
         reading=lambda state, _: state.rounds_without_progress,
         reason=lambda it, _: nothing_new(it.reading),
         raising=Raising(flag="--max-no-change", step=5, used="made no progress in {:.0f} rounds".format),
+    ),
+    Breaker(
+        rule=Rule.NO_TASK_DONE,
+        end=End.BLOCKED,
+        label="rounds without a task done or a check fixed",
+        field="no_task_done",
+        reading=lambda state, _: state.rounds_without_result,
+        reason=lambda it, _: f"in {it.reading:.0f} rounds no task was done and no check turned green",
+        raising=Raising(flag="--max-no-task-done", step=20, used="did no task in {:.0f} rounds".format),
     ),
     Breaker(
         rule=Rule.SAME_FAILURE,
@@ -237,15 +247,21 @@ def limits_of(loop: "Loop", state: "LoopState") -> Limits:
     return state.raised or loop.limits
 
 
+def _that_apply(loop: "Loop", state: "LoopState") -> Limits:
+    """Without a list that has to be done, no round can finish a task."""
+    limits = limits_of(loop, state)
+    return limits if "tasks" in loop.requires else msgspec.structs.replace(limits, no_task_done=0)
+
+
 def tripped(loop: "Loop", state: "LoopState", now: Now) -> Tripped | None:
     """The first breaker that has tripped."""
-    limits = limits_of(loop, state)
+    limits = _that_apply(loop, state)
     return next(filter(None, (row.tripped(limits, state, now) for row in BREAKERS)), None)
 
 
 def readings(loop: "Loop", state: "LoopState", now: Now) -> dict[str, tuple[Reading, Reading]]:
     """What every breaker reads and its limit, by key."""
-    limits = limits_of(loop, state)
+    limits = _that_apply(loop, state)
     return {row.key or row.label: (row.reading(state, now), row.limit(limits, state)) for row in _ROWS}
 
 

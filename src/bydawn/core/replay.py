@@ -169,6 +169,7 @@ def forgiven(state: LoopState) -> LoopState:
         same_failure=0,
         vain_rounds=0,
         rounds_without_progress=0,
+        rounds_without_result=0,
         gave_up=False,
         tallies=tuple(replace(tally, failures=0, before=0) for tally in state.tallies),
         settled=replace(state.settled, aside=()),
@@ -216,6 +217,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
     opened = state.open_round
     # A note that an agent had no chance to follow is kept for the next prompt.
     unheeded = opened.notes if opened and not policy.counts else ()
+    closed = tuple(task for task in fact.closed if task_mark(task) not in state.closed)
     return replace(
         _moved(_touched(state, () if fact.restored else fact.tampered), fact.tree, fact.work),
         open_round=None,
@@ -230,7 +232,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             agent=opened.agent if opened else "",
             task=opened.task if opened else None,
             task_id=opened.task_id if opened else None,
-            closed=tuple(task for task in fact.closed if task_mark(task) not in state.closed),
+            closed=closed,
             claim=fact.claim,
             blocked=fact.blocked,
             tampered=fact.tampered,
@@ -266,6 +268,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         rounds_without_progress=_streak(
             state.rounds_without_progress, grows=not fact.progress, holds=not policy.counts
         ),
+        rounds_without_result=_streak(state.rounds_without_result, grows=not closed, holds=not policy.counts),
         gave_up=state.gave_up and not fact.progress,
         elapsed=fact.elapsed,
         recent_seconds=(*state.recent_seconds, fact.seconds)[-RECENT:] if policy.counts else state.recent_seconds,
@@ -335,7 +338,7 @@ def _task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
     settled = state.settled.having(fact.task, fact.status, doubted=fact.doubted)
     state = replace(state, settled=settled, tallies=others, last=last)
     if fact.status is TaskStatus.DONE:
-        return replace(state, same_failure=0, check_failures_in_a_row=0)
+        return replace(state, same_failure=0, check_failures_in_a_row=0, rounds_without_result=0)
     if fact.status is TaskStatus.ASIDE:
         idle = state.rounds_without_progress if state.gave_up else 0
         return replace(state, same_failure=0, rounds_without_progress=idle, gave_up=True)
@@ -352,7 +355,7 @@ def _tasks_read(state: LoopState, tasks: TaskReading) -> LoopState:
 
 
 def _got_on(state: LoopState) -> LoopState:
-    return replace(state, rounds_without_progress=0, gave_up=False)
+    return replace(state, rounds_without_progress=0, rounds_without_result=0, gave_up=False)
 
 
 def _fewest(state: LoopState, tasks: TaskReading | None) -> int | None:
@@ -378,8 +381,10 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
     then = _moved(then, fact.tree, fact.work) if fact.work else then
     # Ticked in a round that changed nothing else, and proven now: that is progress after all.
     then = _got_on(then) if got_on and not red else then
+    turned_green = {verdict.check for verdict in state.failed_checks} - {verdict.check for verdict in red}
     return replace(
         then,
+        rounds_without_result=0 if turned_green else then.rounds_without_result,
         verdicts=fact.verdicts,
         verdict_tree=fact.tree,
         verdict_round=fact.round,

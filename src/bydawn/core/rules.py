@@ -38,6 +38,7 @@ class Rule(StrEnum):
     AGENT_BLOCKED = "agent-blocked", "the agent says only a person can help, and the round made no progress"
     TASK_FAILURES = "task-failures", "one task failed too many times in a row; the loop goes on with the others"
     NO_PROGRESS = "no-progress", "too many rounds in a row made no new change"
+    NO_TASK_DONE = "no-task-done", "too many rounds in a row finished no task and fixed no check"
     SAME_FAILURE = "same-failure", "the checks failed in exactly the same way too many times in a row"
     CHECK_FAILURES = "check-failures", "checks failed after too many rounds in a row"
     TASKS_ASIDE = "tasks-aside", "every open task was set aside, or waits for one that was set aside or skipped"

@@ -161,6 +161,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     failures_in_a_row: int = 0
     blips_in_a_row: int = 0
     rounds_without_progress: int = 0
+    rounds_without_result: int = 0  # rounds in a row in which no task was closed and no check turned green
     gave_up: bool = False  # was a task set aside since the last progress?
     elapsed: float = 0.0
     clocked_at: datetime | None = None  # when that was

@@ -264,6 +264,13 @@ TABLE: tuple[Setting, ...] = (
         field="task_failures",
         raises="Raise the failures allowed per task.",
     ),
+    _limit(
+        "max_no_task_done",
+        kinds.COUNT,
+        "With a task list: stop after N rounds in which no task was done and no check turned green; 0 = never.",
+        field="no_task_done",
+        raises="Raise the limit of rounds without a task done.",
+    ),
     _setting("secrets", kinds.TEXTS, "Texts that bydawn must never write down.", layers=NOT_AS_A_FLAG, secret=True),
     _setting("not_secret", kinds.TEXTS, "Texts that only look like secrets.", layers=NOT_AS_A_FLAG),
     _setting(

@@ -31,6 +31,7 @@ PRESET: dict[str, tuple[str, ...]] = {
     "on_interrupt": ("stop",),
     "max_no_change": ("5",),
     "max_failures": ("3",),
+    "max_no_task_done": ("0",),  # its document lets one goal take many rounds
 }
 
 
