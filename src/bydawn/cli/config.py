@@ -13,7 +13,7 @@ from bydawn.cli.options import as_json, cd, state_dir
 from bydawn.core.redact import rewritten
 from bydawn.core.text import shorten, visible
 from bydawn.operations import settings
-from bydawn.operations.preconditions import checked_workspace
+from bydawn.operations.preconditions import found_workspace
 from bydawn.operations.trust import question
 from bydawn.settings.files import project_file, strange_variables, user_file
 from bydawn.settings.layers import Given, Problem, Settings
@@ -45,7 +45,7 @@ def config() -> None:
 @cd
 @as_json
 @state_dir
-def show(origin: bool, cd: Path, as_json: bool, state_dir: Path | None) -> None:
+def show(origin: bool, cd: Path | None, as_json: bool, state_dir: Path | None) -> None:
     """Show every setting and its value here."""
     folder, gathered = _gathered(cd)
     inert = _inert(gathered, folder, state_dir)
@@ -67,7 +67,7 @@ def show(origin: bool, cd: Path, as_json: bool, state_dir: Path | None) -> None:
 @origin
 @cd
 @as_json
-def get(key: str, origin: bool, cd: Path, as_json: bool) -> None:
+def get(key: str, origin: bool, cd: Path | None, as_json: bool) -> None:
     """Show one setting; with --origin every place that sets it, the strongest first."""
     settings.known(key)
     folder, gathered = _gathered(cd)
@@ -92,7 +92,7 @@ def get(key: str, origin: bool, cd: Path, as_json: bool) -> None:
 @user
 @cd
 @state_dir
-def set_(key: str, value: tuple[str, ...], user: bool, cd: Path, state_dir: Path | None) -> None:
+def set_(key: str, value: tuple[str, ...], user: bool, cd: Path | None, state_dir: Path | None) -> None:
     """Write a setting to the project's file, or your own; comments and unknown keys stay.
 
     Several values make a list. You trust what you set this way.
@@ -105,7 +105,7 @@ def set_(key: str, value: tuple[str, ...], user: bool, cd: Path, state_dir: Path
 @user
 @cd
 @state_dir
-def unset(key: str, user: bool, cd: Path, state_dir: Path | None) -> None:
+def unset(key: str, user: bool, cd: Path | None, state_dir: Path | None) -> None:
     """Remove a setting from the project's file, or your own."""
     _change(key, (), user, cd, state_dir)
 
@@ -114,7 +114,7 @@ def unset(key: str, user: bool, cd: Path, state_dir: Path | None) -> None:
 @cd
 @as_json
 @state_dir
-def check(cd: Path, as_json: bool, state_dir: Path | None) -> int:
+def check(cd: Path | None, as_json: bool, state_dir: Path | None) -> int:
     """Check all settings; exit code 2 if one is invalid."""
     folder, gathered = _gathered(cd)
     strange = strange_variables(os.environ)
@@ -147,9 +147,9 @@ def schema() -> None:
 @config.command()
 @cd
 @as_json
-def path(cd: Path, as_json: bool) -> None:
+def path(cd: Path | None, as_json: bool) -> None:
     """Show the files that settings are read from."""
-    files = {"project": project_file(checked_workspace(cd)).path, "user": user_file().path}
+    files = {"project": project_file(found_workspace(cd)).path, "user": user_file().path}
     if as_json:
         render.emit_json({name: {"path": str(file), "exists": file.exists()} for name, file in files.items()})
         return
@@ -157,8 +157,8 @@ def path(cd: Path, as_json: bool) -> None:
         click.echo(f"  {name:<8} {visible(str(file))}{'' if file.exists() else '   (does not exist)'}")
 
 
-def _gathered(cd: Path) -> tuple[Path, Settings]:
-    folder = checked_workspace(cd)
+def _gathered(cd: Path | None) -> tuple[Path, Settings]:
+    folder = found_workspace(cd)
     gathered = settings.gather(folder)
     if click.get_current_context().info_name != "check":  # which lists them; here what can be shown is shown anyway
         for problem in gathered.problems:
@@ -177,10 +177,10 @@ def _inert(gathered: Settings, folder: Path, state_dir: Path | None) -> list[str
     return [given.key for given in rows if gathered[given.key] is given]
 
 
-def _change(key: str, words: tuple[str, ...], user: bool, cd: Path, state_dir: Path | None) -> None:
+def _change(key: str, words: tuple[str, ...], user: bool, cd: Path | None, state_dir: Path | None) -> None:
     from bydawn.operations.edit import keeping_trust
 
-    folder = checked_workspace(cd)
+    folder = found_workspace(cd)
     file = user_file() if user else project_file(folder)
     trusts = Trusts(Registry(state_dir).root.trust)
     trusted = keeping_trust(file, folder, trusts, lambda: settings.change(file, key, words))

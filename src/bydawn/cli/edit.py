@@ -10,7 +10,7 @@ from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, state_dir
 from bydawn.core.text import visible
 from bydawn.operations import edit as operation
-from bydawn.operations.preconditions import checked_workspace
+from bydawn.operations.preconditions import found_workspace
 from bydawn.settings.trust import Trusts
 from bydawn.store.registry import Registry
 
@@ -20,7 +20,7 @@ from bydawn.store.registry import Registry
 @option("--user", is_flag=True, help="Open your own settings instead of the project's.")
 @cd
 @state_dir
-def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
+def edit(what: str, user: bool, cd: Path | None, state_dir: Path | None) -> None:
     """Open a file of this folder in $EDITOR (or vi).
 
     todo or tasks: the task file. progress: the agent's notes. opinions: your rules for the agent. prompt: the
@@ -31,7 +31,7 @@ def edit(what: str, user: bool, cd: Path, state_dir: Path | None) -> None:
       bydawn edit tasks
       bydawn edit config --user
     """
-    folder = checked_workspace(cd)
+    folder = found_workspace(cd)
     if what == "config":
         path, trusted = operation.edit_config(folder, Trusts(Registry(state_dir).root.trust), user=user)
         if not trusted:

@@ -42,7 +42,7 @@ def logs(
     tail: int | None,
     follow: bool,
     raw: bool,
-    cd: Path,
+    cd: Path | None,
     as_json: bool,
     state_dir: Path | None,
 ) -> None:
@@ -56,7 +56,7 @@ def logs(
     if raw and as_json:
         cause = "--raw prints the agent's own output, --json what it means"
         raise UserError("--raw and --json cannot be combined", cause=cause, hint="drop one of them")
-    standing = Registry(state_dir).find(loop, cd.resolve())
+    standing = Registry(state_dir).find(loop, cd)
     if round_ is not None:
         the_round(standing, round_)
     number = round_ or standing.state.round
@@ -207,14 +207,14 @@ def _end_of_lines(file: BinaryIO) -> int:
 @cd
 @as_json
 @state_dir
-def events(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> None:
+def events(loop: str | None, cd: Path | None, as_json: bool, state_dir: Path | None) -> None:
     """Print everything that was recorded, one event per line; with --json as JSON Lines.
 
     \b
     Examples
       bydawn events shop-api --json | jq .type
     """
-    standing = Registry(state_dir).find(loop, cd.resolve())
+    standing = Registry(state_dir).find(loop, cd)
     for record in records(standing.folder):
         data = msgspec.to_builtins(record.fact)
         kind = data.pop("type")

@@ -28,7 +28,7 @@ _LONGEST_LINE = 500  # of a failing check's output
 @cd
 @as_json
 @state_dir
-def show(loop: str | None, round_: int | None, cd: Path, as_json: bool, state_dir: Path | None) -> None:
+def show(loop: str | None, round_: int | None, cd: Path | None, as_json: bool, state_dir: Path | None) -> None:
     """Show one loop: what happened, what is missing, what to do next.
 
     \b
@@ -36,7 +36,7 @@ def show(loop: str | None, round_: int | None, cd: Path, as_json: bool, state_di
       bydawn show
       bydawn show shop-api --round 3
     """
-    standing = views.with_current_tasks(Registry(state_dir).find(loop, cd.resolve()))
+    standing = views.with_current_tasks(Registry(state_dir).find(loop, cd))
     if as_json:
         render.emit_json(loop_detail(standing, round_))
         return
@@ -98,14 +98,14 @@ def _show_round(standing: Standing, attempt: Attempt) -> None:
 @cd
 @as_json
 @state_dir
-def why(loop: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> None:
+def why(loop: str | None, cd: Path | None, as_json: bool, state_dir: Path | None) -> None:
     """Explain the last decision: the rule, the limits, and whether a replay decides the same.
 
     \b
     Examples
       bydawn why shop-api
     """
-    standing = Registry(state_dir).find(loop, cd.resolve())
+    standing = Registry(state_dir).find(loop, cd)
     decision = decisions.why(standing)
     if as_json:
         render.emit_json(decision)

@@ -29,7 +29,7 @@ def _state_dir(_: click.Context, __: click.Parameter, given: Path | None) -> Pat
     return given
 
 
-cd = option("-C", "--cd", default=".", type=click.Path(path_type=Path), help="Folder to work in.", show_default=True)
+cd = option("-C", "--cd", type=click.Path(path_type=Path), help="Folder to work in.  [default: this project]")
 state_dir = option(
     "--state-dir",
     callback=_state_dir,

@@ -18,7 +18,7 @@ from bydawn.core.text import plain
 @cd
 @as_json
 @state_dir
-def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: Path | None) -> int:
+def doctor(loop: str | None, repair: bool, cd: Path | None, as_json: bool, state_dir: Path | None) -> int:
     """Check this machine, the settings, and the history of every loop.
 
     \b
@@ -27,16 +27,16 @@ def doctor(loop: str | None, repair: bool, cd: Path, as_json: bool, state_dir: P
       bydawn doctor --repair shop-api
     """
     from bydawn.operations import doctor as operation
-    from bydawn.operations.preconditions import checked_workspace
+    from bydawn.operations.preconditions import found_workspace
     from bydawn.operations.settings import secrets
     from bydawn.store.registry import Registry
 
     registry = Registry(state_dir)
-    loops = [registry.find(loop, cd.resolve())] if loop else registry.everywhere()
+    loops = [registry.find(loop, cd)] if loop else registry.everywhere()
     if repair:
         findings = [operation.repair(each) for each in loops if loop or each.trouble]
     else:
-        findings = [*operation.examine(registry, loops, checked_workspace(cd))]
+        findings = [*operation.examine(registry, loops, found_workspace(cd))]
     hide = secrets().hide
     findings = [rewritten(finding, lambda text: hide(plain(text))) for finding in findings]
     ok = all(finding.ok for finding in findings)

@@ -11,6 +11,7 @@ from bydawn.cli.command import Command, command, help_all, option
 from bydawn.cli.foreground import be_trusted, plain, run_in_foreground
 from bydawn.cli.options import cd, given_by_flags, setting_options, state_dir
 from bydawn.core.errors import UserError
+from bydawn.core.text import visible
 from bydawn.process.guardian import Tether
 
 
@@ -42,7 +43,7 @@ def run(
     /,
     prompt: str | None,
     name: str | None,
-    cd: Path,
+    cd: Path | None,
     once: bool,
     new: bool,
     dry_run: bool,
@@ -65,11 +66,13 @@ def run(
 
     from bydawn.operations import settings, start
     from bydawn.operations.loop_request import loop_request
-    from bydawn.operations.preconditions import checked_workspace
+    from bydawn.operations.preconditions import found_workspace, from_here
     from bydawn.settings.files import strange_variables
 
-    workspace = checked_workspace(cd)
+    workspace = found_workspace(cd)
     rest = click.get_current_context().meta.get("rest", ())
+    for key in ("tasks", "template", "progress", "opinions") if cd is None else ():
+        flags[key] = from_here(flags[key], workspace) if flags[key] else None
     flags |= {"prompt": _prompt(prompt), "agent_args": (*flags["agent_args"], *rest)}
     if dangerously_full_access:
         flags["sandbox"] = "full"
@@ -84,6 +87,8 @@ def run(
         return 0
     if gathered.has_project:
         be_trusted(gathered, workspace, flags["state_dir"], "--no-project")
+    if cd is None and workspace != Path.cwd():
+        click.echo(f"  Folder {visible(str(workspace))} (-C . works on this one only)")
     return run_in_foreground(tether, planned, once=once, plain=gathered.switch("plain"))
 
 

@@ -21,7 +21,7 @@ from bydawn.store.registry import Registry
 @state_dir
 def status(
     loop: str | None = None,
-    cd: Path = Path(),
+    cd: Path | None = None,
     as_json: bool = False,
     exit_code: bool = False,
     state_dir: Path | None = None,
@@ -34,7 +34,7 @@ def status(
       bydawn status shop-api --json
     """
     registry = Registry(state_dir)
-    found = [registry.find(loop, cd.resolve())] if loop else views.by_need(registry.everywhere())
+    found = [registry.find(loop, cd)] if loop else views.by_need(registry.everywhere())
     lines = [views.status_line(each) for each in found]
     if as_json:
         render.emit_json({"loops": [line.view for line in lines]})

@@ -17,7 +17,7 @@ from bydawn.store.registry import Registry
 @click.argument("text", required=False, metavar="TEXT")
 @cd
 @state_dir
-def tell(loop: str, text: str | None, cd: Path, state_dir: Path | None) -> None:
+def tell(loop: str, text: str | None, cd: Path | None, state_dir: Path | None) -> None:
     """Add a note to the next prompt of a loop.
 
     \b
@@ -26,7 +26,7 @@ def tell(loop: str, text: str | None, cd: Path, state_dir: Path | None) -> None:
       bydawn tell "round half up"
     """
     name, note = (loop, text) if text is not None else (None, _only_a_text(loop))
-    standing = Registry(state_dir).find(name, cd.resolve())
+    standing = Registry(state_dir).find(name, cd)
     steer.tell(standing, note)
     click.echo(f"  Noted. {standing.loop.id} will see it in its next prompt.")
 
@@ -44,14 +44,14 @@ def _only_a_text(word: str) -> str:
 @option("--now", is_flag=True, help="Do not wait for the end of the round.")
 @cd
 @state_dir
-def pause(loop: str | None, now: bool, cd: Path, state_dir: Path | None) -> None:
+def pause(loop: str | None, now: bool, cd: Path | None, state_dir: Path | None) -> None:
     """Pause a loop after this round; `resume` continues it.
 
     \b
     Examples
       bydawn pause shop-api
     """
-    standing = Registry(state_dir).find(loop, cd.resolve())
+    standing = Registry(state_dir).find(loop, cd)
     answer = steer.pause(standing, now=now)
     when = "now" if now or answer.state else "after this round"
     what = f"pauses {when}" if answer.changed else _already(answer.state)
@@ -63,14 +63,14 @@ def pause(loop: str | None, now: bool, cd: Path, state_dir: Path | None) -> None
 @option("--after-round", is_flag=True, help="Let the running round finish first.")
 @cd
 @state_dir
-def stop(loop: str | None, after_round: bool, cd: Path, state_dir: Path | None) -> None:
+def stop(loop: str | None, after_round: bool, cd: Path | None, state_dir: Path | None) -> None:
     """End a loop; its changes stay in the work tree.
 
     \b
     Examples
       bydawn stop shop-api
     """
-    standing = Registry(state_dir).find(loop, cd.resolve())
+    standing = Registry(state_dir).find(loop, cd)
     answer = steer.stop(standing, now=not after_round)
     when = "after this round" if after_round and not answer.state else "now"
     what = f"stops {when}" if answer.changed else _already(answer.state)

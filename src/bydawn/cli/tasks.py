@@ -15,7 +15,7 @@ from bydawn.core.values import TaskStatus
 from bydawn.core.worklist import Listed
 from bydawn.operations import start
 from bydawn.operations import tasks as operation
-from bydawn.operations.preconditions import checked_workspace
+from bydawn.operations.preconditions import found_workspace, from_here
 from bydawn.operations.settings import secrets
 from bydawn.operations.tasks import Board, SettledNow
 from bydawn.store.registry import Registry, Standing
@@ -62,7 +62,7 @@ def tasks() -> None:
 @cd
 @as_json
 @state_dir
-def list_(loop: str | None, path: str | None, cd: Path, as_json: bool, state_dir: Path | None) -> None:
+def list_(loop: str | None, path: str | None, cd: Path | None, as_json: bool, state_dir: Path | None) -> None:
     """List every task with its current state.
 
     \b
@@ -86,15 +86,16 @@ def list_(loop: str | None, path: str | None, cd: Path, as_json: bool, state_dir
     _show(board)
 
 
-def _board(loop: str | None, path: str | None, cd: Path, state_dir: Path | None) -> Board:
+def _board(loop: str | None, path: str | None, cd: Path | None, state_dir: Path | None) -> Board:
     if path is not None:
         if loop is not None:
             raise click.UsageError("-t reads a list without a loop; give one or the other")
-        return operation.without_loop(path, checked_workspace(cd))
-    registry, folder = Registry(state_dir), cd.resolve()
-    if loop is None and not registry.in_workspace(folder):
-        return operation.set_here(checked_workspace(cd))
-    return operation.of_loop(registry.find(loop, folder))
+        workspace = found_workspace(cd)
+        return operation.without_loop(from_here(path, workspace) if cd is None else path, workspace)
+    registry = Registry(state_dir)
+    if loop is None and not registry.here(cd):
+        return operation.set_here(found_workspace(cd))
+    return operation.of_loop(registry.find(loop, cd))
 
 
 def _without_secrets(shown: T) -> T:
@@ -163,7 +164,7 @@ def _summary(board: Board) -> None:
 @click.argument("text", nargs=-1, required=True)
 @cd
 @state_dir
-def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> None:
+def add(loop: str, text: tuple[str, ...], cd: Path | None, state_dir: Path | None) -> None:
     """Add a task to the list.
 
     It becomes a box below the last one or, in a folder of tasks, a file of its own.
@@ -172,7 +173,7 @@ def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> N
     Examples
       bydawn tasks add shop-api "write the changelog"
     """
-    standing = Registry(state_dir).find(loop, cd.resolve())
+    standing = Registry(state_dir).find(loop, cd)
     board, task = operation.add(standing, " ".join(text))
     where = f"{board.file}{'/' if board.loop.task_folder else ''}"
     if task is None or task.number is None:
@@ -193,7 +194,7 @@ def add(loop: str, text: tuple[str, ...], cd: Path, state_dir: Path | None) -> N
 @click.argument("task", nargs=-1, required=True, metavar="TASK...")
 @cd
 @state_dir
-def skip(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -> None:
+def skip(loop: str, task: tuple[str, ...], cd: Path | None, state_dir: Path | None) -> None:
     """Skip tasks.
 
     No round works on them anymore, and the loop can complete without them. Work already done stays.
@@ -203,7 +204,7 @@ def skip(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -> 
       bydawn tasks skip shop-api 3
       bydawn tasks skip shop-api "rename the"
     """
-    standing = Registry(state_dir).find(loop, cd.resolve())
+    standing = Registry(state_dir).find(loop, cd)
     _settled(standing, operation.settle(standing, task, TaskStatus.SKIPPED), "Skipped")
 
 
@@ -212,7 +213,7 @@ def skip(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -> 
 @click.argument("task", nargs=-1, required=True, metavar="TASK...")
 @cd
 @state_dir
-def reopen(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -> None:
+def reopen(loop: str, task: tuple[str, ...], cd: Path | None, state_dir: Path | None) -> None:
     """Reopen tasks.
 
     Works for tasks that were skipped or set aside, and for done tasks of a folder. To reopen a ticked box, untick it
@@ -222,7 +223,7 @@ def reopen(loop: str, task: tuple[str, ...], cd: Path, state_dir: Path | None) -
     Examples
       bydawn tasks reopen shop-api 3
     """
-    standing = Registry(state_dir).find(loop, cd.resolve())
+    standing = Registry(state_dir).find(loop, cd)
     _settled(standing, operation.settle(standing, task, TaskStatus.OPEN), "Reopened")
 
 
@@ -255,7 +256,7 @@ def _go_on(standing: Standing) -> None:
 @click.argument("task", required=False, metavar="[TASK]")
 @cd
 @state_dir
-def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -> None:
+def edit(loop: str | None, task: str | None, cd: Path | None, state_dir: Path | None) -> None:
     """Open the list in $EDITOR (or vi).
 
     For a folder, name the task whose file to open. A missing list is restored first.
@@ -268,12 +269,11 @@ def edit(loop: str | None, task: str | None, cd: Path, state_dir: Path | None) -
     from bydawn.cli.edit import edit_document
     from bydawn.operations import edit as editing
 
-    folder = checked_workspace(cd)
     registry = Registry(state_dir)
-    if loop is None and not registry.in_workspace(folder):
-        edit_document("tasks", folder)
+    if loop is None and not registry.here(cd):
+        edit_document("tasks", found_workspace(cd))
         return
-    standing = registry.find(loop, folder)
+    standing = registry.find(loop, cd)
     path, meant = operation.file_of(operation.of_loop(standing), task)
     if meant and meant.line:
         text = _without_secrets(meant.text)

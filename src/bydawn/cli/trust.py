@@ -12,20 +12,20 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import visible
 from bydawn.operations import settings
 from bydawn.operations import trust as operation
-from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
+from bydawn.operations.preconditions import found_workspace, refuse_inside_a_round
 from bydawn.settings.trust import Trusts
 from bydawn.store.registry import Registry
 
 
 @command()
-@click.argument("path", default=".", type=click.Path(path_type=Path))
+@click.argument("path", required=False, type=click.Path(path_type=Path))
 @option("--list", "listing", is_flag=True, help="List everything you trust.")
 @option("--revoke", is_flag=True, help="Stop trusting the folder.")
 @option("--once", metavar="HASH", help="Trust the next start only, if the settings have this hash.")
 @as_json
 @state_dir
 def trust(
-    path: Path, listing: bool, revoke: bool, once: str | None, as_json: bool, state_dir: Path | None
+    path: Path | None, listing: bool, revoke: bool, once: str | None, as_json: bool, state_dir: Path | None
 ) -> int | None:
     """Review and trust what the settings of a folder run: agent, checks, prompts.
 
@@ -46,13 +46,14 @@ def trust(
     refuse_inside_a_round()
     if revoke:
         # Works for a folder that no longer exists.
-        done = trusts.revoke(path.resolve())
+        folder = path.resolve() if path else found_workspace(None)
+        done = trusts.revoke(folder)
         if as_json:
-            render.emit_json({"folder": str(path.resolve()), "revoked": done})
+            render.emit_json({"folder": str(folder), "revoked": done})
             return None
-        click.echo(f"  {'No longer trusted' if done else 'Was not trusted'}: {visible(str(path.resolve()))}")
+        click.echo(f"  {'No longer trusted' if done else 'Was not trusted'}: {visible(str(folder))}")
         return None
-    return _give(checked_workspace(path), once, trusts, as_json)
+    return _give(found_workspace(path), once, trusts, as_json)
 
 
 def _give(folder: Path, once: str | None, trusts: Trusts, as_json: bool) -> int:

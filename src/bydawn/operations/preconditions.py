@@ -44,6 +44,28 @@ def checked_workspace(path: Path) -> Path:
     return real
 
 
+def found_workspace(cd: Path | None) -> Path:
+    """The folder that a person named, or else the workspace that the current folder is in, as git and uv find it."""
+    here = checked_workspace(cd or Path())
+    if cd is not None:
+        return here
+    from bydawn.settings.files import workspace_above
+    from bydawn.system.git import Git
+
+    above = workspace_above(here)
+    # A folder that its repository ignores is not part of it; the agent's work there would not be seen.
+    is_ignored = (
+        above != here and Git(folder=above, seconds=20).answer("check-ignore", "-q", "--", str(here)) is not None
+    )
+    return here if is_ignored else above
+
+
+def from_here(path: str, workspace: Path) -> str:
+    """A typed path from the workspace on: one in the current folder is meant, if it exists there."""
+    here = Path.cwd() / path
+    return os.path.relpath(here, workspace) if here.exists() else path
+
+
 def gone(standing: Standing) -> UserError | None:
     """The error if a loop's folder no longer exists; a loop cannot move to another."""
     loop = standing.loop

@@ -16,10 +16,9 @@ from bydawn.settings.layers import Given, Problem, Reading, near
 from bydawn.settings.setting import Layer, Setting
 from bydawn.settings.table import BY_KEY, TABLE
 from bydawn.system.reading import read_inside, read_regular, read_text
-from bydawn.system.user_folders import settings_file
+from bydawn.system.user_folders import PROJECT, folders_above, settings_file
 from bydawn.system.writing import others_can_write, replace_text
 
-PROJECT = "bydawn.toml"
 PYPROJECT = "pyproject.toml"
 _AT_MOST = 1 << 20  # bytes; settings are written by people
 _GUESSES = 100
@@ -73,6 +72,12 @@ def project_file(folder: Path) -> File:
     if not os.path.lexists(folder / PROJECT) and (folder / PYPROJECT).exists() and _speaks_of_us(folder):
         return File(path=folder / PYPROJECT, layer=Layer.PROJECT, table=("tool", "bydawn"), owners=owners)
     return File(path=folder / PROJECT, layer=Layer.PROJECT, owners=owners)
+
+
+def workspace_above(folder: Path) -> Path:
+    """The workspace that a folder is in: the nearest one with settings, or the top of its repository."""
+    *nearer, top = folders_above(folder)
+    return next((each for each in nearer if project_file(each).path.exists()), top)
 
 
 def _speaks_of_us(folder: Path) -> bool:

@@ -15,7 +15,7 @@ from bydawn.core.values import FINISHED, Status
 from bydawn.store.folder import LoopFolder, StateFolder, loops_in
 from bydawn.store.ledger import load
 from bydawn.store.lock import is_held
-from bydawn.system.user_folders import state_folder
+from bydawn.system.user_folders import folders_above, state_folder
 
 _LONGEST = 63
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{_LONGEST - 1}}}")
@@ -68,16 +68,21 @@ class Registry:
         found = self._standings(loops_in(self.home(workspace)))
         return sorted(found, key=lambda standing: standing.loop.created_at)
 
+    def here(self, cd: Path | None) -> list[Standing]:
+        """The loops of a folder; if a person named none, of the nearest that has any, from the current one up."""
+        folders = [cd.resolve()] if cd else folders_above(Path.cwd())
+        return next(filter(None, map(self.in_workspace, folders)), [])
+
     def everywhere(self) -> list[Standing]:
         """Every loop of this user."""
         return [*self._standings(self.root.every_loop())]
 
-    def find(self, name: str | None, workspace: Path) -> Standing:
+    def find(self, name: str | None, cd: Path | None) -> Standing:
         """The loop a person means: by `name`, by `name@folder`, or the only one here."""
         if name is None:
-            return self._only_one(workspace)
+            return self._only_one(cd)
         wanted, _, folder = name.partition("@")
-        here = [each for each in self.in_workspace(workspace) if _same(each.loop.id, wanted)] if not folder else []
+        here = [each for each in self.here(cd) if _same(each.loop.id, wanted)] if not folder else []
         found = here or [
             each
             for each in self.everywhere()
@@ -94,12 +99,15 @@ class Registry:
             cause, hint = ", ".join(f"{each.loop.id} in {each.loop.workspace}" for each in found), "add -C FOLDER"
         raise UserError(f"several loops are called {name!r}", cause=cause, hint=hint)
 
-    def _only_one(self, workspace: Path) -> Standing:
-        here = self.in_workspace(workspace)
+    def _only_one(self, cd: Path | None) -> Standing:
+        here = self.here(cd)
         if len(here) == 1:
             return here[0]
         if not here:
-            raise UserError(f"no loop in {workspace}", hint='start one with `bydawn run "…"`, or see `bydawn status`')
+            raise UserError(
+                f"no loop in {cd.resolve() if cd else Path.cwd()}",
+                hint='start one with `bydawn run "…"`, or see `bydawn status`',
+            )
         unfinished = [each for each in here if not each.finished]
         if len(unfinished) == 1:
             return unfinished[0]

@@ -1,10 +1,12 @@
-"""Where a user keeps settings, and where bydawn keeps everything about that user's loops."""
+"""Where a user keeps settings, where bydawn keeps everything about that user's loops, and which folder is meant."""
 
 import os
 import sys
 from pathlib import Path
 
 from bydawn.core.errors import UserError
+
+PROJECT = "bydawn.toml"  # a project's settings
 
 
 def settings_file() -> Path:
@@ -25,6 +27,20 @@ def state_folder() -> Path:
         cause="HOME and XDG_STATE_HOME are unset",
         hint="add --state-dir PATH",
     )
+
+
+def folders_above(folder: Path) -> list[Path]:
+    """A folder and those above it that it may be part of: up to one with settings of its own, or its repository's top.
+
+    A home folder is not one project, and a repository that another user put above us is not ours.
+    """
+    for count, each in enumerate((folder, *folder.parents)):
+        if each in (Path("/"), Path(os.environ.get("HOME") or "/")):
+            break
+        owners = {os.lstat(path).st_uid for path in (each / ".git", each / PROJECT) if os.path.lexists(path)}
+        if owners:
+            return [folder, *folder.parents[:count]] if owners == {os.getuid()} else [folder]
+    return [folder]
 
 
 def _folder(kind: str, below_home: str) -> Path | None:
