@@ -48,7 +48,9 @@ def test_a_limited_agent_is_stood_in_for_at_once_and_returned_to_when_it_is_free
 
 def test_where_all_are_limited_the_first_to_be_free_is_waited_for() -> None:
     action = who(limited(1, "claude", LATER), limited(2, "codex"), limited(3, "gemini", LATER))
-    assert action == Wait(rule=Rule.AGENT_LIMIT, seconds=5 * 3600.0, until=RESET, reason="codex: codex has had enough")
+    assert action == Wait(
+        rule=Rule.AGENT_LIMIT, seconds=5 * 3600.0, until=RESET, agent="codex", reason="codex has had enough"
+    )
     everybody = [*limited(1, "claude", LATER), *limited(2, "codex"), *limited(3, "gemini", LATER)]
     assert name(who(everybody, now=at(600, hours=5))) == "codex"
     assert name(who(everybody, now=at(600, hours=7))) == "claude"
@@ -111,7 +113,7 @@ def test_what_another_loop_ran_into_need_not_be_tried() -> None:
     assert name(who(told)) == "codex"
     assert name(who(told, now=at(600, hours=5))) == "claude"
     alone = next_action(a_loop(agent="claude"), after_all(run_started(), told), at(1))
-    assert alone == Wait(rule=Rule.AGENT_LIMIT, seconds=5 * 3600.0, until=RESET, reason="5-hour limit")
+    assert alone == Wait(rule=Rule.AGENT_LIMIT, seconds=5 * 3600.0, until=RESET, agent="claude", reason="5-hour limit")
 
 
 def test_whoever_takes_over_has_a_conversation_of_its_own() -> None:

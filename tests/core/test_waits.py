@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from bydawn.core.decide import Action, StartRound, Stop, Wait, next_action
@@ -77,6 +78,25 @@ def test_a_back_off_is_counted_in_working_time_from_the_end_of_the_round() -> No
     assert over == StartRound(rule=Rule.NEXT_ROUND, round=2, agent="demo")
 
 
+def test_a_wait_names_the_agent_it_is_for_and_knows_its_end() -> None:
+    state = after_all(run_started(), a_round(1, Outcome.TRANSIENT))
+    action = next_action(PROMISED, state, at(60))
+    assert isinstance(action, Wait)
+    assert action.agent == "demo"
+    wait = WaitStarted(seconds=30.0, reason="", decided=decided())
+    assert wait.ends == NOON + timedelta(seconds=30)
+    assert msgspec.structs.replace(wait, seconds=5 * 3600.0, until=RESET).ends == RESET
+    # The loop's own time is over before the reset.
+    assert msgspec.structs.replace(wait, seconds=60.0, until=RESET).ends == NOON + timedelta(minutes=1)
+
+
+def test_a_loop_that_only_slows_down_waits_for_no_agent() -> None:
+    state = after_all(run_started(), *(idle_round(number) for number in range(1, 12)))
+    action = next_action(limited(no_progress=0), state, at(state.elapsed))
+    assert isinstance(action, Wait)
+    assert action.agent == ""
+
+
 @pytest.mark.parametrize("hours", [-8, 8])
 def test_a_wall_clock_that_jumps_does_not_change_a_back_off(hours: int) -> None:
     state = trouble(1, Outcome.TRANSIENT)
@@ -114,7 +134,7 @@ def test_a_wait_survives_a_crash_and_whoever_resumes_may_know_better() -> None:
 def test_a_limited_agent_is_left_alone_until_its_reset() -> None:
     state = trouble(1, Outcome.LIMITED, until=RESET)
     four_hours_in = next_action(PROMISED, state, at(9999, hours=4))
-    assert four_hours_in == Wait(rule=Rule.AGENT_LIMIT, seconds=3600.0, until=RESET, reason="")
+    assert four_hours_in == Wait(rule=Rule.AGENT_LIMIT, seconds=3600.0, until=RESET, agent="demo", reason="")
     assert next_action(PROMISED, state, at(9999, hours=5)).rule == "next-round"
     assert next_action(PROMISED, state, at(9999, hours=13)).rule == "next-round"
 

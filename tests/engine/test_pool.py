@@ -34,7 +34,7 @@ def test_where_everybody_is_limited_the_loop_waits_for_the_first_to_be_free() ->
     assert night.run().end is End.UNVERIFIED
     assert workers(night) == ["demo", "codex", "codex"]
     [wait] = night.facts(WaitStarted)
-    assert (wait.until, wait.reason) == (NOON + timedelta(hours=1), "codex: busy")
+    assert (wait.until, wait.agent, wait.reason) == (NOON + timedelta(hours=1), "codex", "busy")
 
 
 def test_sessions_are_not_mixed_up() -> None:

@@ -188,9 +188,12 @@ STORIES = {
         alive=True,
         facts=[
             *a_round(1, Outcome.TRANSIENT),
-            WaitStarted(seconds=30.0, reason="a blip", decided=Decided(rule="back-off", at=NOON, elapsed=1.0)),
+            WaitStarted(
+                seconds=30.0, reason="a blip", agent="demo", decided=Decided(rule="back-off", at=NOON, elapsed=1.0)
+            ),
         ],
     ),
+    "pausing": Story(alive=True, facts=[*a_round(1), started(2), pause()]),
     "checkpoint": Story(
         settings={"tasks": "TODO.md", "checkpoint": Checkpoint()},
         files={"TODO.md": TODO.replace("[ ] three", "[x] three")},

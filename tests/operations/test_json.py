@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -61,5 +62,7 @@ def test_what_programs_are_told_of_agents_stays_as_it_is(tmp_path: Path, monkeyp
 def test_the_loops_that_need_a_person_come_first(tmp_path: Path) -> None:
     for name in STORIES:
         write_loop(tmp_path, name)
-    with held(tmp_path, "running"), held(tmp_path, "waiting"):
+    with ExitStack() as all_of_them:
+        for name in STORIES:
+            all_of_them.enter_context(held(tmp_path, name))
         pin("order", "\n".join(re.findall(r'"loop": "(\w+)"', said(tmp_path, "status"))) + "\n")

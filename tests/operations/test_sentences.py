@@ -1,5 +1,6 @@
 """What is said of a fact: the same words on a terminal, a page or in a notice."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -71,7 +72,9 @@ def said(*past: AnyFact, unit: str = "round") -> list[Sentence]:
         (facts.LedgerRepaired(cut_bytes=9, kept_in="x"), "!", "9 bytes"),
         (raised(rounds=99), "", "Limits raised."),
         (raised(rounds=9), "", "Limits changed."),
-        (stop(), "", "Stopping now"),
+        (stop(), "", "Stopping now, asked by ada."),
+        (pause(now=True), "", "Pausing now, asked by ada."),
+        (pause(now=True, signal="SIGTERM"), "", "Stopping now."),
     ],
 )
 def test_each_fact_that_a_person_should_know_of_is_one_sentence(fact: AnyFact, sign: str, words: str) -> None:
@@ -96,15 +99,33 @@ def test_what_a_row_or_the_end_shows_is_not_said_as_well(fact: AnyFact) -> None:
     assert said(run_started(), fact) == []
 
 
-def test_a_request_to_stop_after_the_round_says_how_long_that_has_run() -> None:
-    first, second = said(run_started(), started(4), pause())
+def test_ctrl_c_says_how_long_the_round_has_run_and_what_a_second_one_does() -> None:
+    first, second = said(run_started(), started(4), pause(signal="SIGINT"))
     assert first.text == "Stopping after round 4 (running for 1 s)."
     assert "Ctrl-C again" in second.text
 
 
+def test_a_pause_from_elsewhere_says_when_it_holds_and_who_asked() -> None:
+    [sentence] = said(run_started(), started(4), pause())
+    assert sentence.text == "Pausing after round 4, asked by ada (running for 1 s)."
+    [sentence] = said(run_started(), *a_round(4), pause())  # while its checks run
+    assert sentence.text == "Pausing after round 4, asked by ada."
+    [sentence] = said(run_started(), pause())
+    assert sentence.text == "Pausing before round 1, asked by ada."
+    [sentence] = said(run_started(), started(4), stop(now=False))
+    assert sentence.text.startswith("Stopping after round 4, asked by ada")
+
+
+def test_a_signal_that_comes_twice_is_said_once() -> None:
+    term = pause(now=True, signal="SIGTERM")
+    assert said(run_started(), started(1), term, term) == []
+    assert said(run_started(), started(1), pause(signal="SIGINT"), pause(now=True, signal="SIGINT"))
+
+
 def test_a_wait_says_whether_it_costs_a_round_in_the_words_of_the_dialect() -> None:
-    wait = facts.WaitStarted(seconds=30, reason="a blip", decided=decided(Rule.BACK_OFF))
-    assert said(run_started(), *a_round(1), wait)[0].text == "waiting 30 s: a blip"
+    wait = facts.WaitStarted(seconds=30, reason="a blip", agent="codex", decided=decided(Rule.BACK_OFF))
+    [sentence] = said(run_started(), *a_round(1), wait)
+    assert re.fullmatch(r"waiting for codex until .*[0-9]:[0-9]{2} \(30 s\): a blip", sentence.text)
     limit = facts.WaitStarted(seconds=30, reason="its limit", decided=decided(Rule.AGENT_LIMIT))
     [sentence] = said(run_started(), *a_round(1), limit, unit="iteration")
     assert sentence.text.endswith("(costs no iteration)")

@@ -40,8 +40,15 @@ def test_pause_waits_for_the_round_and_resume_goes_on(home: Home) -> None:
     process = home.start_run(home.rounds([gate, OK], [DONE]))
     home.await_round(1)
     assert "after this round" in home.bydawn("pause").out
+    asked = home.status()["asked"]
+    assert (asked["what"], asked["after_round"]) == ("pause", 1)
+    assert "pausing after round 1" in home.bydawn("status").out
+    assert "bydawn pause" not in home.bydawn("show").out
     opened.touch()
-    assert said(process).code == 130
+    ended = said(process)
+    assert ended.code == 130
+    assert "Pausing after round 1, asked by" in ended.out
+    assert "Ctrl-C again" not in ended.out
     assert home.status()["state"] == "paused"
     assert home.outcomes() == ["ok"]
     assert home.bydawn("resume", "--plain").code == 0
@@ -82,7 +89,12 @@ def test_a_waiting_loop_can_be_paused_at_once(home: Home) -> None:
     limited = {"result": {"outcome": "limited", "text": "come back later", "wait_until": "2099-01-01T00:00:00Z"}}
     process = home.start_run(home.rounds([limited]))
     wait_for(lambda: home.has_loop() and home.facts("wait.started"))
-    assert home.status()["state"] == "waiting"
+    loop = home.status()
+    assert loop["state"] == "waiting"
+    waiting = loop["waiting"]
+    assert (waiting["reason"], waiting["agent"]) == ("come back later", loop["agent"])
+    assert waiting["until"] == loop["limited"][0]["until"]
+    assert "waiting for demo:" in home.bydawn("status").out
     home.bydawn("pause")
     assert said(process).code == 130
     assert home.status()["state"] == "paused"

@@ -67,7 +67,7 @@ def _headline(standing: Standing, reason: str) -> None:
     if reason.startswith(status):  # "paused by maria"
         text = f"{name} was {reason}"
     else:
-        text = f"{name} {views.state_words(status)}{': ' if reason else ''}{reason}"
+        text = f"{name} {status.words}{': ' if reason else ''}{reason}"
     render.paragraph(render.state(status, text=shorten(plain(text), 300)))
     click.echo("")
 

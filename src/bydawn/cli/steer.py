@@ -80,7 +80,6 @@ def stop(loop: str | None, after_round: bool, cd: Path | None, state_dir: Path |
 def _already(state: str) -> str:
     """`is already blocked`, `has already reached a limit`."""
     from bydawn.core.values import Status
-    from bydawn.operations.views import state_words
 
-    verb, _, rest = state_words(Status(state)).partition(" ")
+    verb, _, rest = Status(state).words.partition(" ")
     return f"{verb} already {rest}"

@@ -18,6 +18,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import End, Next, Now, Status, TaskReading
 from bydawn.operations import outputs, reasons
+from bydawn.operations.pending import asked, asked_words, waiting_words
 from bydawn.operations.plan import Plan
 from bydawn.operations.sentences import WARNING, Sentence, amount_done, opening, sentences, time_left_words
 from bydawn.operations.views import NEEDS_YOU
@@ -119,9 +120,11 @@ class Terminal:
             lines.append(f"  now    {self._voice.counting(state).last}, {spent} · {doing}")
             lines.append(f"  alive  last output {silence} ago")
         elif state.waiting:
-            lines.append(f"  now    waiting: {plain(state.waiting.reason)}")
+            lines.append(f"  now    {waiting_words(state.waiting)}: {plain(state.waiting.reason)}")
         else:
             lines.append("  now    checks")
+        if pending := asked(state):
+            lines[-1] += f" · {asked_words(pending, self._voice.counting(state).last)}"
         return [line[: width - 1] for line in lines]
 
     def _how_far(self, state: LoopState, width: int) -> str:

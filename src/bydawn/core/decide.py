@@ -56,6 +56,7 @@ class Wait(_Action, frozen=True, kw_only=True):
 
     seconds: float
     reason: str
+    agent: str = ""  # the one to wait for, if there is one
     until: datetime | None = None
 
 
@@ -322,7 +323,7 @@ def _back_off(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if not rest or seconds <= 0:
         return None
     reason = last.detail if failed else breakers.nothing_new(state.rounds_without_progress)
-    return Wait(rule=Rule.BACK_OFF, seconds=seconds, reason=reason)
+    return Wait(rule=Rule.BACK_OFF, seconds=seconds, reason=reason, agent=last.agent if failed else "")
 
 
 def _next_round(loop: Loop, state: LoopState, now: Now) -> Action:
@@ -337,16 +338,15 @@ def _next_round(loop: Loop, state: LoopState, now: Now) -> Action:
 
 def _rest(loop: Loop, state: LoopState, rest: pool.Rest, now: Now) -> Action:
     """A wait never outlasts the loop's own limits: a reset at nine does not help a loop that ends at seven."""
-    reason = f"{rest.agent}: {rest.detail}" if loop.others else rest.detail
     over, latest = now.at + timedelta(seconds=rest.seconds), breakers.limits_of(loop, state).latest_wake
     rule = Rule.LIMIT_STOPS if loop.on_limit is OnLimit.STOP else Rule.LATEST_WAKE if latest and over > latest else None
     if rule:
         free = f"{rest.agent} is free again at {over.astimezone():%Y-%m-%d %H:%M}{'' if rest.until else ' (a guess)'}"
-        return Stop(rule=rule, end=End.LIMIT, reason=reason or "a usage limit", evidence=(free,))
+        reason = f"{rest.agent}: {rest.detail}" if loop.others else rest.detail or "a usage limit"
+        return Stop(rule=rule, end=End.LIMIT, reason=reason, evidence=(free,))
     seconds = min(rest.seconds, breakers.time_left(loop, state, now))
-    return Wait(
-        rule=Rule.AGENT_LIMIT if rest.until else Rule.BACK_OFF, seconds=seconds, until=rest.until, reason=reason
-    )
+    rule = Rule.AGENT_LIMIT if rest.until else Rule.BACK_OFF
+    return Wait(rule=rule, seconds=seconds, until=rest.until, reason=rest.detail, agent=rest.agent)
 
 
 def _session(loop: Loop, state: LoopState, agent: str, task: str | None) -> str | None:

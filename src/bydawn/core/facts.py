@@ -1,6 +1,6 @@
 """The facts a ledger records. A fact is frozen, says one thing, and is never changed or removed."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -20,6 +20,8 @@ from bydawn.core.values import (
     Usage,
     Verdict,
 )
+
+_AGES = 1e10  # seconds; a moment even later than that could not be written down
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -212,7 +214,14 @@ class WaitStarted(Fact, frozen=True, kw_only=True, tag="wait.started"):
     seconds: float
     reason: str
     decided: Decided
-    until: Moment | None = None
+    until: Moment | None = None  # the reset that the provider named
+    agent: str = ""  # the one it waits for, if it waits for one
+
+    @property
+    def ends(self) -> datetime:
+        """When it is over; a limit of the loop's own may end it before the reset."""
+        planned = self.decided.at + timedelta(seconds=min(self.seconds, _AGES))
+        return min(self.until, planned) if self.until else planned
 
 
 class MachineSlept(Fact, frozen=True, kw_only=True, tag="machine.slept"):

@@ -41,6 +41,17 @@ class Status(StrEnum):
     CRASHED = "crashed"  # the ledger says running, but the lock is free
     DAMAGED = "damaged"  # the ledger or the settings cannot be read
 
+    @property
+    def words(self) -> str:
+        """`is paused`: the end of a sentence that starts with the loop's name."""
+        words = {
+            Status.LIMIT: "has reached a limit",
+            Status.CHECKPOINT: "is at a checkpoint",
+            Status.FAILED: "has failed",
+            Status.CRASHED: "has crashed",
+        }
+        return words.get(self, f"is {self.value}")
+
 
 EXIT_CODES: dict[End, int] = {
     End.COMPLETE: 0,

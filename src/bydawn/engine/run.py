@@ -201,7 +201,13 @@ class Engine:
         self._hook_runs.waited()
         if self.state.waiting is None:
             self._effects.record(
-                WaitStarted(seconds=action.seconds, until=action.until, reason=action.reason, decided=decided)
+                WaitStarted(
+                    seconds=action.seconds,
+                    until=action.until,
+                    reason=action.reason,
+                    agent=action.agent,
+                    decided=decided,
+                )
             )
             self.world.ledger.sync()
         # A reset is a wall-clock time: a machine that slept through it need not wait any longer.

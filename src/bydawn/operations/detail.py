@@ -13,6 +13,7 @@ from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Commands, Promised, Usage, Verdict
 from bydawn.operations import reasons
 from bydawn.operations.amounts import named_rounds, plural, progress, used
+from bydawn.operations.pending import asked, asked_words
 from bydawn.operations.rounds import (
     OVER_BUDGET,
     WHY_OVER_BUDGET,
@@ -109,9 +110,14 @@ def loop_fields(standing: Standing) -> Iterator[Field]:
     so_far = f"{progress(standing)}, {duration(state.elapsed)} of work; {liveness(standing)}"
     yield Field("So far", so_far)
     yield Field("Agent", ", then ".join(loop.pool) + (f", {loop.sandbox.value} access" if loop.sandbox else ""))
-    for row in limited_now(standing):
+    limited = limited_now(standing)
+    for row in limited:
         if row.until:
             yield Field("Limited", f"{row.agent} until {row.until.astimezone():%a %H:%M}: {row.detail}")
+    if standing.alive and state.waiting and state.waiting.agent not in [row.agent for row in limited]:
+        yield Field("Waiting", plain(state.waiting.reason))
+    if standing.alive and (pending := asked(state)):
+        yield Field("Asked", f"to {pending.what} {asked_words(pending).partition(' ')[2]}, by {plain(pending.by)}")
     yield from _usage(standing)
     yield from _evidence(standing)
     for condition in [] if standing.trouble else completion.missing(loop, state):

@@ -7,6 +7,7 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import Next, Status
 from bydawn.operations import outputs, reasons
+from bydawn.operations.pending import asked
 from bydawn.operations.views import limited_now
 from bydawn.store.registry import Standing
 
@@ -24,7 +25,7 @@ def _by_status(standing: Standing) -> list[Next | None]:
     name, last_words, red = standing.reference, _last_words(standing), _red_checks(standing)
     match standing.status:
         case Status.RUNNING:
-            return [_ours(f"logs {name} -f", "watch it"), _ours(f"pause {name}", "pause after this round")]
+            return [_ours(f"logs {name} -f", "watch it"), _pause_or_stop(standing)]
         case Status.WAITING:
             return [_ours(f"why {name}", "what it is waiting for"), _ours(f"stop {name}", "give up")]
         case Status.BLOCKED:
@@ -46,6 +47,14 @@ def _by_status(standing: Standing) -> list[Next | None]:
             return [_ours(f"doctor --repair {name}", "move the damaged part away")]
         case Status.COMPLETE | Status.UNVERIFIED:
             return [_ours(f"show {name}", "what happened in each round"), last_words]
+
+
+def _pause_or_stop(standing: Standing) -> Next | None:
+    """Not what has been asked already."""
+    if (pending := asked(standing.state)) is None:
+        return _ours(f"pause {standing.reference}", "pause after this round")
+    is_last = pending.what == "stop" and pending.after_round is None
+    return None if is_last else _ours(f"stop {standing.reference}", "end it now")
 
 
 def _log_in(standing: Standing) -> Next | None:

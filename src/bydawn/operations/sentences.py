@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from bydawn.core import facts
 from bydawn.core.breakers import Limits, limits_of
@@ -17,6 +18,7 @@ from bydawn.core.text import duration, plain
 from bydawn.core.values import TaskReading, TaskStatus
 from bydawn.operations.amounts import plural, rounds, totals
 from bydawn.operations.detail import Field
+from bydawn.operations.pending import asked, asked_words, waiting_words
 
 WARNING = "!"
 
@@ -69,7 +71,7 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
         case facts.NoteAdded():
             yield Sentence("✎", f"note from {plain(fact.by)} for the next prompt")
         case facts.PauseRequested() | facts.StopRequested():
-            yield from _stopping(fact, state, counting)
+            yield from _stopping(fact, before, state, counting)
         case facts.HookEnded() if not fact.passed:
             yield Sentence(WARNING, plain(complaint(fact)))
         case facts.Obstructed() if fact.kind != "hook":  # a failed hook has its own sentence
@@ -86,22 +88,29 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
 
 
 def _wait(wait: facts.WaitStarted, state: LoopState, counting: Counting) -> str:
-    until = f" until {wait.until.astimezone():%H:%M}" if wait.until else f" {duration(wait.seconds)}"
     # Waiting does not count as a round, but the round before it may.
     free = wait.decided.rule == Rule.AGENT_LIMIT or state.last is None or not state.last.counts
-    return f"waiting{until}: {plain(wait.reason)}" + (f" (costs no {counting.unit})" if free else "")
+    words = f"{waiting_words(wait, wait.seconds)}: {plain(wait.reason)}"
+    return f"{words} (costs no {counting.unit})" if free else words
 
 
 def _stopping(
-    fact: facts.PauseRequested | facts.StopRequested, state: LoopState, counting: Counting
+    fact: facts.PauseRequested | facts.StopRequested, before: LoopState, state: LoopState, counting: Counting
 ) -> Iterator[Sentence]:
-    if fact.now or not state.open_round:
-        yield Sentence("", f"Stopping now. Changes of this {counting.unit} stay in the work tree.")
+    pending = asked(state)
+    if pending is None or before.stop_now:  # a signal may come twice, from the terminal and from the parent process
         return
-    since = state.open_round.started_at
-    spent = duration(((state.updated_at or since) - since).total_seconds())
-    yield Sentence("", f"Stopping after {counting.last} (running for {spent}).")
-    yield Sentence("", f"Press Ctrl-C again to stop now; the {counting.unit}'s changes stay in the work tree.")
+    signal = isinstance(fact, facts.PauseRequested) and fact.signal
+    pending = replace(pending, what="stop") if signal else pending  # as the opening calls what Ctrl-C does
+    words = asked_words(pending, counting.last).capitalize() + ("" if signal else f", asked by {plain(fact.by)}")
+    if pending.after_round is None:
+        yield Sentence("", f"{words}. Changes of this {counting.unit} stay in the work tree.")
+        return
+    opened = state.open_round
+    spent = duration(((state.updated_at or opened.started_at) - opened.started_at).total_seconds()) if opened else ""
+    yield Sentence("", f"{words}{f' (running for {spent})' if spent else ''}.")
+    if signal:
+        yield Sentence("", f"Press Ctrl-C again to stop now; the {counting.unit}'s changes stay in the work tree.")
 
 
 def _how_changed(was: Limits, now: Limits) -> str:

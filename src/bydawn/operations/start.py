@@ -21,7 +21,6 @@ from bydawn.operations.checked_loop import checked_loop, doubts
 from bydawn.operations.loop_request import LoopRequest
 from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
-from bydawn.operations.views import state_words
 from bydawn.settings.table import BY_KEY
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Registry, Standing, free_name
@@ -219,8 +218,7 @@ def _go_on(loop: Loop, standing: Standing) -> Standing:
     if changed:
         what = ", ".join("limits (rounds, --for, --until …)" if field == "limits" else field for field in changed)
         raise UserError(
-            f"the loop {name} {state_words(standing.status)}, and "
-            f"{_CALLED.get(changed[0], 'these settings are')} different",
+            f"the loop {name} {standing.status.words}, and {_CALLED.get(changed[0], 'these settings are')} different",
             cause=f"a loop keeps its settings; these differ: {what}",
             hint=f"continue with `bydawn resume {standing.reference}` (it can raise limits), or {another(loop)}",
         )

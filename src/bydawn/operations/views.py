@@ -12,15 +12,10 @@ from bydawn.core.rules import Rule
 from bydawn.core.state import Limited
 from bydawn.core.text import duration
 from bydawn.core.values import Next, Status, Usage
-from bydawn.operations import amounts, outputs
+from bydawn.operations import amounts, outputs, pending
+from bydawn.operations.pending import Asked, Waiting
 from bydawn.store.registry import Standing
 
-_STATE_WORDS = {
-    Status.LIMIT: "has reached a limit",
-    Status.CHECKPOINT: "is at a checkpoint",
-    Status.FAILED: "has failed",
-    Status.CRASHED: "has crashed",
-}
 _MET = {"promise": "the promise was given", "checks": "every check passed", "tasks": "every task is done"}
 NEEDS_YOU = (Status.BLOCKED, Status.FAILED, Status.DAMAGED, Status.CRASHED, Status.CHECKPOINT, Status.LIMIT)
 
@@ -49,6 +44,8 @@ class LoopView(msgspec.Struct, frozen=True, kw_only=True):
     alive: bool
     last_output_age_s: float | None
     updated_at: datetime | None
+    waiting: Waiting | None
+    asked: Asked | None
 
 
 class StatusLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +76,8 @@ def loop_view(standing: Standing) -> LoopView:
         alive=standing.alive,
         last_output_age_s=outputs.last_output_age(standing),
         updated_at=state.updated_at,
+        waiting=pending.waiting(state) if standing.status == Status.WAITING else None,
+        asked=pending.asked(state) if standing.alive else None,
     )
 
 
@@ -126,19 +125,20 @@ def reason(standing: Standing) -> str:
     return stopped.reason if stopped else ""
 
 
-def state_words(status: Status) -> str:
-    """`is paused`: a state as the end of a sentence that starts with the loop's name."""
-    return _STATE_WORDS.get(status, f"is {status}")
-
-
 def liveness(standing: Standing) -> str:
-    """`alive, last output 3 s ago`, or how long ago it ended."""
-    if (age := outputs.last_output_age(standing)) is not None:
-        return f"alive, last output {duration(age)} ago"
-    if standing.alive:
-        return "alive"
+    """`alive, last output 3 s ago`, what it is waiting for, or how long ago it ended."""
     stopped = standing.state.stopped
+    if standing.alive and not stopped:
+        asked = pending.asked(standing.state)
+        return _doing(standing) + (f"; {pending.asked_words(asked)}" if asked else "")
     return f"ended {amounts.ago(stopped.decided.at)}" if stopped else amounts.ago(standing.state.updated_at)
+
+
+def _doing(standing: Standing) -> str:
+    if standing.state.waiting:
+        return pending.waiting_words(standing.state.waiting)
+    age = outputs.last_output_age(standing)
+    return "alive" if age is None else f"alive, last output {duration(age)} ago"
 
 
 def with_current_tasks(standing: Standing) -> Standing:
