@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from driving import DONE, HANG, OK, Home, Step, alive_with, is_alive, said, wait_for, worker_of
+from driving import DONE, HANG, OK, Home, Step, alive_with, is_alive, said, stat_of, wait_for, worker_of
 
 pytestmark = pytest.mark.installed  # a signal may come while an interpreter starts
 
@@ -202,6 +202,97 @@ def test_a_terminal_that_is_closed_pauses_the_loop(home: Home, terminal: Termina
     assert home.alive() == []
     is_paused(home, "paused by SIGHUP")
     goes_on(home)
+
+
+def test_ctrl_z_keeps_its_meaning(home: Home) -> None:
+    """It stops the command in the terminal, and nothing undoes that. The round goes on meanwhile, as it always did."""
+    wait, gate = home.gate()
+    job = {"start_new_session": False, "process_group": 0}  # as a shell starts it
+    running = home.start_run(home.rounds([wait, OK], [DONE]), **job)
+    home.await_round(1)
+    os.killpg(running.pid, signal.SIGTSTP)
+    wait_for(lambda: stat_of(running.pid)[0] == "T")
+    gate.touch()
+    wait_for(lambda: home.outcomes() == ["ok", "ok"])
+    assert stat_of(running.pid)[0] == "T"
+    os.killpg(running.pid, signal.SIGCONT)  # `fg`
+    ended = said(running)
+    assert (ended.code, ended.err) == (0, "")
+
+
+# -- stopped, ignored, blocked -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ask", ["stop", "limit"])
+def test_a_worker_that_is_stopped_is_woken_and_still_obeys(home: Home, ask: str) -> None:
+    limit = ("--round-timeout", "1s") if ask == "limit" else ()
+    running = home.start_run(home.rounds([HANG], [DONE]), *limit)
+    home.await_round(1)
+    for _ in range(3):
+        os.kill(worker_of(running), signal.SIGSTOP)
+        wait_for(lambda: stat_of(worker_of(running))[0] != "T")
+    if ask == "stop":
+        assert home.bydawn("stop").code == 0
+    ended = said(running)
+    assert ended.code == (130 if ask == "stop" else 0), ended
+    assert home.outcomes()[0] == ("interrupted" if ask == "stop" else "hung")
+    assert ended.err.count("something stopped the process of this loop (SIGSTOP)") == 1
+
+
+AS_INHERITED = """
+import os, signal
+from bydawn.cli.main import reset_signals
+for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
+    for how in ("ignored", "blocked"):
+        if os.fork() == 0:
+            signal.signal(number, signal.SIG_IGN if how == "ignored" else signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_BLOCK, {number} if how == "blocked" else ())
+            reset_signals()
+            nohup = how == "ignored" and number == signal.SIGHUP
+            right = (signal.getsignal(number) is signal.SIG_IGN) == nohup and not signal.pthread_sigmask(0, ())
+            os._exit(not right)
+        _, status = os.wait()
+        if status:
+            print(how, number)
+"""
+
+
+def test_no_signal_stays_ignored_or_blocked_because_a_parent_said_so() -> None:
+    done = subprocess.run([sys.executable, "-c", AS_INHERITED], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+LAUNCHER = """
+import os, signal, sys
+everything = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+if sys.argv[1] == "blocked":
+    signal.pthread_sigmask(signal.SIG_BLOCK, everything)
+else:
+    for number in everything:
+        signal.signal(number, signal.SIG_IGN)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize("how", ["ignored", "blocked"])
+def test_a_loop_runs_and_obeys_whatever_its_parent_did_to_signals(home: Home, how: str) -> None:
+    """And its agent, its check and its hook begin with none ignored or blocked."""
+    look = f"grep -E '^Sig(Blk|Ign)' /proc/self/status >> {home.root}/seen"
+    program = home.root / "agent"
+    program.write_text(f"#!/bin/sh\n{look}\ntest -e {home.root}/once && exec sleep 3600\ntouch {home.root}/once\n")
+    program.chmod(0o755)
+    launcher = [sys.executable, "-c", LAUNCHER, how]
+    more = ("-k", f"{look}; false", "--pre-round", look)
+    running = home.start_run(f"cmd:{program}", *more, before=launcher)
+    wait_for(lambda: len((home.root / "seen").read_text().split()) >= 4 * 6 if (home.root / "seen").exists() else False)
+    running.send_signal(SIGHUP)
+    if how == "ignored":  # as after `nohup`
+        running.send_signal(SIGTERM)
+    ended = said(running)
+    assert (ended.code, "Traceback" in ended.err) == (130, False), ended
+    is_paused(home, "paused by SIGTERM" if how == "ignored" else "paused by SIGHUP")
+    masks = {int(word, 16) for word in (home.root / "seen").read_text().split()[1::2]}
+    assert masks <= {0, 0b11 << 31}  # glibc itself ignores two numbers that are its own
 
 
 # -- killed ------------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     from bydawn.cli.lazy_modules import load_later
 
     load_later(*LATER)
+    reset_signals()
     gc.disable()  # a short command ends before there is garbage; a worker switches it on again
     if starts_a_loop(arguments):
         # Forked here, while next to nothing is loaded: the guardian stays small for the whole night.
@@ -61,6 +62,21 @@ def _open_what_is_closed() -> None:
         sys.stdin = sys.stdin or os.fdopen(0)
         sys.stdout = sys.stdout or os.fdopen(1, "w")
         sys.stderr = sys.stderr or os.fdopen(2, "w")
+
+
+def reset_signals() -> None:
+    """A parent may ignore or block signals for us: then no end of a child is seen, and no limit on its time works.
+
+    Only an ignored SIGHUP has a meaning of its own: a person put `nohup` in front.
+    """
+    import signal
+
+    ours = {signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ}  # Python ignores the last two for itself
+    for number in signal.valid_signals() - ours:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, usual)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def starts_a_loop(arguments: list[str]) -> bool:

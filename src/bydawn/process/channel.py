@@ -28,7 +28,8 @@ class Signals:
         self.fd, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in (signal.SIGINT, *_NOW):
-            signal.signal(number, self._note)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # after `nohup`
+                signal.signal(number, self._note)
 
     def take(self) -> list[Request]:
         """The signals since the last call, as requests."""

@@ -20,7 +20,7 @@ _AFTER_KILL = 5.0  # a child still alive after KILL hangs in the kernel
 _LEAST_FREE = 1 << 20  # bytes of free disk below which a round is stopped
 _IDLE_TICKS = 0.01  # of one CPU: less is a heartbeat, not work
 _RESOURCES = {11, 12, 23, 24}  # EAGAIN, ENOMEM, ENFILE, EMFILE: may pass on its own
-_RESET = [signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN]
+_RESET = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
 class ChildProcesses:

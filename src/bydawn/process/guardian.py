@@ -71,7 +71,7 @@ def run_guarded(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
     _forward_signals(worker)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     go_on, lock = _receive_lock(ours)
-    _, status = os.waitpid(worker, 0)
+    status = _wait(worker)
     kernel.end_children()
     for descriptor in lock:
         with suppress(OSError):
@@ -118,7 +118,23 @@ def _forward_signals(worker: int) -> None:
             os.kill(worker, number)
 
     for number in _FORWARDED:
-        signal.signal(number, forward)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # after `nohup`
+            signal.signal(number, forward)
+
+
+def _wait(worker: int) -> int:
+    """How the worker ended. A stopped one is woken: it could neither hold its agent to a limit nor take a request.
+
+    Ctrl-Z does not stop it, only us.
+    """
+    told = False
+    while os.WIFSTOPPED(status := os.waitpid(worker, os.WUNTRACED)[1]):
+        os.kill(worker, signal.SIGCONT)
+        if not told:
+            told = True
+            name = signal.Signals(os.WSTOPSIG(status)).name
+            sys.stderr.write(f"bydawn: something stopped the process of this loop ({name}); bydawn resumed it\n")
+    return status
 
 
 def _receive_lock(line: socket.socket) -> tuple[str, list[int]]:
