@@ -325,6 +325,32 @@ def test_what_is_left_when_guardian_and_worker_are_killed_at_once_is_swept_at_th
     assert home.outcomes() == ["interrupted", "ok"]
 
 
+def test_what_is_left_when_both_are_killed_at_once_is_named_and_ended_by_stop(home: Home) -> None:
+    running = home.start_run(home.rounds([{"double_fork": {"seconds": 3600, "setsid": True}}, HANG], [DONE]))
+    agent, worker = home.await_round(1), worker_of(running)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        os.kill(running.pid, number)
+        os.kill(worker, number)
+    wait_for(lambda: home.status()["state"] == "crashed")
+    cookie = f"BYDAWN_COOKIE={home.facts('round.started')[0]['data']['cookie']}"
+    left = home.status()["left_running"]
+    assert [each["pid"] for each in left] == sorted(alive_with(cookie))
+    assert "python" in left[0]["command"]
+    assert f"(pid {agent})" in home.bydawn("status").out
+    shown = home.bydawn("show").out
+    assert "still running: " in shown
+    assert "bydawn stop repo" in shown
+    diagnosed = home.bydawn("doctor")
+    assert diagnosed.code == 1
+    assert "crashed; still running: " in diagnosed.out
+    ended = home.bydawn("stop")
+    assert (ended.code, ended.out.count("Ended what was still running")) == (0, 2)
+    assert alive_with(cookie) == []
+    [round_] = home.facts("round.ended")
+    assert len(round_["data"]["leftovers"]) == 2
+    assert home.status()["left_running"] == []
+
+
 @pytest.mark.parametrize(
     "escape",
     [

@@ -1,15 +1,19 @@
 """What a person is advised to do: commands that exist, for every state a loop can be in."""
 
 import shlex
+import subprocess
 from pathlib import Path
 
 import click
 import pytest
+from msgspec.structs import replace
 
 from bydawn.cli.program import bydawn
+from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.next_steps import next_steps
+from bydawn.operations.views import reason
 from bydawn.store.folder import LoopFolder
-from bydawn.store.registry import standing_of
+from bydawn.store.registry import Left, Registry, standing_of
 from operations.stories import STORIES, held, home_of, write_loop
 
 
@@ -48,6 +52,26 @@ def test_every_command_of_ours_can_be_typed(name: str, tmp_path: Path) -> None:
 )
 def test_the_most_useful_step_comes_first(name: str, first: str, tmp_path: Path) -> None:
     assert steps(tmp_path, name)[0] == first
+
+
+def test_what_a_crash_left_running_is_ended_first(tmp_path: Path) -> None:
+    write_loop(tmp_path, "crashed")
+    standing = standing_of(LoopFolder(home_of(tmp_path, "crashed") / "crashed"))
+    assert standing
+    left = replace(standing, left=(Left(pid=7, command="sleep 600"),))
+    assert [step.command for step in next_steps(left)] == ["bydawn stop crashed", "bydawn resume crashed"]
+    assert reason(left).endswith("; still running: sleep 600 (pid 7)")
+
+
+def test_what_is_left_is_found_by_the_mark_of_its_loop_if_that_has_crashed(tmp_path: Path) -> None:
+    for name in ("stopped", "crashed"):
+        write_loop(tmp_path, name)
+    found = Registry(tmp_path / "state").everywhere()
+    cookie = {"BYDAWN_COOKIE": f"{found[0].loop.uid}.1.ab"}
+    with subprocess.Popen(["sleep", "600"], env=cookie, start_new_session=True) as process:
+        left = {each.loop.id: each.left for each in with_leftovers(found)}
+        process.kill()
+    assert left == {"stopped": (), "crashed": (Left(pid=process.pid, command="sleep 600"),)}
 
 
 def test_the_commands_are_the_same_wherever_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

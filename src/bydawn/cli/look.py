@@ -13,6 +13,7 @@ from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Status
 from bydawn.operations import decisions, views
 from bydawn.operations.detail import Field, check_views, loop_detail, loop_fields, round_fields
+from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.reasons import evidence
 from bydawn.operations.rounds import RoundRow, past_row, round_view, rounds, the_round
@@ -36,7 +37,7 @@ def show(loop: str | None, round_: int | None, cd: Path | None, as_json: bool, s
       bydawn show
       bydawn show shop-api --round 3
     """
-    standing = views.with_current_tasks(Registry(state_dir).find(loop, cd))
+    [standing] = with_leftovers([views.with_current_tasks(Registry(state_dir).find(loop, cd))])
     if as_json:
         render.emit_json(loop_detail(standing, round_))
         return

@@ -10,6 +10,7 @@ from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import EXIT_CODES
 from bydawn.operations import views
+from bydawn.operations.leftovers import with_leftovers
 from bydawn.store.registry import Registry
 
 
@@ -34,7 +35,8 @@ def status(
       bydawn status shop-api --json
     """
     registry = Registry(state_dir)
-    found = [registry.find(loop, cd)] if loop else views.by_need(registry.everywhere())
+    loops = [registry.find(loop, cd)] if loop else registry.everywhere()
+    found = views.by_need(with_leftovers(loops))
     lines = [views.status_line(each) for each in found]
     if as_json:
         render.emit_json({"loops": [line.view for line in lines]})

@@ -55,6 +55,7 @@ def pause(loop: str | None, now: bool, cd: Path | None, state_dir: Path | None) 
     answer = steer.pause(standing, now=now)
     when = "now" if now or answer.state else "after this round"
     what = f"pauses {when}" if answer.changed else _already(answer.state)
+    _say_ended(answer)
     click.echo(f"  {standing.loop.id} {what}. Continue: {typed(f'resume {standing.reference}')}")
 
 
@@ -74,7 +75,13 @@ def stop(loop: str | None, after_round: bool, cd: Path | None, state_dir: Path |
     answer = steer.stop(standing, now=not after_round)
     when = "after this round" if after_round and not answer.state else "now"
     what = f"stops {when}" if answer.changed else _already(answer.state)
+    _say_ended(answer)
     click.echo(f"  {standing.loop.id} {what}. Continue after all: {typed(f'resume {standing.reference}')}")
+
+
+def _say_ended(answer: steer.Answer) -> None:
+    for name in answer.ended:
+        click.echo(f"  Ended what was still running: {name}")
 
 
 def _already(state: str) -> str:

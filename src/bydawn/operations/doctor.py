@@ -15,6 +15,7 @@ from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import LedgerRepaired
 from bydawn.core.replay import replay
 from bydawn.operations.agents import found_here
+from bydawn.operations.leftovers import left_words, with_leftovers
 from bydawn.operations.preconditions import gone, refuse_inside_a_round, take_lock
 from bydawn.operations.run_loop import creation_of
 from bydawn.operations.settings import gather, secrets
@@ -45,7 +46,7 @@ def examine(registry: Registry, loops: list[Standing], folder: Path) -> Iterator
     yield _state_folder(registry.root.path)
     yield from _settings(folder)
     yield from _agents()
-    for standing in loops:
+    for standing in with_leftovers(loops):
         yield _ledger(standing)
 
 
@@ -141,6 +142,9 @@ def _ledger(standing: Standing) -> Finding:
         return Finding(name=name, ok=False, detail="state.json does not match the loop's history", hint=hint)
     if not standing.finished and (problem := gone(standing)):
         return _bad(name, problem)
+    if standing.left:
+        hint = f"end it: `bydawn stop {standing.reference}`"
+        return Finding(name=name, ok=False, detail=f"{standing.status}; {left_words(standing.left)}", hint=hint)
     return Finding(name=name, ok=True, detail=f"{standing.status}; all {state.seq} records are intact")
 
 

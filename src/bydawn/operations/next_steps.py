@@ -42,7 +42,8 @@ def _by_status(standing: Standing) -> list[Next | None]:
         case Status.STOPPED:
             return [_ours(f"resume {name}", "continue after all"), red]
         case Status.CRASHED:
-            return [_ours(f"resume {name}", "continue where it left off")]
+            ends = _ours(f"stop {name}", "end what is still running") if standing.left else None
+            return [ends, _ours(f"resume {name}", "continue where it left off")]
         case Status.DAMAGED:
             return [_ours(f"doctor --repair {name}", "move the damaged part away")]
         case Status.COMPLETE | Status.UNVERIFIED:

@@ -12,7 +12,7 @@ from bydawn.core.facts import ITSELF, AnyFact
 from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.requests import AskNote, AskPause, AskSettle, AskStop, Request, as_fact
 from bydawn.core.state import LoopState
-from bydawn.core.text import PLACEHOLDER
+from bydawn.core.text import PLACEHOLDER, plain, shorten
 from bydawn.core.values import FINISHED, End, Now, TaskStatus
 from bydawn.operations.preconditions import is_inside_a_round, take_lock, user
 from bydawn.store import lock
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bydawn.core.progress import Findings, Used
 
 _PATIENCE = 10.0  # seconds that a worker has to take a request
+_NAME = 100  # characters of a process's command line
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +35,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     taken_by: str  # "worker", or "ledger" if no worker was running
     state: str = ""
     changed: bool = True  # False if that was already so, and nothing was recorded
+    ended: tuple[str, ...] = ()  # processes that a crash had left running
 
 
 def pause(standing: Standing, *, now: bool) -> Answer:
@@ -131,6 +133,7 @@ def _record(standing: Standing, request: Request) -> Answer:
     hidden = _secrets()
     ledger = LoopLedger(standing.folder, lambda _: None, hidden.hide)
     before = ledger.state.seq
+    ended: tuple[str, ...] = ()
     try:
         if isinstance(request, AskNote | AskSettle):
             # It may have finished while we asked.
@@ -139,17 +142,17 @@ def _record(standing: Standing, request: Request) -> Answer:
         elif ledger.state.stopped is None or _can_be_stopped(ledger, request):
             # What a crash left behind: an agent that still runs, and secrets in the files of its round.
             if left := lock.trace_of(standing.folder, standing.loop.uid):
-                kernel.sweep(left)
+                ended = tuple(shorten(hidden.hide(plain(name)), _NAME) for name in kernel.sweep(left))
             elapsed = ledger.state.elapsed
             if ledger.state.stopped is None or standing.folder.round(ledger.state.round + 1).exists():
                 elapsed += _mask_after_crash(standing, ledger.state, hidden)
-            _record_end(standing, ledger, hidden, as_fact(request), elapsed)
+            _record_end(standing, ledger, hidden, as_fact(request), elapsed, ended)
         ledger.sync()
         ledger.snapshot()
         _follow(standing, ledger)
         end = ledger.state.stopped
         changed = ledger.state.seq > before
-        return Answer(taken_by="ledger", state=end.end.value if end else "", changed=changed)
+        return Answer(taken_by="ledger", state=end.end.value if end else "", changed=changed, ended=ended)
     finally:
         ledger.close()
         held.release()
@@ -183,7 +186,9 @@ def _can_be_stopped(ledger: LoopLedger, request: Request) -> bool:
     return isinstance(request, AskStop) and stopped is not None and stopped.end not in {*FINISHED, End.STOPPED}
 
 
-def _record_end(standing: Standing, ledger: LoopLedger, hidden: Secrets, fact: AnyFact, elapsed: float) -> None:
+def _record_end(
+    standing: Standing, ledger: LoopLedger, hidden: Secrets, fact: AnyFact, elapsed: float, ended: tuple[str, ...]
+) -> None:
     from bydawn.core import decide  # not needed to ask a running loop
 
     loop, before = standing.loop, ledger.state.stopped
@@ -192,7 +197,8 @@ def _record_end(standing: Standing, ledger: LoopLedger, hidden: Secrets, fact: A
     now = Now(datetime.now(UTC), elapsed)
     action = decide.next_action(loop, ledger.state, now)
     if isinstance(action, decide.Settle):
-        ledger.append(decide.settled(action, now, *_left_open(standing, ledger.state, hidden), unseen=True))
+        last = decide.settled(action, now, *_left_open(standing, ledger.state, hidden), unseen=True)
+        ledger.append(msgspec.structs.replace(last, leftovers=ended))
         action = decide.next_action(loop, ledger.state, now)
     assert isinstance(action, decide.Pause | decide.Stop)  # noqa: S101 - a request for now leads nowhere else
     ledger.append(msgspec.structs.replace(decide.last_word(action, now), unseen=unseen))

@@ -13,8 +13,9 @@ from bydawn.core.state import Limited
 from bydawn.core.text import duration
 from bydawn.core.values import Next, Status, Usage
 from bydawn.operations import amounts, outputs, pending
+from bydawn.operations.leftovers import left_words
 from bydawn.operations.pending import Asked, Waiting
-from bydawn.store.registry import Standing
+from bydawn.store.registry import Left, Standing
 
 _MET = {"promise": "the promise was given", "checks": "every check passed", "tasks": "every task is done"}
 NEEDS_YOU = (Status.BLOCKED, Status.FAILED, Status.DAMAGED, Status.CRASHED, Status.CHECKPOINT, Status.LIMIT)
@@ -46,6 +47,7 @@ class LoopView(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime | None
     waiting: Waiting | None
     asked: Asked | None
+    left_running: tuple[Left, ...]  # processes of a loop that has crashed
 
 
 class StatusLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +80,7 @@ def loop_view(standing: Standing) -> LoopView:
         updated_at=state.updated_at,
         waiting=pending.waiting(state) if standing.status == Status.WAITING else None,
         asked=pending.asked(state) if standing.alive else None,
+        left_running=standing.left,
     )
 
 
@@ -116,7 +119,8 @@ def reason(standing: Standing) -> str:
     if standing.status == Status.CRASHED:
         opened = standing.state.open_round
         when = f"{outputs.last_sign(standing).astimezone():%Y-%m-%d %H:%M}"
-        return f"its process died around {when}{f', in round {opened.round}' if opened else ''}"
+        where = f", in round {opened.round}" if opened else ""
+        return f"its process died around {when}{where}" + (f"; {left_words(standing.left)}" if standing.left else "")
     if stopped and stopped.decided.rule == Rule.AGENT_BLOCKED:
         return f"the agent says: “{stopped.reason}”"
     if stopped and standing.finished:

@@ -21,6 +21,13 @@ _LONGEST = 63
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{_LONGEST - 1}}}")
 
 
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of a loop that has crashed and that is still running."""
+
+    pid: int
+    command: str
+
+
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """A loop's settings and state, now."""
 
@@ -29,6 +36,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     state: LoopState
     alive: bool
     trouble: OwnFailure | None = None  # why it cannot be read, if it cannot
+    left: tuple[Left, ...] = ()  # known only to those who have looked
 
     @property
     def status(self) -> Status:

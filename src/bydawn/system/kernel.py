@@ -211,8 +211,12 @@ def has_variable(pid: int, name: str) -> bool:
 
 def name_of(pid: int) -> str:
     """A process as people know it: by its command line."""
+    return f"{command_of(pid)} (pid {pid})"
+
+
+def command_of(pid: int) -> str:
     line = _peek(f"{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
-    return f"{line[:4000] or 'process'} (pid {pid})"
+    return line[:4000] or "process"
 
 
 def boot_id() -> str:
