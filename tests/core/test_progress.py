@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bydawn.core.facts import Fact
+from bydawn.core.facts import AnyFact, Fact
+from bydawn.core.outcome import Outcome
 from bydawn.core.progress import ENOUGH_ROUNDS, made, time_left
 from bydawn.core.state import TREE_DIGITS
 from bydawn.core.text import duration
-from core.facts_made import a_round, after_all, idle_round, run_started, todo
+from core.facts_made import a_round, after_all, checked, idle_round, run_started, started, todo
 
 
 def test_a_tree_that_was_never_seen_is_progress() -> None:
@@ -109,3 +110,32 @@ def test_a_length_of_time_is_said_as_people_say_it(seconds: float, said: str) ->
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_any_length_can_be_said(seconds: float) -> None:
     assert duration(seconds)
+
+
+# -- the strip of the last rounds --------------------------------------------------------------------------------------
+
+# what happened, and the word for each round
+STRIPS: list[tuple[list[AnyFact], list[str]]] = [
+    ([], []),
+    ([*a_round(1)], ["worked"]),
+    ([*a_round(1), checked(1)], ["passed"]),
+    ([*a_round(1), checked(1, passed=False)], ["red"]),
+    ([*idle_round(1)], ["idle"]),
+    ([*idle_round(1), checked(1)], ["idle"]),  # they passed before it
+    ([*idle_round(1), checked(1, passed=False)], ["red"]),
+    ([checked(0, passed=False), *a_round(1)], ["worked"]),  # the baseline is no round's
+    ([*a_round(1, Outcome.HUNG), checked(1)], ["failed"]),
+    ([*a_round(1, Outcome.AUTH)], ["failed"]),
+    ([*a_round(1, Outcome.TRANSIENT), *a_round(2, Outcome.INTERRUPTED), *a_round(3, Outcome.LIMITED)], ["cut"] * 3),
+    ([*a_round(1), checked(1), *a_round(2), checked(2, passed=False), started(3)], ["passed", "red"]),
+]
+
+
+@pytest.mark.parametrize(("facts", "words"), STRIPS)
+def test_each_round_is_remembered_in_one_word(facts: list[AnyFact], words: list[str]) -> None:
+    assert [*after_all(run_started(), facts).strip] == words
+
+
+def test_only_the_last_rounds_are_remembered() -> None:
+    many = after_all(run_started(), *(a_round(number) for number in range(1, 50)), idle_round(50))
+    assert [*many.strip] == ["worked"] * 19 + ["idle"]

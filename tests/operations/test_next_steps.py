@@ -54,6 +54,18 @@ def test_the_most_useful_step_comes_first(name: str, first: str, tmp_path: Path)
     assert steps(tmp_path, name)[0] == first
 
 
+@pytest.mark.parametrize("name", STORIES)
+def test_no_history_is_read_for_them(name: str, tmp_path: Path) -> None:
+    """`status --json` offers them for a thousand loops, and has read only their last states."""
+    write_loop(tmp_path, name)
+    folder = LoopFolder(home_of(tmp_path, name) / name)
+    standing = standing_of(folder)
+    assert standing
+    offered = next_steps(standing)
+    folder.ledger.unlink()
+    assert next_steps(standing) == offered
+
+
 def test_what_a_crash_left_running_is_ended_first(tmp_path: Path) -> None:
     write_loop(tmp_path, "crashed")
     standing = standing_of(LoopFolder(home_of(tmp_path, "crashed") / "crashed"))

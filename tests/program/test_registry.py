@@ -8,13 +8,14 @@ import pytest
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, WaitStarted
-from bydawn.core.values import End
+from bydawn.core.values import Decided, End
+from bydawn.operations.views import by_need, loop_view, since
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.store.lock import Lock
 from bydawn.store.registry import Registry, checked_name, free_name, slug, standing_of
 from bydawn.system.user_folders import state_folder
-from core.facts_made import BORN, NOON, a_loop, a_round, decided, run_started, stopped
+from core.facts_made import BORN, NOON, a_loop, a_note, a_round, decided, run_started, stopped
 
 
 @pytest.fixture
@@ -234,3 +235,54 @@ def test_without_a_home_it_has_to_be_given(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("HOME")
     with pytest.raises(UserError, match="no state directory"):
         state_folder()
+
+
+# -- the list of all -------------------------------------------------------------------------------------------------
+
+
+def test_the_worst_comes_first_and_of_those_alike_the_oldest(registry: Registry, tmp_path: Path) -> None:
+    def ended(end: End, minutes: int) -> AnyFact:
+        return msgspec.structs.replace(
+            stopped(end), decided=Decided(rule="x", at=NOON + timedelta(minutes=minutes), elapsed=0.0)
+        )
+
+    for name, fact in {
+        "old-limit": ended(End.LIMIT, 1),
+        "checkpoint": ended(End.CHECKPOINT, 2),
+        "late-blocked": ended(End.BLOCKED, 9),
+        "early-blocked": ended(End.BLOCKED, 3),
+        "failed": ended(End.FAILED, 8),
+        "done-early": ended(End.COMPLETE, 4),
+        "done-late": ended(End.STOPPED, 5),
+        "new-limit": ended(End.LIMIT, 7),
+    }.items():
+        born(registry, tmp_path, name, run_started(), fact)
+    born(registry, tmp_path, "crashed", run_started())
+    (born(registry, tmp_path, "damaged", run_started()) / "ledger.jsonl").write_bytes(b"x\n" * 3)
+    lock = Lock.take(born(registry, tmp_path, "running", run_started()) / "lock")
+    order = [each.loop.id for each in by_need(registry.everywhere())]
+    lock.release()
+    assert order == [
+        *("damaged", "crashed", "failed", "early-blocked", "late-blocked", "checkpoint", "old-limit", "new-limit"),
+        *("running", "done-late", "done-early"),
+    ]
+
+
+def test_a_note_does_not_make_a_state_younger(registry: Registry, tmp_path: Path) -> None:
+    born(registry, tmp_path, "night", run_started(), stopped(End.BLOCKED), a_note("n-1"))
+    [standing] = registry.everywhere()
+    assert since(standing) == NOON
+    assert loop_view(standing).since == NOON
+
+
+def test_whoever_lists_all_loops_need_not_look_for_namesakes_of_each(registry: Registry, tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        born(registry, tmp_path / place, "Night", run_started())
+        born(registry, tmp_path / place, f"day-{place}", run_started())
+    found = {(each.loop.id, each.unique, each.reference) for each in registry.everywhere()}
+    assert found == {
+        ("Night", False, "Night@one"),
+        ("Night", False, "Night@two"),
+        ("day-one", True, "day-one"),
+        ("day-two", True, "day-two"),
+    }

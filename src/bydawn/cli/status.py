@@ -37,11 +37,12 @@ def status(
     registry = Registry(state_dir)
     loops = [registry.find(loop, cd)] if loop else registry.everywhere()
     found = views.by_need(with_leftovers(loops))
-    lines = [views.status_line(each) for each in found]
     if as_json:
-        render.emit_json({"loops": [line.view for line in lines]})
+        from bydawn.operations.next_steps import next_steps  # the list for people has only the first of them
+
+        render.emit_json({"loops": [views.loop_view(each, next_steps(each)) for each in found]})
     else:
-        _show(lines)
+        _show([views.status_line(each) for each in found])
         render.next_steps(render.typed_steps(views.first_step(found)))
     codes = [EXIT_CODES[each.state.stopped.end] for each in found if each.state.stopped and not each.trouble]
     return max(codes, default=0) if exit_code else 0

@@ -4,9 +4,9 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.facts import RoundEnded
-from bydawn.core.outcome import POLICY
-from bydawn.core.state import LoopState, Tally, known_as, task_mark
-from bydawn.core.values import Changes, TaskReading, TaskStatus, Usage
+from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.state import Limited, LoopState, Tally, known_as, task_mark
+from bydawn.core.values import Changes, Result, TaskReading, TaskStatus, Usage
 
 ENOUGH_ROUNDS = 3  # with fewer, an estimate is a guess
 
@@ -91,3 +91,44 @@ def tallies_after_red_checks(tallies: tuple[Tally, ...], task: str, *, got_on: b
 
 def _with_tally(tallies: tuple[Tally, ...], mine: Tally) -> tuple[Tally, ...]:
     return (*(tally for tally in tallies if tally.task != mine.task), mine)
+
+
+# -- limits of its agent -----------------------------------------------------------------------------------------------
+
+
+def limited_after(state: LoopState, fact: RoundEnded) -> tuple[Limited, ...]:
+    """The limited agents after a round. A turn that was cut short says nothing about limits."""
+    opened = state.open_round
+    if opened is None or (fact.outcome is not Outcome.LIMITED and not POLICY[fact.outcome].counts):
+        return state.limited
+    others = without(state.limited, opened.agent)
+    if fact.outcome is not Outcome.LIMITED:
+        return others
+    times = 1 + max((row.times for row in state.limited if row.agent == opened.agent), default=0)
+    mine = Limited(agent=opened.agent, detail=fact.detail, until=fact.wait_until, elapsed=fact.elapsed, times=times)
+    return (*others, mine)
+
+
+def without(limited: tuple[Limited, ...], agent: str) -> tuple[Limited, ...]:
+    return tuple(row for row in limited if row.agent != agent)
+
+
+# -- in one word -------------------------------------------------------------------------------------------------------
+
+
+def result_of(fact: RoundEnded) -> Result:
+    """How a round came out, before its checks."""
+    policy = POLICY[fact.outcome]
+    if policy.failure or policy.stops:
+        return Result.FAILED
+    if not policy.counts:
+        return Result.CUT
+    return Result.WORKED if fact.progress else Result.IDLE
+
+
+def proven(strip: tuple[Result, ...], *, red: bool) -> tuple[Result, ...]:
+    """The strip after the checks of its last round; they say nothing good about a round that did nothing."""
+    *before, last = strip or (Result.CUT,)
+    if red and last in (Result.WORKED, Result.IDLE):
+        return (*before, Result.RED)
+    return (*before, Result.PASSED) if last is Result.WORKED else strip

@@ -48,6 +48,7 @@ from bydawn.core.state import (
 from bydawn.core.values import TaskReading, TaskStatus, Verdict
 
 RECENT = 10  # rounds that an estimate is based on
+_STRIP = 20  # rounds whose results are remembered
 
 
 def replay(records: Iterable[Record], state: LoopState | None = None) -> LoopState:
@@ -73,7 +74,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
             rounds = max(state.rounds, fact.rounds)
             return replace(state, round=max(state.round, rounds), rounds=rounds, session=session)
         case RunStarted():
-            return _run_started(state, record.fact)
+            return _run_started(replace(state, run_since=record.at), record.fact)
         case TasksRead() as fact:
             return _moved(_tasks_read(state, fact.tasks), fact.tree, fact.work)
         case TaskSettled():
@@ -100,7 +101,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
             return _round_ended(state, record.fact)
         case AgentLimited() as fact:
             known = Limited(agent=fact.agent, detail=fact.detail, until=fact.until, elapsed=state.elapsed, times=0)
-            return replace(state, limited=(*_without(state.limited, fact.agent), known), waiting=None)
+            return replace(state, limited=(*progress.without(state.limited, fact.agent), known), waiting=None)
         case ChecksEnded():
             return _checks_ended(state, record.fact)
         case ChecksCut() as fact:
@@ -246,7 +247,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         rounds_this_run=state.rounds_this_run + policy.counts,
         ok_rounds=state.ok_rounds + (fact.outcome is Outcome.OK),
         session=_session(state, fact),
-        limited=_limited(state, fact),
+        limited=progress.limited_after(state, fact),
         usage=fact.usage.plus(state.usage) if fact.usage else state.usage,
         unpriced=state.unpriced or (fact.usage is not None and fact.usage.unpriced),
         tasks=fact.tasks or state.tasks,
@@ -272,6 +273,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         gave_up=state.gave_up and not fact.progress,
         elapsed=fact.elapsed,
         recent_seconds=(*state.recent_seconds, fact.seconds)[-RECENT:] if policy.counts else state.recent_seconds,
+        strip=(*state.strip, progress.result_of(fact))[-_STRIP:],
     )
 
 
@@ -305,23 +307,6 @@ def _session(state: LoopState, fact: RoundEnded) -> Session | None:
         knows=went_well or (before is not None and before.knows),
         task_text=opened.task_text if went_well else before.task_text if before else "",
     )
-
-
-def _limited(state: LoopState, fact: RoundEnded) -> tuple[Limited, ...]:
-    """The limited agents after a round. A turn that was cut short says nothing about limits."""
-    opened = state.open_round
-    if opened is None or (fact.outcome is not Outcome.LIMITED and not POLICY[fact.outcome].counts):
-        return state.limited
-    others = _without(state.limited, opened.agent)
-    if fact.outcome is not Outcome.LIMITED:
-        return others
-    times = 1 + max((row.times for row in state.limited if row.agent == opened.agent), default=0)
-    mine = Limited(agent=opened.agent, detail=fact.detail, until=fact.wait_until, elapsed=fact.elapsed, times=times)
-    return (*others, mine)
-
-
-def _without(limited: tuple[Limited, ...], agent: str) -> tuple[Limited, ...]:
-    return tuple(row for row in limited if row.agent != agent)
 
 
 def _task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
@@ -398,6 +383,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
         tallies=_blamed(state) if counts and blamed else state.tallies,
         elapsed=fact.elapsed,
         recent_seconds=tuple(recent),
+        strip=progress.proven(state.strip, red=bool(red)) if counts else state.strip,
     )
 
 

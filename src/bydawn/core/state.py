@@ -10,7 +10,7 @@ import msgspec
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import LoopStopped, NoteAdded, Obstructed, PauseRequested, StopRequested, WaitStarted
 from bydawn.core.outcome import Outcome
-from bydawn.core.values import Commands, Promised, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
+from bydawn.core.values import Commands, Promised, Result, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
 
 TREE_DIGITS = 16  # enough of a tree id to recognize it
 # Each fact copies them, and `status` reads them. A loop that goes in circles comes back after a few trees. One that
@@ -121,6 +121,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime | None = None
     run: str = ""
     runs: int = 0
+    run_since: datetime | None = None
     round: int = 0  # the number of the last attempt; never reused
     rounds: int = 0  # attempts that count against the limit
     rounds_this_run: int = 0
@@ -166,6 +167,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     elapsed: float = 0.0
     clocked_at: datetime | None = None  # when that was
     recent_seconds: tuple[float, ...] = ()
+    strip: tuple[Result, ...] = ()  # the last rounds
     notes: tuple[NoteAdded, ...] = ()
     pause: PauseRequested | None = None
     stop: StopRequested | None = None

@@ -53,6 +53,17 @@ class Status(StrEnum):
         return words.get(self, f"is {self.value}")
 
 
+class Result(StrEnum):
+    """How a round came out, in one word: for a strip of the last rounds."""
+
+    PASSED = "passed"  # its checks passed
+    RED = "red"  # a check failed
+    WORKED = "worked"  # it changed something, and no check has said anything about it
+    IDLE = "idle"  # it changed nothing new
+    FAILED = "failed"  # its agent failed
+    CUT = "cut"  # cut short, limited or disturbed: it costs no round
+
+
 EXIT_CODES: dict[End, int] = {
     End.COMPLETE: 0,
     End.UNVERIFIED: 0,

@@ -13,6 +13,7 @@ from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Commands, Promised, Usage, Verdict
 from bydawn.operations import reasons
 from bydawn.operations.amounts import named_rounds, plural, progress, used
+from bydawn.operations.next_steps import next_steps
 from bydawn.operations.pending import asked, asked_words
 from bydawn.operations.rounds import (
     OVER_BUDGET,
@@ -57,7 +58,7 @@ def loop_detail(standing: Standing, only: int | None = None) -> LoopDetail:
     attempts = rounds(standing)
     chosen = attempts if only is None else [the_round(standing, only)]
     return LoopDetail(
-        **asdict(loop_view(standing)),
+        **asdict(loop_view(standing, next_steps(standing))),
         prompt=loop.prompt,
         requires=loop.requires,
         missing=completion.missing(loop, state),

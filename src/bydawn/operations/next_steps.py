@@ -105,7 +105,8 @@ def _when_blocked(standing: Standing) -> list[Next | None]:
         ]
     if rule == Rule.TASK_FILE:
         return [*_fix_list(standing), _accept_list(standing)]
-    if rule == Rule.OBSTRUCTED and reasons.failed_hook(standing):
+    obstacle = standing.state.obstructed
+    if rule == Rule.OBSTRUCTED and obstacle and obstacle.kind == "hook":
         return [_ours(f"resume {name}", "once you have fixed the hook"), _start_another(standing, "hook")]
     if rule == Rule.OBSTRUCTED:
         return [_ours(f"resume {name}", "once that is fixed"), last_words]

@@ -11,14 +11,15 @@ from bydawn.core.loop import Sandbox
 from bydawn.core.rules import Rule
 from bydawn.core.state import Limited
 from bydawn.core.text import duration
-from bydawn.core.values import Next, Status, Usage
+from bydawn.core.values import Next, Result, Status, Usage
 from bydawn.operations import amounts, outputs, pending
 from bydawn.operations.leftovers import left_words
 from bydawn.operations.pending import Asked, Waiting
 from bydawn.store.registry import Left, Standing
 
 _MET = {"promise": "the promise was given", "checks": "every check passed", "tasks": "every task is done"}
-NEEDS_YOU = (Status.BLOCKED, Status.FAILED, Status.DAMAGED, Status.CRASHED, Status.CHECKPOINT, Status.LIMIT)
+# The states in which a loop needs a person, the worst first.
+NEEDS_YOU = (Status.DAMAGED, Status.CRASHED, Status.FAILED, Status.BLOCKED, Status.CHECKPOINT, Status.LIMIT)
 
 
 class TaskCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +49,10 @@ class LoopView(msgspec.Struct, frozen=True, kw_only=True):
     waiting: Waiting | None
     asked: Asked | None
     left_running: tuple[Left, ...]  # processes of a loop that has crashed
+    needs_you: bool
+    since: datetime | None  # when its state began; None if that is unknown
+    strip: tuple[Result, ...]  # the last rounds, the latest last
+    offers: tuple[Next, ...]
 
 
 class StatusLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +64,7 @@ class StatusLine(msgspec.Struct, frozen=True, kw_only=True):
     reason: str  # why it needs a person; otherwise empty
 
 
-def loop_view(standing: Standing) -> LoopView:
+def loop_view(standing: Standing, offers: Iterable[Next] = ()) -> LoopView:
     loop, state = standing.loop, standing.state
     return LoopView(
         loop=loop.id,
@@ -81,6 +86,10 @@ def loop_view(standing: Standing) -> LoopView:
         waiting=pending.waiting(state) if standing.status == Status.WAITING else None,
         asked=pending.asked(state) if standing.alive else None,
         left_running=standing.left,
+        needs_you=standing.status in NEEDS_YOU,
+        since=since(standing),
+        strip=state.strip,
+        offers=tuple(offers),
     )
 
 
@@ -90,13 +99,27 @@ def status_line(standing: Standing) -> StatusLine:
 
 
 def by_need(found: Iterable[Standing]) -> list[Standing]:
-    """Loops that need a person, running loops, the rest; the latest change first."""
+    """Loops that need a person, the worst and the oldest first; then running loops, then the rest, the latest first."""
 
     def rank(each: Standing) -> tuple[int, float]:
-        changed = each.state.updated_at.timestamp() if each.state.updated_at else 0.0
-        return (0 if each.status in NEEDS_YOU else 1 if each.alive else 2), -changed
+        began = moment.timestamp() if (moment := since(each)) else 0.0
+        if each.status in NEEDS_YOU:
+            return NEEDS_YOU.index(each.status), began
+        return len(NEEDS_YOU) + (not each.alive), -began
 
     return sorted(found, key=rank)
+
+
+def since(standing: Standing) -> datetime | None:
+    """When its state began."""
+    state = standing.state
+    if standing.trouble:
+        return None
+    if state.stopped:
+        return state.stopped.decided.at
+    if not standing.alive:
+        return outputs.last_sign(standing)
+    return state.waiting.decided.at if state.waiting else state.run_since
 
 
 def first_step(found: Iterable[Standing]) -> list[Next]:

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +38,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     alive: bool
     trouble: OwnFailure | None = None  # why it cannot be read, if it cannot
     left: tuple[Left, ...] = ()  # known only to those who have looked
+    unique: bool = False  # is it known that no other loop has its name?
 
     @property
     def status(self) -> Status:
@@ -51,7 +53,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reference(self) -> str:
         """What a person has to type for it, from any folder."""
-        return reference(self.folder, self.loop)
+        return self.loop.id if self.unique else reference(self.folder, self.loop)
 
     @property
     def finished(self) -> bool:
@@ -83,7 +85,12 @@ class Registry:
 
     def everywhere(self) -> list[Standing]:
         """Every loop of this user."""
-        return [*self._standings(self.root.every_loop())]
+        folders = [*self.root.every_loop()]
+        names = Counter(folder.name.casefold() for folder in folders)
+        return [
+            msgspec.structs.replace(each, unique=names[each.folder.name.casefold()] == 1)
+            for each in self._standings(iter(folders))
+        ]
 
     def find(self, name: str | None, cd: Path | None) -> Standing:
         """The loop a person means: by `name`, by `name@folder`, or the only one here."""
