@@ -1,17 +1,25 @@
 """How a child is asked to stop, and what is left of one is found."""
 
 import os
+import signal
+import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from signal import SIGHUP, SIGINT, SIGQUIT, SIGTERM
 from typing import Any
 
 import pytest
 
 from bydawn.core.agent import Ladder
+from bydawn.core.loop import OnInterrupt
 from bydawn.core.outcome import Ending
 from bydawn.core.ports import ChildLimits, Job
+from bydawn.core.requests import Request
+from bydawn.process.channel import LoopChannel, Signals
 from bydawn.process.child import ChildProcesses
+from bydawn.process.guardian import Tether
 from bydawn.system import kernel
 
 # Says which signals it got; it begins to run when both traps are set.
@@ -46,6 +54,74 @@ def test_an_agent_without_patience_for_an_interrupt_gets_none(tmp_path: Path, la
     ended = ChildProcesses((), os.environ).run(job, on_line, lambda _: None, lambda: False)
     assert ended.ending is Ending.LINGER
     assert [line.decode() for line in heard] == got
+
+
+LOOKS = """
+import os, subprocess, sys, threading
+from bydawn.system import kernel
+kernel.become_subreaper()
+child = subprocess.Popen(["sh", "-c", "sleep 60 & sleep 60"], start_new_session=True)
+threading.Thread(target=lambda: subprocess.run(["sleep", "60"]), daemon=True).start()
+while len(kernel._descendants_among_all()) < 4:
+    pass
+looked = []
+sys.addaudithook(lambda event, arguments: looked.append(arguments[0]) if event in ("open", "os.listdir") else None)
+found = kernel.descendants()
+many, looked[:] = len(looked), []
+assert sorted(found) == sorted(kernel._descendants_among_all())
+print(many, looked.count("/proc"))
+kernel.end_children()
+"""
+
+
+def test_descendants_are_found_without_a_look_at_every_process_of_the_machine() -> None:
+    """Every 5 s of a silent night: then nobody else's processes may matter."""
+    done = subprocess.run([sys.executable, "-c", LOOKS], capture_output=True, text=True)
+    assert done.stderr == ""
+    many, all_ = map(int, done.stdout.split())
+    assert (many <= 4 * 5, all_) == (True, 1)  # for each process, its threads and a list per thread
+
+
+class CountedInbox:
+    """An inbox that nobody writes to."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def take(self) -> list[Request]:
+        self.looks += 1
+        return []
+
+    def done(self, request: Request) -> None:
+        pass
+
+
+@pytest.fixture
+def usual_signals() -> Iterator[None]:
+    """What a channel changes in this process is put back."""
+    handlers = {number: signal.getsignal(number) for number in (SIGINT, SIGTERM, SIGHUP, SIGQUIT)}
+    yield
+    signal.set_wakeup_fd(-1)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("usual_signals")
+def test_an_inbox_that_reports_nothing_is_not_read_again_and_again(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        watch, inbox, signals = kernel.Watch(), CountedInbox(), Signals("run-1", OnInterrupt.FINISH)
+        watch.add(str(tmp_path))
+        channel = LoopChannel(signals, inbox, Tether(ours), "run-1", watch)
+        assert [channel.take() for _ in range(3)] == [[], [], []]
+        assert inbox.looks == 1
+        (tmp_path / "draft").touch()
+        (tmp_path / "draft").rename(tmp_path / "request.json")
+        channel.take()
+        assert inbox.looks == 2
+        signal.raise_signal(SIGINT)
+        assert [request.by for request in channel.take()] == ["a signal"]
+        watch.close()
 
 
 Start = Callable[..., int]

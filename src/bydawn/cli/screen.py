@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ROOM = 2000  # lines waiting for a terminal that does not read; more are dropped and counted
 _HEARTBEAT = 300.0  # seconds between signs of life if nothing is redrawn
-_REFRESH = 0.5
+_REFRESH = 1.0  # seconds: times are shown in seconds
 
 
 class Screen:

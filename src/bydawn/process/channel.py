@@ -1,7 +1,9 @@
 """Signals, the inbox and the guardian's end, as one stream of requests."""
 
 import os
+import select
 import signal
+import time
 from contextlib import suppress
 from types import FrameType
 
@@ -11,6 +13,7 @@ from bydawn.core.requests import AskPause, Request
 from bydawn.process.guardian import Tether
 from bydawn.system import kernel
 
+_LOOK = 5.0  # seconds between looks at an inbox that has reported nothing
 _NOW = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -59,12 +62,20 @@ class LoopChannel:
         self._run = run
         self._watch = watch
         self._alone = False
+        self._looked = 0.0
+        self._poll = select.poll()
+        for fd in self.fds:
+            self._poll.register(fd, select.POLLIN)
 
     @property
     def fds(self) -> list[int]:
         return [fd for fd in (self._signals.fd, self._watch.fd, self._tether.fd) if fd >= 0]
 
     def take(self) -> list[Request]:
+        now = time.monotonic()
+        if self._watch.works and now - self._looked < _LOOK and not self._poll.poll(0):
+            return []  # asked every second of a silent night
+        self._looked = now
         self._watch.drain()
         requests = [*self._signals.take(), *self._inbox.take()]
         if not self._alone and self._tether.cut():

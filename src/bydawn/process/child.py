@@ -12,7 +12,7 @@ from bydawn.core.ports import Job
 from bydawn.system import kernel
 from bydawn.system.tail import Tail
 
-_TICK = 1.0  # seconds between looks at what no event reports: disk, volume, clocks
+_TICK = 2.0  # seconds between looks at what no event reports: disk, volume, clocks
 _POLL = 0.05  # the same, without inotify
 _FROZEN = 1.0  # seconds a wake-up may be late before we conclude that the whole machine was suspended
 _DRAIN = 0.2  # time for processes an agent left behind to finish a write
@@ -94,7 +94,7 @@ class ChildProcesses:
             asked, patience = time.monotonic(), child.patience()
             ready = {fd for fd, _ in poll.poll(patience * 1000)}
             child.thaw(time.monotonic() - asked - patience)
-            more = child.listen()
+            more = child.listen(ready)
             if child.exited(ready):
                 return
             now = time.monotonic()
@@ -114,7 +114,7 @@ class _Child:
         self.pid = pid
         self.job = job
         self.tail = tail
-        self.hurry = False  # there is already more to read
+        self.hurry = True  # there may already be something to read
         self._started = self._alive_at = self._sampled_at = started
         self._activity = (0, 0)
         self._said_last_word_at: float | None = None
@@ -125,6 +125,8 @@ class _Child:
         self._status: int | None = None
         self._watch = watch
         self._watching = [watch.add(path) for path in {job.stdout, job.stderr}]
+        self._reported = min(self._watching) >= 0  # or we have to look ourselves
+        self._written = False  # may there be more output than at the last look?
         kernel.offer_to_oom_killer(pid)
 
     @property
@@ -136,9 +138,11 @@ class _Child:
         if self.hurry:
             return 0
         limits = self.job.limits
-        short = [limit / 4 for limit in (limits.total, limits.silence, limits.first_byte, limits.linger) if limit]
-        longest = _TICK if min(self._watching) >= 0 and self._pidfd >= 0 else _POLL
+        short = [limit / 4 for limit in (limits.silence, limits.first_byte, limits.linger) if limit]
+        longest = _TICK if self._reported and self._pidfd >= 0 else _POLL
         due = [self._ladder[0][0] - time.monotonic()] if self._ladder else []
+        if limits.total and self._ending is Ending.EXIT:
+            due.append(self._started + limits.total - time.monotonic())
         return max(0.001, min([longest, *short, *due]))
 
     def thaw(self, late: float) -> None:
@@ -152,8 +156,11 @@ class _Child:
             self._said_last_word_at += late
         self._ladder = [(due + late, number) for due, number in self._ladder]
 
-    def listen(self) -> bool:
+    def listen(self, ready: set[int]) -> bool:
         """Read what has been written; True when there is more."""
+        self._written = self._watch.fd in ready or not self._reported or self.hurry
+        if not self._written:
+            return False
         self._watch.drain()
         grown, more = self.tail.read()
         if grown:
@@ -193,7 +200,7 @@ class _Child:
             (Ending.LINGER, now - words if words else 0, limits.linger),
             (Ending.FIRST_BYTE, 0 if spoken else now - self._started, limits.first_byte),
             (Ending.SILENCE, now - self._alive_at, limits.silence),
-            (Ending.VOLUME, self.output_bytes(), limits.output),
+            (Ending.VOLUME, self.output_bytes() if self._written else 0, limits.output),
             (Ending.DISK, int(is_nearly_full(self.job.stdout)), 1),
         ]
         return next((ending for ending, reading, limit in table if limit and reading >= limit), None)

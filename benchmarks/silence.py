@@ -1,0 +1,36 @@
+"""What does a loop cost while its agent thinks and says nothing?"""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.rows import Bench, Budget
+from benchmarks.running import Running, several
+from benchmarks.stage import Stage, until
+
+_SECONDS = 20  # four looks for signs of life
+
+
+def silence(stage: Stage) -> Iterator[float]:
+    """Guardian and worker together, as the kernel counts them."""
+    with several(stage, 1) as [loop]:
+        until(lambda: loop.agent_output.stat().st_size > 0, "the agent's first word")
+        time.sleep(1)  # what follows the first word is over
+        wakes, nanoseconds = _counted(loop)
+        time.sleep(_SECONDS)
+        later_wakes, later_nanoseconds = _counted(loop)
+    yield (later_wakes - wakes) / _SECONDS
+    yield (later_nanoseconds - nanoseconds) / 1e6 * 60 / _SECONDS
+
+
+def _counted(loop: Running) -> tuple[int, int]:
+    """How often their threads went to sleep, and their time on a CPU."""
+    threads = [thread for pid in (loop.guardian, loop.worker) for thread in Path(f"/proc/{pid}/task").iterdir()]
+    rows = [row.split() for thread in threads for row in (thread / "status").read_text().splitlines()]
+    wakes = sum(int(row[1]) for row in rows if row[0] == "voluntary_ctxt_switches:")
+    return wakes, sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads)
+
+
+BENCHES = (
+    Bench((Budget("silence: wake-ups a second", 1.05, ""), Budget("silence: CPU in a minute", 12, "ms")), silence),
+)
