@@ -81,11 +81,11 @@ def test_a_round_in_which_every_command_failed_is_remarked_on_with_the_error_tha
 @pytest.mark.parametrize(
     ("facts", "alive", "words"),
     [
-        (idle_round(1, commands=in_vain()), False, ("no command worked", "no change", "—")),
-        (a_round(1, changes=Changes(added=2, modified=1)), False, ("ok", "3 files", "—")),
-        ([*a_round(1), checked(1)], False, ("ok", "no change", "pass")),
+        (idle_round(1, commands=in_vain()), False, ("no command worked", "0", "—")),
+        (a_round(1, changes=Changes(added=2, modified=1)), False, ("ok", "+2 ~1", "—")),
+        ([*a_round(1), checked(1)], False, ("ok", "0", "pass")),
         (a_round(1, unseen=True), False, ("ok", "unknown", "—")),
-        (a_round(1, **CUT), False, ("over budget", "no change", "—")),
+        (a_round(1, **CUT), False, ("over budget", "0", "—")),
         ([started(1)], True, ("running", "", "—")),
         ([started(1)], False, ("interrupted", "", "—")),
     ],

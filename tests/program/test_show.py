@@ -79,7 +79,7 @@ def test_show_says_of_a_round_what_run_said(home: Home) -> None:
     (home.repo / ".gitignore").write_text("seen\n")
     ended = home.run(home.rounds([WRITES, OK]), "-k", flaky, "--rounds", "1")
     [row] = [line for line in ended.out.splitlines() if line.startswith("  1 ")]
-    [shown] = [line for line in home.bydawn("show").out.splitlines() if line.startswith("     1  ")]
+    [shown] = [line for line in home.bydawn("show").out.splitlines() if line.startswith("  1 ")]
     assert "FLAKY" in row and "FLAKY" in shown
     time = next(word for word in row.split() if word.isdigit() and word != "1")
     assert f" {time} s " in shown
@@ -159,7 +159,7 @@ def test_of_a_loop_that_crashed_every_screen_says_so_and_how_to_go_on(home: Home
         assert re.search(r"its process died around 20[-0-9: ]+, in round 1\b", out)
     assert "its process died" in home.status()["reason"]
     assert "running" not in shown["show"]
-    assert "1  interrupted" in shown["show"]
+    assert re.search(r"(?m)^  1 .* interrupted$", shown["show"])
     assert "Round   1 of repo, interrupted" in home.bydawn("show", "--round", "1").out
     assert "nothing above applies" not in shown["why"]
     for out in (shown["show"], shown["why"]):

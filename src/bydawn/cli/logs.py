@@ -16,7 +16,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.outcome import Outcome
 from bydawn.core.redact import rewritten
-from bydawn.core.text import plain
+from bydawn.core.text import fit, plain
 from bydawn.core.values import Status
 from bydawn.operations import outputs
 from bydawn.operations.rounds import outcome_words, the_round
@@ -224,4 +224,4 @@ def events(loop: str | None, cd: Path | None, as_json: bool, state_dir: Path | N
             continue
         fields = " ".join(f"{name}={value}" for name, value in data.items() if value not in (None, "", [], {}))
         line = f"  {record.seq:>5}  {record.at.astimezone():%H:%M:%S}  {kind:<16} {plain(fields)}"
-        click.echo(line.rstrip()[: 4 * render.width()])
+        click.echo(fit(line.rstrip(), 4 * render.width()))

@@ -8,8 +8,9 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+from bydawn.cli.rows import Layout, used_columns
 from bydawn.core.history import Attempt
-from bydawn.core.text import duration, plain, shorten
+from bydawn.core.text import fit, plain, shorten
 from bydawn.core.values import Status
 from bydawn.operations import decisions, views
 from bydawn.operations.detail import Field, check_views, loop_detail, loop_fields, round_fields
@@ -58,9 +59,15 @@ def _show_loop(standing: Standing) -> None:
     _headline(standing, views.reason(standing))
     _show_fields(loop_fields(standing))
     if not standing.trouble:
-        click.echo("")
-        for attempt in rounds(standing):
-            click.echo(_line(past_row(attempt, alive=standing.alive), named=bool(standing.loop.others)))
+        _show_rounds([past_row(attempt, alive=standing.alive) for attempt in rounds(standing)], standing)
+
+
+def _show_rounds(rows: list[RoundRow], standing: Standing) -> None:
+    used = used_columns(rows) - (set() if standing.loop.others else {"agent"})
+    layout = Layout(render.width(), used)
+    click.echo("")
+    for line in (*(layout.header("round") if rows else ()), *(line for row in rows for line in layout.row(row))):
+        click.echo(line)
 
 
 def _headline(standing: Standing, reason: str) -> None:
@@ -73,22 +80,12 @@ def _headline(standing: Standing, reason: str) -> None:
     click.echo("")
 
 
-def _line(row: RoundRow, *, named: bool) -> str:
-    """A round in columns; if `named`, with its agent."""
-    seconds = duration(row.seconds) if row.seconds is not None else ""
-    agent = f" {shorten(row.agent, 12):<12}" if named else ""
-    if render.width() < 60:
-        return f"  {row.number:>4} {row.result} {seconds} {row.check}{agent}".rstrip()
-    task = shorten(row.task, max(12, render.width() - 56 - len(agent)))
-    return f"  {row.number:>4}  {row.result:<17} {seconds:>8}  {row.files:<10} {row.check:<6}{agent} {task}".rstrip()
-
-
 def _show_round(standing: Standing, attempt: Attempt) -> None:
     _show_fields(round_fields(standing, attempt))
     for check in check_views(standing, round_view(attempt)):
         render.field("Check", f"{check.command} → {check.answer}")
         for line in check.printed:
-            click.echo(f"          │ {line[:_LONGEST_LINE]}")
+            click.echo(f"          │ {fit(line, _LONGEST_LINE)}")
         if check.output:
             render.field("", str(check.output))
     render.field("Folder", str(standing.folder.round(attempt.round)))

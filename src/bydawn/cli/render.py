@@ -13,7 +13,7 @@ from bydawn.core.text import duration, plain
 from bydawn.core.values import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import msgspec
 
@@ -89,6 +89,12 @@ def state_folder() -> list[str]:
     return ["--state-dir", str(Path(given[-1]).absolute())] if given else []
 
 
+def tilde(path: str) -> str:
+    """A path as people write it."""
+    home = os.environ.get("HOME", "")
+    return f"~{path.removeprefix(home)}" if home and path.startswith(home + "/") else path
+
+
 def width() -> int:
     """Columns to write in: the terminal's, COLUMNS, or else 100."""
     given = os.environ.get("COLUMNS", "")
@@ -114,18 +120,18 @@ def state(word: Status, pad: int = 0, text: str = "") -> str:
 
 def field(label: str, text: str, indent: int = 10) -> None:
     """A labeled paragraph; the text is made harmless first."""
-    rows = [row for line in plain(text).splitlines() or [""] for row in _wrapped(line, indent)]
+    rows = [row for line in plain(text).splitlines() or [""] for row in wrapped(line, indent)]
     for number, row in enumerate(rows):
         click.echo(f"  {label if number == 0 else '':<{indent - 2}}{row}")
 
 
 def paragraph(text: str, indent: int = 2) -> None:
     """A text that is already harmless; it may contain color."""
-    for row in _wrapped(text, indent):
+    for row in wrapped(text, indent):
         click.echo(f"{' ' * indent}{row}")
 
 
-def _wrapped(line: str, indent: int) -> list[str]:
+def wrapped(line: str, indent: int) -> list[str]:
     """The line split to fit; a path is never split, and in a pipe nothing is."""
     if "COLUMNS" not in os.environ and not sys.stdout.isatty():
         return [line]
@@ -142,12 +148,21 @@ def next_steps(steps: "Sequence[Next]") -> None:
         return
     click.echo("")
     click.echo("  Next")
-    widest = max(len(step.command) for step in steps)
+    for line in step_lines(steps):
+        click.echo(line)
+
+
+def step_lines(steps: "Sequence[Next]") -> "Iterator[str]":
+    """Each step on a line, or on two if it would be too long; plain advice has no command."""
+    widest = max((len(step.command) for step in steps), default=0)
     for step in steps:
-        if widest + len(step.why) + 8 <= width():
-            click.echo(f"    {step.command:<{widest}}  {step.why}")
+        if not step.command:
+            yield from (f"    {line}" for line in wrapped(step.why, 4))
+        elif widest + len(step.why) + 8 <= width():
+            yield f"    {step.command:<{widest}}  {step.why}"
         else:
-            click.echo(f"    {step.command}\n      {step.why}")
+            yield f"    {step.command}"
+            yield from (f"      {line}" for line in wrapped(step.why, 6))
 
 
 def rehearsal(shown: "Rehearsal") -> None:

@@ -1,6 +1,6 @@
 """One line per round of a running loop, printed when its result is known."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import TaskStatus
+from bydawn.operations.amounts import short_count
 from bydawn.operations.rounds import (
     Remark,
     RoundRow,
@@ -22,37 +23,117 @@ from bydawn.operations.rounds import (
 )
 from bydawn.operations.sentences import Counting
 
-_NARROW = 72
+_NARROW = 60  # below that a row takes two lines: the task, and the rest
+_LEAST, _MOST = 20, 72  # columns for a task
+_UNKNOWN = "—"  # never zero
+_BESIDES = ("files", "$", "tok", "agent")  # these give way to the task, in this order
+
+
+class Column(msgspec.Struct, frozen=True):
+    """What follows the task in a row."""
+
+    name: str
+    width: int
+    sign: str = "<"
+    always: bool = False
+    alone: str = "{}"  # where no header explains it
+
+    def cell(self, text: str) -> str:
+        return f"{text:{self.sign}{self.width}}"
+
+
+_COLUMNS = (
+    Column("time", 7, ">", always=True),
+    Column("files", 8, always=True),
+    Column("check", 6, always=True),
+    Column("result", 13, always=True),
+    Column("tok", 6, ">", alone="{} tok"),
+    Column("$", 6, ">", alone="${}"),
+    Column("done", 5),
+    Column("agent", 12),
+)
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """The columns that fit the width."""
+    """The columns that fit the width; those that are not `used` have nothing to show."""
 
     width: int
+    used: frozenset[str] = frozenset()
 
     @property
-    def task_width(self) -> int:
-        return max(16, min(40, self.width - 58)) if self.width >= _NARROW else max(10, self.width - 30)
+    def is_narrow(self) -> bool:
+        return self.width < _NARROW
 
-    def header(self, unit: str) -> str:
-        number = unit if len(unit) < 6 else f"{unit[:4]}."
-        return self._line(number, "task", "time", "files", "check", "result", "")
+    @property
+    def _used(self) -> list[Column]:
+        return [column for column in _COLUMNS if column.always or column.name in self.used]
 
-    def row(self, row: RoundRow) -> str:
-        task, seconds = shorten(row.task, self.task_width), duration(row.seconds or 0)
-        last = f"{row.tasks_done} {shorten(row.agent, 12)}".strip()
-        return self._line(str(row.number), task, seconds, row.files, row.check, row.result, last)
+    @property
+    def columns(self) -> list[Column]:
+        kept = self._used
+        for name in _BESIDES:
+            if self._room(kept) < _LEAST:
+                kept = [column for column in kept if column.name != name]
+        return kept
 
-    def checks(self, checks: ChecksEnded, state: LoopState) -> str:
+    def _room(self, columns: list[Column]) -> int:
+        return self.width - 9 - sum(column.width + 1 for column in columns)
+
+    def header(self, unit: str) -> list[str]:
+        if self.is_narrow:
+            return []
+        return self._lines(
+            unit if len(unit) < 6 else f"{unit[:4]}.", "task", {each.name: each.name for each in _COLUMNS}
+        )
+
+    def row(self, row: RoundRow) -> list[str]:
+        return self._lines(str(row.number), row.task, self.cells(row))
+
+    @staticmethod
+    def cells(row: RoundRow) -> dict[str, str]:
+        usage = row.usage
+        return {
+            "time": duration(row.seconds) if row.seconds is not None else "",
+            "files": row.files,
+            "check": row.check,
+            "result": row.result,
+            "tok": short_count(usage.tokens) if usage and usage.tokens is not None else _UNKNOWN,
+            "$": f"{usage.cost_usd:.2f}" if usage and usage.cost_usd is not None else _UNKNOWN,
+            "done": row.tasks_done,
+            "agent": shorten(row.agent, 12),
+        }
+
+    def checks(self, checks: ChecksEnded, state: LoopState) -> list[str]:
         """The row of checks that ran without a round."""
-        task = shorten(occasion(checks, state), self.task_width)
-        return self._line("check", task, duration(checks.seconds), "", check_words(checks), "", "")
+        cells = {"time": duration(checks.seconds), "check": check_words(checks)}
+        return self._lines("check", occasion(checks, state), cells)
 
-    def _line(self, number: str, task: str, time: str, files: str, check: str, result: str, last: str) -> str:
-        wide = self.task_width
-        if self.width < _NARROW:
-            return f"  {number:<5} {task:<{wide}} {time:>7} {check:<5} {last}".rstrip()
-        return f"  {number:<6} {task:<{wide}} {time:>8}  {files:<8} {check:<6} {result:<18} {last}".rstrip()
+    def _below(self, cells: dict[str, str]) -> list[str]:
+        """Everything but the task, for a narrow screen; a cell is never broken."""
+        known = [each for each in self._used if cells.get(each.name, "") not in ("", "0", _UNKNOWN)]
+        lines: list[str] = []
+        for text in (each.alone.format(cells[each.name]) for each in known):
+            if lines and len(lines[-1]) + len(text) + 10 <= self.width:
+                lines[-1] += f" · {text}"
+            else:
+                lines.append(text)
+        return lines
+
+    def _lines(self, number: str, task: str, cells: dict[str, str]) -> list[str]:
+        if self.is_narrow:
+            return [f"  {number:<3} {shorten(task, self.width - 7)}", *(f"      {line}" for line in self._below(cells))]
+        columns = self.columns
+        texts = [cells.get(each.name, "") for each in columns]
+        room = min(_MOST, self._room(columns))
+        room -= sum(max(0, len(text) - each.width) for each, text in zip(columns, texts, strict=True))
+        rest = " ".join(each.cell(text) for each, text in zip(columns, texts, strict=True))
+        return [f"  {number:<5} {shorten(task, max(10, room)):<{max(10, room)}} {rest}".rstrip()]
+
+
+def used_columns(rows: Iterable[RoundRow]) -> frozenset[str]:
+    """The columns that not every loop has, if one of these rows fills them."""
+    filled = {name for row in rows for name, cell in Layout.cells(row).items() if cell.strip(_UNKNOWN)}
+    return frozenset(filled) & {column.name for column in _COLUMNS if not column.always}
 
 
 class _Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +169,7 @@ class RoundRows:
                 if not state.awaiting_checks or not loop.checks or state.checks_passed:
                     yield from self._close(loop, state)
             case ChecksEnded() if self._ended is None:
-                yield self._layout.checks(fact, state)
+                yield from self._layout.checks(fact, state)
                 yield from self._lines([*red_checks(fact)])
             case ChecksEnded():
                 self._checks = fact
@@ -111,7 +192,7 @@ class RoundRows:
         row = replace(row, number=self._number, task=self._task or row.task, agent=self._agent)
         claimed = state.last.task_id if loop.task_folder and state.last and ended.claim else None
         if claimed is None:
-            yield self._layout.row(row)
+            yield from self._row(row, state)
         self._over = _Ended(row=row if claimed else None, remarks=[*remarks(ended, checks, loop, state)], task=claimed)
 
     def _release(self, state: LoopState, sent_in: str = "") -> Iterator[str]:
@@ -120,15 +201,31 @@ class RoundRows:
         if over is None:
             return
         if over.row and over.task in state.settled.done:
-            yield self._layout.row(replace(over.row, result="task done", tasks_done=tasks_done(state)))
+            yield from self._row(replace(over.row, result="task done", tasks_done=tasks_done(state)), state)
         elif over.row:
-            yield self._layout.row(over.row)
+            yield from self._row(over.row, state)
         yield from self._lines(over.remarks, sent_in)
 
+    def _row(self, row: RoundRow, state: LoopState) -> Iterator[str]:
+        """A row; below a new header if this is the first agent to say what it used."""
+        new = used_columns([row]) - self._layout.used
+        if new:
+            self._layout = replace(self._layout, used=self._layout.used | new)
+            yield from self._layout.header(self._counting(state).unit)
+        yield from self._layout.row(row)
+
     def _lines(self, shown: list[Remark], sent_in: str = "") -> Iterator[str]:
+        layout = self._layout
+        indent = " " * (4 if layout.is_narrow else 8)
         for remark in shown:
-            sent = f" → sent to the agent in {sent_in}" if sent_in and remark.for_agent else ""
-            yield f"         └ {shorten(remark.text, self._layout.width - 12 - len(sent))}{sent}"
+            sent = f"→ sent to the agent in {sent_in}" if sent_in and remark.for_agent else ""
+            room = layout.width - len(indent) - 3
+            if sent and not layout.is_narrow:
+                yield f"{indent}└ {shorten(remark.text, room - len(sent) - 1)} {sent}"
+                continue
+            yield f"{indent}└ {shorten(remark.text, room)}"
+            if sent:
+                yield f"{indent}  {sent}"
 
 
 def _is_quiet(fact: AnyFact) -> bool:

@@ -7,7 +7,7 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
-from bydawn.core.text import plain, shorten
+from bydawn.core.text import plain, shorten, visible
 from bydawn.core.values import EXIT_CODES
 from bydawn.operations import views
 from bydawn.operations.leftovers import with_leftovers
@@ -59,7 +59,14 @@ def _show(lines: list[views.StatusLine]) -> None:
     for line in lines:
         begin = f"  {shorten(line.view.loop, names):<{names}}  {render.state(line.view.state, 13)}"
         rest = " · ".join(part for part in (line.progress, line.liveness) if part)
-        narrow = len(line.view.loop) + len(rest) + 24 > width
-        click.echo(f"{begin}\n      {rest}" if narrow else f"{begin} {rest}")
+        folder = visible(render.tilde(line.view.workspace))
+        if names + len(rest) + 18 > width:
+            click.echo(begin.rstrip())
+            render.paragraph(rest, indent=6)
+            click.echo(f"      {folder if len(folder) <= width - 6 else '…' + folder[7 - width :]}")
+        elif names + len(rest) + len(folder) + 20 > width:
+            click.echo(f"{begin} {rest}\n      {folder}")
+        else:
+            click.echo(f"{begin} {rest}  {folder}")
         if line.reason:
             render.paragraph(shorten(plain(line.reason), 300), indent=6)

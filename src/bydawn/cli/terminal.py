@@ -4,23 +4,23 @@ import time
 from datetime import UTC, datetime
 
 from bydawn.cli import render
+from bydawn.cli.live_block import Running, live_block
 from bydawn.cli.rows import Layout, RoundRows
 from bydawn.cli.screen import Screen
 from bydawn.cli.voice import Voice
 from bydawn.core.agent import Activity, CommandEnded, Denied, Event, LimitNotice, Message, Retry
-from bydawn.core.breakers import limits_of
 from bydawn.core.decide import Pause, Stop, next_action
 from bydawn.core.facts import AnyFact, LoopStopped, Obstructed, RoundStarted, RunStarted, WaitStarted
 from bydawn.core.loop import Loop
 from bydawn.core.redact import rewritten
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.text import duration, plain, shorten
-from bydawn.core.values import End, Next, Now, Status, TaskReading
+from bydawn.core.text import plain, shorten
+from bydawn.core.values import End, Now, Status, TaskReading
 from bydawn.operations import outputs, reasons
-from bydawn.operations.pending import asked, asked_words, waiting_words
 from bydawn.operations.plan import Plan
-from bydawn.operations.sentences import WARNING, Sentence, amount_done, opening, sentences, time_left_words
+from bydawn.operations.rounds import usage_columns
+from bydawn.operations.sentences import WARNING, Sentence, amount_done, opening, sentences
 from bydawn.operations.views import NEEDS_YOU
 from bydawn.store.registry import Standing
 
@@ -31,10 +31,12 @@ class Terminal:
     def __init__(self, planned: Plan, *, plain: bool, voice: Voice) -> None:
         self._plan = planned
         self._voice = voice
-        self._layout = Layout(render.width())
+        self._before = planned.standing.state if planned.standing else LoopState()
+        columns = {"done": planned.loop.tasks, "agent": planned.loop.others}
+        used = usage_columns(planned.loop, self._before) | {name for name, given in columns.items() if given}
+        self._layout = Layout(render.width(), used)
         self._rows = RoundRows(self._layout, voice.counting)
         self._state: LoopState | None = None
-        self._before = planned.standing.state if planned.standing else LoopState()
         self._doing = ""
         self._shown: set[str] = set()  # messages that are shown only once
         self._round_began = 0.0
@@ -103,63 +105,47 @@ class Terminal:
         for field in opening(loop, state, tasks, counting.unit):
             self._screen.line(f"  {field.label:<6} {shorten(field.text, self._layout.width - 9)}")
         self._screen.line("")
-        self._screen.line(self._layout.header(counting.unit))
+        for line in self._layout.header(counting.unit):
+            self._screen.line(line)
 
     # -- the live block --------------------------------------------------------------------------------------------
 
     def _block(self, width: int) -> list[str]:
-        """At most three lines: how far, what now, last output."""
         state = self._state
         if state is None:
             return ["  starting"]
-        lines = [self._how_far(state, width)]
+        running = None
         if state.open_round:
-            spent = duration(time.monotonic() - self._round_began)
-            doing = shorten(self._plan.secrets.hide(plain(self._doing)), 80)
-            silence = duration(outputs.seconds_of_silence(self._plan.folder, state.open_round))
-            lines.append(f"  now    {self._voice.counting(state).last}, {spent} · {doing}")
-            lines.append(f"  alive  last output {silence} ago")
-        elif state.waiting:
-            lines.append(f"  now    {waiting_words(state.waiting)}: {plain(state.waiting.reason)}")
-        else:
-            lines.append("  now    checks")
-        if pending := asked(state):
-            lines[-1] += f" · {asked_words(pending, self._voice.counting(state).last)}"
-        return [line[: width - 1] for line in lines]
-
-    def _how_far(self, state: LoopState, width: int) -> str:
-        if not state.tasks:
-            limit = limits_of(self._plan.loop, state).rounds
-            return f"  {state.rounds}{f' of at most {limit}' if limit else ''} {self._voice.counting(state).unit}s done"
-        done, total = state.tasks.done, state.tasks.total
-        room = max(8, min(24, width - 50))
-        full = room * done // max(total, 1)
-        return f"  {'█' * full}{'░' * (room - full)}  {done} of {total} tasks   {time_left_words(state)}"
+            running = Running(
+                seconds=time.monotonic() - self._round_began,
+                silence=outputs.seconds_of_silence(self._plan.folder, state.open_round),
+                doing=shorten(self._plan.secrets.hide(plain(self._doing)), 80),
+            )
+        return live_block(self._plan.loop, state, width, self._voice.counting(state), running)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _summary(self, fact: LoopStopped, loop: Loop, state: LoopState) -> None:
-        say, status = self._screen.line, Status(fact.end)
+        status = Status(fact.end)
         standing = Standing(folder=self._plan.folder, loop=loop, state=state, alive=False)
         amount = amount_done(loop, state, self._voice.counting(state))
-        say(f"\n  {render.SIGNS[status]} {self._voice.word(fact)}: {amount}.")
+        self._screen.line("")
+        self._wrap(f"{render.SIGNS[status]} {self._voice.word(fact)}: {amount}.", 2)
         if not standing.finished:
-            say(f"    {plain(self._voice.reason(standing))}")
+            self._wrap(plain(self._voice.reason(standing)))
         for row in reasons.evidence(standing) if fact.end not in (End.PAUSED, End.STOPPED) else ():
             # A command and a path are useful only in full.
-            room = 2000 if fact.decided.rule == Rule.OBSTRUCTED else self._layout.width - 8
-            say(f"    · {reasons.fit_line(standing, row, room)}")
+            room = 2000 if fact.decided.rule == Rule.OBSTRUCTED else max(92, self._layout.width - 8)
+            self._wrap(f"· {reasons.fit_line(standing, row, room)}")
         if state.last and state.last.said and status in NEEDS_YOU:
-            say(f"    The agent said: “{shorten(state.last.said, 2 * self._layout.width)}”")
-        say("")
-        for step in self._voice.next_steps(standing):
-            say(self._step(step))
+            self._wrap(f"The agent said: “{shorten(state.last.said, 2 * self._layout.width)}”")
+        self._screen.line("")
+        for line in render.step_lines(self._voice.next_steps(standing)):
+            self._screen.line(line)
 
-    def _step(self, step: Next) -> str:
-        if not step.command:
-            return f"    {step.why}"
-        wide = self._layout.width >= 80
-        return f"    {step.command:<40}  {step.why}" if wide else f"    {step.command}\n      {step.why}"
+    def _wrap(self, text: str, indent: int = 4) -> None:
+        for line in render.wrapped(text, indent):
+            self._screen.line(f"{' ' * indent}{line}")
 
 
 def _will_work(loop: Loop, state: LoopState) -> bool:

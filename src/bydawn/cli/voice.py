@@ -1,6 +1,5 @@
 """The words of a running loop that differ between bydawn, its demo and a dialect."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,11 +52,11 @@ class DemoVoice(Voice):
     def opening(self, loop: Loop) -> list[str]:
         return [
             "\n  bydawn demo · no account, no network, nothing outside this folder:",
-            f"  {_tilde(loop.workspace)}   (kept for you to look at; delete it any time)\n",
+            f"  {render.tilde(loop.workspace)}   (kept for you to look at; delete it any time)\n",
         ]
 
     def next_steps(self, standing: Standing) -> list[Next]:
-        name, folder = standing.reference, _tilde(standing.loop.workspace)
+        name, folder = standing.reference, render.tilde(standing.loop.workspace)
         steps = [
             Next(command=f"bydawn show {name}", why="what happened in each round"),
             Next(command=f"bydawn logs {name} --round 3", why="what the agent said"),
@@ -94,8 +93,3 @@ class DialectVoice(Voice):
 
     def go_on(self, loop: Loop) -> list[str]:
         return ["as", self._dialect.name, *self._dialect.go_on(loop)]
-
-
-def _tilde(path: str) -> str:
-    home = os.environ.get("HOME", "")
-    return f"~{path.removeprefix(home)}" if home and path.startswith(home + "/") else path

@@ -45,7 +45,11 @@ def headline(text: str) -> str:
 
 def shorten(text: str, size: int) -> str:
     """The beginning of a text, on one line."""
-    line = " ".join(text.split())
+    return fit(" ".join(text.split()), size)
+
+
+def fit(line: str, size: int) -> str:
+    """A line as it is, or its beginning; never cut without a sign."""
     return line if len(line) <= size else line[: size - 1] + "…"
 
 

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from bydawn.core.breakers import Limits
+from bydawn.core.progress import time_left
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration
 from bydawn.core.values import Usage
@@ -15,6 +16,18 @@ def plural(count: int, noun: str) -> str:
     ('1 round', '3 rounds')
     """
     return f"{count} {noun}{'s' if count != 1 else ''}"
+
+
+def short_count(count: int) -> str:
+    """
+    >>> [short_count(count) for count in (0, 950, 22_400, 999_600, 1_090_000, 12_000_000)]
+    ['0', '950', '22 k', '1.00 M', '1.09 M', '12.0 M']
+    """
+    if count < 1000:
+        return str(count)
+    if count < 999_500:
+        return f"{count / 1000:.0f} k"
+    return f"{count / 1e6:.2f} M" if count < 9_995_000 else f"{count / 1e6:.1f} M"
 
 
 def named_rounds(numbers: list[int]) -> str:
@@ -41,16 +54,29 @@ def rounds(state: LoopState) -> str:
     return plural(state.round, "round") + (f" ({cut_short} cut short)" if cut_short > 0 else "")
 
 
+def dollars(usage: Usage) -> str:
+    return f"${usage.cost_usd:.2f}" if usage.cost_usd is not None else ""
+
+
 def used(usage: Usage | None, *, unpriced: bool = False) -> str:
     """What was used, if agents report it; what is unknown is `—`, never zero."""
     if usage is None:
         return "—"
     tokens = [(usage.tokens_in, "in"), (usage.tokens_cached, "of them cached"), (usage.tokens_out, "out")]
     parts = [f"{count:,} {word}" for count, word in tokens if count is not None]
-    cost = f"${usage.cost_usd:.2f}" if usage.cost_usd is not None else "cost —"
+    cost = dollars(usage) or "cost —"
     if unpriced and usage.cost_usd is not None:
         cost = f"at least {cost}" if usage.cost_usd >= 0.005 else "cost —"
     return f"{', '.join(parts) or 'tokens —'} · {cost}"
+
+
+def time_left_words(state: LoopState) -> str:
+    """How long the open tasks may take, from the recent rounds; empty if there is no list."""
+    left = time_left(state)
+    if left is None:
+        return "too early to tell how long" if state.tasks and state.tasks.open else ""
+    least, most = duration(left[0]), duration(left[1])
+    return f"about {least} left" if least == most else f"about {least} – {most} left"
 
 
 def totals(limits: Limits, unit: str = "round") -> list[str]:

@@ -17,7 +17,6 @@ from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.core.values import Changes, Commands, Promised, Usage, Verdict
-from bydawn.operations.amounts import plural
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
@@ -73,6 +72,7 @@ class RoundRow(msgspec.Struct, frozen=True, kw_only=True):
     check: str
     result: str
     tasks_done: str = ""  # `2/6`
+    usage: Usage | None = None
 
 
 class Remark(msgspec.Struct, frozen=True):
@@ -144,8 +144,9 @@ def past_row(attempt: Attempt, *, alive: bool) -> RoundRow:
         task=plain(started.task or ""),
         agent=plain(started.agent),
         seconds=ended.seconds + (checks.seconds if checks else 0) if ended else None,
-        files=_count_of_files(ended) if ended else "",
+        files=_files(ended) if ended else "",
         check=check_words(checks),
+        usage=ended.usage if ended else None,
         result=outcome_of(attempt, alive=alive),
     )
 
@@ -160,12 +161,6 @@ def outcome_of(attempt: Attempt, *, alive: bool) -> str:
     return OVER_BUDGET if is_over else attempt.ended.outcome.value
 
 
-def _count_of_files(ended: RoundEnded) -> str:
-    if not ended.changes.total:
-        return "unknown" if ended.unseen else "no change"
-    return plural(ended.changes.total, "file")
-
-
 def row_at_end(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> RoundRow:
     """The row of a round that has just ended; `state` is the one after it."""
     return RoundRow(
@@ -173,10 +168,11 @@ def row_at_end(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state:
         task=plain(ended.said) or "—",
         agent="",
         seconds=ended.seconds + (checks.seconds if checks else 0),
-        files=_signed_files(ended.changes),
+        files=_files(ended),
         check=check_words(checks),
         result=_result(ended, checks, loop, state),
         tasks_done=tasks_done(state),
+        usage=ended.usage,
     )
 
 
@@ -184,9 +180,11 @@ def tasks_done(state: LoopState) -> str:
     return f"{state.tasks.done}/{state.tasks.total}" if state.tasks else ""
 
 
-def _signed_files(changes: Changes) -> str:
+def _files(ended: RoundEnded) -> str:
+    """`+1 ~2`: how many files it added, changed and deleted."""
+    changes = ended.changes
     parts = [("+", changes.added), ("~", changes.modified), ("-", changes.deleted)]
-    return " ".join(f"{sign}{count}" for sign, count in parts if count) or "0"
+    return " ".join(f"{sign}{count}" for sign, count in parts if count) or ("unknown" if ended.unseen else "0")
 
 
 def check_words(checks: ChecksEnded | None) -> str:
@@ -225,6 +223,16 @@ def outcome_words(outcome: Outcome) -> str:
 def is_over_budget(ended: RoundEnded, *, stop_requested: bool) -> bool:
     """Did the budget end this round? Its record says "on request", but no person made one."""
     return not stop_requested and (ended.outcome, ended.detail) == imposed(Exit(ending=Ending.ASKED))
+
+
+def usage_columns(loop: Loop, state: LoopState) -> frozenset[str]:
+    """Which of tokens and dollars the agents of a loop are known to report."""
+    from bydawn import agents
+
+    told, pool = state.usage or Usage(), agents.pool(loop).values()
+    tokens = told.tokens is not None or any(agent.name in agents.CLIS for agent in pool)
+    dollars = told.cost_usd is not None or any(agent.abilities.tells_cost for agent in pool)
+    return frozenset([*(["tok"] if tokens else []), *(["$"] if dollars else [])])
 
 
 # -- in remarks --------------------------------------------------------------------------------------------------------

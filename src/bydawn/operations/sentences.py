@@ -11,7 +11,6 @@ from bydawn.core.breakers import Limits, limits_of
 from bydawn.core.facts import AnyFact
 from bydawn.core.hooks import complaint
 from bydawn.core.loop import CommandCheck, Loop, OnInterrupt
-from bydawn.core.progress import time_left
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain
@@ -141,11 +140,6 @@ def _short_command(command: str) -> str:
     """A check without the long path of its interpreter."""
     first, space, rest = command.partition(" ")
     return f"{Path(first.strip(chr(39))).name}{space}{rest}" if first.strip("'").startswith("/") else command
-
-
-def time_left_words(state: LoopState) -> str:
-    left = time_left(state)
-    return f"about {duration(left[0])} – {duration(left[1])} left" if left else "too early to tell how long"
 
 
 def amount_done(loop: Loop, state: LoopState, counting: Counting) -> str:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from bydawn.core.breakers import limits_of
 from bydawn.core.loop import Sandbox
+from bydawn.core.progress import ENOUGH_ROUNDS
 from bydawn.core.rules import Rule
 from bydawn.core.state import Limited
 from bydawn.core.text import duration
@@ -59,7 +60,7 @@ class StatusLine(msgspec.Struct, frozen=True, kw_only=True):
     """The same loop in words."""
 
     view: LoopView
-    progress: str  # `2/6 tasks · 4 rounds`
+    progress: str  # `2/6 tasks · 4 rounds · 12 m 00`
     liveness: str
     reason: str  # why it needs a person; otherwise empty
 
@@ -95,7 +96,15 @@ def loop_view(standing: Standing, offers: Iterable[Next] = ()) -> LoopView:
 
 def status_line(standing: Standing) -> StatusLine:
     view, why = loop_view(standing), reason(standing) if standing.status in NEEDS_YOU else ""
-    return StatusLine(view=view, progress=amounts.progress(standing), liveness=liveness(standing), reason=why)
+    return StatusLine(view=view, progress=_so_far(standing), liveness=liveness(standing), reason=why)
+
+
+def _so_far(standing: Standing) -> str:
+    """`2/6 tasks · 4 rounds · 12 m 00 · $0.61 · about 50 m 00 left`"""
+    state = standing.state
+    cost = "" if state.usage is None or state.unpriced else amounts.dollars(state.usage)
+    left = amounts.time_left_words(state) if standing.alive and len(state.recent_seconds) >= ENOUGH_ROUNDS else ""
+    return " · ".join(filter(None, [amounts.progress(standing), duration(state.elapsed), cost, left]))
 
 
 def by_need(found: Iterable[Standing]) -> list[Standing]:
@@ -158,7 +167,9 @@ def liveness(standing: Standing) -> str:
     if standing.alive and not stopped:
         asked = pending.asked(standing.state)
         return _doing(standing) + (f"; {pending.asked_words(asked)}" if asked else "")
-    return f"ended {amounts.ago(stopped.decided.at)}" if stopped else amounts.ago(standing.state.updated_at)
+    if stopped is None:
+        return amounts.ago(standing.state.updated_at)
+    return f"ended {amounts.moment(stopped.decided.at)}, {amounts.ago(stopped.decided.at)}"
 
 
 def _doing(standing: Standing) -> str:
