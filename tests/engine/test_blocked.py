@@ -4,19 +4,22 @@ from itertools import repeat
 
 import pytest
 
+from bydawn.core.breakers import Limits
 from bydawn.core.facts import (
     ChecksEnded,
     Fact,
     LoopStopped,
+    NoteAdded,
     Obstructed,
     RoundEnded,
     RoundStarted,
     RunStarted,
     TamperingAccepted,
 )
-from bydawn.core.loop import Mode, Promise
+from bydawn.core.loop import Mode, OnBlockedTask, Promise
 from bydawn.core.outcome import Ending, Exit, Outcome
 from bydawn.core.promise import TooSlow
+from bydawn.core.requests import AskNote
 from bydawn.core.values import End, Promised
 from engine.fakes import Files
 from engine.night import DONE, TODO, Night, Play, blip, busy, todo
@@ -202,3 +205,117 @@ def test_every_stop_is_on_the_disk_before_it_is_told() -> None:
         stopped = night.run()
         assert night.ledger.synced == len(night.ledger.records)
         assert night.facts(LoopStopped) == [stopped]
+
+
+# -- a question about one task -------------------------------------------------------------------------------------
+
+ASKS = Play(says="I looked at it.\n\n## BLOCKED\n\nWhich key?")
+ASKS_TOO = Play(says="## BLOCKED\n\nWhich port?")
+
+
+def ticked(*boxes: str) -> Play:
+    """A round that does its task and leaves the list like this."""
+    return Play(writes={TODO: todo(*boxes), "done.py": str(boxes)})
+
+
+def tasks_of(night: Night) -> list[str | None]:
+    return [fact.task for fact in night.facts(RoundStarted)]
+
+
+def test_a_question_about_one_task_does_not_keep_the_others_from_being_done() -> None:
+    plays = [ASKS, ticked("one", "x two", "three"), ticked("one", "x two", "x three")]
+    night = Night(plays, files={TODO: todo("one", "two", "three")}, tasks=TODO)
+    stopped = night.run()
+    assert tasks_of(night) == ["one", "two", "three"]
+    assert (stopped.end, stopped.decided.rule, stopped.reason) == (End.BLOCKED, "agent-blocked", "Which key?")
+    assert stopped.evidence == ("“one” needs you: Which key?",)
+    assert "1 waiting for an answer from a person" in night.prompt(2)
+
+
+def test_a_loop_is_blocked_with_every_question_when_nothing_else_is_left() -> None:
+    night = Night([ASKS, ASKS_TOO], files={TODO: todo("one", "two")}, tasks=TODO)
+    stopped = night.run()
+    assert (stopped.end, stopped.reason) == (End.BLOCKED, "2 tasks wait for an answer from you")
+    assert stopped.evidence == ("“one” needs you: Which key?", "“two” needs you: Which port?")
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["while it runs", "before it is resumed"])
+def test_an_answer_brings_the_task_back_with_its_question(running: bool) -> None:
+    def answer() -> None:
+        if running:
+            night.ask(AskNote(id="n-1", run="", by="ada", text="the blue one"))
+
+    second = Play(writes={TODO: todo("one", "x two"), "2.py": ""}, meanwhile=answer)
+    night = Night([ASKS, second, ticked("x one", "x two")], files={TODO: todo("one", "two")}, tasks=TODO)
+    if not running:
+        assert night.run().end is End.BLOCKED
+        night.ledger.append(NoteAdded(note="n-1", text="the blue one", by="ada"))
+    assert night.run().end is End.UNVERIFIED
+    assert tasks_of(night) == ["one", "two", "one"]
+    assert "An earlier round asked a person about it: Which key?" in night.prompt(3)
+    assert "the blue one" in night.prompt(3)
+
+
+def test_boxes_below_a_task_with_a_question_belong_to_it() -> None:
+    text = "- [ ] one\n  - [ ] part of one\n- plain\n  - [ ] part of plain\n"
+    night = Night(
+        [ASKS, Play(writes={TODO: text.replace("[ ] part of plain", "[x] part of plain"), "2": ""})],
+        files={TODO: text},
+        tasks=TODO,
+    )
+    stopped = night.run()
+    assert tasks_of(night) == ["one", "part of plain"]
+    assert stopped.evidence == ("“one” needs you: Which key?", "waiting for another: part of one")
+
+
+def test_tasks_of_a_folder_that_depend_on_one_with_a_question_wait() -> None:
+    files: Files = {"t/1.md": "# One", "t/2.md": "# Two\n<!-- depends_on: 1 -->", "t/3.md": "# Three"}
+    plays = [
+        Play(says="STATUS: blocked\nSUMMARY: Which key?"),
+        Play(says="STATUS: done\nSUMMARY: ok", writes={"a": ""}),
+    ]
+    night = Night(plays, files=files, tasks="t", task_folder=True)
+    stopped = night.run()
+    assert tasks_of(night) == ["One", "Three"]
+    assert stopped.reason == "Which key?"
+    assert stopped.evidence == ("“One” needs you: Which key?", "waiting for another: Two")
+
+
+def test_a_loop_can_stop_at_the_first_question_as_one_without_a_list_always_does() -> None:
+    listed = Night([ASKS], files={TODO: todo("one", "two")}, tasks=TODO, on_blocked_task=OnBlockedTask.STOP)
+    for night in (listed, Night([ASKS])):
+        stopped = night.run()
+        assert (stopped.end, stopped.reason, night.agent.turns) == (End.BLOCKED, "Which key?", 1)
+
+
+# -- a ticked task whose check is red ------------------------------------------------------------------------------
+
+
+def test_a_ticked_task_stays_the_current_one_while_its_check_is_red() -> None:
+    plays = [ticked("x one", "two"), Play(writes={"fix": ""}), ticked("x one", "x two")]
+    night = Night(
+        plays,
+        files={TODO: todo("one", "two")},
+        tasks=TODO,
+        check=lambda files: "done.py" not in files or "fix" in files,
+    )
+    assert night.run().end is End.COMPLETE
+    assert tasks_of(night) == ["one", "one", "two"]
+    assert "It is ticked, but checks fail since then" in night.prompt(2)
+
+
+def test_a_ticked_task_whose_check_stays_red_is_set_aside() -> None:
+    plays = [ticked("x one", "two"), *(Play(writes={"try": str(turn)}) for turn in range(3))]
+    limits = Limits(rounds=4, task_failures=3)
+    night = Night(
+        plays, files={TODO: todo("one", "two")}, tasks=TODO, check=lambda files: "done.py" not in files, limits=limits
+    )
+    assert night.run().end is End.LIMIT
+    assert tasks_of(night) == ["one", "one", "one", "two"]
+
+
+def test_a_check_that_was_red_before_any_work_does_not_hold_up_the_list() -> None:
+    plays = [ticked("x one", "two"), ticked("x one", "x two")]
+    night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO, check=lambda files: "x] two" in str(files[TODO]))
+    assert night.run().end is End.COMPLETE
+    assert tasks_of(night) == ["one", "two"]

@@ -112,6 +112,19 @@ STORIES = {
             a_note("n-2", "half up"),
         ],
     ),
+    "question": Story(
+        settings={"tasks": "TODO.md"},
+        files={"TODO.md": TODO},
+        facts=[
+            run_started(tasks=todo(2, 2)),
+            *a_round(1, task="three", task_id="task-3", tasks=todo(2, 2), progress=False, blocked="which rate?"),
+            TaskSettled(
+                task="task-3", text="three", status=TaskStatus.ASIDE, by=Rule.AGENT_BLOCKED, reason="which rate?"
+            ),
+            *a_round(2, task="four", task_id="task-4", tasks=todo(1, 3, next_=False), closed=("four",)),
+            stopped(End.BLOCKED, Rule.AGENT_BLOCKED, "which rate?", "“three” needs you: which rate?"),
+        ],
+    ),
     "tampered": Story(
         settings={"tasks": "TODO.md", "checks": (MAKE_TEST,), "protect": ("tests/*",), "on_tamper": OnTamper.RESTORE},
         files={"TODO.md": TODO},

@@ -43,6 +43,7 @@ def test_every_command_of_ours_can_be_typed(name: str, tmp_path: Path) -> None:
     [
         ("complete", "bydawn show complete"),
         ("blocked", 'bydawn tell blocked "…"'),
+        ("question", 'bydawn tell question "…"'),
         ("limit", "bydawn resume limit --rounds +20"),
         ("folder", "bydawn tasks reopen folder 1"),
         ("auth", "codex login"),

@@ -68,8 +68,8 @@ def list_(loop: str | None, path: str | None, cd: Path | None, as_json: bool, st
     \b
     next       the next round works on it
     open       not started
-    waiting    depends on another task of the folder
-    set aside  failed too often; resume tries it again
+    waiting    depends on another task, or belongs to one that needs you
+    set aside  failed too often, or needs your answer; resume tries it again
     done       ticked or proven
     doubted    ticked or claimed while nothing else changed
     skipped    you decided against it

@@ -7,11 +7,11 @@ import msgspec
 
 from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import ITSELF, LoopStopped, RoundEnded
-from bydawn.core.loop import CheckWhere, Loop, OnLimit, OnTamper, Sessions
+from bydawn.core.loop import CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.progress import Findings, Used, tally_of
+from bydawn.core.progress import Findings, Used, tally_of, ticked_and_red
 from bydawn.core.rules import Rule
-from bydawn.core.state import LoopState, Tally
+from bydawn.core.state import LastRound, LoopState, Tally
 from bydawn.core.values import Decided, End, Now, ReachedMark, TaskStatus, Verdict
 
 _NAMED = 20  # protected files named when a loop ends
@@ -267,8 +267,7 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if last and POLICY[last.outcome].stops_idle and not last.progress:
         return Stop(rule=Rule.AGENT_DENIED, end=End.BLOCKED, reason=last.detail)
     if last and last.blocked and not last.progress:
-        told = last.commands.told
-        return Stop(rule=Rule.AGENT_BLOCKED, end=End.BLOCKED, reason=last.blocked, evidence=(told,) if told else ())
+        return _question(loop, state, last)
     if (aside := _set_aside(loop, state)) is not None:
         return aside
     if loop.tasks_required and state.tasks and state.tasks.open and state.tasks.next is None:
@@ -281,10 +280,23 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     return None
 
 
+def _question(loop: Loop, state: LoopState, last: LastRound) -> Action:
+    """Only a person can help. If that is about one task of a list, the others can be done first; not if every command
+    fails, because then no task can be done."""
+    rule, told = Rule.AGENT_BLOCKED, last.commands.told
+    is_open = loop.tasks_required and state.tasks is not None and last.task_id in state.tasks.open_ids
+    if last.task_id and is_open and not told and loop.on_blocked_task is OnBlockedTask.ASIDE:
+        text, aside = last.task or last.task_id, TaskStatus.ASIDE
+        return SettleTask(rule=rule, task=last.task_id, text=text, status=aside, reason=last.blocked)
+    return Stop(rule=rule, end=End.BLOCKED, reason=last.blocked, evidence=(told,) if told else ())
+
+
 def _set_aside(loop: Loop, state: LoopState) -> Action | None:
     """Set aside a task that fails again and again, as long as there is another one."""
     last, limit = state.last, breakers.limits_of(loop, state).task_failures if loop.tasks_required else 0
-    if last is None or last.task_id is None or state.tasks is None or last.task_id not in state.tasks.open_ids:
+    if last is None or last.task_id is None or state.tasks is None:
+        return None
+    if last.task_id not in state.tasks.open_ids and ticked_and_red(loop, state) is None:
         return None
     mine = tally_of(state.tallies, last.task_id)
     others = [id_ for id_ in state.tasks.open_ids if id_ != mine.task and id_ not in state.settled.aside]
@@ -298,8 +310,12 @@ def _set_aside(loop: Loop, state: LoopState) -> Action | None:
 def _all_aside(loop: Loop, state: LoopState) -> Action:
     assert state.tasks  # noqa: S101 - the caller checked it
     rows = [*_aside(state), *(f"waiting for another: {title}" for title in state.tasks.stranded)]
+    rule, questions = Rule.TASKS_ASIDE, state.questions
     reason = f"{completion.counted(state.tasks.open)} open in {loop.tasks}, but none can be worked on"
-    return Stop(rule=Rule.TASKS_ASIDE, end=End.BLOCKED, reason=reason, evidence=tuple(rows))
+    if questions:
+        rule, many = Rule.AGENT_BLOCKED, f"{len(questions)} tasks wait for an answer from you"
+        reason = questions[0].question if len(questions) == 1 else many
+    return Stop(rule=rule, end=End.BLOCKED, reason=reason, evidence=tuple(rows))
 
 
 def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
@@ -310,7 +326,10 @@ def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
 
 
 def _aside(state: LoopState) -> list[str]:
-    return [f"set aside: {tally_of(state.tallies, id_).text or id_}" for id_ in state.settled.aside]
+    """Questions first: they can be answered."""
+    asked = [f"“{tally.text}” needs you: {' '.join(tally.question.split())}" for tally in state.questions]
+    others = [tally_of(state.tallies, id_) for id_ in state.settled.aside]
+    return [*asked, *(f"set aside: {tally.text or tally.task}" for tally in others if not tally.question)]
 
 
 def _back_off(loop: Loop, state: LoopState, now: Now) -> Action | None:
@@ -331,6 +350,8 @@ def _next_round(loop: Loop, state: LoopState, now: Now) -> Action:
     if isinstance(agent, pool.Rest):
         return _rest(loop, state, agent, now)
     task, task_id = (state.tasks.next, state.tasks.next_id) if state.tasks and loop.tasks_required else (None, None)
+    if state.last and (unproven := ticked_and_red(loop, state)):
+        task, task_id = unproven, state.last.task_id
     session = _session(loop, state, agent, task)
     number = state.round + 1
     return StartRound(rule=Rule.NEXT_ROUND, round=number, agent=agent, task=task, task_id=task_id, session=session)

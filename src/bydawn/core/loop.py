@@ -67,6 +67,13 @@ class OnLimit(StrEnum):
     STOP = "stop"
 
 
+class OnBlockedTask(StrEnum):
+    """What to do when the agent says that only a person can help with its task."""
+
+    ASIDE = "aside"  # keep the question, and go on with tasks that do not depend on this one
+    STOP = "stop"
+
+
 class CheckWhere(StrEnum):
     """Where checks run: in the work tree itself, or in a clean checkout of its snapshot."""
 
@@ -223,6 +230,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     tasks: str | None = None
     task_folder: bool = False  # is `tasks` a folder with one file per task?
     tasks_required: bool = True  # False: the list only marks checkpoints
+    on_blocked_task: OnBlockedTask = OnBlockedTask.ASIDE
     checkpoint: Checkpoint | None = None
     template: str | None = None  # the text the prompt is built from
     follow_up: str | None = None  # … in a round that continues a conversation, which knows the rest

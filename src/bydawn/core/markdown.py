@@ -39,6 +39,7 @@ class Block(NamedTuple):
     level: int = 0  # of a heading
     info: str = ""  # the word after a fence
     ended: bool = True  # False: never closed, so everything after it is part of it
+    items: tuple[int, ...] = ()  # the lines where the list items it is in begin
 
     @property
     def quoted(self) -> bool:
@@ -146,14 +147,18 @@ def _effort(line: str) -> int:
 
 def _blocks(tokens: "list[Token]", lines: list[str]) -> Iterator[Block]:
     within: list[str] = []
+    items: list[int] = []
     opens = 0
     for index, token in enumerate(tokens):
         if token.nesting > 0:
             within.append("underlined" if token.markup in {"=", "-"} and token.tag[:1] == "h" else token.type[:-5])
             opens += 1
+            if token.type == "list_item_open" and token.map:
+                items.append(token.map[0] + 1)
             continue
         if token.nesting < 0:
-            within.pop()
+            if within.pop() == "list_item":
+                items.pop()
         elif token.map and token.type != "hr":
             begins, ends = token.map
             heading = within[-1:] in (["heading"], ["underlined"])
@@ -167,6 +172,7 @@ def _blocks(tokens: "list[Token]", lines: list[str]) -> Iterator[Block]:
                 level=int(tokens[index - 1].tag[1:]) if heading else 0,
                 info=token.info,
                 ended=_ended(token, ends - begins),
+                items=tuple(items),
             )
         opens = 0
 

@@ -3,8 +3,10 @@
 import msgspec
 from msgspec.structs import replace
 
-from bydawn.core.facts import RoundEnded
+from bydawn.core.facts import RoundEnded, TaskSettled
+from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.rules import Rule
 from bydawn.core.state import Limited, LoopState, Tally, known_as, task_mark
 from bydawn.core.values import Changes, Result, TaskReading, TaskStatus, Usage
 
@@ -57,6 +59,16 @@ def time_left(state: LoopState) -> tuple[float, float] | None:
     return rounds_left * ordered[int(quarter)], rounds_left * ordered[-1 - int(quarter)]
 
 
+def ticked_and_red(loop: Loop, state: LoopState) -> str | None:
+    """The text of the last round's task, if it is ticked in a list and a check fails that did not fail before."""
+    last, tasks = state.last, state.tasks
+    if not loop.tasks_required or loop.task_folder or tasks is None or last is None or last.task_id is None:
+        return None
+    if state.excused or not state.failed_checks or last.task_id in (*state.settled.aside, *state.settled.skipped):
+        return None
+    return None if last.task_id in tasks.open_ids else last.task
+
+
 def tally_of(tallies: tuple[Tally, ...], task: str | None) -> Tally:
     return next((tally for tally in tallies if tally.task == task), Tally(task=task or ""))
 
@@ -79,6 +91,7 @@ def tallies_after_round(tallies: tuple[Tally, ...], task: str | None, text: str,
             before=mine.failures,
             progress=mine.progress or fact.progress,
             claims=mine.claims + 1 if said_done else 0,
+            question="",
         ),
     )
 
@@ -91,6 +104,69 @@ def tallies_after_red_checks(tallies: tuple[Tally, ...], task: str, *, got_on: b
 
 def _with_tally(tallies: tuple[Tally, ...], mine: Tally) -> tuple[Tally, ...]:
     return (*(tally for tally in tallies if tally.task != mine.task), mine)
+
+
+# -- what facts about tasks do to the state ------------------------------------------------------------------------
+
+
+def task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
+    """The next task starts without this one's failures, but failing checks concern every task.
+
+    Once a task was set aside, a second one without progress is too many: then the tasks are not the problem.
+    """
+    others = tuple(tally for tally in state.tallies if tally.task != fact.task)
+    question = fact.reason if fact.by == Rule.AGENT_BLOCKED else ""
+    if fact.status is TaskStatus.ASIDE:
+        others = (*others, Tally(task=fact.task, text=fact.text, question=question))
+    last = state.last
+    if last and last.task_id == fact.task:
+        last = replace(last, claim=None, blocked="")  # what it said about its task has been handled
+    settled = state.settled.having(fact.task, fact.status, doubted=fact.doubted)
+    state = replace(state, settled=settled, tallies=others, last=last)
+    if fact.status is TaskStatus.DONE:
+        return replace(state, same_failure=0, check_failures_in_a_row=0, rounds_without_result=0)
+    if question:  # asking is not idling
+        return replace(state, same_failure=0, rounds_without_progress=0)
+    if fact.status is TaskStatus.ASIDE:
+        idle = state.rounds_without_progress if state.gave_up else 0
+        return replace(state, same_failure=0, rounds_without_progress=idle, gave_up=True)
+    return state
+
+
+def answered(state: LoopState) -> LoopState:
+    """A note from a person may answer any question, so every task with one is tried again."""
+    asked = {tally.task for tally in state.questions}
+    aside = tuple(task for task in state.settled.aside if task not in asked)
+    return replace(state, settled=replace(state.settled, aside=aside))
+
+
+def tasks_read(state: LoopState, tasks: TaskReading) -> LoopState:
+    """Between rounds: a person changed the list, or a task was settled."""
+    known = state.tasks.open if state.tasks else 0
+    given = state.fewest + max(0, tasks.open - known) if state.fewest is not None else None
+    fewest = fewest_of(replace(state, fewest=given), tasks)
+    then = got_on(state) if fewer(state, tasks) else state
+    return replace(then, tasks=tasks, fewest=fewest)
+
+
+def got_on(state: LoopState) -> LoopState:
+    return replace(state, rounds_without_progress=0, rounds_without_result=0, gave_up=False)
+
+
+def fewest_of(state: LoopState, tasks: TaskReading | None) -> int | None:
+    return open_in(tasks) if fewer(state, tasks) else state.fewest
+
+
+def open_in(tasks: TaskReading | None) -> int | None:
+    return tasks.open if tasks and not tasks.problem else None
+
+
+def blamed(state: LoopState) -> tuple[Tally, ...]:
+    """A round whose checks fail has failed its task, even if it ticked it."""
+    last = state.last
+    if last is None or last.task_id is None:
+        return state.tallies
+    return tallies_after_red_checks(state.tallies, last.task_id, got_on=last.progress)
 
 
 # -- limits of its agent -----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from bydawn.core import progress
 from bydawn.core.facts import (
+    ITSELF,
     AgentLimited,
     CheckpointApproved,
     ChecksCut,
@@ -41,11 +42,10 @@ from bydawn.core.state import (
     LoopState,
     OpenRound,
     Session,
-    Tally,
     known_as,
     task_mark,
 )
-from bydawn.core.values import TaskReading, TaskStatus, Verdict
+from bydawn.core.values import Verdict
 
 RECENT = 10  # rounds that an estimate is based on
 _STRIP = 20  # rounds whose results are remembered
@@ -76,9 +76,9 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case RunStarted():
             return _run_started(replace(state, run_since=record.at), record.fact)
         case TasksRead() as fact:
-            return _moved(_tasks_read(state, fact.tasks), fact.tree, fact.work)
+            return _moved(progress.tasks_read(state, fact.tasks), fact.tree, fact.work)
         case TaskSettled():
-            return _task_settled(state, record.fact)
+            return progress.task_settled(state, record.fact)
         case CheckpointApproved() as fact:
             return replace(state, approved=(*state.approved, fact.mark))
         case TamperingAccepted() as fact:
@@ -109,7 +109,8 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case WaitStarted() as fact:
             return replace(state, waiting=fact)
         case NoteAdded() as fact:
-            return replace(state, notes=(*state.notes, fact))
+            state = replace(state, notes=(*state.notes, fact))
+            return state if fact.by == ITSELF else progress.answered(state)
         case PauseRequested() as fact:
             return replace(state, pause=fact)
         case StopRequested() as fact:
@@ -138,7 +139,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         rounds_this_run=0,
         rounds_allowed=fact.rounds_allowed,
         tasks=fact.tasks,
-        fewest=_fewest(state, fact.tasks) if state.stopped is None else _open(fact.tasks),
+        fewest=progress.fewest_of(state, fact.tasks) if state.stopped is None else progress.open_in(fact.tasks),
         tampered=fact.tampered,
         protected_tree=(state.protected_tree or state.tree) if fact.tampered else "",
         elapsed=max(state.elapsed, fact.elapsed),
@@ -251,7 +252,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         usage=fact.usage.plus(state.usage) if fact.usage else state.usage,
         unpriced=state.unpriced or (fact.usage is not None and fact.usage.unpriced),
         tasks=fact.tasks or state.tasks,
-        fewest=_fewest(state, fact.tasks),
+        fewest=progress.fewest_of(state, fact.tasks),
         tallies=progress.tallies_after_round(state.tallies, opened.task_id, opened.task or "", fact)
         if opened
         else state.tallies,
@@ -309,48 +310,6 @@ def _session(state: LoopState, fact: RoundEnded) -> Session | None:
     )
 
 
-def _task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
-    """The next task starts without this one's failures, but failing checks concern every task.
-
-    Once a task was set aside, a second one without progress is too many: then the tasks are not the problem.
-    """
-    others = tuple(tally for tally in state.tallies if tally.task != fact.task)
-    if fact.status is TaskStatus.ASIDE:
-        others = (*others, Tally(task=fact.task, text=fact.text))
-    last = state.last
-    if last and last.task_id == fact.task:
-        last = replace(last, claim=None)  # its claim has been handled
-    settled = state.settled.having(fact.task, fact.status, doubted=fact.doubted)
-    state = replace(state, settled=settled, tallies=others, last=last)
-    if fact.status is TaskStatus.DONE:
-        return replace(state, same_failure=0, check_failures_in_a_row=0, rounds_without_result=0)
-    if fact.status is TaskStatus.ASIDE:
-        idle = state.rounds_without_progress if state.gave_up else 0
-        return replace(state, same_failure=0, rounds_without_progress=idle, gave_up=True)
-    return state
-
-
-def _tasks_read(state: LoopState, tasks: TaskReading) -> LoopState:
-    """Between rounds: a person changed the list, or a task was settled."""
-    known = state.tasks.open if state.tasks else 0
-    given = state.fewest + max(0, tasks.open - known) if state.fewest is not None else None
-    fewest = _fewest(replace(state, fewest=given), tasks)
-    then = _got_on(state) if progress.fewer(state, tasks) else state
-    return replace(then, tasks=tasks, fewest=fewest)
-
-
-def _got_on(state: LoopState) -> LoopState:
-    return replace(state, rounds_without_progress=0, rounds_without_result=0, gave_up=False)
-
-
-def _fewest(state: LoopState, tasks: TaskReading | None) -> int | None:
-    return _open(tasks) if progress.fewer(state, tasks) else state.fewest
-
-
-def _open(tasks: TaskReading | None) -> int | None:
-    return tasks.open if tasks and not tasks.problem else None
-
-
 def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
     # A round includes its checks, or the estimate of the time left would be too low.
     recent = [*state.recent_seconds]
@@ -365,7 +324,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
     then = _touched(state, () if fact.restored else fact.tampered)
     then = _moved(then, fact.tree, fact.work) if fact.work else then
     # Ticked in a round that changed nothing else, and proven now: that is progress after all.
-    then = _got_on(then) if got_on and not red else then
+    then = progress.got_on(then) if got_on and not red else then
     turned_green = {verdict.check for verdict in state.failed_checks} - {verdict.check for verdict in red}
     return replace(
         then,
@@ -380,7 +339,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
         failure=failure,
         excused=bool(red) and not blamed,
         same_failure=_again(state, failure, got_on) if counts else state.same_failure,
-        tallies=_blamed(state) if counts and blamed else state.tallies,
+        tallies=progress.blamed(state) if counts and blamed else state.tallies,
         elapsed=fact.elapsed,
         recent_seconds=tuple(recent),
         strip=progress.proven(state.strip, red=bool(red)) if counts else state.strip,
@@ -399,14 +358,6 @@ def _again(state: LoopState, failure: str, got_on: bool) -> int:
     if not failure or got_on:
         return 0
     return state.same_failure + 1 if failure == state.failure else 1
-
-
-def _blamed(state: LoopState) -> tuple[Tally, ...]:
-    """A round whose checks fail has failed its task, unless it closed it in a list."""
-    last = state.last
-    if last is None or last.task_id is None or (last.closed and not last.claim):
-        return state.tallies
-    return progress.tallies_after_red_checks(state.tallies, last.task_id, got_on=last.progress)
 
 
 def _streak(length: int, *, grows: bool, holds: bool) -> int:

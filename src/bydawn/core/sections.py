@@ -8,7 +8,7 @@ from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.loop import CheckWhere, Loop, Mode, Promise, Sessions
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.progress import tally_of
+from bydawn.core.progress import tally_of, ticked_and_red
 from bydawn.core.quote import Keep, code, cut, fenced, harmless, inline, left_out, shares, some
 from bydawn.core.state import LoopState
 from bydawn.core.values import Promised, TaskReading, TaskStatus, Verdict
@@ -97,10 +97,14 @@ def tasks(given: Material, size: int) -> str:
     if not loop.tasks or not loop.tasks_required or not reading:
         return ""
     rows = [f"{loop.tasks}: {reading.open} open, {reading.done} done."]
-    if reading.next:
+    if unproven := ticked_and_red(loop, given.state):
+        rows.append(f"Still: {given.line(unproven)}")
+        rows.append("It is ticked, but checks fail since then: fix that before you start another task.")
+    elif reading.next:
         rows.append(f"Next: {_next(given, reading)}")
-        failures = tally_of(given.state.tallies, reading.next_id).failures if reading.next_id else 0
-        rows += [f"Its last {_rounds(failures)} failed."] if failures else []
+        mine = tally_of(given.state.tallies, reading.next_id)
+        rows += [f"Its last {_rounds(mine.failures)} failed."] if mine.failures else []
+        rows += [f"An earlier round asked a person about it: {given.line(mine.question, 500)}"] if mine.question else []
     if not reading.open:
         rows.append("No task is left to do. What is still missing is listed below.")
     return cut("## Tasks\n\n" + "\n".join([*rows, *_left_alone(given.state)]), size, Keep.BOTH)
@@ -116,8 +120,10 @@ def _next(given: Material, reading: TaskReading) -> str:
 
 def _left_alone(state: LoopState) -> list[str]:
     """Tasks to leave alone although they may look open; for most, only their number is known."""
+    questions = len(state.questions)
     counts = {
-        "set aside after failing too often": len(state.settled.aside),
+        "waiting for an answer from a person": questions,
+        "set aside after failing too often": len(state.settled.aside) - questions,
         "waiting for one of those": len(state.tasks.stranded) if state.tasks else 0,
         "skipped by a person": len(state.settled.skipped),
     }

@@ -88,6 +88,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     before: int = 0  # the same without the last round, whose checks may still turn it into a failure
     progress: bool = False  # did any of them make progress?
     claims: int = 0  # how often in a row the agent said it is done
+    question: str = ""  # why its agent says that only a person can help
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,6 +182,11 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def promise_given(self) -> bool:
         return self.last is not None and self.last.promise is Promised.GIVEN
+
+    @property
+    def questions(self) -> tuple[Tally, ...]:
+        """Tasks that were set aside until a person answers."""
+        return tuple(tally for tally in self.tallies if tally.question and tally.task in self.settled.aside)
 
     @property
     def failed_checks(self) -> tuple[Verdict, ...]:

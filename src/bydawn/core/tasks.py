@@ -27,6 +27,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     line: int
     done: bool
+    within: tuple[int, ...] = ()  # the lines of the list items it belongs to, if it is nested
 
     @property
     def name(self) -> str:
@@ -106,7 +107,7 @@ def _box(block: Block, marks: Collection[int]) -> Iterator[Task | str]:
     text = " ".join(text.split())
     spaced = block.source.partition("[")[0][-1:] in (" ", "\t")  # the parser treats a no-break space as a space
     if mark in _MARKS and not box["link"] and box["gap"] and text and spaced:
-        yield Task(id=digest(text), text=text, line=block.line, done=_MARKS[mark])
+        yield Task(id=digest(text), text=text, line=block.line, done=_MARKS[mark], within=block.items[:-1])
     elif len(mark.strip()) < 2 and not mark.strip().isdigit():  # `[TODO]` and `[1]` are just text
         shown = mark if mark.isprintable() else ascii(mark)[1:-1]  # a no-break space looks like a space
         yield f"line {block.line}: `[{shown}]` is neither open nor done; write `[ ]` or `[x]`, a space and the task"

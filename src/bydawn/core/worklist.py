@@ -1,7 +1,7 @@
 """The work list of a loop: a checklist or a task folder, read after every round and never trusted blindly."""
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from itertools import accumulate
 
@@ -102,7 +102,9 @@ def of_checklist(text: str, loop: Loop, state: LoopState, before: TaskReading | 
     lines = {mark.line for mark in marks}  # a box that is a checkpoint is not a task
     boxes = [task for task in found.items if task.line not in lines and task.id not in state.settled.skipped]
     left = [task for task in boxes if not task.done]
-    following = next((task for task in left if task.id not in state.settled.aside), None)
+    stranded = _below_questions(left, state)
+    aside = {*state.settled.aside, *(task.id for task in stranded)}
+    following = next((task for task in left if task.id not in aside), None)
     return TaskReading(
         open=len(left),
         done=len(boxes) - len(left),
@@ -114,7 +116,15 @@ def of_checklist(text: str, loop: Loop, state: LoopState, before: TaskReading | 
         above=tuple(sum(mark.line < task.line for mark in marks) for task in left) if marks else (),
         reached=tuple(ReachedMark(id=mark.id, text=mark.text) for mark in marks if mark.reached),
         ahead=tuple(ReachedMark(id=mark.id, text=mark.text) for mark in marks if not mark.reached),
+        stranded=tuple(task.text for task in stranded if task.id not in state.settled.aside),
     )
+
+
+def _below_questions(boxes: Iterable[tasks.Task], state: LoopState) -> list[tasks.Task]:
+    """The boxes that belong to one that a person has to answer for."""
+    asked = {tally.task for tally in state.questions}
+    parents = {task.line for task in boxes if task.id in asked}
+    return [task for task in boxes if not parents.isdisjoint(task.within)] if parents else []
 
 
 def _boxes_of(text: str, loop: Loop, state: LoopState, before: TaskReading | None) -> tasks.Tasks:
@@ -202,7 +212,7 @@ class Stand(StrEnum):
 
     NEXT = "next"
     OPEN = "open"
-    WAITING = "waiting"  # for another task in its folder
+    WAITING = "waiting"  # for another task
     ASIDE = "aside"
     DONE = "done"
     DOUBTED = "doubted"  # ticked in a round that changed nothing else, or claimed although nothing changed
@@ -277,20 +287,23 @@ def _listed_boxes(text: str, loop: Loop, state: LoopState, known: TaskReading | 
     marks = _marks_of(text, loop, state, found)
     lines = {mark.line for mark in marks}
     boxes = [task for task in found.items if task.line not in lines]
+    waiting = {task.id for task in _below_questions(boxes, state) if not task.done}
     rows = [
-        Listed(id=task.id, text=task.text, stand=_of_box(task, state), number=number, line=task.line)
+        Listed(id=task.id, text=task.text, stand=_of_box(task, state, waiting), number=number, line=task.line)
         for number, task in enumerate(boxes, 1)
     ]
     rows += [Listed(id=mark.id, text=mark.text, stand=_of_mark(mark, state), line=mark.line) for mark in marks]
     return sorted(rows, key=lambda row: row.line or 0)
 
 
-def _of_box(task: tasks.Task, state: LoopState) -> Stand:
+def _of_box(task: tasks.Task, state: LoopState, waiting: Collection[str]) -> Stand:
     if task.id in state.settled.skipped:
         return Stand.SKIPPED
     if task.done:
         return Stand.DOUBTED if task.name in state.doubted else Stand.DONE
-    return Stand.ASIDE if task.id in state.settled.aside else Stand.OPEN
+    if task.id in state.settled.aside:
+        return Stand.ASIDE
+    return Stand.WAITING if task.id in waiting else Stand.OPEN
 
 
 def _of_mark(mark: checkpoint.Mark, state: LoopState) -> Stand:

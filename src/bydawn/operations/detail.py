@@ -35,6 +35,14 @@ _FOUND = (completion.DOUBTED, completion.TAMPERED, completion.PUT_BACK, completi
 _EXPLAINED = (Rule.OBSTRUCTED, Rule.TASKS_ASIDE)  # rules whose reason alone does not tell people what to do
 
 
+class QuestionView(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that was set aside until a person answers."""
+
+    task: str
+    text: str
+    question: str
+
+
 class LoopDetail(LoopView, frozen=True, kw_only=True):
     """`show --json`."""
 
@@ -43,6 +51,7 @@ class LoopDetail(LoopView, frozen=True, kw_only=True):
     missing: list[str]
     red_before: tuple[str, ...] | None
     doubted: tuple[str, ...]
+    questions: list[QuestionView]
     aside: tuple[str, ...]
     skipped: tuple[str, ...]
     put_back: dict[str, list[int]]  # protected file → the rounds that changed it
@@ -64,6 +73,7 @@ def loop_detail(standing: Standing, only: int | None = None) -> LoopDetail:
         missing=completion.missing(loop, state),
         red_before=state.baseline,
         doubted=state.doubted,
+        questions=[QuestionView(task=row.task, text=row.text, question=row.question) for row in state.questions],
         aside=state.settled.aside,
         skipped=state.settled.skipped,
         put_back=reasons.put_back(standing),
@@ -106,6 +116,8 @@ class CheckView(msgspec.Struct, frozen=True, kw_only=True):
 def loop_fields(standing: Standing) -> Iterator[Field]:
     """Everything about a loop except its rounds."""
     loop, state = standing.loop, standing.state
+    for each in state.questions:
+        yield Field("Question", f"“{shorten(plain(each.text), 100)}”: {plain(' '.join(each.question.split()))}")
     yield Field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     yield Field("Where", loop.workspace)
     so_far = f"{progress(standing)}, {duration(state.elapsed)} of work; {liveness(standing)}"
@@ -162,7 +174,7 @@ def _findings(standing: Standing) -> Iterator[Field]:
     if state.accepted:
         yield Field("Allowed", f"changes you accepted: {', '.join(state.accepted)}")
     for tally in state.tallies:
-        if tally.task in state.settled.aside:
+        if tally.task in state.settled.aside and not tally.question:
             yield Field("Task", f"set aside after failing too often: {tally.text or tally.task}")
     for note in state.notes:
         fate = "was never used: the loop ended first" if standing.finished else "goes into the next prompt"

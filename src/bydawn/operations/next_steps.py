@@ -14,7 +14,9 @@ from bydawn.store.registry import Standing
 
 def next_steps(standing: Standing) -> list[Next]:
     """Useful commands for a loop in its current state, the most useful first."""
-    return [step for step in _by_status(standing) if step]
+    steps = [step for step in _by_status(standing) if step]
+    answer = _answer(standing)
+    return [answer, *steps] if standing.state.questions and answer not in steps else steps
 
 
 def _ours(words: str, why: str) -> Next:
@@ -58,6 +60,10 @@ def _pause_or_stop(standing: Standing) -> Next | None:
     return None if is_last else _ours(f"stop {standing.reference}", "end it now")
 
 
+def _answer(standing: Standing) -> Next:
+    return _ours(f'tell {standing.reference} "…"', "answer the agent")
+
+
 def _log_in(standing: Standing) -> Next | None:
     """The agent's own log-in command; from our table, never from an agent's output."""
     last = standing.state.last
@@ -96,7 +102,7 @@ def _when_blocked(standing: Standing) -> list[Next | None]:
     last_words = _last_words(standing)
     go_on = _ours(f"resume {name} {_higher_limits(standing)}".strip(), "then continue")
     if rule == Rule.AGENT_BLOCKED:
-        return [_ours(f'tell {name} "…"', "answer the agent"), go_on, last_words]
+        return [_answer(standing), go_on, last_words]
     if rule == Rule.TAMPERED:
         return [
             _ours(f"show {name} --round {standing.state.round}", "what the round changed"),

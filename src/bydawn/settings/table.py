@@ -12,6 +12,7 @@ from bydawn.core.loop import (
     Loop,
     Match,
     Mode,
+    OnBlockedTask,
     OnHookFailure,
     OnInterrupt,
     OnLimit,
@@ -86,6 +87,12 @@ TABLE: tuple[Setting, ...] = (
         kinds.TEXT,
         "Stop where the task file has this text; `:pause` asks you on a terminal, `:exit` never asks.",
         metavar="TOKEN[:pause|exit]",
+    ),
+    _goal(
+        "on_blocked_task",
+        OnBlockedTask,
+        "When the agent needs you for one task: set it aside and do the others first, or stop.",
+        otherwise=OnBlockedTask.ASIDE,
     ),
     _safety(
         "sandbox",

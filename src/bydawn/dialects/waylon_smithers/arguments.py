@@ -29,6 +29,7 @@ PRESET: dict[str, tuple[str, ...]] = {
     "session": ("resume",),
     "session_rounds": ("0",),
     "on_interrupt": ("stop",),
+    "on_blocked_task": ("stop",),
     "max_no_change": ("5",),
     "max_failures": ("3",),
     "max_no_task_done": ("0",),  # its document lets one goal take many rounds
