@@ -15,7 +15,10 @@ from bydawn.agents.command import REPLY_LENGTH, CommandAgent
 from bydawn.agents.demo.agent import DemoAgent
 from bydawn.core.agent import Ended, Message, Turn
 from bydawn.core.errors import UserError
+from bydawn.core.loop import Promise
 from bydawn.core.outcome import Ending, Exit, Outcome
+from bydawn.core.promise import judge
+from bydawn.core.values import Promised
 from effort import MANY_PASSES, effort
 
 
@@ -104,6 +107,15 @@ def test_a_line_too_long_to_keep_is_mentioned_in_the_reply() -> None:
     reader.skipped(9_000_000)
     reader.read(b"done")
     assert reader.end(Exit(code=0), "").reply == "[a line of 9000000 bytes was left out here]\ndone"
+
+
+def test_a_reply_keeps_the_blanks_that_may_make_its_first_line_code() -> None:
+    reader = an_agent("true").reader()
+    for line in (b"", b"  ", b"    <promise>TASK_COMPLETE</promise>", b"", b" "):
+        reader.read(line)
+    reply = reader.end(Exit(code=0), "").reply
+    assert reply == "    <promise>TASK_COMPLETE</promise>"
+    assert judge(reply, Promise(), lambda *_: False) is Promised.MENTIONED
 
 
 def test_hostile_output_does_not_slow_the_reader_down() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bydawn.core import promise as promise_module
 from bydawn.core.loop import Match, Mode, Promise
 from bydawn.core.promise import TooSlow, is_possible, judge
+from bydawn.core.text import left_out_line
 from bydawn.core.values import Promised
 
 T = "<promise>TASK_COMPLETE</promise>"
@@ -34,48 +35,31 @@ GIVEN = [
     f"All done.\r\n\r\n{T}\r\n",
     f"Done. {T}",
     f"Done.{T}",
-    f"All done {T}",  # as Gemini and opencode were recorded
     f"**{T}**",
     f"***{T}***",
     f"_{T}_",
-    f"**Done: {T}**",
     f"**{T}.**",
     f"{T}.",
     f"{T}!",
     f"{T}!!",
     f"# {T}",
-    f"- {T}",
-    f"1. All tests pass\n2. {T}",
     f"✅ All tasks complete! {T}",
-    f"Everything is finished — {T}",
-    f"Completion promise: {T}",
-    f"Output: {T}",
-    f"I hereby print {T}",
-    f"Here it is: {T}",
-    f"Here is {T}",
-    f"{T}\n\nAnd again for the loop: {T}",  # part C: two tags
-    f"{T} {T}",
     f"You told me not to print {T} too early. Now everything is green.\n\n{T}",  # a mention, then the deed
     # a "no" that is not about the promise
     f"All tests pass, nothing is left to do. {T}",
     f"No tests fail. {T}",
-    f"No tests fail, no task is open: {T}",
+    f"No tests fail, no task is open\n{T}",
     f"I could not find anything else to fix. {T}",
     f"The server does not retry when the token is expired.\n\n{T}",
     f"**The cache is not used any more.** {T}",
     f"42 passed, 3 skipped, 0 pending\n{T}",
-    f"Every box in TODO.md is ticked: {T}",
-    f"Migrated to Next.js 15: {T}",
-    f"Everything behaves as expected: {T}",
-    f"All green in `pytest`: {T}",
-    f'I ran "make test": {T}',
-    # lead-in lines that lead to the deed
+    f"Every box in TODO.md is ticked\n{T}",
+    f"Migrated to Next.js 15\n{T}",
+    f"Everything behaves as expected\n{T}",
+    f"All green in `pytest`\n{T}",
+    f'I ran "make test"\n{T}',
+    # lead-ins that lead in to something else
     f"Summary:\n- parser\n- tests\n\n{T}",
-    f"Result:\n{T}",
-    f"All criteria are met. Outputting the completion promise:\n\n{T}",
-    f"I will now output the completion promise:\n\n{T}",
-    f"I’ll now give the promise:\n\n{T}",
-    f"I could not find more bugs. Final answer:\n\n{T}",  # only the last sentence leads in
     f"Once the tests passed I looked again:\n\n```\nall green\n```\n\n{T}",  # it leads in to the code
     f"```python\nif done:\n```\n{T}",  # a colon in code leads in to nothing
     # Markdown takes the last line for a part of the last item; nobody reads it so
@@ -88,10 +72,16 @@ GIVEN = [
     f"<!-- note -->\n\n{T}",
     f"    indented code\n\n{T}",
     f"Wrapped\n    {T}",  # four spaces inside a paragraph are no code
+    f"{T}\n\nAnd again for the loop.\n\n{T}",  # part C: two tags
+    f"All done! 🎉 {T}",
+    f"Everything works (all of it). {T}",
+    f"He calls it “ready.” {T}",
     # other languages
-    f"Alles erledigt, es ist nichts mehr offen: {T}",
+    f"Alles erledigt, es ist nichts mehr offen. {T}",
+    f"Les tests ne passaient pas. Maintenant oui ! {T}",
+    f"全部完成！{T}",
+    f"सब काम पूरा हो गया है। {T}",
     f"以前还没通过。现在全部完成。{T}",
-    f"Les tests ne passaient pas. Maintenant oui : {T}",
 ]
 
 
@@ -235,7 +225,39 @@ SPOKEN_OF = [
     f"TODO: {T}",
     f"For reference: {T}",
 ]
+NOT_A_SENTENCE_OF_ITS_OWN = [
+    f"All done {T}",
+    f"**Done: {T}**",
+    f"Everything is finished — {T}",
+    f"Completion promise: {T}",
+    f"Output: {T}",
+    f"I hereby print {T}",
+    f"Here it is: {T}",
+    f"Every box is ticked, {T}",
+    f"Is all of it done? {T}",
+    f"Done… {T}",
+    f"✅ {T}",
+    f"12. {T}",
+    f"B. {T}",
+    f"Done.\n- {T}",
+    f"1. All tests pass\n2. {T}",
+    f"* {T}",
+    f"- All tests pass\n\n  {T}",
+    f"Done. {T} {T}",  # twice in that line
+    f"{T}{T}",
+    f"### Result\n\n{T}",
+    f"# {T}\n\n{T}",
+]
 LED_IN = [
+    f"Result:\n{T}",
+    f"I will now output the completion promise:\n\n{T}",
+    f"All of it is done,\n{T}",
+    f"All of it is done –\n\n{T}",
+    f"All of it is done …\n\n{T}",
+    f"All of it is done?\n\n{T}",
+    f"All of it is done 👉\n{T}",
+    f"- All of it is done:\n{T}",
+    f"Result:\nAll of it is done. {T}",
     f"Once tests pass I will print:\n\n{T}",
     f"Once tests pass I will print:\n{T}",
     f"**Once tests pass I will print:**\n\n{T}",
@@ -260,10 +282,63 @@ LED_IN = [
 
 @pytest.mark.parametrize(
     "reply",
-    [*NOT_AT_THE_END, *IN_CODE_OR_QUOTES, *NEGATED, *POSTPONED_OR_CONDITIONED, *SPOKEN_OF, *LED_IN],
+    [
+        *NOT_AT_THE_END,
+        *IN_CODE_OR_QUOTES,
+        *NEGATED,
+        *POSTPONED_OR_CONDITIONED,
+        *SPOKEN_OF,
+        *NOT_A_SENTENCE_OF_ITS_OWN,
+        *LED_IN,
+    ],
 )
 def test_a_promise_that_is_not_meant_is_only_mentioned(reply: str) -> None:
     assert judge(reply, TAG, never_asked) is Promised.MENTIONED
+
+
+@pytest.mark.parametrize(
+    "reply", [reply for reply in (*NEGATED, *POSTPONED_OR_CONDITIONED, *SPOKEN_OF) if not reply.startswith("- ")]
+)
+def test_words_of_doubt_are_heard_where_the_form_says_nothing(reply: str) -> None:
+    """The token is a line of its own there, below a sentence that has not ended."""
+    before, _, behind = reply.rpartition(T)
+    unfinished = before.rstrip(" \n:,*\u200b")
+    assert judge(f"{unfinished}\n{T}{behind.strip('*')}", TAG, never_asked) is Promised.MENTIONED
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ("0 of 5 pass", Promised.MENTIONED),
+        ("3 of 5 tests pass", Promised.MENTIONED),
+        ("3/5 tests are green", Promised.MENTIONED),
+        ("41 out of 42 checks passed", Promised.MENTIONED),
+        ("3 failed", Promised.MENTIONED),
+        ("39 passed, 3 failed", Promised.MENTIONED),
+        ("12 tests still fail", Promised.MENTIONED),
+        ("1 error", Promised.MENTIONED),
+        ("Failures: 2", Promised.MENTIONED),
+        ("0 failed", Promised.GIVEN),
+        ("42 passed, 0 failed", Promised.GIVEN),
+        ("10 failed: 0", Promised.MENTIONED),
+        ("3 of 3 pass", Promised.GIVEN),
+        ("42/42 tests are green", Promised.GIVEN),
+        ("Failures: 0", Promised.GIVEN),
+        ("Tested with 1.3 failed logins a second", Promised.GIVEN),
+        ("3 tests failed earlier, and all pass now", Promised.GIVEN),
+        ("Fixed 3 errors", Promised.GIVEN),
+    ],
+)
+@pytest.mark.parametrize("layout", ["{}. {T}", "{}\n{T}", "{}.\n\n{T}", "All is well.\n- {}\n\n{T}"])
+def test_figures_of_failure_are_heard_right_above(layout: str, figures: str, expected: Promised) -> None:
+    assert judge(layout.format(figures, T=T), TAG, never_asked) is expected
+
+
+def test_a_line_that_we_left_out_casts_no_doubt() -> None:
+    remark = left_out_line(9_000_000)
+    assert judge(f"Done.\n{remark}\n{T}", TAG, never_asked) is Promised.GIVEN
+    assert judge(f"{T}\n{remark}", TAG, never_asked) is Promised.MENTIONED, "the reply went on"
+    assert judge(f"{T}\n\n{remark}", Promise(match=Match.OWN_LINE), never_asked) is Promised.GIVEN
 
 
 # ---------------------------------------------------------------- absent
@@ -516,7 +591,7 @@ LONG = "- a line of a long list\n" * 40_000
         (f"<!--\n{LONG}\n{T}", Promised.MENTIONED),
         (f"<pre>\nlog</pre>\n{LONG}\n{T}", Promised.GIVEN),
         (f"<!--\n```\n-->\n{LONG}\n{T}", Promised.GIVEN),  # the fence was part of a comment
-        (f"{LONG}\n{'word ' * 100_000}{T}", Promised.GIVEN),
+        (f"{LONG}\n{'word ' * 100_000}\n{T}", Promised.GIVEN),
         (f"{LONG}\nI cannot give {T}", Promised.MENTIONED),
         ("> " * 5_000 + T, Promised.MENTIONED),  # deeper than the parser goes
         (f"{T}\n\n{'- ' * 5_000}{T}", Promised.MENTIONED),  # what the parser leaves out must not uncover another

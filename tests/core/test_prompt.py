@@ -10,7 +10,7 @@ from bydawn.core.loop import Checkpoint, CheckWhere, Loop, Mode, PathCheck, Prom
 from bydawn.core.outcome import Outcome
 from bydawn.core.prompt import BUDGETS
 from bydawn.core.sections import promise_of
-from bydawn.core.values import End, Promised, TaskClaim, TaskReading, TaskStatus, Verdict
+from bydawn.core.values import UNCLEAR, End, Promised, TaskClaim, TaskReading, TaskStatus, Verdict
 from core.facts_made import (
     CHECKED,
     CRASH_AND_RESTART,
@@ -109,6 +109,8 @@ def test_a_claim_that_was_not_accepted_is_answered_with_what_is_missing() -> Non
 def test_a_mention_is_answered_with_how_to_give_it() -> None:
     text = prompt(PROMISED, run_started(), a_round(1, promise=Promised.MENTIONED))
     assert "You mentioned the promise but did not give it" in headings(text)
+    assert text.count(f"end your reply with this line, alone: {TOKEN}") == 2, "in the rules, and in the answer"
+    assert text.count("nothing right above that leads in to it") == 2
     assert "You mentioned" not in prompt(PROMISED, run_started(), a_round(1))
 
 
@@ -299,6 +301,13 @@ def test_a_claim_that_a_task_is_done_is_answered_where_it_does_not_count() -> No
     assert "but its checks fail." in prompt(FOLDER, *worked, checked(1, passed=False))
     next_one = TaskReading(open=1, done=2, next="Tax", next_id="02-tax")
     assert "does not count" not in prompt(FOLDER, *worked, TasksRead(tasks=next_one, tree="t"))
+
+
+def test_a_status_that_was_not_understood_is_said_back() -> None:
+    claim = TaskClaim(status=UNCLEAR, summary="STATUS: `nearly` done")
+    text = prompt(FOLDER, run_started(tasks=FIRST), a_round(1, claim=claim, tasks=FIRST))
+    assert "Your status was not understood" in headings(text)
+    assert "Your reply said “STATUS: 'nearly' done”. End it with the line `STATUS: done`" in text
 
 
 def test_ticks_without_any_other_change_are_asked_about() -> None:

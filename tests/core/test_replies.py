@@ -67,6 +67,16 @@ def test_the_corpus_is_large_and_says_why() -> None:
     assert all(row.why.strip() for row in rows)
 
 
+def test_no_language_gets_past_the_form() -> None:
+    """Words of doubt are English; a refusal in any other language is told by where its token stands."""
+    rows = corpus()["refusals"]
+    refused = [row for row in rows if row.expected is Promised.MENTIONED]
+    languages = {re.split("[:,]", row.why)[0] for row in refused}
+    assert (len(refused) >= 60, len(languages) >= 19) == (True, True)
+    honest = {re.split("[:,]", row.why)[0] for row in rows if row.expected is Promised.GIVEN}
+    assert honest == languages, "and in each of them the promise can be given"
+
+
 def test_no_row_stands_twice() -> None:
     asked = [(row.reply, row.text, row.mode, row.match) for _, row in ROWS]
     assert len(asked) == len(set(asked))

@@ -255,34 +255,54 @@ CLAIMS = [
     ("**STATUS: done**", "done"),
     ("## STATUS: done.", "done"),
     ("STATUS: `done`", "done"),
-    ("- STATUS: done", "done"),
-    ("```\nSTATUS: done\nSUMMARY: a\n```", "done"),
+    ("- STATUS: done", "unclear"),
+    ("```\nSTATUS: done\nSUMMARY: a\n```", "unclear"),
     ("~~~text\nSTATUS: blocked\n~~~", "blocked"),
-    ("```\nSTATUS: done", "done"),  # never closed
+    ("```\nSTATUS: done", "unclear"),  # never closed
     ("STATUS: done\r\nSUMMARY: a\r\n", "done"),
     # the last one counts
     ("STATUS: in-progress\n\nNow it works.\n\nSTATUS: done", "done"),
     ("STATUS: done\n\nOh no.\n\nSTATUS: in-progress", "in-progress"),
-    ("STATUS: done\n\n> STATUS: blocked", "done"),  # quoted
+    ("STATUS: done\n\n> STATUS: blocked", "unclear"),  # quoted
     ('```json\n{"status": "done"}\n```\nSTATUS: in-progress', "in-progress"),
-    ('STATUS: in-progress\n```json\n{"status": "done"}\n```', "done"),
+    ('STATUS: in-progress\n```json\n{"status": "done"}\n```', "unclear"),
+    # other words for done
+    ("STATUS: complete", "done"),
+    ("STATUS: Completed.", "done"),
+    ("STATUS: finished", "done"),
+    # as with a promise: a lead-in, prose behind it, a list, a heading right above, doubt
+    ("When I am done I will write:\n\nSTATUS: done", "unclear"),
+    ("Sobald alles grün ist —\nSTATUS: done", "unclear"),
+    ("STATUS: done\n\nBut two tests still fail.", "unclear"),
+    ("STATUS: done\nnach dem nächsten Lauf", "unclear"),
+    ("## Status\n\nSTATUS: done", "unclear"),
+    ("I cannot say\nSTATUS: done", "unclear"),
+    ("<details>\n\nSTATUS: done", "unclear"),
+    ("3 of 5 tests pass.\n\nSTATUS: done", "unclear"),
+    # what belongs to it may follow, or come before
+    ("STATUS: done\nSUMMARY: It works,\neven when it rains.\n\n<promise>OK</promise>\n", "done"),
+    ("SUMMARY: It works once the\nserver is up:\nSTATUS: done", "done"),
+    ("STATUS: done\nSUMMARY: It works.\n\nNo, it does not.", "unclear"),
+    ("STATUS: done\nSUMMARY: a\n\n<promise>OTHER</promise>", "unclear"),
+    # a lead-in does no harm where nothing is believed
+    ("As of now:\n- STATUS: in-progress\n\nMore to come.", "in-progress"),
     # JSON
     ('{"status": "done"}', "done"),
     ('{\n  "status": "blocked",\n\n  "blocked": "no key"\n}\n', "blocked"),
     ('All good.\n\n{"status": "done", "files": ["a"]}', "done"),
     ('All good.\n{"status": "in-progress"}\n', "in-progress"),
-    ('```json\n{\n  "status": "done",\n  "summary": null\n}\n```', "done"),
-    ('```\n{"status": "done"}\n```\n', "done"),
-    # no claim
+    ('```json\n{\n  "status": "done",\n  "summary": null\n}\n```', "unclear"),
+    ('```\n{"status": "done"}\n```\n', "unclear"),
+    # no claim, or none that is understood
     ("", None),
     ("Done.", None),
     ("The STATUS: done line comes later.", None),
-    ("STATUS: done and dusted", None),
-    ("STATUS: mostly done", None),
-    ("STATUS: not done", None),
-    ("STATUS: done|in-progress|blocked", None),  # the prompt's own words
-    ("STATUS:", None),
-    ("STATUS: in progress", None),
+    ("STATUS: done and dusted", "unclear"),
+    ("STATUS: mostly done", "unclear"),
+    ("STATUS: not done", "unclear"),
+    ("STATUS: done|in-progress|blocked", "unclear"),  # the prompt's own words
+    ("STATUS:", "unclear"),
+    ("STATUS: in progress", "unclear"),
     ("MY STATUS: done", None),
     ("> STATUS: done", None),
     ("> ```\n> STATUS: done\n> ```", None),
@@ -291,8 +311,8 @@ CLAIMS = [
     ("<!-- STATUS: done -->", None),
     ("~~STATUS: done~~", None),
     ("| STATUS: done |\n|---|\n| STATUS: done |", None),
-    ("STATUS: done\n\nSTATUS: nearly", None),  # takes it back
-    ('{"status": "nearly"}', None),
+    ("STATUS: done\n\nSTATUS: nearly", "unclear"),  # takes it back
+    ('{"status": "nearly"}', "unclear"),
     ('{"status": true}', None),
     ('{"state": "done"}', None),
     ('[{"status": "done"}]', None),
@@ -306,8 +326,14 @@ CLAIMS = [
 @pytest.mark.parametrize(("reply", "status"), CLAIMS)
 def test_a_status_block_is_read_and_a_mention_is_not(reply: str, status: str | None) -> None:
     """C-041, DESIGN §8."""
-    claim = status_of(reply)
+    claim = status_of(reply, "<promise>OK</promise>")
     assert (claim and claim.status) == status
+
+
+def test_a_status_that_is_not_understood_is_kept_as_it_was_written() -> None:
+    assert status_of("All good.\n**STATUS:** nearly there") == Claim(
+        status=Claimed.UNCLEAR, summary="**STATUS:** nearly there"
+    )
 
 
 @pytest.mark.parametrize(

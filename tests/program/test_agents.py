@@ -202,7 +202,7 @@ def test_what_one_of_them_cannot_do_is_refused_for_all(home: Home, words: list[s
 SPEAKS_JSON = """cat > /dev/null; echo "going on with ${BYDAWN_RESUME_SESSION:-nothing}" >> said
 echo 'loading'
 echo '{"type":"message","content":[{"text":"half way"}]}'
-echo '{"type":"end","content":[{"text":"done <promise>TASK_COMPLETE</promise>"}],"id":"s-7","use":{"in":40,"out":2.5}}'
+echo '{"type":"end","content":[{"text":"done. <promise>TASK_COMPLETE</promise>"}],"id":"s-7","use":{"in":40,"out":2.5}}'
 echo '{"use":{"out":2,"usd":0.25}}'"""
 FIELDS = ["text=content.0.text", "session=id", "tokens_in=use.in", "tokens_out=use.out", "cost_usd=use.usd"]
 
@@ -214,7 +214,7 @@ def test_the_lines_of_a_program_are_read_field_by_field(home: Home) -> None:
     ended = home.bydawn("run", "x", "-a", "cmd:mine", *mapping, "--session", "resume", "--budget", "5usd", *never)
     assert ended.code == 4, ended
     [first, second] = home.rounds_ended()
-    assert first["said"] == "done <promise>TASK_COMPLETE</promise>"
+    assert first["said"] == "done. <promise>TASK_COMPLETE</promise>"
     assert first["session"] == "s-7"
     assert first["usage"] == {"tokens_in": 40, "tokens_cached": None, "tokens_out": 2, "cost_usd": 0.25}
     assert (home.repo / "said").read_text() == "going on with nothing\ngoing on with s-7\n"

@@ -361,7 +361,7 @@ REPLIES = {
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
 def test_only_a_promise_that_is_given_completes(butler: Butler, reply: str) -> None:
     """W-005, W-052, W-101, X-04."""
-    butler.plays({**WORK, "reply": reply}, {**WORK, "reply": "It is all there: <promise>TASK_COMPLETE</promise>"})
+    butler.plays({**WORK, "reply": reply}, {**WORK, "reply": "It is all there. <promise>TASK_COMPLETE</promise>"})
     assert butler("Write it.", *AUTO).code == 0
     rows = butler.summary()["iterations"]
     assert [row["detected_promise"] for row in rows] == [False, True]

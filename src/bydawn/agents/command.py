@@ -15,7 +15,7 @@ import msgspec
 from bydawn.agents.program import killed
 from bydawn.core.agent import Abilities, AgentCommand, Ended, Event, Ladder, Message, Reader, Turn
 from bydawn.core.outcome import Exit, Outcome, imposed
-from bydawn.core.text import headline, plain
+from bydawn.core.text import headline, left_out_line, plain
 
 REPLY_LENGTH = 1 << 20  # characters kept from the end of the reply, where the promise is
 
@@ -78,7 +78,7 @@ class CommandReader:
         return (Message(text),)
 
     def skipped(self, size: int) -> None:
-        self._keep(f"[a line of {size} bytes was left out here]")
+        self._keep(left_out_line(size))
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
         outcome, detail = imposed(exit_) or judged(exit_, stderr_tail)
@@ -92,7 +92,9 @@ class CommandReader:
             self._kept -= len(self._lines.popleft()) + 1
 
     def _reply(self) -> str:
-        return "\n".join(self._lines).strip()
+        while self._lines and not self._lines[0].strip():
+            self._lines.popleft()
+        return "\n".join(self._lines).rstrip()  # with the blanks of its first line, which may make it code
 
 
 def judged(exit_: Exit, stderr_tail: str) -> tuple[Outcome, str]:

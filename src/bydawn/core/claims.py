@@ -38,9 +38,11 @@ def from_reply(reply: str, outcome: Outcome, loop: Loop) -> Claims:
         return Claims()
     if not loop.task_folder:
         return Claims(blocked=blocked_words(reply) or "")
+    from bydawn.core.sections import promise_of
     from bydawn.core.task_folder import Claimed, status_of  # most loops have no task folder
 
-    said = status_of(reply)
+    promise = promise_of(loop)
+    said = status_of(reply, promise.token if promise else "")
     blocked = blocked_words(reply) or (said.blocked or said.summary if said and said.status is Claimed.BLOCKED else "")
     if said and said.status is Claimed.DONE and blocked:
         said = None  # a blocked task is not done, whatever the last line says

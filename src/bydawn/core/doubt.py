@@ -4,6 +4,8 @@ import re
 import unicodedata
 from functools import cache
 
+from bydawn.core.text import LEFT_OUT_LINE
+
 # A sentence with one of these words does not give the promise at its end. If unsure, include the word: a promise
 # that was meant and rejected costs a round; one that was accepted and not meant costs the night.
 _WORDS = (
@@ -68,15 +70,22 @@ _TAKES_BACK = (
     rf"\b(?:{'|'.join((*_WORDS, *_SECOND_THOUGHTS))})\b|{'|'.join(_SIGNS)}",
     r"\[ \]|\?(?:\W|$)|</[a-z]|-->",  # an open box, a question, the end of some HTML or a comment around it
 )
-_HARMLESS = (  # "let me know if you like", "0 failed", "fixed the failing test"
+_HARMLESS = (  # our own remark, "let me know if you like", "0 failed", "fixed the failing test"
+    LEFT_OUT_LINE,
     r"if (?:you(?:'d| would)? (?:like|want|need|prefer|have)|there(?:'s| is) anything)\b",
     r"\b(?:no|0|zero|nothing|none|without)(?: [\w']+){0,2}? (?:fail\w*|errors?|remain\w*|left|pending|missing)\b",
     r"\b(?:fixed|added|resolved|repaired|handled|closed|removed)(?: [\w']+){0,3}? (?:fail\w*|errors?|missing|broken)\b",
 )
 _GOES_ON = r"[a-z]|\s*(?:[,;:?…)\]}»”\"']|(?:is|was|are|were|will|would|as|or|and|because|in)\b)"
 
-_SENTENCE_END = r"(?<!\.)[.!](?=[\s\"')\]]|$)|。"  # not "...": trailing off is not the end of a sentence
-_LEADS_IN = r"(?:[:,?…→↓⬇👇—–∶-]|\.\.)\W*$"
+# Figures of failure, and what makes them harmless.
+_THINGS = r"(?:of (?:them|the) )?(?:(?:unit |integration )?(?:tests?|checks?|cases?|specs?|suites?|tasks?|boxes) )?"
+_WELL = r"(?:are |is |have )?(?:pass\w*|green|succe\w+|ok|work\w*|done|complete\w*)\b"
+_PART = rf"\b(\d{{1,9}}) ?(?:/|of|out of) ?(\d{{1,9}}) {_THINGS}{_WELL}"
+_FAILED = rf"(?<![\d.,])[1-9][\d,]* {_THINGS}(?:still )?(?:fail\w*|errors?|broken|red)\b|\b(?:fail\w*|errors?): ?[1-9]"
+_MENDED = r"\b(?:fixed|resolved|repaired|handled|earlier|previously|before|used to|now|expected)\b"
+
+_SENTENCE_END = r"(?<!\.)[.!](?=[\s\"')\]]|$)|[。।॥۔።։។။]"  # not "...": trailing off is not the end of a sentence
 _ABBREVIATION = r"(?i)\b(?:e\. ?g|i\. ?e|z\. ?B)\."
 _SPAN = r"`[^`]*`"
 _CODE = r"[/\\(){}\[\]<>=|&$#@_]|\s-|\.\w"  # tells a command like `make -k` from a word in code style like `not`
@@ -94,15 +103,23 @@ def _compiled(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-def doubted(before: str, above: list[str]) -> bool:
-    """Does the sentence before the promise, or text above that introduces it, keep it from being given?"""
+def doubted(before: str, above: str) -> bool:
+    """Does the text before the promise, or right above it, say that it is not meant?"""
     if _left_open(before):
         return True
-    own, *others = (plain(_without_code(text)) for text in (before, *above))
-    sentences = [own, *(text for text in others if re.search(_LEADS_IN, text[-_TAIL:]))]
-    if any(_compiled(*_DOUBTS).search(_last_sentence(text)) for text in sentences):
+    own, other = (plain(_without_code(text)) for text in (before, above))
+    if _compiled(*_DOUBTS).search(_last_sentence(own)):
         return True
-    return any(_compiled(*_BARE_NO).search(_last_sentence(text.rstrip(".! "))[-_TAIL:]) for text in (own, *others))
+    last = [_last_sentence(text.rstrip(".! "))[-_TAIL:] for text in (own, other)]
+    return any(_compiled(*_BARE_NO).search(sentence) or _counts_failures(sentence) for sentence in last)
+
+
+def _counts_failures(sentence: str) -> bool:
+    """Does it say "0 of 5 pass" or "3 failed", and not that they were fixed? "0 failed" and "5 of 5 pass" are fine."""
+    if _compiled(_MENDED).search(sentence):
+        return False
+    parts = _compiled(_PART).finditer(sentence)
+    return _compiled(_FAILED).search(sentence) is not None or any(int(part[1]) < int(part[2]) for part in parts)
 
 
 def taken_back(behind: str) -> bool:
@@ -127,7 +144,8 @@ def _left_open(text: str) -> bool:
 
 
 def _without_code(text: str) -> str:
-    """Replace commands and names: they are about the program, not about the promise."""
+    """Replace commands, names and our own remarks: they are about the program, not about the promise."""
+    text = re.sub(LEFT_OUT_LINE, "code", text)
     return re.sub(_SPAN, lambda span: "code" if re.search(_CODE, span[0]) else span[0], text)
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from bydawn.core import doubt
 from bydawn.core.loop import Match, Mode, Promise
+from bydawn.core.punctuation import ends_sentence, leads_in
 from bydawn.core.values import Promised
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ _CONTAINER = r"(?i)<(/?)(details|blockquote|template|table|code|del|strike|s|q)\
 def judge(reply: str, promise: Promise, full_match: FullMatch) -> Promised:
     """Judge an agent's final message; `full_match(pattern, text)` is asked in regex mode, at most twice per line.
 
-    `TooSlow`, if that raises it, is passed on. A line above the end only counts if nothing after it negates,
-    postpones, conditions or regrets it.
+    The form decides, so that it works in every language; words of doubt are only a second opinion. `TooSlow`, if that
+    raises it, is passed on. A line above the end only counts if nothing after it negates, postpones, conditions or
+    regrets it.
     """
     lines = reply.replace("\r\n", "\n").replace("\r", "\n").rstrip(_UNSEEN).split("\n")
     if not promise.text.strip() or not lines[-1]:
@@ -101,7 +103,8 @@ def _place_of_token(lines: list[str], near: range, token: str) -> int | None:
     if at is None:
         return None
     before, _, behind = lines[at].strip(_UNSEEN).rpartition(token)
-    alone = at == near.start or not before.strip("*_ ")  # at the end of the reply, a sentence may come before it
+    # At the end of the reply, a whole sentence may come before it.
+    alone = not before.strip("*_# ") or (at == near.start and token not in before and ends_sentence(before))
     return at if alone and re.fullmatch(_BEHIND, behind) else None
 
 
@@ -113,8 +116,10 @@ def _matches(line: str, pattern: str, full_match: FullMatch) -> bool:
 
 
 def _is_meant(lines: list[str], place: int, promise: Promise) -> bool:
-    ending = _ending(lines[: place + 1])
-    if ending is None or doubt.doubted(_before_token(ending.passage, promise), ending.above):
+    ending = _ending(lines[: place + 1], promise)
+    if ending is None or leads_in(ending.passage.rpartition("\n")[0] or ending.above):
+        return False
+    if doubt.doubted(_before_token(ending.passage, promise), ending.above):
         return False
     return not doubt.taken_back("\n".join(lines[place + 1 :]))
 
@@ -135,11 +140,14 @@ class _Ending(NamedTuple):
     """The passage the last line belongs to, and the text right above that could introduce it."""
 
     passage: str
-    above: list[str]
+    above: str
 
 
-def _ending(lines: list[str]) -> _Ending | None:
-    """The end of a reply as its reader sees it; None if that is code, a quote or part of some HTML."""
+def _ending(lines: list[str], promise: Promise) -> _Ending | None:
+    """The end of a reply as its reader sees it.
+
+    None if that is code, a quote, a list item, all that is below a heading, or part of some HTML.
+    """
     lines = [*(line for line in lines[:-_NEAR] if re.match(_FAR, line)), *lines[-_NEAR:]]
     tokens = _parser().parse("\n".join(lines))
     last = max((index for index, token in enumerate(tokens) if token.nesting == 0), default=-1)
@@ -147,14 +155,19 @@ def _ending(lines: list[str]) -> _Ending | None:
     if last < 0 or "blockquote_close" in around or not _is_prose(tokens[last], lines) or _in_html(tokens[:last]):
         return None
     passage = tokens[last].content.strip()
-    above = [_text_before(tokens, last)]
-    if around & {"bullet_list_close", "ordered_list_close"}:
-        above.append(_text_before(tokens, _list_start(tokens, last)))
-        if not lines[-1][0].isspace():
-            # Markdown attaches an unindented line below a list to the last item; a reader does not.
-            item, _, passage = passage.rpartition("\n")
-            above.append(item)
-    return _Ending(passage, above)
+    if not around & {"bullet_list_close", "ordered_list_close"}:
+        above = _above(tokens[:last])
+        return None if above is None else _Ending(passage, above)
+    # Markdown attaches an unindented line below a list to the last item; a reader does not.
+    item, newline, line = passage.rpartition("\n")
+    if lines[-1][0].isspace() or not (newline or _has_own_mark(lines[-1], promise)):
+        return None
+    return _Ending(line, item)
+
+
+def _has_own_mark(line: str, promise: Promise) -> bool:
+    """Is what looks like the mark of a list a part of the promise itself?"""
+    return promise.mode in {Mode.LINE, Mode.REGEX} or line.startswith(promise.token.strip())
 
 
 def _is_prose(block: "Token", lines: list[str]) -> bool:
@@ -175,15 +188,14 @@ def _in_html(tokens: "list[Token]") -> bool:
     return any(depth.values())
 
 
-def _list_start(tokens: "list[Token]", inside: int) -> int:
-    return max(i for i in range(inside) if tokens[i].level == 0 and tokens[i].type.endswith("list_open"))
-
-
-def _text_before(tokens: "list[Token]", index: int) -> str:
-    """The nearest visible block above, if it is prose."""
-    for token in reversed(tokens[:index]):
+def _above(tokens: "list[Token]") -> str | None:
+    """The nearest visible block above, if it is prose; None if it is a heading."""
+    for index in range(len(tokens) - 1, -1, -1):
+        token = tokens[index]
         if token.type in {"inline", "fence", "code_block"} and doubt.plain(token.content):
-            return token.content if token.type == "inline" else ""
+            # Agents put `---` below any paragraph, so an underline does not make a heading.
+            is_heading = tokens[index - 1].type == "heading_open" and tokens[index - 1].markup.startswith("#")
+            return None if is_heading else token.content if token.type == "inline" else ""
     return ""
 
 

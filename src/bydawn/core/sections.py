@@ -11,11 +11,13 @@ from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import tally_of, ticked_and_red
 from bydawn.core.quote import Keep, code, cut, fenced, harmless, inline, left_out, shares, some
 from bydawn.core.state import LoopState
-from bydawn.core.values import Promised, TaskReading, TaskStatus, Verdict
+from bydawn.core.values import UNCLEAR, Promised, TaskReading, TaskStatus, Verdict
 
 GOAL = "## Goal\n\n"
 _MOST_CHECKS = 20  # failing checks listed one by one
 _BLOCKED = "end your reply with a `## BLOCKED` section that says what you need"
+_ALONE = "No list, heading, code or quote around it, and nothing right above that leads in to it, such as a colon."
+_STATUS = "`STATUS: done`, `STATUS: in-progress` or `STATUS: blocked`"
 _STANDS = "Go on. The goal and the rules above still stand. The work tree may have changed, so look again."
 _CLEAN = (
     "Checks run in a clean checkout in a separate folder, so one can fail there and pass for you: files that git "
@@ -185,16 +187,15 @@ def promise_of(loop: Loop) -> Promise | None:
 def _status_rule(promise: Promise | None) -> str:
     behind = " If you give the promise, it goes after them." if promise else ""
     return (
-        "End every reply with two lines about the task: `STATUS: done`, `STATUS: in-progress` or "
-        f"`STATUS: blocked`, and `SUMMARY:` with a sentence or two.{behind} The claim is checked: a task is done when "
-        "its rounds changed something and all checks pass."
+        f"End every reply with two lines about the task: {_STATUS}, and `SUMMARY:` with a sentence or two.{behind} "
+        "The claim is checked: a task is done when its rounds changed something and all checks pass."
     )
 
 
 def _promise_rule(promise: Promise) -> str:
     return (
         f"When, and only when, everything is done and verified, end your reply with {_form(promise)}"
-        "\n  Otherwise do not write it."
+        f"\n  Otherwise do not write it. {_ALONE}"
     )
 
 
@@ -295,15 +296,21 @@ def _not_believed(given: Material) -> str:
             "in a reply without a BLOCKED section, or say what blocks you and leave the promise out."
         )
     if last.promise is Promised.MENTIONED:
+        form = _form(promise_of(loop) or Promise())
         return (
-            "## You mentioned the promise but did not give it\n\nIt only counts as the last line of the reply, "
-            "outside code and quotes, with nothing that takes it back."
+            f"## You mentioned the promise but did not give it\n\n{_ALONE} Nothing may take it back. If everything is "
+            f"done and verified, end your reply with {form}"
         )
     return ""
 
 
 def _task_not_believed(given: Material) -> str:
     last, reading = given.state.last, given.state.tasks
+    if last and last.claim and last.claim.status == UNCLEAR:
+        return (
+            f"## Your status was not understood\n\nYour reply said “{given.line(last.claim.summary)}”. End it with the "
+            f"line {_STATUS}, then `SUMMARY:` and nothing else but the promise. {_ALONE}"
+        )
     if last is None or last.claim is None or last.claim.status != TaskStatus.DONE:
         return ""
     if reading is None or last.task_id is None or reading.next_id != last.task_id:

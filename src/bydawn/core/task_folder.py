@@ -10,9 +10,12 @@ import msgspec
 
 from bydawn.core import markdown
 from bydawn.core.claims import says_nothing
+from bydawn.core.loop import Mode, Promise
 from bydawn.core.markdown import Block, Page, Span
+from bydawn.core.promise import judge
 from bydawn.core.tasks import BOX
 from bydawn.core.text import shorten, visible
+from bydawn.core.values import UNCLEAR, Promised
 
 _DEPENDS_ON = re.compile(r"(?P<indent>\s*)[\"']?depends[_-]on[\"']?\s*:(?P<value>.*)", re.IGNORECASE)
 _LISTED = re.compile(r"\s*-\s.*")
@@ -41,6 +44,13 @@ class Claimed(StrEnum):
     DONE = "done"
     IN_PROGRESS = "in-progress"
     BLOCKED = "blocked"
+    UNCLEAR = UNCLEAR
+
+
+_MEANS = {
+    **{status.value: status for status in Claimed if status is not Claimed.UNCLEAR},
+    **dict.fromkeys(("complete", "completed", "finished"), Claimed.DONE),
+}
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,33 +112,61 @@ def stranded(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) 
     return [task for task in left if task.id in reached]
 
 
-def status_of(reply: str) -> Claim | None:
-    """What a reply's status block says; the last status counts, and an unknown one cancels those before it."""
-    fields = dict(_fields(reply))
-    try:
-        status = Claimed(fields.get("status", "").strip(" \t*_`.").lower())
-    except ValueError:
+def status_of(reply: str, promise: str = "") -> Claim | None:
+    """What a reply's status block says; the last status counts, and an unknown one cancels those before it.
+
+    "Done" must have the form of a promise, and nothing but the other fields and the promise may follow.
+    """
+    fields = dict(_json(reply.strip()) or _fields(reply))
+    if "status" not in fields:
         return None
+    status = _MEANS.get(fields["status"].strip(" \t*_`.").lower(), Claimed.UNCLEAR)
+    line = fields.get("line", "")
+    if status is Claimed.UNCLEAR or (status is Claimed.DONE and line and not _is_given(reply, line, promise)):
+        return Claim(status=Claimed.UNCLEAR, summary=shorten(line or fields["status"], _LONGEST_WORDS))
     summary, blocked = (shorten(fields.get(key, "").strip(" \t*_"), _LONGEST_WORDS) for key in ("summary", "blocked"))
     return Claim(status=status, summary=summary, blocked="" if says_nothing(blocked) else blocked)
 
 
+def _is_given(reply: str, line: str, promise: str) -> bool:
+    """Is a status line where a promise would be believed, and is there no other prose behind it?"""
+    lines = reply.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    at = max((number for number, each in enumerate(lines) if line in each), default=0)
+    is_field = False
+    for each in map(str.strip, lines[at + 1 :]):
+        is_field = _FIELD.fullmatch(each) is not None or (is_field and each != "")  # a summary may have two lines
+        if each and not is_field and not (promise and promise in each):
+            return False
+    first = at
+    while first and lines[first - 1].strip():
+        first -= 1
+    # The fields above it do not introduce it.
+    first = next((number for number in range(first, at) if _FIELD.fullmatch(lines[number].strip())), at)
+    said = "\n".join([*lines[:first], lines[at]])
+    return judge(said, Promise(text=line, mode=Mode.PLAIN), lambda *_: False) is Promised.GIVEN
+
+
 def _fields(reply: str) -> Iterator[tuple[str, str]]:
-    """Every `STATUS:`, `SUMMARY:` and `BLOCKED:` of the reply in order, as lines or JSON; none from quotes."""
-    whole = reply.strip()
-    if whole.startswith("{") and (said := _json(whole)):
-        yield from said
-        return
+    """Every `STATUS:`, `SUMMARY:` and `BLOCKED:` of the reply in order, as lines or JSON; none from quotes.
+
+    With a status comes the line it is on.
+    """
     for block in markdown.of_reply(reply).blocks:
         if block.quoted or "table" in block.within or block.type not in {"inline", "fence"}:
             continue
         if block.type == "fence" and (said := _json(block.text)):
             yield from said
+            yield "line", next(line for line in block.text.split("\n") if "status" in line).strip()
             continue
         for line in block.text.split("\n"):
             if field := _FIELD.fullmatch(line.strip()):
                 yield field["key"].lower(), field["value"]
-    yield from _json(whole.rpartition("\n")[2])
+                if field["key"].lower() == "status":
+                    yield "line", line.strip()
+    last = reply.strip().rpartition("\n")[2]
+    if said := _json(last):
+        yield from said
+        yield "line", last.strip()
 
 
 def _json(text: str) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ _ESCAPES = (
 )
 _TELLING = r"(?i)error|assert|fail|expected|exception|panic|denied|not found"
 
+LEFT_OUT_LINE = r"\[a line of \d+ bytes was left out here\]"  # recognizes what `left_out_line` writes
 PLACEHOLDER = "…"  # stands for a person's own words in a suggested command; pasted unchanged, it does nothing
 
 
@@ -19,6 +20,11 @@ def plain(text: str | bytes) -> str:
     if text.isprintable():
         return text  # almost every line; the pattern below costs ten times as much
     return re.sub(_ESCAPES, "", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def left_out_line(size: int) -> str:
+    """Our remark in place of a line that is too long to keep."""
+    return f"[a line of {size} bytes was left out here]"
 
 
 def visible(text: str) -> str:

@@ -261,6 +261,9 @@ class Commands(Value, frozen=True, kw_only=True):
         return f"every command failed: {self.error}" if self.all_failed else ""
 
 
+UNCLEAR = "unclear"  # the status in a reply that could not be understood; its line is in the summary
+
+
 class TaskClaim(Value, frozen=True, kw_only=True):
     """What an agent says about its task; only a claim."""
 
