@@ -99,7 +99,7 @@ def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worke
             hide=secrets.hide,
             reveal=secrets.reveal,
             chance=lambda: os.urandom(1)[0] / 255,
-            obstacles=lambda: _obstacle(workspace, folder.path, lock),
+            obstacles=lambda: _obstacle(loop, folder.path, lock),
             followers=(
                 StateFile(ledger),
                 Link(workspace, folder),
@@ -130,14 +130,17 @@ def _views(loop: Loop, folder: LoopFolder, say: Callable[[str], None]) -> Sequen
     return followers_of(loop, folder.path, lambda: records(folder), say)
 
 
-def _obstacle(workspace: Path, folder: Path, lock: Lock) -> tuple[str, str] | None:
+def _obstacle(loop: Loop, folder: Path, lock: Lock) -> tuple[str, str] | None:
     """What would make a round impossible or unsafe right now."""
+    workspace = Path(loop.workspace)
     try:
         same = os.path.samestat(workspace.stat(), Path.cwd().stat())
     except OSError:
         same = False
     if not same:
         return "workspace", f"the folder {workspace} was removed or replaced"
+    if loop.sandbox != Sandbox.READ_ONLY and not os.access(workspace, os.W_OK | os.X_OK):
+        return "workspace", f"the folder {workspace} cannot be written: it is read-only, or not yours to change"
     if not lock.intact():
         return "lock", f"the lock {lock.path} was deleted, so this loop could be started twice"
     if is_nearly_full(str(folder)):

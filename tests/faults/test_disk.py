@@ -81,10 +81,11 @@ class SmallDisk:
         self.mount("-o", "remount,bind,ro", path)
 
     def uncover(self, folder: Path) -> None:
-        subprocess.run([*self.inside, "umount", self._as_seen_inside(folder)], check=True, env=self.home.env)
+        subprocess.run([*self.inside, "umount", "--lazy", self._as_seen_inside(folder)], check=True, env=self.home.env)
 
     def _as_seen_inside(self, folder: Path) -> str:
-        return str(self._mount / folder.relative_to(self.home.states))
+        outside = not folder.is_relative_to(self.home.states)
+        return str(folder if outside else self._mount / folder.relative_to(self.home.states))
 
     def close(self) -> None:
         self._keeper.kill()
@@ -181,6 +182,19 @@ def test_a_read_only_state_folder_is_told_and_can_still_be_looked_at(disk: Small
     assert disk.state()[0] == "limit"
 
     disk.uncover(disk.home.folder())
+    assert disk.resume().code == 0
+
+
+def test_a_read_only_workspace_is_named_before_any_agent_is_paid(disk: SmallDisk) -> None:
+    """FAULTS 21. Modes alone would not stop root."""
+    agent = an_agent(disk.home)
+    disk.cover_with_a_read_only_mount(disk.home.repo)
+    assert disk.run(agent).code == 3
+    state, reason = disk.state()
+    assert (state, f"the folder {disk.home.repo} cannot be written" in reason) == ("blocked", True), reason
+    assert disk.home.facts("round.started") == []
+
+    disk.uncover(disk.home.repo)
     assert disk.resume().code == 0
 
 
