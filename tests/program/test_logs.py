@@ -2,10 +2,15 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
+from bydawn.operations.outputs import last_lines, lines_before
 from driving import DONE, HANG, OK, Home, is_error, said, wait_for
+from effort import effort
+
+A_FEW_PASSES = 5  # over a megabyte; what was tried first took more than a hundred
 
 
 def a_program(home: Home, *lines: str, interpreter: str = "/bin/sh") -> str:
@@ -92,3 +97,24 @@ def test_whoever_follows_reads_each_line_once_and_why_a_round_failed(home: Home)
     out = said(follower).out.splitlines()
     assert [line for line in out if line in ("first", "second")] == ["first", "second"]
     assert any(line.startswith("  ✗ failed: ") for line in out)
+
+
+@pytest.mark.parametrize("before", [b"", b"earlier\n"], ids=["alone", "after another"])
+def test_the_tail_of_one_endless_line_is_as_quick_as_that_of_a_megabyte(tmp_path: Path, before: bytes) -> None:
+    endless, megabyte = tmp_path / "endless", tmp_path / "megabyte"
+    for path, size in ((endless, 200_000_000), (megabyte, 1_000_000)):
+        path.write_bytes(before)
+        os.truncate(path, size)  # a hole, which takes no room
+        with path.open("ab") as file:
+            file.write(b"\nthe end\n")
+    assert last_lines(megabyte, 2)[-1] == b"the end"
+    assert len(last_lines(megabyte, 2)[0]) == 1_000_000 - len(before)
+    assert last_lines(endless, 20) == [b"[a line of more than 8 MB was left out here]", b"the end"]
+    assert effort(lambda: lines_before(endless, 20)) < A_FEW_PASSES
+
+
+def test_a_tail_says_that_a_line_was_left_out(home: Home) -> None:
+    home.run(home.rounds([OK]), "--once")
+    with (home.folder() / "rounds/0001/stdout").open("wb") as file:
+        file.truncate(200_000_000)
+    assert home.bydawn("logs", "--raw", "--tail", "5").out == "[a line of more than 8 MB was left out here]\n"

@@ -1,5 +1,6 @@
 """What the agents of a loop printed, and when they last did."""
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +12,13 @@ from bydawn.core.state import OpenRound
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
+from bydawn.system.tail import LONGEST_LINE
 
 if TYPE_CHECKING:  # `status` has to be quick and never needs one
     from bydawn.core.agent import Event
+
+_BLOCK = 64 << 10
+_TAIL = 16 << 20  # bytes of a file's end that are shown at most
 
 
 def _printed(folder: LoopFolder, round_: int) -> list[Path]:
@@ -76,17 +81,26 @@ def lines_before(path: Path, count: int | None) -> list[bytes]:
 
 
 def last_lines(path: Path, count: int, end: int | None = None) -> list[bytes]:
-    """The end of a file, or of its first bytes, read from the end: a 1 GB log costs no more than a short one."""
-    block, data = 64 * 1024, b""
+    """The end of a file, or of its first bytes, read from the end: a 1 GB log costs no more than a short one.
+
+    A line that is too long to be an event is left out: half of it could begin in the middle of a secret.
+    """
     try:
         file = path.open("rb")
     except FileNotFoundError:
         return []
+    blocks: list[bytes] = []
+    found = size = first = 0  # `first`: bytes of the line that they begin with, which may be incomplete
     with file:
         position = file.seek(0, 2) if end is None else end
-        while position > 0 and data.count(b"\n") <= count and len(data) < 16 << 20:
-            step = min(block, position)
+        while position > 0 and found <= count and first <= LONGEST_LINE and size < _TAIL:
+            step = min(_BLOCK, position)
             position -= step
-            file.seek(position)
-            data = file.read(step) + data
+            blocks.append(block := os.pread(file.fileno(), step, position))
+            newlines = block.count(b"\n")
+            first = block.index(b"\n") if newlines else first + step
+            found, size = found + newlines, size + step
+    data = b"".join(reversed(blocks))
+    if first > LONGEST_LINE:
+        data = b"[a line of more than %d MB was left out here]" % (LONGEST_LINE >> 20) + data[first:]
     return data.splitlines()[-count:] if count else []
