@@ -56,10 +56,12 @@ class Home:
             "XDG_CACHE_HOME": str(root / "home/.cache"),
             "XDG_CONFIG_HOME": str(root / "home/.config"),
             "PATH": f"{COMMAND.parent}:{os.environ['PATH']}",
+            "TMPDIR": str(root / "tmp"),  # not above the home: there Codex could not run a command
             "TERM": "dumb",
         }
         self._started: list[subprocess.Popen[str]] = []
         (root / "home").mkdir(parents=True)
+        (root / "tmp").mkdir()
         a_repository(self.repo, "# a throw-away repository\n")
 
     # -- setting the scene -----------------------------------------------------------------------------------------

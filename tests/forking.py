@@ -165,8 +165,8 @@ def _move_in(asked: dict[str, Any], streams: list[int]) -> None:
     time.tzset()
     os.chdir(asked["cwd"])
     sys.argv = asked["argv"]
-    git = importlib.import_module("bydawn.system.git")
-    vars(git)["_STARTED_IN"] = git._here()  # the one thing that a module asks of the world when it is loaded
+    programs = importlib.import_module("bydawn.system.programs")
+    vars(programs)["_STARTED_IN"] = programs._here()  # the one thing that a module asks of the world when it is loaded
 
 
 def _stream(number: int, mode: str, like: TextIO) -> TextIOWrapper:

@@ -30,7 +30,7 @@ from bydawn.store.inbox import Inbox
 from bydawn.store.ledger import LoopLedger, records
 from bydawn.store.lock import Lock, trace_of
 from bydawn.store.rounds import Rounds
-from bydawn.system import kernel
+from bydawn.system import kernel, programs
 from bydawn.worktree.workspace import GitWorkspace
 
 
@@ -83,6 +83,7 @@ def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worke
             agents=pool,
             cool_downs=SharedCoolDowns(folder.state_folder.cool_downs, loop, os.environ),
             agent_env=agent_env,
+            agent_path=lambda name: programs.path_outside(workspace) if name in agents.CLIS else "",
             workspace=kept,
             checks=ShellChecks(
                 shell("check", loop.timeouts.check, agents.KEYS | secrets.withheld(os.environ)),

@@ -103,7 +103,7 @@ def test_model_and_effort_are_passed_on_and_its_own_arguments_stand_last() -> No
 
 def test_it_is_found_by_its_name_and_missing_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    complaint = find("claude").missing()
+    complaint = find("claude").missing("/ws")
     assert complaint
     assert "npm install -g @anthropic-ai/claude-code" in complaint[1]
 

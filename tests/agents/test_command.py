@@ -130,15 +130,15 @@ def test_a_program_that_is_there_is_not_missing(tmp_path: Path, monkeypatch: pyt
     program = tmp_path / "agent.sh"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    assert an_agent("sh").missing() is None
-    assert an_agent("./agent.sh").missing() is None
-    assert an_agent(str(program)).missing() is None
+    assert an_agent("sh").missing("/ws") is None
+    assert an_agent("./agent.sh").missing("/ws") is None
+    assert an_agent(str(program)).missing("/ws") is None
 
 
 def test_a_missing_program_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agent.sh").write_text("#!/bin/sh\n")
-    complaints = {name: an_agent(name).missing() for name in ("no-such-agent", "./none.sh", "./agent.sh")}
+    complaints = {name: an_agent(name).missing("/ws") for name in ("no-such-agent", "./none.sh", "./agent.sh")}
     assert complaints == {
         "no-such-agent": (
             "no program 'no-such-agent' on the PATH",

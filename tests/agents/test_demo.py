@@ -131,8 +131,8 @@ def test_a_line_too_long_to_read_is_named_when_the_result_is_missing() -> None:
 
 
 def test_a_script_that_is_not_there_is_missing_before_the_first_round(tmp_path: Path) -> None:
-    assert DemoAgent().missing() is None
-    assert DemoAgent(script=str(tmp_path / "none.json")).missing() is not None
+    assert DemoAgent().missing("/ws") is None
+    assert DemoAgent(script=str(tmp_path / "none.json")).missing("/ws") is not None
 
 
 # Scripts

@@ -49,10 +49,10 @@ def test_nobody_is_told_that_it_stays_in_the_workspace() -> None:
 def test_it_is_found_by_name_and_missed_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find("gemini") == GeminiAgent()
-    _, hint = find("gemini").missing() or ("", "")
+    _, hint = find("gemini").missing("/ws") or ("", "")
     assert hint == "install it: npm install -g @google/gemini-cli"
     (tmp_path / "gemini").touch(mode=0o755)
-    assert find("gemini").missing() is None
+    assert find("gemini").missing("/ws") is None
 
 
 # What it says and does

@@ -53,10 +53,10 @@ def test_it_cannot_be_held_to_reading_and_is_not_trusted_to() -> None:
 def test_it_is_found_by_name_and_missed_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find("opencode") == OpencodeAgent()
-    _, hint = find("opencode").missing() or ("", "")
+    _, hint = find("opencode").missing("/ws") or ("", "")
     assert hint == "install it: npm install -g opencode-ai"
     (tmp_path / "opencode").touch(mode=0o755)
-    assert find("opencode").missing() is None
+    assert find("opencode").missing("/ws") is None
 
 
 # What it says and does

@@ -78,7 +78,7 @@ class ScriptedAgent:
         self.playing = play if isinstance(play, Play) else Play(says=play)
         return PlayReader(self.playing, self.playing.session or f"{self.name}'s")
 
-    def missing(self) -> tuple[str, str] | None:
+    def missing(self, workspace: str) -> tuple[str, str] | None:  # noqa: ARG002
         return None
 
 

@@ -80,12 +80,77 @@ def test_a_program_that_never_answers_is_not_waited_for_for_ever(home: Home) -> 
 
 def test_the_doctor_says_what_an_agent_lacks(home: Home) -> None:
     install(home, "codex", CODEX % 1)
-    home.env |= {"TMPDIR": str(home.root), "CODEX_HOME": str(home.root / "codex")}
     found = home.bydawn("doctor")
     assert found.code == 1
     assert "not logged in" in found.out
     assert "needs bwrap" in found.out
-    assert "Codex cannot run commands while CODEX_HOME" in found.out
+
+
+# -- what its sandbox cannot do here -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codex_home", ["", "codex"])
+def test_a_codex_whose_commands_would_all_fail_is_refused_before_anything_is_spent(home: Home, codex_home: str) -> None:
+    install(home, "codex", CODEX % 0)
+    home.env["TMPDIR"] = str(home.root)
+    home.env |= {"CODEX_HOME": str(home.root / codex_home)} if codex_home else {}
+    assert home.bydawn("run", "x", "-a", "codex", "--dry-run").code == 0, "the bubblewrap that it brings does not mind"
+    install(home, "bwrap", "exit 3")
+    assert "Codex cannot run commands while CODEX_HOME" in home.bydawn("doctor").out
+    refused = home.bydawn("run", "x", "-a", "codex")
+    assert refused.code == 7
+    assert f"is below {home.root}" in refused.err
+    assert "set CODEX_HOME elsewhere" in refused.err
+    assert not home.states.exists()
+    assert home.bydawn("run", "x", "-a", "codex", "-s", "full", "--dry-run").code == 0, "without a sandbox they work"
+
+
+def test_a_loop_is_not_resumed_where_every_command_would_fail(home: Home) -> None:
+    shim = codex(home.root / "codex", [{"reply": "on it"}])
+    install(home, "bwrap", "exit 3")
+    home.env["PATH"] = f"{shim.parent}:{home.env['PATH']}"
+    assert home.run("codex", "-n", "1").code == 4
+    refused = home.bydawn("resume", "--rounds", "+1", TMPDIR=str(home.root))
+    assert (refused.code, "could not run a single command" in refused.err) == (7, True), refused
+    assert len(home.rounds_ended()) == 1
+
+
+# -- a repository's own agents -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("entry", [".", "", "node_modules/.bin", "{repo}/node_modules/.bin"])
+def test_an_agent_that_a_clone_brings_is_never_run(home: Home, entry: str) -> None:
+    """Nobody chose it: it is there because the folder is."""
+    song, found = home.root / "song", entry.format(repo=home.repo)
+    for name in ("codex", "claude"):
+        path = home.repo / found / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'#!/bin/sh\necho {name} "$@" >> {song}\n')
+        path.chmod(0o755)
+    home.env["PATH"] = f"{found}:{home.env['PATH']}"
+    for words in (
+        ["doctor"],
+        ["agents", "list"],
+        ["agents", "test", "claude"],
+        ["run", "x", "--dry-run"],
+        ["run", "x"],
+    ):
+        home.bydawn(*words)
+    refused = home.bydawn("run", "x", "-a", "codex")
+    assert (refused.code, "the only codex on the PATH is inside the workspace" in refused.err) == (7, True), refused
+    shim = codex(home.root / "codex", [{"reply": "<promise>TASK_COMPLETE</promise>"}])
+    home.env["PATH"] += f":{shim.parent}"
+    assert home.run("codex").code == 0
+    assert not song.exists(), song.read_text()
+
+
+def test_a_program_that_a_person_names_is_run_wherever_it_is(home: Home) -> None:
+    for name in ("own", "bin/own"):
+        (home.repo / name).parent.mkdir(exist_ok=True)
+        (home.repo / name).write_text("#!/bin/sh\necho '<promise>TASK_COMPLETE</promise>'\n")
+        (home.repo / name).chmod(0o755)
+    home.env["PATH"] = f"bin:{home.env['PATH']}"
+    assert home.run("cmd:./own").code == home.run("cmd:own", "--new").code == 0
 
 
 def test_an_agent_is_tried_with_one_tiny_turn(home: Home) -> None:

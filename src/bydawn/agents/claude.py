@@ -78,7 +78,7 @@ _TOOLS = {
 }
 
 
-def _logged_in(env: Mapping[str, str]) -> bool | None:
+def _logged_in(env: Mapping[str, str], _: Path) -> bool | None:
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
     if any(env.get(name) for name in (*keys, "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")):
         return True

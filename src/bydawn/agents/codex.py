@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -75,13 +76,16 @@ _REFUSED_PATCH = "blocked by read-only sandbox"
 _HOPELESS_AFTER = 2  # refused log-ins in a row; one may be a hiccup of its own refresh
 
 
-def _logged_in(env: Mapping[str, str]) -> bool | None:
+def _logged_in(env: Mapping[str, str], workspace: Path) -> bool | None:
     if any(env.get(name) for name in ("CODEX_API_KEY", "OPENAI_API_KEY")):
         return True
-    home = Path(env.get("CODEX_HOME") or f"{env.get('HOME', '')}/.codex")
-    if _names_a_provider(home / "config.toml"):
+    if _names_a_provider(_home(env) / "config.toml"):
         return None  # with a key of its own
-    return program.ask("codex", "login", "status")[0] == 0
+    return program.ask(workspace, "codex", "login", "status")[0] == 0
+
+
+def _home(env: Mapping[str, str]) -> Path:
+    return Path(env.get("CODEX_HOME") or f"{env.get('HOME', '')}/.codex")
 
 
 def _names_a_provider(path: Path) -> bool:
@@ -92,9 +96,14 @@ def _names_a_provider(path: Path) -> bool:
 
 
 def _trouble(env: Mapping[str, str]) -> program.Trouble | None:
-    """Below the temporary folder every sandboxed command of Codex fails, while its turns succeed."""
-    home, temporary = env.get("CODEX_HOME"), Path(os.path.realpath(env.get("TMPDIR") or "/tmp"))  # noqa: S108 - its own
-    if not home or not Path(os.path.realpath(home)).is_relative_to(temporary):
+    """Below the temporary folder every sandboxed command of Codex fails, while its turns succeed.
+
+    Unless there is no bubblewrap on the PATH: the one that Codex brings does not mind.
+    """
+    home, temporary = _home(env), Path(os.path.realpath(env.get("TMPDIR") or "/tmp"))  # noqa: S108 - its own
+    if not Path(os.path.realpath(home)).is_relative_to(temporary):
+        return None
+    if shutil.which(program.BUBBLEWRAP.program, path=env.get("PATH", os.defpath)) is None:
         return None
     detail = f"Codex cannot run commands while CODEX_HOME ({home}) is below {temporary}"
     return program.Trouble(name="CODEX_HOME", detail=detail, hint="set CODEX_HOME elsewhere")

@@ -54,7 +54,7 @@ class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
 
         return JsonReader(self.fields)
 
-    def missing(self) -> tuple[str, str] | None:
+    def missing(self, workspace: str) -> tuple[str, str] | None:  # noqa: ARG002 - a person named this very program
         program = self.argv[0]
         if shutil.which(program):
             return None

@@ -58,7 +58,7 @@ _ADVICE = {Outcome.AUTH: "; set GEMINI_API_KEY, or run `gemini` once and log in"
 _TELLING = {"run_shell_command": "runs", "write_file": "writes", "replace": "edits", "read_file": "reads"}
 
 
-def _logged_in(env: Mapping[str, str]) -> bool | None:
+def _logged_in(env: Mapping[str, str], _: Path) -> bool | None:
     if any(env.get(name) for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")):
         return True
     return Path(env.get("HOME", ""), ".gemini", "oauth_creds.json").exists()

@@ -62,7 +62,7 @@ CLI = program.Cli(
     package="opencode-ai",
     tested="1.18.",
     login="opencode auth login",
-    logged_in=lambda _: None,
+    logged_in=lambda *_: None,
 )
 
 

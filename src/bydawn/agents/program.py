@@ -7,6 +7,7 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from bydawn.core.agent import CommandEnded, Event
 from bydawn.core.outcome import Exit, Outcome
 from bydawn.core.text import last_part, plain
+from bydawn.system import programs
 
 _PATIENCE = 20.0  # seconds for a program to answer
 _COMMAND, _OUTPUT = 2000, 4000  # characters of a command, and of the output of one that failed
@@ -45,15 +47,18 @@ class Cli(msgspec.Struct, frozen=True, kw_only=True):
     package: str  # on npm
     tested: str  # the versions our tests drive start with this
     login: str  # the command that logs in
-    logged_in: Callable[[Mapping[str, str]], bool | None]  # from the environment; None: cannot tell
+    logged_in: Callable[[Mapping[str, str], Path], bool | None]  # in a workspace; None: cannot tell
     sandbox_needs: tuple[Needed, ...] = ()
-    trouble: Callable[[Mapping[str, str]], Trouble | None] = lambda _: None  # from the environment
+    trouble: Callable[[Mapping[str, str]], Trouble | None] = lambda _: None  # that its sandbox has here
 
-    def missing(self) -> tuple[str, str] | None:
+    def missing(self, workspace: str) -> tuple[str, str] | None:
         """Cause and hint if it is not installed."""
-        if shutil.which(self.name):
+        if programs.find(self.name, Path(workspace)):
             return None
-        return f"{self.name} is not on the PATH", f"install it: npm install -g {self.package}"
+        cause = f"{self.name} is not on the PATH"
+        if inside := shutil.which(self.name):
+            cause = f"the only {self.name} on the PATH is inside the workspace, and that one is never run: {inside}"
+        return cause, f"install it: npm install -g {self.package}"
 
 
 class CliAgent(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,8 +71,8 @@ class CliAgent(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         return self.cli.name
 
-    def missing(self) -> tuple[str, str] | None:
-        return self.cli.missing()
+    def missing(self, workspace: str) -> tuple[str, str] | None:
+        return self.cli.missing(workspace)
 
 
 class LineReader(ABC, Generic[_Line]):
@@ -94,11 +99,17 @@ class LineReader(ABC, Generic[_Line]):
         self._skipped += size
 
 
-def ask(*argv: str) -> tuple[int, str]:
+def ask(workspace: Path, name: str, *words: str) -> tuple[int, str]:
     """The exit code and output of a program that should answer at once; all it starts ends with it."""
+    program = programs.find(name, workspace)
     try:
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+            [program or "", *words],
+            env={**os.environ, "PATH": programs.path_outside(workspace)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
     except OSError:
         return 127, ""

@@ -39,7 +39,7 @@ def agents() -> None:
 @state_dir
 def list_(as_json: bool, state_dir: Path | None) -> None:
     """List agents: installed, version, logged in, usage limits."""
-    found, limited = found_here(), cool_downs(state_dir)
+    found, limited = found_here(Path.cwd()), cool_downs(state_dir)
     if as_json:
         render.emit_json({"agents": found, "limited": limited})
         return
@@ -75,7 +75,7 @@ def test(name: str, model: str | None, state_dir: Path | None) -> int:
         command = [sys.argv[0], "run", _PROMPT, "-a", name, "-C", repo, "--state-dir", state, "-n", "1"]
         code = _tried([*command, "--require-path", _WORD, "--no-project", "--plain", *chosen], state)
     if code:
-        login = login_needed(name)
+        login = login_needed(name, Path.cwd())
         advice = f"log in with `{login}`, then run" if login else "once that is fixed, run"
         hint = f"{advice} `bydawn agents test {shlex.quote(name)}`"
         raise UserError(f"{name} does not work", cause="its output is above", hint=hint, exit_code=7)

@@ -194,8 +194,8 @@ class Agent(Protocol):
     def reader(self, turn: Turn | None = None) -> Reader:
         """For one turn; without one (`logs`), nothing is verified."""
 
-    def missing(self) -> tuple[str, str] | None:
-        """Cause and hint if this agent cannot be started on this machine."""
+    def missing(self, workspace: str) -> tuple[str, str] | None:
+        """Cause and hint if this agent cannot be started in a workspace on this machine."""
 
 
 def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, is_root: bool) -> Turn:

@@ -83,6 +83,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A child to run: its command, the files it reads and writes, and its limits."""
 
     argv: tuple[str, ...]
+    path: str = ""  # where its program is found; empty: on the PATH
     env: dict[str, str]
     without: frozenset[str] = frozenset()  # variables that it does not inherit
     stdin: str

@@ -36,6 +36,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     agents: Mapping[str, Agent]  # the loop's pool, by name
     cool_downs: CoolDowns
     agent_env: dict[str, str] = {}
+    agent_path: Callable[[str], str] = lambda _: ""  # where an agent's program is found, if not on the PATH
     workspace: Workspace
     checks: Checks
     hooks: HookRunner

@@ -327,6 +327,7 @@ class Engine:
         limits, folder = self.loop.timeouts, self.world.files.folder(round_)
         return Job(
             argv=tuple(self.world.reveal(word) for word in command.argv),
+            path=self.world.agent_path(agent.name),
             env={
                 **self.world.agent_env,
                 **command.env,

@@ -4,7 +4,6 @@ import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from shutil import which
 
 import msgspec
 
@@ -14,6 +13,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.ports import CoolDown
 from bydawn.store import cooldowns
 from bydawn.store.registry import Registry
+from bydawn.system.programs import find
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,10 +28,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     login: str
 
 
-def look(name: str) -> Found:
-    """Look for one agent: its path, its version, whether it is logged in."""
-    cli, path = agents.cli(name), which(name)
-    said = re.search(r"\d+\.\d+[\w.+-]*", ask(path, "--version")[1]) if path else None
+def look(name: str, folder: Path) -> Found:
+    """Look for one agent, outside the folder it would work in: its path, its version, whether it is logged in."""
+    cli, path = agents.cli(name), find(name, folder)
+    said = re.search(r"\d+\.\d+[\w.+-]*", ask(folder, name, "--version")[1]) if path else None
     version = said[0] if said else None
     return Found(
         name=name,
@@ -39,34 +39,34 @@ def look(name: str) -> Found:
         version=version,
         tested=cli.tested,
         is_tested=bool(version and version.startswith(cli.tested)),
-        logged_in=cli.logged_in(os.environ) if path else None,
+        logged_in=cli.logged_in(os.environ, folder) if path else None,
         login=cli.login,
     )
 
 
-def found_here() -> list[Found]:
+def found_here(folder: Path) -> list[Found]:
     """Every agent CLI that bydawn supports, installed or not."""
-    return [look(name) for name in agents.CLIS]
+    return [look(name, folder) for name in agents.CLIS]
 
 
-def login_needed(name: str) -> str | None:
+def login_needed(name: str, folder: Path) -> str | None:
     """The command that logs this agent in; None if it is logged in, or unknown."""
-    found = look(name) if name in agents.CLIS else None
+    found = look(name, folder) if name in agents.CLIS else None
     return found.login if found and found.logged_in is False else None
 
 
-def first_that_works() -> str:
+def first_that_works(workspace: Path) -> str:
     """The default agent: the first of codex and claude that is installed and logged in."""
-    there = [name for name in agents.DEFAULTS if which(name)]
+    there = [name for name in agents.DEFAULTS if find(name, workspace)]
     if not there:
         raise UserError(
             "no agent found",
-            cause="neither codex nor claude is on PATH",
+            cause="neither codex nor claude is on the PATH outside the workspace",
             hint="npm install -g @openai/codex (or @anthropic-ai/claude-code), or use any program: -a cmd:PROGRAM",
             exit_code=7,
         )
     for name in there:
-        if agents.cli(name).logged_in(os.environ) is not False:
+        if agents.cli(name).logged_in(os.environ, workspace) is not False:
             return name
     raise UserError(
         f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'} installed but not logged in",

@@ -46,7 +46,7 @@ def checked_loop(wanted: LoopRequest, workspace: Path) -> Loop:
             cause="nothing was started",
             hint='say what to do; for example: "fix the failing tests"',
         )
-    pool = _checked_pool(loop, wanted.agent_from)
+    pool = _checked_pool(loop, workspace, wanted.agent_from)
     in_folder = bool(loop.tasks) and (workspace / str(loop.tasks)).is_dir()
     if loop.tasks and in_folder:
         _checked_folder(workspace, loop.tasks)
@@ -105,18 +105,19 @@ def refuse_if_secrets_are_missing(standing: Standing, secrets: Secrets) -> None:
         )
 
 
-def checked_agent(spec: str, folder: Path | None = None) -> str:
+def checked_agent(spec: str, workspace: Path, sandbox: Sandbox | None, folder: Path | None = None) -> str:
     """The agent's full name, which means the same in every folder."""
     agent = agents.find(spec, folder)
-    if trouble := agent.missing():
-        cause, hint = trouble
+    if missing := agent.missing(str(workspace)):
+        cause, hint = missing
         raise UserError(f"cannot start {agent.name}", cause=cause, hint=hint, exit_code=7)
     return agent.name
 
 
-def _checked_pool(wanted: Loop, agent_from: Path | None) -> list[str]:
+def _checked_pool(wanted: Loop, workspace: Path, agent_from: Path | None) -> list[str]:
     """The full names of the agents, each able to do what is asked."""
-    names = [checked_agent(spec, agent_from) for spec in (wanted.agent or first_that_works(), *wanted.others)]
+    specs = (wanted.agent or first_that_works(workspace), *wanted.others)
+    names = [checked_agent(spec, workspace, wanted.sandbox, agent_from) for spec in specs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UserError(f"the agent {twice[0]} is given twice", hint="give each agent once, the best one first")
     if asked := [name for name in OF_ONE_AGENT if getattr(wanted, name) and len(names) > 1]:

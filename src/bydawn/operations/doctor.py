@@ -45,7 +45,7 @@ def examine(registry: Registry, loops: list[Standing], folder: Path) -> Iterator
     yield _git(folder)
     yield _state_folder(registry.root.path)
     yield from _settings(folder)
-    yield from _agents()
+    yield from _agents(folder)
     for standing in with_leftovers(loops):
         yield _ledger(standing)
 
@@ -97,9 +97,9 @@ def _settings(folder: Path) -> Iterator[Finding]:
         yield Finding(name="settings", ok=True, detail="all valid")
 
 
-def _agents() -> Iterator[Finding]:
+def _agents(folder: Path) -> Iterator[Finding]:
     """The installed agents: a tested version, logged in, with what their sandbox needs?"""
-    for found in found_here():
+    for found in found_here(folder):
         if found.path is None:
             continue
         name = f"agent {found.name}"

@@ -69,7 +69,7 @@ def _refuse_unready(standing: Standing, secrets: Secrets) -> None:
     if problem := gone(standing):
         raise problem
     for name in standing.loop.pool:
-        checked_agent(name)
+        checked_agent(name, Path(standing.loop.workspace), standing.loop.sandbox)
     refuse_if_secrets_are_missing(standing, secrets)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bydawn.core.outcome import Ending, Exit
 from bydawn.core.ports import Job
-from bydawn.system import kernel
+from bydawn.system import kernel, programs
 from bydawn.system.tail import Tail
 
 _TICK = 2.0  # seconds between looks at what no event reports: disk, volume, clocks
@@ -277,9 +277,10 @@ def _spawn(job: Job, env: Mapping[str, str]) -> int:
         (os.POSIX_SPAWN_OPEN, 1, job.stdout, append, 0o600),
         (os.POSIX_SPAWN_OPEN, 2, job.stderr, append, 0o600),
     ]
+    words = programs.starting(job.argv[0], job.path) if job.path else job.argv[:1]
     return os.posix_spawnp(
-        job.argv[0],
-        job.argv,
+        words[0],
+        (*words, *job.argv[1:]),
         {name: value for name, value in env.items() if name not in job.without} | job.env,
         file_actions=files,
         setsid=True,

@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from shutil import which
 
 import msgspec
 
 from bydawn.core.errors import OwnFailure, UserError
+from bydawn.system import programs
 
 # Set at command scope, which overrides any repository's own configuration.
 HARDENED = {
@@ -137,52 +137,18 @@ class Git(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         config = HARDENED | self.config
         variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         variables |= QUIET | self.places | (NO_USER_CONFIG if self.deaf else {})
-        variables["PATH"] = _path_outside(self.folder, variables.get("PATH", os.defpath))
+        variables["PATH"] = programs.path_outside(self.folder)
         variables |= {f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(config)}
         variables |= {f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(config.values())}
         return variables | {"GIT_CONFIG_COUNT": str(len(config))}
 
 
-def _here() -> Path:
-    try:
-        return Path(os.path.realpath("."))
-    except OSError:  # it was removed
-        return Path("/")
-
-
-_STARTED_IN = _here()  # the process changes folder later
-
-
 def program(folder: Path) -> str:
     """The git to use in a folder; never one that the folder itself contains."""
-    path = _path_outside(folder, os.environ.get("PATH", os.defpath))
-    if found := path and which("git", path=path):
+    if found := programs.find("git", folder):
         return found
     cause = f"no git on the PATH outside {folder}"
     raise OwnFailure("git cannot be started", cause=cause, hint="install git 2.36 or newer")
-
-
-@cache
-def _path_outside(folder: Path, path: str) -> str:
-    """The PATH without folders inside a workspace, or a repository around it or us: a `git` there is not trusted."""
-    inside = {folder, *_repositories(folder), *_repositories(_STARTED_IN)}
-    outside = [entry for entry in path.split(":") if entry.startswith("/")]
-    return ":".join(
-        entry for entry in outside if inside.isdisjoint((real := Path(os.path.realpath(entry)), *real.parents))
-    )
-
-
-def _repositories(folder: Path) -> list[Path]:
-    """The folders from here up that contain a repository; the file system root does not count.
-
-    An empty `.git` does not count: sandboxes of agents leave those behind, in /tmp too.
-    """
-    return [each for each in (folder, *folder.parents) if _has_repository(each) and each != each.parent]
-
-
-def _has_repository(folder: Path) -> bool:
-    git = folder / ".git"
-    return git.is_file() or os.path.lexists(git / "HEAD")
 
 
 def check_there(folder: Path) -> None:

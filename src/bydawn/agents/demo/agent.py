@@ -42,7 +42,7 @@ class DemoAgent(msgspec.Struct, frozen=True, kw_only=True):
     def reader(self, turn: Turn | None = None) -> "DemoReader":  # noqa: ARG002
         return DemoReader()
 
-    def missing(self) -> tuple[str, str] | None:
+    def missing(self, workspace: str) -> tuple[str, str] | None:  # noqa: ARG002
         if self.script is None or Path(self.script).is_file():
             return None
         return f"no such script: {self.script}", "`demo:` takes a JSON file; `demo` alone plays the built-in story"
