@@ -9,6 +9,7 @@ import msgspec
 from bydawn import __version__, agents
 from bydawn.core.agent import Agent
 from bydawn.core.facts import LedgerRepaired, LoopStopped
+from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.loop import COOKIE, Loop, Sandbox
 from bydawn.core.ports import Clock, Follower
 from bydawn.core.redact import Secrets, for_children
@@ -62,7 +63,8 @@ def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worke
     processes = ChildProcesses(channel.fds, env, on_start=lock.note_child, left=left)
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
-    kept = GitWorkspace(workspace, folder.git, documents, ours=ForeignFiles(loop, folder))
+    protect = (*ALWAYS_PROTECTED, *loop.protect)
+    kept = GitWorkspace(workspace, folder.git, documents, protect=protect, ours=ForeignFiles(loop, folder))
 
     def shell(kind: str, timeout: float, withheld: frozenset[str]) -> Shell:
         return Shell(

@@ -101,15 +101,19 @@ class MemoryLedger:
 class FakeWorkspace:
     """A work tree as a table of files."""
 
-    def __init__(self, files: Files, documents: Sequence[str] = ()) -> None:
+    def __init__(self, files: Files, documents: Sequence[str] = (), protect: Sequence[str] = ()) -> None:
         self.files: Files = files
         self.documents = documents  # no part of what progress is measured by
+        self.protect = protect
         self._trees: dict[str, Files] = {}
         self.kept: dict[str, str] = {}
         self.gone = False
         self._last: Files = {}
+        self._written: set[str] = set()  # since somebody began to watch
+        self.watched = False  # by this process
 
     def edit(self, changes: Files) -> None:
+        self._written |= changes.keys()
         self.files = {path: text for path, text in {**self.files, **changes}.items() if text is not None}
 
     def snapshot(self) -> Snapshot:
@@ -140,6 +144,13 @@ class FakeWorkspace:
             name.removeprefix(f"{path}/"): text for name, text in self.files.items() if name.startswith(f"{path}/")
         }
         return {name: text for name, text in found.items() if text is not None} or None
+
+    def watch(self) -> None:
+        self._written, self.watched = set(), True
+
+    def rewritten(self) -> tuple[str, ...] | None:
+        found = (path for path in self._written if any(fnmatch(path, glob) for glob in self.protect))
+        return tuple(sorted(found)) if self.watched else None
 
     def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
         old, new = self._trees[before], self._trees[after]

@@ -9,6 +9,7 @@ import msgspec
 
 from bydawn.core.agent import Abilities, AgentCommand, CommandEnded, Ended, Event, Ladder, Message, Turn
 from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped
+from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import Check, CommandCheck, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
@@ -232,7 +233,9 @@ class Night:
         self.clock = FakeClock()
         self.ledger = MemoryLedger()
         documents = [path for path in (self.loop.tasks, self.loop.progress, self.loop.opinions) if path]
-        self.workspace = FakeWorkspace(dict(files or {"README.md": "hello"}), documents)
+        self.workspace = FakeWorkspace(
+            dict(files or {"README.md": "hello"}), documents, (*ALWAYS_PROTECTED, *self.loop.protect)
+        )
         self.agent = ScriptedAgent(plays)
         self.others = {name: ScriptedAgent(its, name) for name, its in (others or {}).items()}
         self.cool_downs = FakeCoolDowns()
@@ -251,6 +254,7 @@ class Night:
 
     def run(self, *, once: bool = False) -> LoopStopped:
         self.clock.elapsed = self.ledger.state.elapsed  # as a new process counts on from the ledger
+        self.workspace.watched = False
         world = World(
             ledger=self.ledger,
             agents=self.agents,

@@ -180,6 +180,33 @@ def test_a_file_whose_name_looks_like_a_pattern_is_known_again() -> None:
     assert night.run().decided.rule == "tampered"
 
 
+@pytest.mark.parametrize("policy", OnTamper)
+def test_a_test_that_is_swapped_while_a_check_runs_and_put_back_proves_nothing(policy: OnTamper) -> None:
+    night = Night(busy(), files=dict(TESTS), check=lambda _: True, protect=("tests/*",), on_tamper=policy)
+
+    def swap() -> None:
+        if night.checks.runs == 1:
+            night.workspace.edit({"tests/a": "exit 0"})
+            night.workspace.edit({"tests/a": "honest"})
+
+    night.checks.meanwhile = swap
+    stopped = night.run()
+    looked = night.facts(ChecksEnded)[1]
+    assert (looked.tampered, looked.restored) == (("tests/a",), policy is OnTamper.RESTORE)
+    assert [verdict.passed for verdict in looked.verdicts] == [policy is OnTamper.REPORT]
+    assert (stopped.decided.rule == "tampered") is (policy is OnTamper.BLOCK)
+    if policy is OnTamper.BLOCK:  # a person looks, and it goes on: nothing is different
+        assert night.run().end is End.COMPLETE
+
+
+def test_checks_that_rewrite_protected_files_by_themselves_are_found_out_before_anything_is_spent() -> None:
+    night = Night([DONE], files=dict(TESTS), check=honest, protect=("tests/*",))
+    night.checks.meanwhile = lambda: night.workspace.edit({"tests/a": "honest"})
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.BLOCKED, 0)
+    assert "the checks themselves change protected files: tests/a (and put them back)" in stopped.reason
+
+
 def test_our_own_settings_are_protected_while_checks_run_too() -> None:
     night = Night(busy(), files={"bydawn.toml": "rounds = 30"}, check=lambda _: True)
     night.checks.meanwhile = lambda: night.workspace.edit({"bydawn.toml": "evil"}) if night.checks.runs else None

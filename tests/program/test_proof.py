@@ -287,12 +287,32 @@ def test_a_killed_round_is_no_way_around_it(tested: Home, policy: str) -> None:
     assert ((tested.repo / "tests/check.sh").read_text() == "exit 0\n") is (policy == "block")
 
 
+@pytest.mark.parametrize("policy", ["block", "restore"])
+def test_a_file_among_the_tests_that_git_is_told_to_ignore_is_seen(tested: Home, policy: str) -> None:
+    cheat = shell("echo '*.env.sh' >> .git/info/exclude; echo exit 0 > tests/a.env.sh")
+    agent = tested.rounds([cheat, RIGHT, DONE], [DONE])
+    said = tested.run(agent, *SUITE, "--protect", "tests/**", "--on-tamper", policy)
+    ended(tested, said, *((3, "tampered") if policy == "block" else (0, "complete")))
+    assert tested.rounds_ended()[0]["tampered"] == ["tests/a.env.sh"]
+    assert (tested.repo / "tests/a.env.sh").exists() is (policy == "block")
+
+
+def test_a_test_that_is_swapped_while_the_check_runs_it_proves_nothing(tested: Home) -> None:
+    swap = "cp -p tests/check.sh kept; echo exit 0 > tests/check.sh; sh tests/check.sh; cp -p kept tests/check.sh"
+    agent = tested.rounds([{"write": {"path": "go.sh", "text": swap}}, DONE])
+    said = tested.run(agent, "-k", "test ! -e go.sh || sh go.sh", "--protect", "tests/**")
+    ended(tested, said, 3, "tampered")
+    assert tested.facts("checks.ended")[-1]["data"]["verdicts"][0]["detail"] == (
+        "protected files were changed while it ran: tests/check.sh"
+    )
+
+
 def test_a_glob_that_protects_nothing_is_warned_about(tested: Home) -> None:
     (tested.repo / ".gitignore").write_text("*.env\n")
     (tested.repo / "my.env").write_text("KEY=1\n")
     globs = ["--protect", "tests/**", "--protect", "test/**", "--protect", "my.env", "--protect", "README.md"]
     said = tested.run(tested.rounds([DONE]), *globs)
-    assert [row.split("'")[1] for row in said.out.splitlines() if "matches no file" in row] == ["test/**", "my.env"]
+    assert [row.split("'")[1] for row in said.out.splitlines() if "matches no file" in row] == ["test/**"]
 
 
 def test_our_own_settings_are_protected_without_a_word(home: Home) -> None:

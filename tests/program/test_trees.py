@@ -198,6 +198,23 @@ def test_documents_cost_two_calls_at_most_and_none_when_nothing_changed(
     assert calls.read_text().split()[1:] == ["ls-files", "update-index", "write-tree"] + ["ls-tree"] * extra
 
 
+@pytest.mark.parametrize(("path", "extra"), [("tests/a.py", 0), ("tests/a.log", 1)])
+def test_protection_costs_one_call_at_most_and_none_when_nothing_protected_changed(
+    path: str, extra: int, root: Path, private: Path, calls: Path
+) -> None:
+    write(root, ".gitignore", "*.log", "a", "one", path, "x")
+    workspace = GitWorkspace(root, private, protect=["tests/**"])
+    workspace.snapshot()
+    calls.write_text("")
+    workspace.snapshot()
+    workspace.watch()
+    assert workspace.rewritten() == ()
+    assert calls.read_text().split() == ["ls-files"]
+    write(root, "a", "two")
+    workspace.snapshot()
+    assert calls.read_text().split()[1:] == ["ls-files", "update-index", "write-tree"] + ["ls-files"] * extra
+
+
 # -- what was touched --------------------------------------------------------------------------------------------------
 
 FILES = [

@@ -40,6 +40,12 @@ class Workspace(Texts, Protocol):
     def keep(self, name: str, tree: str) -> None:
         """Make a tree durable, and findable by a name (`after/7`)."""
 
+    def watch(self) -> None:
+        """Remember the protected files as they are now."""
+
+    def rewritten(self) -> tuple[str, ...] | None:
+        """The protected files that were written to since then, even if put back; None without a `watch` before."""
+
     def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
         """The paths that match a glob and differ between two kept trees."""
 

@@ -29,22 +29,21 @@ class Protection:
         self._effects = effects
         self._loop = effects.loop
         self._workspace = effects.world.workspace
-        self._settings: tuple[str | None, ...] | None = None  # what is always protected, as the turn began
 
     def watch(self) -> None:
         """The agent's code is about to run."""
-        self._settings = self._read_settings()
+        self._workspace.watch()
 
     def after_round(self, round_: int, after: Snapshot) -> Touched:
         """What the round did to protected files."""
         before = self._effects.state.tree
-        if after.tree == before or self._is_as_it_was():
-            return Touched(after)
+        if after.tree == before or (not self._loop.protect and self._workspace.rewritten() == ()):
+            return Touched(after)  # without asking git
         try:
             touched = self._workspace.touched(before, after.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
         except UserError as error:
             return Touched(self._effects.blind(error))
-        if not touched or self._loop.on_tamper is not OnTamper.RESTORE:
+        if not touched or not self._restores:
             return Touched(after, touched[:_TAMPERED])
         put_back = True
         try:
@@ -56,17 +55,28 @@ class Protection:
         return Touched(replace(left, changes=after.changes), touched[:_TAMPERED], put_back)
 
     def after_checks(self, round_: int) -> Touched | None:
-        """A check runs what the agent wrote, so what it does to protected files is the agent's doing, too."""
-        if self._is_as_it_was():
+        """A check runs what the agent wrote, so what it does to protected files is the agent's doing, too.
+
+        One that was changed while they ran and then put back may be what made them pass.
+        """
+        rewritten = self._workspace.rewritten() or ()
+        if not rewritten:
             return None  # the usual case, without asking git
         now = self._effects.snapshot()
         if round_:
-            return self.after_round(round_, now)
+            found = self.after_round(round_, now)
+            paths = tuple(dict.fromkeys((*found.paths, *rewritten)))[:_TAMPERED]
+            return replace(found, paths=paths, restored=found.restored if found.paths else self._restores)
         # Before any work this is what the checks always do, and it would block every round.
-        if touched := self._workspace.touched(self._effects.state.tree, now.tree, self._loop.protect):
-            detail = f"the checks themselves change protected files: {', '.join(touched[:3])}"
-            self._effects.record(Obstructed(kind="protect", detail=detail))
+        detail = f"the checks themselves change protected files: {', '.join(rewritten[:3])}"
+        if now.tree == self._effects.state.tree:
+            detail += " (and put them back)"
+        self._effects.record(Obstructed(kind="protect", detail=detail))
         return None
+
+    @property
+    def _restores(self) -> bool:
+        return self._loop.on_tamper is OnTamper.RESTORE
 
     def at_start(self, now: Snapshot, *, unseen: bool) -> Touched:
         """Protected files that are still changed, because they were not restored or not looked at; and those that
@@ -77,21 +87,10 @@ class Protection:
         before = state.protected_tree if state.tampered else state.tree  # the tree in which all of them are unchanged
         try:
             touched = self._workspace.touched(before, now.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
-            if touched and unseen and self._loop.on_tamper is OnTamper.RESTORE:
+            if touched and unseen and self._restores:
                 self._workspace.restore(before, touched)
                 now = self._effects.snapshot(keep_as=tree_before(state.round + 1))
                 return Touched(now, touched[:_TAMPERED], restored=True)
         except UserError as error:
             return Touched(self._effects.blind(error), state.tampered)
         return Touched(now, touched[:_TAMPERED])
-
-    def _is_as_it_was(self) -> bool:
-        """Is only what we can see protected, and unchanged? Then git need not be asked."""
-        return not self._loop.protect and self._settings is not None and self._read_settings() == self._settings
-
-    def _read_settings(self) -> tuple[str | None, ...]:
-        """What is always protected, as it is now; an unreadable file counts as missing."""
-        try:
-            return tuple(self._workspace.read_text(path) for path in ALWAYS_PROTECTED)
-        except UserError:
-            return ()

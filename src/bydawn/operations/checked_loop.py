@@ -20,7 +20,6 @@ from bydawn.operations.agents import first_that_works
 from bydawn.operations.loop_request import LoopRequest
 from bydawn.settings.table import BY_KEY
 from bydawn.store.registry import Standing, checked_name, slug
-from bydawn.system.git import Git
 from bydawn.system.reading import read_folder, read_text
 
 # May refer to a secret by name, as a check's command may; in any other field a secret is refused.
@@ -297,10 +296,7 @@ def _checked_documents(workspace: Path, wanted: Loop) -> None:
 def doubts(loop: Loop, secrets: Secrets) -> tuple[str, ...]:
     """Warnings to show before the loop starts."""
     rows = [*_doubtful_lines(loop)] if loop.tasks and not loop.task_folder else []
-    rows += [
-        f"--protect {glob!r} matches no file (files that git ignores and links cannot be protected)"
-        for glob in _idle(loop)
-    ]
+    rows += [f"--protect {glob!r} matches no file (what is behind a link cannot be protected)" for glob in _idle(loop)]
     rows += [f"--pass-env {name}: no such variable is set" for name in loop.pass_env if name not in os.environ]
     commands = [check for check in loop.checks if isinstance(check, CommandCheck)]
     for name in sorted(secrets.withheld(os.environ) - {*loop.pass_env}):
@@ -312,14 +308,13 @@ def doubts(loop: Loop, secrets: Secrets) -> tuple[str, ...]:
 
 
 def _idle(loop: Loop) -> list[str]:
-    """Globs that match nothing right now: a typo, an ignored file, a link."""
-    git = Git(folder=Path(loop.workspace), seconds=20)
-    question = ("ls-files", "--cached", "--others", "--exclude-standard", "-z", "--")
-    return [
-        glob
-        for glob in loop.protect
-        if git.answer(*question, f":(glob){glob}", f":(glob){glob.rstrip('/')}/**", f":(literal){glob}") == ""
-    ]
+    """Globs that match nothing right now: a typo, or a folder behind a link."""
+    if not loop.protect:
+        return []
+    from bydawn.worktree.protected import ProtectedFiles
+
+    root = Path(loop.workspace)
+    return [glob for glob in loop.protect if not ProtectedFiles(root, root, [glob]).stamps()]
 
 
 def _doubtful_lines(loop: Loop) -> tuple[str, ...]:

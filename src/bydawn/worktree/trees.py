@@ -6,7 +6,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from bydawn.system.paths import NEW_FILE, open_fd, open_folder
 
 CHECKOUT_SECONDS = 900.0  # a clean checkout may be big and the disk slow
 READ_AT_ONCE = 32 * 1024 * 1024  # bytes of content requested from one git process
-LINK, PROGRAM = "120000", "100755"
+LINK, PROGRAM, _NOTHING = "120000", "100755", "000000"
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -45,19 +45,30 @@ class Trees:
         rows = (row.partition(b"\t") for row in output.split(b"\0")[:-1])
         return [Entry(mode, id_, path) for about, _, path in rows for mode, _, id_ in [about.decode().split(" ")]]
 
-    def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
+    def changes(self, before: str, after: str, globs: Sequence[str]) -> dict[bytes, tuple[Entry | None, Entry | None]]:
         """The paths that match a glob and differ between two trees in content, mode or existence."""
         specs = [spec for glob in globs for spec in _pathspecs(glob)]
         if not specs or _id(before) == _id(after):
-            return ()
-        options = ("-r", "-z", "--no-renames", "--name-only")
-        output = self._ask("diff-tree", *options, _id(before), _id(after), "--", *specs, of=before)
-        return tuple(self._shown(path) for path in output.split(b"\0")[:-1])
+            return {}
+        options = ("-r", "-z", "--no-renames", "--no-abbrev")
+        words = self._ask("diff-tree", *options, _id(before), _id(after), "--", *specs, of=before).split(b"\0")
+        found = {}
+        for about, path in zip(words[:-1:2], words[1::2], strict=True):
+            modes, ids = about[1:].decode().split(" ")[:2], about.decode().split(" ")[2:4]
+            old, new = (Entry(*each, path) if each[0] != _NOTHING else None for each in zip(modes, ids, strict=True))
+            found[path] = (old, new)
+        return found
 
-    def restore(self, tree: str, paths: Sequence[str]) -> None:
-        """Restore files as they are in a tree; remove those it does not have. A failure does not stop the others."""
+    def restore(self, tree: str, paths: Sequence[str], unkept: Collection[bytes] = ()) -> None:
+        """Restore files as they are in a tree; remove those it does not have. A failure does not stop the others.
+
+        `unkept`: these were there, but their content is not in the tree.
+        """
         wanted = {raw for path in paths for raw in self._odd.get(path, {os.fsencode(path)})}
         failed = [(path, "snapshots cannot contain such a path") for path in wanted if not _can_be_kept(path)]
+        failed += [
+            (path, "git ignores it or it is too big, so no snapshot has it") for path in wanted.intersection(unkept)
+        ]
         wanted -= {path for path, _ in failed}
         entries = [entry for entry in self.entries(tree, "-r") if entry.path in wanted]
         root = os.path.realpath(self._git.folder)
@@ -73,7 +84,7 @@ class Trees:
             path, cause = failed[0]
             others = f" and {len(failed) - 1} other protected files" if failed[1:] else ""
             hint = "make room for it or restore it by hand, then run `bydawn resume`"
-            raise UserError(f"{self._shown(path)}{others} cannot be restored", cause=cause, hint=hint)
+            raise UserError(f"{self.shown(path)}{others} cannot be restored", cause=cause, hint=hint)
 
     @contextmanager
     def checkout(self, tree: str) -> Iterator[Path]:
@@ -118,7 +129,7 @@ class Trees:
             git.run("read-tree", "--reset", "-u", tree)
         except GitFailed as error:
             contents = self._contents(self.entries(tree, "-r"))
-            lost = next((self._shown(entry.path) for entry, content in contents if content is None), "")
+            lost = next((self.shown(entry.path) for entry, content in contents if content is None), "")
             cause = f"the content of {lost} is missing or damaged" if lost else error.cause
             raise self._unreadable(tree, cause) from error
 
@@ -176,7 +187,7 @@ class Trees:
         when, _, number = found.partition("\n")[0].partition("/")
         return f"the tree kept {when} round {number}" if number else "a kept tree"
 
-    def _shown(self, path: bytes) -> str:
+    def shown(self, path: bytes) -> str:
         """A name fit for the ledger, which only takes text."""
         shown = path.decode("utf-8", "replace")
         if shown.encode() != path:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import OwnFailure
+from bydawn.core.globs import matches
 from bydawn.core.layout import ref_of
 from bydawn.core.ports import Snapshot
 from bydawn.system.git import Git, GitFailed
@@ -22,6 +23,7 @@ from bydawn.system.writing import replace_private, sync
 from bydawn.worktree import nested
 from bydawn.worktree.changes import Differences, Listing, shown, split
 from bydawn.worktree.documents import Documents
+from bydawn.worktree.protected import ProtectedFiles
 from bydawn.worktree.trees import Trees
 
 MANY = 1024 * 1024  # bytes of an index, about 10,000 files: then two calls of git are faster than one
@@ -81,6 +83,7 @@ class GitWorkspace(FileTexts):
         private: Path,
         documents: Sequence[str] = (),
         *,
+        protect: Sequence[str] = (),
         ours: Callable[[], Sequence[str]] = tuple,
         seconds: float = 120.0,
     ) -> None:
@@ -89,6 +92,7 @@ class GitWorkspace(FileTexts):
         self._documents = Documents(root, documents)
         # What bydawn itself writes is not the agent's work, and in no snapshot.
         self._ours = ours
+        self._protected = ProtectedFiles(root, private / "bydawn-protected", protect)
         self._prepare()
 
     def snapshot(self) -> Snapshot:
@@ -102,6 +106,8 @@ class GitWorkspace(FileTexts):
         work = self._documents.taken_from(self._tree, self._kept)
         left_out = tuple(shown(path) for path in sorted(listing.left_out))
         tree, work = self._tree + suffix, work and work + suffix
+        if note := self._protected.note(self._tree, self._indexed):  # not work: git ignores these files
+            tree, work = f"{tree if suffix else tree + '+'}+{note}", work or tree
         return Snapshot(tree=tree, work=work, changes=listing.changes, left_out=left_out)
 
     def keep(self, name: str, tree: str) -> None:
@@ -112,17 +118,35 @@ class GitWorkspace(FileTexts):
             (self._private / f"{ref}.lock").unlink()
         self._git.run("update-ref", ref, tree.partition("+")[0])
 
+    def watch(self) -> None:
+        """Remember the protected files as they are now."""
+        self._protected.watch()
+
+    def rewritten(self) -> tuple[str, ...] | None:
+        """The protected files that were written to since then; None without a `watch` before."""
+        paths = self._protected.rewritten()
+        return None if paths is None else tuple(self._kept.shown(path) for path in paths)
+
     def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
-        """The paths that match a glob and differ between two kept trees."""
-        return self._kept.touched(before, after, globs)
+        """The paths that match a glob and differ between two kept trees, or between what is noted beside them."""
+        changes = self._kept.changes(before, after, globs)
+        old, new = self._protected.noted(before), self._protected.noted(after)
+        for path in {*old, *new} if old != new else ():
+            if matches(path, globs):
+                then, now = changes.get(path, (None, None))
+                changes[path] = (old.get(path, then), new.get(path, now))
+        return tuple(self._kept.shown(path) for path, (then, now) in sorted(changes.items()) if then != now)
 
     def restore(self, tree: str, paths: Sequence[str]) -> None:
         """Restore files as they are in a kept tree; remove those it does not have."""
-        self._kept.restore(tree, paths)
+        self._kept.restore(tree, paths, unkept=self._protected.noted(tree))
 
     def checkout(self, tree: str) -> AbstractContextManager[Path]:
         """A temporary folder with the files of a kept tree."""
         return self._kept.checkout(tree)
+
+    def _indexed(self) -> list[bytes]:
+        return split(self._git.run("ls-files", "-z"))
 
     # -- setting up: every step can be repeated, and the note that says "done" is written last ---------------------
 
