@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,20 @@ def test_a_tail_says_that_a_line_was_left_out(home: Home) -> None:
     with (home.folder() / "rounds/0001/stdout").open("wb") as file:
         file.truncate(200_000_000)
     assert home.bydawn("logs", "--raw", "--tail", "5").out == "[a line of more than 8 MB was left out here]\n"
+
+
+def test_whoever_follows_is_told_where_a_round_begins_how_it_ended_and_what_the_checks_said(home: Home) -> None:
+    home.tasks(2)
+    gate, opened = home.gate()
+    steps = [{"say": "on it"}, gate, {"write": {"path": "f{n}", "text": "x"}}]
+    process = home.start_run(home.each_task(*steps), "-t", "TODO.md", "-k", "test -e f2 || { echo no f2; exit 4; }")
+    home.await_round(1)
+    follower = home.start("logs", "-f")
+    opened.touch()
+    assert said(process).code == 0
+    out = re.sub(r"\d\d:\d\d:\d\d|[0-9.]+ s", "T", said(follower).out)
+    check = "test -e f2 || { echo no f2; exit 4; }"
+    assert [line for line in out.splitlines() if "· ran" not in line] == [
+        *("── round 1 · T · task 1", "on it", "  ended T after T; files +1 ~1", f"  ✗ {check}: exit 4: no f2"),
+        *("── round 2 · T · task 2", "on it", "  ended T after T; files +1 ~1", f"  ✓ {check}: pass"),
+    ]

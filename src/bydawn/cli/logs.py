@@ -1,5 +1,6 @@
 """`logs` and `events`: what the agent said, and what was recorded."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,10 +17,10 @@ from bydawn.core.errors import UserError
 from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.outcome import Outcome
 from bydawn.core.redact import rewritten
-from bydawn.core.text import fit, plain
+from bydawn.core.text import duration, fit, plain
 from bydawn.core.values import Status
 from bydawn.operations import outputs
-from bydawn.operations.rounds import outcome_words, the_round
+from bydawn.operations.rounds import outcome_words, past_row, the_round
 from bydawn.operations.settings import secrets
 from bydawn.store.ledger import records
 from bydawn.store.registry import Registry, Standing, standing_of
@@ -63,10 +64,7 @@ def logs(
     shown = _Shown(standing, tail, raw=raw, as_json=as_json)
     for line in outputs.lines_before(standing.folder.round_file(number, STDOUT), tail):
         shown.hide(plain(line))  # the tail may begin inside a private key
-    if follow:
-        lines = _followed(standing, number, tail, round_, shown.after)
-    else:
-        lines = _lines(standing, number, tail, shown.after)
+    lines = _followed(standing, number, tail, round_, shown) if follow else _lines(standing, number, tail, shown.after)
     if raw:
         for _, line in lines:
             shown.line(line)
@@ -81,6 +79,7 @@ class _Shown:
     def __init__(self, standing: Standing, tail: int | None, *, raw: bool, as_json: bool) -> None:
         self._standing, self._tail, self._raw, self._json = standing, tail, raw, as_json
         self._said = False
+        self._over: set[int] = set()
         self.hide = secrets().line_by_line()  # the files of a running round are not masked yet
 
     def line(self, line: bytes) -> None:
@@ -99,6 +98,28 @@ class _Shown:
         elif isinstance(event, CommandEnded):
             self._said = True
             click.echo(f"  {event.text}")
+
+    def before(self, number: int) -> None:
+        """A heading, for those who follow from round to round."""
+        attempt = None if self._raw or self._json else the_round(self._standing, number)
+        if attempt:
+            row = past_row(attempt, alive=True)
+            names = [row.agent if self._standing.loop.others else "", self.hide(row.task)]
+            parts = [f"round {number}", f"{attempt.started_at.astimezone():%H:%M:%S}", *filter(None, names)]
+            click.echo(fit(f"── {' · '.join(parts)}", render.width()))
+
+    def over(self, number: int) -> None:
+        """How long a round took, what it changed, and what each check said; once they are known."""
+        attempt = None if self._raw or self._json or number in self._over else the_round(self._standing, number)
+        if attempt is None or attempt.ended is None or attempt.ended_at is None:
+            return
+        self._over.add(number)
+        took, files = duration(attempt.ended.seconds), past_row(attempt, alive=False).files
+        click.echo(f"  ended {attempt.ended_at.astimezone():%H:%M:%S} after {took}; files {files}")
+        for verdict in attempt.checks.verdicts if attempt.checks else ():
+            sign = render.SIGNS[Status.COMPLETE if verdict.passed else Status.FAILED]
+            said = "pass" if verdict.passed else verdict.told
+            click.echo(f"  {sign} {self.hide(plain(f'{verdict.check}: {said}'))}")
 
     def _object(self, kind: str, data: dict[str, Any]) -> None:
         click.echo(msgspec.json.encode({"schema": 1, "event": kind, **data}).decode())
@@ -144,17 +165,20 @@ def _lines(
 
 
 def _followed(
-    standing: Standing, number: int, tail: int | None, only: int | None, after: Callable[[int], None]
+    standing: Standing, number: int, tail: int | None, only: int | None, shown: _Shown
 ) -> Iterator[tuple[int, bytes]]:
-    """The output of each round while the loop runs."""
+    """The output of each round while the loop runs, and how each one ended."""
     through = 0
     while True:
         path = standing.folder.round_file(number, STDOUT)
         if number > through and path.exists():
+            shown.before(number)
             yield from ((number, line) for line in _growing(path, standing, number, tail))
             through = number
-            after(number)
+            shown.after(number)
         now = standing_of(standing.folder)
+        if number == through and (only is not None or now is None or _is_settled(now, number)):
+            shown.over(number)
         if only is not None or now is None:
             return
         if now.state.round > number:
@@ -163,6 +187,12 @@ def _followed(
             return
         else:
             time.sleep(0.1)
+
+
+def _is_settled(now: Standing, number: int) -> bool:
+    """Is everything known about a round whose output is complete: have its checks run, or will none?"""
+    state = now.state
+    return not now.alive or state.round > number or state.verdict_round == number or state.waiting is not None
 
 
 def _growing(path: Path, standing: Standing, number: int, tail: int | None) -> Iterator[bytes]:
@@ -224,4 +254,4 @@ def events(loop: str | None, cd: Path | None, as_json: bool, state_dir: Path | N
             continue
         fields = " ".join(f"{name}={value}" for name, value in data.items() if value not in (None, "", [], {}))
         line = f"  {record.seq:>5}  {record.at.astimezone():%H:%M:%S}  {kind:<16} {plain(fields)}"
-        click.echo(fit(line.rstrip(), 4 * render.width()))
+        click.echo(fit(line.rstrip(), 4 * render.width()) if sys.stdout.isatty() else line.rstrip())
