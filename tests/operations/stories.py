@@ -14,6 +14,7 @@ from bydawn.core.facts import (
     AnyFact,
     ChecksEnded,
     HookEnded,
+    LoopDismissed,
     LoopStopped,
     Obstructed,
     RunStarted,
@@ -217,6 +218,9 @@ STORIES = {
         ],
     ),
     "stopped": Story(facts=[*a_round(1), stopped(End.STOPPED, Rule.ASKED_TO_STOP, "asked by ada")]),
+    "dismissed": Story(
+        facts=[*a_round(1), stopped(End.BLOCKED, Rule.NO_PROGRESS, "5 rounds made no change"), LoopDismissed(by="ada")]
+    ),
     "upgraded": Story(  # and crashed before the new version decided anything
         facts=[
             *a_round(1),

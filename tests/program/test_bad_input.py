@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from driving import OK, Home
+from driving import DONE, OK, Home
 
 LONG = "a" * 300
 
@@ -173,7 +173,7 @@ def test_whoever_names_a_path_in_full_is_told_how_it_is_meant(home: Home) -> Non
 
 def test_another_prompt_for_an_unfinished_loop_is_refused_and_the_way_out_is_named(home: Home) -> None:
     agent = home.rounds([OK])
-    assert home.run(agent, "--once").code == 4
+    assert home.run(agent, "--max-no-change", "1").code == 3
     ledger = (home.folder() / "ledger.jsonl").read_bytes()
     said = home.bydawn("run", "something else", "-a", agent)
     assert said.code == 2
@@ -185,10 +185,27 @@ def test_another_prompt_for_an_unfinished_loop_is_refused_and_the_way_out_is_nam
 
 def test_other_settings_for_an_unfinished_loop_are_refused_by_name(home: Home) -> None:
     agent = home.rounds([OK])
-    home.run(agent, "--once")
-    said = home.run(agent, "-k", "true", "-n", "7")
+    home.run(agent, "--max-no-change", "1")
+    said = home.run(agent, "--max-no-change", "1", "-k", "true", "-n", "7")
     assert said.code == 2
     assert "checks, limits" in said.err
+
+
+def test_a_loop_at_a_limit_stopped_or_dismissed_keeps_no_other_goal_from_starting(home: Home) -> None:
+    agent = home.rounds([DONE])
+    assert home.run(home.rounds([OK]), "--max-no-change", "1").code == 3
+    assert home.bydawn("dismiss", "repo").code == 0
+    assert home.bydawn("run", "another", "-a", home.rounds([OK]), "--once", "--plain").code == 4
+    third = home.bydawn("run", "a third", "-a", home.rounds([OK]), "--once", "--plain")
+    assert (third.code, "new loop" in third.out) == (4, False)
+    assert home.bydawn("stop", "repo-3").code == 0
+    same = home.bydawn("run", "a third", "-a", agent, "-n", "7", "--plain")
+    assert same.code == 0
+    assert (
+        "this is a new loop; repo-3 has the same goal and is stopped: continue it with `bydawn resume repo-3`"
+        in same.out
+    )
+    assert home.facts("loop.stopped", "repo-4")
 
 
 def test_names_that_differ_only_in_case_are_one_name(home: Home) -> None:

@@ -22,6 +22,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "tasks": ("tasks", "list", "repo"),
     "pause": ("pause", "repo"),
     "stop": ("stop", "repo"),
+    "dismiss": ("dismiss", "repo"),
     "agents": ("agents", "list"),
     "config": ("config", "show"),
     "trust": ("trust", "--list"),

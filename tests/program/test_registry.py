@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, WaitStarted
+from bydawn.core.facts import AnyFact, LoopDismissed, WaitStarted
 from bydawn.core.values import Decided, End
 from bydawn.operations.views import by_need, loop_view, since
 from bydawn.store.folder import LoopFolder
@@ -170,6 +170,32 @@ def test_what_is_not_clear_is_never_guessed(
         shops.find(name, tmp_path / where)
     assert caught.value.what.startswith(what)
     assert caught.value.hint
+
+
+def test_of_several_here_the_one_that_runs_is_meant_or_to_resume_the_one_that_rests(
+    registry: Registry, tmp_path: Path
+) -> None:
+    lock = Lock.take(born(registry, tmp_path, "busy", run_started()) / "lock")
+    born(registry, tmp_path, "old", run_started(), stopped(End.LIMIT))
+    born(registry, tmp_path, "done", run_started(), stopped(End.COMPLETE))
+    assert registry.find(None, tmp_path).loop.id == "busy"
+    assert registry.find(None, tmp_path, resting=True).loop.id == "old"
+    other = Lock.take(born(registry, tmp_path, "busy-too", run_started()) / "lock")
+    with pytest.raises(UserError, match="several loops here"):
+        registry.find(None, tmp_path)
+    for held in (lock, other):
+        held.release()
+
+
+def test_a_dismissed_loop_is_meant_only_if_it_is_named_or_alone(registry: Registry, tmp_path: Path) -> None:
+    gone = LoopDismissed(by="ada")
+    born(registry, tmp_path, "old", run_started(), stopped(End.BLOCKED), gone)
+    assert registry.find(None, tmp_path).loop.id == "old"
+    born(registry, tmp_path, "done", run_started(), stopped(End.COMPLETE))
+    assert registry.find(None, tmp_path).loop.id == "done"
+    assert registry.find("old", tmp_path).state.dismissed
+    born(registry, tmp_path, "back", run_started(), stopped(End.BLOCKED), gone, run_started())
+    assert not registry.find("back", tmp_path).state.dismissed
 
 
 def test_of_several_here_the_one_that_is_unfinished_is_meant(registry: Registry, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Steering: a running loop is asked and answers; one that stands still has it recorded."""
 
+import json
 import os
 import pwd
 import signal
@@ -111,6 +112,36 @@ def test_a_loop_that_stands_still_is_not_said_to_have_been_brought_to_it(home: H
         assert "repo is already stopped." in home.bydawn(*words).out
     assert "repo is already stopped." in home.bydawn("pause").out
     assert home.facts() == before
+
+
+def test_a_dismissed_loop_is_out_of_the_list_until_it_runs_again(home: Home) -> None:
+    agent = home.rounds([OK], [DONE])
+    assert home.run(agent, "--max-no-change", "1").code == 3
+    said = home.bydawn("dismiss", "repo")
+    assert (said.code, "bydawn status --all" in said.out, "bydawn resume repo" in said.out) == (0, True, True)
+    assert home.bydawn("dismiss", "repo").code == 0
+    assert len(home.facts("loop.dismissed")) == 1
+    listed = home.bydawn("status").out
+    assert ("blocked" in listed, "1 dismissed loop not listed" in listed) == (False, True)
+    assert "blocked" in home.bydawn("status", "--all").out
+    assert "blocked" in home.bydawn("status", "repo").out
+    assert json.loads(home.bydawn("status", "--json").out)["loops"] == []
+    [loop] = json.loads(home.bydawn("status", "--all", "--json").out)["loops"]
+    assert (loop["dismissed"], loop["needs_you"]) == (True, False)
+    assert home.bydawn("resume", "--plain").code == 0
+    assert home.status()["dismissed"] is False
+
+
+def test_only_what_has_ended_is_dismissed(home: Home) -> None:
+    process = home.start_run(home.rounds([{"say": "hi"}, HANG]))
+    home.await_round(1)
+    refused = home.bydawn("dismiss", "repo")
+    assert refused.code == 2
+    assert "repo is running" in refused.err
+    assert "bydawn stop repo" in refused.err
+    home.bydawn("stop")
+    said(process)
+    assert home.facts("loop.dismissed") == []
 
 
 def test_a_finished_loop_cannot_be_steered(home: Home) -> None:

@@ -28,7 +28,7 @@ def run_in_foreground(
 ) -> int:
     """Run the loop to its end, here in the worker process, and show it."""
     from bydawn.assemble import Worker
-    from bydawn.cli.render import state_folder, typed
+    from bydawn.cli.render import as_typed, state_folder, typed
     from bydawn.cli.terminal import Terminal
     from bydawn.cli.voice import Voice
     from bydawn.core.values import End
@@ -39,7 +39,7 @@ def run_in_foreground(
     terminal = Terminal(planned, plain=plain, voice=voice)
     try:
         for warning in planned.warnings:
-            terminal.warn(warning)
+            terminal.warn(as_typed(warning))
         worker = Worker(
             tether=tether,
             followers=(terminal,),

@@ -32,6 +32,7 @@ TABLE: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("tasks", "tasks", "list, add, skip or reopen tasks"),
         ("pause", "steer", "pause after this round"),
         ("stop", "steer", "end a loop"),
+        ("dismiss", "steer", "take an old loop out of the list"),
     ),
     "Set up": (
         ("agents", "agents", "list agents, or test one"),

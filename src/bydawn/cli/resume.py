@@ -147,7 +147,7 @@ def resume(
 
     gathered = settings.gather(None)
     gathered.refuse_problems()
-    standing = Registry(state_dir).find(loop, cd)
+    standing = Registry(state_dir).find(loop, cd, resting=True)
     new = [each for each in limits.values() if each]
     planned = operation.plan(standing, settings.secrets_of(gathered), approve=approve, accept=accept, limits=new)
     return run_in_foreground(tether, planned, once=once, plain=plain or gathered.switch("plain"))

@@ -79,6 +79,24 @@ def stop(loop: str | None, after_round: bool, cd: Path | None, state_dir: Path |
     click.echo(f"  {standing.loop.id} {what}. Continue after all: {typed(f'resume {standing.reference}')}")
 
 
+@command()
+@click.argument("loop", metavar="LOOP")
+@cd
+@state_dir
+def dismiss(loop: str, cd: Path | None, state_dir: Path | None) -> None:
+    """Take a loop that has ended out of the list; nothing of it is deleted.
+
+    \b
+    Examples
+      bydawn dismiss shop-api
+    """
+    standing = Registry(state_dir).find(loop, cd)
+    steer.dismiss(standing)
+    click.echo(f"  {standing.loop.id} is no longer listed, except with {typed('status --all')}")
+    if not standing.finished:
+        click.echo(f"  Bring it back: {typed(f'resume {standing.reference}')}")
+
+
 def _say_ended(answer: steer.Answer) -> None:
     for name in answer.ended:
         click.echo(f"  Ended what was still running: {name}")

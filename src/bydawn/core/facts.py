@@ -253,6 +253,12 @@ class StopRequested(Fact, frozen=True, kw_only=True, tag="stop.requested"):
     request: str = ""
 
 
+class LoopDismissed(Fact, frozen=True, kw_only=True, tag="loop.dismissed"):
+    """A person no longer wants to see it in the list; a new run brings it back."""
+
+    by: str
+
+
 class LimitsRaised(Fact, frozen=True, kw_only=True, tag="limits.raised"):
     limits: Limits
     by: str
@@ -302,6 +308,7 @@ AnyFact = (
     | NoteAdded
     | PauseRequested
     | StopRequested
+    | LoopDismissed
     | LimitsRaised
     | Obstructed
     | LoopStopped

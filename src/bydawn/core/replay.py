@@ -18,6 +18,7 @@ from bydawn.core.facts import (
     LimitsRaised,
     LoopAdopted,
     LoopCreated,
+    LoopDismissed,
     LoopStopped,
     MachineSlept,
     NoteAdded,
@@ -115,6 +116,8 @@ def _after(state: LoopState, record: Record) -> LoopState:
             return replace(state, pause=fact)
         case StopRequested() as fact:
             return replace(state, stop=fact)
+        case LoopDismissed():
+            return replace(state, dismissed=True)
         case LimitsRaised() as fact:
             return replace(state, raised=fact.limits)
         case Obstructed() as fact:
@@ -148,6 +151,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         waiting=None,
         obstructed=None,
         stopped=None,
+        dismissed=False,
         unseen=False,
         closed=_joined(state.closed, map(task_mark, fact.closed)),
         doubted=_joined(state.doubted, fact.doubted),

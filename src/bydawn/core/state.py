@@ -178,6 +178,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     refused: str = ""  # the hook that refused, until it agrees
     raised: Limits | None = None
     stopped: LoopStopped | None = None
+    dismissed: bool = False
 
     @property
     def promise_given(self) -> bool:

@@ -16,6 +16,7 @@ from bydawn.core.loop import Hooks, Loop, OnHookFailure, differences
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
+from bydawn.core.values import Status
 from bydawn.core.worklist import WorkList
 from bydawn.operations.checked_loop import checked_loop, doubts
 from bydawn.operations.loop_request import LoopRequest
@@ -49,6 +50,8 @@ def plan(wanted: LoopRequest) -> Plan:
         return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=wanted.secrets)
     name = free_name(loop.id, [each.loop.id for each in there])
     warnings = [*doubts(loop, wanted.secrets)]
+    if not wanted.new and wanted.name is None:
+        warnings += _alike(loop, there)
     if busy := ", ".join(each.loop.id for each in there if each.alive):
         warnings.append(
             f"{busy} also runs in this folder: each loop will count the other's changes as its own progress"
@@ -83,6 +86,7 @@ def _refuse_unsafe(root: Path, workspace: Path) -> None:
         )
 
 
+_OVER = (Status.LIMIT, Status.STOPPED)  # unfinished, but they keep no other goal from starting
 _SHORT = 200  # characters of a prompt that is still easy to paste
 _WORDS = ("sandbox", "model", "profile", "effort", "progress", "opinions")  # settings with a single word as value
 _TYPED_AGAIN = {"prompt", "agent", "others", "tasks", "task_folder", "checks", "protect", "pass_env", "hooks", *_WORDS}
@@ -192,7 +196,18 @@ def _meant(wanted: LoopRequest, loop: Loop, there: list[Standing]) -> Standing |
     for each in unfinished:
         if not differences(each.loop, loop):
             return each
-    return _go_on(loop, unfinished[-1]) if unfinished else None
+    in_the_way = [each for each in unfinished if each.status not in _OVER and not each.state.dismissed]
+    return _go_on(loop, in_the_way[-1]) if in_the_way else None
+
+
+def _alike(loop: Loop, there: list[Standing]) -> list[str]:
+    """A hint, in case the person meant to continue a loop with the same goal."""
+    over = [each for each in there if each.status in _OVER]
+    for each in reversed(over):
+        if {"prompt", "tasks"}.isdisjoint(differences(each.loop, loop)):
+            also = f"{each.loop.id} has the same goal and {each.status.words}"
+            return [f"this is a new loop; {also}: continue it with `bydawn resume {each.reference}`"]
+    return []
 
 
 # The first setting in which two loops differ, as the beginning of a sentence.

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import ITSELF, AnyFact
+from bydawn.core.facts import ITSELF, AnyFact, LoopDismissed
 from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.requests import AskNote, AskPause, AskSettle, AskStop, Request, as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER, plain, shorten
 from bydawn.core.values import FINISHED, End, Now, TaskStatus
-from bydawn.operations.preconditions import is_inside_a_round, take_lock, user
+from bydawn.operations.preconditions import is_inside_a_round, refuse_inside_a_round, take_lock, user
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, load, read, records
@@ -55,6 +55,29 @@ def tell(standing: Standing, text: str) -> Answer:
         raise UserError("nothing to tell", cause=cause, hint='for example: `bydawn tell LOOP "round half up"`')
     by = ITSELF if is_inside_a_round() else user()
     return _ask(standing, AskNote(id=_new_id(), run="", by=by, text=text))
+
+
+def dismiss(standing: Standing) -> None:
+    """Take a loop that has ended out of the list; a new run brings it back."""
+    refuse_inside_a_round()
+    if standing.trouble:
+        raise standing.trouble
+    if standing.alive or standing.state.stopped is None:
+        raise UserError(
+            f"{standing.loop.id} {standing.status.words}",
+            cause="only a loop that has ended can be dismissed",
+            hint=f"end it first: `bydawn stop {standing.reference}`",
+        )
+    held = take_lock(standing.folder, standing.loop)
+    ledger = LoopLedger(standing.folder, lambda _: None, _secrets().hide)
+    try:
+        if not ledger.state.dismissed:
+            ledger.append(LoopDismissed(by=user()))
+            ledger.sync()
+            ledger.snapshot()
+    finally:
+        ledger.close()
+        held.release()
 
 
 def settle(standing: Standing, task: str, text: str, status: TaskStatus) -> Answer:

@@ -51,6 +51,7 @@ class LoopView(msgspec.Struct, frozen=True, kw_only=True):
     asked: Asked | None
     left_running: tuple[Left, ...]  # processes of a loop that has crashed
     needs_you: bool
+    dismissed: bool
     since: datetime | None  # when its state began; None if that is unknown
     strip: tuple[Result, ...]  # the last rounds, the latest last
     offers: tuple[Next, ...]
@@ -87,7 +88,8 @@ def loop_view(standing: Standing, offers: Iterable[Next] = ()) -> LoopView:
         waiting=pending.waiting(state) if standing.status == Status.WAITING else None,
         asked=pending.asked(state) if standing.alive else None,
         left_running=standing.left,
-        needs_you=standing.status in NEEDS_YOU,
+        needs_you=needs_you(standing),
+        dismissed=state.dismissed,
         since=since(standing),
         strip=state.strip,
         offers=tuple(offers),
@@ -95,7 +97,7 @@ def loop_view(standing: Standing, offers: Iterable[Next] = ()) -> LoopView:
 
 
 def status_line(standing: Standing) -> StatusLine:
-    view, why = loop_view(standing), reason(standing) if standing.status in NEEDS_YOU else ""
+    view, why = loop_view(standing), reason(standing) if needs_you(standing) else ""
     return StatusLine(view=view, progress=_so_far(standing), liveness=liveness(standing), reason=why)
 
 
@@ -112,11 +114,16 @@ def by_need(found: Iterable[Standing]) -> list[Standing]:
 
     def rank(each: Standing) -> tuple[int, float]:
         began = moment.timestamp() if (moment := since(each)) else 0.0
-        if each.status in NEEDS_YOU:
+        if needs_you(each):
             return NEEDS_YOU.index(each.status), began
         return len(NEEDS_YOU) + (not each.alive), -began
 
     return sorted(found, key=rank)
+
+
+def needs_you(standing: Standing) -> bool:
+    """Is there something that only a person can do, and have they not dismissed it?"""
+    return standing.status in NEEDS_YOU and not standing.state.dismissed
 
 
 def since(standing: Standing) -> datetime | None:
@@ -133,7 +140,7 @@ def since(standing: Standing) -> datetime | None:
 
 def first_step(found: Iterable[Standing]) -> list[Next]:
     """Look at the first loop that needs a person, if there is one."""
-    needy = next((each for each in found if each.status in NEEDS_YOU), None)
+    needy = next(filter(needs_you, found), None)
     return [Next(command=f"bydawn show {needy.reference}", why="what happened and what to do")] if needy else []
 
 

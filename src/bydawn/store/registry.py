@@ -92,10 +92,13 @@ class Registry:
             for each in self._standings(iter(folders))
         ]
 
-    def find(self, name: str | None, cd: Path | None) -> Standing:
-        """The loop a person means: by `name`, by `name@folder`, or the only one here."""
+    def find(self, name: str | None, cd: Path | None, *, resting: bool = False) -> Standing:
+        """The loop a person means: by `name`, by `name@folder`, or the only one here.
+
+        Among several here, the only one that runs; or with `resting` the only one that does not.
+        """
         if name is None:
-            return self._only_one(cd)
+            return self._only_one(cd, resting=resting)
         wanted, _, folder = name.partition("@")
         here = [each for each in self.here(cd) if _same(each.loop.id, wanted)] if not folder else []
         found = here or [
@@ -114,19 +117,20 @@ class Registry:
             cause, hint = ", ".join(f"{each.loop.id} in {each.loop.workspace}" for each in found), "add -C FOLDER"
         raise UserError(f"several loops are called {name!r}", cause=cause, hint=hint)
 
-    def _only_one(self, cd: Path | None) -> Standing:
+    def _only_one(self, cd: Path | None, *, resting: bool) -> Standing:
         here = self.here(cd)
-        if len(here) == 1:
-            return here[0]
         if not here:
             raise UserError(
                 f"no loop in {cd.resolve() if cd else Path.cwd()}",
                 hint='start one with `bydawn run "…"`, or see `bydawn status`',
             )
-        unfinished = [each for each in here if not each.finished]
-        if len(unfinished) == 1:
-            return unfinished[0]
-        names = ", ".join(each.loop.id for each in here)
+        listed = [each for each in here if not each.state.dismissed] or here
+        running = [each for each in listed if each.alive and not resting]
+        unfinished = [each for each in listed if not each.finished and not (resting and each.alive)]
+        for those in (running, listed, unfinished):
+            if len(those) == 1:
+                return those[0]
+        names = ", ".join(each.loop.id for each in listed)
         raise UserError("there are several loops here", cause=names, hint="add the name of one")
 
     def _standings(self, folders: Iterator[LoopFolder]) -> Iterator[Standing]:
