@@ -20,7 +20,7 @@ from bydawn.operations.preconditions import refuse_inside_a_round
 
 _WORD = "ready.txt"
 _PROMPT = f"Write the single word ready into the file {_WORD} in this folder, and say that you have done it."
-_WIDE = "100"  # columns: so that each command that is offered is on one line with what it does
+_WIDE = "100"  # columns
 
 
 @group()
@@ -88,7 +88,10 @@ def _tried(command: list[str], gone: str) -> int:
     """Run it and show its output, without the commands it offers: their folder is about to be removed."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "COLUMNS": _WIDE}) as process:
         assert process.stdout  # noqa: S101 - it was asked for
+        is_gone = False
         for line in process.stdout:
-            if os.fsencode(gone) not in line:
+            # What a command does may be on the next line, further in.
+            is_gone = os.fsencode(gone) in line or (is_gone and line.startswith(b"      "))
+            if not is_gone:
                 click.echo(line, nl=False)
     return process.returncode
