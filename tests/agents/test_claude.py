@@ -291,7 +291,7 @@ def test_what_was_forbidden_is_told_and_the_reply_kept() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("no_auth", "Not logged in; run `claude /login`"),
+        ("no_auth", "claude is not logged in; run `claude /login`"),
         ("err_400_credit", "Credit balance is too low; add credit"),
         ("bad_flag", "unknown option '--nope'"),
         ("resume_unknown", "No conversation found"),

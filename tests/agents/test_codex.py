@@ -115,6 +115,19 @@ def test_a_login_that_is_refused_again_and_again_is_hopeless_once() -> None:
     assert "codex login" in ended.detail
 
 
+@pytest.mark.parametrize(
+    ("message", "headline"),
+    [
+        ("unexpected status 401 Unauthorized: Incorrect API key, url: http://x", "codex is not logged in"),
+        ("unexpected status 403 Forbidden: not for you, url: http://x", "the provider refuses the log-in of codex"),
+    ],
+)
+def test_a_refused_login_has_a_headline_of_ours_and_its_words_beside_it(message: str, headline: str) -> None:
+    _, ended = read(STARTED, {"type": "turn.failed", "error": {"message": message}}, exit_=Exit(code=1))
+    assert ended.detail == f"{headline}; run `codex login`, or set the key that its configuration names"
+    assert (ended.outcome, ended.words) == (Outcome.AUTH, message)
+
+
 def test_one_refused_login_may_be_a_hiccup() -> None:
     refused = {"type": "error", "message": "Reconnecting... 1/5 (unexpected status 401 Unauthorized)"}
     events, ended = read(STARTED, refused, said("fine"), COMPLETED)

@@ -209,7 +209,7 @@ def test_a_failure_without_a_reason_is_our_doing_if_we_stopped_it() -> None:
             Exit(code=41),
             "Warning: 256 colors\nYou must specify the key\nUpdate",
             Outcome.AUTH,
-            "You must specify the key",
+            "gemini is not logged in; set GEMINI_API_KEY",
         ),
         (Exit(code=55), "This folder is not trusted.", Outcome.CONFIG, "This folder is not trusted."),
         (Exit(code=52), "bad settings.json", Outcome.CONFIG, "bad settings.json"),

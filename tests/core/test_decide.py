@@ -132,6 +132,12 @@ def test_a_story_leads_to_its_rule(rule: str) -> None:
     assert next_action(loop, after_all(*facts), now).rule == rule
 
 
+def test_what_an_agent_said_of_its_login_is_evidence_beside_our_reason() -> None:
+    stop = decide(PROMISED, run_started(), a_round(1, Outcome.AUTH, detail="codex is not logged in", words="401 nope"))
+    assert isinstance(stop, Stop)
+    assert (stop.reason, stop.evidence) == ("codex is not logged in", ("auth", "401 nope"))
+
+
 # -- commands that fail ------------------------------------------------------------------------------------------------
 
 

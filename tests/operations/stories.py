@@ -186,8 +186,8 @@ STORIES = {
     "auth": Story(
         settings={"agent": "codex"},
         facts=[
-            *a_round(1, Outcome.AUTH, agent="codex", detail="401", progress=False),
-            stopped(End.FAILED, Rule.AGENT_STOP, "the agent cannot work", "auth"),
+            *a_round(1, Outcome.AUTH, agent="codex", detail="codex is not logged in", words="401", progress=False),
+            stopped(End.FAILED, Rule.AGENT_STOP, "codex is not logged in", "auth", "401"),
         ],
     ),
     "commands": Story(

@@ -86,6 +86,29 @@ def test_the_doctor_says_what_an_agent_lacks(home: Home) -> None:
     assert "needs bwrap" in found.out
 
 
+@pytest.mark.parametrize(
+    ("program", "resources"),
+    [
+        ("lib/@openai/codex/bin/codex.js", "lib/@openai/codex-linux-x64/vendor/x/codex-resources"),
+        (
+            "lib/@openai/codex/bin/codex.js",
+            "lib/@openai/codex/node_modules/@openai/codex-linux-x64/vendor/x/codex-resources",
+        ),
+        ("lib/codex/bin/codex", "lib/codex/codex-resources"),
+    ],
+)
+def test_the_doctor_asks_for_no_bubblewrap_where_codex_brings_its_own(home: Home, program: str, resources: str) -> None:
+    install(home, "codex", CODEX % 0)
+    real = home.root / program
+    real.parent.mkdir(parents=True)
+    (home.root / "bin/codex").rename(real)
+    (home.root / "bin/codex").symlink_to(real)
+    assert "needs bwrap" in home.bydawn("doctor").out
+    (home.root / resources).mkdir(parents=True)
+    (home.root / resources / "bwrap").touch()
+    assert "bwrap" not in home.bydawn("doctor").out
+
+
 # -- what its sandbox cannot do here -----------------------------------------------------------------------------------
 
 

@@ -43,17 +43,17 @@ _BY_REASON = {
     "rapid_refill_breaker": Outcome.CONTEXT_FULL,  # full again right after compacting
 }
 _BY_CAUSE: dict[str | int | None, tuple[Outcome, str]] = {
-    "authentication_failed": (Outcome.AUTH, _LOGIN),
+    "authentication_failed": (Outcome.AUTH, ""),
     "billing_error": (Outcome.CONFIG, _CREDIT),
     "model_not_found": (Outcome.CONFIG, ""),
     "server_error": (Outcome.TRANSIENT, ""),
-    401: (Outcome.AUTH, _LOGIN),
-    403: (Outcome.AUTH, _LOGIN),
+    401: (Outcome.AUTH, ""),
+    403: (Outcome.AUTH, ""),
     # Our prompt cannot be that large (`prompt_length`): it is the session's history, and a new session is empty.
     413: (Outcome.CONTEXT_FULL, ""),
 }
 _SAYINGS: tuple[tuple[str, Outcome, str], ...] = (
-    ("Not logged in", Outcome.AUTH, _LOGIN),
+    ("Not logged in", Outcome.AUTH, ""),
     ("You've hit your", Outcome.LIMITED, ""),
     ("No conversation found", Outcome.SESSION_LOST, ""),
     ("--resume requires a valid session", Outcome.SESSION_LOST, ""),
@@ -91,7 +91,7 @@ CLI = program.Cli(
     tested="2.1.",
     login="claude /login",
     logged_in=_logged_in,
-    sandbox_needs=(program.BUBBLEWRAP, program.SOCAT),
+    sandbox_needs=lambda _: (program.BUBBLEWRAP, program.SOCAT),
 )
 
 
@@ -315,10 +315,11 @@ class ClaudeReader(program.LineReader[_AnyLine]):
         if elsewhere and outcome in (Outcome.OK, Outcome.DENIED, Outcome.TURN_LIMIT, Outcome.FAILED):
             outcome, detail = Outcome.SESSION_LOST, f"worked in session {self._session} instead of {self._asked_for}"
         believed = outcome in (Outcome.OK, Outcome.DENIED)
-        limited = outcome is Outcome.LIMITED
+        limited, refused = outcome is Outcome.LIMITED, outcome is Outcome.AUTH
         return Ended(
             outcome=outcome,
-            detail=detail,
+            detail=program.not_logged_in(CLI.name, detail, _LOGIN) if refused else detail,
+            words=detail if refused else "",
             reply=(self._result.result or "") if self._result and believed else "",
             session=None if elsewhere else self._session,
             usage=_usage(self._result) if self._result else _sum(self._tokens.values()) if self._tokens else None,
@@ -332,7 +333,7 @@ class ClaudeReader(program.LineReader[_AnyLine]):
         trouble = f"{(retry.error or '').replace('_', ' ')}{status}" if status else "no answer"
         yield Retry(f"{trouble}, retry {retry.attempt} of {retry.max_retries} in {retry.retry_delay_ms / 1000:.1f} s")
         if retry.error_status in (401, 403) and retry.attempt >= self._patience and not self._hopeless:
-            self._hopeless = f"Claude's log-in is refused{status}; {_LOGIN}"
+            self._hopeless = trouble
             yield Hopeless(self._hopeless)
 
     def _answered(self, line: _Assistant) -> Iterator[Event]:

@@ -69,7 +69,6 @@ _COMPLAINTS: tuple[tuple[str, Outcome], ...] = (
     ("No prompt provided", Outcome.CONFIG),
     ("not logged in", Outcome.AUTH),
 )
-_ADVICE = {Outcome.AUTH: _LOGIN}
 _USAGE_ERROR = 2  # its exit code for bad flags
 _RESET = "try again at "
 _REFUSED_PATCH = "blocked by read-only sandbox"
@@ -109,13 +108,21 @@ def _trouble(env: Mapping[str, str]) -> program.Trouble | None:
     return program.Trouble(name="CODEX_HOME", detail=detail, hint="set CODEX_HOME elsewhere")
 
 
+def _brings_bubblewrap(path: Path) -> bool:
+    """The packages of Codex contain one, beside the program or in the npm package for this platform."""
+    package = Path(os.path.realpath(path)).parents[1]
+    roots = (package, *package.glob("vendor/*"))
+    platform = [*package.parent.glob("codex-*/vendor/*"), *package.glob("node_modules/@openai/codex-*/vendor/*")]
+    return any((root / "codex-resources/bwrap").exists() for root in (*roots, *platform))
+
+
 CLI = program.Cli(
     name="codex",
     package="@openai/codex",
     tested="0.166.",
     login="codex login",
     logged_in=_logged_in,
-    sandbox_needs=(program.BUBBLEWRAP,),
+    sandbox_needs=lambda path: () if _brings_bubblewrap(Path(path)) else (program.BUBBLEWRAP,),
     trouble=_trouble,
 )
 
@@ -232,11 +239,13 @@ class CodexReader(program.LineReader[_Line]):
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
         """Decided in this order: terminal event, what we did, its last words, exit code, signal."""
         outcome, detail = self._verdict(exit_, plain(stderr_tail))
+        refused = outcome is Outcome.AUTH
         ok = outcome in (Outcome.OK, Outcome.DENIED)
         reset = detail.partition(_RESET)[2].rstrip(". ") if outcome is Outcome.LIMITED else ""
         return Ended(
             outcome=outcome,
-            detail=detail,
+            detail=program.not_logged_in(CLI.name, detail, _LOGIN) if refused else detail,
+            words=detail if refused else "",
             reply=self._reply if ok else "",
             session=self._session,
             usage=_usage(self._completed) if self._completed else None,
@@ -318,9 +327,7 @@ def _ended_early(exit_: Exit, stderr: str) -> tuple[Outcome, str]:
 
 def _judged(text: str, table: Iterable[tuple[str, Outcome]], shown: str = "") -> tuple[Outcome, str]:
     outcome = next((outcome for part, outcome in table if part.lower() in text.lower()), Outcome.FAILED)
-    advice = _ADVICE.get(outcome)
-    detail = shown or text
-    return outcome, f"{detail}; {advice}" if advice else detail
+    return outcome, shown or text
 
 
 def _usage(tokens: _Tokens) -> Usage:

@@ -54,7 +54,7 @@ _BY_CODE = {
     55: Outcome.CONFIG,  # a folder it does not trust
 }
 _BAD_INPUT = 42
-_ADVICE = {Outcome.AUTH: "; set GEMINI_API_KEY, or run `gemini` once and log in"}
+_LOGIN = "set GEMINI_API_KEY, or run `gemini` once and log in"
 _TELLING = {"run_shell_command": "runs", "write_file": "writes", "replace": "edits", "read_file": "reads"}
 
 
@@ -164,10 +164,11 @@ class GeminiReader(program.LineReader[_Line]):
 
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
         outcome, detail = self._verdict(exit_, plain(stderr_tail))
-        advice = _ADVICE.get(outcome)
+        refused = outcome is Outcome.AUTH
         return Ended(
             outcome=outcome,
-            detail=detail.rstrip(".") + advice if advice else detail,
+            detail=program.not_logged_in(CLI.name, detail, _LOGIN) if refused else detail,
+            words=detail if refused else "",
             reply=self._reply() if outcome in (Outcome.OK, Outcome.DENIED) else "",
             session=self._session,
             usage=_usage(self._result.stats) if self._result else None,

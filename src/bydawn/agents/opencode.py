@@ -53,7 +53,7 @@ _BY_TEXT = {
     "prompt is too long": Outcome.CONTEXT_FULL,
 }
 _REFUSALS = ("rejected permission", "a rule which prevents")
-_ADVICE = {Outcome.AUTH: "; run `opencode auth login`, or set the provider's key"}
+_LOGIN = "run `opencode auth login`, or set the provider's key"
 _TOLD = {"bash": "ran", "write": "wrote", "edit": "edited", "read": "read"}
 
 
@@ -168,9 +168,11 @@ class OpencodeReader(program.LineReader[_Line]):
     def end(self, exit_: Exit, stderr_tail: str) -> Ended:
         outcome, detail = self._verdict(exit_, plain(stderr_tail))
         ok = outcome in (Outcome.OK, Outcome.DENIED) and self._stopped
+        refused = outcome is Outcome.AUTH
         return Ended(
             outcome=outcome,
-            detail=detail,
+            detail=program.not_logged_in(CLI.name, detail, _LOGIN) if refused else detail,
+            words=detail if refused else "",
             reply="\n".join(self._words) if ok else "",
             session=self._session,
             usage=self._usage,
@@ -243,7 +245,7 @@ def _judged(error: _Error) -> tuple[Outcome, str]:
     status, text = error.data.status_code, f"{error.data.message} {error.data.response_body}".lower()
     by_text = next((outcome for part, outcome in _BY_TEXT.items() if part in text), None)
     outcome = _BY_NAME.get(error.name) or _BY_STATUS.get(status or 0) or by_text or _retryable(error.data)
-    return outcome, _shown(error) + _ADVICE.get(outcome, "")
+    return outcome, _shown(error)
 
 
 def _retryable(data: _Data) -> Outcome:

@@ -48,7 +48,7 @@ class Cli(msgspec.Struct, frozen=True, kw_only=True):
     tested: str  # the versions our tests drive start with this
     login: str  # the command that logs in
     logged_in: Callable[[Mapping[str, str], Path], bool | None]  # in a workspace; None: cannot tell
-    sandbox_needs: tuple[Needed, ...] = ()
+    sandbox_needs: Callable[[str], tuple[Needed, ...]] = lambda _: ()  # by the path of the program
     trouble: Callable[[Mapping[str, str]], Trouble | None] = lambda _: None  # that its sandbox has here
 
     def missing(self, workspace: str) -> tuple[str, str] | None:
@@ -133,6 +133,12 @@ def command_ended(command: str, output: str, exit_code: int | None = None, *, fa
 def normal(text: str) -> str:
     """Plain text, with plain apostrophes."""
     return plain(text).replace("’", "'")
+
+
+def not_logged_in(name: str, words: str, advice: str) -> str:
+    """Our headline for a log-in that the provider refuses: the agent's own words are about HTTP."""
+    known = any(code in words for code in ("402", "403"))  # the person, but they may not
+    return f"{f'the provider refuses the log-in of {name}' if known else f'{name} is not logged in'}; {advice}"
 
 
 def killed(number: int | None) -> tuple[Outcome, str] | None:

@@ -127,6 +127,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     reply: str = ""
     detail: str = ""
+    words: str = ""  # the agent's own, where the detail is ours
     session: str | None = None
     usage: Usage | None = None
     usage_is_total: bool = False  # of the whole session, not of this turn

@@ -263,7 +263,8 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
         return Stop(rule=Rule.TASK_FILE, end=End.BLOCKED, reason=f"{loop.tasks} {state.tasks.problem}")
     last = state.last
     if last and POLICY[last.outcome].stops:
-        return Stop(rule=Rule.AGENT_STOP, end=End.FAILED, reason=last.detail, evidence=(last.outcome.value,))
+        evidence = (last.outcome.value, *([last.words] if last.words else []))
+        return Stop(rule=Rule.AGENT_STOP, end=End.FAILED, reason=last.detail, evidence=evidence)
     if last and POLICY[last.outcome].stops_idle and not last.progress:
         return Stop(rule=Rule.AGENT_DENIED, end=End.BLOCKED, reason=last.detail)
     if last and last.blocked and not last.progress:

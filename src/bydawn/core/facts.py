@@ -151,6 +151,7 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     tree: str  # what git says, not what the agent says
     progress: bool
     elapsed: float
+    words: str = ""  # the agent's own, where the detail is ours
     exit_code: int | None = None
     signal: int | None = None
     seconds: float = 0.0

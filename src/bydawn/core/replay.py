@@ -231,6 +231,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             round=fact.round,
             outcome=fact.outcome,
             detail=fact.detail,
+            words=fact.words,
             said=fact.said,
             promise=fact.promise,
             progress=fact.progress,

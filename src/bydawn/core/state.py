@@ -61,6 +61,7 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     round: int
     outcome: Outcome
     detail: str
+    words: str = ""
     said: str
     promise: Promised
     progress: bool

@@ -370,6 +370,7 @@ class Engine:
                 round=round_,
                 outcome=believed(ended.outcome, exit_),
                 detail=shorten(hide(plain(ended.detail)), _SAID),
+                words=shorten(hide(plain(ended.words)), _SAID),
                 tree=found.tree,
                 work=found.work,
                 changes=found.changes,

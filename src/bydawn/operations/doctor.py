@@ -109,7 +109,7 @@ def _agents(folder: Path) -> Iterator[Finding]:
         else:
             mark = "" if found.is_tested else f" (tested with {found.tested}x)"
             yield Finding(name=name, ok=True, detail=f"{version}{mark}")
-        for needed in agents.cli(found.name).sandbox_needs if sys.platform == "linux" else ():
+        for needed in agents.cli(found.name).sandbox_needs(found.path) if sys.platform == "linux" else ():
             if shutil.which(needed.program) is None:
                 hint = f"sudo apt-get install {needed.package}"
                 yield Finding(name=name, ok=False, detail=f"its sandbox needs {needed.program}", hint=hint)

@@ -62,7 +62,7 @@ def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
 
         return tuple(map(secrets().hide, _why_idle(standing))) or stopped.evidence
     if stopped.decided.rule == Rule.AGENT_STOP:
-        return tuple(_PLAINLY.get(row, row) for row in stopped.evidence)
+        return tuple(_PLAINLY.get(row) or f"it said: “{row}”" for row in stopped.evidence)
     return tuple(map(partial(_by_name, standing), _each_check_once(standing, stopped.evidence)))
 
 
