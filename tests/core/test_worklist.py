@@ -1,5 +1,7 @@
 """How each task stands, by its file and by the ledger."""
 
+from collections.abc import Hashable
+
 import pytest
 
 from bydawn.core.facts import AnyFact, CheckpointApproved, TaskSettled
@@ -218,6 +220,9 @@ class Folder:
 
     def read_text(self, path: str) -> str | None:
         return self._files.get(path)
+
+    def stamp(self, path: str) -> Hashable:
+        return tuple(sorted((name, text) for name, text in self._files.items() if name.startswith(path)))
 
     def read_folder(self, path: str) -> dict[str, str] | None:
         found = {name.removeprefix(f"{path}/"): text for name, text in self._files.items() if name.startswith(path)}

@@ -1,7 +1,7 @@
 """The world in memory: clocks, a ledger, a work tree, the files of the rounds, a channel, a witness."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 
@@ -138,6 +138,9 @@ class FakeWorkspace:
 
     def read_text(self, path: str) -> str | None:
         return self.files.get(path)
+
+    def stamp(self, path: str) -> Hashable:
+        return tuple(sorted((name, text) for name, text in self.files.items() if name.startswith(path)))
 
     def read_folder(self, path: str) -> dict[str, str] | None:
         found = {

@@ -50,6 +50,7 @@ class Play(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""  # that it says it works in; otherwise one of its own
     exit: Exit | None = None
     meanwhile: Callable[[], None] = lambda: None  # in the middle of the turn
+    writes_last: Files = {}  # at its end, whatever happened meanwhile
     runs: tuple[CommandEnded, ...] = ()
 
 
@@ -128,6 +129,7 @@ class FakeProcesses:
         if urgent():
             return Exit(ending=Ending.ASKED, seconds=play.seconds / 2)
         night.clock.pass_by(play.seconds / 2)
+        night.workspace.edit(play.writes_last)
         return play.exit or Exit(code=0, seconds=play.seconds)
 
     def sleep(self, seconds: float, urgent: Callable[[], bool]) -> None:

@@ -23,7 +23,7 @@ from bydawn.store.ledger import LoopLedger
 from bydawn.store.lock import Lock
 from bydawn.store.registry import Registry
 from core.facts_made import BORN, NOON, a_loop, a_round, run_started, started, stopped
-from driving import DONE, OK, Home, Said, is_error, said, wait_for
+from driving import DONE, OK, Home, Said, Step, is_error, said, wait_for
 
 TODO = "# Plan\n\n- [x] set it up\n- [ ] Größe ändern\n- [ ] rename the keys\n- [ ] rename the files\n"
 FILES = {
@@ -353,6 +353,28 @@ def test_what_is_no_task_is_not_added(request: pytest.FixtureRequest, kind: str,
     assert (answer.code, answer.out) == (2, "")
     assert is_error(answer.err)
     assert {path: path.read_bytes() for path in home.repo.rglob("*.md")} == before
+
+
+def test_what_is_added_while_a_round_runs_is_asked_back_and_accepted(home: Home) -> None:
+    """By a command, and by hand: the agent then writes the list that it had read before."""
+    (path := home.repo / "TODO.md").write_text("- [ ] one\n")
+    gate, opened = home.gate()
+    stale: Step = {"write": {"path": "TODO.md", "text": "- [x] one\n"}}
+    work: list[Step] = [{"append": {"path": "log", "text": "x"}}, OK]
+    process = home.start_run(home.rounds([{"say": "hi"}, gate, stale, *work], work), "-t", "TODO.md")
+    home.await_round(1)
+    assert tasks(home, "add", "repo", "two").out == "  Added as task 2 to TODO.md, line 2.\n"
+    path.write_text(path.read_text() + "- [ ] three\n")
+    wait_for(lambda: len(home.facts("tasks.added")) > 1)
+    opened.touch()
+    ended = said(process)
+    assert (ended.code, home.outcomes()) == (3, ["ok", "ok"])
+    assert "TODO.md lost 2 lines that were added while a round ran: “- [ ] two”, “- [ ] three”" in ended.out
+    asked = (home.folder() / "rounds/0002/prompt.md").read_text()
+    assert "Lines missing from TODO.md" in asked
+    assert "- [ ] two\n- [ ] three\n" in asked
+    assert "bydawn resume repo --accept" in home.bydawn("show").out
+    assert home.bydawn("resume", "--accept", "--plain").code == 0
 
 
 def test_a_comment_is_no_task_for_a_folder(filed: Home) -> None:

@@ -174,9 +174,12 @@ def add(loop: str, text: tuple[str, ...], cd: Path | None, state_dir: Path | Non
       bydawn tasks add shop-api "write the changelog"
     """
     standing = Registry(state_dir).find(loop, cd)
-    board, task = operation.add(standing, " ".join(text))
+    added = operation.add(standing, " ".join(text))
+    board, task = added.board, added.task
     where = f"{board.file}{'/' if board.loop.task_folder else ''}"
-    if task is None or task.number is None:
+    if not added.written:
+        click.echo(f"  Recorded. {where} could not be changed just now, so the next prompt asks for it.")
+    elif task is None or task.number is None:
         click.echo(f"  Added to {where}" + (": a checkpoint." if task else "."))
     elif board.loop.task_folder:
         click.echo(f"  Added as task {task.number}: {where.rstrip('/')}/{plain(task.id)}.md")

@@ -2,7 +2,8 @@
 
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
-from bydawn.core.values import End
+from bydawn.core.text import shorten
+from bydawn.core.values import End, Line
 
 # What a finished loop mentions besides its proof; screens recognize these rows by their words.
 SKIPPED = "skipped by a person"
@@ -20,11 +21,19 @@ def missing(loop: Loop, state: LoopState) -> list[str]:
         "tasks": state.tasks is not None
         and state.tasks.open == 0
         and not state.tasks.problem
+        and not lost_lines(state)
         and (not state.doubted or bool(loop.checks)),  # passing checks confirm doubtful boxes
     }
     # A list that only marks checkpoints means nothing once it cannot be trusted.
-    unbelieved = not loop.tasks_required and state.tasks is not None and bool(state.tasks.problem)
+    problem = state.tasks is not None and bool(state.tasks.problem or lost_lines(state))
+    unbelieved = not loop.tasks_required and problem
     return [*(["tasks"] if unbelieved else []), *(name for name in loop.requires if not met[name])]
+
+
+def lost_lines(state: LoopState) -> tuple[Line, ...]:
+    """Lines that came into the task list and are not there, or were not looked for yet."""
+    lines = (*(state.tasks.gone if state.tasks else ()), *state.added)
+    return tuple({(line.file, line.text): line for line in lines}.values())  # one may be asked for, and seen
 
 
 def _worked(loop: Loop, state: LoopState) -> bool:
@@ -49,6 +58,8 @@ def describe(condition: str, loop: Loop, state: LoopState) -> str:
             return f"{loop.tasks} has not been read yet"
         if state.tasks.problem:
             return f"{loop.tasks} {state.tasks.problem}"
+        if lost := lost_lines(state):
+            return f"{loop.tasks} {lost_words(lost)}"
         if not state.tasks.open:
             return f"{counted(len(state.doubted))} ticked without any other change, and not confirmed"
         count = state.tasks.open
@@ -61,6 +72,12 @@ def describe(condition: str, loop: Loop, state: LoopState) -> str:
             return "no round has succeeded yet, so passing checks prove nothing"
         return "the checks have not passed on the current work tree"
     return "the promise has not been given"
+
+
+def lost_words(lines: tuple[Line, ...]) -> str:
+    """The end of "TODO.md …"; `resume --accept` recognizes it."""
+    many = "a line that was" if len(lines) == 1 else f"{len(lines)} lines that were"
+    return f"lost {many} added while a round ran: {', '.join(f'“{shorten(line.text, 60)}”' for line in lines[:3])}"
 
 
 def counted(tasks: int) -> str:

@@ -262,6 +262,8 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if state.tasks and state.tasks.problem:
         return Stop(rule=Rule.TASK_FILE, end=End.BLOCKED, reason=f"{loop.tasks} {state.tasks.problem}")
     last = state.last
+    if reason := _not_put_back(loop, state):
+        return Stop(rule=Rule.TASK_FILE, end=End.BLOCKED, reason=reason)
     if last and POLICY[last.outcome].stops:
         evidence = (last.outcome.value, *([last.words] if last.words else []))
         return Stop(rule=Rule.AGENT_STOP, end=End.FAILED, reason=last.detail, evidence=evidence)
@@ -279,6 +281,16 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
             reason += f"; in round {last.round}, {last.commands.told}"
         return Stop(rule=found.name, end=found.end, reason=reason, evidence=_evidence(loop, state))
     return None
+
+
+def _not_put_back(loop: Loop, state: LoopState) -> str | None:
+    """Nothing is left to do but to put lines back into the list, and a round that was asked to has not done it."""
+    last, tasks = state.last, state.tasks
+    if last is None or tasks is None or not last.counts or not any(last.round > line.round for line in tasks.gone):
+        return None
+    if completion.missing(loop, state) != ["tasks"] or (tasks.open and loop.tasks_required):
+        return None
+    return f"{loop.tasks} {completion.lost_words(tasks.gone)}"
 
 
 def _question(loop: Loop, state: LoopState, last: LastRound) -> Action:

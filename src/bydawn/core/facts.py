@@ -12,6 +12,7 @@ from bydawn.core.values import (
     Commands,
     Decided,
     End,
+    Line,
     Moment,
     Promised,
     TaskClaim,
@@ -77,6 +78,14 @@ class TasksRead(Fact, frozen=True, kw_only=True, tag="tasks.read"):
     tasks: TaskReading
     tree: str
     work: str = ""
+
+
+class LinesAdded(Fact, frozen=True, kw_only=True, tag="tasks.added"):
+    """Lines came into the task list: a person asked for them, or they were seen there while a round ran."""
+
+    lines: tuple[Line, ...]
+    by: str = ""  # empty: seen
+    request: str = ""
 
 
 class TaskSettled(Fact, frozen=True, kw_only=True, tag="task.settled"):
@@ -294,6 +303,7 @@ AnyFact = (
     | RunStarted
     | LedgerRepaired
     | TasksRead
+    | LinesAdded
     | TaskSettled
     | CheckpointApproved
     | TamperingAccepted

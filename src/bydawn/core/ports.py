@@ -1,6 +1,6 @@
 """What the engine needs from the outside, as small protocols; `assemble` supplies the real things."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -29,6 +29,9 @@ class Texts(Protocol):
 
     def read_text(self, path: str) -> str | None:
         """A file's text, None if there is no such file; raises `UserError`."""
+
+    def stamp(self, path: str) -> Hashable:
+        """Another value whenever a file, or a Markdown file in a folder, was written or replaced."""
 
     def read_folder(self, path: str) -> dict[str, str] | None:
         """The Markdown files directly in a folder, by name, None if there is no such folder; raises `UserError`."""

@@ -146,7 +146,7 @@ def tasks_read(state: LoopState, tasks: TaskReading) -> LoopState:
     given = state.fewest + max(0, tasks.open - known) if state.fewest is not None else None
     fewest = fewest_of(replace(state, fewest=given), tasks)
     then = got_on(state) if fewer(state, tasks) else state
-    return replace(then, tasks=tasks, fewest=fewest)
+    return replace(then, tasks=tasks, fewest=fewest, added=())
 
 
 def got_on(state: LoopState) -> LoopState:

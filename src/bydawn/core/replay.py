@@ -16,6 +16,7 @@ from bydawn.core.facts import (
     HookEnded,
     LedgerRepaired,
     LimitsRaised,
+    LinesAdded,
     LoopAdopted,
     LoopCreated,
     LoopDismissed,
@@ -78,6 +79,8 @@ def _after(state: LoopState, record: Record) -> LoopState:
             return _run_started(replace(state, run_since=record.at), record.fact)
         case TasksRead() as fact:
             return _moved(progress.tasks_read(state, fact.tasks), fact.tree, fact.work)
+        case LinesAdded() as fact:
+            return replace(state, added=(*state.added, *(replace(line, round=state.round) for line in fact.lines)))
         case TaskSettled():
             return progress.task_settled(state, record.fact)
         case CheckpointApproved() as fact:
@@ -88,7 +91,8 @@ def _after(state: LoopState, record: Record) -> LoopState:
             tasks = state.tasks
             if tasks and tasks.problem:
                 tasks = replace(tasks, problem=None, disbelieved="", text="", open_ids=(), above=())
-            return replace(state, tampered=(), protected_tree="", tasks=tasks, accepted=accepted)
+            tasks = replace(tasks, gone=()) if tasks else None
+            return replace(state, tampered=(), protected_tree="", tasks=tasks, added=(), accepted=accepted)
         case HookEnded() as fact:
             refused = "" if fact.passed and fact.hook == state.refused else state.refused
             state = replace(state, elapsed=fact.elapsed, refused=refused)
@@ -142,6 +146,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         rounds_this_run=0,
         rounds_allowed=fact.rounds_allowed,
         tasks=fact.tasks,
+        added=(),
         fewest=progress.fewest_of(state, fact.tasks) if state.stopped is None else progress.open_in(fact.tasks),
         tampered=fact.tampered,
         protected_tree=(state.protected_tree or state.tree) if fact.tampered else "",
@@ -257,6 +262,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         usage=fact.usage.plus(state.usage) if fact.usage else state.usage,
         unpriced=state.unpriced or (fact.usage is not None and fact.usage.unpriced),
         tasks=fact.tasks or state.tasks,
+        added=() if fact.tasks else state.added,
         fewest=progress.fewest_of(state, fact.tasks),
         tallies=progress.tallies_after_round(state.tallies, opened.task_id, opened.task or "", fact)
         if opened

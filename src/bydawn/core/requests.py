@@ -2,8 +2,8 @@
 
 import msgspec
 
-from bydawn.core.facts import AnyFact, NoteAdded, PauseRequested, StopRequested, TaskSettled
-from bydawn.core.values import TaskStatus
+from bydawn.core.facts import AnyFact, LinesAdded, NoteAdded, PauseRequested, StopRequested, TaskSettled
+from bydawn.core.values import Line, TaskStatus
 
 
 class _Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,13 @@ class AskSettle(_Ask, frozen=True, kw_only=True, tag="task"):
     status: TaskStatus
 
 
-Request = AskPause | AskStop | AskNote | AskSettle
+class AskAdd(_Ask, frozen=True, kw_only=True, tag="add"):
+    """A person adds a task; on record before it is in the file, where an agent may overwrite it."""
+
+    line: Line
+
+
+Request = AskPause | AskStop | AskNote | AskSettle | AskAdd
 
 
 def as_fact(request: Request) -> AnyFact:
@@ -51,6 +57,8 @@ def as_fact(request: Request) -> AnyFact:
             return StopRequested(by=request.by, now=request.now, request=request.id)
         case AskNote():
             return NoteAdded(note=request.id, text=request.text, by=request.by, request=request.id)
+        case AskAdd():
+            return LinesAdded(lines=(request.line,), by=request.by, request=request.id)
         case AskSettle():
             return TaskSettled(
                 task=request.task, text=request.text, status=request.status, by=request.by, request=request.id

@@ -10,7 +10,7 @@ import msgspec
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import LoopStopped, NoteAdded, Obstructed, PauseRequested, StopRequested, WaitStarted
 from bydawn.core.outcome import Outcome
-from bydawn.core.values import Commands, Promised, Result, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
+from bydawn.core.values import Commands, Line, Promised, Result, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
 
 TREE_DIGITS = 16  # enough of a tree id to recognize it
 # Each fact copies them, and `status` reads them. A loop that goes in circles comes back after a few trees. One that
@@ -140,6 +140,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     trees: tuple[str, ...] = ()  # such trees, the one seen last at the end, shortened; at most KNOWN_TREES
     tasks: TaskReading | None = None
     fewest: int | None = None  # the fewest tasks open since a person last added some; inventing boxes gains nothing
+    added: tuple[Line, ...] = ()  # lines that came into the task list since it was last read
     settled: Settled = Settled()
     tallies: tuple[Tally, ...] = ()  # at most one per task
     doubted: tuple[str, ...] = ()  # tasks ticked in a round that changed nothing else, until a later one confirms them

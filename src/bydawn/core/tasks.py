@@ -74,7 +74,7 @@ def missing_file() -> TaskReading:
 
 def digest(text: str) -> str:
     """An id for a text; markup, case and punctuation do not change it."""
-    return _sha(_words(text) or text)
+    return _sha(words(text) or text)
 
 
 def _boxes(page: Page, marks: Collection[int]) -> Iterator[Task | str]:
@@ -119,7 +119,8 @@ def _lookalikes(block: Block) -> Iterator[str]:
             yield f"line {line}: Markdown does not see a task here; add an empty line above it or a space"
 
 
-def _words(text: str) -> str:
+def words(text: str) -> str:
+    """A text without markup, case and punctuation."""
     return re.sub(r"[\W_]+", " ", unicodedata.normalize("NFC", text).casefold()).strip()
 
 
@@ -201,13 +202,13 @@ def _former_name(task: Task, missing: dict[str, list[str]]) -> str | None:
 
 def _beginnings(text: str) -> Iterator[str]:
     """The ids of a text's first word, first two words and so on, each as `digest` would return it."""
-    words = text.split()[:_WORDS_COMPARED]
+    first = text.split()[:_WORDS_COMPARED]
     hashed, begun = hashlib.sha256(), False
-    for count, word in enumerate(words[:-1], 1):
-        if plain := _words(word):
+    for count, word in enumerate(first[:-1], 1):
+        if plain := words(word):
             hashed.update(f" {plain}".encode() if begun else plain.encode())
             begun = True
-        yield hashed.copy().hexdigest()[:10] if begun else _sha(" ".join(words[:count]))
+        yield hashed.copy().hexdigest()[:10] if begun else _sha(" ".join(first[:count]))
 
 
 def _problem(

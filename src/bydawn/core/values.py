@@ -120,6 +120,15 @@ class TaskStatus(StrEnum):
     OPEN = "open"
 
 
+class Line(Value, frozen=True, kw_only=True):
+    """A line that came into a task list while a round ran, as it would be written."""
+
+    text: str
+    file: str = ""  # of a task folder
+    times: int = 1  # how many lines there were that begin so
+    round: int = 0  # the running round then, or the last one
+
+
 class TaskReading(Value, frozen=True, kw_only=True):
     """What the task file, or folder, said when it was read; `open_ids` names the open tasks.
 
@@ -140,6 +149,7 @@ class TaskReading(Value, frozen=True, kw_only=True):
     ahead: tuple[ReachedMark, ...] = ()  # the others
     texts: tuple[str, ...] = ()  # for each open task in a folder, the digest of its file
     stranded: tuple[str, ...] = ()  # titles of open tasks that wait for one that was set aside
+    gone: tuple[Line, ...] = ()  # lines that a round took out again; nothing is complete without them
 
     @property
     def total(self) -> int:

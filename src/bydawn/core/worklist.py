@@ -1,19 +1,25 @@
 """The work list of a loop: a checklist or a task folder, read after every round and never trusted blindly."""
 
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from enum import StrEnum
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bydawn.core import checkpoint, tasks
+from bydawn.core.completion import lost_lines
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
 from bydawn.core.ports import Texts
 from bydawn.core.state import LoopState, Settled
 from bydawn.core.text import shorten
-from bydawn.core.values import ReachedMark, TaskReading
+from bydawn.core.values import Line, ReachedMark, TaskReading
+
+if TYPE_CHECKING:
+    from bydawn.core.added_lines import Source
 
 _NAMED = 3  # of the lost tasks
 
@@ -21,9 +27,14 @@ _NAMED = 3  # of the lost tasks
 class WorkList:
     """What there is to do, during one run of one loop."""
 
-    def __init__(self, loop: Loop, texts: Texts) -> None:
+    def __init__(self, loop: Loop, texts: Texts, hide: Callable[[str], str] = str) -> None:
         self._loop = loop
         self._texts = texts
+        self._hide = hide  # what is on record has no secrets
+        self._token = loop.checkpoint.token if loop.checkpoint else ""
+        self._source: Source | None = None  # as last read
+        self._stamp: Hashable = None
+        self._lines: Counter[str] | None = None  # seen since then
         self._tasks: tasks.Tasks | None = None  # the checklist when it was last trusted
         self._names: dict[str, str] = {}  # each box's text when it was first seen; agents like to add notes
         self._files: Mapping[str, str] = {}  # the folder, in the same way
@@ -33,13 +44,47 @@ class WorkList:
         if not self._loop.tasks:
             return None
         try:
+            self._stamp, self._lines = self._texts.stamp(self._loop.tasks), None
             reading = self._folder(state, before) if self._loop.task_folder else self._file(state, before)
         except UserError as error:
             reading = TaskReading(open=0, done=0, problem=f"cannot be read: {error.cause or error.what}")
+        lines = lost_lines(state)
         if not reading.problem:
-            return reading
+            return msgspec.structs.replace(reading, gone=self._gone(lines))
         known = before or state.tasks or reading  # even for a person's fresh start: an unreadable list is not empty
-        return msgspec.structs.replace(known, problem=reading.problem, disbelieved=reading.disbelieved)
+        return msgspec.structs.replace(known, problem=reading.problem, disbelieved=reading.disbelieved, gone=lines)
+
+    def appeared(self) -> tuple[Line, ...]:
+        """Lines that came into the list since it was last read; a look at its stamp, unless that is another one."""
+        if not self._loop.tasks or self._source is None:
+            return ()
+        try:
+            if (stamp := self._texts.stamp(self._loop.tasks)) == self._stamp:
+                return ()
+            now, self._stamp = self._read(), stamp
+        except UserError:
+            return ()  # perhaps it is being written; the round's end will tell
+        if now is None:
+            return ()
+        from bydawn.core import added_lines  # few lists change while a round runs
+
+        known = added_lines.counts(self._source, self._token) if self._lines is None else self._lines
+        found = added_lines.appeared(self._source, now, known, self._token)
+        self._lines = known | added_lines.counts(now, self._token) if found else known
+        return found
+
+    def _gone(self, lines: tuple[Line, ...]) -> tuple[Line, ...]:
+        if not lines or self._source is None:
+            return lines
+        from bydawn.core import added_lines  # most loops lose nothing
+
+        source = self._source
+        hidden = self._hide(source) if isinstance(source, str) else {name: self._hide(source[name]) for name in source}
+        return added_lines.gone(hidden, lines, self._token)
+
+    def _read(self) -> "Source | None":
+        path = self._loop.tasks or ""
+        return self._texts.read_folder(path) if self._loop.task_folder else self._texts.read_text(path)
 
     def closed_since(self, before: TaskReading | None) -> tuple[str, ...]:
         """The texts of tasks that were open in an earlier reading and are done in the last one."""
@@ -60,6 +105,7 @@ class WorkList:
         if text is None:
             return tasks.missing_file()
         name = _digest(text, state)
+        self._source = text
         if before and before.text == name:
             self._believe(self._tasks or _boxes_of(text, self._loop, state, before))
             return msgspec.structs.replace(before, problem=None, disbelieved="")  # it may have been missing in between
@@ -91,7 +137,7 @@ class WorkList:
         reading = of_folder(files, state.settled, before)
         if reading.problem:
             return msgspec.structs.replace(reading, disbelieved=_mark(_in_one(files)))
-        self._files = files
+        self._files = self._source = files
         return msgspec.structs.replace(reading, text=_digest(_in_one(files), state))
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from bydawn.core.agent import Agent, Event
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, MachineSlept, Obstructed, TasksRead
+from bydawn.core.facts import AnyFact, LinesAdded, MachineSlept, Obstructed, TasksRead
 from bydawn.core.loop import Loop
 from bydawn.core.ports import (
     Channel,
@@ -27,6 +27,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.worklist import WorkList
 
 _SLEPT = 5.0  # seconds of suspension worth recording
+_LOOK = 1.0  # seconds between two looks at the task list while a round runs
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +59,8 @@ class Effects:
     def __init__(self, loop: Loop, world: World) -> None:
         self.loop = loop
         self.world = world
-        self.list = WorkList(loop, world.workspace)
+        self.list = WorkList(loop, world.workspace, world.hide)
+        self._looked = 0.0  # at the list while a round runs
 
     @property
     def state(self) -> LoopState:
@@ -90,6 +92,15 @@ class Effects:
     def urgent(self) -> bool:
         self.hear()
         return self.state.stop_now
+
+    def urgent_in_round(self) -> bool:
+        """Also look at the task list: what comes into it now, the agent may overwrite with an older copy."""
+        now = self.world.clock.now().elapsed
+        if abs(now - self._looked) >= _LOOK:
+            self._looked = now
+            if lines := self.list.appeared():
+                self.record(LinesAdded(lines=lines))
+        return self.urgent()
 
     def asked(self) -> bool:
         self.hear()

@@ -9,6 +9,7 @@ import msgspec
 from bydawn import agents
 from bydawn.core import breakers
 from bydawn.core.breakers import NewLimit, limits_of
+from bydawn.core.completion import lost_lines
 from bydawn.core.decide import checkpoint_of
 from bydawn.core.errors import UserError
 from bydawn.core.redact import Secrets
@@ -76,7 +77,7 @@ def _refuse_unready(standing: Standing, secrets: Secrets) -> None:
 def _accepted(standing: Standing) -> tuple[str, ...]:
     """The protected files and the task list whose changes the person accepts."""
     state = standing.state
-    lists = (standing.loop.tasks or "",) if state.tasks and state.tasks.problem else ()
+    lists = (standing.loop.tasks or "",) if (state.tasks and state.tasks.problem) or lost_lines(state) else ()
     if not state.tampered and not lists:
         raise UserError(
             f"{standing.loop.id} has nothing to accept",

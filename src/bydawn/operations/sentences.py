@@ -8,13 +8,14 @@ from msgspec.structs import replace
 
 from bydawn.core import facts
 from bydawn.core.breakers import Limits, limits_of
+from bydawn.core.completion import lost_words
 from bydawn.core.facts import AnyFact
 from bydawn.core.hooks import complaint
 from bydawn.core.loop import CommandCheck, Loop, OnInterrupt
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain
-from bydawn.core.values import TaskReading, TaskStatus
+from bydawn.core.values import Line, TaskReading, TaskStatus
 from bydawn.operations.amounts import plural, rounds, totals
 from bydawn.operations.detail import Field
 from bydawn.operations.pending import asked, asked_words, waiting_words
@@ -52,6 +53,10 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
             yield Sentence("✎", f"{many} went into the prompt of {counting.last}")
         case facts.WaitStarted():
             yield Sentence("…", _wait(fact, state, counting))
+        case facts.LinesAdded() if fact.by:
+            yield Sentence("▷", f"added by {plain(fact.by)}: {', '.join(plain(line.text) for line in fact.lines)}")
+        case facts.RoundEnded() if lost := _newly_lost(before, state):
+            yield Sentence(WARNING, f"{loop.tasks} {plain(lost_words(lost))}; the next prompt asks for it")
         case facts.TaskSettled() if fact.status is not TaskStatus.DONE:
             word = {TaskStatus.OPEN: "open again", TaskStatus.ASIDE: "set aside"}.get(fact.status, fact.status.value)
             why = f": {plain(fact.reason)}" if fact.reason else ""
@@ -84,6 +89,11 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
             yield Sentence("", f"Limits {_how_changed(limits_of(loop, before), fact.limits)}.")
         case _:
             pass
+
+
+def _newly_lost(before: LoopState, state: LoopState) -> tuple[Line, ...]:
+    known = before.tasks.gone if before.tasks else ()
+    return tuple(line for line in state.tasks.gone if line not in known) if state.tasks else ()
 
 
 def _wait(wait: facts.WaitStarted, state: LoopState, counting: Counting) -> str:

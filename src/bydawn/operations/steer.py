@@ -10,10 +10,10 @@ import msgspec
 from bydawn.core.errors import UserError
 from bydawn.core.facts import ITSELF, AnyFact, LoopDismissed
 from bydawn.core.redact import Secrets, rewritten
-from bydawn.core.requests import AskNote, AskPause, AskSettle, AskStop, Request, as_fact
+from bydawn.core.requests import AskAdd, AskNote, AskPause, AskSettle, AskStop, Request, as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER, plain, shorten
-from bydawn.core.values import FINISHED, End, Now, TaskStatus
+from bydawn.core.values import FINISHED, End, Line, Now, TaskStatus
 from bydawn.operations.preconditions import is_inside_a_round, refuse_inside_a_round, take_lock, user
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
@@ -83,6 +83,11 @@ def dismiss(standing: Standing) -> None:
 def settle(standing: Standing, task: str, text: str, status: TaskStatus) -> Answer:
     """Record what a person decided about one task."""
     return _ask(standing, AskSettle(id=_new_id(), run="", by=user(), task=task, text=text, status=status))
+
+
+def add(standing: Standing, line: Line) -> Answer:
+    """Record a task that a person adds, before it is in the file."""
+    return _ask(standing, AskAdd(id=_new_id(), run="", by=user(), line=line))
 
 
 def _secrets() -> Secrets:
@@ -158,7 +163,7 @@ def _record(standing: Standing, request: Request) -> Answer:
     before = ledger.state.seq
     ended: tuple[str, ...] = ()
     try:
-        if isinstance(request, AskNote | AskSettle):
+        if isinstance(request, AskNote | AskSettle | AskAdd):
             # It may have finished while we asked.
             refuse_finished(Standing(folder=standing.folder, loop=standing.loop, state=ledger.state, alive=False))
             ledger.append(as_fact(request))

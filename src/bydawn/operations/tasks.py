@@ -9,13 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core import checkpoint, new_task, task_folder
+from bydawn.core import added_lines, checkpoint, new_task, task_folder
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Checkpoint, Loop
 from bydawn.core.replay import forgiven
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten, visible
-from bydawn.core.values import TaskStatus
+from bydawn.core.values import Line, TaskStatus
 from bydawn.core.worklist import Listed, Stand, Standings, WorkList, standings
 from bydawn.operations import steer
 from bydawn.operations.checked_loop import no_task_file
@@ -23,7 +23,7 @@ from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.settings import checkpoint_of, gather
 from bydawn.operations.start import another
 from bydawn.store.registry import Standing
-from bydawn.system.reading import FileTexts, read_folder, read_inside, read_text
+from bydawn.system.reading import READ_AT_MOST, FileTexts, read_folder, read_inside, read_regular, read_text
 from bydawn.system.writing import replace_text
 
 _TRIES = 5  # at writing a list that something else writes at the same time
@@ -299,8 +299,16 @@ def _refuse_ticked(board: Board, task: Listed) -> None:
 # -- add ---------------------------------------------------------------------------------------------------------------
 
 
-def add(standing: Standing, words: str) -> tuple[Board, Listed | None]:
-    """Add a task to the list of a loop; returns the new list and its new row."""
+class Added(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that was added to a list: the list now, and its row there."""
+
+    board: Board
+    task: Listed | None
+    written: bool = True  # False: on record, but an agent kept writing the file
+
+
+def add(standing: Standing, words: str) -> Added:
+    """Add a task to the list of a loop. It is on record before it is in the file, so that no agent can overwrite it."""
     refuse_inside_a_round()
     if not new_task.is_one_line(words):
         raise UserError(
@@ -312,43 +320,52 @@ def add(standing: Standing, words: str) -> tuple[Board, Listed | None]:
     before = of_loop(standing)
     if not before.loop.tasks:
         raise _no_tasks(before)
-    (_add_file if before.loop.task_folder else _add_box)(standing, words)
+    _refuse_problem(before)
+    add_it = _new_file if before.loop.task_folder else _new_box
+    line = add_it(standing, words)[0]
+    if not standing.finished:
+        steer.add(standing, line)
+    written = any(_write(*add_it(standing, words)[1:]) for _ in range(_TRIES))
+    if not written and standing.finished:
+        cause = "an agent may be writing it; nothing was added"
+        raise UserError(f"{before.file} keeps changing", cause=cause, hint="try again in a moment")
     after = of_loop(standing)
     known = {item.id for item in before.standings.items}
-    return after, next((item for item in after.standings.items if item.id not in known), None)
+    task = next((item for item in after.standings.items if item.id not in known), None)
+    return Added(board=after, task=task, written=written)
 
 
-def _add_box(standing: Standing, words: str) -> None:
+def _write(path: Path, text: str, old: bytes | None) -> bool:
+    """Not if the file is another one by now: an agent is writing it."""
+    if (read_regular(path, READ_AT_MOST) if path.exists() else None) != old:
+        return False
+    replace_text(path, text, 0o644)
+    return True
+
+
+def _new_box(standing: Standing, words: str) -> tuple[Line, Path, str, bytes | None]:
     loop = standing.loop
     root, path = Path(loop.workspace), loop.tasks or ""
-    for _ in range(_TRIES):
-        _refuse_problem(of_loop(standing))
-        real = Path(os.path.realpath(root / path))
-        if (data := read_inside(root, path)) is None:
-            continue
-        text = new_task.with_box(data.decode(), words)
-        if text is None:
-            raise UserError(
-                f"cannot add a box to {path}",
-                cause="wherever it goes, Markdown would not read it as a task, or would read other tasks differently",
-                hint=f"add it yourself: `bydawn tasks edit {standing.reference}`",
-            )
-        if read_inside(root, path) == data:  # otherwise an agent is writing it right now
-            replace_text(real, text, 0o644)
-            return
-    cause = "an agent may be writing it; nothing was added"
-    raise UserError(f"{path} keeps changing", cause=cause, hint="try again in a moment")
+    data = read_inside(root, path) or b""
+    text = new_task.with_box(data.decode(), words)
+    if text is None:
+        raise UserError(
+            f"cannot add a box to {path}",
+            cause="wherever it goes, Markdown would not read it as a task, or would read other tasks differently",
+            hint=f"add it yourself: `bydawn tasks edit {standing.reference}`",
+        )
+    line = added_lines.of_box(words, text, loop.checkpoint.token if loop.checkpoint else "")
+    return line, Path(os.path.realpath(root / path)), text, data
 
 
-def _add_file(standing: Standing, words: str) -> None:
+def _new_file(standing: Standing, words: str) -> tuple[Line, Path, str, bytes | None]:
     loop = standing.loop
     root, path = Path(loop.workspace), loop.tasks or ""
-    _refuse_problem(of_loop(standing))
     files = read_folder(root, path) or {}
     name, text = new_task.file_name(words, files), f"# {words}\n"
     if problem := task_folder.read({**files, name: text}).problem:
         raise UserError("this cannot be a task", cause=f"with it {path} {problem}", hint="use other words")
-    replace_text(Path(os.path.realpath(root / path)) / name, text, 0o644)
+    return Line(text=text.strip(), file=name), Path(os.path.realpath(root / path)) / name, text, None
 
 
 def _refuse_problem(board: Board) -> None:

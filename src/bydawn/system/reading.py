@@ -3,6 +3,8 @@
 import codecs
 import os
 import stat
+from collections.abc import Hashable
+from contextlib import suppress
 from pathlib import Path
 
 from bydawn.core.errors import UserError
@@ -37,6 +39,26 @@ class FileTexts:
 
     def read_folder(self, path: str) -> dict[str, str] | None:
         return read_folder(self._root, path)
+
+    def stamp(self, path: str) -> Hashable:
+        return stamp(self._root, path)
+
+
+def stamp(root: Path, path: str) -> Hashable:
+    """Another value whenever a file, or a Markdown file in a folder, was written or replaced; None if it is gone."""
+    real = os.path.realpath(root / path)
+    try:
+        paths = [real, *(f"{real}/{name}" for name in os.listdir(real) if name.lower().endswith(".md"))]
+    except NotADirectoryError:
+        paths = [real]
+    except OSError:
+        return None
+    found = []
+    for each in paths:
+        with suppress(OSError):
+            now = os.stat(each)
+            found.append((each, now.st_mtime_ns, now.st_size, now.st_ino))
+    return tuple(found)
 
 
 def read_folder(root: Path, path: str) -> dict[str, str] | None:
