@@ -226,3 +226,13 @@ def test_what_the_demo_prints_can_be_pasted(home: Home) -> None:
     assert len(pasted) >= 4
     for line in pasted[1:] if pasted[0].startswith("bydawn demo ·") else pasted:
         assert home.bydawn(*line.split()[1:]).code == 0, line
+
+
+@pytest.mark.installed
+def test_nothing_is_left_open(home: Home) -> None:
+    """Python's development mode names every file and socket that is forgotten."""
+    watched = {"PYTHONDEVMODE": "1"}
+    assert home.run(home.rounds([OK]), "-k", "test -e made", "--once", **watched).err == ""
+    (home.repo / "made").touch()
+    for words in (["resume", "--plain"], ["status"], ["show"], ["logs"], ["doctor"]):
+        assert home.bydawn(*words, **watched).err == "", words

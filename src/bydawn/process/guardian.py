@@ -78,6 +78,7 @@ def run_guarded(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
             os.pwrite(descriptor, _NOTHING_LEFT, 0)
         os.close(descriptor)  # nothing of that run is alive now
     following = _left(ours)
+    ours.close()
     for number in _FORWARDED:
         # A question can be answered with Ctrl-C, too. Otherwise all is said and done: the interpreter resets handlers
         # of its own when it ends, and a late signal must not change the exit code.
