@@ -1,5 +1,6 @@
 """Which loops are there, where do they live, and how do they stand? (FAULTS 37, DESIGN §10)"""
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from bydawn.store.lock import Lock
 from bydawn.store.registry import Registry, checked_name, free_name, slug, standing_of
 from bydawn.system.user_folders import state_folder
 from core.facts_made import BORN, NOON, a_loop, a_note, a_round, decided, run_started, stopped
+from driving import OK, Home
 
 
 @pytest.fixture
@@ -312,3 +314,20 @@ def test_whoever_lists_all_loops_need_not_look_for_namesakes_of_each(registry: R
         ("day-one", True, "day-one"),
         ("day-two", True, "day-two"),
     }
+
+
+@pytest.mark.usefixtures("strace")
+def test_one_more_loop_costs_status_few_system_calls(home: Home) -> None:
+    """Three each for settings, snapshot and lock, four for the end of the ledger."""
+    home.run(home.rounds([OK]), "--once")
+
+    def calls(loops: int) -> int:
+        for number in range(len([*home.folder().parent.iterdir()]), loops):
+            shutil.copytree(home.folder(), home.folder().with_name(f"copy-{number}"), ignore=lambda *_: ["git"])
+        trace = home.root / "trace"
+        listed = home.bydawn("status", before=["strace", "-o", str(trace)])
+        assert listed.out.count(str(home.repo)) == loops, listed
+        return len(trace.read_text().splitlines())
+
+    few = calls(5)
+    assert (calls(25) - few) / 20 <= 16

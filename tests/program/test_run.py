@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -231,7 +232,7 @@ def test_what_the_demo_prints_can_be_pasted(home: Home) -> None:
 @pytest.mark.installed
 def test_nothing_is_left_open(home: Home) -> None:
     """Python's development mode names every file and socket that is forgotten."""
-    watched = {"PYTHONDEVMODE": "1"}
+    watched: dict[str, Any] = {"PYTHONDEVMODE": "1"}
     assert home.run(home.rounds([OK]), "-k", "test -e made", "--once", **watched).err == ""
     (home.repo / "made").touch()
     for words in (["resume", "--plain"], ["status"], ["show"], ["logs"], ["doctor"]):

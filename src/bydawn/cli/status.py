@@ -1,5 +1,6 @@
 """`status`: list all loops; also what `bydawn` alone does."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -58,21 +59,26 @@ def _show(lines: list[views.StatusLine], hidden: int) -> None:
         click.echo(f"  Watch one    {render.typed('demo')}")
         click.echo("  Start one    " + render.typed('run "…"'))
         return
-    names = min(24, max((len(line.view.loop) for line in lines), default=0))
+    if lines:
+        click.echo("\n".join(_rows(lines)))  # at once: with 1,000 loops every call would be felt
+    if hidden:
+        click.echo(f"  {plural(hidden, 'dismissed loop')} not listed: {render.typed('status --all')}")
+
+
+def _rows(lines: list[views.StatusLine]) -> Iterator[str]:
+    names = min(24, max(len(line.view.loop) for line in lines))
     width = render.width()
     for line in lines:
         begin = f"  {shorten(line.view.loop, names):<{names}}  {render.state(line.view.state, 13)}"
         rest = " · ".join(part for part in (line.progress, line.liveness) if part)
         folder = visible(render.tilde(line.view.workspace))
         if names + len(rest) + 18 > width:
-            click.echo(begin.rstrip())
-            render.paragraph(rest, indent=6)
-            click.echo(f"      {folder if len(folder) <= width - 6 else '…' + folder[7 - width :]}")
+            yield begin.rstrip()
+            yield from (f"      {row}" for row in render.wrapped(rest, 6))
+            yield f"      {folder if len(folder) <= width - 6 else '…' + folder[7 - width :]}"
         elif names + len(rest) + len(folder) + 20 > width:
-            click.echo(f"{begin} {rest}\n      {folder}")
+            yield f"{begin} {rest}\n      {folder}"
         else:
-            click.echo(f"{begin} {rest}  {folder}")
+            yield f"{begin} {rest}  {folder}"
         if line.reason:
-            render.paragraph(shorten(plain(line.reason), 300), indent=6)
-    if hidden:
-        click.echo(f"  {plural(hidden, 'dismissed loop')} not listed: {render.typed('status --all')}")
+            yield from (f"      {row}" for row in render.wrapped(shorten(plain(line.reason), 300), 6))

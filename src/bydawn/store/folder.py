@@ -9,6 +9,7 @@ import msgspec
 
 from bydawn.core import layout
 from bydawn.core.loop import Loop
+from bydawn.system.paths import read_whole
 
 
 class _Inside:
@@ -78,7 +79,7 @@ class LoopFolder(_Folder, frozen=True):
 
     def read_loop(self) -> Loop:
         """The settings it was started with; raises `OSError` or `msgspec.DecodeError`."""
-        return _loops().decode(self.settings.read_bytes())
+        return _loops().decode(read_whole(f"{self.path}/loop.json"))
 
 
 @cache

@@ -18,6 +18,7 @@ from bydawn.core.facts import AnyFact, Record
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState, shape_of
 from bydawn.store.folder import LoopFolder
+from bydawn.system.paths import read_whole
 from bydawn.system.writing import draft_of, full_sync, replace_private, sync, write_private
 
 VERSION = 1
@@ -76,6 +77,16 @@ class StateSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 @cache
 def _lines() -> msgspec.json.Decoder[_Line]:
     return msgspec.json.Decoder(_Line)
+
+
+@cache
+def _snapshots() -> msgspec.json.Decoder[StateSnapshot]:
+    return msgspec.json.Decoder(StateSnapshot)
+
+
+@cache
+def _states() -> msgspec.json.Decoder[LoopState]:
+    return msgspec.json.Decoder(LoopState)
 
 
 @cache
@@ -168,22 +179,26 @@ def records(folder: LoopFolder) -> Iterator[Record]:
 
 def load(folder: LoopFolder, say: Callable[[str], None] = lambda _: None) -> tuple[LoopState, int]:
     """The state and the end of what it covers: from the snapshot and the tail, or from the whole ledger."""
-    path = folder.ledger
     data = _snapshot_of(folder)
     try:
-        file = path.open("rb")
+        fd = os.open(f"{folder.path}/ledger.jsonl", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         if data is not None:
-            raise Damaged(path, 1, "the file is missing, but state.json is there") from None
+            raise Damaged(folder.ledger, 1, "the file is missing, but state.json is there") from None
         return LoopState(), 0
-    with file:
-        state, offset = _believable(data, file, folder, say) or (LoopState(), 0)
-        file.seek(offset)
-        for record, end in _read_on(file, path, offset, state.seq):
-            state, offset = after(state, record), end
+    try:
+        state, offset = _believable(data, fd, folder, say) or (LoopState(), 0)
+        if os.pread(fd, 1, offset):  # rarely: then there is more to read, and a file is worth its system calls
+            with os.fdopen(fd, "rb", closefd=False) as file:
+                file.seek(offset)
+                for record, end in _read_on(file, folder.ledger, offset, state.seq):
+                    state, offset = after(state, record), end
+    finally:
+        os.close(fd)
     return state, offset
 
 
+@cache
 def writer() -> str:
     """What marks a snapshot we can use: this version, with a state of this shape."""
     return f"{__version__} {shape_of(LoopState)}"
@@ -191,25 +206,24 @@ def writer() -> str:
 
 def _snapshot_of(folder: LoopFolder) -> bytes | None:
     try:
-        return folder.snapshot.read_bytes()
+        return read_whole(f"{folder.path}/state.json")
     except OSError:
         return None
 
 
 def _believable(
-    data: bytes | None, ledger: BinaryIO, folder: LoopFolder, say: Callable[[str], None]
+    data: bytes | None, ledger: int, folder: LoopFolder, say: Callable[[str], None]
 ) -> tuple[LoopState, int] | None:
     """What the snapshot says, if it is intact and the ledger's line at its offset is the one it was made after."""
     if data is None:
         return None
     try:
-        snapshot = msgspec.json.decode(data, type=StateSnapshot)
+        snapshot = _snapshots().decode(data)
         if (snapshot.v, snapshot.writer) != (VERSION, writer()):
             return None
-        ledger.seek(snapshot.start)
-        line = ledger.read(snapshot.offset - snapshot.start)
+        line = os.pread(ledger, snapshot.offset - snapshot.start, snapshot.start)
         if zlib.crc32(snapshot.state) == snapshot.sum and line.endswith(b'"crc":"%s"}\n' % snapshot.crc.encode()):
-            state = msgspec.json.decode(snapshot.state, type=LoopState)
+            state = _states().decode(snapshot.state)
             _envelope(line.rstrip(b"\n"), state.seq)
             return state, snapshot.offset
     except (msgspec.DecodeError, OSError, ValueError, _Bad, _Newer):

@@ -4,12 +4,10 @@ import errno
 import fcntl
 import os
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from bydawn.core.loop import COOKIE
 from bydawn.store.folder import LoopFolder
-from bydawn.system.paths import open_fd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,11 +117,16 @@ def trace_of(folder: LoopFolder, uid: str) -> "kernel.Trace | None":
     )
 
 
-def is_held(path: Path) -> bool:
+def is_held(path: Path | str) -> bool:
     """Ask by trying. A process that wants the lock at this moment is patient enough to try again."""
-    with suppress(OSError), open_fd(path, os.O_RDONLY | os.O_NOFOLLOW) as fd:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
     return False

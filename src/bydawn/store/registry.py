@@ -153,7 +153,7 @@ def standing_of(folder: LoopFolder) -> Standing | None:
         return _unreadable(folder, loop, failure)
     if state.seq == 0:
         return None
-    alive = is_held(folder.lock)
+    alive = is_held(f"{folder.path}/lock")
     if not alive and not state.stopped:
         # Before we say "crashed": it may have stopped properly, or started again, between our two looks.
         state, _ = load(folder)

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 # Folders on the way may be closed to readers; where the system can, they are only gone through.
 _THROUGH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+_AT_ONCE = 64 << 10
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
@@ -19,6 +20,21 @@ def open_fd(path: Path | str, flags: int, mode: int = 0o600, *, folder: int | No
     fd = os.open(path, flags, mode, dir_fd=folder)
     try:
         yield fd
+    finally:
+        os.close(fd)
+
+
+def read_whole(path: str) -> bytes:
+    """A file's bytes in three system calls; `Path.read_bytes` makes nine, which `status` would feel."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.read(fd, _AT_ONCE)
+        if len(data) < _AT_ONCE:
+            return data
+        parts = [data]
+        while part := os.read(fd, _AT_ONCE):
+            parts.append(part)
+        return b"".join(parts)
     finally:
         os.close(fd)
 
