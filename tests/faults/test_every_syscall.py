@@ -56,6 +56,9 @@ def test_a_worker_that_dies_at_a_call_loses_nothing(tmp_path: Path, call: str, f
         if ended.code == 0:
             assert trial.number > first, f"there is no {call} any more"
             return trial.is_over()
+        if ended.code == -9:  # the guardian, which had only to say that nothing is left
+            trial.is_over()
+            continue
         assert "bydawn was killed by SIGKILL" in ended.err
         trial.goes_on()
     return None

@@ -12,7 +12,7 @@ WRITES: Step = {"append": {"path": "log", "text": "x"}}
 def test_the_end_of_what_a_failing_check_printed_is_shown_and_the_way_there_is_offered(home: Home) -> None:
     lines = r'seq 1 40; printf "\033[31mE  assert 1 == 2\033[0m\n"; echo key=$MY_TOKEN; exit 3'
     home.env |= {"MY_TOKEN": "hunter2hunter2"}
-    ended = home.run(home.rounds([WRITES, OK]), "-k", lines, "-k", "true", "--rounds", "2")
+    ended = home.run(home.rounds([WRITES, OK]), "-k", lines, "-k", "true", "--rounds", "2", "--pass-env", "MY_TOKEN")
     assert "bydawn show repo --round 2" in ended.out
     assert "bydawn show repo --round 2" in home.bydawn("show").out
     shown = home.bydawn("show", "repo", "--round", "2").out.splitlines()

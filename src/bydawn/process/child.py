@@ -138,7 +138,7 @@ class _Child:
         if self.hurry:
             return 0
         limits = self.job.limits
-        short = [limit / 4 for limit in (limits.silence, limits.first_byte, limits.linger) if limit]
+        short = [limit / 4 for limit in (limits.total, limits.silence, limits.first_byte, limits.linger) if limit]
         longest = _TICK if self._reported and self._pidfd >= 0 else _POLL
         due = [self._ladder[0][0] - time.monotonic()] if self._ladder else []
         if limits.total and self._ending is Ending.EXIT:
