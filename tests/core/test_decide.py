@@ -94,6 +94,24 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     "agent-stop": (PROMISED, [run_started(), *a_round(1, Outcome.AUTH)], at(60)),
     "agent-denied": (PROMISED, [run_started(), *idle_round(1, outcome=Outcome.DENIED)], at(60)),
     "agent-failures": (limited(agent_failures=1), [run_started(), *a_round(1, Outcome.CRASHED)], at(60)),
+    "cut-short": (
+        PROMISED,
+        [run_started(), *(fact for number in range(1, 11) for fact in a_round(number, Outcome.INTERRUPTED))],
+        at(600),
+    ),
+    "paid-trouble": (
+        PROMISED,
+        [
+            run_started(),
+            *(fact for n in range(1, 6) for fact in a_round(n, Outcome.TRANSIENT, usage=Usage(tokens_in=1))),
+        ],
+        at(9_000),
+    ),
+    "outage": (
+        PROMISED,
+        [run_started(), *a_round(1, Outcome.TRANSIENT), *a_round(2, Outcome.TRANSIENT, elapsed=22_000.0)],
+        at(22_000),
+    ),
     "commands-failed": (
         PROMISED,
         [run_started(), *(fact for number in (1, 2, 3) for fact in idle_round(number, commands=in_vain()))],

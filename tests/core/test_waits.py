@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from bydawn.core.decide import Action, StartRound, Stop, Wait, next_action
-from bydawn.core.facts import Fact, WaitStarted
+from bydawn.core.facts import AgentLimited, Fact, WaitStarted
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.pool import back_off
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.values import End, Now
+from bydawn.core.values import End, Now, Usage
 from core.facts_made import (
     CRASH_AND_RESTART,
     NOON,
@@ -25,7 +25,9 @@ from core.facts_made import (
     decided,
     idle_round,
     limited,
+    pause,
     run_started,
+    stop,
     stopped,
 )
 
@@ -194,3 +196,100 @@ def test_an_agent_that_always_answers_the_same_at_once_is_soon_left_alone(outcom
 def test_an_agent_whose_limit_reset_in_the_past_is_not_asked_again_and_again() -> None:
     _, seconds = play(PROMISED, Outcome.LIMITED, rounds=20, until=NOON - timedelta(hours=1))
     assert seconds > 600
+
+
+# -- turns that cost no round ------------------------------------------------------------------------------------------
+
+PAID = Usage(tokens_in=160_000)
+HOUR = 3600.0
+
+
+def turns(times: int, outcome: Outcome, first: int = 1, every: float = 60.0, **more: Any) -> list[Fact]:
+    """So many of these turns, the first of them over at once."""
+    more = {"detail": "502", **more}
+    return [
+        fact
+        for turn in range(times)
+        for fact in a_round(first + turn, outcome, **{"elapsed": every * (first + turn - 1), **more})
+    ]
+
+
+def rule_after(*facts: Fact | list[Fact], loop: Loop = PROMISED) -> Rule:
+    """What decides, once any back-off is over."""
+    state = after_all(run_started(), *facts)
+    return next_action(loop, state, at(state.elapsed + HOUR)).rule
+
+
+@pytest.mark.parametrize(
+    ("outcome", "more", "most", "rule"),
+    [
+        (Outcome.INTERRUPTED, {}, 10, Rule.CUT_SHORT),
+        (Outcome.INTERRUPTED, {"usage": PAID}, 10, Rule.CUT_SHORT),
+        (Outcome.TRANSIENT, {"usage": PAID}, 5, Rule.PAID_TROUBLE),
+        (Outcome.TRANSIENT, {"usage": Usage(cost_usd=0.2)}, 5, Rule.PAID_TROUBLE),
+        (Outcome.SESSION_LOST, {"usage": PAID}, 5, Rule.PAID_TROUBLE),
+        (Outcome.TRANSIENT, {"every": HOUR / 12}, 73, Rule.OUTAGE),  # 6 hours from the first to the last
+        (Outcome.TRANSIENT, {"every": HOUR, "usage": Usage(tokens_in=0)}, 7, Rule.OUTAGE),
+    ],
+)
+def test_turns_that_cost_no_round_have_a_cap_of_their_own(
+    outcome: Outcome, more: dict[str, Any], most: int, rule: Rule
+) -> None:
+    """Under `-n 3`, a dying process took 15 agent turns, and trouble 2.4 million tokens in 75 seconds."""
+    loop = limited(rounds=3)
+    assert rule_after(turns(most - 1, outcome, **more), loop=loop) == Rule.NEXT_ROUND
+    assert rule_after(turns(most, outcome, **more), loop=loop) == rule
+    restarted = [*turns(most - 1, outcome, **more), CRASH_AND_RESTART(), *turns(1, outcome, most, **more)]
+    assert rule_after(restarted, loop=loop) == rule, "a crash resets nothing"
+    resumed = [*turns(most, outcome, **more), stopped(End.FAILED), run_started()]
+    assert rule_after(resumed, loop=loop) == Rule.NEXT_ROUND, "a person's resume begins anew"
+    counted = [*turns(most - 1, outcome, **more), *a_round(most), *turns(1, outcome, most + 1, **more)]
+    assert rule_after(counted, loop=loop) == Rule.NEXT_ROUND, "and so does a round that counts"
+
+
+def test_such_an_end_says_what_happened_each_time() -> None:
+    facts = [fact for turn in range(1, 13) for fact in turns(1, Outcome.INTERRUPTED, turn, detail=f"killed by {turn}")]
+    stop = next_action(PROMISED, after_all(run_started(), facts), at())
+    assert isinstance(stop, Stop)
+    assert (stop.end, stop.reason) == (End.FAILED, "12 attempts in a row were cut short; last: killed by 12")
+    assert stop.evidence == tuple(f"round {turn}: killed by {turn}" for turn in range(3, 13))
+
+
+def test_an_outage_and_paid_trouble_say_how_long_and_how_often() -> None:
+    outage = next_action(PROMISED, after_all(run_started(), turns(8, Outcome.TRANSIENT, every=HOUR)), at(9 * HOUR))
+    paid = next_action(PROMISED, after_all(run_started(), turns(5, Outcome.TRANSIENT, usage=PAID)), at(HOUR))
+    assert isinstance(outage, Stop)
+    assert outage.reason == "the agent had nothing but trouble for 7 h 00; last: 502"
+    assert isinstance(paid, Stop)
+    assert paid.reason == "the agent used tokens and had trouble 5 times in a row; last: 502"
+
+
+@pytest.mark.parametrize("ask", [pause(now=True), pause(now=True, signal="SIGINT"), stop(now=True)])
+def test_an_attempt_that_a_person_stopped_is_not_a_death(ask: Fact) -> None:
+    begun, over = a_round(10, Outcome.INTERRUPTED)
+    state = after_all(run_started(), turns(9, Outcome.INTERRUPTED), begun, ask, over)
+    assert state.free.cut_short == 9
+
+
+def test_a_usage_limit_is_waited_out_whatever_came_before() -> None:
+    assert rule_after(turns(50, Outcome.LIMITED)) == Rule.NEXT_ROUND
+    blip = turns(1, Outcome.TRANSIENT)
+    later = turns(1, Outcome.TRANSIENT, 3, every=4 * HOUR)
+    own = turns(1, Outcome.LIMITED, 2)
+    told = AgentLimited(agent="demo", until=NOON + timedelta(hours=7), detail="limit", by="another")
+    assert rule_after(blip, own, later) == Rule.NEXT_ROUND
+    assert rule_after(blip, [told], later) == Rule.AGENT_LIMIT
+    assert rule_after(blip, later) == Rule.OUTAGE
+
+
+def test_trouble_of_two_kinds_is_not_forgotten_by_taking_turns() -> None:
+    mixed = [
+        fact
+        for turn in range(1, 6)
+        for fact in (
+            *turns(1, Outcome.TRANSIENT, 3 * turn - 2, usage=PAID),
+            *turns(1, Outcome.INTERRUPTED, 3 * turn - 1),
+            *turns(1, Outcome.TRANSIENT, 3 * turn),
+        )
+    ]
+    assert rule_after(mixed) == Rule.PAID_TROUBLE

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from bydawn.core.breakers import Limits
 from bydawn.core.facts import RoundEnded, RoundStarted
 from bydawn.core.loop import Promise
 from bydawn.core.outcome import Outcome
 from bydawn.core.requests import AskNote
-from bydawn.core.values import End
+from bydawn.core.rules import Rule
+from bydawn.core.values import End, Usage
 from engine.fakes import Files, PowerCut
 from engine.night import DONE, TODO, Night, Play, ScriptedAgent, blip, todo
 
@@ -78,10 +80,10 @@ def test_many_power_cuts_in_a_row_change_nothing_about_the_end(every: int) -> No
     for _ in range(200):
         night.ledger.cut_after = every
         try:
-            night.run()
+            if night.run().end is not End.FAILED:
+                break  # the other ones are ten deaths in a row, after which a person has to look
         except PowerCut:
             continue
-        break
     else:
         night.ledger.cut_after = None  # cut at every second fact nothing can ever be finished
         night.run()
@@ -89,6 +91,30 @@ def test_many_power_cuts_in_a_row_change_nothing_about_the_end(every: int) -> No
     assert night.state.stopped is not None
     assert night.state.stopped.end is End.COMPLETE
     no_number_is_used_twice(night)
+
+
+def test_a_process_that_keeps_dying_takes_ten_turns_and_no_more() -> None:
+    """Whatever its agent changes in them: nothing of it is ever counted or checked."""
+    dying = [Play(writes={"a": str(turn)}, meanwhile=lambda: night.crash()) for turn in range(11)]
+    night = Night([*dying, Play(says=DONE)], limits=Limits(rounds=3))
+    for _ in range(10):
+        night.run_until_crash()
+    ended = night.run()
+    assert (ended.end, ended.decided.rule, night.agent.turns) == (End.FAILED, Rule.CUT_SHORT, 10)
+    assert ended.evidence[-1] == "round 10: bydawn was killed during this round"
+    night.run_until_crash()  # a person has looked, and begins anew
+    assert night.run().end is End.UNVERIFIED
+
+
+def test_trouble_that_is_paid_for_ends_after_five_turns_and_an_outage_is_waited_out() -> None:
+    paid = Night([Play(outcome=Outcome.TRANSIENT, detail="502", spends=Usage(tokens_in=160_000))] * 9)
+    assert (paid.run().decided.rule, paid.agent.turns) == (Rule.PAID_TROUBLE, 5)
+    outage = Night([Play(outcome=Outcome.TRANSIENT, detail="502", seconds=1.0)] * 200)
+    began = outage.clock.now().elapsed
+    assert outage.run().decided.rule == Rule.OUTAGE
+    assert 6 * 3600 <= outage.clock.now().elapsed - began < 6.5 * 3600
+    over = Night([*([Play(outcome=Outcome.TRANSIENT, detail="502", seconds=1.0)] * 60), DONE])
+    assert over.run().end is End.UNVERIFIED
 
 
 def test_a_round_that_was_cut_short_is_settled_swept_for_and_told() -> None:

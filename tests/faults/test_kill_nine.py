@@ -86,7 +86,7 @@ def kill_again_and_again(home: Home, agent: str, *, tasks: int, kills: int, vict
     for kill in range(kills):
         process = home.start_run(agent, *GOAL) if kill < 5 or kill % 2 else home.start("resume", "--plain")
         worker = worker_of(process)
-        let_it_work(home, dice, ahead=done(home) > min(kill * tasks / kills, tasks - 4))
+        let_it_work(home, dice, ahead=done(home) > min(kill * tasks / kills, tasks - 4), a_round=kill % 8 == 7)
         os.kill(worker if victim == "worker" else process.pid, signal.SIGKILL)
         told = said(process)
         assert victim == "guardian" or (told.code == 1 and "bydawn was killed by SIGKILL" in told.err), told
@@ -94,19 +94,25 @@ def kill_again_and_again(home: Home, agent: str, *, tasks: int, kills: int, vict
         wait_for(lambda: not home.alive() and not orphans(home), seconds=1)
 
 
-def let_it_work(home: Home, dice: random.Random, *, ahead: bool) -> None:
+def let_it_work(home: Home, dice: random.Random, *, ahead: bool, a_round: bool) -> None:
     """Where the loop is ahead of the kills they come while the worker starts, else in one of its first rounds.
 
-    So it is not over before the last kill.
+    So it is not over before the last kill. Now and then `a_round` may end: ten deaths in a row end the loop.
     """
-    before = runs(home)
-    if not ahead:
+    before, counted = runs(home), rounds(home)
+    if a_round:
+        wait_for(lambda: rounds(home) > counted)
+    elif not ahead:
         wait_for(lambda: runs(home) > before)
     time.sleep(dice.uniform(0, 0.12 if ahead else dice.choice([0.1, 0.25, 0.5])))
 
 
 def runs(home: Home) -> int:
     return len(home.facts("run.started")) if home.has_loop() else 0
+
+
+def rounds(home: Home) -> int:
+    return home.outcomes().count("ok") if home.has_loop() else 0
 
 
 def done(home: Home) -> int:

@@ -87,6 +87,10 @@ def _agent_failed(tripped: Tripped, state: "LoopState") -> str:
     return f"the agent failed{times}; last: {state.last.detail if state.last else ''}"
 
 
+def _last(state: "LoopState") -> str:
+    return f"; last: {state.last.detail}" if state.last and state.last.detail else ""
+
+
 def nothing_new(rounds: float) -> str:
     return f"{rounds:.0f} rounds in a row made no new change"
 
@@ -107,6 +111,10 @@ def _patience(limits: Limits, state: "LoopState") -> int:
     return max(limits.same_failure, limits.check_failures) if limits.check_failures else 0
 
 
+# Turns that cost no round; there are no flags for these, because more of them would not help.
+_CUT_SHORT = 10
+_PAID_TROUBLE = 5
+_OUTAGE = 6 * 3600  # seconds: an outage is waited out, however often it is tried
 _IN_VAIN = 3  # rounds; there is no flag for it, because more of them would fail as well
 
 _ROWS = (  # in the order in which `why` shows them
@@ -183,6 +191,30 @@ _ROWS = (  # in the order in which `why` shows them
         reason=lambda it, state: f"{it.reading:.0f} rounds in a row, {state.last.commands.told if state.last else ''}",
     ),
     Breaker(
+        rule=Rule.CUT_SHORT,
+        end=End.FAILED,
+        label="attempts in a row that were cut short",
+        reading=lambda state, _: state.free.cut_short,
+        trips_at=lambda *_: _CUT_SHORT,
+        reason=lambda it, state: f"{it.reading:.0f} attempts in a row were cut short{_last(state)}",
+    ),
+    Breaker(
+        rule=Rule.PAID_TROUBLE,
+        end=End.FAILED,
+        label="times in a row that the agent used tokens and had trouble",
+        reading=lambda state, _: state.free.paid,
+        trips_at=lambda *_: _PAID_TROUBLE,
+        reason=lambda it, state: f"the agent used tokens and had trouble {it.reading:.0f} times in a row{_last(state)}",
+    ),
+    Breaker(
+        rule=Rule.OUTAGE,
+        end=End.FAILED,
+        label="seconds of nothing but trouble",
+        reading=lambda state, _: state.free.seconds,
+        trips_at=lambda *_: _OUTAGE,
+        reason=lambda it, state: f"the agent had nothing but trouble for {duration(it.reading)}{_last(state)}",
+    ),
+    Breaker(
         rule=Rule.TIME,
         end=End.LIMIT,
         label="seconds worked",
@@ -239,6 +271,7 @@ _ROWS = (  # in the order in which `why` shows them
 # In the order a person would ask: does the agent work, does it get anywhere, is anything used up?
 BREAKERS = sorted(_ROWS, key=lambda row: (End.FAILED, End.BLOCKED, End.LIMIT).index(row.end))
 BY_RULE = {row.rule: row for row in BREAKERS}
+FREE = {Rule.CUT_SHORT, Rule.PAID_TROUBLE, Rule.OUTAGE}  # turns that cost no round
 LABELS = {row.key or row.label: row.label for row in BREAKERS}
 
 

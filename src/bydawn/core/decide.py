@@ -279,7 +279,8 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
         reason = breakers.BY_RULE[found.name].reason(found, state)
         if found.name is not Rule.COMMANDS_FAILED and last and last.commands.told:
             reason += f"; in round {last.round}, {last.commands.told}"
-        return Stop(rule=found.name, end=found.end, reason=reason, evidence=_evidence(loop, state))
+        evidence = state.free.told if found.name in breakers.FREE else _evidence(loop, state)
+        return Stop(rule=found.name, end=found.end, reason=reason, evidence=evidence)
     return None
 
 

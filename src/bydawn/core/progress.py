@@ -7,10 +7,13 @@ from bydawn.core.facts import RoundEnded, TaskSettled
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.rules import Rule
-from bydawn.core.state import Limited, LoopState, Tally, known_as, task_mark
+from bydawn.core.state import FreeTurns, Limited, LoopState, Tally, known_as, task_mark
+from bydawn.core.text import shorten
 from bydawn.core.values import Changes, Result, TaskReading, TaskStatus, Usage
 
 ENOUGH_ROUNDS = 3  # with fewer, an estimate is a guess
+_TOLD = 120  # characters about a turn that cost no round
+_TOLD_TURNS = 10
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +70,22 @@ def ticked_and_red(loop: Loop, state: LoopState) -> str | None:
     if state.excused or not state.failed_checks or last.task_id in (*state.settled.aside, *state.settled.skipped):
         return None
     return None if last.task_id in tasks.open_ids else last.task
+
+
+def free_turns(state: LoopState, fact: RoundEnded) -> FreeTurns:
+    """Add this turn if it cost no round. A stop by a person does not count, nor does a limit, which has an end."""
+    known, policy = state.free, POLICY[fact.outcome]
+    if policy.counts or policy.stops:
+        return FreeTurns()
+    if fact.outcome is Outcome.LIMITED:
+        return replace(known, since=None, seconds=0.0)
+    told = (*known.told, f"round {fact.round}: {shorten(fact.detail or fact.outcome, _TOLD)}")[-_TOLD_TURNS:]
+    if fact.outcome is Outcome.INTERRUPTED:
+        return known if state.stop_now else replace(known, cut_short=known.cut_short + 1, told=told)
+    if fact.usage and (fact.usage.tokens or fact.usage.cost_usd):
+        return replace(known, paid=known.paid + 1, since=None, seconds=0.0, told=told)
+    since = fact.elapsed if known.since is None else known.since
+    return replace(known, since=since, seconds=fact.elapsed - since, told=told)
 
 
 def tally_of(tallies: tuple[Tally, ...], task: str | None) -> Tally:

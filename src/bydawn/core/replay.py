@@ -39,6 +39,7 @@ from bydawn.core.facts import (
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import (
     KNOWN_TREES,
+    FreeTurns,
     LastRound,
     Limited,
     LoopState,
@@ -106,7 +107,9 @@ def _after(state: LoopState, record: Record) -> LoopState:
             return _round_ended(state, record.fact)
         case AgentLimited() as fact:
             known = Limited(agent=fact.agent, detail=fact.detail, until=fact.until, elapsed=state.elapsed, times=0)
-            return replace(state, limited=(*progress.without(state.limited, fact.agent), known), waiting=None)
+            free = replace(state.free, since=None, seconds=0.0)  # the wait that follows does not count
+            limited = (*progress.without(state.limited, fact.agent), known)
+            return replace(state, limited=limited, free=free, waiting=None)
         case ChecksEnded():
             return _checks_ended(state, record.fact)
         case ChecksCut() as fact:
@@ -176,6 +179,7 @@ def forgiven(state: LoopState) -> LoopState:
     return replace(
         state,
         failures_in_a_row=0,
+        free=FreeTurns(),
         check_failures_in_a_row=0,
         same_failure=0,
         vain_rounds=0,
@@ -277,6 +281,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         command_error=_command_error(fact) if policy.counts else state.command_error,
         vain_rounds=_in_vain(state, fact) if policy.counts else state.vain_rounds,
         failures_in_a_row=_streak(state.failures_in_a_row, grows=policy.failure, holds=not policy.counts),
+        free=progress.free_turns(state, fact),
         blips_in_a_row=_streak(state.blips_in_a_row, grows=blip, holds=fact.outcome is Outcome.INTERRUPTED),
         rounds_without_progress=_streak(
             state.rounds_without_progress, grows=not fact.progress, holds=not policy.counts

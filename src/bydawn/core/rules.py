@@ -35,6 +35,9 @@ class Rule(StrEnum):
         "commands-failed",
         "every command that the agent ran failed with the same error, round after round, and nothing changed",
     )
+    CUT_SHORT = "cut-short", "too many attempts in a row were cut short: bydawn was killed, or the agent interrupted"
+    PAID_TROUBLE = "paid-trouble", "too many times in a row, the agent used tokens and then had trouble"
+    OUTAGE = "outage", "the agent had nothing but trouble for too long"
     AGENT_BLOCKED = "agent-blocked", "the agent says only a person can help, and the round made no progress"
     TASK_FAILURES = "task-failures", "one task failed too many times in a row; the loop goes on with the others"
     NO_PROGRESS = "no-progress", "too many rounds in a row made no new change"

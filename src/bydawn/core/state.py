@@ -115,6 +115,16 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class FreeTurns(msgspec.Struct, frozen=True, kw_only=True):
+    """Turns since the last one that counted: they cost no round, so each kind has a cap of its own."""
+
+    cut_short: int = 0  # bydawn was killed, or the agent was interrupted; not by a person
+    paid: int = 0  # the agent had trouble after it had used tokens
+    since: float | None = None  # … without using any: when the first of these ended, in working time, …
+    seconds: float = 0.0  # … and how much later the last one did
+    told: tuple[str, ...] = ()  # what happened each time; the last ones
+
+
 class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     """Everything decisions are based on; derived from the ledger and never stored as a second source."""
 
@@ -164,6 +174,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     vain_rounds: int = 0  # rounds in a row that ended with it and changed nothing
     failures_in_a_row: int = 0
     blips_in_a_row: int = 0
+    free: FreeTurns = FreeTurns()
     rounds_without_progress: int = 0
     rounds_without_result: int = 0  # rounds in a row in which no task was closed and no check turned green
     gave_up: bool = False  # was a task set aside since the last progress?
