@@ -57,7 +57,8 @@ class Round(msgspec.Struct, frozen=True):
 
 def run_command(workspace: Path, script: Path, rounds: int) -> tuple[str, ...]:
     """The loop whose rounds are looked at: snapshots, one check, a task list that stays open."""
-    agent, limits = ("-a", f"demo:{script}"), ("-n", str(rounds), "--max-no-change", "0")
+    agent = ("-a", f"demo:{script}")
+    limits = ("-n", str(rounds), "--max-no-change", "0", "--max-no-task-done", "0")
     return (BYDAWN, "run", "go on", "-C", str(workspace), "-t", "TODO.md", "-k", "true", *agent, *limits, "--plain")
 
 
