@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from benchmarks import growth, memory, rounds, silence, snapshots, startup, stopping, stream
+from benchmarks import disk, growth, memory, rounds, silence, snapshots, startup, stopping, stream
 from benchmarks.rows import HEADER, Row
 from benchmarks.stage import Broken, stage
 
@@ -18,6 +18,7 @@ BENCHES = (
     *memory.BENCHES,
     *growth.BENCHES,
     *stopping.BENCHES,
+    *disk.BENCHES,
     *silence.BENCHES,
 )
 

@@ -108,6 +108,7 @@ class FakeWorkspace:
         self._trees: dict[str, Files] = {}
         self.kept: dict[str, str] = {}
         self.gone = False
+        self.tidied = 0
         self._last: Files = {}
         self._written: set[str] = set()  # since somebody began to watch
         self.watched = False  # by this process
@@ -147,6 +148,9 @@ class FakeWorkspace:
             name.removeprefix(f"{path}/"): text for name, text in self.files.items() if name.startswith(f"{path}/")
         }
         return {name: text for name, text in found.items() if text is not None} or None
+
+    def tidy(self) -> None:
+        self.tidied += 1
 
     def watch(self) -> None:
         self._written, self.watched = set(), True

@@ -7,7 +7,7 @@ from bydawn.core.breakers import Limits
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, TasksRead
 from bydawn.core.loop import Mode, Promise
 from bydawn.core.outcome import Outcome
-from bydawn.core.requests import AskNote
+from bydawn.core.requests import AskNote, AskStop
 from bydawn.core.values import End, Promised
 from engine.fakes import Files
 from engine.night import DONE, TODO, Night, Play, blip, busy, todo
@@ -253,3 +253,19 @@ def test_an_agent_knows_its_loop_and_round_and_carries_the_mark_that_ends_it() -
     assert [env["BYDAWN_ROUND"] for env in environments] == ["1", "2"]
     assert [env["BYDAWN_COOKIE"] for env in environments] == [fact.cookie for fact in night.facts(RoundStarted)]
     assert all(env["BYDAWN_COOKIE"].startswith("u-1.") for env in environments)
+
+
+# -- what is kept is packed --------------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_is_packed_every_fifty_rounds_and_at_the_end() -> None:
+    night = Night((Play(writes={"a": str(number)}) for number in range(120)), limits=Limits(rounds=110))
+    assert night.run().end is End.LIMIT
+    assert night.workspace.tidied == 3
+
+
+def test_an_end_that_cannot_wait_is_not_delayed_by_packing() -> None:
+    stop = AskStop(id="s", run="run-1", by="ada", now=True)
+    night = Night([Play(writes={"a": "1"}, meanwhile=lambda: night.ask(stop))])
+    assert night.run().end is End.STOPPED
+    assert night.workspace.tidied == 0

@@ -95,6 +95,20 @@ def test_all_files_of_a_round_are_masked_unless_some_are_named_and_only_their_ow
     rounds.mask(3)  # a round that has left nothing
 
 
+@pytest.mark.parametrize(
+    ("output", "reply", "one"),
+    [("all done\n", "all done", True), ("all done", "all done", True), ("a\nb\n\n", "a\nb", False), ("\n", "", False)],
+)
+def test_a_reply_that_is_all_that_was_printed_is_no_second_copy(
+    output: str, reply: str, one: bool, tmp_path: Path
+) -> None:
+    rounds = Rounds(LoopFolder(tmp_path), SECRETS)
+    printed, said = Path(rounds.write(1, "stdout", output)), Path(rounds.write(1, "reply.md", reply))
+    assert printed.samefile(said) is one
+    assert (printed.read_text(), said.read_text().rstrip("\n")) == (output, reply)
+    assert rounds.tail(1, "reply.md", 100).rstrip("\n") == reply
+
+
 def test_an_agent_cannot_have_a_file_elsewhere_overwritten_by_a_link(tmp_path: Path) -> None:
     rounds = Rounds(LoopFolder(tmp_path), SECRETS)
     (tmp_path / "precious").write_text(TOKEN)

@@ -43,6 +43,9 @@ class Workspace(Texts, Protocol):
     def keep(self, name: str, tree: str) -> None:
         """Make a tree durable, and findable by a name (`after/7`)."""
 
+    def tidy(self) -> None:
+        """Pack what is kept, if that is worth it; what fails stays as it is."""
+
     def watch(self) -> None:
         """Remember the protected files as they are now."""
 

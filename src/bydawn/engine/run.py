@@ -67,6 +67,7 @@ _REPLY = 20_000  # bytes of the last reply that the next prompt may quote
 _NAME = 100  # characters of a process name
 _STDERR = 4000  # bytes from the end of an agent's stderr for its reader
 _DENIALS = 10  # listed in a fact
+_TIDY_EVERY = 50  # rounds
 _LAST_LOOKS = 3  # at a list that changes every time it is read
 
 
@@ -124,6 +125,8 @@ class Engine:
                 case Wait():
                     self._wait(action, decided)
                 case Pause() | Stop():
+                    if not self.state.stop_now:
+                        self.world.workspace.tidy()
                     if not self._list_has_changed():
                         self._effects.record(fact := self._hook_runs.at_end(last_word(action, now), now))
                         self.world.ledger.sync()
@@ -261,6 +264,8 @@ class Engine:
             return
         self._take_turn(agent, turn, self._job(action.round, agent, command, stdin, cookie))
         self._warn_others(action.agent)
+        if action.round % _TIDY_EVERY == 0 and not self.state.stop_now:
+            self.world.workspace.tidy()
 
     def _take_turn(self, agent: Agent, turn: Turn, job: Job) -> None:
         """The agent works, and what came of it is recorded."""

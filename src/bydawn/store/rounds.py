@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
+from bydawn.core.layout import REPLY, STDOUT
 from bydawn.core.loop import Loop
 from bydawn.core.redact import Secrets
 from bydawn.core.state import LoopState
@@ -36,8 +37,19 @@ class Rounds:
     def write(self, round_: int, name: str, text: str) -> str:
         """Write a file of a round and return its path."""
         path = os.path.join(self.folder(round_), name)  # noqa: PTH118 - on the path of every round
-        write_private(path, text.encode("utf-8", "replace"))
+        data = text.encode("utf-8", "replace")
+        if name != REPLY or not self._is_output(round_, path, data):
+            write_private(path, data)
         return path
+
+    def _is_output(self, round_: int, path: str, reply: bytes) -> bool:
+        """Is the reply all that the program printed? Then both are one file with two names."""
+        output = self._folder.round_file(round_, STDOUT)
+        with suppress(OSError), open_fd(output, os.O_RDONLY | os.O_NOFOLLOW) as fd:
+            if reply and os.read(fd, len(reply) + 2).removesuffix(b"\n") == reply:
+                os.link(output, path, follow_symlinks=False)
+                return True
+        return False
 
     def tail(self, round_: int, name: str, size: int) -> str:
         """The end of a file of a round, as plain text."""

@@ -23,6 +23,7 @@ from bydawn.system.writing import replace_private, sync
 from bydawn.worktree import nested
 from bydawn.worktree.changes import Differences, Listing, shown, split
 from bydawn.worktree.documents import Documents
+from bydawn.worktree.packing import pack
 from bydawn.worktree.protected import ProtectedFiles
 from bydawn.worktree.trees import Trees
 
@@ -144,6 +145,12 @@ class GitWorkspace(FileTexts):
     def checkout(self, tree: str) -> AbstractContextManager[Path]:
         """A temporary folder with the files of a kept tree."""
         return self._kept.checkout(tree)
+
+    def tidy(self) -> None:
+        """Pack what is kept, if that is worth it; what fails stays as it is."""
+        if not pack(self._git, self._private):
+            with suppress(OSError):
+                self._clear_leftovers()
 
     def _indexed(self) -> list[bytes]:
         return split(self._git.run("ls-files", "-z"))
