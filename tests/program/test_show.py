@@ -204,7 +204,9 @@ def test_who_is_not_logged_in_is_given_the_command_for_it_in_plain_words(home: H
             "bydawn logs repo --round 1",
             "bydawn resume repo",
         ]
-    for said in (ended, home.bydawn("why")):
+    for said in (ended, home.bydawn("why"), home.bydawn("show")):
+        assert "codex is not logged in; run `codex login`" in said.out
+        assert "it said: “not logged in; run `rm -rf x`”" in said.out
         assert "the provider rejects the agent's log-in" in said.out
         assert "· auth" not in said.out and "Proof   auth" not in said.out
     assert "or set the key that its configuration names" in home.bydawn("status").out

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -96,7 +97,26 @@ def test_a_refused_login_stops_at_once_and_says_what_to_run(night: Night, model:
     assert night.run(seconds=120) == 7
     assert night.home.outcomes() == ["auth"]
     assert len(model.asked) < 6, "it was left to its own retries, which take three minutes"
-    assert "log" in night.home.status()["reason"]
+    assert night.home.status()["reason"].startswith(f"{night.agent} is not logged in; run `{night.agent}")
+    [stopped] = night.home.facts("loop.stopped")
+    assert re.search("401|Invalid API key", stopped["data"]["evidence"][1]), stopped
+
+
+def test_an_agent_whose_every_command_fails_is_stopped_after_three_rounds_with_the_error(
+    night: Night, model: ModelServer
+) -> None:
+    """A turn in which nothing worked ends well, as the agent sees it."""
+    model.play([Answer(sh="nosuchtool --go"), Answer(text="On it.")] * 3)
+    ended = said(night.start(), 90)
+    assert ended.code == 7, ended
+    assert night.home.outcomes() == ["ok", "ok", "ok"]
+    assert "3 rounds in a row, every command failed: " in night.home.status()["reason"]
+    assert "nosuchtool: command not found" in night.home.status()["reason"]
+    assert "no command worked" in ended.out
+    assert "✗ nosuchtool --go → exit 127: " in night.home.bydawn("logs").out
+    assert "✗ nosuchtool --go → exit 127: " in night.home.bydawn("show", "--round", "1").out
+    prompt = (night.home.folder() / "rounds/0002/prompt.md").read_text()
+    assert "## Every command failed" in prompt
 
 
 def test_an_overloaded_provider_is_waited_for_and_costs_nothing(night: Night, model: ModelServer) -> None:

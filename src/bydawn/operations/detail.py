@@ -32,7 +32,11 @@ _LONGEST_CHECK = 80
 _LAST_LINES = 10  # of a failing check's output
 # Evidence that `_findings` shows on its own line.
 _FOUND = (completion.DOUBTED, completion.TAMPERED, completion.PUT_BACK, completion.ACCEPTED)
-_EXPLAINED = (Rule.OBSTRUCTED, Rule.TASKS_ASIDE)  # rules whose reason alone does not tell people what to do
+_EXPLAINED = (
+    Rule.AGENT_STOP,
+    Rule.OBSTRUCTED,
+    Rule.TASKS_ASIDE,
+)  # rules whose reason alone does not tell people what to do
 
 
 class QuestionView(msgspec.Struct, frozen=True, kw_only=True):
