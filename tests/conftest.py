@@ -19,7 +19,7 @@ settings.register_profile("gate", max_examples=25, deadline=None)
 settings.register_profile("deep", max_examples=150, deadline=None)
 settings.load_profile("gate")
 
-NEEDS = ("agents_bin", "strace", "tmux")  # fixtures: a test that uses one needs what it is named after
+NEEDS = ("agents_bin", "bwrap", "strace", "tmux")  # fixtures: a test that uses one needs what it is named after
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,6 +52,11 @@ def tmux() -> None:
     _is_there("tmux")
 
 
-def _is_there(program: str) -> None:
+@pytest.fixture(scope="session")
+def bwrap() -> None:
+    _is_there("bwrap", "bubblewrap")
+
+
+def _is_there(program: str, package: str = "") -> None:
     if not shutil.which(program):
-        pytest.fail(f"this test needs {program}: sudo apt-get install {program}", pytrace=False)
+        pytest.fail(f"this test needs {program}: sudo apt-get install {package or program}", pytrace=False)

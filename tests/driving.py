@@ -58,6 +58,7 @@ class Home:
             "PATH": f"{COMMAND.parent}:{os.environ['PATH']}",
             "TMPDIR": str(root / "tmp"),  # not above the home: there Codex could not run a command
             "TERM": "dumb",
+            "BYDAWN_BOX": "off",  # a story about the box says so; no other may depend on what this machine has
         }
         self._started: list[subprocess.Popen[str]] = []
         (root / "home").mkdir(parents=True)

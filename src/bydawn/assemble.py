@@ -8,13 +8,17 @@ import msgspec
 
 from bydawn import __version__, agents
 from bydawn.core.agent import Agent
-from bydawn.core.facts import LedgerRepaired, LoopStopped
+from bydawn.core.errors import UserError
+from bydawn.core.facts import BOXED, LedgerRepaired, LoopStopped
 from bydawn.core.globs import ALWAYS_PROTECTED
-from bydawn.core.loop import COOKIE, Loop, Sandbox
+from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, Loop, Sandbox
 from bydawn.core.ports import Clock, Follower
 from bydawn.core.redact import Secrets, for_children
+from bydawn.core.state import LoopState
 from bydawn.engine.effects import World
 from bydawn.engine.run import Engine, Run
+from bydawn.process import box
+from bydawn.process.box import Box
 from bydawn.process.channel import LoopChannel, Signals
 from bydawn.process.checks import ShellChecks
 from bydawn.process.child import ChildProcesses, is_nearly_full
@@ -32,6 +36,8 @@ from bydawn.store.ledger import LoopLedger, records
 from bydawn.store.lock import Lock, trace_of
 from bydawn.store.rounds import Rounds
 from bydawn.system import kernel, programs
+from bydawn.system.user_folders import settings_file
+from bydawn.system.writing import make_private
 from bydawn.worktree.workspace import GitWorkspace
 
 
@@ -46,9 +52,30 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock | None = None
 
 
-def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worker: Worker) -> LoopStopped:
+def box_for(loop: Loop, folder: LoopFolder) -> Box | str:
+    """The box for a loop's checks, or why there is none (empty: none is wanted). Raises `UserError`."""
+    if loop.box is BoxMode.OFF or not any(isinstance(check, CommandCheck) for check in loop.checks):
+        return ""
+    make_private(folder.state_folder.path)
+    found = box.find(Path(loop.workspace), [folder.state_folder.path, settings_file().parent], loop.box_write)
+    if isinstance(found, str) and loop.box is BoxMode.ON:
+        hint = "install it: sudo apt-get install bubblewrap" if found == box.MISSING else "use --box auto"
+        raise UserError("checks cannot run in a box here (--box on)", cause=found, hint=hint)
+    return found
+
+
+def _still(found: Box | str, loop: Loop, state: LoopState) -> Box | str:
+    """A box that is new to a loop could make its checks fail, and no baseline would show why."""
+    is_new = loop.box is BoxMode.AUTO and state.round and state.box != BOXED
+    return "its first round ran without one" if found and is_new else found
+
+
+def run_loop(
+    loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worker: Worker, found: Box | str
+) -> LoopStopped:
     """Run a loop until it stops; we hold its lock."""
     folder, workspace = ledger.folder, Path(loop.workspace)
+    found = _still(found, loop, ledger.state)
     run = os.urandom(6).hex()
     left = trace_of(folder, loop.uid)  # before our own signature replaces the last one
     lock.sign(run)
@@ -92,6 +119,8 @@ def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worke
                 workspace,
                 where=loop.check_where,
                 checkout=kept.checkout,
+                box=found if isinstance(found, Box) else None,
+                temporary=folder.temporary if isinstance(found, Box) else None,
             ),
             hooks=ShellHooks(shell("hook", loop.timeouts.hook, agents.KEYS), workspace),
             processes=processes,
@@ -110,10 +139,10 @@ def run_loop(loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worke
                 *worker.followers,
             ),
         )
-        return Engine(loop, world, _run(run, loop, pool, worker.rounds_allowed)).run()
+        return Engine(loop, world, _run(run, loop, pool, worker.rounds_allowed, found)).run()
 
 
-def _run(id_: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: int | None) -> Run:
+def _run(id_: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: int | None, found: Box | str) -> Run:
     held = any(agent.abilities.sandboxes for agent in pool.values())
     return Run(
         id=id_,
@@ -122,6 +151,7 @@ def _run(id_: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: int | 
         version=__version__,
         rounds_allowed=rounds_allowed,
         sandbox=loop.sandbox or (Sandbox.WORKSPACE if held else ""),
+        box=BOXED if isinstance(found, Box) else found,
     )
 
 

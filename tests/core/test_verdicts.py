@@ -2,7 +2,8 @@
 
 import pytest
 
-from bydawn.core.verdicts import of_failure
+from bydawn.core.values import Verdict
+from bydawn.core.verdicts import in_the_way, of_failure, outside, unboxed
 from effort import MANY_PASSES, effort
 
 SAME = {
@@ -104,3 +105,36 @@ def test_no_output_makes_a_fingerprint_slow(text: str) -> None:
 
 def test_a_fingerprint_is_short_and_takes_any_text() -> None:
     assert len(of_failure("exit 1", "\udcff\x00\x1b[")) == 12
+
+
+# -- in a box ----------------------------------------------------------------------------------------------------------
+
+
+def says(mark: str, *, needs: str = "") -> Verdict:
+    """Green without a mark."""
+    return Verdict(check="make", passed=not mark, detail="", fingerprint=mark, needs=needs)
+
+
+@pytest.mark.parametrize(
+    ("free", "again", "expected"),
+    [
+        ("", "a", "outside"),
+        ("b", "a", "outside"),  # the box hides the real failure
+        ("", "c", "outside"),  # its failures differ, but outside it passes
+        ("b", "c", "boxed"),  # different each time, so the box explains nothing
+        ("", "", "flaky"),
+    ],
+)
+def test_the_box_is_in_the_way_of_a_check_that_fails_twice_in_it_and_says_something_else_outside(
+    free: str, again: str, expected: str
+) -> None:
+    found = unboxed(says("a"), says(free), says(again))
+    word = "flaky" if found.flaky else "outside" if found.outside else "boxed"
+    assert (word, found.fingerprint) == (expected, free if expected == "outside" else "a")
+
+
+def test_a_check_that_could_not_write_to_a_folder_is_not_tried_again_and_names_the_folder() -> None:
+    found = unboxed(says("a", needs="~/.npm"), says(""), None)
+    assert (found.passed, found.outside, found.needs) == (True, True, "~/.npm")
+    assert outside([found, says("")]) == {"make": "~/.npm"}
+    assert in_the_way(found) == "the box does not let `make` write to ~/.npm"

@@ -1,6 +1,6 @@
 """A whole night on one stage: a scripted agent, its checks, and the engine between them and a world in memory."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import count
 from typing import Any
@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from bydawn.core.agent import Abilities, AgentCommand, CommandEnded, Ended, Event, Ladder, Message, Turn
-from bydawn.core.facts import CheckpointApproved, ChecksEnded, Fact, LoopStopped
+from bydawn.core.facts import BOXED, CheckpointApproved, ChecksEnded, Fact, LoopStopped
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import Check, CommandCheck, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
-from bydawn.core.ports import Job
+from bydawn.core.ports import NONE, Job
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
 from bydawn.core.values import Usage, Verdict
@@ -154,7 +154,9 @@ class FakeChecks:
     def __init__(self, night: "Night", rule: Callable[[Files], bool]) -> None:
         self._night = night
         self.rule = rule
+        self.in_box = rule
         self.log: list[tuple[int, bool]] = []
+        self.places: list[str] = []
         self.fingerprint: Callable[[Files], str] = lambda files: repr(files)  # unless told otherwise, each is its own
         self.meanwhile: Callable[[], None] = lambda: None
 
@@ -165,16 +167,20 @@ class FakeChecks:
         tree: str,  # noqa: ARG002
         urgent: Callable[[], bool],
         again: bool = False,
+        outside: Mapping[str, str] = NONE,
     ) -> tuple[Verdict, ...]:
         self.log.append((round_, again))
+        self.places.append("outside" if outside else "")
         self._night.clock.pass_by(5.0)
-        passed = self.rule(self._night.workspace.files)
+        passed = (self.in_box if self._night.box == BOXED and not outside else self.rule)(self._night.workspace.files)
         self.meanwhile()
         urgent()
         detail, excerpt = ("exit 0", "") if passed else ("exit 2", f"FAIL number {round_}")
         mark = "" if passed else self.fingerprint(self._night.workspace.files)
+        verdict = Verdict(check="", passed=passed, detail=detail, excerpt=excerpt, fingerprint=mark)
+        needs = {check.name: outside.get(check.name, "") for check in checks}
         return tuple(
-            Verdict(check=check.name, passed=passed, detail=detail, excerpt=excerpt, fingerprint=mark)
+            msgspec.structs.replace(verdict, check=check.name, outside=check.name in outside, needs=needs[check.name])
             for check in checks
         )
 
@@ -248,6 +254,7 @@ class Night:
         self.channel = FakeChannel()
         self.witness = Witness()
         self.obstacle: tuple[str, str] | None = None
+        self.box = ""
         self.full_match: Callable[[str, str], bool] = lambda pattern, text: pattern == text
 
     @property
@@ -276,7 +283,7 @@ class Night:
             followers=(self.witness,),
         )
         run, allowed = f"run-{self.ledger.state.runs + 1}", 1 if once else None
-        started = Run(id=run, pid=1, boot="b", version="0", rounds_allowed=allowed)
+        started = Run(id=run, pid=1, boot="b", version="0", rounds_allowed=allowed, box=self.box)
         return Engine(self.loop, world, started).run()
 
     def approve(self) -> None:

@@ -3,10 +3,11 @@
 from itertools import count
 
 import pytest
+from msgspec.structs import replace
 
 from bydawn.core.breakers import Limits
-from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, TamperingAccepted, TaskSettled
-from bydawn.core.loop import Checkpoint, OnTamper, Promise, Sessions
+from bydawn.core.facts import BOXED, ChecksEnded, LoopAdopted, RoundEnded, RoundStarted, TamperingAccepted, TaskSettled
+from bydawn.core.loop import BoxMode, Checkpoint, OnTamper, Promise, Sessions
 from bydawn.core.requests import AskStop
 from bydawn.core.values import End, TaskStatus
 from engine.fakes import Files
@@ -55,6 +56,59 @@ def test_the_baseline_is_taken_once() -> None:
     for _ in range(3):
         night.run(once=True)
     assert [fact.round for fact in night.facts(ChecksEnded)] == [0, 1, 2, 3]
+
+
+# -- a box ---------------------------------------------------------------------------------------------------------
+
+
+def boxed(night: Night) -> Night:
+    night.box = BOXED
+    return night
+
+
+def test_a_check_that_only_fails_in_the_box_runs_outside_from_then_on() -> None:
+    night = boxed(Night([Play(writes={"app.py": "x"}), Play(writes={"app.py": "y"})], check=lambda _: True))
+    night.checks.in_box = lambda _: False
+    night.loop = replace(night.loop, promise=Promise())
+    night.run(once=True)
+    night.box = ""  # whatever the next run finds
+    night.run(once=True)
+    assert [[(each.passed, each.outside) for each in fact.verdicts] for fact in night.facts(ChecksEnded)] == [
+        *([(True, True)],) * 3
+    ]
+    assert night.checks.places == ["", "outside", "", "outside", "outside"]
+
+
+def test_a_check_that_fails_everywhere_stays_in_the_box_and_runs_no_more_often_than_without_one() -> None:
+    night = boxed(Night([Play(writes={"app.py": "right"})], check=is_right))
+    assert night.run().end is End.COMPLETE
+    assert night.checks.places == ["", "outside", ""]
+    assert not any(verdict.outside for fact in night.facts(ChecksEnded) for verdict in fact.verdicts)
+
+
+def test_what_an_agent_has_written_never_runs_outside_the_box() -> None:
+    """The baseline is the only time at which nothing of the agent's exists."""
+    night = boxed(Night(busy(), check=lambda _: True, limits=Limits(rounds=3)))
+    night.checks.in_box = lambda files: "log" not in str(files)
+    night.ledger.append(LoopAdopted(source="state.json", rounds=2, agent="demo"))
+    night.run()
+    assert {*night.checks.places} == {""}
+
+
+def test_with_box_on_a_loop_does_not_start_if_the_box_is_in_the_way() -> None:
+    night = boxed(Night(busy(), check=lambda _: True, box=BoxMode.ON))
+    night.checks.in_box = lambda _: False
+    stopped = night.run()
+    assert (stopped.end, stopped.is_refusal, night.agent.turns) == (End.STOPPED, True, 0)
+    assert stopped.reason == "`make test` does not work in the box (--box on); use --box auto"
+
+
+def test_a_stop_while_the_box_is_examined_leaves_no_verdict() -> None:
+    night = boxed(Night(busy(), check=lambda _: True))
+    night.checks.in_box = lambda _: False
+    night.checks.meanwhile = lambda: night.ask(AskStop(id="s", run="run-1", by="ada"))
+    assert night.run().end is End.STOPPED
+    assert night.facts(ChecksEnded) == []
 
 
 # -- the same failure again ----------------------------------------------------------------------------------------

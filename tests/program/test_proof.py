@@ -72,7 +72,7 @@ def test_red_before_and_red_after_is_said_and_is_not_complete(home: Home) -> Non
 
 
 def test_a_check_that_cannot_make_up_its_mind_completes_nothing(home: Home) -> None:
-    flip = home.root / "flip"
+    flip = home.repo / ".git/flip"
     check = f"test -e {flip} && rm {flip} || {{ touch {flip}; exit 1; }}"
     said = home.run(home.rounds([RIGHT, OK], [OK]), "-k", check)
     assert said.code == 3, said

@@ -39,7 +39,7 @@ class Voice:
         return render.typed_steps(next_steps(standing))
 
     def exit_code(self, stopped: LoopStopped) -> int:
-        return EXIT_CODES[stopped.end]
+        return 2 if stopped.is_refusal else EXIT_CODES[stopped.end]
 
     def go_on(self, loop: Loop) -> list[str]:
         """The words after `bydawn` that approve a checkpoint and continue."""

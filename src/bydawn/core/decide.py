@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from bydawn.core import breakers, completion, pool
-from bydawn.core.facts import ITSELF, LoopStopped, RoundEnded
+from bydawn.core.facts import BOX, ITSELF, LoopStopped, RoundEnded
 from bydawn.core.loop import CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import Findings, Used, tally_of, ticked_and_red
@@ -117,7 +117,9 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
     if state.stop_now:
         return _asked(loop, state)
     if obstacle := state.obstructed:
-        return Stop(rule=Rule.OBSTRUCTED, end=End.BLOCKED, reason=obstacle.detail, evidence=(obstacle.kind,))
+        # What was refused before anything was done waits for no one.
+        end = End.STOPPED if obstacle.kind == BOX else End.BLOCKED
+        return Stop(rule=Rule.OBSTRUCTED, end=end, reason=obstacle.detail, evidence=(obstacle.kind,))
     if loop.checks and state.round == 0 and state.verdict_tree is None:
         return RunChecks(rule=Rule.BASELINE, round=0)
     if checks_due(loop, state):

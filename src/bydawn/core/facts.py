@@ -44,6 +44,9 @@ class LoopAdopted(Fact, frozen=True, kw_only=True, tag="loop.adopted"):
     session: str | None = None
 
 
+BOX, BOXED = "box", "on"  # the obstacle that a box is to a check; checks run in one
+
+
 class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     """A process started to work on the loop."""
 
@@ -62,6 +65,7 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     doubted: tuple[str, ...] = ()  # … those of them without any other change, …
     rewritten: tuple[str, ...] = ()  # … and open ones in a folder whose text changed
     sandbox: str = ""  # what the agent may do to this machine, if it is restricted
+    box: str = ""  # "on", or why checks run without one; empty if none is wanted
 
 
 class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):
@@ -290,6 +294,11 @@ class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
     evidence: tuple[str, ...] = ()
     by: str | None = None
     unseen: bool = False  # the process had died, and what was running then is unknown
+
+    @property
+    def is_refusal(self) -> bool:
+        """Did it end before anything was done, because what was asked for is impossible?"""
+        return self.evidence == (BOX,)
 
     @property
     def can_be_accepted(self) -> bool:

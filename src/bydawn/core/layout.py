@@ -11,9 +11,9 @@ def round_file(round_: int, name: str = "") -> str:
     return f"{ROUNDS}/{round_:04}/{name}"
 
 
-def check_output(number: int, *, again: bool = False) -> str:
-    """All that a check printed; `again` is for one that was run a second time."""
-    return f"{'again' if again else 'check'}-{number}.txt"
+def check_output(number: int, *, again: bool = False, outside: bool = False) -> str:
+    """All that a check printed; `again` is for one that was run a second time, perhaps outside its box."""
+    return f"{('outside' if outside else 'again') if again else 'check'}-{number}.txt"
 
 
 def hook_output(hook: str) -> str:

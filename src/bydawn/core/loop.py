@@ -81,6 +81,14 @@ class CheckWhere(StrEnum):
     CLEAN = "clean"
 
 
+class BoxMode(StrEnum):
+    """Do checks run in a box, where they can write to little but the workspace?"""
+
+    AUTO = "auto"  # where one can be made, and where it is not in a check's way
+    ON = "on"
+    OFF = "off"
+
+
 class OnTamper(StrEnum):
     """What to do when a round changed a protected file."""
 
@@ -238,6 +246,8 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     opinions: str | None = None
     checks: tuple[Check, ...] = ()
     check_where: CheckWhere = CheckWhere.WORKSPACE
+    box: BoxMode = BoxMode.AUTO
+    box_write: tuple[str, ...] = ()  # folders that checks in the box can write to
     pass_env: tuple[str, ...] = ()  # variables that checks and hooks get although they look like secrets
     protect: tuple[str, ...] = ()  # globs of files no round may change
     on_tamper: OnTamper = OnTamper.BLOCK

@@ -1,6 +1,6 @@
 """What the engine needs from the outside, as small protocols; `assemble` supplies the real things."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -13,6 +13,8 @@ from bydawn.core.outcome import Exit
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
 from bydawn.core.values import Changes, Moment, Now, Verdict
+
+NONE: Mapping[str, str] = {}
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +63,18 @@ class Workspace(Texts, Protocol):
 
 class Checks(Protocol):
     def run(
-        self, checks: Sequence[Check], round_: int, tree: str, urgent: Callable[[], bool], again: bool = False
+        self,
+        checks: Sequence[Check],
+        round_: int,
+        tree: str,
+        urgent: Callable[[], bool],
+        again: bool = False,
+        outside: Mapping[str, str] = NONE,
     ) -> tuple[Verdict, ...]:
-        """Run all checks on this tree; `again` keeps the output of the first run."""
+        """Run all checks on this tree; `again` keeps the output of the first run.
+
+        Those in `outside` run outside the box, with the folder that each of them needs.
+        """
 
 
 class HookRunner(Protocol):
@@ -98,6 +109,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""  # where its program is found; empty: on the PATH
     env: dict[str, str]
     without: frozenset[str] = frozenset()  # variables that it does not inherit
+    boxed: bool = False  # its first process is a box, which takes everything in it along when it ends
     stdin: str
     stdout: str
     stderr: str

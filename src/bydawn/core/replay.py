@@ -146,6 +146,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         _moved(forgiven(state), fact.tree, fact.work),
         run=fact.run,
         runs=state.runs + 1,
+        box=state.box if state.round else fact.box,
         rounds_this_run=0,
         rounds_allowed=fact.rounds_allowed,
         tasks=fact.tasks,

@@ -164,6 +164,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...] = ()
     verdict_tree: str | None = None
     verdict_round: int = 0
+    box: str = ""  # what was said about the box before the first round: the baseline is only valid for that
     flaky: tuple[str, ...] = ()  # checks that ever passed and failed on the same tree
     awaiting_checks: bool = False
     check_failures_in_a_row: int = 0

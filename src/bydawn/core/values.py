@@ -238,6 +238,8 @@ class Verdict(Value, frozen=True, kw_only=True):
     output: str | None = None  # the file in the round's folder with all its output
     excerpt: str = ""  # the last useful part of it
     flaky: bool = False  # it failed and passed on the same tree, so it proves nothing
+    outside: bool = False  # it runs outside the box, which is in its way
+    needs: str = ""  # a folder that the box does not let it write to, as a person would type it
     fingerprint: str = ""  # identifies this failure, ignoring times and addresses in it
 
     @property

@@ -11,9 +11,11 @@ from msgspec.structs import replace
 
 from bydawn.core.loop import Check, CommandCheck
 from bydawn.core.state import LoopState
-from bydawn.core.text import last_part, plain
+from bydawn.core.text import last_part, plain, shorten
 from bydawn.core.values import Verdict
 
+SOME_FOLDER = "DIR"  # one whose name is not known
+_NAMED = 60  # characters of a command in a sentence
 _COMPARED = 8000  # characters of the rest, from the end
 
 _SECONDS = r"(?:ns|[uµμ]s|ms|s|secs?|seconds?|mins?|minutes?|hours?)"
@@ -107,6 +109,40 @@ def _weighed(verdict: Verdict, second: Verdict | None, state: LoopState) -> Verd
         return _flaky(verdict if not verdict.passed else second)
     # A check that both passed and failed on this work tree stays flaky until the tree changes.
     return _flaky(replace(before, seconds=verdict.seconds)) if before and known else verdict
+
+
+def outside(verdicts: Sequence[Verdict]) -> dict[str, str]:
+    """The checks that run outside the box, each with the folder that it needs."""
+    return {verdict.check: verdict.needs for verdict in verdicts if verdict.outside}
+
+
+def in_the_way(verdict: Verdict) -> str:
+    """What the box does to a check that therefore runs outside."""
+    check = shorten(plain(verdict.check), _NAMED)
+    if not verdict.needs:
+        return f"`{check}` does not work in the box"
+    return f"the box does not let `{check}` write to {_a_folder(verdict.needs)}"
+
+
+def _a_folder(needs: str) -> str:
+    return "a folder that it needs" if needs == SOME_FOLDER else needs
+
+
+def is_same(one: Verdict, other: Verdict) -> bool:
+    return (one.passed, one.fingerprint) == (other.passed, other.fingerprint)
+
+
+def unboxed(boxed: Verdict, free: Verdict, again: Verdict | None) -> Verdict:
+    """The verdict on a check that fails in the box, does something else outside, and then was run in the box again.
+
+    Not again if it could not write to a folder: outside it may have filled that, and the box would seem harmless.
+    """
+    if again is not None and again.passed:
+        return _flaky(boxed)
+    # A failure that is different each time says nothing about the box.
+    if again is None or free.passed or is_same(boxed, again):
+        return replace(free, outside=True, needs=boxed.needs)
+    return boxed
 
 
 def _flaky(red: Verdict) -> Verdict:

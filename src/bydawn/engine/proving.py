@@ -1,13 +1,17 @@
 """Runs the checks on a tree, runs doubtful ones again, and records the verdicts."""
 
+from collections.abc import Mapping
+from functools import partial
+
 import msgspec
 
 from bydawn.core.decide import would_finish
-from bydawn.core.facts import ChecksCut, ChecksEnded
+from bydawn.core.facts import BOX, BOXED, ChecksCut, ChecksEnded, Obstructed
 from bydawn.core.layout import tree_before
-from bydawn.core.loop import OnTamper
+from bydawn.core.loop import BoxMode, Check, CommandCheck, OnTamper
+from bydawn.core.ports import NONE
 from bydawn.core.values import Verdict
-from bydawn.core.verdicts import suspects, weighed
+from bydawn.core.verdicts import in_the_way, is_same, outside, suspects, unboxed, weighed
 from bydawn.engine.effects import Effects
 from bydawn.engine.protection import Protection
 
@@ -38,6 +42,11 @@ class Proving:
             if now_there.tree != effects.state.tree:
                 left, looked = now_there, self._look(round_, now_there.tree)
         if looked is None:
+            return
+        freed = [verdict for verdict in looked.verdicts if verdict.outside]
+        if freed and self._loop.box is BoxMode.ON:
+            how = f"add --box-write {freed[0].needs}, or use" if freed[0].needs else "use"
+            effects.record(Obstructed(kind=BOX, detail=f"{in_the_way(freed[0])} (--box on); {how} --box auto"))
             return
         now = effects.world.clock.now().elapsed
         effects.record(
@@ -71,7 +80,29 @@ class Proving:
     def _verdicts(self, round_: int, tree: str) -> tuple[Verdict, ...] | None:
         """What they say about a tree, running the doubtful ones twice."""
         run, urgent, state = self._effects.world.checks.run, self._effects.urgent, self._effects.state
-        verdicts = run(self._loop.checks, round_, tree, urgent)
+        freed = outside(state.verdicts)
+        verdicts = run(self._loop.checks, round_, tree, urgent, outside=freed)
+        if state.box == BOXED and not state.round:  # nothing of the agent's exists yet
+            return self._without_box(verdicts, tree)
         doubtful = () if self._effects.state.stop_now else suspects(self._loop.checks, verdicts, state)
-        again = run(doubtful, round_, tree, urgent, again=True) if doubtful else ()
+        again = run(doubtful, round_, tree, urgent, again=True, outside=freed) if doubtful else ()
         return None if self._effects.state.stop_now else weighed(verdicts, again, state)
+
+    def _without_box(self, verdicts: tuple[Verdict, ...], tree: str) -> tuple[Verdict, ...] | None:
+        """The same for the baseline: a failing check runs outside the box, too, to see whether that is in its way."""
+        checks, again = {check.name: check for check in self._loop.checks}, partial(self._again, tree)
+        commands = {name for name, check in checks.items() if isinstance(check, CommandCheck)}
+        red = {verdict.check: verdict for verdict in verdicts if not verdict.passed and verdict.check in commands}
+        free = again([checks[name] for name in red], outside=dict.fromkeys(red, ""))
+        odd = {verdict.check: verdict for verdict in free if not is_same(red[verdict.check], verdict)}
+        boxed = {verdict.check: verdict for verdict in again([checks[name] for name in odd if not red[name].needs])}
+        if self._effects.state.stop_now:
+            return None
+        judged = {name: unboxed(red[name], verdict, boxed.get(name)) for name, verdict in odd.items()}
+        return tuple(judged.get(verdict.check, verdict) for verdict in verdicts)
+
+    def _again(self, tree: str, checks: list[Check], outside: Mapping[str, str] = NONE) -> tuple[Verdict, ...]:
+        effects = self._effects
+        if not checks or effects.state.stop_now:
+            return ()
+        return effects.world.checks.run(checks, 0, tree, effects.urgent, again=True, outside=outside)

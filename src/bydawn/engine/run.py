@@ -80,6 +80,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     rounds_allowed: int | None = None
     sandbox: str = ""  # what the agent may do to this machine, if it is held to anything
+    box: str = ""  # the same for its checks
 
 
 class Engine:
@@ -170,6 +171,7 @@ class Engine:
             version=run.version,
             rounds_allowed=run.rounds_allowed,
             sandbox=run.sandbox,
+            box=run.box,
             elapsed=self.world.clock.now().elapsed,
             tree=found.tree,
             work=found.work,

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +60,20 @@ def checked_loop(wanted: LoopRequest, workspace: Path) -> Loop:
         )
     _checked_globs(loop.protect)
     _checked_variables(loop.pass_env)
+    writable = tuple(map(_checked_folder_to_write, loop.box_write))
     _checked_paths(workspace, loop.checks)
     _checked_documents(workspace, loop)
     if loop.promise:
         _checked_promise(loop.promise)
     name = checked_name(wanted.name) if wanted.name is not None else slug(workspace.name) or "loop"
     loop = msgspec.structs.replace(
-        loop, id=name, workspace=str(workspace), agent=pool[0], others=tuple(pool[1:]), task_folder=in_folder
+        loop,
+        id=name,
+        workspace=str(workspace),
+        agent=pool[0],
+        others=tuple(pool[1:]),
+        task_folder=in_folder,
+        box_write=writable,
     )
     return _without_secrets(loop, wanted.secrets)
 
@@ -263,6 +271,17 @@ def _checked_variables(names: tuple[str, ...]) -> None:
         if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
             cause = "it takes the name of a variable; its value comes from your environment"
             raise UserError(f"--pass-env {name!r} is not a name", cause=cause, hint="for example: --pass-env NPM_TOKEN")
+
+
+def _checked_folder_to_write(given: str) -> str:
+    path = Path(given).expanduser()
+    if not path.is_absolute():
+        cause = "it is not in the workspace, where checks can write anyway"
+        raise UserError(f"--box-write {given!r} must start with / or ~", cause=cause, hint="use a full path: ~/.cargo")
+    if not path.is_dir():
+        hint = f"create it first: mkdir -p {shlex.quote(str(path))}"
+        raise UserError(f"--box-write {given}: there is no such folder", hint=hint)
+    return str(path.resolve())
 
 
 def _checked_paths(workspace: Path, checks: tuple[Check, ...]) -> None:

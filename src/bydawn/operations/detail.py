@@ -11,6 +11,7 @@ from bydawn.core.history import Attempt
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Commands, Promised, Usage, Verdict
+from bydawn.core.verdicts import in_the_way
 from bydawn.operations import reasons
 from bydawn.operations.amounts import named_rounds, plural, progress, used
 from bydawn.operations.next_steps import next_steps
@@ -143,6 +144,8 @@ def loop_fields(standing: Standing) -> Iterator[Field]:
         if not verdict.passed:
             known = "; it already failed before the first round" if verdict.check in (state.baseline or ()) else ""
             yield Field("Check", f"{shorten(plain(verdict.check), _LONGEST_CHECK)} → {verdict.told}{known}")
+        if verdict.outside:
+            yield Field("Box", f"{plain(in_the_way(verdict))}, so it runs outside")
     yield from _findings(standing)
 
 

@@ -19,6 +19,7 @@ from bydawn.operations.leftovers import left_words, with_leftovers
 from bydawn.operations.preconditions import gone, refuse_inside_a_round, take_lock
 from bydawn.operations.run_loop import creation_of
 from bydawn.operations.settings import gather, secrets
+from bydawn.process import box
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import Damaged, Future, LoopLedger, read, records
@@ -44,6 +45,7 @@ def examine(registry: Registry, loops: list[Standing], folder: Path) -> Iterator
     yield _python()
     yield _git(folder)
     yield _state_folder(registry.root.path)
+    yield _box(registry.root.path, folder)
     yield from _settings(folder)
     yield from _agents(folder)
     for standing in with_leftovers(loops):
@@ -78,6 +80,15 @@ def _state_folder(root: Path) -> Finding:
     elif not _locks_work(root / ".probe"):
         detail, hint = f"{root}: a lock there does not keep other processes out", another
     return Finding(name="state folder", ok=not hint, detail=detail, hint=hint)
+
+
+def _box(root: Path, folder: Path) -> Finding:
+    """Can checks run in a box? If not, they still run."""
+    found = box.find(folder, [root])
+    if isinstance(found, box.Box):
+        return Finding(name="box", ok=True, detail="checks run in one: bwrap starts")
+    hint = "sudo apt-get install bubblewrap" if found == box.MISSING else ""
+    return Finding(name="box", ok=True, detail=f"checks run without one: {found}", hint=hint)
 
 
 def _locks_work(probe: Path) -> bool:

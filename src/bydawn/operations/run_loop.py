@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from bydawn.assemble import Worker, run_loop
+from bydawn.assemble import Worker, box_for, run_loop
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import AnyFact, CheckpointApproved, LimitsRaised, LoopCreated, LoopStopped, TamperingAccepted
 from bydawn.core.loop import Loop
@@ -21,6 +21,7 @@ from bydawn.system.writing import make_private, replace_private, sync
 def run(planned: Plan, worker: Worker) -> LoopStopped:
     """Take the loop's lock, hand it to the guardian as well, and run until the loop stops."""
     loop, folder = planned.loop, planned.folder
+    box = box_for(loop, folder)
     make_private(folder.path)
     held = take_lock(folder, loop)
     worker.tether.share(held.fd, worker.go_on or f"bydawn resume {loop.id}")
@@ -35,7 +36,7 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
             fact = ledger.append(fact).fact
             for follower in worker.followers:
                 follower.saw(fact, loop, ledger.state)
-        return run_loop(loop, ledger, held, planned.secrets, worker)
+        return run_loop(loop, ledger, held, planned.secrets, worker, box)
     finally:
         ledger.close()
 

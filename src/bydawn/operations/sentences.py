@@ -15,7 +15,8 @@ from bydawn.core.loop import CommandCheck, Loop, OnInterrupt
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain
-from bydawn.core.values import Line, TaskReading, TaskStatus
+from bydawn.core.values import Line, TaskReading, TaskStatus, Verdict
+from bydawn.core.verdicts import in_the_way
 from bydawn.operations.amounts import plural, rounds, totals
 from bydawn.operations.detail import Field
 from bydawn.operations.pending import asked, asked_words, waiting_words
@@ -45,9 +46,15 @@ class Counting(msgspec.Struct, frozen=True, kw_only=True):
 def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, counting: Counting) -> Iterator[Sentence]:
     """What to tell people about a fact; nothing if a round's row or the summary says it."""
     match fact:
-        case facts.RunStarted() if fact.put_back:
-            names = ", ".join(map(plain, fact.put_back[:3]))
-            yield Sentence(WARNING, f"protected files had changed since the last run and were put back: {names}")
+        case facts.RunStarted():
+            if fact.put_back:
+                names = ", ".join(map(plain, fact.put_back[:3]))
+                yield Sentence(WARNING, f"protected files had changed since the last run and were put back: {names}")
+            if fact.box and fact.box != facts.BOXED:
+                yield Sentence(WARNING, f"checks run without a box: {plain(fact.box)} (--box)")
+            yield from _freed(state.verdicts)
+        case facts.ChecksEnded() if not fact.round:
+            yield from _freed(fact.verdicts)
         case facts.RoundStarted() if fact.notes:
             many = f"{len(fact.notes)} notes" if len(fact.notes) > 1 else "your note"
             yield Sentence("✎", f"{many} went into the prompt of {counting.last}")
@@ -94,6 +101,14 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
 def _newly_lost(before: LoopState, state: LoopState) -> tuple[Line, ...]:
     known = before.tasks.gone if before.tasks else ()
     return tuple(line for line in state.tasks.gone if line not in known) if state.tasks else ()
+
+
+def _freed(verdicts: tuple[Verdict, ...]) -> Iterator[Sentence]:
+    """The checks that run outside the box, and what would keep them inside."""
+    for verdict in verdicts:
+        if verdict.outside:
+            inside = f"; to keep it inside: --box-write {plain(verdict.needs)}" if verdict.needs else ""
+            yield Sentence(WARNING, f"{plain(in_the_way(verdict))}, so it runs outside{inside}")
 
 
 def _wait(wait: facts.WaitStarted, state: LoopState, counting: Counting) -> str:

@@ -12,7 +12,7 @@ from bydawn.core import kinds, prompt
 from bydawn.core.agent import AgentCommand, turn_of
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
-from bydawn.core.loop import Hooks, Loop, OnHookFailure, differences
+from bydawn.core.loop import BoxMode, Hooks, Loop, OnHookFailure, differences
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
@@ -89,7 +89,8 @@ def _refuse_unsafe(root: Path, workspace: Path) -> None:
 _OVER = (Status.LIMIT, Status.STOPPED)  # unfinished, but they keep no other goal from starting
 _SHORT = 200  # characters of a prompt that is still easy to paste
 _WORDS = ("sandbox", "model", "profile", "effort", "progress", "opinions")  # settings with a single word as value
-_TYPED_AGAIN = {"prompt", "agent", "others", "tasks", "task_folder", "checks", "protect", "pass_env", "hooks", *_WORDS}
+_LISTS = ("protect", "box_write", "pass_env")  # … and with several
+_TYPED_AGAIN = {"prompt", "agent", "others", "tasks", "task_folder", "checks", "hooks", "box", *_WORDS, *_LISTS}
 
 
 def another(loop: Loop) -> str:
@@ -127,10 +128,11 @@ def _typed_again(loop: Loop) -> Iterator[str]:
     for name in _WORDS:
         if value := getattr(loop, name):
             yield from (f"--{name}", str(value))
-    for glob in loop.protect:
-        yield from ("--protect", glob)
-    for variable in loop.pass_env:
-        yield from ("--pass-env", variable)
+    for name in _LISTS:
+        for item in getattr(loop, name):
+            yield from (f"--{name.replace('_', '-')}", item)
+    if loop.box is not BoxMode.AUTO:
+        yield from ("--box", loop.box.value)
     yield from _hooks_again(loop.hooks)
     if _are_typed(loop.limits):
         yield from _limits_again(loop.limits)

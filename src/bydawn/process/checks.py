@@ -1,24 +1,38 @@
 """Runs checks: commands, paths and texts, each with a verdict."""
 
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
 from bydawn.core.layout import check_output
 from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
 from bydawn.core.outcome import Ending, in_words
+from bydawn.core.ports import NONE
 from bydawn.core.text import last_part
 from bydawn.core.values import Verdict
 from bydawn.core.verdicts import of_failure
+from bydawn.process.box import Box, refused_folder, temporary_folder
 from bydawn.process.shell import Shell
 from bydawn.system.reading import read_inside
 
 _EXCERPT = 3000  # characters of a failing check's output for the next prompt
 _TAIL = 32_000  # bytes that identify a failure
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Where the checks of one run are, and who may cut them short."""
+
+    folder: Path
+    temporary: Path
+    round: int
+    urgent: Callable[[], bool]
 
 
 class ShellChecks:
@@ -31,15 +45,25 @@ class ShellChecks:
         *,
         where: CheckWhere = CheckWhere.WORKSPACE,
         checkout: Callable[[str], AbstractContextManager[Path]] | None = None,
+        box: Box | None = None,
+        temporary: Path | None = None,
     ) -> None:
+        """`temporary` is where they get a folder of their own; one in a box needs it."""
         self._shell = shell
         self._workspace = workspace
+        self._box, self._temporary = box, temporary
         if where is CheckWhere.CLEAN and not checkout:
             raise ValueError("a clean checkout was requested, but none can be made")
         self._checkout = checkout if where is CheckWhere.CLEAN else None
 
     def run(
-        self, checks: Sequence[Check], round_: int, tree: str, urgent: Callable[[], bool], again: bool = False
+        self,
+        checks: Sequence[Check],
+        round_: int,
+        tree: str,
+        urgent: Callable[[], bool],
+        again: bool = False,
+        outside: Mapping[str, str] = NONE,
     ) -> tuple[Verdict, ...]:
         """All checks, in order, on one tree; one that fails does not hide the others.
 
@@ -47,36 +71,51 @@ class ShellChecks:
         """
         if not checks:
             return ()
-        with self._checkout(tree) if self._checkout else nullcontext(self._workspace) as folder:
+        with (
+            self._checkout(tree) if self._checkout else nullcontext(self._workspace) as folder,
+            temporary_folder(self._temporary) if self._temporary else nullcontext(folder) as temporary,
+        ):
+            place = _Place(folder, temporary, round_, urgent)
             verdicts = tuple(
-                self._verdict(check, folder, round_, check_output(number, again=again), urgent)
+                self._verdict(check, place, check_output(number, again=again, outside=check.name in outside), outside)
                 for number, check in enumerate(checks, 1)
             )
         return tuple(map(_elsewhere, verdicts)) if self._checkout else verdicts
 
-    def _verdict(self, check: Check, folder: Path, round_: int, name: str, urgent: Callable[[], bool]) -> Verdict:
+    def _verdict(self, check: Check, place: "_Place", name: str, outside: Mapping[str, str]) -> Verdict:
+        folder = place.folder
         match check:
             case CommandCheck():
-                return self._command(check, folder, round_, name, urgent)
+                box = self._box if check.name not in outside else None
+                verdict = self._command(check, place, name, box)
+                if box is None and check.name in outside:
+                    return replace(verdict, outside=True, needs=outside[check.name])
+                return verdict
             case PathCheck():
                 there = (folder / check.path).exists()
                 return _static(check, there, "found" if there else f"{check.path} does not exist")
             case TextCheck():
                 return self._text(check, folder)
 
-    def _command(
-        self, check: CommandCheck, folder: Path, round_: int, name: str, urgent: Callable[[], bool]
-    ) -> Verdict:
+    def _command(self, check: CommandCheck, place: "_Place", name: str, box: Box | None) -> Verdict:
+        folder, round_ = place.folder, place.round
         elsewhere = str(folder) if folder != self._workspace else None
         env = {"PWD": str(folder)}
         if elsewhere:  # a person's home may be a repository, and a checkout is in it
             env["GIT_CEILING_DIRECTORIES"] = str(folder.parent)
-        exit_ = self._shell.run(check.command, round_, name, urgent, env, elsewhere)
+        wrap = partial(box.around, folder=folder, temporary=place.temporary) if box else None
+        exit_ = self._shell.run(check.command, round_, name, place.urgent, env, elsewhere, wrap)
         self._shell.files.mask(round_, name)
         passed = exit_.went_well
         # A path in a checkout that will be removed helps no one; in the workspace it is the same file.
         tail = "" if passed else self._shell.files.tail(round_, name, _TAIL).replace(str(folder), str(self._workspace))
         timed_out, detail = exit_.ending is Ending.TOTAL, in_words(exit_, self._shell.timeout)
+        # A box reports a signal as the shell does. How far it got before the timeout says nothing.
+        ended = f"exit {128 + exit_.signal}" if exit_.signal else detail
+        fingerprint = "" if passed else of_failure(ended, "" if timed_out else tail)
+        needs = refused_folder(tail, str(self._workspace), os.environ.get("HOME", "")) if box and not passed else ""
+        if needs:
+            detail += f", in the box, where it cannot write to {needs} (see --box-write)"
         return Verdict(
             check=check.name,
             passed=passed,
@@ -86,8 +125,8 @@ class ShellChecks:
             seconds=round(exit_.seconds, 3),
             output=name,
             excerpt=last_part(tail, _EXCERPT),
-            # How far it got before the timeout says nothing.
-            fingerprint="" if passed else of_failure(detail, "" if timed_out else tail),
+            needs=needs,
+            fingerprint=fingerprint,
         )
 
     def _missed(self, text: str) -> str:

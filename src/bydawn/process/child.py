@@ -5,6 +5,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from bydawn.core.outcome import Ending, Exit
@@ -241,6 +242,13 @@ class _Child:
         _, number = self._ladder.pop(0)
         if number == signal.SIGKILL:
             self._killed_at = now
+        if self.job.boxed and number != signal.SIGKILL:
+            # The box would die of it at once, and kill what is in it before that can clean up.
+            for pid in kernel.descendants():
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number if pid != self.pid else signal.SIGCONT)
+                    os.kill(pid, signal.SIGCONT)
+            return
         for each in (number, signal.SIGCONT):
             try:
                 os.killpg(self.pid, each)

@@ -33,11 +33,14 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
         urgent: Callable[[], bool],
         env: Mapping[str, str],
         folder: str | None = None,
+        box: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None,
     ) -> Exit:
-        """`name` is the file for all its output; `folder` replaces the workspace."""
+        """`name` is the file for all its output; `folder` replaces the workspace; `box` puts it in a box."""
         output, command = self.files.write(round_, name, ""), self.reveal(command)
+        argv = ("/bin/sh", "-c", _ELSEWHERE, "sh", folder, command) if folder else ("/bin/sh", "-c", command)
         job = Job(
-            argv=("/bin/sh", "-c", _ELSEWHERE, "sh", folder, command) if folder else ("/bin/sh", "-c", command),
+            argv=box(argv) if box else argv,
+            boxed=box is not None,
             env={**env, **self.env},
             without=self.without,
             stdin="/dev/null",

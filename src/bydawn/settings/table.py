@@ -8,6 +8,7 @@ from bydawn.core import kinds
 from bydawn.core.breakers import Limits
 from bydawn.core.kinds import Kind
 from bydawn.core.loop import (
+    BoxMode,
     CheckWhere,
     Loop,
     Match,
@@ -188,6 +189,22 @@ TABLE: tuple[Setting, ...] = (
     ),
     _safety(
         "on_tamper", OnTamper, "What to do when a protected file changes.", commands=True, otherwise=OnTamper.BLOCK
+    ),
+    _safety(
+        "box",
+        BoxMode,
+        "Run checks in a box, where they can write only here: if possible, always or never.",
+        otherwise=BoxMode.AUTO,
+        tighter="less",
+        ladder=(BoxMode.ON, BoxMode.AUTO, BoxMode.OFF),
+        never_in_project=(BoxMode.OFF,),
+    ),
+    _safety(
+        "box_write",
+        kinds.TEXTS,
+        "A folder that checks in the box can write to (~/.cargo); repeatable.",
+        metavar="DIR",
+        commands=True,
     ),
     _safety(
         "pass_env",

@@ -53,6 +53,7 @@ class LoopFolder(_Folder, frozen=True):
     git = _Inside("git")
     rounds = _Inside(layout.ROUNDS)
     checkouts = _Inside(layout.CHECKOUTS)
+    temporary = _Inside("tmp")  # of checks, while they run
 
     @property
     def name(self) -> str:

@@ -106,3 +106,18 @@ def _step(outer: int, name: str, *, make: bool) -> int:
     with suppress(FileExistsError):
         os.mkdir(name, dir_fd=outer)
     return os.open(name, _THROUGH, dir_fd=outer)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove what can be removed; a check may have left folders without permissions."""
+    import shutil  # slow to load, and few commands remove anything
+
+    with suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError, RecursionError):
+        folder.chmod(0o700)
+        for outer, inner, _ in os.walk(folder):
+            for path in (Path(outer, name) for name in inner):
+                if not path.is_symlink():
+                    path.chmod(0o700)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -3,7 +3,6 @@
 import errno
 import os
 import re
-import shutil
 import stat
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
@@ -15,7 +14,7 @@ import msgspec
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.layout import CHECKOUTS
 from bydawn.system.git import Git, GitFailed
-from bydawn.system.paths import NEW_FILE, open_fd, open_folder
+from bydawn.system.paths import NEW_FILE, open_fd, open_folder, remove_folder
 
 CHECKOUT_SECONDS = 900.0  # a clean checkout may be big and the disk slow
 READ_AT_ONCE = 32 * 1024 * 1024  # bytes of content requested from one git process
@@ -98,7 +97,7 @@ class Trees:
 
     def clear(self) -> None:
         """Remove what a checkout needed, and the checkout of a process that was killed."""
-        _remove_folder(self._checkouts)
+        remove_folder(self._checkouts)
         self._index.unlink(missing_ok=True)
 
     @property
@@ -275,16 +274,3 @@ def _remove_hollow(outer: int, name: str) -> None:
         for inner in os.listdir(folder):
             _remove_hollow(folder, inner)
     os.rmdir(name, dir_fd=outer)
-
-
-def _remove_folder(folder: Path) -> None:
-    """Remove what can be removed; a check may have left folders without permissions."""
-    with suppress(RecursionError):
-        shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError, RecursionError):
-        folder.chmod(0o700)
-        for outer, inner, _ in os.walk(folder):
-            for path in (Path(outer, name) for name in inner):
-                if not path.is_symlink():
-                    path.chmod(0o700)
-        shutil.rmtree(folder, ignore_errors=True)
