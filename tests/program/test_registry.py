@@ -182,6 +182,11 @@ def test_of_several_here_the_one_that_runs_is_meant_or_to_resume_the_one_that_re
     born(registry, tmp_path, "done", run_started(), stopped(End.COMPLETE))
     assert registry.find(None, tmp_path).loop.id == "busy"
     assert registry.find(None, tmp_path, resting=True).loop.id == "old"
+    lock.release()  # it has crashed
+    assert registry.find(None, tmp_path).loop.id == "busy"
+    with pytest.raises(UserError, match="several loops here"):
+        registry.find(None, tmp_path, resting=True)  # a command that spends something does not choose
+    lock = Lock.take(lock.path)
     other = Lock.take(born(registry, tmp_path, "busy-too", run_started()) / "lock")
     with pytest.raises(UserError, match="several loops here"):
         registry.find(None, tmp_path)

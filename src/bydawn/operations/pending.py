@@ -9,7 +9,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
 from bydawn.operations.amounts import moment
 
-_LONGEST = 30  # characters of an agent's name; one of a custom program is its command
+_LONGEST = 16  # characters of an agent's name; one of a custom program is its command
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,6 @@ from bydawn.core.loop import BoxMode, Hooks, Loop, OnHookFailure, differences
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
-from bydawn.core.values import Status
 from bydawn.core.worklist import WorkList
 from bydawn.operations.checked_loop import checked_loop, doubts
 from bydawn.operations.loop_request import LoopRequest
@@ -24,7 +23,7 @@ from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
 from bydawn.settings.table import BY_KEY
 from bydawn.store.folder import LoopFolder
-from bydawn.store.registry import Registry, Standing, free_name
+from bydawn.store.registry import OVER, Registry, Standing, free_name
 from bydawn.system.reading import FileTexts
 from bydawn.system.writing import others_can_write
 
@@ -86,7 +85,6 @@ def _refuse_unsafe(root: Path, workspace: Path) -> None:
         )
 
 
-_OVER = (Status.LIMIT, Status.STOPPED)  # unfinished, but they keep no other goal from starting
 _SHORT = 200  # characters of a prompt that is still easy to paste
 _WORDS = ("sandbox", "model", "profile", "effort", "progress", "opinions")  # settings with a single word as value
 _LISTS = ("protect", "box_write", "pass_env")  # … and with several
@@ -198,13 +196,13 @@ def _meant(wanted: LoopRequest, loop: Loop, there: list[Standing]) -> Standing |
     for each in unfinished:
         if not differences(each.loop, loop):
             return each
-    in_the_way = [each for each in unfinished if each.status not in _OVER and not each.state.dismissed]
+    in_the_way = [each for each in unfinished if each.status not in OVER and not each.state.dismissed]
     return _go_on(loop, in_the_way[-1]) if in_the_way else None
 
 
 def _alike(loop: Loop, there: list[Standing]) -> list[str]:
     """A hint, in case the person meant to continue a loop with the same goal."""
-    over = [each for each in there if each.status in _OVER]
+    over = [each for each in there if each.status in OVER]
     for each in reversed(over):
         if {"prompt", "tasks"}.isdisjoint(differences(each.loop, loop)):
             also = f"{each.loop.id} has the same goal and {each.status.words}"

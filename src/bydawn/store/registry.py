@@ -20,6 +20,7 @@ from bydawn.system.user_folders import folders_above, state_folder
 
 _LONGEST = 63
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{_LONGEST - 1}}}")
+OVER = (Status.LIMIT, Status.STOPPED)  # unfinished, but nothing waits for them: another goal may start
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +96,8 @@ class Registry:
     def find(self, name: str | None, cd: Path | None, *, resting: bool = False) -> Standing:
         """The loop a person means: by `name`, by `name@folder`, or the only one here.
 
-        Among several here, the only one that runs; or with `resting` the only one that does not.
+        Among several here, the only one that runs, or else that is neither finished nor over; with `resting` the only
+        unfinished one that does not run.
         """
         if name is None:
             return self._only_one(cd, resting=resting)
@@ -127,7 +129,8 @@ class Registry:
         listed = [each for each in here if not each.state.dismissed] or here
         running = [each for each in listed if each.alive and not resting]
         unfinished = [each for each in listed if not each.finished and not (resting and each.alive)]
-        for those in (running, listed, unfinished):
+        pressing = [each for each in unfinished if each.status not in OVER and not resting]
+        for those in (running, listed, pressing, unfinished):
             if len(those) == 1:
                 return those[0]
         names = ", ".join(each.loop.id for each in listed)
