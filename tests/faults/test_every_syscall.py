@@ -56,10 +56,8 @@ def test_a_worker_that_dies_at_a_call_loses_nothing(tmp_path: Path, call: str, f
         if ended.code == 0:
             assert trial.number > first, f"there is no {call} any more"
             return trial.is_over()
-        if ended.code == -9:  # the guardian, which had only to say that nothing is left
-            trial.is_over()
-            continue
-        assert "bydawn was killed by SIGKILL" in ended.err
+        # strace counts for each process: the guardian may die as well, when it says that nothing is left.
+        assert ended.code == -9 or "bydawn was killed by SIGKILL" in ended.err
         trial.goes_on()
     return None
 
