@@ -6,13 +6,14 @@ import sys
 
 import msgspec
 
-from benchmarks import disk, growth, memory, rounds, silence, snapshots, startup, stopping, stream
+from benchmarks import disk, growth, memory, prompts, rounds, silence, snapshots, startup, stopping, stream
 from benchmarks.rows import HEADER, Row
 from benchmarks.stage import Broken, stage
 
 BENCHES = (
     *startup.BENCHES,
     *rounds.BENCHES,
+    *prompts.BENCHES,
     *snapshots.BENCHES,
     *stream.BENCHES,
     *memory.BENCHES,
