@@ -22,8 +22,9 @@ from bydawn.store.folder import LoopFolder
 from bydawn.store.rounds import Rounds
 from bydawn.system import kernel
 from bydawn.worktree.workspace import GitWorkspace
-from driving import DONE, HANG, OK, Home, Said, alive_with, name_of, said, wait_for, worker_of
+from driving import DONE, HANG, OK, Home, Said, name_of, said, wait_for, worker_of
 
+NAP = str(10**7 + os.getpid())  # seconds that nobody else on this machine sleeps
 pytestmark = pytest.mark.usefixtures("bwrap")
 
 
@@ -98,6 +99,12 @@ def test_a_check_in_the_box_can_write_to_the_workspace_and_its_own_temporary_fol
     assert not place.loop.temporary.exists()
 
 
+def test_caches_that_nobody_else_can_fill_are_in_the_temporary_folder_of_the_box(boxed: Home) -> None:
+    check = 'case "$PYTHONPYCACHEPREFIX" in /tmp/pycache-*) ;; *) exit 1 ;; esac'
+    assert boxed.run(boxed.rounds([OK]), "-k", check, "--protect", "README.md", "-n", "1").code == 0
+    assert boxed.run(boxed.rounds([OK]), "-k", check, "--new", "-n", "1").code == 4
+
+
 def test_a_clean_checkout_can_be_used_in_the_box_and_nothing_around_it(place: Place) -> None:
     (place.work / "a").write_text("one")
     tree = GitWorkspace(place.work, place.loop.git).snapshot().tree
@@ -110,10 +117,10 @@ def test_a_clean_checkout_can_be_used_in_the_box_and_nothing_around_it(place: Pl
 
 
 def test_a_check_that_minds_no_signal_is_ended_with_the_box(place: Place) -> None:
-    script = "trap '' INT TERM; echo $$; (trap '' INT TERM; setsid sleep 98765) & sleep 98764"
+    script = f"trap '' INT TERM; (trap '' INT TERM; setsid sleep {NAP}) & sleep {NAP}"
     [verdict] = place.run(place.checks(timeout=0.3), script)
     assert verdict.timed_out
-    assert [pid for pid in kernel.processes() if "9876" in name_of(pid)] == []
+    assert [pid for pid in kernel.processes() if NAP in name_of(pid)] == []
 
 
 def test_a_check_that_is_stopped_can_clean_up_although_it_is_in_a_box(place: Place) -> None:
@@ -124,9 +131,9 @@ def test_a_check_that_is_stopped_can_clean_up_although_it_is_in_a_box(place: Pla
 
 
 def test_what_a_check_leaves_running_ends_with_the_box(place: Place) -> None:
-    [verdict] = place.run(place.checks(), "setsid sh -c 'sleep 98763' >/dev/null 2>&1 & exit 0")
+    [verdict] = place.run(place.checks(), f"setsid sleep {NAP} >/dev/null 2>&1 & exit 0")
     assert verdict.passed
-    assert [pid for pid in kernel.processes() if "98763" in name_of(pid)] == []
+    assert [pid for pid in kernel.processes() if NAP in name_of(pid)] == []
 
 
 def test_a_check_that_crashes_in_the_box_has_the_fingerprint_of_one_that_crashes_outside(place: Place) -> None:
@@ -244,16 +251,16 @@ def test_where_there_is_no_box_checks_run_without_one_and_that_is_said(
 
 
 def test_a_box_that_two_kills_left_behind_is_gone_at_once(boxed: Home) -> None:
-    night = boxed.start_run(boxed.rounds([OK]), "-k", "touch started; sleep 98762")
+    night = boxed.start_run(boxed.rounds([OK]), "-k", "touch started; sleep 1000")
     wait_for(lambda: (boxed.repo / "started").exists())
     for pid in (worker_of(night), night.pid):
         os.kill(pid, signal.SIGKILL)
     said(night)
-    wait_for(lambda: not alive_with("BYDAWN_COOKIE="), seconds=2)
+    wait_for(lambda: not boxed.alive(), seconds=2)
 
 
 def test_stop_ends_a_check_in_the_box(boxed: Home) -> None:
-    night = boxed.start_run(boxed.rounds([HANG]), "-k", "touch started; sleep 98761")
+    night = boxed.start_run(boxed.rounds([HANG]), "-k", "touch started; sleep 1000")
     wait_for(lambda: (boxed.repo / "started").exists())
     assert boxed.bydawn("stop", "repo").code == 0
     assert said(night).code == 130

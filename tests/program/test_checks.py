@@ -83,6 +83,25 @@ def test_how_far_it_came_before_its_time_was_over_does_not_count(root: Path, loo
     assert one.fingerprint == two.fingerprint != ""
 
 
+def test_a_poisoned_cache_of_a_protected_module_is_not_used(root: Path, loop: Path) -> None:
+    """It has the time and the size of the real source, as an agent would make it."""
+    source = root / "judge.py"
+    source.write_text("raise SystemExit(0)")
+    compile_it = ["python3", "-c", "import py_compile; py_compile.compile('judge.py')"]
+    subprocess.run(compile_it, check=True)
+    stamp = source.stat()
+    source.write_text("raise SystemExit(1)")
+    os.utime(source, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    command = "python3 -c 'import judge'; code=$?; echo $PYTHONPYCACHEPREFIX; exit $code"
+    [trusting] = run(checks_in(root, loop), command)
+    checks = ShellChecks(shell(loop), root, temporary=loop / "tmp", distrusts_caches=True)
+    [careful, other] = run(checks, command, command)
+    assert (trusting.passed, careful.passed, other.passed) == (True, False, False)
+    assert said(loop, "check-1.txt") != said(loop, "check-2.txt")  # one check cannot prepare the cache of the next
+    assert os.listdir(root / "__pycache__")
+    assert not (loop / "tmp").exists()
+
+
 def test_a_second_try_does_not_overwrite_what_the_first_one_said(root: Path, loop: Path) -> None:
     checks = checks_in(root, loop)
     [first] = run(checks, "echo first; exit 1")

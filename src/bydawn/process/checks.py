@@ -18,7 +18,7 @@ from bydawn.core.ports import NONE
 from bydawn.core.text import last_part
 from bydawn.core.values import Verdict
 from bydawn.core.verdicts import of_failure
-from bydawn.process.box import Box, refused_folder, temporary_folder
+from bydawn.process.box import TEMPORARY, Box, refused_folder, temporary_folder
 from bydawn.process.shell import Shell
 from bydawn.system.reading import read_inside
 
@@ -47,11 +47,13 @@ class ShellChecks:
         checkout: Callable[[str], AbstractContextManager[Path]] | None = None,
         box: Box | None = None,
         temporary: Path | None = None,
+        distrusts_caches: bool = False,
     ) -> None:
-        """`temporary` is where they get a folder of their own; one in a box needs it."""
+        """`temporary` is where they get a folder of their own; a box needs it, and so do fresh caches."""
         self._shell = shell
         self._workspace = workspace
         self._box, self._temporary = box, temporary
+        self._distrusts_caches = distrusts_caches
         if where is CheckWhere.CLEAN and not checkout:
             raise ValueError("a clean checkout was requested, but none can be made")
         self._checkout = checkout if where is CheckWhere.CLEAN else None
@@ -103,6 +105,10 @@ class ShellChecks:
         env = {"PWD": str(folder)}
         if elsewhere:  # a person's home may be a repository, and a checkout is in it
             env["GIT_CEILING_DIRECTORIES"] = str(folder.parent)
+        if self._distrusts_caches:
+            # A module that the agent compiled could stand for a protected one. No other check knows this name.
+            caches = f"{TEMPORARY if box else place.temporary}/pycache-{os.urandom(6).hex()}"
+            env["PYTHONPYCACHEPREFIX"] = caches
         wrap = partial(box.around, folder=folder, temporary=place.temporary) if box else None
         exit_ = self._shell.run(check.command, round_, name, place.urgent, env, elsewhere, wrap)
         self._shell.files.mask(round_, name)
