@@ -289,6 +289,24 @@ def test_a_worker_killed_in_the_middle_of_a_command_goes_on_in_the_same_conversa
         assert started[0] == started[1] == night.sessions[1]
 
 
+def test_an_agent_that_outlives_both_of_our_processes_is_named_and_ended_by_stop(
+    night: Night, model: ModelServer
+) -> None:
+    model.play([Answer(sh="touch began; sleep 60")])
+    running = night.start(*PROMISE)
+    wait_for(lambda: (night.home.repo / "began").exists(), seconds=40)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that neither sees the other die
+        for pid in (running.pid, worker_of(running)):
+            os.kill(pid, number)
+    wait_for(lambda: night.home.status()["state"] == "crashed")
+    left = night.home.status()["left_running"]
+    assert any(night.agent in each["command"] for each in left)
+    assert "bydawn stop repo" in night.home.bydawn("show").out
+    assert night.home.bydawn("stop").code == 0
+    assert night.home.status()["left_running"] == []
+    assert not night.home.alive()
+
+
 # -- what it may do ----------------------------------------------------------------------------------------------------
 
 OUTSIDE = "echo in > inside.txt; echo out > ../outside.txt"
