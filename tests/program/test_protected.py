@@ -214,7 +214,10 @@ def change(path: Path, kind: str) -> None:
 
 
 KINDS = ["same size", "large", "linked", "pipe", "program", "nested", "gone", "put back"]
-PLACES = ["tests/test_a.py", "tests/data/big.bin", "tests/link", "tests/new.py", "tests/new.bin", "tests/data/new"]
+PLACES = [
+    "tests/test_a.py", "tests/data/big.bin", "tests/link", "tests/new.py", "tests/new.bin", "tests/data/new",
+    "tests/new.pyc", "tests/__pycache__/new.py",
+]  # fmt: skip
 
 
 @given(kind=st.sampled_from(KINDS), place=st.sampled_from(PLACES), hidden=st.sampled_from(["", "*\n", "tests/\n"]))
@@ -228,6 +231,7 @@ def test_any_change_below_a_protected_glob_is_reported(kind: str, place: str, hi
         with (root / ".git/info/exclude").open("a") as file:
             file.write(hidden)
         path, there = root / place, os.path.lexists(root / place)
+        path.parent.mkdir(exist_ok=True)
         if kind == "put back":
             saved = path.lstat() if there else None
             text = path.read_bytes() if there else b"new"
