@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bydawn.core import markdown
 from bydawn.core.tasks import Task, read
 from core.facts_made import reading_of
 
@@ -30,6 +31,17 @@ def test_every_checklist_has_an_expectation_with_a_reason_and_every_expectation_
 def test_a_checklist_is_read_as_github_reads_it(name: str) -> None:
     tasks = read(TEXTS[name])
     assert [shown(task) for task in tasks.items] == EXPECTED[name]["boxes"], EXPECTED[name]["why"]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_rules_inside_a_line_change_no_block_and_are_left_out(name: str) -> None:
+    blocks, everything = (markdown._parser.__wrapped__(underlines=True) for _ in range(2))
+    everything.enable(["inline", "text_join"])
+    ours, all_ = (
+        [(each.type, each.content, each.map) for each in md.parse(TEXTS[name])] for md in (blocks, everything)
+    )
+    assert ours == all_
+    assert not any(token.children for token in blocks.parse(TEXTS[name]))
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -7,8 +7,10 @@ from bydawn.core.breakers import Limits
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, TasksRead
 from bydawn.core.loop import Mode, Promise
 from bydawn.core.outcome import Outcome
+from bydawn.core.replay import replay
 from bydawn.core.requests import AskNote, AskStop
 from bydawn.core.values import End, Promised
+from bydawn.store.ledger import encode
 from engine.fakes import Files
 from engine.night import DONE, TODO, Night, Play, blip, busy, todo
 
@@ -253,6 +255,19 @@ def test_an_agent_knows_its_loop_and_round_and_carries_the_mark_that_ends_it() -
     assert [env["BYDAWN_ROUND"] for env in environments] == ["1", "2"]
     assert [env["BYDAWN_COOKIE"] for env in environments] == [fact.cookie for fact in night.facts(RoundStarted)]
     assert all(env["BYDAWN_COOKIE"].startswith("u-1.") for env in environments)
+
+
+def test_a_long_list_is_not_written_down_in_every_round() -> None:
+    boxes = [f"number {number}" for number in range(1_000)]
+    plays = [Play(writes={TODO: todo(*(f"x {box}" for box in boxes[:turn]), *boxes[turn:])}) for turn in (0, 1, 2)]
+    night = Night(plays, files={TODO: todo(*boxes)}, tasks=TODO, limits=Limits(rounds=3))
+    assert night.run().end is End.LIMIT
+    _, started, *others = [len(encode(record)) for record in night.ledger.records]
+    assert started > 10_000
+    assert max(others) < 1_500
+    assert night.state.tasks is not None
+    assert len(night.state.tasks.open_ids) == 998
+    assert replay(night.ledger.records) == night.state
 
 
 # -- what is kept is packed --------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ from bydawn.core.state import (
     known_as,
     task_mark,
 )
-from bydawn.core.values import Verdict
+from bydawn.core.values import Verdict, whole
 
 RECENT = 10  # rounds that an estimate is based on
 _STRIP = 20  # rounds whose results are remembered
@@ -64,6 +64,9 @@ def replay(records: Iterable[Record], state: LoopState | None = None) -> LoopSta
 
 def after(state: LoopState, record: Record) -> LoopState:
     """The state after one more fact."""
+    if isinstance(record.fact, RunStarted | TasksRead | RoundEnded) and record.fact.tasks and record.fact.tasks.follows:
+        tasks = whole(record.fact.tasks, state.tasks)
+        record = replace(record, fact=replace(record.fact, tasks=tasks))
     then = _after(replace(state, seq=record.seq, updated_at=record.at), record)
     return replace(then, clocked_at=record.at) if then.elapsed != state.elapsed else then
 

@@ -5,10 +5,11 @@ from enum import StrEnum
 from typing import Annotated, TypeVar
 
 import msgspec
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from bydawn.core.text import headline
 
+T = TypeVar("T")
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -150,10 +151,56 @@ class TaskReading(Value, frozen=True, kw_only=True):
     texts: tuple[str, ...] = ()  # for each open task in a folder, the digest of its file
     stranded: tuple[str, ...] = ()  # titles of open tasks that wait for one that was set aside
     gone: tuple[Line, ...] = ()  # lines that a round took out again; nothing is complete without them
+    # On record, a long list only says how it differs from the reading before: the open tasks of that one, without
+    # these, and then those of this one.
+    follows: int = 0  # how many open tasks that one had; 0: this one is whole
+    without: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
         return self.open + self.done
+
+
+_LONG = 50  # open tasks; a shorter list is always recorded whole
+
+
+def recorded(now: TaskReading, before: TaskReading | None) -> TaskReading:
+    """A reading as it is recorded: if the list is long, without the open tasks that the one before already names."""
+    if before is None or min(len(before.open_ids), len(now.open_ids)) < _LONG:
+        return now
+    here = {*now.open_ids}
+    without = tuple(id_ for id_ in before.open_ids if id_ not in here)
+    left = len(before.open_ids) - len(without)
+    short = replace(
+        now,
+        open_ids=now.open_ids[left:],
+        above=now.above[left:],
+        texts=now.texts[left:],
+        follows=len(before.open_ids),
+        without=without,
+    )
+    return short if whole(short, before) == now else now  # such as a list in another order
+
+
+def whole(reading: TaskReading | None, before: TaskReading | None) -> TaskReading | None:
+    """A recorded reading with all its open tasks."""
+    if reading is None or not reading.follows or before is None:
+        return reading
+    gone = {*reading.without}
+
+    def rows(known: tuple[T, ...], new: tuple[T, ...]) -> tuple[T, ...]:
+        if gone:
+            known = tuple(row for row, id_ in zip(known, before.open_ids, strict=False) if id_ not in gone)
+        return (*known, *new) if new else known
+
+    return replace(
+        reading,
+        open_ids=rows(before.open_ids, reading.open_ids),
+        above=rows(before.above, reading.above),
+        texts=rows(before.texts, reading.texts),
+        follows=0,
+        without=(),
+    )
 
 
 class Changes(Value, frozen=True, kw_only=True):

@@ -107,13 +107,15 @@ class WorkList:
         name = _digest(text, state)
         self._source = text
         if before and before.text == name:
-            self._believe(self._tasks or _boxes_of(text, self._loop, state, before))
+            if self._tasks is None:
+                self._believe(_boxes_of(text, self._loop, state, before))
             return msgspec.structs.replace(before, problem=None, disbelieved="")  # it may have been missing in between
-        reading = of_checklist(text, self._loop, state, before)
+        found = _boxes_of(text, self._loop, state, before)
+        reading = of_checklist(text, self._loop, state, before, found)
         if reading.problem:
-            problem = self._named(reading.problem, _boxes_of(text, self._loop, state, before), state, before)
+            problem = self._named(reading.problem, found, state, before)
             return msgspec.structs.replace(reading, problem=problem, disbelieved=_mark(text))
-        self._believe(_boxes_of(text, self._loop, state, before))
+        self._believe(found)
         return msgspec.structs.replace(reading, text=name)
 
     def _named(self, problem: str, found: tasks.Tasks, state: LoopState, before: TaskReading | None) -> str:
@@ -141,9 +143,11 @@ class WorkList:
         return msgspec.structs.replace(reading, text=_digest(_in_one(files), state))
 
 
-def of_checklist(text: str, loop: Loop, state: LoopState, before: TaskReading | None) -> TaskReading:
-    """A checklist as a recorded reading: boxes, and the checkpoints reached."""
-    found = _boxes_of(text, loop, state, before)
+def of_checklist(
+    text: str, loop: Loop, state: LoopState, before: TaskReading | None, found: tasks.Tasks | None = None
+) -> TaskReading:
+    """A checklist as a recorded reading: boxes, which may be known already, and the checkpoints reached."""
+    found = found or _boxes_of(text, loop, state, before)
     marks = _marks_of(text, loop, state, found)
     lines = {mark.line for mark in marks}  # a box that is a checkpoint is not a task
     boxes = [task for task in found.items if task.line not in lines and task.id not in state.settled.skipped]

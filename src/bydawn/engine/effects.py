@@ -7,7 +7,7 @@ import msgspec
 
 from bydawn.core.agent import Agent, Event
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, LinesAdded, MachineSlept, Obstructed, TasksRead
+from bydawn.core.facts import AnyFact, LinesAdded, MachineSlept, Obstructed, RoundEnded, RunStarted, TasksRead
 from bydawn.core.loop import Loop
 from bydawn.core.ports import (
     Channel,
@@ -24,6 +24,7 @@ from bydawn.core.ports import (
 )
 from bydawn.core.requests import AskNote, Request, as_fact
 from bydawn.core.state import LoopState
+from bydawn.core.values import recorded
 from bydawn.core.worklist import WorkList
 
 _SLEPT = 5.0  # seconds of suspension worth recording
@@ -67,6 +68,8 @@ class Effects:
         return self.world.ledger.state
 
     def record(self, fact: AnyFact) -> None:
+        if isinstance(fact, RunStarted | TasksRead | RoundEnded) and fact.tasks:
+            fact = msgspec.structs.replace(fact, tasks=recorded(fact.tasks, self.state.tasks))
         fact = self.world.ledger.append(fact).fact  # as written: without secrets
         for follower in self.world.followers:
             follower.saw(fact, self.loop, self.state)
