@@ -117,7 +117,7 @@ def test_it_is_found_by_its_name_and_missing_where_it_is_not_installed(monkeypat
             {"content": "This command requires approval", "is_error": True},
             (True, None, "This command requires approval"),
         ),
-        ({"content": [{"type": "text", "text": "Exit code 2\nno"}], "is_error": True}, (True, 2, "no")),
+        ({"content": [{"type": "image"}], "is_error": True}, (True, None, "")),
         ({"content": "Exit code 1 is what it printed", "is_error": False}, (False, None, "")),
         ({"content": "fine"}, (False, None, "")),
         ({}, (False, None, "")),
@@ -162,7 +162,7 @@ def test_words_and_deeds_are_told() -> None:
     )
     assert [event for event in events if not isinstance(event, Spent)] == [
         Message("I will."),
-        Activity("ran pytest -q ls"),
+        Activity("runs pytest -q ls"),
         Activity("editing src/settings.py"),
         Activity("using mcp__db__query"),
     ]

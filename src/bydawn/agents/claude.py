@@ -70,7 +70,7 @@ _SAYINGS: tuple[tuple[str, Outcome, str], ...] = (
 )
 _EXIT_CODE = re.compile(r"Exit code (\d{1,5})(?:\n|$)")  # how the result of a command that failed begins
 _TOOLS = {
-    "Bash": ("ran", "command"),
+    "Bash": ("runs", "command"),  # it has only begun
     "Edit": ("editing", "file_path"),
     "Write": ("editing", "file_path"),
     "Read": ("reading", "file_path"),
@@ -213,19 +213,14 @@ class _Assistant(_Line, frozen=True, tag="assistant"):
     error: str | None = None
 
 
-class _Part(msgspec.Struct, frozen=True):
-    text: str = ""
-
-
 class _ToolResult(msgspec.Struct, frozen=True):
     tool_use_id: str = ""
     is_error: bool | None = None
-    content: str | tuple[_Part, ...] | None = None
+    content: object = None  # text, unless it is an image
 
     @property
     def text(self) -> str:
-        content = self.content or ""
-        return content if isinstance(content, str) else "\n".join(part.text for part in content)
+        return self.content if isinstance(self.content, str) else ""
 
 
 class _Results(msgspec.Struct, frozen=True):
@@ -233,9 +228,7 @@ class _Results(msgspec.Struct, frozen=True):
 
 
 class _User(_Line, frozen=True, tag="user"):
-    """What its tools answered."""
-
-    message: _Results = _Results()
+    message: _Results = _Results()  # what its tools answered
 
 
 class _Limit(msgspec.Struct, frozen=True):
@@ -355,12 +348,11 @@ class ClaudeReader(program.LineReader[_AnyLine]):
 
     def _commands_ended(self, results: str | tuple[_ToolResult, ...]) -> Iterator[Event]:
         for result in results if isinstance(results, tuple) else ():
-            command = self._commands.pop(result.tool_use_id, None)
-            if command is not None:
-                code = _EXIT_CODE.match(result.text) if result.is_error else None
-                output = result.text[code.end() if code else 0 :]
-                exit_code = int(code[1]) if code else None
-                yield program.command_ended(command, output, exit_code, failed=bool(result.is_error))
+            if (command := self._commands.pop(result.tool_use_id, None)) is not None:
+                text, failed = result.text, bool(result.is_error)
+                found = _EXIT_CODE.match(text) if failed else None
+                code, output = (int(found[1]), text[found.end() :]) if found else (None, text)
+                yield program.command_ended(command, output, code, failed=failed)
 
     def _limited_by(self, limit: _Limit) -> Iterator[Event]:
         self._limit = limit
