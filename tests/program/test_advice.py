@@ -15,7 +15,7 @@ WRITES: Step = {"append": {"path": "log", "text": "x"}}
 
 def offered(said: Said) -> list[str]:
     """The commands that are to be pasted."""
-    rows = (line.strip().partition("  ")[0] for line in said.out.splitlines())
+    rows = (re.sub(r"^\d  ", "", line.strip()).partition("  ")[0] for line in said.out.splitlines())
     return [row for row in rows if re.match(r"bydawn \S", row)]
 
 

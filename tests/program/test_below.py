@@ -1,6 +1,7 @@
 """Commands below a project's top: which folder is meant."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,13 @@ def deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     folder = tmp_path / "home/shop/api/src"
     folder.mkdir(parents=True)
-    (tmp_path / "home/shop/.git").mkdir()
+    a_repository(tmp_path / "home/shop")
     return folder
+
+
+def a_repository(folder: Path) -> None:
+    (folder / ".git").mkdir()
+    (folder / ".git/HEAD").touch()
 
 
 def test_a_folder_in_a_repository_means_its_top(deep: Path) -> None:
@@ -35,21 +41,26 @@ def test_settings_that_are_nearer_make_their_folder_the_workspace(deep: Path, na
     assert workspace_above(deep) == deep.parent
 
 
+def test_an_empty_folder_that_a_sandbox_left_is_no_repository(deep: Path) -> None:
+    (deep.parent / ".git").mkdir()
+    assert workspace_above(deep) == deep.parents[1]
+
+
 def test_another_tools_settings_mean_nothing(deep: Path) -> None:
     (deep.parent / "pyproject.toml").write_text("[tool.ruff]\n")
     assert workspace_above(deep) == deep.parents[1]
 
 
 def test_without_a_repository_settings_above_are_found_and_otherwise_the_folder_itself(deep: Path) -> None:
-    (deep.parents[1] / ".git").rmdir()
+    shutil.rmtree(deep.parents[1] / ".git")
     assert workspace_above(deep) == deep
     (deep.parents[1] / "bydawn.toml").touch()
     assert workspace_above(deep) == deep.parents[1]
 
 
 def test_a_home_that_is_a_repository_is_not_the_project_of_what_is_in_it(deep: Path) -> None:
-    (deep.parents[1] / ".git").rmdir()
-    (deep.parents[2] / ".git").mkdir()
+    shutil.rmtree(deep.parents[1] / ".git")
+    a_repository(deep.parents[2])
     assert workspace_above(deep) == deep
 
 

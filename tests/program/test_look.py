@@ -143,10 +143,11 @@ def test_logs_follow_a_loop_through_its_rounds_until_it_stops(home: Home) -> Non
     home.await_round(1)
     follower = home.start("logs", "-f")
     assert follower.stdout is not None
+    assert follower.stdout.readline().startswith("── round 1 · ")
     assert follower.stdout.readline() == "first\n"
     opened.touch()
     assert said(process).code == 0
-    assert said(follower).out.splitlines()[-1] == "second"
+    assert said(follower).out.splitlines()[-2] == "second"
 
 
 def test_escapes_in_what_an_agent_says_reach_no_terminal(home: Home) -> None:

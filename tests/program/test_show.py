@@ -180,8 +180,8 @@ def test_what_an_agent_asks_is_quoted_and_can_be_answered(home: Home) -> None:
     for said in (ended, *(home.bydawn(each) for each in ("status", "show", "why"))):
         assert "the agent says: “Which of the two databases?”" in said.out
     for said in (ended, home.bydawn("show")):
-        offers = [line.split("  ")[:1] for line in (row.strip() for row in said.out.splitlines()) if "bydawn " in line]
-        assert offers[:2] == [['bydawn tell repo "…"'], ["bydawn resume repo"]]
+        offers = re.findall(r"(?m)^    (?:\d  )?(bydawn .*?)(?:  |$)", said.out)
+        assert offers[:2] == ['bydawn tell repo "…"', "bydawn resume repo"]
         assert "answer the agent" in said.out
     assert home.status()["reason"] == "Which of the two databases?"
 

@@ -13,6 +13,8 @@ from bydawn.core.history import Attempt
 from bydawn.core.text import fit, plain, shorten
 from bydawn.core.values import Status
 from bydawn.operations import decisions, views
+from bydawn.operations.amounts import moment
+from bydawn.operations.changed import Changed, changed, look
 from bydawn.operations.detail import Field, check_views, loop_detail, loop_fields, round_fields
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.next_steps import next_steps
@@ -45,9 +47,13 @@ def show(loop: str | None, round_: int | None, cd: Path | None, as_json: bool, s
     if round_ is not None:
         _show_round(standing, the_round(standing, round_))
         return
-    _show_loop(standing)
+    found = changed(standing)
+    _show_loop(standing, found)
     this = f"bydawn show {standing.reference}"
-    render.next_steps(render.typed_steps([step for step in next_steps(standing) if step.command != this]))
+    steps = [step for step in next_steps(standing) if step.command != this]
+    if found:
+        steps.append(look(standing, found, Path.cwd()))
+    render.next_steps(render.typed_steps(steps), numbered=standing.status is Status.BLOCKED)
 
 
 def _show_fields(fields: Iterable[Field]) -> None:
@@ -55,9 +61,9 @@ def _show_fields(fields: Iterable[Field]) -> None:
         render.field(field.label, field.text)
 
 
-def _show_loop(standing: Standing) -> None:
+def _show_loop(standing: Standing, found: Changed | None) -> None:
     _headline(standing, views.reason(standing))
-    _show_fields(loop_fields(standing))
+    _show_fields(loop_fields(standing, found))
     if not standing.trouble:
         _show_rounds([past_row(attempt, alive=standing.alive) for attempt in rounds(standing)], standing)
 
@@ -75,9 +81,17 @@ def _headline(standing: Standing, reason: str) -> None:
     if reason.startswith(status):  # "paused by maria"
         text = f"{name} was {reason}"
     else:
-        text = f"{name} {status.words}{': ' if reason else ''}{reason}"
+        text = f"{name} {status.words}{_since(standing)}{': ' if reason else ''}{reason}"
     render.paragraph(render.state(status, text=shorten(plain(text), 300)))
     click.echo("")
+
+
+def _since(standing: Standing) -> str:
+    """` since 03:12 (round 11)`, for a loop that waits for a person."""
+    stopped = standing.state.stopped
+    if stopped is None or standing.status is not Status.BLOCKED:
+        return ""
+    return f" since {moment(stopped.decided.at)} (round {standing.state.round})"
 
 
 def _show_round(standing: Standing, attempt: Attempt) -> None:

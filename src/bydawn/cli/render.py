@@ -142,27 +142,29 @@ def wrapped(line: str, indent: int) -> list[str]:
     return textwrap.wrap(line, room, subsequent_indent="  ", break_on_hyphens=False, break_long_words=broken) or [""]
 
 
-def next_steps(steps: "Sequence[Next]") -> None:
+def next_steps(steps: "Sequence[Next]", *, numbered: bool = False) -> None:
     """What to do next, ready to paste."""
     if not steps:
         return
     click.echo("")
     click.echo("  Next")
-    for line in step_lines(steps):
+    for line in step_lines(steps, numbered=numbered):
         click.echo(line)
 
 
-def step_lines(steps: "Sequence[Next]") -> "Iterator[str]":
+def step_lines(steps: "Sequence[Next]", *, numbered: bool = False) -> "Iterator[str]":
     """Each step on a line, or on two if it would be too long; plain advice has no command."""
-    widest = max((len(step.command) for step in steps), default=0)
-    for step in steps:
+    short = [len(step.command) for step in steps if len(step.command) + len(step.why) + 11 <= width()]
+    widest = max(short, default=0)
+    for number, step in enumerate(steps, 1):
+        begin = f"    {number}  " if numbered else "    "
         if not step.command:
-            yield from (f"    {line}" for line in wrapped(step.why, 4))
-        elif widest + len(step.why) + 8 <= width():
-            yield f"    {step.command:<{widest}}  {step.why}"
+            yield from (f"{begin}{line}" for line in wrapped(step.why, len(begin)))
+        elif max(widest, len(step.command)) + len(step.why) + len(begin) + 4 <= width():
+            yield f"{begin}{step.command:<{widest}}  {step.why}"
         else:
-            yield f"    {step.command}"
-            yield from (f"      {line}" for line in wrapped(step.why, 6))
+            yield f"{begin}{step.command}"
+            yield from (f"{' ' * len(begin)}  {line}" for line in wrapped(step.why, len(begin) + 2))
 
 
 def rehearsal(shown: "Rehearsal") -> None:

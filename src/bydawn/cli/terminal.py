@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 from bydawn.cli import render
 from bydawn.cli.live_block import Running, live_block
@@ -18,6 +19,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import End, Now, Status, TaskReading
 from bydawn.operations import outputs, reasons
+from bydawn.operations.changed import changed, look
 from bydawn.operations.plan import Plan
 from bydawn.operations.rounds import usage_columns
 from bydawn.operations.sentences import WARNING, Sentence, amount_done, opening, sentences
@@ -30,6 +32,7 @@ class Terminal:
 
     def __init__(self, planned: Plan, *, plain: bool, voice: Voice) -> None:
         self._plan = planned
+        self._here = Path.cwd()  # where the command was typed: a running loop is in its workspace
         self._voice = voice
         self._before = planned.standing.state if planned.standing else LoopState()
         columns = {"done": planned.loop.tasks, "agent": planned.loop.others}
@@ -139,6 +142,9 @@ class Terminal:
             self._wrap(f"· {reasons.fit_line(standing, row, room)}")
         if state.last and state.last.said and status in NEEDS_YOU:
             self._wrap(f"The agent said: “{shorten(state.last.said, 2 * self._layout.width)}”")
+        if not loop.dialect and (found := changed(standing)):
+            self._wrap(f"Changed {found.words}:")
+            self._screen.line(f"      {look(standing, found, self._here).command}")
         self._screen.line("")
         for line in render.step_lines(self._voice.next_steps(standing)):
             self._screen.line(line)

@@ -10,10 +10,11 @@ from bydawn.core import completion
 from bydawn.core.history import Attempt
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain, shorten
-from bydawn.core.values import Commands, Promised, Usage, Verdict
+from bydawn.core.values import Commands, Promised, Status, Usage, Verdict
 from bydawn.core.verdicts import in_the_way
 from bydawn.operations import reasons
 from bydawn.operations.amounts import named_rounds, plural, progress, used
+from bydawn.operations.changed import Changed, changed
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.pending import asked, asked_words
 from bydawn.operations.rounds import (
@@ -26,6 +27,7 @@ from bydawn.operations.rounds import (
     rounds,
     the_round,
 )
+from bydawn.operations.stuck import stuck
 from bydawn.operations.views import LoopView, limited_now, liveness, loop_view
 from bydawn.store.registry import Standing
 
@@ -62,6 +64,7 @@ class LoopDetail(LoopView, frozen=True, kw_only=True):
     put_back: dict[str, list[int]]  # protected file → the rounds that changed it
     usage_by_task: dict[str, Usage]
     notes_waiting: list[str]
+    changed: Changed | None  # since the first round
     rounds: list[RoundView]
     folder: str
 
@@ -84,6 +87,7 @@ def loop_detail(standing: Standing, only: int | None = None) -> LoopDetail:
         put_back=reasons.put_back(standing),
         usage_by_task=usage_by_task(attempts),
         notes_waiting=[note.text for note in state.notes],
+        changed=changed(standing),
         rounds=[round_view(attempt) for attempt in chosen],
         folder=str(standing.folder),
     )
@@ -118,11 +122,14 @@ class CheckView(msgspec.Struct, frozen=True, kw_only=True):
     output: Path | None = None  # the file with all of it
 
 
-def loop_fields(standing: Standing) -> Iterator[Field]:
-    """Everything about a loop except its rounds."""
+def loop_fields(standing: Standing, found: Changed | None = None) -> Iterator[Field]:
+    """Everything about a loop except its rounds; `found` is what it has changed."""
     loop, state = standing.loop, standing.state
     for each in state.questions:
         yield Field("Question", f"“{shorten(plain(each.text), 100)}”: {plain(' '.join(each.question.split()))}")
+    is_blocked = standing.status is Status.BLOCKED
+    if is_blocked:
+        yield from _why_stuck(standing)
     yield Field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     yield Field("Where", loop.workspace)
     so_far = f"{progress(standing)}, {duration(state.elapsed)} of work; {liveness(standing)}"
@@ -140,13 +147,41 @@ def loop_fields(standing: Standing) -> Iterator[Field]:
     yield from _evidence(standing)
     for condition in [] if standing.trouble else completion.missing(loop, state):
         yield Field("Missing", reasons.missing(condition, standing))
+    if not is_blocked:
+        yield from _failed_checks(standing)
+    if found:
+        yield Field("Files", f"changed: {found.words}")
+    yield from _findings(standing)
+    if not is_blocked:
+        yield from _last_words(standing)
+
+
+def _why_stuck(standing: Standing) -> Iterator[Field]:
+    """What a person needs to decide, before everything else."""
+    found = stuck(standing, rounds(standing))
+    if found.task:
+        yield Field("Task", f"{shorten(plain(found.task), 200)}   {found.place or ''}".rstrip())
+    yield from _failed_checks(standing)
+    if found.rounds:
+        cost = f", {used(found.usage, unpriced=standing.state.unpriced)}" if found.usage else ""
+        yield Field("Tried", f"{plural(found.rounds, 'round')}, {duration(found.seconds)}{cost}")
+    yield from _last_words(standing)
+    yield Field("Safe", "the files as each round found them are kept; nothing was committed for you")
+
+
+def _failed_checks(standing: Standing) -> Iterator[Field]:
+    state = standing.state
     for verdict in state.verdicts:
         if not verdict.passed:
             known = "; it already failed before the first round" if verdict.check in (state.baseline or ()) else ""
             yield Field("Check", f"{shorten(plain(verdict.check), _LONGEST_CHECK)} → {verdict.told}{known}")
         if verdict.outside:
             yield Field("Box", f"{plain(in_the_way(verdict))}, so it runs outside")
-    yield from _findings(standing)
+
+
+def _last_words(standing: Standing) -> Iterator[Field]:
+    if standing.state.last and standing.state.last.said:
+        yield Field("Said", f"“{shorten(standing.state.last.said, 300)}”")
 
 
 def _usage(standing: Standing) -> Iterator[Field]:
@@ -188,8 +223,6 @@ def _findings(standing: Standing) -> Iterator[Field]:
         yield Field("Note", f"“{shorten(plain(note.text), 200)}” {fate}")
     if state.last and state.last.promise is Promised.MENTIONED:
         yield Field("Promise", "only mentioned by the agent, not given: not accepted")
-    if state.last and state.last.said:
-        yield Field("Said", f"“{shorten(state.last.said, 300)}”")
 
 
 # -- a round -----------------------------------------------------------------------------------------------------------

@@ -37,8 +37,10 @@ def folders_above(folder: Path) -> list[Path]:
     for count, each in enumerate((folder, *folder.parents)):
         if each in (Path("/"), Path(os.environ.get("HOME") or "/")):
             break
-        owners = {os.lstat(path).st_uid for path in (each / ".git", each / PROJECT) if os.path.lexists(path)}
-        if owners:
+        # An empty `.git` is not a repository: sandboxes leave such folders behind, in /tmp for example.
+        is_top = (each / ".git").is_file() or os.path.lexists(each / ".git/HEAD")
+        marks = [each / ".git"] * is_top + [each / PROJECT] * os.path.lexists(each / PROJECT)
+        if owners := {os.lstat(path).st_uid for path in marks}:
             return [folder, *folder.parents[:count]] if owners == {os.getuid()} else [folder]
     return [folder]
 
