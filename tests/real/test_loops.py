@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import datetime
 from pathlib import Path
@@ -318,6 +319,43 @@ def test_in_the_workspace_it_can_work_and_cannot_write_outside(night: Night, mod
     night.run("-n", "1", *closed)
     assert (night.home.repo / "inside.txt").exists()
     assert not (night.home.root / "outside.txt").exists()
+
+
+ESCAPES = """
+import json, os
+from pathlib import Path
+
+def works(attempt):
+    try:
+        return bool(attempt())
+    except OSError:
+        return False
+
+tried = {
+    "outside": works(lambda: Path("%(outside)s/escaped").write_text("x")),
+    "state": works(lambda: Path("%(state)s/escaped").write_text("x")),
+    "secret": works(lambda: os.environ.get("CANARY_TOKEN")),
+    "key": works(lambda: os.environ.get("ANTHROPIC_API_KEY")),
+}
+Path("tried.json").write_text(json.dumps(tried))
+"""
+
+
+@pytest.mark.usefixtures("bwrap")
+def test_what_a_sandboxed_agent_wrote_does_not_escape_through_a_check_that_runs_it(
+    home: Home, claude_env: dict[str, str], model: ModelServer
+) -> None:
+    home.env = claude_env | {"BYDAWN_BOX": "auto", "CANARY_TOKEN": "canary-7f3a9b2c"}
+    with tempfile.TemporaryDirectory(prefix="by-", dir="/var/tmp") as outside:
+        test = ESCAPES % {"outside": outside, "state": home.states}
+        model.play([Answer(sh=f"cat > test_app.py <<'END'\n{test}\nEND"), DONE])
+        check = "test ! -e test_app.py || python3 test_app.py"
+        assert Night(home, "claude").run("-k", check, *PROMISE) == 0
+        assert os.listdir(outside) == []
+    assert json.loads((home.repo / "tried.json").read_text()) == dict.fromkeys(
+        ("outside", "state", "secret", "key"), False
+    )
+    assert not (home.states / "escaped").exists()
 
 
 def test_in_the_workspace_claude_runs_commands_that_it_takes_for_tricks(
