@@ -111,7 +111,8 @@ def _environment(folder: Path, mark: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     name, _, value = mark.partition("=")
     homes = {"HOME": str(folder), "XDG_STATE_HOME": f"{folder}/state", "XDG_CACHE_HOME": f"{folder}/cache"}
-    return {**kept, **homes, name: value}
+    # The reference for a round repeats its children, and the temporary folder of a box is gone by then.
+    return {**kept, **homes, "BYDAWN_BOX": "off", name: value}
 
 
 def wait(pid: int, patience: float = _PATIENCE) -> tuple[int, float]:
