@@ -35,6 +35,12 @@ LAYERS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_set(home: Home) -> None:
+    """Every other story switches the box off."""
+    del home.env["BYDAWN_BOX"]
+
+
 def user_path(home: Home) -> Path:
     return home.root / "home/.config/bydawn/config.toml"
 

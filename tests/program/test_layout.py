@@ -46,7 +46,7 @@ def test_loops_of_older_versions_are_found_where_they_are() -> None:
     loop = LoopFolder(Path("s/loops/shop-1/night"))
     assert loop.state_folder == state
     names = (loop.settings, loop.ledger, loop.snapshot, loop.reserve, loop.lock, loop.inbox, loop.git, loop.rounds)
-    assert loop.checkouts == loop.path / "checkouts"
+    assert [loop.checkouts, loop.temporary] == [loop.path / "checkouts", loop.path / "tmp"]
     known = ("loop.json", "ledger.jsonl", "state.json", "reserve", "lock", "inbox", "git", "rounds")
     assert [path.name for path in names] == [*known]
     assert loop.round_file(7, layout.STDOUT) == loop.path / "rounds/0007/stdout"

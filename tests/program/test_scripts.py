@@ -111,6 +111,7 @@ def test_the_real_agents_are_installed_for_the_tests_that_drive_them(machine: Ma
 
 def test_a_whole_run_needs_everything_and_shows_the_slowest(machine: Machine) -> None:
     machine.has("bin/tmux")
+    machine.has("bin/bwrap")
     ended = machine.test(UNREADY="1", LACKS="Codex and Claude Code: about 700 MB by npm")
     rows = [
         "Python packages: about 150 MB in .venv",
