@@ -74,6 +74,8 @@ GIVEN = [
     f"Wrapped\n    {T}",  # four spaces inside a paragraph are no code
     f"{T}\n\nAnd again for the loop.\n\n{T}",  # part C: two tags
     f"All done! 🎉 {T}",
+    f"- Build: ✅\n- Tests: ✔️\n\n{T}",  # the colon leads in to the tick
+    f"सब पूरा है।\n{T}।",
     f"Everything works (all of it). {T}",
     f"He calls it “ready.” {T}",
     # other languages

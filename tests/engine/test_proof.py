@@ -331,6 +331,15 @@ def test_tasks_of_a_folder_are_done_when_they_are_claimed_worked_on_and_green() 
     assert [(fact.task, fact.status) for fact in night.facts(TaskSettled)] == [("1-model", "done"), ("2-page", "done")]
 
 
+def test_a_status_in_other_words_is_understood_and_one_that_only_leads_in_to_it_is_said_back() -> None:
+    later = Play(says="Sobald die Tests grün sind, schreibe ich:\n\nSTATUS: done", writes={"1.py": "half"})
+    night = folder_night(later, works(1, "Completed"), works(2, "finished"), check=lambda _: True)
+    assert night.run().end is End.COMPLETE
+    assert [fact.task_id for fact in night.facts(RoundStarted)] == ["1-model", "1-model", "2-page"]
+    assert "Your reply said “STATUS: done”. End it with the line" in night.prompt(2)
+    assert "Your status was not understood" not in night.prompt(3)
+
+
 def test_a_claim_without_work_needs_a_second_one() -> None:
     idle = Play(says="STATUS: done")
     night = folder_night(idle, idle, works(2), check=lambda _: True)

@@ -25,7 +25,7 @@ class TooSlow(Exception):
     """A pattern ran out of time on a line, so there is no answer; the message is for the person who wrote it."""
 
 
-_BEHIND = r"[*_\s]*(?:[.。]|[!！]+)?[*_\s]*"  # what may follow the token on its line
+_BEHIND = r"[*_\s]*(?:[.。।۔]|[!！]+)?[*_\s]*"  # what may follow the token on its line
 _UNSEEN = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u202f\u205f\u2060\u3000\ufeff" + "".join(
     map(chr, range(0x2000, 0x2010))  # spaces of every width, including zero
 )

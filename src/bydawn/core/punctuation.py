@@ -7,6 +7,7 @@ _TAIL = 200  # characters; enough for how a text ends
 _ENDS = ".!。।॥۔؞።։។။"  # of a sentence, after full-width signs have become narrow ones; not of a question
 _AROUND = "\"'”’»›“‘」』)]}⟩〉》】"  # what may close behind the end of a sentence
 _LEADS_IN = ":;,?؟،؛、՝፡፣፤፥፦፧⸮~〜∶"
+_TICKS = "✅✔☑✓🟢👍💯"
 _ARROWS = re.compile("[\u2190-\u21ff\u2794-\u27be\u27f0-\u27ff\u2900-\u297f\u2b00-\u2b11▶►▸▼▾⏩⏬👇👉🔽]")
 # "e.g.", "z. B.", "т. е.", "p. ej."; also the "1." of a list and the "a." of a choice
 _NO_SENTENCE = re.compile(r"(?i)(?:\b[^\W\d_]|(?:^|\s)(?:ex|ej|np|bv|vb|напр|παρ|pl|cf|viz))\.$|^[\W\d_]*$")
@@ -26,9 +27,11 @@ def ends_sentence(text: str) -> bool:
 def leads_in(text: str) -> bool:
     """Does a text announce what follows: with a colon, comma, dash, ellipsis, question mark or arrow?
 
-    >>> [leads_in(text) for text in ("I will write:", "完成后我会输出：", "Готово —", "Soon…", "👇", "Done.", "Done")]
+    >>> [leads_in(text) for text in ("I write:", "然后输出：", "Готово —", "Soon…", "👇", "Done.", "Tests: ✅")]
     [True, True, True, True, True, False, False]
     """
+    if text.rstrip(" \n*_\ufe0f")[-1:] in {*_TICKS}:
+        return False  # what the colon announced is there
     if _ARROWS.search(re.split(r"\w", text[-_TAIL:])[-1]):
         return True
     end = _end(text).rstrip(_AROUND)
