@@ -12,7 +12,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import BOXED, LedgerRepaired, LoopStopped
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, Loop, Sandbox
-from bydawn.core.ports import Clock, Follower
+from bydawn.core.ports import Clock, Follower, Snapshot
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.state import LoopState
 from bydawn.engine.effects import World
@@ -91,7 +91,8 @@ def run_loop(
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
     protect = (*ALWAYS_PROTECTED, *loop.protect)
-    kept = GitWorkspace(workspace, folder.git, documents, protect=protect, ours=ForeignFiles(loop, folder))
+    seen = Snapshot(tree=ledger.state.tree, work=ledger.state.work)
+    kept = GitWorkspace(workspace, folder.git, documents, protect=protect, ours=ForeignFiles(loop, folder), seen=seen)
 
     def shell(kind: str, timeout: float, withheld: frozenset[str]) -> Shell:
         return Shell(

@@ -32,11 +32,12 @@ except AttributeError as error:
 """
 
 
-def loaded(home: Home, *arguments: str) -> set[str]:
+def loaded(home: Home, *arguments: str, code: int = 0) -> set[str]:
     """As a user has it: what a library finds here besides, mypy brought."""
-    program = "import sys; sys.modules['typing_extensions'] = None; from bydawn.cli.main import main; main()"
+    program = "import sys; sys.modules['typing_extensions'] = None; from bydawn.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-X", "importtime", "-c", program, *arguments]
-    done = subprocess.run(command, env=home.env, cwd=home.repo, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, env=home.env, cwd=home.repo, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done
     return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
 
 
@@ -58,6 +59,21 @@ def test_who_steers_or_sets_something_loads_neither_the_engine_nor_the_work_tree
     ours = {name for name in loaded(home, *arguments) if name.startswith("bydawn")}
     assert not {name for name in ours if name.startswith(("bydawn.engine", "bydawn.worktree", "bydawn.assemble"))}
     assert len(ours) <= (46 if arguments[0] == "config" else 40), sorted(ours)
+
+
+def test_a_loop_that_goes_on_loads_nothing_that_it_does_not_need(home: Home) -> None:
+    """The agent waits for every import."""
+    home.run(home.rounds([OK]), "--rounds", "1")
+    seen = loaded(home, "resume", "--plain", "--rounds", "+1", code=4)
+    assert "bydawn.engine.run" in seen
+    assert not seen & {
+        "statistics",
+        "markdown_it",  # there is no list
+        "tomlkit",
+        "bydawn.core.new_task",
+        "bydawn.operations.tasks",
+        "bydawn.operations.loop_request",
+    }
 
 
 def test_every_option_is_of_the_quick_kind() -> None:

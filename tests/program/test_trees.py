@@ -198,6 +198,19 @@ def test_documents_cost_two_calls_at_most_and_none_when_nothing_changed(
     assert calls.read_text().split()[1:] == ["ls-files", "update-index", "write-tree"] + ["ls-tree"] * extra
 
 
+def test_the_next_run_knows_the_work_of_a_tree_that_has_not_changed(root: Path, private: Path, calls: Path) -> None:
+    write(root, "a", "one", "NOTES.md", "n")
+    seen = GitWorkspace(root, private, ["NOTES.md"]).snapshot()
+    assert seen.work
+    calls.write_text("")
+    again = GitWorkspace(root, private, ["NOTES.md"], seen=seen)
+    now = again.snapshot()
+    assert (now.tree, now.work) == (seen.tree, seen.work)
+    assert "ls-tree" not in calls.read_text().split()
+    write(root, "a", "two")
+    assert again.snapshot().work not in (seen.work, "")
+
+
 @pytest.mark.parametrize(("path", "extra"), [("tests/a.py", 0), ("tests/a.log", 1)])
 def test_protection_costs_one_call_at_most_and_none_when_nothing_protected_changed(
     path: str, extra: int, root: Path, private: Path, calls: Path

@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,10 +18,12 @@ from bydawn.core.redact import Secrets, Unnamed, rewritten
 from bydawn.core.state import Settled
 from bydawn.core.text import PLACEHOLDER
 from bydawn.operations.agents import first_that_works
-from bydawn.operations.loop_request import LoopRequest
 from bydawn.settings.table import BY_KEY
 from bydawn.store.registry import Standing, checked_name, slug
 from bydawn.system.reading import read_folder, read_text
+
+if TYPE_CHECKING:  # `resume` has no request
+    from bydawn.operations.loop_request import LoopRequest
 
 # May refer to a secret by name, as a check's command may; in any other field a secret is refused.
 _REFERRING = {"prompt", "hooks", "agent", "others", "agent_args"}
@@ -31,7 +33,7 @@ OPTIONS = (*OF_ONE_AGENT, "agent_commits")
 _LINES_NAMED = 3
 
 
-def checked_loop(wanted: LoopRequest, workspace: Path) -> Loop:
+def checked_loop(wanted: "LoopRequest", workspace: Path) -> Loop:
     """The requested loop. Raises `UserError`; writes nothing."""
     loop = wanted.loop
     if not loop.prompt.strip() and not loop.tasks:

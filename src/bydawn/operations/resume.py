@@ -19,7 +19,6 @@ from bydawn.core.worklist import WorkList
 from bydawn.operations.checked_loop import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
 from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import gone, refuse_inside_a_round
-from bydawn.operations.tasks import trouble_if_accepted
 from bydawn.store.registry import Standing
 from bydawn.system.reading import FileTexts
 
@@ -76,6 +75,8 @@ def _refuse_unready(standing: Standing, secrets: Secrets) -> None:
 
 def _accepted(standing: Standing) -> tuple[str, ...]:
     """The protected files and the task list whose changes the person accepts."""
+    from bydawn.operations.tasks import trouble_if_accepted  # rarely needed, and a loop should go on at once
+
     state = standing.state
     lists = (standing.loop.tasks or "",) if (state.tasks and state.tasks.problem) or lost_lines(state) else ()
     if not state.tampered and not lists:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from bydawn.core.ports import Snapshot
 from bydawn.worktree.trees import Entry, Trees
 
 Rows = dict[bytes, list[Entry]]  # what is in a folder, by its path (`b""`, `b"docs/"`)
@@ -14,10 +15,13 @@ Rows = dict[bytes, list[Entry]]  # what is in a folder, by its path (`b""`, `b"d
 class Documents:
     """Files and folders of a workspace where a change is not progress."""
 
-    def __init__(self, root: Path, names: Sequence[str]) -> None:
+    def __init__(self, root: Path, names: Sequence[str], seen: Snapshot | None = None) -> None:
         self._root = root
         self._names = names
         self._known: tuple[str, frozenset[bytes], str] = ("", frozenset(), "")
+        if seen and names:  # an earlier run has asked git
+            tree, work = (id_.partition("+")[0] for id_ in (seen.tree, seen.work or seen.tree))
+            self._known = (tree, frozenset(self._paths()), work)
 
     def taken_from(self, tree: str, kept: Trees) -> str:
         """The id of a tree without them, empty if that is the same; git is only asked after a change."""

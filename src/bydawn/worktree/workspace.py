@@ -86,11 +86,12 @@ class GitWorkspace(FileTexts):
         *,
         protect: Sequence[str] = (),
         ours: Callable[[], Sequence[str]] = tuple,
+        seen: Snapshot | None = None,
         seconds: float = 120.0,
     ) -> None:
         super().__init__(root)
         self._private, self._seconds = private, seconds
-        self._documents = Documents(root, documents)
+        self._documents = Documents(root, documents, seen)
         # What bydawn itself writes is not the agent's work, and in no snapshot.
         self._ours = ours
         self._protected = ProtectedFiles(root, private / "bydawn-protected", protect)
