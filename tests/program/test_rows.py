@@ -86,3 +86,11 @@ def test_nobody_says_to_go_on_where_the_end_comes_at_once(home: Home, options: l
     assert len(home.facts("round.started")) == 1
     assert "Continuing" not in again.out and "check  result" not in again.out
     assert again.out.strip().splitlines()[-1] == first.out.strip().splitlines()[-1]
+
+
+def test_warnings_and_sentences_break_between_words_where_the_screen_is_narrow(home: Home) -> None:
+    steps: list[Step] = [{"result": {"outcome": "transient", "text": "the provider is busy, try again in a moment"}}]
+    ended = home.run(home.rounds(steps, [DONE]), COLUMNS="48", BYDAWN_RUONDS="3")
+    lines = [line for line in ended.out.splitlines() if "/" not in line]
+    assert "has no effect" in ended.out and "waiting" in ended.out
+    assert [line for line in lines if len(line) > 48] == []

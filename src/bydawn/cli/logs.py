@@ -119,7 +119,7 @@ class _Shown:
         for verdict in attempt.checks.verdicts if attempt.checks else ():
             sign = render.SIGNS[Status.COMPLETE if verdict.passed else Status.FAILED]
             said = "pass" if verdict.passed else verdict.told
-            click.echo(f"  {sign} {self.hide(plain(f'{verdict.check}: {said}'))}")
+            render.paragraph(f"{sign} {self.hide(plain(f'{verdict.check}: {said}'))}")
 
     def _object(self, kind: str, data: dict[str, Any]) -> None:
         click.echo(msgspec.json.encode({"schema": 1, "event": kind, **data}).decode())

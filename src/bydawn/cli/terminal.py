@@ -47,7 +47,7 @@ class Terminal:
 
     def warn(self, text: str) -> None:
         """Show a warning."""
-        self._screen.line(f"  ! {text}")
+        self._wrap(f"! {text}", 2)
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
         self._state = state
@@ -86,7 +86,7 @@ class Terminal:
 
     def _say(self, sentence: Sentence) -> None:
         indent = 2 if sentence.sign in ("", WARNING) else 9  # between rounds, aligned with the task column
-        self._screen.line(f"{' ' * indent}{f'{sentence.sign} {sentence.text}'.lstrip()}")
+        self._wrap(f"{sentence.sign} {sentence.text}".lstrip(), indent)
 
     def _is_new(self, text: str) -> bool:
         known = text in self._shown
@@ -102,7 +102,7 @@ class Terminal:
     def _open(self, loop: Loop, state: LoopState, tasks: TaskReading | None) -> None:
         counting = self._voice.counting(state)
         for line in self._voice.opening(loop):
-            self._screen.line(line)
+            self._wrap(line, 2 if line else 0)
         if self._plan.goes_on:
             self._screen.line(f"  Continuing {loop.id} after {counting.last}.")
         for field in opening(loop, state, tasks, counting.unit):

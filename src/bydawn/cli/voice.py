@@ -51,8 +51,10 @@ class DemoVoice(Voice):
 
     def opening(self, loop: Loop) -> list[str]:
         return [
-            "\n  bydawn demo · no account, no network, nothing outside this folder:",
-            f"  {render.tilde(loop.workspace)}   (kept for you to look at; delete it any time)\n",
+            "",
+            "bydawn demo · no account, no network, nothing outside this folder:",
+            f"{render.tilde(loop.workspace)}   (kept for you to look at; delete it any time)",
+            "",
         ]
 
     def next_steps(self, standing: Standing) -> list[Next]:
