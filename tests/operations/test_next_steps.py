@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from bydawn.cli.program import bydawn
+from bydawn.operations.detail import loop_fields
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.views import reason
@@ -90,3 +91,12 @@ def test_what_is_left_is_found_by_the_mark_of_its_loop_if_that_has_crashed(tmp_p
 def test_the_commands_are_the_same_wherever_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BYDAWN_AS", "scripts/bydawn")
     assert steps(tmp_path, "stopped")[0] == "bydawn resume stopped"
+
+
+def test_a_question_comes_first_of_all_that_is_shown_and_its_label_fits(tmp_path: Path) -> None:
+    write_loop(tmp_path, "question")
+    standing = standing_of(LoopFolder(home_of(tmp_path, "question") / "question"))
+    assert standing
+    fields = list(loop_fields(standing))
+    assert (fields[0].label, fields[0].text) == ("Asks", "“three”: which rate?")
+    assert max(len(field.label) for field in fields) < 8

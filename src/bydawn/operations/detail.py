@@ -126,7 +126,7 @@ def loop_fields(standing: Standing, found: Changed | None = None) -> Iterator[Fi
     """Everything about a loop except its rounds; `found` is what it has changed."""
     loop, state = standing.loop, standing.state
     for each in state.questions:
-        yield Field("Question", f"“{shorten(plain(each.text), 100)}”: {plain(' '.join(each.question.split()))}")
+        yield Field("Asks", f"“{shorten(plain(each.text), 100)}”: {plain(' '.join(each.question.split()))}")
     is_blocked = standing.status is Status.BLOCKED
     if is_blocked:
         yield from _why_stuck(standing)
