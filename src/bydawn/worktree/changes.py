@@ -99,7 +99,7 @@ class Differences:
     def sort(self, entries: Iterable[bytes]) -> Listing:
         """What to do with each path, which follows a letter, as `ls-files -t` writes it."""
         listing = Listing()
-        ours = _pattern((".bydawn/", *self._ours()))
+        ours = written_by_us((".bydawn/", *self._ours()))
         known = set()  # a deleted file is listed twice, as removed and as changed
         for entry in entries:
             tag, path = entry[:1], entry[2:]
@@ -138,7 +138,7 @@ class Differences:
 
 
 @cache
-def _pattern(paths: tuple[str, ...]) -> re.Pattern[bytes]:
+def written_by_us(paths: tuple[str, ...]) -> re.Pattern[bytes]:
     """These files, and everything in folders among them, which end with a slash; a `*` is a number in a name."""
     names = (re.escape(path).replace(r"\*", "[0-9]+") + ("" if path.endswith("/") else r"\Z") for path in paths)
     return re.compile(os.fsencode("|".join(names)))

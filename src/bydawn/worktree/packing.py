@@ -15,15 +15,15 @@ FORGOTTEN = "1.day.ago"  # a tree without a ref may still be the one that the le
 
 def pack(git: Git, private: Path) -> bool:
     """Is everything packed that is worth it? git removes a file only when its successor is complete and synced."""
-    if not _is_worth_it(private / "objects"):
-        return True
     git = replace(git, seconds=SECONDS)
     try:
+        if not _is_worth_it(private / "objects"):
+            return True
         git.run("prune", f"--expire={FORGOTTEN}")
         # Small packs are merged and big ones left alone, so that neither their number nor the work grows with the loop.
         git.run("repack", "--geometric=2", "-d", "--quiet")
         git.run("pack-refs", "--all")
-    except OwnFailure:  # no room, or no time: it stays as it is, and the next one tries again
+    except (OwnFailure, OSError):  # no room, or no time: it stays as it is, and the next one tries again
         return False
     return True
 

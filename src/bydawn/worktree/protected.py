@@ -14,6 +14,7 @@ from bydawn.core import globs
 from bydawn.core.errors import OwnFailure
 from bydawn.system.paths import open_regular
 from bydawn.system.writing import replace_private
+from bydawn.worktree.changes import written_by_us
 from bydawn.worktree.trees import LINK, PROGRAM, Entry
 
 # What changes when anything is written to a file, even if its time is set back: mode, inode, size and two times.
@@ -31,8 +32,10 @@ _UNREAD: Stamp = (0, 0, 0, 0, 0)
 class ProtectedFiles:
     """Everything that some globs match in a folder, found without following links."""
 
-    def __init__(self, root: Path, notes: Path, wanted: Sequence[str]) -> None:
-        self._root, self._notes = root, notes
+    def __init__(
+        self, root: Path, notes: Path, wanted: Sequence[str], ours: Callable[[], Sequence[str]] = tuple
+    ) -> None:
+        self._root, self._notes, self._ours = root, notes, ours
         self._wanted = globs.rests(wanted)
         self._ids: dict[bytes, tuple[Stamp, str]] = {}  # what was read is not read again
         self._noted: tuple[dict[bytes, Stamp], str, str] | None = None  # the last note, and what it was about
@@ -83,6 +86,7 @@ class ProtectedFiles:
         """All of them, in one walk; a folder that cannot be read is part of what there is."""
         found: dict[bytes, Stamp] = {}
         folders = [(b"", self._wanted)] if self._wanted else []
+        ours = written_by_us((".bydawn/", *self._ours())) if self._wanted else None
         while folders:
             folder, wanted = folders.pop()
             entries = self._entries(folder)
@@ -96,7 +100,7 @@ class ProtectedFiles:
                 if entry.is_dir(follow_symlinks=False) and entry.name != b".git":
                     if below:
                         folders.append((path + b"/", below))
-                elif matched and (stamp := _stamp(path, entry)):
+                elif matched and not (ours and ours.match(path)) and (stamp := _stamp(path, entry)):
                     found[path] = stamp
         return found
 

@@ -94,7 +94,7 @@ class GitWorkspace(FileTexts):
         self._documents = Documents(root, documents, seen)
         # What bydawn itself writes is not the agent's work, and in no snapshot.
         self._ours = ours
-        self._protected = ProtectedFiles(root, private / "bydawn-protected", protect)
+        self._protected = ProtectedFiles(root, private / "bydawn-protected", protect, ours)
         self._prepare()
 
     def snapshot(self) -> Snapshot:

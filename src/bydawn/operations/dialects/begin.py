@@ -54,7 +54,8 @@ def plan(
     if request.named and planned.loop.id != request.name:
         raise places.NameTaken(request.name)
     planned = planned if request.named else reserved(planned)
-    names = dialect.files(planned.loop).names(planned.loop)
+    files = dialect.files(planned.loop)
+    names = (*files.names(planned.loop), *files.shared)
     spoken = replace(spoken, files=tuple(path for path in names if not path.startswith("/")))
     planned = replace(planned, loop=replace(planned.loop, dialect=spoken))
     try:
