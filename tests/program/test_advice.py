@@ -215,10 +215,10 @@ def test_whoever_asks_an_unfinished_loop_for_something_else_is_given_the_command
     assert loop["protect"] == ["README.md"]
 
 
-def test_a_loop_at_its_limit_is_told_of_in_a_sentence(home: Home) -> None:
-    home.run(home.rounds([OK]), "-n", "1")
-    refused = home.run(home.rounds([OK]), "-n", "1", "-k", "true")
-    assert "error: the loop repo has reached a limit, and this agent is different\n" in refused.err
+def test_a_loop_that_is_in_the_way_is_told_of_in_a_sentence(home: Home) -> None:
+    home.run(home.rounds([{"exit": 3}]), "--max-failures", "1")
+    refused = home.run(home.rounds([OK]), "-k", "true")
+    assert "error: the loop repo has failed, and this agent is different\n" in refused.err
     home.run(home.rounds([DONE]), "--new", "--name", "night")
     [another] = commands_in(home.run(home.rounds([DONE]), "--name", "night").err)
     assert another.startswith("bydawn run --new ")

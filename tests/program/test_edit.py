@@ -28,8 +28,6 @@ class Editor:
         self.path = home.root / "my editor"
         self.log = home.root / "editor.log"
         self.does("")
-        (home.root / "tmp").mkdir()
-        home.env["TMPDIR"] = str(home.root / "tmp")  # whatever is left there is seen, too
         home.env["EDITOR"] = shlex.quote(str(self.path))
 
     def does(self, what: str) -> None:
@@ -202,8 +200,6 @@ NO_EDITORS = [
 def test_an_editor_that_cannot_be_started_is_named_and_so_is_the_file(
     home: Home, word: str, name: str, words: str
 ) -> None:
-    (home.root / "tmp").mkdir()
-    home.env["TMPDIR"] = str(home.root / "tmp")
     before = everything(home)
     said = edit(home, word, EDITOR=name)
     assert (said.code, said.out) == (2, "")

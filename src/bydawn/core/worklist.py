@@ -4,6 +4,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from enum import StrEnum
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ class WorkList:
         self._stamp: Hashable = None
         self._lines: Counter[str] | None = None  # seen since then
         self._tasks: tasks.Tasks | None = None  # the checklist when it was last trusted
+        self._unparsed: Callable[[], tasks.Tasks] | None = None  # the same, as an earlier process left it
         self._names: dict[str, str] = {}  # each box's text when it was first seen; agents like to add notes
         self._files: Mapping[str, str] = {}  # the folder, in the same way
 
@@ -88,6 +90,8 @@ class WorkList:
 
     def closed_since(self, before: TaskReading | None) -> tuple[str, ...]:
         """The texts of tasks that were open in an earlier reading and are done in the last one."""
+        if self._unparsed:
+            return ()  # it has not changed
         was_open = {*before.open_ids} if before else set[str]()
         boxes = self._tasks.items if self._tasks else ()
         return tuple(self._names[task.id] for task in boxes if task.done and task.id in was_open)
@@ -107,9 +111,12 @@ class WorkList:
         name = _digest(text, state)
         self._source = text
         if before and before.text == name:
-            if self._tasks is None:
-                self._believe(_boxes_of(text, self._loop, state, before))
+            if self._tasks is None:  # the parser takes a while to load, and an agent could start meanwhile
+                self._unparsed = partial(_boxes_of, text, self._loop, state, before)
             return msgspec.structs.replace(before, problem=None, disbelieved="")  # it may have been missing in between
+        if self._unparsed:
+            self._believe(self._unparsed())
+            self._unparsed = None
         found = _boxes_of(text, self._loop, state, before)
         reading = of_checklist(text, self._loop, state, before, found)
         if reading.problem:

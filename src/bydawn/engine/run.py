@@ -1,7 +1,6 @@
 """Read, decide, do, record. The engine performs one action at a time; every decision is made in core."""
 
 import os
-import uuid
 from contextlib import suppress
 from typing import assert_never
 
@@ -232,7 +231,7 @@ class Engine:
         self._fresh = None
         if self.state.obstructed or self._effects.tasks_changed(before):
             return
-        chosen = str(uuid.UUID(bytes=os.urandom(16), version=4)) if agent.abilities.chooses_session else ""
+        chosen = _new_session() if agent.abilities.chooses_session else ""
         turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
         task_text = self._effects.list.text_of(action.task_id)
         text = self._prompt(turn, agent, task_text)
@@ -437,3 +436,9 @@ class Engine:
         )
         self._effects.record(fact)
         self._effects.tasks_changed(Snapshot(tree=self.state.tree, work=self.state.work))
+
+
+def _new_session() -> str:
+    import uuid  # few agents want one, and loading it takes as long as a small snapshot
+
+    return str(uuid.UUID(bytes=os.urandom(16), version=4))
