@@ -16,9 +16,9 @@ WRITE = {"write": {"path": "made", "text": "x"}}
 
 
 def variables(path: Path) -> dict[str, str]:
-    """What `env` wrote, as far as it is ours."""
+    """What `env` wrote, as far as the loop gave it."""
     rows = (line.partition("=") for line in path.read_text().splitlines())
-    return {name: value for name, _, value in rows if name.startswith("BYDAWN_")}
+    return {name: value for name, _, value in rows if name.startswith("BYDAWN_") and name != "BYDAWN_BOX"}
 
 
 def hooks_of(home: Home) -> list[tuple[str, int, bool, str]]:

@@ -302,15 +302,17 @@ def test_colours_inside_of_a_secret_do_not_disguise_it(careless: Home) -> None:
 
 
 def test_a_note_is_left_for_the_worker_without_the_secrets_in_it(careless: Home) -> None:
-    """The worker is stopped, so that the note can be looked at while it waits."""
+    """The worker is stopped, and its parent, which would wake it: so the note can be looked at while it waits."""
     night = careless.start_run(careless.rounds([HANG]))
     careless.await_round(1)
-    worker = worker_of(night)
-    os.kill(worker, signal.SIGSTOP)
+    both = (night.pid, worker_of(night))
+    for pid in both:
+        os.kill(pid, signal.SIGSTOP)
     telling = careless.start("tell", "repo", f"use {TOKEN} and {PASSWORD}\n{PRIVATE_KEY}")
     [note] = wait_for(lambda: [*careless.folder().glob("inbox/[0-9]*.json")])
     text = note.read_text()
-    os.kill(worker, signal.SIGCONT)
+    for pid in both:
+        os.kill(pid, signal.SIGCONT)
     assert said(telling).code == 0
     assert "use [secret] and [secret]" in text
     assert hits(text) == []

@@ -28,7 +28,7 @@ from bydawn.core.values import recorded
 from bydawn.core.worklist import WorkList
 
 _SLEPT = 5.0  # seconds of suspension worth recording
-_LOOK = 1.0  # seconds between two looks at the task list while a round runs
+_LOOK = 1.0  # seconds, at least, between two looks at the task list while a round runs
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):

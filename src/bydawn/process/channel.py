@@ -74,7 +74,7 @@ class LoopChannel:
     def take(self) -> list[Request]:
         now = time.monotonic()
         if self._watch.works and now - self._looked < _LOOK and not self._poll.poll(0):
-            return []  # asked every second of a silent night
+            return []  # asked again and again in a silent night
         self._looked = now
         self._watch.drain()
         requests = [*self._signals.take(), *self._inbox.take()]

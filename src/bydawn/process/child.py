@@ -13,7 +13,8 @@ from bydawn.core.ports import Job
 from bydawn.system import kernel, programs
 from bydawn.system.tail import Tail
 
-_TICK = 2.0  # seconds between looks at what no event reports: disk, volume, clocks
+_TICK = 3.0  # seconds between looks at what no event reports: disk, volume, clocks
+_SAMPLE = 15.0  # seconds between looks for signs of life other than output
 _POLL = 0.05  # the same, without inotify
 _FROZEN = 1.0  # seconds a wake-up may be late before we conclude that the whole machine was suspended
 _DRAIN = 0.2  # time for processes an agent left behind to finish a write
@@ -209,7 +210,7 @@ class _Child:
     def _look_for_life(self, now: float) -> None:
         """Silence does not prove death: a compiler computes and a copy writes without any output."""
         silence = self.job.limits.silence
-        if not silence or now - max(self._alive_at, self._sampled_at) < min(silence / 4, 5.0):
+        if not silence or now - max(self._alive_at, self._sampled_at) < min(silence / 4, _SAMPLE):
             return
         ticks, written = kernel.activity(kernel.descendants())
         busy = (ticks - self._activity[0]) / os.sysconf("SC_CLK_TCK") > _IDLE_TICKS * (now - self._sampled_at)

@@ -46,18 +46,18 @@ class FileTexts:
 
 def stamp(root: Path, path: str) -> Hashable:
     """Another value whenever a file, or a Markdown file in a folder, was written or replaced; None if it is gone."""
-    real = os.path.realpath(root / path)
+    full = f"{root}/{path}"
     try:
-        paths = [real, *(f"{real}/{name}" for name in os.listdir(real) if name.lower().endswith(".md"))]
-    except NotADirectoryError:
-        paths = [real]
+        now = os.stat(full)
+        names = os.listdir(full) if stat.S_ISDIR(now.st_mode) else []
     except OSError:
         return None
-    found = []
-    for each in paths:
-        with suppress(OSError):
-            now = os.stat(each)
-            found.append((each, now.st_mtime_ns, now.st_size, now.st_ino))
+    found = [("", now.st_mtime_ns, now.st_size, now.st_ino)]
+    for name in names:
+        if name.lower().endswith(".md"):
+            with suppress(OSError):
+                now = os.stat(f"{full}/{name}")
+                found.append((name, now.st_mtime_ns, now.st_size, now.st_ino))
     return tuple(found)
 
 
