@@ -1,12 +1,16 @@
 """Rows and the live block, laid out for a width: nothing is cut without a sign, no line is too long (UX §2.2)."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from bydawn.cli.live_block import Running, live_block
 from bydawn.cli.rows import Layout, used_columns
-from bydawn.core.values import Usage
+from bydawn.core.facts import WaitStarted
+from bydawn.core.rules import Rule
+from bydawn.core.values import Decided, Usage
+from bydawn.operations.amounts import moment
 from bydawn.operations.rounds import RoundRow
 from bydawn.operations.sentences import Counting
 from core.facts_made import BORN, LISTED, a_round, after_all, limited, pause, run_started, started, todo
@@ -105,3 +109,15 @@ def test_the_live_block_says_nothing_of_what_no_agent_reported() -> None:
 def test_the_live_block_says_what_was_asked(width: int) -> None:
     state = after_all(BORN, run_started(), *a_round(1, tasks=todo(3, 2)), started(2), pause())
     assert "pausing after round 2" in " ".join(block(width, state))
+
+
+@pytest.mark.parametrize("agent", ["codex", "cmd:/home/ada/bin/a-long-way-to-an-agent.sh"])
+@pytest.mark.parametrize("width", WIDTHS[1:])
+def test_until_when_it_waits_is_never_cut(width: int, agent: str) -> None:
+    over = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=100)
+    since = Decided(rule=Rule.AGENT_LIMIT, at=over - timedelta(seconds=100), elapsed=1.0)
+    wait = WaitStarted(seconds=100, until=over, reason="5-hour limit reached", agent=agent, decided=since)
+    state = after_all(BORN, run_started(), *a_round(1, tasks=todo(3, 2)), wait)
+    now = block(width, state, None)[1]
+    assert f"until {moment(over)} (1 m " in now and len(now) <= width
+    assert width < 60 or agent[:8] in now

@@ -13,6 +13,7 @@ from bydawn.operations.amounts import short_count, time_left_words
 from bydawn.operations.pending import asked, asked_words, waiting_words
 from bydawn.operations.sentences import Counting
 
+_SOME = 12  # characters of a reason that are worth showing
 _NARROW = 72  # below that, the liveness gets a line of its own instead of the usage
 
 
@@ -26,9 +27,9 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
 
 def live_block(loop: Loop, state: LoopState, width: int, counting: Counting, running: Running | None) -> list[str]:
     """At most three lines that fit the width; the last part of a line is dropped first."""
-    is_narrow, now = width < _NARROW, _now(state)
-    pending = asked(state)
+    is_narrow, pending = width < _NARROW, asked(state)
     marks = [asked_words(pending, counting.last)] if pending else []
+    now = _now(state, width - 10)
     first = [_how_far(loop, state, width, counting)]
     if running:
         first.append(f"{counting.last}, {duration(running.seconds)}")
@@ -61,11 +62,14 @@ def _fitting(parts: Sequence[str], between: str, room: int) -> list[str]:
     return kept
 
 
-def _now(state: LoopState) -> str:
-    """What happens while no agent runs."""
-    if state.waiting:
-        return f"{waiting_words(state.waiting)}: {plain(state.waiting.reason)}"
-    return "checks"
+def _now(state: LoopState, room: int) -> str:
+    """What happens while no agent runs. Until when it waits matters more than why, and for whom."""
+    if not state.waiting:
+        return "checks"
+    words = waiting_words(state.waiting)
+    if len(words) > room:
+        return waiting_words(msgspec.structs.replace(state.waiting, agent=""))
+    return f"{words}: {plain(state.waiting.reason)}" if len(words) < room - _SOME else words
 
 
 def _how_far(loop: Loop, state: LoopState, width: int, counting: Counting) -> str:
