@@ -2,11 +2,11 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from typing import NamedTuple
 
 from bydawn.core import sections
 from bydawn.core.breakers import limits_of
+from bydawn.core.digests import sha256
 from bydawn.core.loop import Loop
 from bydawn.core.quote import harmless
 from bydawn.core.sections import Material, promise_of

@@ -1,6 +1,5 @@
 """What a checklist says is left to do."""
 
-import hashlib
 import re
 import unicodedata
 from collections import Counter
@@ -10,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core import markdown
+from bydawn.core.digests import sha256
 from bydawn.core.markdown import Block, Page
 from bydawn.core.values import TaskReading
 
@@ -125,7 +125,7 @@ def words(text: str) -> str:
 
 
 def _sha(words: str) -> str:
-    return hashlib.sha256(words.encode()).hexdigest()[:10]
+    return sha256(words.encode()).hexdigest()[:10]
 
 
 def _name(id_: str) -> str:
@@ -203,7 +203,7 @@ def _former_name(task: Task, missing: dict[str, list[str]]) -> str | None:
 def _beginnings(text: str) -> Iterator[str]:
     """The ids of a text's first word, first two words and so on, each as `digest` would return it."""
     first = text.split()[:_WORDS_COMPARED]
-    hashed, begun = hashlib.sha256(), False
+    hashed, begun = sha256(), False
     for count, word in enumerate(first[:-1], 1):
         if plain := words(word):
             hashed.update(f" {plain}".encode() if begun else plain.encode())

@@ -3,12 +3,12 @@
 A check that both fails and passes on the same work tree proves nothing, whichever came last.
 """
 
-import hashlib
 import re
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from bydawn.core.digests import sha256
 from bydawn.core.loop import Check, CommandCheck
 from bydawn.core.state import LoopState
 from bydawn.core.text import last_part, plain, shorten
@@ -63,7 +63,7 @@ def of_failure(detail: str, output: str = "") -> str:
     False
     """
     essence = f"{lasting(detail)}\n{last_part(lasting(output), _COMPARED)}"
-    return hashlib.sha256(essence.encode(errors="replace")).hexdigest()[:12]
+    return sha256(essence.encode(errors="replace")).hexdigest()[:12]
 
 
 def lasting(text: str) -> str:

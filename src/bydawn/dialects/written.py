@@ -1,11 +1,11 @@
 """What a loop has written for people, by digest, kept in its own folder, out of an agent's reach."""
 
-import hashlib
 import os
 from pathlib import Path
 
 import msgspec
 
+from bydawn.core.digests import blake2b
 from bydawn.core.layout import APPENDED, WRITTEN
 from bydawn.system.writing import replace_private, write_private
 
@@ -14,7 +14,7 @@ _CHUNK = 1 << 20
 
 def digest_of(fd: int, begin: int = 0, length: int | None = None) -> str:
     """The digest of an open file, or of a part of it."""
-    found, end = hashlib.blake2b(digest_size=16), None if length is None else begin + length
+    found, end = blake2b(digest_size=16), None if length is None else begin + length
     while part := os.pread(fd, _CHUNK if end is None else min(_CHUNK, end - begin), begin):
         found.update(part)
         begin += len(part)

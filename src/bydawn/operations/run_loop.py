@@ -1,11 +1,11 @@
 """Run a planned loop to its end."""
 
-import hashlib
 from collections.abc import Iterator
 
 import msgspec
 
 from bydawn.assemble import Worker, box_for, run_loop
+from bydawn.core.digests import sha256
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import AnyFact, CheckpointApproved, LimitsRaised, LoopCreated, LoopStopped, TamperingAccepted
 from bydawn.core.loop import Loop
@@ -78,14 +78,14 @@ def _create(loop: Loop, ledger: LoopLedger) -> None:
 
 def creation_of(loop: Loop, settings: bytes) -> LoopCreated:
     """The first fact of a ledger."""
-    return LoopCreated(loop=loop.id, uid=loop.uid, settings=hashlib.sha256(settings).hexdigest())
+    return LoopCreated(loop=loop.id, uid=loop.uid, settings=sha256(settings).hexdigest())
 
 
 def _settings(folder: LoopFolder) -> Loop:
     """The settings a loop was started with; refused if the file changed since."""
     data = folder.settings.read_bytes()
     first = next(records(folder)).fact
-    if not isinstance(first, LoopCreated) or first.settings != hashlib.sha256(data).hexdigest():
+    if not isinstance(first, LoopCreated) or first.settings != sha256(data).hexdigest():
         raise OwnFailure(
             f"{folder.settings} has changed since the loop was started",
             cause="its digest differs from the recorded one",

@@ -3,7 +3,6 @@
 Agreements are kept outside every repository.
 """
 
-import hashlib
 import os
 import shlex
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from bydawn.core.digests import sha256
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.settings.layers import Given, Settings
 from bydawn.settings.setting import Layer, looser
@@ -34,7 +34,7 @@ class Powers(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def digest(self) -> str:
         values = sorted((given.key, given.value, given.text) for given in self.commands)
-        return hashlib.sha256(msgspec.json.encode(values)).hexdigest()[:32]
+        return sha256(msgspec.json.encode(values)).hexdigest()[:32]
 
 
 def powers_of(settings: Settings, now: datetime) -> Powers:
@@ -127,7 +127,7 @@ class Trusts:
         return sorted((trust for trust in found if trust), key=lambda trust: (trust.folder, trust.once))
 
     def _path(self, folder: Path, *, once: bool = False) -> Path:
-        digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+        digest = sha256(os.fsencode(folder)).hexdigest()[:16]
         return self._root / f"{digest}{'.once' if once else ''}.json"
 
     def _read(self, path: Path) -> Trust | None:

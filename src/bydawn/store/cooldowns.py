@@ -1,6 +1,5 @@
 """Limits that this user's loops ran into: a small file per account, valid until its reset time."""
 
-import hashlib
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.agent import Agent
+from bydawn.core.digests import sha256
 from bydawn.core.loop import Loop
 from bydawn.core.ports import CoolDown
 from bydawn.core.resets import LONGEST
@@ -45,7 +45,7 @@ class SharedCoolDowns:
         """Another model, profile or key may have its own limits."""
         whose = [agent.name, self._loop.model, self._loop.profile, *map(self._env.get, agent.abilities.account)]
         name = re.sub(r"[^a-z0-9]+", "-", agent.name.lower()).strip("-")[:30]
-        return self._folder / f"{name}-{hashlib.sha256(msgspec.json.encode(whose)).hexdigest()[:16]}.json"
+        return self._folder / f"{name}-{sha256(msgspec.json.encode(whose)).hexdigest()[:16]}.json"
 
 
 def known(folder: Path, now: datetime) -> list[CoolDown]:

@@ -69,9 +69,9 @@ class Registry:
 
     def home(self, workspace: Path) -> Path:
         """The folder that holds the loops of a workspace."""
-        import hashlib
+        from bydawn.core.digests import sha256
 
-        digest = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:10]
+        digest = sha256(os.fsencode(workspace)).hexdigest()[:10]
         return self.root.loops / f"{slug(workspace.name) or 'root'}-{digest}"
 
     def in_workspace(self, workspace: Path) -> list[Standing]:

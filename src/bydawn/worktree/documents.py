@@ -1,11 +1,11 @@
 """The id of a tree without its loop's documents: notes, progress file, task list."""
 
-import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from bydawn.core.digests import sha1
 from bydawn.core.ports import Snapshot
 from bydawn.worktree.trees import Entry, Trees
 
@@ -66,4 +66,4 @@ def _id_of_folder(folder: bytes, rows: Rows, left_out: Collection[bytes]) -> byt
 
 def _id_of(body: bytes) -> bytes:
     """The id git gives a tree with this content."""
-    return hashlib.sha1(b"tree %d\0" % len(body) + body, usedforsecurity=False).digest()
+    return sha1(b"tree %d\0" % len(body) + body, usedforsecurity=False).digest()

@@ -1,12 +1,12 @@
 """The state of repositories inside the workspace; their files are not ours to keep."""
 
-import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from bydawn.core.digests import sha256
 from bydawn.system.git import Git
 from bydawn.system.reading import read_regular
 
@@ -26,7 +26,7 @@ def fingerprint(git: Git, root: Path, nested: list[bytes]) -> str:
     """A short form of their HEAD, status and changes, to append to the id of a tree."""
     if not nested:
         return ""
-    digest = hashlib.sha256()
+    digest = sha256()
     level, room = sorted(nested), MOST_BELOW
     for _ in range(DEEPEST):
         below: list[bytes] = []
@@ -91,5 +91,5 @@ def _changed_content(folder: Path, record: bytes) -> bytes:
     path = folder / os.fsdecode(record.split(b" ", fields)[fields])
     with suppress(OSError):
         content = os.fsencode(path.readlink()) if path.is_symlink() else read_regular(path, READ_AT_MOST)
-        return hashlib.sha256(content or b"").digest()
+        return sha256(content or b"").digest()
     return b""

@@ -3,7 +3,6 @@
 Those that no snapshot contains are listed in a note beside the trees, and the id of the note is part of the tree's.
 """
 
-import hashlib
 import os
 import re
 import stat
@@ -11,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from bydawn.core import globs
+from bydawn.core.digests import sha1, sha256
 from bydawn.core.errors import OwnFailure
 from bydawn.system.paths import open_regular
 from bydawn.system.writing import replace_private
@@ -76,7 +76,7 @@ class ProtectedFiles:
         if not entries:
             return ""
         data = b"".join(f"{entry.mode} {entry.id} ".encode() + entry.path + b"\0" for entry in entries)
-        id_ = hashlib.sha256(data).hexdigest()[:16]
+        id_ = sha256(data).hexdigest()[:16]
         if not (self._notes / id_).is_file():
             self._notes.mkdir(mode=0o700, exist_ok=True)
             replace_private(self._notes / id_, data, durable=True)
@@ -131,9 +131,9 @@ class ProtectedFiles:
         try:
             if is_link:
                 target = os.fsencode((self._root / os.fsdecode(path)).readlink())
-                return hashlib.sha1(b"blob %d\0" % len(target) + target, usedforsecurity=False).hexdigest()
+                return sha1(b"blob %d\0" % len(target) + target, usedforsecurity=False).hexdigest()
             with open_regular(self._root, os.fsdecode(path)) as file:
-                digest = hashlib.sha1(b"blob %d\0" % os.fstat(file.fileno()).st_size, usedforsecurity=False)
+                digest = sha1(b"blob %d\0" % os.fstat(file.fileno()).st_size, usedforsecurity=False)
                 while part := file.read(1 << 20):
                     digest.update(part)
                 return digest.hexdigest()

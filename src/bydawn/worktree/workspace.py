@@ -4,7 +4,6 @@ The private index always equals the last snapshot. One look therefore shows what
 tree needs no other call.
 """
 
-import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from bydawn.core.digests import sha1
 from bydawn.core.errors import OwnFailure
 from bydawn.core.globs import matches
 from bydawn.core.layout import ref_of
@@ -295,7 +295,7 @@ class GitWorkspace(FileTexts):
 def _is_sound(index: Path) -> bool:
     """Does the index end with its own digest? After a power cut it may not, and git does not look."""
     data = index.read_bytes() if index.is_file() else b""
-    return hashlib.sha1(data[:-20], usedforsecurity=False).digest() == data[-20:]
+    return sha1(data[:-20], usedforsecurity=False).digest() == data[-20:]
 
 
 def _digest_of(index: Path) -> str:
