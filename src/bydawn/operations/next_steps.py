@@ -115,7 +115,8 @@ def _when_blocked(standing: Standing) -> list[Next | None]:
     if rule == Rule.OBSTRUCTED and obstacle and obstacle.kind == "hook":
         return [_ours(f"resume {name}", "once you have fixed the hook"), _start_another(standing, "hook")]
     if rule == Rule.OBSTRUCTED:
-        return [_ours(f"resume {name}", "once that is fixed"), last_words]
+        accept = _ours(f"resume {name} --accept", "or keep the changed files") if standing.state.tampered else None
+        return [_ours(f"resume {name}", "once that is fixed"), accept, last_words]
     if rule == Rule.SAME_FAILURE and any(verdict.never_ran for verdict in standing.state.verdicts):
         return [_ours(f"resume {name}", "once that program exists"), _start_another(standing, "check")]
     if rule == Rule.TASKS_ASIDE and (skipped := _after_skipping(standing)):
