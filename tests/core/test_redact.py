@@ -134,7 +134,7 @@ HARMLESS = [
     "123e4567-e89b-12d3-a456-426614174000",
     "data:image/png;base64," + base64.b64encode(bytes(range(256)) * 40).decode(),
     "http://localhost:8080/@scope/package@1.2.3",
-    "https://registry.npmjs.org/@types/node/-/node-20.1.0.tgz",
+    "https://packages.example.org/@types/node/-/node-20.1.0.tgz",
     "https://github.com/ada/engine/tree/v1@main:8080",
     "ssh://git@github.com:22/ada/engine.git and git@github.com:ada/engine.git",
     '{"url":"http://localhost:3000","mail":"ada@example.org"}',
