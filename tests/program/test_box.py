@@ -214,6 +214,7 @@ def test_with_box_on_a_check_that_does_not_work_in_it_is_refused(boxed: Home) ->
     done = refused(boxed, "-k", NEEDS_CACHE)
     assert (done.code, boxed.rounds_ended()) == (2, [])
     assert "write to ~/.tool (--box on); add --box-write ~/.tool, or use --box auto" in done.out
+    assert "bydawn resume" not in done.out, "it would be refused again"
     assert boxed.status()["state"] == "stopped"
     (boxed.root / "home/.tool").mkdir(exist_ok=True)
     assert refused(boxed, "-k", NEEDS_CACHE, "--new", "--box-write", "~/.tool").code == 0

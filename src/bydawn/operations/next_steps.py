@@ -42,7 +42,9 @@ def _by_status(standing: Standing) -> list[Next | None]:
         case Status.PAUSED:
             return [_ours(f"resume {name}", "continue"), red]
         case Status.STOPPED:
-            return [_ours(f"resume {name}", "continue after all"), red]
+            # What was refused at the start would be refused again.
+            refused = standing.state.stopped is not None and standing.state.stopped.is_refusal
+            return [_ours(f"resume {name}", "continue after all") if not refused else None, red]
         case Status.CRASHED:
             ends = _ours(f"stop {name}", "end what is still running") if standing.left else None
             return [ends, _ours(f"resume {name}", "continue where it left off")]
