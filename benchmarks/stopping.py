@@ -37,7 +37,8 @@ def _stopped(stage: Stage) -> float:
     last = loop.facts()[-1]
     if not obeyed or code != 130 or not isinstance(last, LoopStopped) or last.end is not End.PAUSED:
         raise Broken(f"after Ctrl-C twice the command ended with {code} and the ledger with {last}")
-    if left := kernel.carrying(stage.mark.encode()):
+    [left] = kernel.left_of([kernel.Trace(stage.mark)])
+    if left:
         raise Broken(f"after Ctrl-C twice there was still {kernel.name_of(left[0])}")
     return taken
 

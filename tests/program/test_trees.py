@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -406,24 +407,16 @@ def test_nothing_is_removed_behind_a_link(root: Path, private: Path, tmp_path: P
     assert look(tmp_path / "outside") == {"precious": "-p"}
 
 
-def test_a_protected_file_replaced_by_a_link_is_not_written_through(root: Path, private: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_a_protected_file_replaced_by_a_link_is_not_written_through(
+    root: Path, private: Path, tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
     write(root, "tests/a.py", "a")
     write(tmp_path, "victim", "v")
     workspace = GitWorkspace(root, private)
     before = workspace.snapshot().tree
     (root / "tests/a.py").unlink()
-    (root / "tests/a.py").symlink_to(tmp_path / "victim")
-    assert restored(root, workspace, before) == {"tests/a.py": "-a"}
-    assert (tmp_path / "victim").read_text() == "v"
-
-
-def test_a_hard_link_to_the_outside_is_not_written_through(root: Path, private: Path, tmp_path: Path) -> None:
-    write(root, "tests/a.py", "a")
-    write(tmp_path, "victim", "v")
-    workspace = GitWorkspace(root, private)
-    before = workspace.snapshot().tree
-    (root / "tests/a.py").unlink()
-    (root / "tests/a.py").hardlink_to(tmp_path / "victim")
+    link(root / "tests/a.py", tmp_path / "victim")
     assert restored(root, workspace, before) == {"tests/a.py": "-a"}
     assert (tmp_path / "victim").read_text() == "v"
 

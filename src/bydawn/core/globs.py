@@ -1,7 +1,7 @@
 """Which files a glob protects: exactly as git understands it (gitglossary, "pathspec"), without asking git."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 
 import msgspec
@@ -11,12 +11,8 @@ ALWAYS_PROTECTED = ("bydawn.toml",)  # settings that say what the next loop here
 
 def is_protected(path: str, globs: Sequence[str]) -> bool:
     """Does one of these globs match this file, or a folder it is in? A `*` in the path is a number."""
-    left = rests(globs)
-    for name in _steps(path.replace("*", "1")):
-        matched, left = one_down(left, name.encode("utf-8", "surrogateescape"))
-        if matched:
-            return True
-    return False
+    name = "/".join(_steps(path.replace("*", "1")))
+    return any(_way_down(name.encode("utf-8", "surrogateescape"), globs))
 
 
 def _steps(path: str) -> list[str]:
@@ -69,10 +65,15 @@ def _looked_up(rests: frozenset[Rest], name: bytes) -> tuple[bool, frozenset[Res
 
 def matches(path: bytes, globs: Iterable[str]) -> bool:
     """Does one of these globs protect this file?"""
-    left, matched = rests(globs), False
+    return [*_way_down(path, globs)][-1]
+
+
+def _way_down(path: bytes, globs: Iterable[str]) -> Iterator[bool]:
+    """For each folder on the way to a file, and for the file: does one of these globs match it?"""
+    left = rests(globs)
     for name in path.split(b"/"):
         matched, left = one_down(left, name)
-    return matched
+        yield matched
 
 
 def _one_down(rest: Rest, name: bytes) -> Iterable[Rest | None]:

@@ -151,11 +151,6 @@ def activity(pids: list[int]) -> tuple[int, int]:
     return ticks, written
 
 
-def carrying(mark: bytes) -> list[int]:
-    """The processes, other than this one, whose environment contains the mark."""
-    return [pid for pid in processes() if mark in _peek(f"{pid}/environ") and pid != os.getpid()]
-
-
 class Trace:
     """By what the processes of a run are recognized when both of its own were killed at once.
 
