@@ -301,7 +301,7 @@ def test_a_ticked_task_stays_the_current_one_while_its_check_is_red() -> None:
     )
     assert night.run().end is End.COMPLETE
     assert tasks_of(night) == ["one", "one", "two"]
-    assert "It is ticked, but checks fail since then" in night.prompt(2)
+    assert "It is ticked, but checks have failed since" in night.prompt(2)
 
 
 def test_a_ticked_task_whose_check_stays_red_is_set_aside() -> None:

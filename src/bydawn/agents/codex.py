@@ -97,7 +97,7 @@ def _names_a_provider(path: Path) -> bool:
 def _trouble(env: Mapping[str, str]) -> program.Trouble | None:
     """Below the temporary folder every sandboxed command of Codex fails, while its turns succeed.
 
-    Unless there is no bubblewrap on the PATH: the one that Codex brings does not mind.
+    Only with the bubblewrap on the PATH; the one that Codex brings does not mind.
     """
     home, temporary = _home(env), Path(os.path.realpath(env.get("TMPDIR") or "/tmp"))  # noqa: S108 - its own
     if not Path(os.path.realpath(home)).is_relative_to(temporary):

@@ -101,7 +101,7 @@ def tasks(given: Material, size: int) -> str:
     rows = [f"{loop.tasks}: {reading.open} open, {reading.done} done."]
     if unproven := ticked_and_red(loop, given.state):
         rows.append(f"Still: {given.line(unproven)}")
-        rows.append("It is ticked, but checks fail since then: fix that before you start another task.")
+        rows.append("It is ticked, but checks have failed since: fix that before you start another task.")
     elif reading.next:
         rows.append(f"Next: {_next(given, reading)}")
         mine = tally_of(given.state.tallies, reading.next_id)

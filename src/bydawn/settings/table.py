@@ -193,7 +193,7 @@ TABLE: tuple[Setting, ...] = (
     _safety(
         "box",
         BoxMode,
-        "Run checks in a box, where they can write only here: if possible, always or never.",
+        "Run checks in a box that lets them write to little but this folder: if possible, always or never.",
         otherwise=BoxMode.AUTO,
         tighter="less",
         ladder=(BoxMode.ON, BoxMode.AUTO, BoxMode.OFF),
@@ -202,14 +202,14 @@ TABLE: tuple[Setting, ...] = (
     _safety(
         "box_write",
         kinds.TEXTS,
-        "A folder that checks in the box can write to (~/.cargo); repeatable.",
+        "Let checks in the box write to this folder (~/.cargo); repeatable.",
         metavar="DIR",
         commands=True,
     ),
     _safety(
         "pass_env",
         kinds.TEXTS,
-        "A variable for checks although it looks like a secret; repeatable.",
+        "Give checks this variable although it looks like a secret; repeatable.",
         metavar="NAME",
         commands=True,
     ),
