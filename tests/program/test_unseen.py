@@ -217,14 +217,24 @@ def test_what_cannot_be_put_back_is_not_forgotten(guarded: Home, steps: tuple[st
     for again in (steps or (), ()):
         ended = after(guarded, *again)
         assert (ended.code, unkept in ended.out) == (3, True), ended
-        if not steps:  # it has been seen that the round changed them, so a person may keep them
-            assert "bydawn resume repo --accept" in ended.out
+        assert "bydawn resume repo --accept" in ended.out
         assert ended.out.count(f"! {unkept} cannot be restored") <= 1
         assert len(guarded.rounds_ended()) == 1, "nothing is paid for before that is mended"
     for name in (unkept, "tests/other.txt"):
         (guarded.repo / name).write_text("strict\n")
     assert after(guarded).code == 0
     assert (guarded.repo / unkept).read_text() == (guarded.repo / "tests/other.txt").read_text() == "strict\n"
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_what_cannot_be_put_back_can_be_accepted(guarded: Home, steps: tuple[str, ...]) -> None:
+    (guarded.repo / ".gitignore").write_text("*.ign\n")
+    (guarded.repo / "tests/unkept.ign").write_text("strict\n")
+    policy = ("-k", "true", "--protect", "tests/**", "--on-tamper", "restore")
+    killed_in_a_round(guarded, "echo loose > tests/unkept.ign; touch work", *policy)
+    assert after(guarded, *steps).code == 3
+    assert guarded.bydawn("resume", "--plain", "--accept").code == 0
+    assert (guarded.repo / "tests/unkept.ign").read_text() == "loose\n"
 
 
 # -- the list, at the last moment --------------------------------------------------------------------------------------

@@ -45,14 +45,8 @@ class Protection:
             return Touched(self._effects.blind(error))
         if not touched or not self._restores:
             return Touched(after, touched[:_TAMPERED])
-        put_back = True
-        try:
-            self._workspace.restore(before, touched)
-        except UserError as error:  # some of them may be
-            self._effects.blind(error)
-            put_back = False
-        left = self._effects.snapshot(keep_as=tree_after(round_))
-        return Touched(replace(left, changes=after.changes), touched[:_TAMPERED], put_back)
+        left = self._put_back(before, touched, keep_as=tree_after(round_))
+        return replace(left, now=replace(left.now, changes=after.changes))
 
     def after_checks(self, round_: int) -> Touched | None:
         """A check runs what the agent wrote, so what it does to protected files is the agent's doing, too.
@@ -87,10 +81,18 @@ class Protection:
         before = state.protected_tree if state.tampered else state.tree  # the tree in which all of them are unchanged
         try:
             touched = self._workspace.touched(before, now.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
-            if touched and unseen and self._restores:
-                self._workspace.restore(before, touched)
-                now = self._effects.snapshot(keep_as=tree_before(state.round + 1))
-                return Touched(now, touched[:_TAMPERED], restored=True)
         except UserError as error:
             return Touched(self._effects.blind(error), state.tampered)
+        if touched and self._restores:  # also if that failed before: there may be room now
+            return self._put_back(before, touched, keep_as=tree_before(state.round + 1))
         return Touched(now, touched[:_TAMPERED])
+
+    def _put_back(self, before: str, touched: tuple[str, ...], keep_as: str) -> Touched:
+        """Restore these files; a person has to see to those that cannot be."""
+        put_back = True
+        try:
+            self._workspace.restore(before, touched)
+        except UserError as error:  # some of them may be
+            self._effects.blind(error, unseen=False)
+            put_back = False
+        return Touched(self._effects.snapshot(keep_as=keep_as), touched[:_TAMPERED], put_back)
