@@ -9,14 +9,14 @@ import msgspec
 from bydawn import __version__, agents
 from bydawn.core.agent import Agent
 from bydawn.core.errors import UserError
-from bydawn.core.facts import BOXED, LedgerRepaired, LoopStopped
+from bydawn.core.facts import BOXED, LedgerRepaired, LoopStopped, RunStarted
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, Loop, Sandbox
 from bydawn.core.ports import Clock, Follower, Snapshot
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.state import LoopState
 from bydawn.engine.effects import World
-from bydawn.engine.run import Engine, Run
+from bydawn.engine.run import Engine
 from bydawn.process import box
 from bydawn.process.box import Box
 from bydawn.process.channel import LoopChannel, Signals
@@ -47,7 +47,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     tether: Tether
     followers: Sequence[Follower] = ()
     say: Callable[[str], None] = lambda _: None
-    rounds_allowed: int | None = None
+    rounds_allowed: int | None = None  # in this run
+    seconds_allowed: float | None = None
     go_on: str = ""  # the command that the guardian offers if the worker is killed
     clock: Clock | None = None
 
@@ -141,17 +142,19 @@ def run_loop(
                 *worker.followers,
             ),
         )
-        return Engine(loop, world, _run(run, loop, pool, worker.rounds_allowed, found)).run()
+        return Engine(loop, world, _started(run, loop, pool, worker, found)).run()
 
 
-def _run(id_: str, loop: Loop, pool: Mapping[str, Agent], rounds_allowed: int | None, found: Box | str) -> Run:
+def _started(run: str, loop: Loop, pool: Mapping[str, Agent], worker: Worker, found: Box | str) -> RunStarted:
     held = any(agent.abilities.sandboxes for agent in pool.values())
-    return Run(
-        id=id_,
+    return RunStarted(
+        run=run,
         pid=os.getpid(),
         boot=kernel.boot_id(),
         version=__version__,
-        rounds_allowed=rounds_allowed,
+        tree="",  # the engine looks
+        rounds_allowed=worker.rounds_allowed,
+        seconds_allowed=worker.seconds_allowed,
         sandbox=loop.sandbox or (Sandbox.WORKSPACE if held else ""),
         box=BOXED if isinstance(found, Box) else found,
     )

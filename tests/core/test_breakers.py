@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bydawn.core.breakers import Limits, Tripped, limits_of, readings, tripped
+from bydawn.core.breakers import Limits, Tripped, limits_of, readings, time_left, tripped
 from bydawn.core.facts import ChecksEnded, Fact, TaskSettled
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
@@ -105,6 +105,15 @@ def test_what_one_run_is_allowed_trips_apart_from_what_the_loop_is() -> None:
     once = [*rounds(4), run_started(rounds_allowed=1)]
     assert tripped(PROMISED, after_all(*once), at()) is None
     assert tripped(PROMISED, after_all(*once, a_round(5)), at()) == Tripped(Rule.ROUNDS_THIS_RUN, End.LIMIT, 1, 1)
+
+
+def test_the_time_of_one_run_is_counted_from_its_start() -> None:
+    history = [*rounds(4), stopped(End.PAUSED), run_started(elapsed=1000.0, seconds_allowed=60.0)]
+    state = after_all(*history)
+    assert tripped(PROMISED, state, at(1059.0)) is None
+    assert tripped(PROMISED, state, at(1060.0)) == Tripped(Rule.TIME_THIS_RUN, End.LIMIT, 60, 60)
+    assert time_left(PROMISED, state, at(1045.0)) == 15
+    assert tripped(PROMISED, after_all(*history, run_started(elapsed=1060.0)), at(1e6)) is None, "each run has its own"
 
 
 @pytest.mark.parametrize("outcome", [Outcome.TRANSIENT, Outcome.LIMITED, Outcome.INTERRUPTED, Outcome.SESSION_LOST])

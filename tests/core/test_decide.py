@@ -121,6 +121,7 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     "rounds": (limited(rounds=1), [run_started(), *a_round(1)], at(60)),
     "rounds-this-run": (PROMISED, [run_started(rounds_allowed=1), *a_round(1)], at(60)),
     "time": (limited(seconds=60), [run_started(), *a_round(1)], at(60)),
+    "time-this-run": (PROMISED, [run_started(seconds_allowed=60), *a_round(1)], at(60)),
     "until": (limited(until=NOON), [run_started()], at()),
     "tokens": (limited(tokens=100), [run_started(), *a_round(1, usage=Usage(tokens_in=80, tokens_out=20))], at(60)),
     "cost": (limited(usd=0.5), [run_started(), *a_round(1, usage=Usage(cost_usd=0.5))], at(60)),

@@ -105,6 +105,13 @@ def test_a_wall_clock_that_jumps_does_not_change_a_back_off(hours: int) -> None:
     assert next_action(PROMISED, state, at(60, hours=hours)) == next_action(PROMISED, state, at(60))
 
 
+def test_no_wait_outlasts_the_time_of_its_run() -> None:
+    state = after_all(run_started(seconds_allowed=60.5), a_round(1, Outcome.TRANSIENT))
+    action = next_action(PROMISED, state, at(60))
+    assert isinstance(action, Wait)
+    assert action.seconds == 0.5
+
+
 def test_a_round_that_went_well_is_followed_at_once() -> None:
     assert next_action(PROMISED, trouble(1, Outcome.OK), at(60)).rule == "next-round"
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bydawn.core.agent import Abilities, AgentCommand, CommandEnded, Ended, Event, Ladder, Message, Turn
-from bydawn.core.facts import BOXED, CheckpointApproved, ChecksEnded, Fact, LoopStopped
+from bydawn.core.facts import BOXED, CheckpointApproved, ChecksEnded, Fact, LoopStopped, RunStarted
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import Check, CommandCheck, Loop
@@ -18,7 +18,7 @@ from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
 from bydawn.core.values import Usage, Verdict
 from bydawn.engine.effects import World
-from bydawn.engine.run import Engine, Run
+from bydawn.engine.run import Engine
 from engine.fakes import (
     NOON,
     FakeChannel,
@@ -261,7 +261,7 @@ class Night:
     def agents(self) -> dict[str, ScriptedAgent]:
         return {"demo": self.agent, **self.others}
 
-    def run(self, *, once: bool = False) -> LoopStopped:
+    def run(self, *, once: bool = False, seconds: float | None = None) -> LoopStopped:
         self.clock.elapsed = self.ledger.state.elapsed  # as a new process counts on from the ledger
         self.workspace.watched = False
         world = World(
@@ -282,8 +282,16 @@ class Night:
             obstacles=lambda: self.obstacle,
             followers=(self.witness,),
         )
-        run, allowed = f"run-{self.ledger.state.runs + 1}", 1 if once else None
-        started = Run(id=run, pid=1, boot="b", version="0", rounds_allowed=allowed, box=self.box)
+        started = RunStarted(
+            run=f"run-{self.ledger.state.runs + 1}",
+            pid=1,
+            boot="b",
+            version="0",
+            tree="",
+            rounds_allowed=1 if once else None,
+            seconds_allowed=seconds,
+            box=self.box,
+        )
         return Engine(self.loop, world, started).run()
 
     def approve(self) -> None:

@@ -155,6 +155,14 @@ def test_once_means_one_round_each_time(times: int) -> None:
     assert night.agent.turns == times
 
 
+def test_a_run_may_be_given_its_own_time() -> None:
+    night = Night(busy(), limits=Limits(rounds=0, no_progress=0))
+    for turns in (2, 4):
+        stopped = night.run(seconds=90.0)
+        assert (stopped.end, stopped.decided.rule, night.agent.turns) == (End.LIMIT, "time-this-run", turns)
+    assert stopped.reason == "this run was allowed 1 m 30"
+
+
 def test_once_does_not_count_a_blip() -> None:
     night = Night([blip(), "one round"])
     assert night.run(once=True).decided.rule == "rounds-this-run"

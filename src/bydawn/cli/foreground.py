@@ -22,7 +22,8 @@ def run_in_foreground(
     tether: Tether,
     planned: "Plan",
     *,
-    once: bool = False,
+    rounds_allowed: int | None = None,
+    seconds_allowed: float | None = None,
     plain: bool = False,
     voice: "Voice | None" = None,
 ) -> int:
@@ -44,7 +45,8 @@ def run_in_foreground(
             tether=tether,
             followers=(terminal,),
             say=terminal.warn,
-            rounds_allowed=1 if once else None,
+            rounds_allowed=rounds_allowed,
+            seconds_allowed=seconds_allowed,
             go_on=typed(f"resume {planned.reference}"),
         )
         stopped = run(planned, worker)

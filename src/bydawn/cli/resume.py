@@ -150,4 +150,6 @@ def resume(
     standing = Registry(state_dir).find(loop, cd, resting=True)
     new = [each for each in limits.values() if each]
     planned = operation.plan(standing, settings.secrets_of(gathered), approve=approve, accept=accept, limits=new)
-    return run_in_foreground(tether, planned, once=once, plain=plain or gathered.switch("plain"))
+    return run_in_foreground(
+        tether, planned, rounds_allowed=1 if once else None, plain=plain or gathered.switch("plain")
+    )

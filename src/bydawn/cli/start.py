@@ -89,7 +89,7 @@ def run(
         be_trusted(gathered, workspace, flags["state_dir"], "--no-project")
     if cd is None and workspace != Path.cwd():
         click.echo(f"  Folder {visible(str(workspace))} (-C . works on this one only)")
-    return run_in_foreground(tether, planned, once=once, plain=gathered.switch("plain"))
+    return run_in_foreground(tether, planned, rounds_allowed=1 if once else None, plain=gathered.switch("plain"))
 
 
 @command()

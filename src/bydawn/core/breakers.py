@@ -230,6 +230,14 @@ _ROWS = (  # in the order in which `why` shows them
         ),
     ),
     Breaker(
+        rule=Rule.TIME_THIS_RUN,
+        end=End.LIMIT,
+        label="seconds this run",
+        reading=lambda state, now: round(now.elapsed - state.run_elapsed, 3),
+        trips_at=lambda _, state: state.seconds_allowed,
+        reason=lambda it, _: f"this run was allowed {duration(it.limit)}",
+    ),
+    Breaker(
         rule=Rule.UNTIL,
         end=End.LIMIT,
         label="until",
@@ -309,7 +317,10 @@ def overspent(loop: "Loop", state: "LoopState", now: Usage | None) -> bool:
 def time_left(loop: "Loop", state: "LoopState", now: Now) -> float:
     """Seconds until the first time limit."""
     limits = limits_of(loop, state)
-    pairs: list[tuple[Reading, Reading]] = [(limits.seconds, now.elapsed), (limits.until, now.at)]
+    this_run = now.elapsed - state.run_elapsed
+    pairs: list[tuple[Reading, Reading]] = [
+        *((limits.seconds, now.elapsed), (limits.until, now.at), (state.seconds_allowed, this_run)),
+    ]
     ends = [_amount(limit) - _amount(reading) for limit, reading in pairs if _amount(limit) > 0]
     return max(0.0, min(ends, default=inf))
 

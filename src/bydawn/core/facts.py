@@ -57,6 +57,7 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     tree: str
     tasks: TaskReading | None = None
     rounds_allowed: int | None = None  # in this run (`--once`)
+    seconds_allowed: float | None = None  # in this run
     elapsed: float = 0.0
     work: str = ""  # the tree without documents and task list, if different
     tampered: tuple[str, ...] = ()  # protected files that rounds changed and that are still changed

@@ -152,6 +152,8 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         box=state.box if state.round else fact.box,
         rounds_this_run=0,
         rounds_allowed=fact.rounds_allowed,
+        run_elapsed=max(state.elapsed, fact.elapsed),
+        seconds_allowed=fact.seconds_allowed,
         tasks=fact.tasks,
         added=(),
         fewest=progress.fewest_of(state, fact.tasks) if state.stopped is None else progress.open_in(fact.tasks),

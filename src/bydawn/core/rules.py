@@ -48,6 +48,7 @@ class Rule(StrEnum):
     ROUNDS = "rounds", "the round limit is used up"
     ROUNDS_THIS_RUN = "rounds-this-run", "this run was only allowed this many rounds"
     TIME = "time", "the time limit is used up"
+    TIME_THIS_RUN = "time-this-run", "this run was only allowed this much time"
     TOKENS = "tokens", "the token budget is used up"
     COST = "cost", "the dollar budget is used up"
     UNTIL = "until", "the time to stop has come"

@@ -138,6 +138,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 0  # attempts that count against the limit
     rounds_this_run: int = 0
     rounds_allowed: int | None = None
+    run_elapsed: float = 0.0  # when this run started, in working time
+    seconds_allowed: float | None = None
     ok_rounds: int = 0
     session: Session | None = None
     limited: tuple[Limited, ...] = ()  # at most one row per agent

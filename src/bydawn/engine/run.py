@@ -70,22 +70,11 @@ _TIDY_EVERY = 50  # rounds
 _LAST_LOOKS = 3  # at a list that changes every time it is read
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """Who runs the loop this time, and how far."""
-
-    id: str
-    pid: int
-    boot: str
-    version: str
-    rounds_allowed: int | None = None
-    sandbox: str = ""  # what the agent may do to this machine, if it is held to anything
-    box: str = ""  # the same for its checks
-
-
 class Engine:
     """One run of one loop."""
 
-    def __init__(self, loop: Loop, world: World, run: Run) -> None:
+    def __init__(self, loop: Loop, world: World, run: RunStarted) -> None:
+        """`run` says who runs the loop, and how far; the engine adds what it finds in the work tree."""
         self.loop = loop
         self.world = world
         self._run = run
@@ -162,15 +151,8 @@ class Engine:
             self._effects.record(met)
 
     def _started(self, found: Findings) -> RunStarted:
-        run = self._run
-        return RunStarted(
-            run=run.id,
-            pid=run.pid,
-            boot=run.boot,
-            version=run.version,
-            rounds_allowed=run.rounds_allowed,
-            sandbox=run.sandbox,
-            box=run.box,
+        return msgspec.structs.replace(
+            self._run,
             elapsed=self.world.clock.now().elapsed,
             tree=found.tree,
             work=found.work,
