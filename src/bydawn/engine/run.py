@@ -1,7 +1,6 @@
 """Read, decide, do, record. The engine performs one action at a time; every decision is made in core."""
 
 import os
-from contextlib import suppress
 from typing import assert_never
 
 import msgspec
@@ -34,7 +33,6 @@ from bydawn.core.decide import (
     next_action,
     settled,
 )
-from bydawn.core.errors import UserError
 from bydawn.core.facts import (
     AgentLimited,
     LoopStopped,
@@ -58,11 +56,11 @@ from bydawn.core.values import Decided, Promised, Usage
 from bydawn.engine.after_round import AfterRound
 from bydawn.engine.effects import Effects, World
 from bydawn.engine.hook_runs import HookRuns
+from bydawn.engine.prompting import Prompting
 from bydawn.engine.protection import Protection
 from bydawn.engine.proving import Proving
 
 _SAID = 400  # characters of a reply that the ledger keeps
-_REPLY = 20_000  # bytes of the last reply that the next prompt may quote
 _NAME = 100  # characters of a process name
 _STDERR = 4000  # bytes from the end of an agent's stderr for its reader
 _DENIALS = 10  # listed in a fact
@@ -83,6 +81,7 @@ class Engine:
         self._proving = Proving(effects, self._protection)
         self._after_round = AfterRound(effects, self._protection)
         self._hook_runs = HookRuns(effects)
+        self._prompting = Prompting(effects)
         self._last_looks = 0
         self._fresh: Snapshot | None = None  # the snapshot from the start, until something happens
 
@@ -216,10 +215,8 @@ class Engine:
         chosen = _new_session() if agent.abilities.chooses_session else ""
         turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
         task_text = self._effects.list.text_of(action.task_id)
-        text = self._prompt(turn, agent, task_text)
-        if self._too_long(text, agent):
-            return
-        stdin = self._effects.write(action.round, PROMPT, text)
+        text = self._prompting.compose(turn, agent, task_text)
+        stdin = self._effects.write(action.round, PROMPT, text) if text is not None else None
         if stdin is None:
             return
         command = agent.command(turn)
@@ -263,31 +260,6 @@ class Engine:
         ended = reader.end(exit_, self.world.files.tail(turn.round, STDERR, _STDERR))
         self._end_round(turn.round, exit_, ended, listener)
 
-    def _prompt(self, turn: Turn, agent: Agent, task_text: str) -> str:
-        # Only a person's own text is filled in; a task or a check's output that names a variable gets nothing.
-        asked = msgspec.structs.replace(self.loop, prompt=self.world.reveal(self.loop.prompt))
-        last = self.state.last.round if self.state.last else 0
-        return prompt.compose(
-            asked,
-            self.state,
-            turn.round,
-            os.urandom(8).hex(),
-            resumed=turn.session is not None,
-            task_text=task_text,
-            reply=self.world.files.tail(last, REPLY, _REPLY) if last else "",
-            documents=self._documents() if self.loop.template else {},
-            template=self.loop.template,
-            length=agent.abilities.prompt_length,
-        )
-
-    def _documents(self) -> dict[str, str]:
-        """The documents a template asks for; one that cannot be read is left out."""
-        found = {}
-        for path in filter(None, (self.loop.progress, self.loop.opinions)):
-            with suppress(UserError):
-                found[path] = self.world.workspace.read_text(path) or ""
-        return found
-
     def _is_limited(self, agent: str) -> bool:
         """Another loop found this agent's account limited: record it and decide again."""
         now = self.world.clock.now().at
@@ -302,14 +274,6 @@ class Engine:
         for row in self.state.limited:
             if row.agent == agent and row.until:
                 self.world.cool_downs.tell(self.world.agents[agent], row.until, row.detail)
-
-    def _too_long(self, text: str, agent: Agent) -> bool:
-        most = agent.abilities.prompt_length
-        if most is None or len(text) <= most:
-            return False
-        detail = f"the prompt has {len(text)} characters, but {agent.name} accepts at most {most}"
-        self._effects.record(Obstructed(kind="prompt", detail=detail))
-        return True
 
     def _job(self, round_: int, agent: Agent, command: AgentCommand, stdin: str, cookie: str) -> Job:
         limits, folder = self.loop.timeouts, self.world.files.folder(round_)
