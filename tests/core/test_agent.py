@@ -5,7 +5,25 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bydawn.core.agent import CommandEnded, Ended, Event, Listener, reset_of, turn_of, used_by
+from bydawn.core.agent import (
+    Activity,
+    Begun,
+    CommandEnded,
+    Denied,
+    Ended,
+    Event,
+    Finished,
+    Hopeless,
+    LimitNotice,
+    Listener,
+    Message,
+    Retry,
+    Spent,
+    readable,
+    reset_of,
+    turn_of,
+    used_by,
+)
 from bydawn.core.outcome import Exit, Outcome
 from bydawn.core.state import Session
 from bydawn.core.values import Commands, Usage
@@ -117,6 +135,25 @@ WORKED = CommandEnded(command="ls", failed=False, exit_code=0)
 )
 def test_a_command_that_ended_is_one_line(event: CommandEnded, text: str) -> None:
     assert event.text == text
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        (Message("two\nlines"), "two\nlines"),
+        (Activity("edited a.py"), "edited a.py"),
+        (WORKED, "✓ ls → exit 0"),
+        (Retry("503, trying again"), "503, trying again"),
+        (LimitNotice("90 % used"), "90 % used"),
+        (Denied("rm -rf /"), "not allowed: rm -rf /"),
+        (Hopeless("503, trying again"), ""),  # the retry before it said so
+        (Begun("s-1"), ""),
+        (Spent(Usage()), ""),
+        (Finished(), ""),
+    ],
+)
+def test_an_event_is_readable_if_it_says_something_to_people(event: Event, text: str) -> None:
+    assert readable(event) == text
 
 
 def test_all_commands_failed_only_if_there_were_some_and_none_worked() -> None:

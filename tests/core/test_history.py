@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 
 from bydawn.core.facts import AnyFact, LoopAdopted
-from bydawn.core.history import History, counted
+from bydawn.core.history import History, counted, number
+from bydawn.core.loop import SpokenDialect
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
 from core.facts_any import HISTORIES
-from core.facts_made import BORN, a_round, after_all, checked, ended, numbered, run_started, started, stopped
+from core.facts_made import BORN, a_loop, a_round, after_all, checked, ended, numbered, run_started, started, stopped
 
 
 def past(*facts: AnyFact) -> History:
@@ -47,6 +48,45 @@ def test_a_loop_that_was_taken_over_counts_on() -> None:
     assert counted(after_all(adopted, started(8))) == 8
 
 
+PLAIN = a_loop()
+NUMBERS_CUT = a_loop(dialect=SpokenDialect(name="other", numbers_cut=True))
+
+
+def test_an_interrupted_round_uses_up_a_number_only_if_its_dialect_says_so() -> None:
+    facts = [run_started(), *a_round(1), started(2), ended(2, Outcome.INTERRUPTED), run_started(), started(3), ended(3)]
+    states = [after_all(*facts[:count]) for count in range(1, len(facts) + 1)]
+    assert [number(PLAIN, state) for state in states] == [1, 1, 2, 2, 2, 2, 2, 3]
+    assert [number(NUMBERS_CUT, state) for state in states] == [1, 1, 2, 2, 3, 3, 3, 4]
+    assert [counted(state, numbers_cut=True) for state in states] == [0, 1, 1, 2, 2, 2, 3, 3]
+    assert [each.counted + each.cut for each in past(*facts).attempts] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.TRANSIENT, Outcome.LIMITED, Outcome.AUTH])
+def test_a_round_to_be_tried_again_keeps_its_number_until_its_run_ends(outcome: Outcome) -> None:
+    """X-06: a hiccup is no round."""
+    facts = [run_started(), *a_round(1), *a_round(2, outcome)]
+    assert number(NUMBERS_CUT, after_all(*facts)) == 2
+    assert counted(after_all(*facts, *a_round(3)), numbers_cut=True) == 2
+    for end in ([], [stopped(End.FAILED)]):
+        later = [*facts, *end, run_started()]
+        assert number(NUMBERS_CUT, after_all(*later)) == 3
+        assert number(PLAIN, after_all(*later)) == 2
+        assert number(NUMBERS_CUT, after_all(*later, *end, run_started())) == 3, "a run without a round uses up none"
+
+
+def test_the_previous_output_is_that_of_the_last_round_that_is_over() -> None:
+    adopted = LoopAdopted(source="x", rounds=7, agent="codex", output="left by another")
+    begun = after_all(adopted, run_started(), started(8))
+    assert (begun.output_of, begun.output) == (0, "left by another")
+    blip = [adopted, run_started(), *a_round(8, Outcome.TRANSIENT)]
+    assert (after_all(*blip).output_of, after_all(*blip).output) == (0, "left by another")
+    for outcome in (Outcome.OK, Outcome.INTERRUPTED, Outcome.FAILED):
+        then = after_all(*blip, *a_round(9, outcome))
+        assert (then.output_of, then.output) == (9, "")
+        assert after_all(*blip, *a_round(9, outcome), *a_round(10, Outcome.LIMITED)).output_of == 9
+    assert after_all(*blip, run_started()).output_of == 8, "nothing will try it again"
+
+
 def test_a_round_is_counted_from_its_start_to_the_start_of_the_next() -> None:
     facts = [run_started(), started(1), ended(1), checked(1), started(2), ended(2, Outcome.TRANSIENT), started(3)]
     assert [counted(after_all(*facts[:count])) for count in range(1, len(facts) + 1)] == [0, 1, 1, 1, 2, 2, 2]
@@ -59,6 +99,17 @@ def test_over_any_history_the_count_never_goes_down(facts: list[AnyFact]) -> Non
         state = after(state, record)
         assert counted(state) >= before
         before = counted(state)
+
+
+@given(HISTORIES)
+def test_over_any_history_numbers_that_cut_rounds_use_up_never_go_down(facts: list[AnyFact]) -> None:
+    state, before = LoopState(), 0
+    for record in numbered(facts):
+        state = after(state, record)
+        now = counted(state, numbers_cut=True)
+        assert now >= before
+        assert now <= number(NUMBERS_CUT, state) <= now + 1
+        before = now
 
 
 @given(HISTORIES)

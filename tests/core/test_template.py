@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from bydawn.core.loop import Promise
+from bydawn.core.loop import Promise, SpokenDialect
 from bydawn.core.prompt import BUDGETS
 from bydawn.core.template import MARKERS, fill, markers, problem
 from core.facts_made import CHECKED, STRICT, a_loop, a_note, a_round, checked, limited, run_started, todo
@@ -114,6 +115,18 @@ def test_what_a_template_forgot_and_must_not_be_lost_comes_behind_it() -> None:
     assert text.startswith("Work on task-1.\n\n## Goal\n\nfix it\n\n## A note from ada\n\nuse tabs\n\n")
     assert headings(text)[2:] == ["Protected files were changed", "Checks that failed after the last round", "Rules"]
     assert TOKEN in text
+
+
+def test_a_dialect_says_which_of_our_sections_may_follow_its_template() -> None:
+    facts = [run_started(tasks=todo(1)), *a_round(1), checked(1, passed=False), a_note("n", "use tabs")]
+    for sections, expected in (
+        (("NOTES", "CHECKS"), ["A note from ada", "Checks that failed after the last round"]),
+        ((), []),
+    ):
+        loop = replace(STRICT, dialect=SpokenDialect(name="other", sections=sections))
+        text = prompt(loop, *facts, template="Go on.")
+        assert text.startswith("Go on.\n")
+        assert headings(text) == expected
 
 
 def test_news_are_what_has_no_place_of_its_own_and_nothing_is_told_twice() -> None:

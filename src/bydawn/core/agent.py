@@ -121,6 +121,19 @@ class Finished(msgspec.Struct, frozen=True):
 Event = Begun | Message | Activity | CommandEnded | Retry | Denied | LimitNotice | Spent | Hopeless | Finished
 
 
+def readable(event: Event) -> str:
+    """An event as a person reads it in a log; empty if it says nothing to people."""
+    match event:
+        case Denied():
+            return f"not allowed: {event.text}"
+        case Hopeless():
+            return ""  # the last retry has said it
+        case CommandEnded() | _Said():
+            return event.text
+        case _:
+            return ""
+
+
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The one result of a turn."""
 

@@ -42,6 +42,7 @@ class LoopAdopted(Fact, frozen=True, kw_only=True, tag="loop.adopted"):
     rounds: int
     agent: str
     session: str | None = None
+    output: str = ""  # the readable end of what its last round printed
 
 
 BOX, BOXED = "box", "on"  # the obstacle that a box is to a check; checks run in one

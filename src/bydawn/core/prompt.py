@@ -7,6 +7,7 @@ from typing import NamedTuple
 from bydawn.core import sections
 from bydawn.core.breakers import limits_of
 from bydawn.core.digests import sha256
+from bydawn.core.history import number
 from bydawn.core.loop import Loop
 from bydawn.core.quote import harmless
 from bydawn.core.sections import Material, promise_of
@@ -133,7 +134,9 @@ def _laid_out(given: Material, template: str, parts: Mapping[str, str], budgets:
         "NEWS": "\n\n".join(parts[name] for name in _NEWS if parts[name] and name not in used),
     }
     text = fill(template, {name: values[name] for name in MARKERS})
-    return [text.strip(), *(parts[name] for name in _forgotten(used, is_known=template == given.loop.follow_up))]
+    forgotten = _forgotten(used, is_known=template == given.loop.follow_up)
+    wanted = given.loop.dialect.sections if given.loop.dialect else None
+    return [text.strip(), *(parts[name] for name in forgotten if wanted is None or name in wanted)]
 
 
 def _forgotten(used: frozenset[str], *, is_known: bool) -> list[str]:
@@ -153,7 +156,7 @@ def _words(given: Material) -> dict[str, str]:
     return {
         "PROMISE": promise.token if promise else "",
         "ROUND": str(given.round),
-        "COUNTED": str(given.state.rounds + 1),  # without rounds that were cut short
+        "COUNTED": str(number(given.loop, given.state)),
         "ROUNDS": str(limits_of(given.loop, given.state).rounds or "unlimited"),
         "LOOP": given.loop.id,
         "WORKSPACE": given.loop.workspace,

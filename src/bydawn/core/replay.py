@@ -78,9 +78,9 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case LoopAdopted() as fact:
             session = Session(id=fact.session, agent=fact.agent, rounds=fact.rounds) if fact.session else None
             rounds = max(state.rounds, fact.rounds)
-            return replace(state, round=max(state.round, rounds), rounds=rounds, session=session)
+            return replace(state, round=max(state.round, rounds), rounds=rounds, session=session, output=fact.output)
         case RunStarted():
-            return _run_started(replace(state, run_since=record.at), record.fact)
+            return _run_started(replace(_given_up(state), run_since=record.at), record.fact)
         case TasksRead() as fact:
             return _moved(progress.tasks_read(state, fact.tasks), fact.tree, fact.work)
         case LinesAdded() as fact:
@@ -142,6 +142,15 @@ def _after(state: LoopState, record: Record) -> LoopState:
             return state
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def _given_up(state: LoopState) -> LoopState:
+    """A new run begins: an attempt that the earlier one was going to repeat is over."""
+    last = state.last
+    if last is None or last.counts or last.cut:
+        return state
+    last = replace(last, cut=True)
+    return replace(state, last=last, cut_rounds=state.cut_rounds + 1, output_of=last.round, output="")
 
 
 def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
@@ -235,7 +244,8 @@ def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopSt
 def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
     policy = POLICY[fact.outcome]
     blip = not policy.counts and policy.backs_off
-    opened = state.open_round
+    opened, cut = state.open_round, fact.outcome is Outcome.INTERRUPTED
+    is_over = policy.counts or cut
     # A note that an agent had no chance to follow is kept for the next prompt.
     unheeded = opened.notes if opened and not policy.counts else ()
     closed = tuple(task for task in fact.closed if task_mark(task) not in state.closed)
@@ -262,9 +272,13 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             fewer=progress.fewer(state, fact.tasks),
             exit_code=fact.exit_code,
             counts=policy.counts,
+            cut=cut,
             commands=fact.commands,
         ),
         rounds=state.rounds + policy.counts,
+        cut_rounds=state.cut_rounds + cut,
+        output_of=fact.round if is_over else state.output_of,
+        output="" if is_over else state.output,
         rounds_this_run=state.rounds_this_run + policy.counts,
         ok_rounds=state.ok_rounds + (fact.outcome is Outcome.OK),
         session=_session(state, fact),

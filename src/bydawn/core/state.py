@@ -77,6 +77,7 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     fewer: bool = False  # are fewer tasks open than ever before?
     exit_code: int | None = None
     counts: bool = True  # against the round limit
+    cut: bool = False  # interrupted, or its run ended before it was tried again
     commands: Commands = Commands()
 
 
@@ -136,6 +137,9 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     run_since: datetime | None = None
     round: int = 0  # the number of the last attempt; never reused
     rounds: int = 0  # attempts that count against the limit
+    cut_rounds: int = 0  # other attempts that are over
+    output_of: int = 0  # the last attempt of either kind; its output is the previous one, …
+    output: str = ""  # … and until there is one, this is what another program left
     rounds_this_run: int = 0
     rounds_allowed: int | None = None
     run_elapsed: float = 0.0  # when this run started, in working time

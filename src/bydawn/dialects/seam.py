@@ -31,6 +31,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, tuple[str, ...]]
     template: str = ""  # the prompt of a round; the one of the settings unless given
     follow_up: str = ""  # the prompt of a round that resumes the session
+    sections: tuple[str, ...] | None = None  # of ours that may follow the template; None: all that must not be lost
+    numbers_cut: bool = False  # does a round that was cut short use up a number?
     tasks_required: bool = True
     words: dict[str, str] = {}  # what the dialect has to remember
     paths: dict[str, str] = {}  # the same for paths, which may lead to files or folders

@@ -49,7 +49,12 @@ def plan(
     _refuse_odd_name(request.name)
     # What is a folder, and where links lead, is for us to know: dialects have never seen a disk.
     paths = {key: places.placed(workspace, path) for key, path in request.paths.items()}
-    spoken = Spoken(name=dialect.name, words={**request.words, **paths})
+    spoken = Spoken(
+        name=dialect.name,
+        words={**request.words, **paths},
+        sections=request.sections,
+        numbers_cut=request.numbers_cut,
+    )
     planned = start.plan(_wanted(dialect, request, gathered, workspace, spoken))
     if request.named and planned.loop.id != request.name:
         raise places.NameTaken(request.name)
