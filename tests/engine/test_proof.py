@@ -1,13 +1,14 @@
 """Agents that lie, agents that forget, and checks that cannot make up their mind: each ends right."""
 
 from itertools import count
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import BOXED, ChecksEnded, LoopAdopted, RoundEnded, RoundStarted, TamperingAccepted, TaskSettled
-from bydawn.core.loop import BoxMode, Checkpoint, OnTamper, Promise, Sessions
+from bydawn.core.loop import BoxMode, Checkpoint, OnTamper, Promise, Sessions, Ticks
 from bydawn.core.requests import AskStop
 from bydawn.core.values import End, TaskStatus
 from engine.fakes import Files
@@ -188,6 +189,35 @@ def test_boxes_that_are_ticked_without_work_need_a_second_word_where_nothing_is_
     first, second = night.facts(RoundEnded)
     assert (first.doubted, first.progress, second.doubted) == (("one", "two"), False, ())
     assert "ticked without any other change" in night.prompt(2)
+
+
+def test_boxes_that_are_ticked_without_work_count_at_once_if_a_person_wants_that() -> None:
+    plays = [Play(writes={TODO: todo("x one", "two", "three")}), Play(writes={TODO: todo("x one", "x two", "three")})]
+    last = Play(writes={TODO: todo("x one", "x two", "x three"), "a": "1"})
+    settings: Any = {"files": {TODO: todo("one", "two", "three")}, "tasks": TODO, "limits": Limits(no_progress=2)}
+    night = Night([*plays, last], ticks=Ticks.COUNT, **settings)
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.UNVERIFIED, 3), "fewer open boxes is progress"
+    assert "ticked without any other change: one, two" in stopped.evidence
+    assert not [number for number in (1, 2, 3) if "ticked without any other change" in night.prompt(number)]
+    assert Night([*plays, last], **settings).run().decided.rule == "no-progress"
+
+
+def test_a_box_that_was_added_to_be_ticked_is_no_progress_even_where_ticks_count() -> None:
+    plays = (Play(writes={TODO: todo("one", *(f"x new {number}" for number in range(turn)))}) for turn in count(1))
+    night = Night(plays, files={TODO: todo("one")}, tasks=TODO, ticks=Ticks.COUNT)
+    assert night.run().decided.rule == "no-progress"
+
+
+def test_a_box_that_is_ticked_again_with_work_is_no_longer_listed_where_ticks_count() -> None:
+    plays = [
+        Play(writes={TODO: todo("x one", "two")}),
+        Play(writes={TODO: todo("one", "two")}),
+        Play(writes={TODO: BOTH, "a": "1"}),
+    ]
+    stopped = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO, ticks=Ticks.COUNT).run()
+    assert stopped.end is End.UNVERIFIED
+    assert not [row for row in stopped.evidence if "ticked without" in row]
 
 
 def test_where_checks_are_green_they_are_believed() -> None:

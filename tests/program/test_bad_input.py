@@ -111,6 +111,7 @@ TABLE: list[tuple[list[str], int, str, str]] = [
     ),
     (["run", "x", "-a", "demo", "--check-where", "clean"], 2, "--check-where clean has no effect", "with -k"),
     (["run", "x", "-a", "demo", "--on-hook-failure", "block"], 2, "block has no effect", "no hooks"),
+    (["run", "x", "-a", "demo", "--ticks", "count"], 2, "count has no effect", "no task list"),
     (["run", "x", "-a", "codex", "--session-rounds", "3"], 2, "3 has no effect", "--session resume"),
     (["run", "x", "-a", "demo", "--for", "soon"], 2, "not a duration", "--help"),
     (["run", "x", "-a", "demo", "--for", "0"], 2, "no time to work", ""),

@@ -1,6 +1,6 @@
 """Is the loop done? The one rule that both decisions and views use."""
 
-from bydawn.core.loop import Loop
+from bydawn.core.loop import Loop, Ticks
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten
 from bydawn.core.values import End, Line
@@ -22,7 +22,8 @@ def missing(loop: Loop, state: LoopState) -> list[str]:
         and state.tasks.open == 0
         and not state.tasks.problem
         and not lost_lines(state)
-        and (not state.doubted or bool(loop.checks)),  # passing checks confirm doubtful boxes
+        # Passing checks confirm doubtful boxes.
+        and (not state.doubted or bool(loop.checks) or loop.ticks is Ticks.COUNT),
     }
     # A list that only marks checkpoints means nothing once it cannot be trusted.
     problem = state.tasks is not None and bool(state.tasks.problem or lost_lines(state))

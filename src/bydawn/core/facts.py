@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from bydawn.core.breakers import Limits
+from bydawn.core.loop import Ticks
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import (
@@ -59,6 +60,7 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     tasks: TaskReading | None = None
     rounds_allowed: int | None = None  # in this run (`--once`)
     seconds_allowed: float | None = None  # in this run
+    ticks: Ticks = Ticks.DOUBT  # the loop's setting: no round confirms boxes that count anyway
     elapsed: float = 0.0
     work: str = ""  # the tree without documents and task list, if different
     tampered: tuple[str, ...] = ()  # protected files that rounds changed and that are still changed

@@ -74,6 +74,13 @@ class OnBlockedTask(StrEnum):
     STOP = "stop"
 
 
+class Ticks(StrEnum):
+    """What boxes are worth that a round ticked without changing anything else."""
+
+    DOUBT = "doubt"  # they count once checks or a later round confirm them
+    COUNT = "count"  # at once; they are only listed
+
+
 class CheckWhere(StrEnum):
     """Where checks run: in the work tree itself, or in a clean checkout of its snapshot."""
 
@@ -241,6 +248,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     task_folder: bool = False  # is `tasks` a folder with one file per task?
     tasks_required: bool = True  # False: the list only marks checkpoints
     on_blocked_task: OnBlockedTask = OnBlockedTask.ASIDE
+    ticks: Ticks = Ticks.DOUBT
     checkpoint: Checkpoint | None = None
     template: str | None = None  # the text the prompt is built from
     follow_up: str | None = None  # … in a round that continues a conversation, which knows the rest

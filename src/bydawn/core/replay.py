@@ -36,6 +36,7 @@ from bydawn.core.facts import (
     TasksRead,
     WaitStarted,
 )
+from bydawn.core.loop import Ticks
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import (
     KNOWN_TREES,
@@ -163,6 +164,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         rounds_allowed=fact.rounds_allowed,
         run_elapsed=max(state.elapsed, fact.elapsed),
         seconds_allowed=fact.seconds_allowed,
+        ticks=fact.ticks,
         tasks=fact.tasks,
         added=(),
         fewest=progress.fewest_of(state, fact.tasks) if state.stopped is None else progress.open_in(fact.tasks),
@@ -291,8 +293,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         tallies=progress.tallies_after_round(state.tallies, opened.task_id, opened.task or "", fact)
         if opened
         else state.tallies,
-        # A later round that succeeded and left the boxes ticked has confirmed them.
-        doubted=fact.doubted if fact.outcome is Outcome.OK else _joined(state.doubted, fact.doubted),
+        doubted=_doubted(state, fact),
         closed=_joined(state.closed, map(task_mark, fact.closed)),
         rewritten=_joined(state.rewritten, fact.rewritten),
         unseen=state.unseen or fact.unseen,
@@ -312,6 +313,13 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         recent_seconds=(*state.recent_seconds, fact.seconds)[-RECENT:] if policy.counts else state.recent_seconds,
         strip=(*state.strip, progress.result_of(fact))[-_STRIP:],
     )
+
+
+def _doubted(state: LoopState, fact: RoundEnded) -> tuple[str, ...]:
+    """A later round that succeeded and left the boxes ticked has confirmed them, if its prompt asked about them."""
+    if state.ticks is Ticks.DOUBT and fact.outcome is Outcome.OK:
+        return fact.doubted
+    return _joined(tuple(task for task in state.doubted if task not in fact.closed), fact.doubted)
 
 
 def _command_error(fact: RoundEnded) -> str:

@@ -6,7 +6,7 @@ import msgspec
 
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
-from bydawn.core.loop import CheckWhere, Loop, Mode, Promise, Sessions
+from bydawn.core.loop import CheckWhere, Loop, Mode, Promise, Sessions, Ticks
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import tally_of, ticked_and_red
 from bydawn.core.quote import Keep, code, cut, fenced, harmless, inline, left_out, shares, some
@@ -351,7 +351,7 @@ def _lost(given: Material, size: int) -> str:
 
 
 def _doubted(given: Material, size: int) -> str:
-    if not given.state.doubted:
+    if not given.state.doubted or given.loop.ticks is Ticks.COUNT:
         return ""
     rows = "\n".join(some([given.line(title) for title in given.state.doubted], size))
     return (

@@ -9,6 +9,7 @@ import msgspec
 
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import LoopStopped, NoteAdded, Obstructed, PauseRequested, StopRequested, WaitStarted
+from bydawn.core.loop import Ticks
 from bydawn.core.outcome import Outcome
 from bydawn.core.values import Commands, Line, Promised, Result, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
 
@@ -160,6 +161,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     settled: Settled = Settled()
     tallies: tuple[Tally, ...] = ()  # at most one per task
     doubted: tuple[str, ...] = ()  # tasks ticked in a round that changed nothing else, until a later one confirms them
+    ticks: Ticks = Ticks.DOUBT
     approved: tuple[str, ...] = ()  # checkpoints a person has looked at
     tampered: tuple[str, ...] = ()  # protected files that rounds changed, until restored or accepted
     protected_tree: str = ""  # the tree in which those are unchanged

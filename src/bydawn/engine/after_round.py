@@ -3,6 +3,7 @@
 import msgspec
 
 from bydawn.core import progress
+from bydawn.core.loop import Ticks
 from bydawn.core.ports import Snapshot
 from bydawn.core.progress import Findings
 from bydawn.core.replay import forgiven
@@ -57,8 +58,9 @@ class AfterRound:
         return _TasksFound(reading, closed, closed if idle else (), rewritten(known, reading, own))
 
     def _progress(self, after: Snapshot, found: _TasksFound) -> bool:
-        """Neither a box ticked without any other change counts, nor one that was added to be ticked."""
-        counts = not found.doubted and progress.fewer(self._effects.state, found.reading)
+        """Neither a box ticked without any other change counts, if the loop doubts it, nor one added to be ticked."""
+        doubts = found.doubted and self._effects.loop.ticks is Ticks.DOUBT
+        counts = not doubts and progress.fewer(self._effects.state, found.reading)
         return progress.made(self._effects.state, after.work or after.tree, found.closed if counts else ())
 
 

@@ -152,6 +152,7 @@ class Engine:
     def _started(self, found: Findings) -> RunStarted:
         return msgspec.structs.replace(
             self._run,
+            ticks=self.loop.ticks,
             elapsed=self.world.clock.now().elapsed,
             tree=found.tree,
             work=found.work,

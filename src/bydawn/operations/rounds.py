@@ -12,7 +12,7 @@ from bydawn.core.breakers import limits_of
 from bydawn.core.errors import UserError
 from bydawn.core.facts import ChecksEnded, RoundEnded
 from bydawn.core.history import Attempt, History
-from bydawn.core.loop import Loop
+from bydawn.core.loop import Loop, Ticks
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
@@ -253,7 +253,8 @@ def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
     if ended.promise is Promised.MENTIONED:
         yield Remark("the agent only mentioned the promise, so it does not count")
     if ended.doubted:
-        yield Remark(f"ticked without any other change, so not confirmed: {', '.join(ended.doubted)}")
+        not_confirmed = ", so not confirmed" if loop.ticks is Ticks.DOUBT else ""
+        yield Remark(f"{completion.DOUBTED}{not_confirmed}: {', '.join(ended.doubted)}")
     if ended.tampered:
         put_back = " (put back)" if ended.restored else ""
         yield Remark(f"changed protected files{put_back}: {', '.join(map(plain, ended.tampered))}")

@@ -21,6 +21,7 @@ from bydawn.core.loop import (
     Promise,
     Sandbox,
     Sessions,
+    Ticks,
     Timeouts,
 )
 from bydawn.settings.setting import ANYWHERE, NOT_AS_A_FLAG, NOT_IN_A_PROJECT, Heading, Layer, Setting
@@ -94,6 +95,12 @@ TABLE: tuple[Setting, ...] = (
         OnBlockedTask,
         "When the agent needs you for one task: set it aside and do the others first, or stop.",
         otherwise=OnBlockedTask.ASIDE,
+    ),
+    _done(
+        "ticks",
+        Ticks,
+        "Boxes ticked in a round that changed nothing else: doubt them until confirmed, or count them.",
+        otherwise=Ticks.DOUBT,
     ),
     _safety(
         "sandbox",
