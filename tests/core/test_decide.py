@@ -137,6 +137,7 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
         at(60),
     ),
     "back-off": (PROMISED, [run_started(), *a_round(1, Outcome.TRANSIENT)], at(60)),
+    "pause": (a_loop(pause=5.0), [run_started(), *a_round(1)], at(60)),
     "next-round": (PROMISED, [run_started()], at()),
 }
 

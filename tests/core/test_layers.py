@@ -69,6 +69,9 @@ TIGHTER: list[tuple[str, Value, Value, bool]] = [
     ("rounds", 20, 0, True),  # 0 is no limit
     ("rounds", 0, 1000, False),
     ("rounds", 0, 0, False),
+    ("pause", 60.0, 61.0, False),
+    ("pause", 60.0, 59.0, True),
+    ("pause", 60.0, 0.0, True),  # 0 is no pause
     ("for", 3600.0, 3599.5, False),
     ("for", 3600.0, 3600.5, True),
     ("output_limit", 1 << 20, 1 << 30, True),
@@ -123,7 +126,7 @@ def test_for_every_limit_less_is_tighter_and_none_is_loosest(row: Setting, mine:
 words = st.sets(st.sampled_from("abc"))
 
 
-@given(st.sampled_from([row for row in TABLE if row.tighter == "more"]), words, words)
+@given(st.sampled_from([row for row in TABLE if row.tighter == "more" and row.kind.many]), words, words)
 def test_for_every_list_of_proofs_only_more_is_tighter(row: Setting, mine: set[str], theirs: set[str]) -> None:
     found = settled(said(Layer.USER, row.key, tuple(mine)), said(Layer.PROJECT, row.key, tuple(theirs)))
     assert bool(found.problems) == bool(mine - theirs)

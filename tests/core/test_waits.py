@@ -1,5 +1,6 @@
 """When to wait, how long, and that nothing can make a loop burn the night."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from bydawn.core.decide import Action, StartRound, Stop, Wait, next_action
 from bydawn.core.facts import AgentLimited, Fact, WaitStarted
-from bydawn.core.loop import Loop
+from bydawn.core.loop import Limits, Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.pool import back_off
 from bydawn.core.rules import Rule
@@ -114,6 +115,52 @@ def test_no_wait_outlasts_the_time_of_its_run() -> None:
 
 def test_a_round_that_went_well_is_followed_at_once() -> None:
     assert next_action(PROMISED, trouble(1, Outcome.OK), at(60)).rule == "next-round"
+
+
+# -- a pause between rounds --------------------------------------------------------------------------------------------
+
+PAUSING = a_loop(pause=100.0)
+
+
+def rest(loop: Loop, *history: Fact | Sequence[Fact], elapsed: float = 60.0) -> tuple[str, float]:
+    action = next_action(loop, after_all(*history), at(elapsed))
+    return action.rule, action.seconds if isinstance(action, Wait) else 0.0
+
+
+def test_a_pause_is_between_two_rounds_of_one_run() -> None:
+    assert rest(PAUSING, run_started(), elapsed=0)[0] == "next-round"
+    rule, seconds = rest(PAUSING, run_started(), a_round(1))
+    assert rule == "pause"
+    assert 100 <= seconds <= 110
+    assert rest(PAUSING, run_started(), a_round(1), elapsed=100.0)[1] == pytest.approx(seconds - 40)
+    assert rest(PAUSING, run_started(), a_round(1), elapsed=170.0)[0] == "next-round"
+    assert rest(PAUSING, run_started(), a_round(1), stopped(End.PAUSED), run_started())[0] == "next-round"
+    assert rest(PAUSING, run_started(), a_round(1), CRASH_AND_RESTART())[0] == "next-round"
+
+
+def test_a_pause_is_the_same_whenever_it_is_asked_for_and_differs_from_loop_to_loop_and_round_to_round() -> None:
+    loops = [a_loop(pause=100.0, uid=f"u-{number}") for number in range(20)]
+    waits = [rest(loop, run_started(), a_round(1)) for loop in loops]
+    assert waits == [rest(loop, run_started(), a_round(1)) for loop in loops]
+    assert len({*waits}) > 10
+    assert rest(PAUSING, run_started(), a_round(1)) != rest(PAUSING, run_started(), a_round(2))
+
+
+def test_a_pause_never_outlasts_a_time_limit() -> None:
+    assert rest(a_loop(pause=100.0, limits=Limits(seconds=70.0)), run_started(), a_round(1)) == ("pause", 10.0)
+    assert rest(PAUSING, run_started(seconds_allowed=75.0), a_round(1)) == ("pause", 15.0)
+
+
+def test_an_attempt_that_cost_no_round_has_its_own_wait() -> None:
+    assert rest(PAUSING, run_started(), a_round(1, Outcome.TRANSIENT))[0] == "back-off"
+    assert rest(PAUSING, run_started(), a_round(1), a_round(2, Outcome.TRANSIENT))[0] == "back-off"
+    assert rest(PAUSING, run_started(), a_round(1), a_round(2, Outcome.INTERRUPTED))[0] == "next-round"
+
+
+def test_of_a_pause_and_a_back_off_the_longer_one_is_waited_for() -> None:
+    failed = a_round(1, Outcome.CRASHED)
+    assert rest(PAUSING, run_started(), failed)[0] == "pause"
+    assert rest(a_loop(pause=0.1), run_started(), failed)[0] == "back-off"
 
 
 def test_a_loop_that_gets_nowhere_goes_slower_where_no_breaker_ends_it() -> None:

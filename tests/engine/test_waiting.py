@@ -8,6 +8,7 @@ import pytest
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import MachineSlept, RoundEnded, RoundStarted, WaitStarted
 from bydawn.core.outcome import Outcome
+from bydawn.core.requests import AskPause
 from bydawn.core.values import End
 from engine.fakes import NOON
 from engine.night import DONE, Night, Play, blip, busy
@@ -39,6 +40,22 @@ def test_a_wait_is_written_down_and_synced_before_it_begins() -> None:
     night.run()
     assert seen == [True]
     assert night.facts(WaitStarted)[0].decided.rule == "back-off"
+
+
+def test_there_is_a_pause_between_rounds_but_none_before_the_first_or_after_the_last() -> None:
+    night = Night(["one", "two", DONE], pause=30.0)
+    assert night.run().end is End.UNVERIFIED
+    assert all(30.0 <= gap <= 33.0 for gap in gaps(night))
+    assert [fact.seconds for fact in night.facts(WaitStarted)] == pytest.approx(gaps(night))
+    assert [fact.reason for fact in night.facts(WaitStarted)] == ["pause between rounds"] * 2
+
+
+def test_a_request_ends_a_pause_between_rounds() -> None:
+    night = Night(busy(), pause=3600.0)
+    night.clock.at(200.0, lambda: night.ask(AskPause(id="p", run="run-1", by="ada")))
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.PAUSED, 1)
+    assert stopped.decided.elapsed < 300
 
 
 @pytest.mark.parametrize("outcome", [Outcome.HUNG, Outcome.CRASHED, Outcome.LOST_OUTPUT, Outcome.FAILED])

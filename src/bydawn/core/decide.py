@@ -354,9 +354,12 @@ def _back_off(loop: Loop, state: LoopState, now: Now) -> Action | None:
         return None  # a limit only concerns the agent that has it; another one may work meanwhile
     failed = POLICY[last.outcome].backs_off
     rest = pool.back_off(loop, state, last.outcome) if failed else pool.slow_down(state)
-    seconds = min(last.elapsed + rest - now.elapsed, breakers.time_left(loop, state, now))
-    if not rest or seconds <= 0:
+    pause = pool.pause(loop, state)
+    seconds = min(last.elapsed + max(rest, pause) - now.elapsed, breakers.time_left(loop, state, now))
+    if not (rest or pause) or seconds <= 0:
         return None
+    if pause > rest:
+        return Wait(rule=Rule.PAUSE, seconds=seconds, reason="pause between rounds")
     reason = last.detail if failed else breakers.nothing_new(state.rounds_without_progress)
     return Wait(rule=Rule.BACK_OFF, seconds=seconds, reason=reason, agent=last.agent if failed else "")
 

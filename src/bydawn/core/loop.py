@@ -242,6 +242,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     agent_args: tuple[str, ...] = ()
     agent_json: tuple[str, ...] = ()  # where to find the fields in the JSON lines of a `cmd:` agent
     agent_commits: bool = False
+    pause: float = 0.0  # seconds between two rounds of one run
     sessions: Sessions = Sessions.FRESH
     session_rounds: int = 20  # then a fresh session begins, before the old one chokes on its history
     tasks: str | None = None

@@ -67,5 +67,14 @@ def back_off(loop: Loop, state: LoopState, outcome: Outcome, times: int = 0) -> 
     """Doubles each time; the jitter comes from the loop's id, so that a replay waits just as long."""
     first, longest = _BACK_OFF.get(outcome, (1.0, 60.0))
     times = times or (state.failures_in_a_row if POLICY[outcome].failure else state.blips_in_a_row)
-    jitter = zlib.crc32(f"{loop.uid}/{state.round}".encode()) / 0xFFFFFFFF
-    return min(first * 2.0 ** min(times - 1, 20), longest) * (0.75 + jitter / 2)
+    return min(first * 2.0 ** min(times - 1, 20), longest) * (0.75 + _jitter(loop, state) / 2)
+
+
+def pause(loop: Loop, state: LoopState) -> float:
+    """Seconds to rest between two rounds of one run. An attempt that cost no round is not followed by another one."""
+    rests = loop.pause and state.rounds_this_run and state.last and state.last.counts
+    return loop.pause * (1 + _jitter(loop, state) / 10) if rests else 0.0
+
+
+def _jitter(loop: Loop, state: LoopState) -> float:
+    return zlib.crc32(f"{loop.uid}/{state.round}".encode()) / 0xFFFFFFFF

@@ -56,6 +56,7 @@ class Rule(StrEnum):
     LATEST_WAKE = "latest-wake", "the provider's usage limit resets later than this loop may wait"
     AGENT_LIMIT = "agent-limit", "the provider's usage limit has not been reset yet"
     BACK_OFF = "back-off", "the agent had trouble a moment ago; a short wait costs nothing"
+    PAUSE = "pause", "this loop rests between two rounds"
     NEXT_ROUND = "next-round", "no rule says stop, and there is work left"
 
 

@@ -84,6 +84,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 def looser(setting: Setting, value: Value | None, than: Value | None, now: datetime) -> bool:
     """Is a value less safe than another? A limit of 0, or none, is the least safe."""
     if setting.tighter == "more":
+        if isinstance(value, int | float) and isinstance(than, int | float):
+            return value < than
         return not set(_items(than)) <= set(_items(value))
     if setting.kind is kinds.BUDGET and isinstance(value, str) and isinstance(than, str):
         (unit, amount), (other, most) = kinds.budget(value), kinds.budget(than)

@@ -163,6 +163,15 @@ TABLE: tuple[Setting, ...] = (
         raises="A new latest time to wait for a limit.",
     ),
     _setting(
+        "pause",
+        kinds.SPAN,
+        "Wait this long between two rounds, and up to a tenth more.",
+        metavar="DURATION",
+        default=0.0,
+        tighter="more",
+        heading=Heading.LIMITS,
+    ),
+    _setting(
         "budget",
         kinds.BUDGET,
         "Stop after spending this much (5usd, 2Mtok).",
