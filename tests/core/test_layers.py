@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from bydawn.core.errors import UserError
 from bydawn.core.kinds import Value
-from bydawn.settings.layers import Given, Problem, Reading, Settings, near, settle
+from bydawn.core.text import near
+from bydawn.settings.layers import Given, Problem, Reading, Settings, settle
 from bydawn.settings.setting import Layer, Setting
-from bydawn.settings.table import TABLE
+from bydawn.settings.table import BY_KEY, TABLE
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
 STRONG_TO_WEAK = [Layer.FLAG, Layer.ENV, Layer.PROJECT, Layer.USER]
@@ -161,7 +162,7 @@ MEANT = [
 @pytest.mark.parametrize(("written", "asked"), MEANT)
 def test_a_name_that_nobody_knows_is_asked_about_when_one_is_near(written: str, asked: str) -> None:
     """X-12: unknown keys are reported."""
-    assert near(written) == asked
+    assert near(written, BY_KEY) == asked
 
 
 # -- what is shown ---------------------------------------------------------------------------------------------------

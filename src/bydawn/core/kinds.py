@@ -44,7 +44,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     def _as_text(self, found: object) -> str:
         if isinstance(found, bool) != (bool in self.literal) or not isinstance(found, self.literal or str):
-            raise ValueError(f"{_told(found)} is not {self.wanted}")
+            raise ValueError(f"{told(found)} is not {self.wanted}")
         if isinstance(found, bool):
             return yes_or_no(found)
         if isinstance(found, datetime):
@@ -60,7 +60,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         return words[0] if str in (self.literal or (str,)) else self.read(words[0])
 
 
-def _told(found: object) -> str:
+def told(found: object) -> str:
+    """A value and what it is."""
     kinds = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "a table"}
     word = kinds.get(type(found), "a date or time")
     shown = str(found).lower() if isinstance(found, bool) else f'"{found}"' if isinstance(found, str) else str(found)

@@ -1,6 +1,7 @@
 """Outside text, made safe to show, store and put into a prompt."""
 
 import re
+from collections.abc import Iterable
 
 # CSI and OSC sequences, other escapes, control characters except tab and newline, and marks that reorder text.
 _ESCAPES = (
@@ -73,3 +74,11 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} m {rest:02}"
     return f"{minutes // 60} h {minutes % 60:02}"
+
+
+def near(word: str, known: Iterable[str], prefix: str = "") -> str:
+    """What may have been meant, as a question."""
+    from difflib import get_close_matches  # only needed after a mistake
+
+    close = get_close_matches(word.replace("-", "_"), known, n=1)
+    return f"did you mean {prefix}{close[0]}? " if close else ""

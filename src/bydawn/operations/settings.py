@@ -10,8 +10,9 @@ import msgspec
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Checkpoint, CheckpointMode
 from bydawn.core.redact import Secrets
+from bydawn.core.text import near
 from bydawn.settings import files
-from bydawn.settings.layers import Given, Problem, Reading, Settings, near, settle
+from bydawn.settings.layers import Given, Problem, Reading, Settings, settle
 from bydawn.settings.setting import Setting
 from bydawn.settings.table import BY_KEY
 from bydawn.system.reading import read_text
@@ -68,7 +69,7 @@ def known(key: str) -> Setting:
     """The setting of that name, or an error that suggests one."""
     if key in BY_KEY:
         return BY_KEY[key]
-    raise UserError(f"there is no setting {key!r}", hint=f"{near(key)}`bydawn config show` lists them")
+    raise UserError(f"there is no setting {key!r}", hint=f"{near(key, BY_KEY)}`bydawn config show` lists them")
 
 
 def in_force(given: Given) -> str:

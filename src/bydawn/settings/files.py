@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.settings.layers import Given, Problem, Reading, near
+from bydawn.core.text import near
+from bydawn.settings.layers import Given, Problem, Reading
 from bydawn.settings.setting import Layer, Setting
 from bydawn.settings.table import BY_KEY, TABLE
 from bydawn.system.reading import read_inside, read_regular, read_text
@@ -120,7 +121,7 @@ def read(file: File) -> Reading:
         key, where = ".".join(path), lines.where(file, path)
         if key not in BY_KEY:
             # "Did you mean" is for a person with a few mistakes, not for thousands.
-            problems.append(_unknown(key, where, near(key) if len(problems) < _GUESSES else ""))
+            problems.append(_unknown(key, where, near(key, BY_KEY) if len(problems) < _GUESSES else ""))
             continue
         result = _understood(BY_KEY[key], found, file.layer, where)
         given.append(result) if isinstance(result, Given) else problems.append(result)

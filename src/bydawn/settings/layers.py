@@ -120,11 +120,3 @@ def _loosened(rows: Sequence[Given], now: datetime) -> Iterable[Problem]:
 
 def _quoted(given: Given) -> str:
     return " and ".join(f"`{line}`" for line in given.shown.splitlines()) or "nothing"
-
-
-def near(key: str, known: Iterable[str] = BY_KEY, prefix: str = "") -> str:
-    """What may have been meant, as a question."""
-    from difflib import get_close_matches  # only needed after a mistake
-
-    close = get_close_matches(key.replace("-", "_"), known, n=1)
-    return f"did you mean {prefix}{close[0]}? " if close else ""

@@ -14,9 +14,9 @@ READ_AT_MOST = 20 * 1024 * 1024
 FILES_AT_MOST = 1_000
 
 
-def read_text(root: Path, path: str) -> str | None:
+def read_text(root: Path, path: str, at_most: int = READ_AT_MOST) -> str | None:
     """A file of a workspace with its newlines unchanged, None if there is no such file."""
-    data = read_inside(root, path)
+    data = read_inside(root, path, at_most)
     if data is None:
         return None
     text = data.removeprefix(codecs.BOM_UTF8)
@@ -110,20 +110,20 @@ def _real(root: Path, path: str) -> Path:
     return real
 
 
-def read_inside(root: Path, path: str) -> bytes | None:
+def read_inside(root: Path, path: str, at_most: int = READ_AT_MOST) -> bytes | None:
     """The bytes of a file in a workspace, None if there is no such file; never waits for a pipe."""
     real = _real(root, path)
     if real.is_dir():
         raise UserError(f"{path} is a folder", cause="expected a file", hint="name a file inside it")
     try:
-        data = read_regular(real, READ_AT_MOST + 1)
+        data = read_regular(real, at_most + 1)
     except (FileNotFoundError, NotADirectoryError):
         check_there(root)
         return None
     except OSError as error:
         raise UserError(f"{path} cannot be read", cause=str(error), hint="check its permissions") from error
-    if data is not None and len(data) > READ_AT_MOST:
-        cause = f"it is larger than {READ_AT_MOST // 1024**2} MB"
+    if data is not None and len(data) > at_most:
+        cause = f"it is larger than {at_most // 1024**2} MB"
         raise UserError(f"{path} is too big", cause=cause, hint="is it the right file?")
     return data
 

@@ -1,0 +1,223 @@
+"""YAML, as other tools' configuration has it: plain data with its lines, and one value changed in place.
+
+It works on the parser's events and the text. ruamel's round trip keeps tags, re-indents, and fails on deep input.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.core.keys import Node, Scalar, wrong
+from bydawn.core.text import fit, visible
+from bydawn.system.reading import read_text
+
+AT_MOST = 1 << 20  # bytes; people write such files
+_EVENTS = 20_000
+_DEEPEST = 60
+_DIGITS = 300  # of a number; what is longer is a text
+
+# The core schema of YAML 1.2, in which `yes` and `on` are texts.
+_CONSTANTS: dict[str, Scalar] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
+_UNQUOTED = re.compile(r"[A-Za-z_/][\w./@+-]*", re.ASCII)  # needs no quotes, unless it is a constant
+
+
+def read(folder: Path, path: str) -> Node | None:
+    """A file of a repository; None if there is none."""
+    text = read_text(folder, path, AT_MOST)
+    if text is None and ((folder / path).is_symlink() or (folder / path).exists()):
+        raise UserError(f"{path} is not a regular file", cause="expected YAML", hint="remove or rename it")
+    return None if text is None else parse(text, path.rpartition("/")[2])
+
+
+# -- parsing -----------------------------------------------------------------------------------------------------------
+
+
+class _Open(msgspec.Struct):
+    """A list or a mapping whose end has not come yet."""
+
+    line: int
+    start: int
+    flow: bool = False
+    mapping: bool = False
+    inner: list[Node] = []  # members, or keys and values in turn
+
+
+def parse(text: str, name: str) -> Node:
+    """A file as a mapping, which is empty if the file is; whatever is not plain data is refused with its line."""
+    if len(text) > AT_MOST:
+        raise UserError(
+            f"{name} is too big", cause=f"it is larger than {AT_MOST >> 20} MB", hint="is it the right file?"
+        )
+    documents = _Open(line=1, start=0)
+    unfinished = [documents]
+    for count, event in enumerate(_events(text, name)):
+        line, start, end = event.start_mark.line + 1, event.start_mark.index, event.end_mark.index
+        if count > _EVENTS or len(unfinished) > _DEEPEST + 1:
+            cause = f"there are more than {f'{_EVENTS:,} values' if count > _EVENTS else f'{_DEEPEST} levels'}"
+            raise wrong(name, line, "this is too much", cause, "is it the right file?")
+        kind = type(event).__name__
+        if indirect := _indirect(event, kind, is_first=not documents.inner):
+            raise wrong(
+                name, line, f"{indirect} is not allowed", "only plain values are read", "write the value itself"
+            )
+        if kind in ("MappingStartEvent", "SequenceStartEvent"):
+            is_mapping = kind == "MappingStartEvent"
+            unfinished.append(_Open(line=line, start=start, flow=bool(event.flow_style), mapping=is_mapping))
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            ended = unfinished.pop()
+            node = _collection(ended, end, text, name)
+            unfinished[-1].inner.append(node)
+        elif kind == "ScalarEvent":
+            unfinished[-1].inner.append(Node(line, _scalar(event, name, line), start, end))
+    top = documents.inner[0] if documents.inner else Node(1, None)
+    if top.value is None:
+        return Node(1, {}, len(text), len(text))
+    if not isinstance(top.value, dict):
+        raise wrong(name, top.line, "this is not a mapping", "the file must have `key: value` lines", "fix that line")
+    return top
+
+
+def _events(text: str, name: str) -> Iterator[Any]:
+    from ruamel.yaml import YAML  # slow to load, and only needed for other tools' files
+    from ruamel.yaml.error import YAMLError
+
+    line = 0
+    try:
+        for event in YAML(typ="safe", pure=True).parse(text):
+            line = event.start_mark.line
+            yield event
+    except (YAMLError, ValueError, OverflowError) as error:  # the latter for characters that do not exist
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or str(error)
+        if (position := getattr(error, "position", None)) is not None:
+            line = text.count("\n", 0, position)
+        is_tab = "'\\t'" in problem
+        cause = "there is a tab" if is_tab else visible(fit(problem.partition("\n")[0], 100))
+        hint = "use spaces" if is_tab else "fix that line"
+        raise wrong(name, (mark.line if mark else line) + 1, "invalid YAML", cause, hint) from None
+
+
+def _indirect(event: Any, kind: str, *, is_first: bool) -> str:
+    """What makes a value mean something else than it says."""
+    if kind == "DocumentStartEvent":
+        return "a second document" if not is_first else "a directive" if event.version or event.tags else ""
+    if kind == "AliasEvent":
+        return f"the alias *{visible(fit(event.anchor, 40))}"
+    if getattr(event, "anchor", None):
+        return f"the anchor &{visible(fit(event.anchor, 40))}"
+    tag = (getattr(event, "tag", None) or "").replace("tag:yaml.org,2002:", "!!")
+    return f"the tag {visible(fit(tag, 40))}" if tag else ""
+
+
+def _collection(ended: _Open, end: int, text: str, name: str) -> Node:
+    entries: dict[str, Node] = {}
+    for key, node in zip(ended.inner[::2], ended.inner[1::2], strict=False) if ended.mapping else ():
+        if not isinstance(key.value, str):
+            raise wrong(name, key.line, "a key must be text", "another kind of value is there", "put it in quotes")
+        if key.value in entries or key.value == "<<":
+            what = (
+                "a merge key is not allowed" if key.value == "<<" else f"{visible(fit(key.value, 40))} is there twice"
+            )
+            raise wrong(name, key.line, what, "which value is meant would be a guess", "write each key once")
+        if node.start == node.end:  # nothing is written: it would go behind the colon
+            colon = re.compile(r"[ \t]*:|").match(text, key.end)
+            node = Node(key.line, None, colon.end() if colon else key.end, colon.end() if colon else key.end)
+        entries[key.value] = Node(key.line, node.value, node.start, node.end, node.flow)
+    inner = [*entries.values()] if ended.mapping else ended.inner
+    # A block has no end of its own: the parser says where the next thing begins.
+    end = inner[-1].end if inner and not ended.flow else end
+    return Node(ended.line, entries if ended.mapping else tuple(inner), ended.start, end, ended.flow)
+
+
+def _scalar(event: Any, name: str, line: int) -> Scalar:
+    text: str = event.value
+    if "\0" in text or (not text.isascii() and text != text.encode(errors="replace").decode()):
+        raise wrong(name, line, "invalid YAML", "there is a character that no text has", "fix that line")
+    if not event.implicit[0]:  # quoted, or a block
+        return text
+    if text in _CONSTANTS or len(text) > _DIGITS:
+        return _CONSTANTS.get(text, text)
+    if _INT.fullmatch(text):
+        return int(text, 0 if text[:2] in ("0o", "0x") else 10)
+    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan")) if _FLOAT.fullmatch(text) else text
+
+
+# -- changing one value ------------------------------------------------------------------------------------------------
+
+
+def with_value(text: str, path: str, value: Scalar, name: str = "config") -> str:
+    """The text with one value set. One line is new or another one; everything else stays as it is."""
+    top = parse(text, name)
+    node, missing = top, path.split(".")
+    while missing and isinstance(node.value, dict) and missing[0] in node.value:
+        node = node.value[missing.pop(0)]
+    new = _written(value)
+    for word in reversed(missing):
+        new = f"{{{_written(word)}: {new}}}"
+    if missing and isinstance(node.value, dict):
+        changed = _added(text, node, new[1:-1])
+    else:
+        space = " " if text[node.start - 1 : node.start] == ":" else ""
+        changed = f"{text[: node.start]}{space}{new}{text[node.end :]}"
+    if ("\n" in text[node.start : node.end] and not missing) or not _is_only(changed, path, value, top, name):
+        cause = "it takes more than a change to one line"
+        raise UserError(f"cannot set {path} in {name}", cause=cause, hint=f"open the file and set {path} there")
+    return changed
+
+
+def _added(text: str, node: Node, entry: str) -> str:
+    """One more entry of a mapping: within its brackets, or on a line behind its last one."""
+    assert isinstance(node.value, dict)  # noqa: S101 - the caller has looked
+    if node.flow:
+        at = [*node.value.values()][-1].end if node.value else node.start + 1
+        return f"{text[:at]}{', ' if node.value else ''}{entry}{text[at:]}"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    indent = text[text.rfind("\n", 0, node.start) + 1 : node.start].lstrip("\ufeff") if node.value else ""
+    at = text.find("\n", node.end - 1) + 1 if node.end else 0
+    if at:
+        return f"{text[:at]}{indent}{entry}{newline}{text[at:]}"
+    return f"{text}{newline if text else ''}{indent}{entry}{'' if text else newline}"
+
+
+def _written(value: Scalar) -> str:
+    """A value as YAML, quoted where it has to be."""
+    if isinstance(value, float):
+        return repr(value).replace("inf", ".inf").replace("nan", ".nan")
+    if isinstance(value, str) and _UNQUOTED.fullmatch(value) and value not in _CONSTANTS:
+        return value
+    written = msgspec.json.encode(value).decode()
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in written)
+
+
+def _is_only(changed: str, path: str, value: Scalar, before: Node, name: str) -> bool:
+    """Does a text say the same as before but for this one value?"""
+    inner = wanted = _data(before)
+    *sections, last = path.split(".")
+    for section in sections:
+        if inner.get(section) is None:
+            inner[section] = {}
+        inner = inner[section]
+        if not isinstance(inner, dict):
+            return False
+    inner[last] = value
+    try:
+        return repr(_data(parse(changed, name))) == repr(wanted)  # of two NaN, only the words are the same
+    except UserError:
+        return False
+
+
+def _data(node: Node) -> Any:
+    if isinstance(node.value, dict):
+        return {key: _data(each) for key, each in node.value.items()}
+    return [_data(each) for each in node.value] if isinstance(node.value, tuple) else node.value
