@@ -47,6 +47,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     tether: Tether
     followers: Sequence[Follower] = ()
     say: Callable[[str], None] = lambda _: None
+    grown: Callable[[str], None] = lambda _: None  # gets each line for a live file of a dialect
     rounds_allowed: int | None = None  # in this run
     seconds_allowed: float | None = None
     go_on: str = ""  # the command that the guardian offers if the worker is killed
@@ -138,7 +139,7 @@ def run_loop(
             followers=(
                 StateFile(ledger),
                 Link(workspace, folder),
-                *_views(loop, folder, worker.say),
+                *_views(loop, folder, worker, secrets),
                 *worker.followers,
             ),
         )
@@ -160,12 +161,12 @@ def _started(run: str, loop: Loop, pool: Mapping[str, Agent], worker: Worker, fo
     )
 
 
-def _views(loop: Loop, folder: LoopFolder, say: Callable[[str], None]) -> Sequence[Follower]:
+def _views(loop: Loop, folder: LoopFolder, worker: Worker, secrets: Secrets) -> Sequence[Follower]:
     if loop.dialect is None:  # most loops: then none of it is loaded
         return ()
     from bydawn.dialects.follower import followers_of
 
-    return followers_of(loop, folder.path, lambda: records(folder), say)
+    return followers_of(loop, folder.path, lambda: records(folder), worker.say, grown=worker.grown, secrets=secrets)
 
 
 def _obstacle(loop: Loop, folder: Path, lock: Lock) -> tuple[str, str] | None:

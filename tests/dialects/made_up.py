@@ -1,29 +1,44 @@
-"""A dialect that nobody speaks: no nameless command, short and nested words, and a state file without any id.
+"""A dialect that nobody speaks: no nameless command, short and nested words, a state file without any id, a live log.
 
 `bydawn.dialects.night_shift` and `bydawn.cli.dialects.night_shift` in one file; `ROW` is its row of the table.
 """
 
 import json
+import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import click
 
 from bydawn.cli.command import group, option
 from bydawn.cli.dialects import running
-from bydawn.core.facts import AnyFact, LoopStopped, RoundEnded
+from bydawn.core.agent import Complaint, Event, Message
+from bydawn.core.facts import AnyFact, LoopStopped, RoundEnded, RoundStarted, RunStarted
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.values import Next
 from bydawn.dialects import DialectRow
-from bydawn.dialects.seam import Append, Copy, Files, Replace, Source, Start, View
+from bydawn.dialects.seam import Append, Copy, Files, Grow, Remove, Replace, Source, Start, View
 from bydawn.operations.dialects import begin, loops
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.process.guardian import Tether
 
 NAME = "night-shift"
 ROW = DialectRow("night_shift", starts=("start", "go on"))
+LOG, BOARD, ON_DUTY = ".shift/live.log", ".shift/board.json", ".shift/on-duty"
+LINES = {
+    "begins": re.compile(r"-- (\S+) (\d+) begins --"),
+    "ends": re.compile(r"-- (\S+) (\d+) ends \([a-z_ ]+\) --"),
+    "says": re.compile(r"\[\d\d:\d\d:\d\d (\S+) (\d+)\] .*"),
+}
+
+
+def parsed(line: str) -> tuple[str, str, str] | None:
+    """What a line of the live log is, of which loop and which pass; None for what is no whole line of ours."""
+    found = ((kind, pattern.fullmatch(line)) for kind, pattern in LINES.items())
+    return next(((kind, match[1], match[2]) for kind, match in found if match), None)
 
 
 class NightShift:
@@ -49,7 +64,13 @@ class NightShift:
         return ["go", "on", loop.id]
 
     def files(self, loop: Loop) -> Files:  # noqa: ARG002
-        return Files(whole=(".shift/state.json", ".shift/pass_*.log"), growing=(".shift/all.log",), folder=".shift")
+        return Files(
+            whole=(".shift/state.json", ".shift/pass_*.log"),
+            growing=(".shift/all.log",),
+            common=(BOARD, ON_DUTY),
+            live=(LOG,),
+            folder=".shift",
+        )
 
     def is_line(self, line: bytes) -> bool:
         return line.startswith(b"{")
@@ -57,9 +78,39 @@ class NightShift:
     def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:  # noqa: ARG002
         word = self.word(state.stopped) if state.stopped else "at work"
         yield Replace(".shift/state.json", json.dumps({"pass": state.round, "state": word}))
-        if isinstance(fact, RoundEnded):
-            yield Copy(f".shift/pass_{fact.round}.log", Source(fact.round, "stdout"))
-            yield Append(".shift/all.log", Source(fact.round, "stdout"))
+        yield Replace(BOARD, json.dumps({"shift": loop.id, "pass": state.round, "state": word}))
+        match fact:
+            case RunStarted():
+                yield Replace(ON_DUTY, f"{fact.pid}\n")
+            case RoundStarted():
+                yield Grow(LOG, (f"-- {loop.id} {fact.round} begins --",))
+            case RoundEnded():
+                yield Grow(LOG, (f"-- {loop.id} {fact.round} ends ({fact.outcome.value}) --",))
+                yield Copy(f".shift/pass_{fact.round}.log", Source(fact.round, "stdout"))
+                yield Append(".shift/all.log", Source(fact.round, "stdout"))
+            case LoopStopped():
+                yield Remove(ON_DUTY)
+            case _:
+                pass
+
+    def heard(self, event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG002
+        if isinstance(event, Message | Complaint):
+            lines = event.text.splitlines() or [""]
+            yield Grow(LOG, tuple(f"[{at:%H:%M:%S} {loop.id} {state.round}] {line}" for line in lines))
+
+    def closing(
+        self,
+        path: str,  # noqa: ARG002
+        tail: tuple[str, ...],
+        loop: Loop,
+        state: LoopState,  # noqa: ARG002
+        history: History,
+    ) -> tuple[str, ...]:
+        kind, shift, number = next(filter(None, map(parsed, reversed(tail))), ("ends", "", ""))
+        last = history.attempts[-1] if history.attempts else None
+        is_ours = last is not None and (shift, number) == (loop.id, str(last.round))
+        how = last.ended.outcome.value if is_ours and last and last.ended else "interrupted"
+        return () if kind == "ends" else (f"-- {shift} {number} ends ({how}) --",)
 
 
 DIALECT = NightShift()

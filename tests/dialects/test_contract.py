@@ -2,43 +2,21 @@
 
 import itertools
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from bydawn.core.agent import Event
-from bydawn.core.facts import AnyFact, LoopStopped, Record, RoundEnded
-from bydawn.core.history import History
+from bydawn.core.facts import AnyFact, LoopStopped, RoundEnded
 from bydawn.core.loop import Loop
-from bydawn.core.loop import SpokenDialect as Spoken
-from bydawn.core.replay import after
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
-from bydawn.dialects.follower import DialectFollower
-from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, View
-from bydawn.dialects.waylon_smithers import DIALECT as WAYLON
+from bydawn.dialects.seam import Append, Dialect, Grow, Remove
 from bydawn.operations.dialects.end import clean_up
-from bydawn.store.folder import LoopFolder
-from bydawn.store.registry import Standing
 from core.facts_any import HISTORIES
-from core.facts_made import NOON, PROMISED, a_loop, decided, numbered, run_started
-from dialects.made_up import DIALECT as NIGHT_SHIFT
-from dialects.waylon_made import smithers
-from engine.fakes import MemoryFiles, Witness
-from engine.night import DONE, Night, Play
-
-LOOPS: dict[str, tuple[Dialect, Loop]] = {
-    "waylon-smithers": (WAYLON, smithers()),
-    "waylon-smithers, with events": (WAYLON, smithers(jsonl_events="all.jsonl", summary_json="sum.json")),
-    "night-shift": (NIGHT_SHIFT, a_loop(dialect=Spoken(name="night-shift"))),
-}
-every_dialect = pytest.mark.parametrize(("dialect", "loop"), LOOPS.values(), ids=LOOPS)
+from core.facts_made import decided, numbered
+from dialects.stage import LOOPS, Stage, every_dialect, told
 
 # -- how it speaks -----------------------------------------------------------------------------------------------------
 
@@ -56,14 +34,6 @@ def test_every_end_has_a_word_a_reason_and_an_exit_code(dialect: Dialect, loop: 
 # -- what it writes, in memory -----------------------------------------------------------------------------------------
 
 
-def told(dialect: Dialect, loop: Loop, records: list[Record]) -> Iterator[View]:
-    state, history = LoopState(created_at=NOON), History()
-    for record in records:
-        state = after(state, record)
-        history.saw(record.fact, state)
-        yield from dialect.views(record.fact, loop, state, history)
-
-
 @settings(max_examples=50)
 @given(st.sampled_from([*LOOPS.values()]), HISTORIES)
 def test_whatever_happens_is_written_and_only_where_the_dialect_says(
@@ -71,120 +41,28 @@ def test_whatever_happens_is_written_and_only_where_the_dialect_says(
 ) -> None:
     dialect, loop = spoken
     files = dialect.files(loop)
-    whole = {re.sub("-?[0-9]+", "*", path) for path in (*files.whole, *files.shared)}
+    whole = {re.sub("-?[0-9]+", "*", path) for path in (*files.whole, *files.shared, *files.common)}
     for view in told(dialect, loop, numbered(facts)):
-        assert view.path in files.growing or re.sub("-?[0-9]+", "*", view.path) in whole
+        match view:
+            case Append():
+                assert view.path in files.growing
+            case Grow():
+                assert view.path in files.live
+            case Remove():
+                assert view.path in files.common
+            case _:
+                assert re.sub("-?[0-9]+", "*", view.path) in whole
 
 
 @every_dialect
 def test_no_file_is_of_two_kinds_and_exclusive_ones_are_among_the_whole(dialect: Dialect, loop: Loop) -> None:
     files = dialect.files(loop)
-    kinds = (*files.whole, *files.growing, *files.shared)
+    kinds = (*files.whole, *files.growing, *files.shared, *files.common, *files.live)
     assert len(kinds) == len({*kinds})
     assert {*files.exclusive} <= {*files.whole}
 
 
 # -- what it writes, on a disk -----------------------------------------------------------------------------------------
-
-
-class DiskFiles(MemoryFiles):
-    """The files of the rounds in a folder, where the follower looks for them."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self._folder = folder
-
-    def write(self, round_: int, name: str, text: str) -> str:
-        folder = self._folder / "rounds" / f"{round_:04}"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-        (folder / "stdout").write_text(f'{{"type":"turn.started","round":{round_}}}\n')
-        return super().write(round_, name, text)
-
-
-class Stage:
-    """A loop of a dialect on the engine in memory; its files are real."""
-
-    def __init__(self, place: Path, dialect: Dialect, loop: Loop, plays: int = 3) -> None:
-        self.workspace, self.folder = place / "work", place / "state/loops/work/night"
-        self.workspace.mkdir(parents=True)
-        self.folder.mkdir(parents=True)
-        self.dialect = dialect
-        busy = [Play(writes={"work.txt": str(number)}) for number in range(plays - 1)]
-        self.night = Night([*busy, *[Play(says=DONE, writes={"work.txt": "all"})] * 9])
-        promised = {"promise": PROMISED.promise, "template": None, "follow_up": None, "session_rounds": 20}
-        self.night.loop = replace(loop, agent="demo", workspace=str(self.workspace), **promised)
-        self.night.files = DiskFiles(self.folder)
-        self.said: list[str] = []
-
-    @property
-    def loop(self) -> Loop:
-        return self.night.loop
-
-    @property
-    def facts(self) -> list[AnyFact]:
-        return [record.fact for record in self.night.ledger.records]
-
-    def begins(self) -> None:
-        """Another worker, which is killed before it does anything."""
-        fact = self.night.ledger.append(run_started()).fact
-        self.follower().saw(fact, self.loop, self.night.state)
-
-    def follower(self) -> DialectFollower:
-        past = self.night.ledger
-        return DialectFollower(self.dialect, self.folder, self.workspace, lambda: past.records, self.said.append)
-
-    def run(self, *, crash_after: int = 0, **options: Any) -> None:
-        """One worker's run, with a follower of its own."""
-        self.night.witness = Following(self.follower())
-        if crash_after:
-            self.night.ledger.cut_after = crash_after
-            self.night.run_until_crash()
-        else:
-            self.night.run(**options)
-
-    def on_disk(self) -> dict[str, str]:
-        return {
-            str(path.relative_to(self.workspace)): path.read_text()
-            for path in self.workspace.rglob("*")
-            if path.is_file()
-        }
-
-    def expected(self) -> dict[str, str]:
-        """What all views of all facts amount to, each of them written once."""
-        texts: dict[str, str] = {}
-        for view in told(self.dialect, self.loop, self.night.ledger.records):
-            match view:
-                case Replace(path, text):
-                    texts[path] = text
-                case Create(path, text):
-                    texts.setdefault(path, text)
-                case Copy(path, source):
-                    texts[path] = self.left(source.round, source.name)
-                case Append(path, source):
-                    texts[path] = texts.get(path, "") + self.left(source.round, source.name)
-        return texts
-
-    def left(self, round_: int, name: str) -> str:
-        path = self.folder / "rounds" / f"{round_:04}" / name
-        return path.read_text() if path.exists() else ""
-
-    def standing(self) -> Standing:
-        return Standing(folder=LoopFolder(self.folder), loop=self.loop, state=self.night.state, alive=False)
-
-
-class Following(Witness):
-    """Hands everything on to a follower."""
-
-    def __init__(self, follower: DialectFollower) -> None:
-        super().__init__()
-        self._follower = follower
-
-    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
-        self._follower.saw(fact, loop, state)
-
-    def heard(self, event: Event) -> None:
-        self._follower.heard(event)
 
 
 @every_dialect
@@ -225,7 +103,8 @@ def test_a_file_that_a_person_changed_is_neither_overwritten_nor_removed(
         cleaned = clean_up(dialect, stage.standing())
         assert path in cleaned.left
         assert (stage.workspace / path).read_text() == "mine now"
-        assert {*stage.on_disk()} == {path, *cleaned.left, *(dialect.files(loop).shared)}
+        files = dialect.files(loop)
+        assert {*stage.on_disk()} == {path, *cleaned.left, *files.shared, *stage.common} - {*files.live}
 
 
 @every_dialect
@@ -254,5 +133,6 @@ def test_nothing_of_a_loop_is_left_when_it_is_cleaned_up_but_what_others_share(
     files = dialect.files(stage.loop)
     (stage.workspace / "mine").write_text("mine")
     clean_up(dialect, stage.standing())
-    assert {*stage.on_disk()} == {"mine", *files.growing, *files.shared}
+    assert {*stage.on_disk()} == {"mine", *files.growing, *files.shared, *stage.common}
+    assert all((stage.workspace / path).exists() for path in files.live)
     assert clean_up(dialect, stage.standing()).removed == []

@@ -125,6 +125,8 @@ class Disk:
                     self.copies[path] = source
                 case Append(path, source):
                     self.growing.setdefault(path, []).append(source)
+                case _:
+                    raise AssertionError(view)
 
 
 def on_disk(loop: Loop, facts: Iterable[AnyFact]) -> Disk:

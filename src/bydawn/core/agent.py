@@ -98,6 +98,10 @@ class CommandEnded(msgspec.Struct, frozen=True, kw_only=True):
         return "failed" if self.failed else ""
 
 
+class Complaint(_Said, frozen=True):
+    """A line that the agent wrote to stderr; only a loop of a dialect hears them while the round runs."""
+
+
 class Begun(msgspec.Struct, frozen=True):
     """The conversation now has a name by which it can be continued."""
 
@@ -118,7 +122,9 @@ class Finished(msgspec.Struct, frozen=True):
     """The agent's terminal event: it has nothing more to say and should exit."""
 
 
-Event = Begun | Message | Activity | CommandEnded | Retry | Denied | LimitNotice | Spent | Hopeless | Finished
+Event = (
+    Begun | Message | Activity | CommandEnded | Complaint | Retry | Denied | LimitNotice | Spent | Hopeless | Finished
+)
 
 
 def readable(event: Event) -> str:

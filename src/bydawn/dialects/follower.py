@@ -6,18 +6,22 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
-from bydawn.core.agent import Event
+from bydawn.core.agent import Complaint, Event
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, LoopStopped, Record, RunStarted
 from bydawn.core.history import History
 from bydawn.core.layout import round_file
 from bydawn.core.loop import Loop
+from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.state import LoopState
+from bydawn.core.text import plain
 from bydawn.dialects import of_loop
-from bydawn.dialects.seam import Append, Copy, Create, Dialect, Replace, Source, View, draft
+from bydawn.dialects.seam import Append, Copy, Create, Dialect, Grow, Remove, Replace, Source, View, draft
 from bydawn.dialects.written import Appended, Part, Written, digest_of
+from bydawn.system.live_file import LiveFile
 from bydawn.system.paths import open_fd, open_parent, open_regular, regular_at, unlink_regular
 from bydawn.system.writing import replacing, write_all
 
@@ -38,7 +42,12 @@ class DialectFollower:
         workspace: Path,
         past: Callable[[], Iterable[Record]],
         say: Callable[[str], None],
+        *,
+        grown: Callable[[str], None] = lambda _: None,
+        secrets: Secrets | None = None,
+        at_work: bool = True,
     ) -> None:
+        """`grown` gets each line for a live file. A process that is not `at_work` leaves what others wrote since."""
         self._dialect = dialect
         self._folder = folder
         self._past = past
@@ -52,23 +61,46 @@ class DialectFollower:
         self._marks = Appended(folder)
         self._written = Written(folder)
         self._at_rest = False  # had the loop ended in good order before what happens now?
+        self._at_work = at_work
+        self._now: tuple[Loop, LoopState] | None = None
+        self._live: dict[str, LiveFile] = {}
+        self._grown = grown
+        hidden = secrets or Secrets({})
+        # A key that is printed line by line on one stream goes on when the other stream has said something.
+        self._hide, self._hide_complaint = hidden.line_by_line(), hidden.line_by_line()
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
-        history = self._history
+        self._now, history = (loop, state), self._history
         if history is None:  # the ledger has this fact already
             history = self._history = History(self._watched(self._past()))
             # Random, so that nothing can have been put there before.
             self._draft = lambda: draft(loop, int.from_bytes(os.urandom(8), "big"))
-            sweep(Path(self._workspace), self._dialect.files(loop).of([1]), loop)
+            files = self._dialect.files(loop)
+            sweep(Path(self._workspace), (*files.of([1]), *files.common), loop)
             self._leave_alone(loop, state, history)
+            self._live = {path: LiveFile(self._workspace, path) for path in files.live}
             if not self._at_rest:
                 self._catch_up(loop, state, history)
+            self._close(loop, state, history)
+            self._perform(_without_growth(self._dialect.views(fact, loop, state, history)))
         else:
             history.saw(fact, state)
-        self._perform(self._dialect.views(fact, loop, state, history))
+            self._perform(self._dialect.views(fact, loop, state, history))
 
     def heard(self, event: Event) -> None:
-        """What streams by is copied when its round has ended."""
+        """What streams by grows into the live files; all else is copied when its round has ended."""
+        if not self._live or self._now is None or self._history is None:
+            return
+        hide = self._hide_complaint if isinstance(event, Complaint) else self._hide
+        event = rewritten(event, lambda text: hide(plain(text)))  # before the dialect cuts it into lines
+        self._perform(self._dialect.heard(event, *self._now, self._history, datetime.now(UTC)))
+
+    def _close(self, loop: Loop, state: LoopState, history: History) -> None:
+        """End what a crash left open in the live files."""
+        for path, file in self._live.items():
+            with self._complaining(path):
+                lines = self._dialect.closing(path, file.last_lines(), loop, state, history)
+                self._perform([Grow(path, lines)] if lines else ())
 
     def _watched(self, past: Iterable[Record]) -> Iterator[Record]:
         stopped = False
@@ -79,30 +111,39 @@ class DialectFollower:
 
     def _leave_alone(self, loop: Loop, state: LoopState, history: History) -> None:
         """Find the files that a person has changed since the last run; these are not written again."""
-        workspace, number = Path(self._workspace), self._dialect.counted(state)
+        workspace, number, files = Path(self._workspace), self._dialect.counted(state), self._dialect.files(loop)
         first = number if history.attempts else number + 1  # earlier ones are another program's
-        paths = self._dialect.files(loop).of(range(first, number + 2))
+        paths = files.of(range(first, number + 2))
         there = {path: digest_at(workspace, path) for path in paths if os.path.lexists(workspace / path)}
         if not self._written:
             # A new loop, or one of an older version, which kept no digests: before it started these were looked at.
             self._written.note({path: digest for path, digest in there.items() if digest})
+        if not self._at_work:
+            there |= {path: digest_at(workspace, path) for path in files.common if os.path.lexists(workspace / path)}
         self._left = {path for path, digest in there.items() if not self._written.recognizes(path, digest)}
+        if self._left & {*files.common}:  # another loop may be at work
+            self._left |= {*files.live}
 
     def _catch_up(self, loop: Loop, state: LoopState, history: History) -> None:
         """After a crash between a fact and its views the last round's may be missing; to repeat them does no harm."""
         if history.attempts and (ended := history.attempts[-1].ended):
-            self._perform(self._dialect.views(ended, loop, state, history))
+            self._perform(_without_growth(self._dialect.views(ended, loop, state, history)))
 
     def _perform(self, views: Iterable[View]) -> None:
         for view in views:
-            try:
+            with self._complaining(view.path):
                 if view.path in self._left:
                     raise OSError(errno.EEXIST, "it has been changed since this loop wrote it")
                 self._write(view)
-            except OSError as error:
-                if view.path not in self._complained:
-                    self._complained.add(view.path)
-                    self._say(f"{view.path} cannot be written: {error.strerror or error}; the loop goes on without it")
+
+    @contextmanager
+    def _complaining(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if path not in self._complained:
+                self._complained.add(path)
+                self._say(f"{path} cannot be written: {error.strerror or error}; the loop goes on without it")
 
     def _write(self, view: View) -> None:
         match view:
@@ -118,6 +159,20 @@ class DialectFollower:
                     _copy(origin, fd)
             case Append(path, source):
                 self._append(path, source)
+            case Grow(path, lines):
+                self._grow(path, lines)
+            case Remove(path):
+                self._last.pop(path, None)
+                with suppress(FileNotFoundError), open_parent(self._workspace, path) as (folder, name):
+                    unlink_regular(folder, name)
+
+    def _grow(self, path: str, lines: tuple[str, ...]) -> None:
+        lines = tuple(map(plain, lines))
+        try:
+            self._live[path].add(lines)
+        finally:  # people see it even if the disk is full
+            for line in lines:
+                self._grown(line)
 
     def _create(self, path: str, text: str) -> None:
         with (
@@ -165,6 +220,11 @@ class DialectFollower:
         return open_fd(path if path.is_file() else os.devnull, os.O_RDONLY)
 
 
+def _without_growth(views: Iterable[View]) -> Iterator[View]:
+    """Whether these lines were written before a crash is not known; what closes the file stands for them."""
+    return (view for view in views if not isinstance(view, Grow))
+
+
 def _on_a_new_line(fd: int, size: int) -> int:
     """End the line that a killed agent left; how many bytes that took."""
     return os.write(fd, b"\n") if size and os.pread(fd, 1, size - 1) != b"\n" else 0
@@ -186,11 +246,20 @@ def _copy(origin: int, fd: int) -> None:
 
 
 def followers_of(
-    loop: Loop, folder: Path, records: Callable[[], Iterable[Record]], say: Callable[[str], None]
+    loop: Loop,
+    folder: Path,
+    records: Callable[[], Iterable[Record]],
+    say: Callable[[str], None],
+    *,
+    grown: Callable[[str], None] = lambda _: None,
+    secrets: Secrets | None = None,
+    at_work: bool = True,
 ) -> Sequence[DialectFollower]:
     """The follower that writes another tool's files, if the loop was started in its dialect."""
-    dialect = of_loop(loop)
-    return (DialectFollower(dialect, folder, Path(loop.workspace), records, say),) if dialect else ()
+    if (dialect := of_loop(loop)) is None:
+        return ()
+    place = Path(loop.workspace)
+    return (DialectFollower(dialect, folder, place, records, say, grown=grown, secrets=secrets, at_work=at_work),)
 
 
 def digest_at(workspace: Path, path: str) -> str | None:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import msgspec
 
+from bydawn.core.agent import Event
 from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
@@ -85,15 +86,30 @@ class Append(msgspec.Struct, frozen=True):
     source: Source
 
 
-View = Replace | Create | Copy | Append
+class Grow(msgspec.Struct, frozen=True):
+    """More lines of a live file, without their newlines."""
+
+    path: str
+    lines: tuple[str, ...]
+
+
+class Remove(msgspec.Struct, frozen=True):
+    """No such file any more."""
+
+    path: str
+
+
+View = Replace | Create | Copy | Append | Grow | Remove
 
 
 class Files(msgspec.Struct, frozen=True, kw_only=True):
     """Where the files of a loop are; a `*` stands for the number of a round."""
 
-    whole: tuple[str, ...]  # replaced, created or copied
+    whole: tuple[str, ...] = ()  # replaced, created or copied
     growing: tuple[str, ...] = ()  # appended to; other loops may append there later
     shared: tuple[str, ...] = ()  # created once, for all loops of the dialect
+    common: tuple[str, ...] = ()  # replaced and removed by whichever loop of the dialect is at work, and never kept
+    live: tuple[str, ...] = ()  # grow line by line while a round runs; other programs may add lines as well
     exclusive: tuple[str, ...] = ()  # of the whole ones: no other loop may replace it, even after this one has ended
     folder: str = ""  # removed after the files, if it is empty by then
 
@@ -106,8 +122,8 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
 
     def names(self, loop: Loop) -> tuple[str, ...]:
         """Every name that is written for this loop and is not the agent's work, drafts included."""
-        drafts = ("".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in self.whole)
-        return tuple(dict.fromkeys((*self.whole, *self.growing, *drafts)))
+        drafts = ("".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in (*self.whole, *self.common))
+        return tuple(dict.fromkeys((*self.whole, *self.growing, *self.common, *self.live, *drafts)))
 
 
 def draft(loop: Loop, number: int | str) -> str:
@@ -146,3 +162,14 @@ class Dialect(Protocol):
 
     def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
         """What to write after this fact."""
+
+    def heard(self, event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:
+        """What to write when the agent says or does something; only asked if there are live files."""
+
+    def closing(
+        self, path: str, tail: tuple[str, ...], loop: Loop, state: LoopState, history: History
+    ) -> tuple[str, ...]:
+        """The lines that close what a crash left open in a live file, by its last lines; asked when a run begins.
+
+        They stand for every `Grow` of what has happened so far: whether those lines were written is not known.
+        """

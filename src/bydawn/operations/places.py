@@ -92,7 +92,8 @@ def _refuse_occupied(root: StateFolder, dialect: Dialect, loop: Loop) -> None:
                 raise NameTaken(loop.id)  # at this very moment
             where = "" if other.workspace == loop.workspace else f" in {other.workspace}"
             cause = f"{other.name} is at work{where}, and writes there"
-            raise UserError(f"{shared[0]} is another loop's", cause=cause, hint="give another path, or wait for it")
+            hint = "give another path, or wait for it"
+            raise UserError(f"{shared[0]} is another loop's", cause=cause, hint=hint, exit_code=8)
 
 
 def _turn(path: Path) -> Lock:
@@ -182,9 +183,17 @@ def _is_one(path: str, other: str) -> bool:
 
 def refuse_impossible(dialect: Dialect, loop: Loop, made: Sequence[str]) -> None:
     """Before anything is spent: a loop that runs all night without its files is of no use."""
-    workspace, files = Path(loop.workspace), dialect.files(loop)
-    growing = files.growing
-    _refuse_tangled((*made, *growing, *files.shared))
+    files = dialect.files(loop)
+    _refuse_tangled((*made, *files.growing, *files.shared, *files.common, *files.live))
+    _refuse_unwritable(loop, made, files.growing)
+    try:
+        _refuse_unwritable(loop, files.common, files.live)
+    except UserError as error:  # no one chooses these paths, so there is no other to give
+        raise UserError(error.what, cause=error.cause, hint="move it away, then try again") from None
+
+
+def _refuse_unwritable(loop: Loop, made: Sequence[str], growing: Sequence[str]) -> None:
+    workspace = Path(loop.workspace)
     follower.refuse_unwritable(workspace, [*made, *growing])
     for path in (*made, *growing):
         if path.startswith("/") and os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):  # noqa: PTH120
@@ -230,9 +239,9 @@ def _refuse_foreign(loop: Loop, named: Iterable[str]) -> None:
 
 
 def refuse_tracked(dialect: Dialect, loop: Loop) -> None:
-    """No file of the project, even one that is gone from the work tree just now."""
-    git = Git(folder=Path(loop.workspace), seconds=20)
-    files = dialect.files(loop).names(loop)
+    """No file of the project, even one that is gone from the work tree just now; but what all loops share may be."""
+    git, ours = Git(folder=Path(loop.workspace), seconds=20), dialect.files(loop)
+    files = [path for path in ours.names(loop) if path not in (*ours.common, *ours.live)]
     inside = [path for path in files if not path.startswith("/")]
     # One that is in no part of the repository makes git say no to all of them.
     for asked in (inside, *([path] for path in files if path.startswith("/"))):

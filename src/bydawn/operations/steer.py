@@ -203,9 +203,10 @@ def _follow(standing: Standing, ledger: LoopLedger) -> None:
         return
     from bydawn.dialects.follower import followers_of  # most loops have none
 
-    for follower in followers_of(standing.loop, standing.folder.path, lambda: records(standing.folder), lambda _: None):
-        *_, last = records(standing.folder)
-        follower.saw(last.fact, standing.loop, ledger.state)
+    loop, folder = standing.loop, standing.folder
+    for follower in followers_of(loop, folder.path, lambda: records(folder), lambda _: None, at_work=False):
+        *_, last = records(folder)
+        follower.saw(last.fact, loop, ledger.state)
 
 
 def _can_be_stopped(ledger: LoopLedger, request: Request) -> bool:

@@ -1,9 +1,12 @@
 """waylon-smithers: one Codex session, resumed until it gives its promise."""
 
+from collections.abc import Iterator
+
 from bydawn.core import history
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.values import EXIT_CODES
+from bydawn.dialects.seam import View
 from bydawn.dialects.waylon_smithers import files as written
 from bydawn.dialects.waylon_smithers import texts
 from bydawn.dialects.waylon_smithers.arguments import NAME
@@ -21,6 +24,12 @@ class WaylonSmithers:
     files = staticmethod(written.files)
     is_line = staticmethod(written.is_event)
     views = staticmethod(written.views)
+
+    def heard(self, *_: object) -> Iterator[View]:
+        return iter(())
+
+    def closing(self, *_: object) -> tuple[str, ...]:
+        return ()
 
     def exit_code(self, stopped: LoopStopped) -> int:
         return EXIT_CODES[stopped.end]

@@ -1,0 +1,152 @@
+"""Loops of every dialect, and a stage for one: the engine in memory, and files that are real."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bydawn.core.agent import Event
+from bydawn.core.facts import AnyFact, Record
+from bydawn.core.history import History
+from bydawn.core.loop import Loop
+from bydawn.core.loop import SpokenDialect as Spoken
+from bydawn.core.replay import after
+from bydawn.core.state import LoopState
+from bydawn.dialects.follower import DialectFollower
+from bydawn.dialects.seam import Append, Copy, Create, Dialect, Grow, Remove, Replace, View
+from bydawn.dialects.waylon_smithers import DIALECT as WAYLON
+from bydawn.store.folder import LoopFolder
+from bydawn.store.registry import Standing
+from core.facts_made import NOON, PROMISED, a_loop, run_started
+from dialects.made_up import DIALECT as NIGHT_SHIFT
+from dialects.waylon_made import smithers
+from engine.fakes import MemoryFiles, Witness
+from engine.night import DONE, Night, Play
+
+LOOPS: dict[str, tuple[Dialect, Loop]] = {
+    "waylon-smithers": (WAYLON, smithers()),
+    "waylon-smithers, with events": (WAYLON, smithers(jsonl_events="all.jsonl", summary_json="sum.json")),
+    "night-shift": (NIGHT_SHIFT, a_loop(dialect=Spoken(name="night-shift"))),
+}
+every_dialect = pytest.mark.parametrize(("dialect", "loop"), LOOPS.values(), ids=LOOPS)
+
+
+def told(dialect: Dialect, loop: Loop, records: list[Record]) -> Iterator[View]:
+    state, history = LoopState(created_at=NOON), History()
+    for record in records:
+        state = after(state, record)
+        history.saw(record.fact, state)
+        yield from dialect.views(record.fact, loop, state, history)
+
+
+class DiskFiles(MemoryFiles):
+    """The files of the rounds in a folder, where the follower looks for them."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def write(self, round_: int, name: str, text: str) -> str:
+        folder = self._folder / "rounds" / f"{round_:04}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+        (folder / "stdout").write_text(f'{{"type":"turn.started","round":{round_}}}\n')
+        return super().write(round_, name, text)
+
+
+class Stage:
+    """A loop of a dialect on the engine in memory; its files are real."""
+
+    def __init__(self, place: Path, dialect: Dialect, loop: Loop, plays: int = 3) -> None:
+        self.workspace, self.folder = place / "work", place / "state/loops/work/night"
+        self.workspace.mkdir(parents=True)
+        self.folder.mkdir(parents=True)
+        self.dialect = dialect
+        busy = [Play(writes={"work.txt": str(number)}) for number in range(plays - 1)]
+        self.night = Night([*busy, *[Play(says=DONE, writes={"work.txt": "all"})] * 9])
+        promised = {"promise": PROMISED.promise, "template": None, "follow_up": None, "session_rounds": 20}
+        self.night.loop = replace(loop, agent="demo", workspace=str(self.workspace), **promised)
+        self.night.files = DiskFiles(self.folder)
+        self.said: list[str] = []
+        self.grown: list[str] = []
+
+    @property
+    def loop(self) -> Loop:
+        return self.night.loop
+
+    @property
+    def facts(self) -> list[AnyFact]:
+        return [record.fact for record in self.night.ledger.records]
+
+    def begins(self) -> None:
+        """Another worker, which is killed before it does anything."""
+        fact = self.night.ledger.append(run_started()).fact
+        self.follower().saw(fact, self.loop, self.night.state)
+
+    def follower(self) -> DialectFollower:
+        past = self.night.ledger
+        return DialectFollower(
+            self.dialect, self.folder, self.workspace, lambda: past.records, self.said.append, grown=self.grown.append
+        )
+
+    def run(self, *, crash_after: int = 0, crash: bool = False, **options: Any) -> None:
+        """One worker's run, with a follower of its own."""
+        self.night.witness = Following(self.follower())
+        if crash_after or crash:
+            self.night.ledger.cut_after = crash_after or None
+            self.night.run_until_crash()
+        else:
+            self.night.run(**options)
+
+    def on_disk(self) -> dict[str, str]:
+        """All but the live files, of which facts alone say too little."""
+        files = {str(path.relative_to(self.workspace)): path for path in self.workspace.rglob("*") if path.is_file()}
+        live = self.dialect.files(self.loop).live
+        return {name: path.read_text() for name, path in files.items() if name not in live}
+
+    @property
+    def common(self) -> set[str]:
+        """Of the files that all loops of the dialect replace, those that are there."""
+        return {path for path in self.dialect.files(self.loop).common if (self.workspace / path).exists()}
+
+    def expected(self) -> dict[str, str]:
+        """What all views of all facts amount to, each of them written once."""
+        texts: dict[str, str] = {}
+        for view in told(self.dialect, self.loop, self.night.ledger.records):
+            match view:
+                case Replace(path, text):
+                    texts[path] = text
+                case Create(path, text):
+                    texts.setdefault(path, text)
+                case Copy(path, source):
+                    texts[path] = self.left(source.round, source.name)
+                case Append(path, source):
+                    texts[path] = texts.get(path, "") + self.left(source.round, source.name)
+                case Remove(path):
+                    texts.pop(path, None)
+                case Grow():
+                    pass
+        return texts
+
+    def left(self, round_: int, name: str) -> str:
+        path = self.folder / "rounds" / f"{round_:04}" / name
+        return path.read_text() if path.exists() else ""
+
+    def standing(self) -> Standing:
+        return Standing(folder=LoopFolder(self.folder), loop=self.loop, state=self.night.state, alive=False)
+
+
+class Following(Witness):
+    """Hands everything on to a follower."""
+
+    def __init__(self, follower: DialectFollower) -> None:
+        super().__init__()
+        self._follower = follower
+
+    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
+        self._follower.saw(fact, loop, state)
+
+    def heard(self, event: Event) -> None:
+        self._follower.heard(event)
