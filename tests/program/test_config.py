@@ -446,6 +446,8 @@ def limits(row: Setting) -> tuple[str, str]:
         return '"4usd"', '"5usd"'
     if row.ladder:
         return json.dumps(row.ladder[0]), json.dumps(row.ladder[1])
+    if row.key == "pause":
+        return "8", "7"
     if row.tighter == "more":
         tight = [typed(row, 1), typed(row, 2)]
         return json.dumps(tight), json.dumps(tight[1:])
