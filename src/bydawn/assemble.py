@@ -115,7 +115,7 @@ def run_loop(
             agents=pool,
             cool_downs=SharedCoolDowns(folder.state_folder.cool_downs, loop, os.environ),
             agent_env=agent_env,
-            agent_path=lambda name: programs.path_outside(workspace) if name in agents.CLIS else "",
+            agent_path=lambda name: programs.path_outside(workspace) if agents.is_cli(name) else "",
             workspace=kept,
             checks=ShellChecks(
                 shell("check", loop.timeouts.check, agents.KEYS | secrets.withheld(os.environ)),

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bydawn.agents import find
+from bydawn.agents import CLIS, cli, find, is_cli
+from bydawn.agents.claude import ClaudeAgent
+from bydawn.agents.codex import CodexAgent
 from bydawn.agents.command import REPLY_LENGTH, CommandAgent
 from bydawn.agents.demo.agent import DemoAgent
 from bydawn.core.agent import Ended, Message, Turn
@@ -161,9 +163,12 @@ def test_agents_are_found_by_what_a_person_writes(tmp_path: Path, monkeypatch: p
     assert find("demo:night.json") == DemoAgent(script=str(tmp_path / "night.json"))
     assert find("demo:/a/night.json") == DemoAgent(script="/a/night.json")
     assert find("cmd:llm -m 'big one' --file=a:b") == CommandAgent(argv=("llm", "-m", "big one", "--file=a:b"))
+    assert find("codex:bin/my codex") == CodexAgent(program=str(tmp_path / "bin/my codex"))
+    assert find("claude:claude-beta") == ClaudeAgent(program="claude-beta")
+    assert find("codex:~/codex", Path("/elsewhere")) == CodexAgent(program=str(Path("~/codex").expanduser()))
 
 
-@pytest.mark.parametrize("spec", ["demo", "demo:a b.json", "cmd:llm -m 'big one'"])
+@pytest.mark.parametrize("spec", ["demo", "demo:a b.json", "cmd:llm -m 'big one'", "codex", "codex:./a b", "gemini:g2"])
 def test_the_name_of_an_agent_finds_it_again_from_any_folder(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = find(spec)
     monkeypatch.chdir("/")
@@ -184,6 +189,8 @@ def test_the_name_of_an_agent_finds_it_again_from_any_folder(spec: str, monkeypa
         ("cmd", "`cmd:` needs a program", "cmd:PROGRAM"),
         ("cmd:", "`cmd:` needs a program", "cmd:PROGRAM"),
         ("cmd: ''", "`cmd:` needs a program", "cmd:PROGRAM"),
+        ("codex:", "`codex:` is not an agent", "codex:PATH"),
+        ("claude:--model opus", "`claude:--model opus` is not an agent", "after `--`"),
         ("cmd:llm 'a", "cannot read the command of `cmd:llm 'a`", "quotes"),
     ],
 )
@@ -192,6 +199,28 @@ def test_a_spec_that_means_nothing_is_refused_with_a_way_out(spec: str, what: st
         find(spec)
     assert refusal.value.what == what
     assert hint in refusal.value.hint
+
+
+@pytest.mark.parametrize("name", CLIS)
+def test_a_known_agent_is_started_from_the_place_that_a_person_names(name: str) -> None:
+    """codex.binary: every CLI takes one, is called in the same way, and is still that agent."""
+    usual, own = find(name), find(f"{name}:/opt/my agent/{name}")
+    turn = Turn(round=1, workspace="/ws", new_session="s")
+    assert own.command(turn).argv == (f"/opt/my agent/{name}", *usual.command(turn).argv[1:])
+    assert (own.name, is_cli(own.name), cli(own.name).name) == (f"{name}:/opt/my agent/{name}", True, name)
+    assert cli(own.name).login == cli(name).login.replace(name, f"'/opt/my agent/{name}'", 1)
+
+
+def test_a_named_program_of_a_known_agent_may_be_in_the_workspace_and_must_be_there(tmp_path: Path) -> None:
+    program = tmp_path / "codex"
+    agent = CodexAgent(program=str(program))
+    hint = "give a path: -a codex:/path/to/codex; its own flags go after `--`"
+    assert agent.missing(str(tmp_path)) == (f"no program '{program}' here", hint)
+    assert CodexAgent(program="gpt-5").missing(str(tmp_path)) == ("no program 'gpt-5' on the PATH", hint)
+    program.write_text("#!/bin/sh\n")
+    assert agent.missing(str(tmp_path)) == (f"{program} cannot be executed", f"make it executable: chmod +x {program}")
+    program.chmod(0o755)
+    assert agent.missing(str(tmp_path)) is None
 
 
 def test_finding_one_agent_does_not_load_the_others() -> None:

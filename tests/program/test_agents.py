@@ -176,6 +176,36 @@ def test_a_program_that_a_person_names_is_run_wherever_it_is(home: Home) -> None
     assert home.run("cmd:./own").code == home.run("cmd:own", "--new").code == 0
 
 
+def test_a_codex_that_is_not_on_the_path_is_named_and_looked_at_like_any_other(home: Home) -> None:
+    shim = codex(home.repo / "tools", [{"error": "unexpected status 401 Unauthorized"}], logged_in=False)
+    ended = home.run("codex:tools/codex")
+    assert ended.code == 7
+    assert f"{shim} login" in ended.out
+    assert "tok" in next(line for line in ended.out.splitlines() if "task" in line).split(), "it reports tokens"
+    codex(home.repo / "tools", [{"reply": "<promise>TASK_COMPLETE</promise>"}])
+    assert home.bydawn("resume", "--plain").code == 0, "it is the same loop, and found from any folder"
+    home.env["BYDAWN_AGENT"] = f"codex:{shim}"
+    rows = {row["name"]: row for row in json.loads(home.bydawn("agents", "list", "--json").out)["agents"]}
+    mine = rows[f"codex:{shim}"]
+    assert (mine["version"], mine["logged_in"], mine["path"]) == ("0.166.0", True, str(shim))
+    assert rows["codex"]["path"] is None
+    found = json.loads(home.bydawn("doctor", "--json").out)["findings"]
+    assert [row["detail"] for row in found if row["name"] == f"agent codex:{shim}"] == [
+        "0.166.0",
+        "its sandbox needs bwrap",
+    ]
+
+
+def test_a_codex_that_a_project_names_is_not_even_asked_for_its_version(home: Home) -> None:
+    song = home.root / "song"
+    (home.repo / "codex").write_text(f"#!/bin/sh\necho sung >> {song}\n")
+    (home.repo / "codex").chmod(0o755)
+    (home.repo / "bydawn.toml").write_text('agent = "codex:./codex"\nprompt = "x"\n')
+    for words in (["doctor"], ["agents", "list"], ["run"], ["run", "--dry-run"]):
+        home.bydawn(*words)
+    assert not song.exists()
+
+
 def test_an_agent_is_tried_with_one_tiny_turn(home: Home) -> None:
     install(home, "tiny", "cat > /dev/null; echo ready > ready.txt; echo done")
     tried = home.bydawn("agents", "test", "cmd:tiny")

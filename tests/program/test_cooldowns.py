@@ -43,6 +43,16 @@ def test_another_account_has_limits_of_its_own(tmp_path: Path, other: dict[str, 
     assert seen_by(tmp_path, **other).of(CLAUDE, NOW) is None
 
 
+def test_another_program_of_the_same_agent_has_the_same_account(tmp_path: Path) -> None:
+    seen_by(tmp_path).tell(CodexAgent(program="/opt/codex"), RESET, "limit")
+    found = seen_by(tmp_path).of(CODEX, NOW)
+    assert found
+    assert found.agent == "codex:/opt/codex", "the one to try again"
+    assert seen_by(tmp_path).of(CodexAgent(program="codex-beta"), NOW)
+    forget(tmp_path / "cool-downs", "codex")
+    assert seen_by(tmp_path).of(CODEX, NOW) is None
+
+
 def test_no_key_can_be_read_from_a_file_or_its_name(tmp_path: Path) -> None:
     seen_by(tmp_path, {"ANTHROPIC_API_KEY": "very-secret-key"}).tell(CLAUDE, RESET, "limit")
     [path] = (tmp_path / "cool-downs").iterdir()

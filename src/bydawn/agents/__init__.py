@@ -1,5 +1,7 @@
 """The agents a loop can run: one file per agent, one row per file, loaded only when needed."""
 
+import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from bydawn.core.agent import Agent
+import msgspec
+
+from bydawn.core.agent import Agent, family
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
 
@@ -49,8 +53,6 @@ def _demo(script: str | None, folder: Path, _: Fields) -> Agent:
 
 
 def _command(line: str | None, folder: Path, fields: Fields) -> Agent:
-    import shlex
-
     from bydawn.agents.command import CommandAgent
 
     try:
@@ -59,20 +61,23 @@ def _command(line: str | None, folder: Path, fields: Fields) -> Agent:
         raise UserError(f"cannot read the command of `cmd:{line}`", cause=str(error), hint="check its quotes") from None
     if not argv or not argv[0]:
         raise UserError("`cmd:` needs a program", hint="write `cmd:PROGRAM ARGS`; it gets the prompt on stdin")
-    if "/" in argv[0]:
-        argv[0] = str((folder / argv[0]).absolute())  # relative to the folder the person chose, perhaps with -C
-    return CommandAgent(argv=tuple(argv), fields=fields)
+    return CommandAgent(argv=(_located(argv[0], folder), *argv[1:]), fields=fields)
+
+
+def _located(program: str, folder: Path) -> str:
+    """A path is relative to the folder the person chose, perhaps with -C; a name is on the PATH."""
+    return str((folder / os.path.expanduser(program)).absolute()) if "/" in program else program  # noqa: PTH111
 
 
 def _cli(class_: str) -> "_Make":
-    """An agent CLI: the class in the file of its name; all it takes is its name."""
+    """An agent CLI: the class in the file of its name; all it takes is where its program is."""
 
-    def make(options: str | None, _: Path, __: Fields) -> Agent:
+    def make(program: str | None, folder: Path, _: Fields) -> Agent:
         name = class_.removesuffix("Agent").lower()
-        if options is not None:
-            hint = f"write `{name}`; pass its own flags after `--`"
-            raise UserError(f"`{name}:{options}` is not an agent", hint=hint)
-        agent: Agent = getattr(_module(name), class_)()
+        if program is not None and (not program or program.startswith("-")):
+            hint = f"write `{name}`, or `{name}:PATH` for one that is not on the PATH; its own flags go after `--`"
+            raise UserError(f"`{name}:{program}` is not an agent", hint=hint)
+        agent: Agent = getattr(_module(name), class_)(program=_located(program or "", folder))
         return agent
 
     return make
@@ -82,15 +87,22 @@ def _module(name: str) -> ModuleType:
     return import_module(f"bydawn.agents.{name}")
 
 
+def is_cli(name: str) -> bool:
+    return family(name) in CLIS
+
+
 def cli(name: str) -> "Cli":
-    """One of `CLIS` as a program: how it is installed, logged in to, sandboxed."""
-    found: Cli = _module(name).CLI
-    return found
+    """An agent CLI as a program: how it is installed, logged in to, sandboxed."""
+    kind, _, program = name.partition(":")
+    found: Cli = _module(kind).CLI
+    if not program:
+        return found
+    login = shlex.quote(program) + found.login.removeprefix(kind)
+    return msgspec.structs.replace(found, program=program, login=login)
 
 
 def _unknown(spec: str, kind: str) -> UserError:
     import difflib
-    import shlex
 
     if "/" in kind:  # a person's own program
         return UserError(f"unknown agent {spec!r}", hint=f"to run a program, write -a {shlex.quote(f'cmd:{spec}')}")
@@ -105,7 +117,7 @@ def _usages() -> str:
 
 _Make = Callable[[str | None, Path, Fields], Agent]
 _AGENTS: dict[str, tuple[str, _Make]] = {
-    "codex": ("`codex`", _cli("CodexAgent")),
+    "codex": ("`codex`, `codex:PATH`", _cli("CodexAgent")),
     "claude": ("`claude`", _cli("ClaudeAgent")),
     "opencode": ("`opencode`", _cli("OpencodeAgent")),
     "gemini": ("`gemini`", _cli("GeminiAgent")),

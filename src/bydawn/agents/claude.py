@@ -78,7 +78,7 @@ _TOOLS = {
 }
 
 
-def _logged_in(env: Mapping[str, str], _: Path) -> bool | None:
+def _logged_in(env: Mapping[str, str], *_: object) -> bool | None:
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
     if any(env.get(name) for name in (*keys, "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")):
         return True
@@ -135,7 +135,7 @@ class ClaudeAgent(program.CliAgent, frozen=True, kw_only=True):
         flags = ("-p", "--output-format", "stream-json", "--verbose", *_permissions(turn))
         as_root = {"IS_SANDBOX": "1"} if turn.sandbox is Sandbox.FULL and turn.is_root else {}
         return AgentCommand(
-            argv=("claude", *flags, *session, *model, *effort, *turn.arguments), env={**_QUIET, **as_root}
+            argv=(self.start, *flags, *session, *model, *effort, *turn.arguments), env={**_QUIET, **as_root}
         )
 
     def reader(self, turn: Turn | None = None) -> "ClaudeReader":

@@ -75,12 +75,12 @@ _REFUSED_PATCH = "blocked by read-only sandbox"
 _HOPELESS_AFTER = 2  # refused log-ins in a row; one may be a hiccup of its own refresh
 
 
-def _logged_in(env: Mapping[str, str], workspace: Path) -> bool | None:
+def _logged_in(env: Mapping[str, str], workspace: Path, start: str) -> bool | None:
     if any(env.get(name) for name in ("CODEX_API_KEY", "OPENAI_API_KEY")):
         return True
     if _names_a_provider(_home(env) / "config.toml"):
         return None  # with a key of its own
-    return program.ask(workspace, "codex", "login", "status")[0] == 0
+    return program.ask(workspace, start, "login", "status")[0] == 0
 
 
 def _home(env: Mapping[str, str]) -> Path:
@@ -128,7 +128,7 @@ CLI = program.Cli(
 
 
 class CodexAgent(program.CliAgent, frozen=True, kw_only=True):
-    """The `codex` on the PATH."""
+    """The `codex` on the PATH, or the one a person named."""
 
     cli = CLI
     # SIGINT makes it end its running command; the session can be continued afterwards.
@@ -157,9 +157,8 @@ class CodexAgent(program.CliAgent, frozen=True, kw_only=True):
         commits = ("--add-dir", f"{turn.workspace}/.git") if turn.commits and turn.sandbox is Sandbox.WORKSPACE else ()
         resume = ("resume", turn.session) if turn.session else ()
         flags = (*_SANDBOX[turn.sandbox], "--skip-git-repo-check", "-C", turn.workspace)
-        return AgentCommand(
-            argv=("codex", "exec", "--json", *flags, *commits, *model, *profile, *effort, *turn.arguments, *resume, "-")
-        )
+        flags = (*flags, *commits, *model, *profile, *effort, *turn.arguments)
+        return AgentCommand(argv=(self.start, "exec", "--json", *flags, *resume, "-"))
 
     def reader(self, turn: Turn | None = None) -> "CodexReader":
         return CodexReader(turn.session if turn else None)

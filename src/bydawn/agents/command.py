@@ -8,11 +8,10 @@ import shlex
 import shutil
 from collections import deque
 from collections.abc import Iterable
-from pathlib import Path
 
 import msgspec
 
-from bydawn.agents.program import killed
+from bydawn.agents.program import killed, not_found
 from bydawn.core.agent import Abilities, AgentCommand, Ended, Event, Ladder, Message, Reader, Turn
 from bydawn.core.outcome import Exit, Outcome, imposed
 from bydawn.core.text import headline, left_out_line, plain
@@ -55,13 +54,9 @@ class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
         return JsonReader(self.fields)
 
     def missing(self, workspace: str) -> tuple[str, str] | None:  # noqa: ARG002 - a person named this very program
-        program = self.argv[0]
-        if shutil.which(program):
+        if shutil.which(self.argv[0]):
             return None
-        if "/" in program and Path(program).exists():
-            return f"{program} cannot be executed", f"make it executable: chmod +x {shlex.quote(program)}"
-        where = "here" if "/" in program else "on the PATH"
-        return f"no program {program!r} {where}", "install it, or give its full path: cmd:/path/to/program"
+        return not_found(self.argv[0], "install it, or give its full path: cmd:/path/to/program")
 
 
 class CommandReader:

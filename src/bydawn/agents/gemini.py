@@ -58,7 +58,7 @@ _LOGIN = "set GEMINI_API_KEY, or run `gemini` once and log in"
 _TELLING = {"run_shell_command": "runs", "write_file": "writes", "replace": "edits", "read_file": "reads"}
 
 
-def _logged_in(env: Mapping[str, str], _: Path) -> bool | None:
+def _logged_in(env: Mapping[str, str], *_: object) -> bool | None:
     if any(env.get(name) for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")):
         return True
     return Path(env.get("HOME", ""), ".gemini", "oauth_creds.json").exists()
@@ -87,7 +87,7 @@ class GeminiAgent(program.CliAgent, frozen=True, kw_only=True):
         fresh = ("--session-id", turn.new_session) if turn.new_session else ()
         session = ("-r", turn.session) if turn.session else fresh
         model = ("-m", turn.model) if turn.model else ()
-        return AgentCommand(argv=("gemini", *flags, *session, *model, *turn.arguments))
+        return AgentCommand(argv=(self.start, *flags, *session, *model, *turn.arguments))
 
     def reader(self, turn: Turn | None = None) -> "GeminiReader":
         return GeminiReader(turn)

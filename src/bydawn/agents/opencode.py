@@ -82,7 +82,7 @@ class OpencodeAgent(program.CliAgent, frozen=True, kw_only=True):
         model = ("-m", turn.model) if turn.model else ()
         resume = ("-s", turn.session) if turn.session else ()
         flags = (*SANDBOXES[turn.sandbox], *model, *resume, *turn.arguments)
-        return AgentCommand(argv=("opencode", "run", "--format", "json", *flags))
+        return AgentCommand(argv=(self.start, "run", "--format", "json", *flags))
 
     def reader(self, turn: Turn | None = None) -> "OpencodeReader":
         return OpencodeReader(turn.session if turn else None)

@@ -1,6 +1,7 @@
 """What agent CLIs have in common: how each is installed and logged in to, and how one that failed is judged."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -47,32 +48,47 @@ class Cli(msgspec.Struct, frozen=True, kw_only=True):
     package: str  # on npm
     tested: str  # the versions our tests drive start with this
     login: str  # the command that logs in
-    logged_in: Callable[[Mapping[str, str], Path], bool | None]  # in a workspace; None: cannot tell
+    logged_in: Callable[[Mapping[str, str], Path, str], bool | None]  # in a workspace, by its `start`; None: unknown
     sandbox_needs: Callable[[str], tuple[Needed, ...]] = lambda _: ()  # by the path of the program
     trouble: Callable[[Mapping[str, str]], Trouble | None] = lambda _: None  # that its sandbox has here
+    program: str = ""  # a path, or another name on the PATH, if a person chose one
+
+    @property
+    def start(self) -> str:
+        """What to start: a name on the PATH, or a path."""
+        return self.program or self.name
 
     def missing(self, workspace: str) -> tuple[str, str] | None:
         """Cause and hint if it is not installed."""
-        if programs.find(self.name, Path(workspace)):
+        name = self.start
+        if programs.find(name, Path(workspace)):
             return None
-        cause = f"{self.name} is not on the PATH"
-        if inside := shutil.which(self.name):
-            cause = f"the only {self.name} on the PATH is inside the workspace, and that one is never run: {inside}"
+        if self.program:
+            hint = f"give a path: -a {self.name}:/path/to/{self.name}; its own flags go after `--`"
+            return not_found(name, hint)
+        cause = f"{name} is not on the PATH"
+        if inside := shutil.which(name):
+            cause = f"the only {name} on the PATH is inside the workspace, and that one is never run: {inside}"
         return cause, f"install it: npm install -g {self.package}"
 
 
 class CliAgent(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent CLI on the PATH. All of them print while they work."""
+    """An agent CLI. All of them print while they work."""
 
     cli: ClassVar[Cli]
+    program: str = ""  # as in `Cli`
     streams: bool = True
 
     @property
     def name(self) -> str:
-        return self.cli.name
+        return f"{self.cli.name}:{self.program}" if self.program else self.cli.name
+
+    @property
+    def start(self) -> str:
+        return self.program or self.cli.name
 
     def missing(self, workspace: str) -> tuple[str, str] | None:
-        return self.cli.missing(workspace)
+        return msgspec.structs.replace(self.cli, program=self.program).missing(workspace)
 
 
 class LineReader(ABC, Generic[_Line]):
@@ -97,6 +113,13 @@ class LineReader(ABC, Generic[_Line]):
 
     def skipped(self, size: int) -> None:
         self._skipped += size
+
+
+def not_found(program: str, hint: str) -> tuple[str, str]:
+    """Cause and hint for a program that a person named and that cannot be started."""
+    if "/" in program and Path(program).exists():
+        return f"{program} cannot be executed", f"make it executable: chmod +x {shlex.quote(program)}"
+    return f"no program {program!r} {'here' if '/' in program else 'on the PATH'}", hint
 
 
 def ask(workspace: Path, name: str, *words: str) -> tuple[int, str]:

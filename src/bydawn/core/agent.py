@@ -39,6 +39,16 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     is_root: bool = False
 
 
+def family(name: str) -> str:
+    """The agent that a name means, whichever program it is: `codex` for `codex:/opt/codex/bin/codex`.
+
+    >>> family("codex:/opt/codex"), family("codex"), family("cmd:sh -c x")
+    ('codex', 'codex', 'cmd:sh -c x')
+    """
+    kind = name.partition(":")[0]
+    return name if kind in ("cmd", "demo") else kind
+
+
 class AgentCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A program to start; `env` is added to ours."""
 

@@ -11,6 +11,7 @@ from bydawn import agents
 from bydawn.agents.program import ask
 from bydawn.core.errors import UserError
 from bydawn.core.ports import CoolDown
+from bydawn.operations.settings import gather
 from bydawn.store import cooldowns
 from bydawn.store.registry import Registry
 from bydawn.system.programs import find
@@ -30,8 +31,9 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 def look(name: str, folder: Path) -> Found:
     """Look for one agent, outside the folder it would work in: its path, its version, whether it is logged in."""
-    cli, path = agents.cli(name), find(name, folder)
-    said = re.search(r"\d+\.\d+[\w.+-]*", ask(folder, name, "--version")[1]) if path else None
+    cli = agents.cli(name)
+    path = find(cli.start, folder)
+    said = re.search(r"\d+\.\d+[\w.+-]*", ask(folder, cli.start, "--version")[1]) if path else None
     version = said[0] if said else None
     return Found(
         name=name,
@@ -39,19 +41,23 @@ def look(name: str, folder: Path) -> Found:
         version=version,
         tested=cli.tested,
         is_tested=bool(version and version.startswith(cli.tested)),
-        logged_in=cli.logged_in(os.environ, folder) if path else None,
+        logged_in=cli.logged_in(os.environ, folder, cli.start) if path else None,
         login=cli.login,
     )
 
 
 def found_here(folder: Path) -> list[Found]:
-    """Every agent CLI that bydawn supports, installed or not."""
-    return [look(name, folder) for name in agents.CLIS]
+    """Every agent CLI that bydawn supports, installed or not, and the programs that a person's own settings name.
+
+    Not those of a project: nothing that came with a clone runs before it is trusted.
+    """
+    named = [name for name in gather(None).texts("agent") if agents.is_cli(name) and ":" in name]
+    return [look(name, folder) for name in (*agents.CLIS, *(agents.find(name).name for name in named))]
 
 
 def login_needed(name: str, folder: Path) -> str | None:
     """The command that logs this agent in; None if it is logged in, or unknown."""
-    found = look(name, folder) if name in agents.CLIS else None
+    found = look(agents.find(name).name, folder) if agents.is_cli(name) else None
     return found.login if found and found.logged_in is False else None
 
 
@@ -66,7 +72,7 @@ def first_that_works(workspace: Path) -> str:
             exit_code=7,
         )
     for name in there:
-        if agents.cli(name).logged_in(os.environ, workspace) is not False:
+        if agents.cli(name).logged_in(os.environ, workspace, name) is not False:
             return name
     raise UserError(
         f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'} installed but not logged in",

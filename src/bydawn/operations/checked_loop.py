@@ -120,7 +120,7 @@ def checked_agent(spec: str, workspace: Path, sandbox: Sandbox | None, folder: P
     if missing := agent.missing(str(workspace)):
         cause, hint = missing
         raise UserError(f"cannot start {agent.name}", cause=cause, hint=hint, exit_code=7)
-    if agent.name in agents.CLIS and sandbox is not Sandbox.FULL:
+    if agents.is_cli(agent.name) and sandbox is not Sandbox.FULL:
         trouble = agents.cli(agent.name).trouble(os.environ)
         if trouble:
             what = f"{agent.name} could not run a single command"

@@ -73,7 +73,7 @@ def _log_in(standing: Standing) -> Next | None:
         return None
     from bydawn import agents
 
-    return Next(command=agents.cli(last.agent).login, why="log in") if last.agent in agents.CLIS else None
+    return Next(command=agents.cli(last.agent).login, why="log in") if agents.is_cli(last.agent) else None
 
 
 def _last_words(standing: Standing) -> Next | None:

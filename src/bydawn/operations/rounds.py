@@ -230,7 +230,7 @@ def usage_columns(loop: Loop, state: LoopState) -> frozenset[str]:
     from bydawn import agents
 
     told, pool = state.usage or Usage(), agents.pool(loop).values()
-    tokens = told.tokens is not None or any(agent.name in agents.CLIS for agent in pool)
+    tokens = told.tokens is not None or any(agents.is_cli(name) for name in loop.pool)
     dollars = told.cost_usd is not None or any(agent.abilities.tells_cost for agent in pool)
     return frozenset([*(["tok"] if tokens else []), *(["$"] if dollars else [])])
 

@@ -65,7 +65,7 @@ TABLE: tuple[Setting, ...] = (
     _agent(
         "agent",
         kinds.TEXTS,
-        "The agent: codex, claude, …, or cmd:PROGRAM ARGS; repeat it for agents that take over at a limit.",
+        "The agent: codex, codex:PATH, claude, …, or cmd:PROGRAM ARGS; repeat it for agents that take over at a limit.",
         "-a",
         metavar="NAME",
         otherwise="codex, or else claude",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.agent import Agent
+from bydawn.core.agent import Agent, family
 from bydawn.core.digests import sha256
 from bydawn.core.loop import Loop
 from bydawn.core.ports import CoolDown
@@ -30,7 +30,7 @@ class SharedCoolDowns:
         """The limit this agent's account is known to have."""
         path = self._path(agent)
         known = _read(path)
-        if known is None or known.agent != agent.name or not now < known.until <= now + LONGEST:
+        if known is None or family(known.agent) != family(agent.name) or not now < known.until <= now + LONGEST:
             return None
         return known
 
@@ -42,9 +42,10 @@ class SharedCoolDowns:
             replace_private(path, msgspec.json.encode(known), shared=True)
 
     def _path(self, agent: Agent) -> Path:
-        """Another model, profile or key may have its own limits."""
-        whose = [agent.name, self._loop.model, self._loop.profile, *map(self._env.get, agent.abilities.account)]
-        name = re.sub(r"[^a-z0-9]+", "-", agent.name.lower()).strip("-")[:30]
+        """Another model, profile or key may have its own limits; another program of the same agent has the same."""
+        mine = family(agent.name)
+        whose = [mine, self._loop.model, self._loop.profile, *map(self._env.get, agent.abilities.account)]
+        name = re.sub(r"[^a-z0-9]+", "-", mine.lower()).strip("-")[:30]
         return self._folder / f"{name}-{sha256(msgspec.json.encode(whose)).hexdigest()[:16]}.json"
 
 
@@ -60,7 +61,7 @@ def known(folder: Path, now: datetime) -> list[CoolDown]:
 def forget(folder: Path, agent: str) -> None:
     """The agent has just worked, so its limit is over."""
     for path in folder.glob("[!.]*.json"):
-        if (each := _read(path)) and each.agent == agent:
+        if (each := _read(path)) and family(each.agent) == family(agent):
             path.unlink(missing_ok=True)
 
 
