@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dialects import made_up
 from driving import Home, Said, said, wait_for, worker_of
 
 # What an installed dialect has: a row of the table and two modules of that name.
@@ -76,9 +77,14 @@ def test_without_a_nameless_command_nothing_is_taken_for_a_prompt(shift: Shift) 
 def test_killed_at_work_it_goes_on_although_its_state_file_has_no_id(shift: Shift) -> None:
     gate, key = shift.home.gate()
     done = says("All of it is there.\n<promise>TASK_COMPLETE</promise>")
-    agent = shift.home.rounds([says("One.")], [gate, says("Two.")], [done])
+    agent = shift.home.rounds(
+        [says("One.")], [{"say": "Looking."}, {"stderr": "a warning"}, gate, says("Two.")], [done]
+    )
     running = shift.start("start", ".", "-a", agent)
     wait_for(lambda: shift.home.has_loop("shift") and len(shift.home.facts("round.started", "shift")) == 2)
+    log, on_duty = shift.home.repo / made_up.LOG, shift.home.repo / made_up.ON_DUTY
+    wait_for(lambda: {"Looking.", "a warning"} <= {line.partition("] ")[2] for line in log.read_text().splitlines()})
+    assert on_duty.read_text() == f"{worker_of(running)}\n"
     for pid in (worker_of(running), running.pid):
         os.kill(pid, signal.SIGKILL)
     running.wait(10)
@@ -89,6 +95,15 @@ def test_killed_at_work_it_goes_on_although_its_state_file_has_no_id(shift: Shif
     assert shift.state["state"] == "home (unverified)"
     parts = [path.read_text() for path in sorted((shift.home.repo / ".shift").glob("pass_*.log"))]
     assert (shift.home.repo / ".shift/all.log").read_text() == "".join(parts)
+    assert [line for line in log.read_text().splitlines() if line.startswith("--")] == [
+        "-- shift 1 begins --",
+        "-- shift 1 ends (ok) --",
+        "-- shift 2 begins --",
+        "-- shift 2 ends (interrupted) --",
+        "-- shift 3 begins --",
+        "-- shift 3 ends (ok) --",
+    ]
+    assert not on_duty.exists()
 
 
 def test_a_persons_file_in_its_place_is_not_overwritten(shift: Shift) -> None:

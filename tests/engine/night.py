@@ -41,6 +41,7 @@ class Play(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent does in one turn."""
 
     says: str = "working on it"
+    complains: tuple[bytes, ...] = ()  # lines on stderr
     outcome: Outcome = Outcome.OK
     detail: str = ""
     writes: Files = {}  # path and text; None deletes
@@ -117,12 +118,20 @@ class FakeProcesses:
         self.sweeps = 0
 
     def run(
-        self, job: Job, on_line: Callable[[bytes], bool], on_skip: Callable[[int], None], urgent: Callable[[], bool]
+        self,
+        job: Job,
+        on_line: Callable[[bytes], bool],
+        on_skip: Callable[[int], None],
+        urgent: Callable[[], bool],
+        on_error: Callable[[bytes], bool] | None = None,
     ) -> Exit:
         del on_skip
         night, play = self._night, self._night.agents[job.argv[0]].playing
         self.jobs.append(job)
         on_line(play.says.encode())
+        for line in play.complains if on_error else ():
+            assert on_error
+            assert not on_error(line)
         night.workspace.edit(play.writes)
         night.clock.pass_by(play.seconds / 2)
         play.meanwhile()

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bydawn.core.agent import Message
+from bydawn.core.agent import Complaint, Message
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, TasksRead
-from bydawn.core.loop import Mode, Promise
+from bydawn.core.loop import Mode, Promise, SpokenDialect
 from bydawn.core.outcome import Outcome
 from bydawn.core.replay import replay
 from bydawn.core.requests import AskNote, AskStop
@@ -292,3 +292,11 @@ def test_an_end_that_cannot_wait_is_not_delayed_by_packing() -> None:
     night = Night([Play(writes={"a": "1"}, meanwhile=lambda: night.ask(stop))])
     assert night.run().end is End.STOPPED
     assert night.workspace.tidied == 0
+
+
+def test_only_the_loop_of_a_dialect_hears_what_its_agent_writes_to_stderr() -> None:
+    play = Play(says=DONE, complains=(b"warning: \x1b[31mold\x1b[0m \xff",))
+    for dialect, heard in ((None, []), (SpokenDialect(name="other"), [Complaint("warning: old \ufffd")])):
+        night = Night([play], promise=Promise(), dialect=dialect)
+        night.run()
+        assert [event for event in night.witness.events if isinstance(event, Complaint)] == heard

@@ -56,6 +56,32 @@ def test_an_agent_without_patience_for_an_interrupt_gets_none(tmp_path: Path, la
     assert [line.decode() for line in heard] == got
 
 
+def test_stderr_is_followed_while_the_child_runs_and_to_its_last_line(tmp_path: Path) -> None:
+    """FAULTS 52, 53: also if a line of it is too long, and the last one has no newline."""
+    flag = tmp_path / "flag"
+    wait = f"while [ ! -e {flag} ]; do sleep 0.01; done"
+    script = f"exec >&2; echo one; {wait}; head -c 9000000 /dev/zero; echo; printf end"
+    job = Job(
+        argv=("sh", "-c", script),
+        env={},
+        stdin="/dev/null",
+        stdout=str(tmp_path / "out"),
+        stderr=str(tmp_path / "err"),
+        limits=ChildLimits(total=30.0),
+    )
+    heard: list[bytes] = []
+
+    def on_error(line: bytes) -> bool:
+        heard.append(line)
+        flag.touch()  # it only goes on when the first line has been heard
+        return False
+
+    processes = ChildProcesses((), os.environ)
+    ended = processes.run(job, lambda _: False, lambda _: None, lambda: False, on_error)
+    assert (ended.ending, ended.code) == (Ending.EXIT, 0)
+    assert heard == [b"one", b"[a line of 9000000 bytes was left out here]", b"end"]
+
+
 LOOKS = """
 import os, subprocess, sys, threading
 from bydawn.system import kernel

@@ -126,6 +126,7 @@ class Processes(Protocol):
         on_line: Callable[[bytes], bool],
         on_skip: Callable[[int], None],
         urgent: Callable[[], bool],
+        on_error: Callable[[bytes], bool] | None = None,  # a line of stderr, if anyone wants them as they come
     ) -> Exit: ...
 
     def sleep(self, seconds: float, urgent: Callable[[], bool]) -> None: ...

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from bydawn.core.agent import Agent, Event
+from bydawn.core.agent import Agent, Complaint, Event
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, LinesAdded, MachineSlept, Obstructed, RoundEnded, RunStarted, TasksRead
 from bydawn.core.loop import Loop
@@ -24,6 +24,7 @@ from bydawn.core.ports import (
 )
 from bydawn.core.requests import AskNote, Request, as_fact
 from bydawn.core.state import LoopState
+from bydawn.core.text import plain
 from bydawn.core.values import recorded
 from bydawn.core.worklist import WorkList
 
@@ -79,6 +80,11 @@ class Effects:
     def tell(self, event: Event) -> None:
         for follower in self.world.followers:
             follower.heard(event)
+
+    def complained(self, line: bytes) -> bool:
+        """The agent wrote a line to stderr, which is never its last word."""
+        self.tell(Complaint(plain(line)))
+        return False
 
     def hear(self) -> None:
         """Take requests, record them, and only then delete them."""

@@ -254,7 +254,11 @@ class Engine:
         reader = agent.reader(turn)
         listener = Listener(reader, self._heard, self._overspent)
         exit_ = self.world.processes.run(
-            job, listener.on_line, reader.skipped, lambda: self._effects.urgent_in_round() or listener.hopeless
+            job,
+            listener.on_line,
+            reader.skipped,
+            lambda: self._effects.urgent_in_round() or listener.hopeless,
+            self._effects.complained if self.loop.dialect else None,
         )
         # Before anything of it is cut to a shorter text.
         self._effects.mask(turn.round, PROMPT, STDOUT, STDERR)

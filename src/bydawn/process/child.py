@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bydawn.core.outcome import Ending, Exit
 from bydawn.core.ports import Job
+from bydawn.core.text import left_out_line
 from bydawn.system import kernel, programs
 from bydawn.system.tail import Tail
 
@@ -48,6 +49,7 @@ class ChildProcesses:
         on_line: Callable[[bytes], bool],
         on_skip: Callable[[int], None],
         urgent: Callable[[], bool],
+        on_error: Callable[[bytes], bool] | None = None,
     ) -> Exit:
         """Run a job to its end. `on_line` returns True when the child has finished talking."""
         started = time.monotonic()
@@ -57,12 +59,16 @@ class ChildProcesses:
             ending = Ending.NO_RESOURCES if error.errno in _RESOURCES else Ending.NOT_STARTED
             return Exit(ending=ending, detail=f"{job.argv[0]}: {error.strerror}")
         self._on_start(pid)
-        child = _Child(pid, job, Tail(Path(job.stdout), on_line, on_skip), self._watch, started)
+        tails = [Tail(Path(job.stdout), on_line, on_skip)]
+        if on_error:
+            tails.append(Tail(Path(job.stderr), on_error, lambda size: _left_out(size, on_error)))
+        child = _Child(pid, job, tails, self._watch, started)
         try:
             self._follow(child, urgent)
             status = child.reap()
             leftovers = kernel.end_children(_DRAIN)
-            child.tail.drain()
+            for tail in child.tails:
+                tail.drain()
             return child.exit(status, tuple(leftovers))
         finally:
             child.close()
@@ -112,10 +118,11 @@ class ChildProcesses:
 class _Child:
     """One running child and what we know about it."""
 
-    def __init__(self, pid: int, job: Job, tail: Tail, watch: kernel.Watch, started: float) -> None:
+    def __init__(self, pid: int, job: Job, tails: Sequence[Tail], watch: kernel.Watch, started: float) -> None:
         self.pid = pid
         self.job = job
-        self.tail = tail
+        self.tail = tails[0]  # of stdout
+        self.tails = tails
         self.hurry = True  # there may already be something to read
         self._started = self._alive_at = self._sampled_at = started
         self._activity = (0, 0)
@@ -164,12 +171,12 @@ class _Child:
         if not self._written:
             return False
         self._watch.drain()
-        grown, more = self.tail.read()
+        (grown, _), *_ = found = [tail.read() for tail in self.tails]
         if grown:
             self._alive_at = time.monotonic()
         if self.tail.finished and self._said_last_word_at is None:
             self._said_last_word_at = time.monotonic()
-        return more
+        return any(more for _, more in found)
 
     def exited(self, ready: set[int]) -> bool:
         if self._pidfd >= 0:
@@ -272,9 +279,14 @@ class _Child:
     def close(self) -> None:
         for watched in self._watching:
             self._watch.remove(watched)
-        self.tail.close()
+        for tail in self.tails:
+            tail.close()
         if self._pidfd >= 0:
             os.close(self._pidfd)
+
+
+def _left_out(size: int, on_error: Callable[[bytes], bool]) -> None:
+    on_error(left_out_line(size).encode())
 
 
 def _spawn(job: Job, env: Mapping[str, str]) -> int:
