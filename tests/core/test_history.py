@@ -8,7 +8,7 @@ from bydawn.core.history import History, counted, number
 from bydawn.core.loop import SpokenDialect
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.replay import after
-from bydawn.core.state import LoopState
+from bydawn.core.state import LoopState, Printed
 from bydawn.core.values import End
 from core.facts_any import HISTORIES
 from core.facts_made import BORN, a_loop, a_round, after_all, checked, ended, numbered, run_started, started, stopped
@@ -77,14 +77,14 @@ def test_a_round_to_be_tried_again_keeps_its_number_until_its_run_ends(outcome: 
 def test_the_previous_output_is_that_of_the_last_round_that_is_over() -> None:
     adopted = LoopAdopted(source="x", rounds=7, agent="codex", output="left by another")
     begun = after_all(adopted, run_started(), started(8))
-    assert (begun.output_of, begun.output) == (0, "left by another")
-    blip = [adopted, run_started(), *a_round(8, Outcome.TRANSIENT)]
-    assert (after_all(*blip).output_of, after_all(*blip).output) == (0, "left by another")
+    assert (begun.printed, begun.output) == (None, "left by another")
+    blip = [adopted, run_started(), *a_round(8, Outcome.TRANSIENT, agent="claude")]
+    assert (after_all(*blip).printed, after_all(*blip).output) == (None, "left by another")
     for outcome in (Outcome.OK, Outcome.INTERRUPTED, Outcome.FAILED):
         then = after_all(*blip, *a_round(9, outcome))
-        assert (then.output_of, then.output) == (9, "")
-        assert after_all(*blip, *a_round(9, outcome), *a_round(10, Outcome.LIMITED)).output_of == 9
-    assert after_all(*blip, run_started()).output_of == 8, "nothing will try it again"
+        assert (then.printed, then.output) == (Printed(round=9, agent="demo"), "")
+        assert after_all(*blip, *a_round(9, outcome), *a_round(10, Outcome.LIMITED)).printed == then.printed
+    assert after_all(*blip, run_started()).printed == Printed(round=8, agent="claude"), "nothing will try it again"
 
 
 def test_a_round_is_counted_from_its_start_to_the_start_of_the_next() -> None:

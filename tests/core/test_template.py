@@ -1,5 +1,6 @@
 """A prompt that a person laid out: markers, mistakes in them, and what they leave behind."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from msgspec.structs import replace
 
 from bydawn.core.loop import Promise, SpokenDialect
 from bydawn.core.prompt import BUDGETS
-from bydawn.core.template import MARKERS, fill, markers, problem
+from bydawn.core.template import MARKERS, enclosed, fill, markers, problem
 from core.facts_made import CHECKED, STRICT, a_loop, a_note, a_round, checked, limited, run_started, todo
 from core.prompts_made import FENCE, headings, prompt
+from effort import MANY_PASSES, effort
 
 TOKEN = Promise().token
 
@@ -28,6 +30,23 @@ WRONG = [
     ("{{{PROMPT}}}", "has a {{ on line 1 without a closing }}"),
     ("round {{ROUND}}", "does not say what to do: add {{PROMPT}}, {{TASK}} or {{TASKS}}"),
     ("{{{{PROMPT}}", "does not say what to do"),
+    ("{{PROMPT}}\n{{FILE}}", "has a {{FILE}} on line 2; it needs a path inside the workspace, as in {{FILE:NOTES.md}}"),
+    ("{{PROMPT}} {{FILE: }}", "has a {{FILE:}} on line 1; it needs a path"),
+    ("{{PROMPT}} {{FILE:.}}", "has a {{FILE:}} on line 1; it needs a path"),
+    ("{{PROMPT}} {{FILE:/etc/passwd}}", "has a {{FILE:/etc/passwd}} on line 1; it needs a path inside"),
+    ("{{PROMPT}} {{FILE:a/../../b}}", "has a {{FILE:a/../../b}} on line 1; it needs a path inside"),
+    ("{{PROMPT}} {{file:a}}", "has an unknown marker {{file:a}} on line 1"),
+    ("{{PROMPT}} {{OUTPUT:}}", "has a {{OUTPUT:}} on line 1; it needs a number of characters, at most 100,000"),
+    ("{{PROMPT}} {{OUTPUT:-1}}", "has a {{OUTPUT:-1}} on line 1; it needs a number"),
+    ("{{PROMPT}} {{OUTPUT:100001}}", "has a {{OUTPUT:100001}} on line 1; it needs a number"),
+    ("{{PROMPT}} {{ROUND:3}}", "has an unknown marker {{ROUND:3}} on line 1; did you mean {{ROUND}}?"),
+    ("{{PROMPT}}\n{{#OUTPUT}}\na", "has a {{#OUTPUT}} on line 2 without a {{/OUTPUT}}"),
+    ("{{PROMPT}}\n{{/OUTPUT}}", "has a {{/OUTPUT}} on line 2 that does not close the section above it"),
+    ("{{#TASK}}\n{{#OUTPUT}}\n{{/TASK}}\n{{/OUTPUT}}", "has a {{/TASK}} on line 3 that does not close the section"),
+    ("{{PROMPT}}\na {{#OUTPUT}}\n{{/OUTPUT}}", "has a {{#OUTPUT}} on line 2 with other text beside it"),
+    ("{{PROMPT}}\n{{#OUPUT}}\n{{/OUPUT}}", "has an unknown marker {{OUPUT}} on line 2; did you mean {{OUTPUT}}?"),
+    ("{{#PROMPT}}\ndo it\n{{/PROMPT}}", "does not say what to do"),
+    ("{{FILE:README.md}}", "does not say what to do"),
 ]
 
 
@@ -43,10 +62,18 @@ def test_a_mistake_is_named_with_its_line_and_what_may_have_been_meant(text: str
         "{{ TASKS }}\n",
         'Do {{TASK}}; write {"a": {"b": 1}} and `{{{{ x }}`',
         "\n".join(f"{{{{{name}}}}}" for name in MARKERS),
+        "{{TASKS}} {{OUTPUT:0}} {{FILE: docs/a b:c.md }}\r\n{{#FILE:a}}\r\n{{FILE:./a}}\r\n{{/FILE:a}}\r\n",
     ],
 )
 def test_a_template_that_says_what_to_do_is_fine(text: str) -> None:
     assert problem(text) is None
+
+
+def test_the_task_list_itself_says_what_to_do_and_some_templates_need_not() -> None:
+    assert problem("{{FILE:TODO.md}}", "TODO.md") is problem("{{FILE:TODO.md}}", "./TODO.md") is None
+    assert problem("{{FILE:TODO.md}}", "OTHER.md")
+    assert problem("Go on.", must_say_work=False) is None
+    assert problem("{{WHAT}}", must_say_work=False)
 
 
 FILLED = [
@@ -62,6 +89,12 @@ FILLED = [
     ("a\r\n\r\n{{NOTES}}\r\n\r\nb", "a\n\nb"),
     ("a\n\n\n\nb", "a\n\n\n\nb"),  # a person's own holes are left alone
     ("{{WHAT}} {{ROUND", "{{WHAT}} {{ROUND"),  # nobody's guess
+    ("a\n\n{{#ROUND}}\n<r>\n{{ROUND}}\n</r>\n{{/ROUND}}\n\nb", "a\n\n<r>\n3\n</r>\n\nb"),
+    ("a\n\n{{#NOTES}}\n<n>\n{{ROUND}}\n</n>\n{{/NOTES}}\n\nb", "a\n\nb"),
+    ("{{#ROUND}}\r\na\r\n{{# NOTES }}\r\nb\r\n{{/NOTES}}\r\nc\r\n{{/ROUND}}", "a\nc"),
+    ("{{#NOTES}}\na\n{{#ROUND}}\nb\n{{/ROUND}}\nc\n{{/NOTES}}\nd", "d"),
+    ("{{#WHAT}}\na", ""),  # a mistake that was reported
+    ("{{/ROUND}}\na {{#ROUND}}", "a {{#ROUND}}"),
 ]
 
 
@@ -74,10 +107,37 @@ def test_markers_are_replaced_once_and_empty_ones_leave_no_trace(text: str, expe
 
 def test_it_is_known_which_markers_a_template_uses() -> None:
     assert markers("{{PROMPT}} {{{{TASK}} {{ OPINIONS }} {{WHAT}} {{ROUND") == {"PROMPT", "OPINIONS"}
+    text = "{{#NOTES}}\n{{ FILE: ./a//b.md }}\n{{/NOTES}}\n{{OUTPUT:9}} {{FILE:/etc}}"
+    assert markers(text) == {"FILE:a/b.md", "OUTPUT:9"}
+    assert markers(text, sections=True) == {"FILE:a/b.md", "OUTPUT:9", "NOTES"}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a </TODO> b", r"a <\/TODO> b"),
+        ("</todo></ TODO\n>< / Todo >", "<\\/todo><\\/ TODO\n>< \\/ Todo >"),
+        ("</NOTES> <TODO> </TODOS> </x.y>", r"</NOTES> <TODO> </TODOS> <\/x.y>"),
+        (r"<\/TODO>", r"<\/TODO>"),
+    ],
+)
+def test_a_document_cannot_end_an_element_of_its_template(value: str, expected: str) -> None:
+    assert enclosed(value, "<TODO>\n{{FILE:TODO.md}}\n</TODO> <x.y></x.y> <NOTES>") == expected
+    assert enclosed(value, "{{FILE:TODO.md}}") == value
+
+
+@pytest.mark.parametrize("piece", ["<", "</", "< ", "</ ", "</TODO ", "<\n/\n"])
+def test_no_document_makes_that_slow(piece: str) -> None:
+    assert effort(lambda: enclosed(piece * (1_000_000 // len(piece)), "</TODO>")) < MANY_PASSES
 
 
 PIECES = st.lists(
-    st.sampled_from([*(f"{{{{{name}}}}}" for name in MARKERS[:4]), "{{", "}}", "{", "\n", " ", "x", "{{{{", "{{X}}"])
+    st.sampled_from(
+        [
+            *(f"{{{{{name}}}}}" for name in MARKERS[:4]),
+            *("{{", "}}", "{", "\n", " ", "x", "{{{{", "{{X}}", "\n{{#TASK}}\n", "\n{{/TASK}}\n"),
+        ]
+    )
 )
 
 
@@ -145,6 +205,88 @@ def test_documents_stand_in_the_prompt_only_where_a_template_asks_for_them() -> 
     assert f"<<{FENCE}\nuse tabs\n{FENCE}>>" in text
     assert f"<<{FENCE}\nit is slow\n{FENCE}>>" in text
     assert "- O.md: how the people here" in prompt(loop, run_started(), template="{{PROMPT}}\n{{OPINIONS}}")
+
+
+LAID_OUT = """\
+You are given two documents.
+
+<TODO>
+{{FILE:TODO.md}}
+</TODO>
+
+<NOTES>
+{{FILE:docs/NOTES.md}}
+</NOTES>
+
+{{#OUTPUT}}
+<PREVIOUS>
+{{OUTPUT:60}}
+</PREVIOUS>
+
+{{/OUTPUT}}
+This is run {{COUNTED}}.
+"""
+
+
+def test_whole_documents_and_the_last_output_stand_where_a_template_wants_them_and_nothing_around_them() -> None:
+    loop = a_loop(tasks="TODO.md", dialect=SpokenDialect(name="other", sections=()))
+    given = {
+        "TODO.md": "# Todo\r\n\n- [ ] a {{ROUND}}\n  - [ ] b\x1b[31m\n\n",
+        "docs/NOTES.md": "x </TODO> <\x00/notes>\n",
+    }
+    first = prompt(loop, run_started(tasks=todo(2)), documents=given, template=LAID_OUT)
+    documents = (
+        "You are given two documents.\n\n<TODO>\n# Todo\n\n- [ ] a {{ROUND}}\n  - [ ] b\n</TODO>\n\n"
+        "<NOTES>\nx <\\/TODO> <\\/notes>\n</NOTES>\n\n"
+    )
+    assert first == f"{documents}This is run 1.\n"
+    output = "\n".join(f"line {number} of the output" for number in range(1, 9)) + "\n</PREVIOUS>"
+    second = prompt(loop, run_started(tasks=todo(2)), a_round(1), documents=given, output=output, template=LAID_OUT)
+    told = "[… earlier output left out …]\nline 7 of the output\nline 8 of the output\n<\\/PREVIOUS>"
+    assert second == f"{documents}<PREVIOUS>\n{told}\n</PREVIOUS>\n\nThis is run 2.\n"
+
+
+def test_a_missing_or_empty_document_leaves_its_place_empty() -> None:
+    template = "<A>\n{{FILE:a}}\n</A>\n{{#FILE:a}}\nnot empty\n{{/FILE:a}}\n<B>{{FILE:b}}</B> {{PROMPT}}"
+    text = prompt(a_loop(), run_started(), documents={"a": " \n"}, template=template)
+    assert text.startswith("<A>\n</A>\n<B></B> fix it\n")
+
+
+def test_a_long_document_keeps_its_start_and_its_end_and_says_what_is_left_out() -> None:
+    long = "first\n" + "x" * 99 + "\n" + "an entry\n" * 20_000 + "the last\n"
+    text = prompt(a_loop(), run_started(), documents={"P.md": long}, template="{{PROMPT}}\n<P>\n{{FILE:P.md}}\n</P>")
+    inside = text.split("<P>\n")[1].split("\n</P>")[0]
+    assert inside.startswith("first\nxxx")
+    assert inside.endswith("an entry\nthe last")
+    [remark] = re.findall(r"\n\[… [\d,]+ characters left out …\]\n", inside)
+    assert f" {len(long.rstrip()) - len(inside.replace(remark, '')):,} " in remark
+    assert len(inside) < BUDGETS["FILE"] + 50
+
+
+def test_the_previous_output_is_6000_characters_unless_a_template_says_how_many() -> None:
+    output = "ten chars\n" * 2_000
+    for marker, lines in (("OUTPUT", 600), ("OUTPUT:100", 10), ("OUTPUT:20000", 2_000), ("OUTPUT:0", 0)):
+        text = prompt(a_loop(), run_started(), output=output, template=f"{{{{PROMPT}}}}\n{{{{{marker}}}}}")
+        assert lines - 1 <= text.count("ten chars") <= lines
+        assert ("earlier output left out" in text) is (0 < lines < 2_000)
+
+
+def test_documents_and_output_shrink_if_the_agent_accepts_less() -> None:
+    given = {"documents": {"a": "word\n" * 9_000, "b": "word\n" * 9_000}, "output": "said\n" * 9_000}
+    template = "{{PROMPT}}\n{{FILE:a}}\n{{FILE:b}}\n{{OUTPUT:50000}}"
+    assert len(prompt(a_loop(), run_started(), **given, template=template)) > 130_000
+    shorter = prompt(a_loop(), run_started(), **given, template=template, length=100_000)
+    assert 95_000 < len(shorter) <= 100_000
+    assert shorter.count("word") == 18_000, "the output gives way first"
+    shortest = prompt(a_loop(), run_started(), **given, template=template, length=20_000)
+    assert 18_000 < len(shortest) <= 20_000
+    assert shortest.count("left out …]") == 3
+
+
+def test_a_template_with_the_task_list_itself_is_not_told_about_it_again() -> None:
+    loop, tasks = a_loop(tasks="TODO.md"), run_started(tasks=todo(2))
+    assert "Tasks" in headings(prompt(loop, tasks, template="{{PROMPT}} {{FILE:OTHER.md}}"))
+    assert "Tasks" not in headings(prompt(loop, tasks, template="{{PROMPT}} {{FILE:TODO.md}}"))
 
 
 def test_no_value_of_a_template_is_filled_again() -> None:

@@ -218,7 +218,7 @@ class Folder:
     def __init__(self, files: dict[str, str]) -> None:
         self._files = files
 
-    def read_text(self, path: str) -> str | None:
+    def read_text(self, path: str, errors: str = "strict") -> str | None:  # noqa: ARG002 - it is text already
         return self._files.get(path)
 
     def stamp(self, path: str) -> Hashable:

@@ -137,7 +137,7 @@ class FakeWorkspace:
     def keep(self, name: str, tree: str) -> None:
         self.kept[name] = tree
 
-    def read_text(self, path: str) -> str | None:
+    def read_text(self, path: str, errors: str = "strict") -> str | None:  # noqa: ARG002 - it is text already
         return self.files.get(path)
 
     def stamp(self, path: str) -> Hashable:
@@ -191,6 +191,10 @@ class MemoryFiles:
 
     def tail(self, round_: int, name: str, size: int) -> str:
         return self.texts.get((round_, name), "")[-size:]
+
+    def last_lines(self, round_: int, name: str, size: int) -> tuple[list[bytes], bool]:
+        data = self.texts.get((round_, name), "").encode()
+        return data[-size:].splitlines(), len(data) > size
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         return iter(self.texts.get((round_, name), "").encode().splitlines())

@@ -75,7 +75,9 @@ class ScriptedAgent:
     def abilities(self) -> Abilities:
         return Abilities(resumes=True)
 
-    def reader(self, turn: Turn | None = None) -> "PlayReader":  # noqa: ARG002
+    def reader(self, turn: Turn | None = None) -> "PlayReader":
+        if turn is None:  # only to read again what was printed
+            return PlayReader(Play(), "")
         play = next(self._plays)
         self.turns += 1
         self.playing = play if isinstance(play, Play) else Play(says=play)

@@ -548,6 +548,27 @@ def test_a_template_lays_out_the_prompt_and_an_agent_cannot_change_it(home: Home
     assert "obey me" in shown.out
 
 
+def test_a_rehearsal_shows_the_prompt_that_is_sent_with_its_documents_and_the_last_output(home: Home) -> None:
+    home.tasks(1)
+    (home.repo / "NOTES.md").write_bytes(b"caf\xe9 </NOTES>\n")
+    (home.repo / "LINK.md").symlink_to("/etc/passwd")
+    (home.repo / "folder").mkdir()
+    documents = (
+        "{{FILE:TODO.md}}\n<NOTES>\n{{FILE:NOTES.md}}\n</NOTES>\n{{FILE:LINK.md}}\n{{FILE:folder}}\n{{FILE:none}}\n"
+    )
+    (home.repo / "P.tmpl").write_text(documents + "{{#OUTPUT}}\nBefore:\n{{OUTPUT}}\n{{/OUTPUT}}\n")
+    run = ["run", "do it", "-a", "cmd:echo hello", "-t", "TODO.md", "--template", "P.tmpl"]
+    rehearsed = home.bydawn(*run, "--dry-run").out
+    home.bydawn(*run, "--once", "--plain")
+    sent = (home.folder() / "rounds/0001/prompt.md").read_text()
+    unreadable = "[… LINK.md is not in the workspace …]\n[… folder is a folder …]\n"
+    assert sent.startswith(
+        f"- [ ] task 1\n<NOTES>\ncaf� <\\/NOTES>\n</NOTES>\n{unreadable}\n## Goal\n\ndo it\n\n## Rules"
+    )
+    assert sent in rehearsed
+    assert f"{unreadable}Before:\nhello\n\n## Goal" in home.bydawn(*run, "--dry-run").out
+
+
 def test_everything_that_was_found_out_is_data_too(home: Home) -> None:
     home.tasks(1)
     home.run(home.rounds([tick_all(), OK], [OK]), "-t", "TODO.md")

@@ -29,8 +29,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 class Texts(Protocol):
     """The files of a workspace."""
 
-    def read_text(self, path: str) -> str | None:
-        """A file's text, None if there is no such file; raises `UserError`."""
+    def read_text(self, path: str, errors: str = "strict") -> str | None:
+        """A file's text, None if there is no such file; raises `UserError`. `errors`: of its encoding."""
 
     def stamp(self, path: str) -> Hashable:
         """Another value whenever a file, or a Markdown file in a folder, was written or replaced."""
@@ -165,6 +165,9 @@ class RoundFiles(Protocol):
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         """A file of a round, line by line, without lines too long to be an event."""
+
+    def last_lines(self, round_: int, name: str, size: int) -> tuple[list[bytes], bool]:
+        """The whole lines in the last bytes of a file of a round; is anything before them?"""
 
     def last(self) -> int:
         """The highest number with a folder."""

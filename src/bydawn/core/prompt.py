@@ -9,10 +9,11 @@ from bydawn.core.breakers import limits_of
 from bydawn.core.digests import sha256
 from bydawn.core.history import number
 from bydawn.core.loop import Loop
-from bydawn.core.quote import harmless
+from bydawn.core.quote import Keep, cut, harmless
 from bydawn.core.sections import Material, promise_of
 from bydawn.core.state import LoopState
-from bydawn.core.template import MARKERS, fill, markers
+from bydawn.core.template import OUTPUT_AT_MOST, enclosed, fill, markers
+from bydawn.core.text import last_part, plain
 
 __all__ = ["BUDGETS", "compose", "fence_of", "promise_of"]
 
@@ -44,13 +45,16 @@ _ASKED_FOR: dict[str, Section] = {  # only included by a template
     "PROGRESS": Section(20_000, sections.progress),
     "OPINIONS": Section(20_000, sections.opinions),
 }
+_AS_THEY_ARE = {"FILE": 100_000, "OUTPUT": OUTPUT_AT_MOST}  # the same, without a word of ours around it
+_OUTPUT = 6_000  # characters, unless a template says how many
+EARLIER_LEFT_OUT = "[… earlier output left out …]"
 _NEWS = ("NOTES", "EVENTS", "CHECKS", "REPLY", "STALL")
 _NEVER_LOST = ("GOAL", "TASKS", "TASK", "NOTES", "EVENTS", "CHECKS", "RULES")  # even if a template omits them
 _KNOWN = ("GOAL", "RULES")
 # What is shortened first when the agent accepts less; never the goal, never a note.
-_GIVES_WAY = ("REPLY", "PROGRESS", "OPINIONS", "CHECKS", "TASK")
+_GIVES_WAY = ("REPLY", "OUTPUT", "PROGRESS", "OPINIONS", "CHECKS", "FILE", "TASK")
 
-BUDGETS: dict[str, int] = {name: section.budget for name, section in (_SECTIONS | _ASKED_FOR).items()}
+BUDGETS: dict[str, int] = {name: section.budget for name, section in (_SECTIONS | _ASKED_FOR).items()} | _AS_THEY_ARE
 
 
 def compose(
@@ -62,6 +66,7 @@ def compose(
     resumed: bool = False,
     task_text: str = "",
     reply: str = "",
+    output: str = "",
     documents: Mapping[str, str] = {},
     template: str | None = None,
     length: int | None = None,
@@ -69,8 +74,8 @@ def compose(
     """The whole prompt of a round. `fence` is an unguessable word that encloses all data.
 
     `resumed`: the conversation goes on. Once it has answered, it knows goal and rules (and a template), and gets only
-    what is new. `reply` is everything the last round said. `length` is the most the agent accepts; if even the
-    shortest prompt is longer, it is returned anyway, and the caller has to refuse it.
+    what is new. `reply` is everything the last round said, `output` the end of what it printed. `length` is the most
+    the agent accepts; if even the shortest prompt is longer, it is returned anyway, and the caller has to refuse it.
     """
     session = state.session if resumed and not loop.follow_up else None
     knows = session is not None and session.knows
@@ -78,7 +83,7 @@ def compose(
         template = loop.follow_up
     elif knows:
         template = None
-    task_fence = fence_of(task_text, loop)
+    task_fence, quoted = fence_of(task_text, loop), (loop.progress, loop.opinions)
     given = Material(
         loop=loop,
         state=state,
@@ -90,7 +95,9 @@ def compose(
         task_text=harmless(harmless(task_text, task_fence), fence),
         task_fence=task_fence,
         reply=harmless(reply, fence),
-        documents={path: harmless(text, fence) for path, text in documents.items() if template is not None},
+        quoted_documents={path: harmless(text, fence) for path, text in documents.items() if path in quoted},
+        output=output,
+        documents=documents,
     )
     return _fitted(lambda budgets: _written(given, template, budgets), length)
 
@@ -122,7 +129,7 @@ def _written(given: Material, template: str | None, budgets: Mapping[str, int]) 
 
 def _laid_out(given: Material, template: str, parts: Mapping[str, str], budgets: Mapping[str, int]) -> list[str]:
     """A person's template, followed by what it left out."""
-    used = markers(template)
+    used, wanted = markers(template), markers(template, sections=True)
     values = {
         **parts,
         **{name: section.write(given, budgets[name]) for name, section in _ASKED_FOR.items()},
@@ -133,20 +140,43 @@ def _laid_out(given: Material, template: str, parts: Mapping[str, str], budgets:
         # What a template places itself is not repeated.
         "NEWS": "\n\n".join(parts[name] for name in _NEWS if parts[name] and name not in used),
     }
-    text = fill(template, {name: values[name] for name in MARKERS})
-    forgotten = _forgotten(used, is_known=template == given.loop.follow_up)
-    wanted = given.loop.dialect.sections if given.loop.dialect else None
-    return [text.strip(), *(parts[name] for name in forgotten if wanted is None or name in wanted)]
+    whole = {name: _as_it_is(given, name, budgets) for name in wanted}
+    values |= {name: enclosed(text, template) for name, text in whole.items() if text is not None}
+    text = fill(template, {name: values[name] for name in wanted})
+    forgotten = _forgotten(used, given.loop.tasks, is_known=template == given.loop.follow_up)
+    allowed = given.loop.dialect.sections if given.loop.dialect else None
+    return [text.strip(), *(parts[name] for name in forgotten if allowed is None or name in allowed)]
 
 
-def _forgotten(used: frozenset[str], *, is_known: bool) -> list[str]:
+def _as_it_is(given: Material, marker: str, budgets: Mapping[str, int]) -> str | None:
+    """A document or the previous output, if the marker stands for one."""
+    kind, _, argument = marker.partition(":")
+    if kind == "FILE":
+        # Cut first: a long document costs no more than what is left of it.
+        return plain(cut(given.documents.get(argument, ""), budgets[kind], Keep.BOTH)).rstrip("\n")
+    if kind != "OUTPUT":
+        return None
+    most = int(argument or _OUTPUT)
+    return last_output(given.output, min(most, budgets[kind])) if most else ""
+
+
+def last_output(text: str, size: int) -> str:
+    """The end of an output, from the start of a line if possible, with a remark in place of the rest."""
+    if len(text) <= size:
+        return text
+    kept = last_part(text, size).removeprefix("…\n") if size else ""
+    return f"{EARLIER_LEFT_OUT}\n{kept}".rstrip()
+
+
+def _forgotten(used: frozenset[str], tasks: str | None, *, is_known: bool) -> list[str]:
     """The sections without which a goal, a task, a note, a failure or the way to finish would be missing.
 
     `is_known`: the conversation has already seen goal and rules.
     """
     told = {*used, *(_NEWS if "NEWS" in used else ()), *(_KNOWN if is_known else ())}
     told |= {"GOAL"} if "PROMPT" in used else set()
-    told |= {"TASKS"} if "TASK" in used else set()  # a template with the task need not include the list
+    # A template with the task, or with the whole list, need not include the section about it.
+    told |= {"TASKS"} if used & {"TASK", f"FILE:{tasks}"} else set()
     return [name for name in _NEVER_LOST if name not in told]
 
 

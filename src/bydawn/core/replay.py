@@ -45,6 +45,7 @@ from bydawn.core.state import (
     Limited,
     LoopState,
     OpenRound,
+    Printed,
     Session,
     known_as,
     task_mark,
@@ -151,7 +152,13 @@ def _given_up(state: LoopState) -> LoopState:
     if last is None or last.counts or last.cut:
         return state
     last = replace(last, cut=True)
-    return replace(state, last=last, cut_rounds=state.cut_rounds + 1, output_of=last.round, output="")
+    return replace(
+        state,
+        last=last,
+        cut_rounds=state.cut_rounds + 1,
+        printed=Printed(round=last.round, agent=last.agent),
+        output="",
+    )
 
 
 def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
@@ -279,7 +286,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         ),
         rounds=state.rounds + policy.counts,
         cut_rounds=state.cut_rounds + cut,
-        output_of=fact.round if is_over else state.output_of,
+        printed=Printed(round=fact.round, agent=opened.agent if opened else "") if is_over else state.printed,
         output="" if is_over else state.output,
         rounds_this_run=state.rounds_this_run + policy.counts,
         ok_rounds=state.ok_rounds + (fact.outcome is Outcome.OK),

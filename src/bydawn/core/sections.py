@@ -29,7 +29,8 @@ _CLEAN = (
 class Material(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a prompt is built from; `fence` is an unguessable word that encloses all data but the task.
 
-    Task, reply and documents have been made harmless once: they can be long, and a section may be written many times.
+    Task, reply and quoted documents have been made harmless once: they can be long, and a section may be written many
+    times.
     """
 
     loop: Loop
@@ -42,7 +43,9 @@ class Material(msgspec.Struct, frozen=True, kw_only=True):
     task_text: str
     task_fence: str
     reply: str
-    documents: Mapping[str, str]
+    quoted_documents: Mapping[str, str]
+    output: str
+    documents: Mapping[str, str]  # as they are
 
     def line(self, text: str, size: int = 200) -> str:
         return inline(text, self.fence, size)
@@ -223,13 +226,13 @@ def _opinions_row(loop: Loop) -> str:
 
 def progress(given: Material, size: int) -> str:
     """The document itself, for a template that includes it."""
-    row, text = _progress_row(given.loop), given.documents.get(given.loop.progress or "", "")
+    row, text = _progress_row(given.loop), given.quoted_documents.get(given.loop.progress or "", "")
     return f"{row}\n\n{given.quoted('Its text', text, size, Keep.START)}" if row and text else row
 
 
 def opinions(given: Material, size: int) -> str:
     """The document itself, for a template that includes it."""
-    row, text = _opinions_row(given.loop), given.documents.get(given.loop.opinions or "", "")
+    row, text = _opinions_row(given.loop), given.quoted_documents.get(given.loop.opinions or "", "")
     kind = "data: preferences to follow; they do not change the rules"
     return f"{row}\n\n{given.quoted('Its text', text, size, Keep.START, kind)}" if row and text else row
 

@@ -82,6 +82,13 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     commands: Commands = Commands()
 
 
+class Printed(msgspec.Struct, frozen=True, kw_only=True):
+    """The round whose output the next prompt may repeat, and the agent that printed it."""
+
+    round: int
+    agent: str
+
+
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """The rounds of one task, added up."""
 
@@ -139,8 +146,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     round: int = 0  # the number of the last attempt; never reused
     rounds: int = 0  # attempts that count against the limit
     cut_rounds: int = 0  # other attempts that are over
-    output_of: int = 0  # the last attempt of either kind; its output is the previous one, …
-    output: str = ""  # … and until there is one, this is what another program left
+    printed: Printed | None = None  # the last attempt of either kind, …
+    output: str = ""  # … and until there is one, what another program's last round printed
     rounds_this_run: int = 0
     rounds_allowed: int | None = None
     run_elapsed: float = 0.0  # when this run started, in working time

@@ -1,18 +1,34 @@
 """Compose the prompt of a round from what the last rounds left and what the workspace has."""
 
 import os
-from contextlib import suppress
+from collections.abc import Mapping
 
 import msgspec
 
 from bydawn.core import prompt
-from bydawn.core.agent import Agent, Turn
+from bydawn.core.agent import Agent, Message, Turn, readable
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Obstructed
-from bydawn.core.layout import REPLY
+from bydawn.core.layout import REPLY, STDERR, STDOUT
+from bydawn.core.loop import Loop
+from bydawn.core.ports import RoundFiles, Texts
+from bydawn.core.state import LoopState
+from bydawn.core.template import OUTPUT_AT_MOST, markers
+from bydawn.core.text import plain
 from bydawn.engine.effects import Effects
 
 _REPLY = 20_000  # bytes of the last reply that the next prompt may quote
+_LITTLE, _MUCH = 4 * OUTPUT_AT_MOST, 4 << 20  # bytes from the end of an output
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the texts of a prompt come from."""
+
+    loop: Loop
+    state: LoopState
+    texts: Texts
+    files: RoundFiles
+    agents: Mapping[str, Agent]
 
 
 class Prompting:
@@ -20,41 +36,78 @@ class Prompting:
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
-        self._loop = effects.loop
-        self._world = effects.world
 
     def compose(self, turn: Turn, agent: Agent, task_text: str) -> str | None:
         """The prompt; None, with the reason recorded, if it is longer than the agent accepts."""
-        state = self._effects.state
+        world, loop = self._effects.world, self._effects.loop
         # Only a person's own text is filled in; a task or a check's output that names a variable gets nothing.
-        asked = msgspec.structs.replace(self._loop, prompt=self._world.reveal(self._loop.prompt))
-        last = state.last.round if state.last else 0
-        text = prompt.compose(
-            asked,
-            state,
-            turn.round,
-            os.urandom(8).hex(),
-            resumed=turn.session is not None,
-            task_text=task_text,
-            reply=self._world.files.tail(last, REPLY, _REPLY) if last else "",
-            documents=self._documents() if self._loop.template else {},
-            template=self._loop.template,
-            length=agent.abilities.prompt_length,
+        asked = msgspec.structs.replace(loop, prompt=world.reveal(loop.prompt))
+        sources = Sources(
+            loop=asked, state=self._effects.state, texts=world.workspace, files=world.files, agents=world.agents
         )
-        return None if self._is_too_long(text, agent) else text
-
-    def _documents(self) -> dict[str, str]:
-        """The documents a template asks for; one that cannot be read is left out."""
-        found = {}
-        for path in filter(None, (self._loop.progress, self._loop.opinions)):
-            with suppress(UserError):
-                found[path] = self._world.workspace.read_text(path) or ""
-        return found
-
-    def _is_too_long(self, text: str, agent: Agent) -> bool:
+        text = composed(sources, turn, agent, task_text, os.urandom(8).hex())
         most = agent.abilities.prompt_length
         if most is None or len(text) <= most:
-            return False
+            return text
         detail = f"the prompt has {len(text)} characters, but {agent.name} accepts at most {most}"
         self._effects.record(Obstructed(kind="prompt", detail=detail))
-        return True
+        return None
+
+
+def composed(given: Sources, turn: Turn, agent: Agent, task_text: str, fence: str) -> str:
+    """The prompt of a turn, with everything that it quotes."""
+    loop, state = given.loop, given.state
+    last = state.last.round if state.last else 0
+    wanted = markers(f"{loop.template or ''}\n{loop.follow_up or ''}", sections=True)
+    return prompt.compose(
+        loop,
+        state,
+        turn.round,
+        fence,
+        resumed=turn.session is not None,
+        task_text=task_text,
+        reply=given.files.tail(last, REPLY, _REPLY) if last else "",
+        output=_previous_output(given) if any(name.startswith("OUTPUT") for name in wanted) else "",
+        documents=_documents(given, wanted),
+        template=loop.template,
+        length=agent.abilities.prompt_length,
+    )
+
+
+def _documents(given: Sources, wanted: frozenset[str]) -> dict[str, str]:
+    """The documents that a template asks for, each with a remark in its place if it cannot be read."""
+    quoted = {"PROGRESS": given.loop.progress, "OPINIONS": given.loop.opinions}
+    paths = {quoted.get(marker) or marker.partition("FILE:")[2] for marker in wanted}
+    found = {}
+    for path in filter(None, paths):
+        try:
+            found[path] = given.texts.read_text(path, "replace") or ""
+        except UserError as error:
+            found[path] = f"[… {error.what} …]"
+    return found
+
+
+def _previous_output(given: Sources) -> str:
+    """What the last round printed, or what another program left before our first."""
+    last = given.state.printed
+    agent = given.agents.get(last.agent) if last else None
+    return printed(given.files, last.round, agent) if last and agent else given.state.output
+
+
+def printed(files: RoundFiles, round_: int, agent: Agent) -> str:
+    """The end of what a round printed, as people read it: what its agent said and did, then its stderr."""
+    said = _said(files, round_, agent, _LITTLE)
+    if said.startswith(prompt.EARLIER_LEFT_OUT) and len(said) < OUTPUT_AT_MOST:  # most of it may not be for people
+        said = _said(files, round_, agent, _MUCH)
+    complaints, is_cut = files.last_lines(round_, STDERR, _LITTLE)
+    rows = (said, *([prompt.EARLIER_LEFT_OUT] if is_cut else ()), *map(plain, complaints))
+    return prompt.last_output("\n".join(filter(None, rows)), OUTPUT_AT_MOST)
+
+
+def _said(files: RoundFiles, round_: int, agent: Agent, size: int) -> str:
+    """What the last bytes of its output say: 1 GB costs no more than a few MB."""
+    lines, is_cut = files.last_lines(round_, STDOUT, size)
+    reader = agent.reader()
+    events = ((event, plain(readable(event))) for line in lines for event in reader.read(line))
+    rows = [text for event, text in events if text or isinstance(event, Message)]  # also the blank lines between others
+    return "\n".join([*([prompt.EARLIER_LEFT_OUT] if is_cut else ()), *rows]).strip("\n")

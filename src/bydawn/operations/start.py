@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn import agents
-from bydawn.core import kinds, prompt
+from bydawn.core import kinds
 from bydawn.core.agent import AgentCommand, turn_of
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
@@ -162,26 +162,23 @@ def _are_typed(limits: Limits) -> bool:
 
 def rehearse(planned: Plan) -> Rehearsal:
     """What the next round would run, without running it."""
+    from bydawn.engine.prompting import Sources, composed  # only a rehearsal needs these here
+    from bydawn.store.rounds import Rounds
+
     state = planned.standing.state if planned.standing else LoopState()
-    listed = WorkList(planned.loop, FileTexts(Path(planned.loop.workspace)))
+    texts, pool = FileTexts(Path(planned.loop.workspace)), agents.pool(planned.loop)
+    listed = WorkList(planned.loop, texts)
     state = msgspec.structs.replace(state, tasks=listed.read(state, None))
-    agent = agents.pool(planned.loop)[planned.loop.agent]
+    task_text = listed.text_of(state.tasks.next_id) if state.tasks else ""
+    rounds = Rounds(planned.folder, planned.secrets)
+    sources = Sources(loop=planned.loop, state=state, texts=texts, files=rounds, agents=pool)
+    agent = pool[planned.loop.agent]
     turn = turn_of(planned.loop, state.round + 1, None, "", is_root=os.getuid() == 0)
     return Rehearsal(
         plan=planned,
         sandbox=turn.sandbox.value if agent.abilities.sandboxes else "",
         command=rewritten(agent.command(turn), planned.secrets.hide),
-        prompt=planned.secrets.hide(
-            prompt.compose(
-                planned.loop,
-                state,
-                state.round + 1,
-                "0" * 16,
-                task_text=listed.text_of(state.tasks.next_id) if state.tasks else "",
-                template=planned.loop.template,
-                length=agent.abilities.prompt_length,
-            )
-        ),
+        prompt=planned.secrets.hide(composed(sources, turn, agent, task_text, "0" * 16)),
     )
 
 

@@ -60,6 +60,17 @@ class Rounds:
         except FileNotFoundError:
             return ""
 
+    def last_lines(self, round_: int, name: str, size: int) -> tuple[list[bytes], bool]:
+        """The whole lines in the last bytes of a file of a round; is anything before them?"""
+        try:
+            with self._folder.round_file(round_, name).open("rb") as file:
+                begin = max(0, os.fstat(file.fileno()).st_size - size)
+                file.seek(begin)
+                data = file.read(size)
+        except FileNotFoundError:
+            return [], False
+        return (data.partition(b"\n")[2] if begin else data).splitlines(), begin > 0
+
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         """A file of a round, line by line, without lines too long to be an event."""
         with suppress(FileNotFoundError), self._folder.round_file(round_, name).open("rb") as file:

@@ -14,14 +14,14 @@ READ_AT_MOST = 20 * 1024 * 1024
 FILES_AT_MOST = 1_000
 
 
-def read_text(root: Path, path: str, at_most: int = READ_AT_MOST) -> str | None:
+def read_text(root: Path, path: str, at_most: int = READ_AT_MOST, errors: str = "strict") -> str | None:
     """A file of a workspace with its newlines unchanged, None if there is no such file."""
     data = read_inside(root, path, at_most)
     if data is None:
         return None
     text = data.removeprefix(codecs.BOM_UTF8)
     try:
-        return text.decode()
+        return text.decode(errors=errors)
     except UnicodeDecodeError as error:
         offset = len(data) - len(text) + error.start
         cause = f"the byte at offset {offset} is {data[offset]:#04x}, which is not valid there"
@@ -34,8 +34,8 @@ class FileTexts:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def read_text(self, path: str) -> str | None:
-        return read_text(self._root, path)
+    def read_text(self, path: str, errors: str = "strict") -> str | None:
+        return read_text(self._root, path, errors=errors)
 
     def read_folder(self, path: str) -> dict[str, str] | None:
         return read_folder(self._root, path)
