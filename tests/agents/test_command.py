@@ -163,12 +163,15 @@ def test_agents_are_found_by_what_a_person_writes(tmp_path: Path, monkeypatch: p
     assert find("demo:night.json") == DemoAgent(script=str(tmp_path / "night.json"))
     assert find("demo:/a/night.json") == DemoAgent(script="/a/night.json")
     assert find("cmd:llm -m 'big one' --file=a:b") == CommandAgent(argv=("llm", "-m", "big one", "--file=a:b"))
+    assert find("arg:llm -p") == CommandAgent(argv=("llm", "-p"), prompt_last=True)
     assert find("codex:bin/my codex") == CodexAgent(program=str(tmp_path / "bin/my codex"))
     assert find("claude:claude-beta") == ClaudeAgent(program="claude-beta")
     assert find("codex:~/codex", Path("/elsewhere")) == CodexAgent(program=str(Path("~/codex").expanduser()))
 
 
-@pytest.mark.parametrize("spec", ["demo", "demo:a b.json", "cmd:llm -m 'big one'", "codex", "codex:./a b", "gemini:g2"])
+@pytest.mark.parametrize(
+    "spec", ["demo", "demo:a b.json", "cmd:llm -m 'big one'", "arg:llm 'a b'", "codex", "codex:./a b", "gemini:g2"]
+)
 def test_the_name_of_an_agent_finds_it_again_from_any_folder(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = find(spec)
     monkeypatch.chdir("/")
@@ -189,6 +192,7 @@ def test_the_name_of_an_agent_finds_it_again_from_any_folder(spec: str, monkeypa
         ("cmd", "`cmd:` needs a program", "cmd:PROGRAM"),
         ("cmd:", "`cmd:` needs a program", "cmd:PROGRAM"),
         ("cmd: ''", "`cmd:` needs a program", "cmd:PROGRAM"),
+        ("arg:", "`arg:` needs a program", "arg:PROGRAM ARGS`; it gets the prompt as its last argument"),
         ("codex:", "`codex:` is not an agent", "codex:PATH"),
         ("claude:--model opus", "`claude:--model opus` is not an agent", "after `--`"),
         ("cmd:llm 'a", "cannot read the command of `cmd:llm 'a`", "quotes"),

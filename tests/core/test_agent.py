@@ -23,6 +23,7 @@ from bydawn.core.agent import (
     reset_of,
     turn_of,
     used_by,
+    why_no_argument,
 )
 from bydawn.core.outcome import Exit, Outcome
 from bydawn.core.state import Session
@@ -179,3 +180,14 @@ def test_ten_failures_are_kept_without_secrets_even_where_a_cut_would_tear_one()
     assert "hunter" not in f"{commands.failures} {commands.error}"
     assert max(map(len, commands.failures)) < 260
     assert commands.failures[0].startswith("✗ 2 xxx")
+
+
+def test_a_prompt_is_an_argument_only_where_the_kernel_takes_it_and_no_secret_is_in_it() -> None:
+    reasons = {
+        "x" * 100_000: "",
+        "x" * 100_001: "is longer than 100,000 bytes",
+        "ü" * 50_001: "is longer than 100,000 bytes",
+        "a\0b": "contains a NUL byte",
+    }
+    assert {text: why_no_argument(text, has_secret=False) for text in reasons} == reasons
+    assert "any user here can read command lines" in why_no_argument("x", has_secret=True)

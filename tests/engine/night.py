@@ -66,10 +66,11 @@ class ScriptedAgent:
         self._plays = iter(plays)
         self.turns = 0
         self.sessions: list[str | None] = []  # that it was asked to go on with
+        self.prompt_last = False
 
     def command(self, turn: Turn) -> AgentCommand:
         self.sessions.append(turn.session)
-        return AgentCommand(argv=(self.name, str(turn.round)))
+        return AgentCommand(argv=(self.name, str(turn.round)), prompt_last=self.prompt_last)
 
     @property
     def abilities(self) -> Abilities:

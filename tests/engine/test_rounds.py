@@ -2,7 +2,7 @@
 
 import pytest
 
-from bydawn.core.agent import Complaint, Message
+from bydawn.core.agent import Complaint, Message, Notice
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, TasksRead
 from bydawn.core.loop import Mode, Promise, SpokenDialect
@@ -167,6 +167,29 @@ def test_once_does_not_count_a_blip() -> None:
     night = Night([blip(), "one round"])
     assert night.run(once=True).decided.rule == "rounds-this-run"
     assert night.agent.turns == 2
+
+
+def test_a_prompt_that_is_an_argument_is_on_no_stdin_and_in_no_fact() -> None:
+    night = Night(["one", DONE], prompt="do it all")
+    night.agent.prompt_last = True
+    night.run()
+    assert [job.argv for job in night.processes.jobs] == [
+        ("demo", str(number), night.prompt(number)) for number in (1, 2)
+    ]
+    assert {job.stdin for job in night.processes.jobs} == {"/dev/null"}
+    assert "do it all" in night.prompt(1)
+    assert "do it all" not in str(night.facts())
+
+
+def test_a_prompt_that_is_too_long_for_an_argument_goes_on_stdin_and_that_is_said_once() -> None:
+    night = Night(["one", "two", DONE], prompt="x" * 100_000)
+    night.agent.prompt_last = True
+    night.run()
+    assert [job.argv for job in night.processes.jobs] == [("demo", str(number)) for number in (1, 2, 3)]
+    assert "/dev/null" not in {job.stdin for job in night.processes.jobs}
+    assert [event.text for event in night.witness.events if isinstance(event, Notice)] == [
+        "the prompt is longer than 100,000 bytes, so the agent gets it on standard input"
+    ]
 
 
 # -- notes ---------------------------------------------------------------------------------------------------------

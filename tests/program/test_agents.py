@@ -177,6 +177,7 @@ def test_a_program_that_a_person_names_is_run_wherever_it_is(home: Home) -> None
 
 
 def test_a_codex_that_is_not_on_the_path_is_named_and_looked_at_like_any_other(home: Home) -> None:
+    """A-015."""
     shim = codex(home.repo / "tools", [{"error": "unexpected status 401 Unauthorized"}], logged_in=False)
     ended = home.run("codex:tools/codex")
     assert ended.code == 7
@@ -204,6 +205,23 @@ def test_a_codex_that_a_project_names_is_not_even_asked_for_its_version(home: Ho
     for words in (["doctor"], ["agents", "list"], ["run"], ["run", "--dry-run"]):
         home.bydawn(*words)
     assert not song.exists()
+
+
+def test_a_program_can_get_the_prompt_as_its_last_argument(home: Home) -> None:
+    """A-036: the prompt is the last argument; on stdin where it must not or cannot be one."""
+    say = 'printf "%s" "$#" "$1" "$2" > ../arguments; cat > ../stdin; echo "<promise>TASK_COMPLETE</promise>"'
+    install(home, "own", say)
+    home.env["MY_TOKEN"] = secret = "hunter2-hunter2-hunter2"  # noqa: S105 - made up
+    assert home.run("arg:own --yolo").code == 0
+    arguments, stdin = home.root / "arguments", home.root / "stdin"
+    assert arguments.read_text().startswith("2--yolo")
+    assert "do it" in arguments.read_text()
+    assert stdin.read_text() == ""
+    assert "do it" not in str(home.facts())
+    told = " ".join(home.bydawn("run", f"use {secret}", "-a", "arg:own --yolo", "--plain", "--new").out.split())
+    assert told.count("any user here can read command lines, so the agent gets it on standard input") == 1
+    assert arguments.read_text() == "1--yolo"
+    assert secret in stdin.read_text()
 
 
 def test_an_agent_is_tried_with_one_tiny_turn(home: Home) -> None:

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -52,16 +53,20 @@ def _demo(script: str | None, folder: Path, _: Fields) -> Agent:
     return DemoAgent(script=str((folder / script).absolute()))
 
 
-def _command(line: str | None, folder: Path, fields: Fields) -> Agent:
+def _command(line: str | None, folder: Path, fields: Fields, *, prompt_last: bool = False) -> Agent:
     from bydawn.agents.command import CommandAgent
 
+    kind, where = ("arg", "as its last argument") if prompt_last else ("cmd", "on stdin")
     try:
         argv = shlex.split(line or "")
     except ValueError as error:
-        raise UserError(f"cannot read the command of `cmd:{line}`", cause=str(error), hint="check its quotes") from None
+        raise UserError(
+            f"cannot read the command of `{kind}:{line}`", cause=str(error), hint="check its quotes"
+        ) from None
     if not argv or not argv[0]:
-        raise UserError("`cmd:` needs a program", hint="write `cmd:PROGRAM ARGS`; it gets the prompt on stdin")
-    return CommandAgent(argv=(_located(argv[0], folder), *argv[1:]), fields=fields)
+        hint = f"write `{kind}:PROGRAM ARGS`; it gets the prompt {where}"
+        raise UserError(f"`{kind}:` needs a program", hint=hint)
+    return CommandAgent(argv=(_located(argv[0], folder), *argv[1:]), fields=fields, prompt_last=prompt_last)
 
 
 def _located(program: str, folder: Path) -> str:
@@ -123,8 +128,9 @@ _AGENTS: dict[str, tuple[str, _Make]] = {
     "gemini": ("`gemini`", _cli("GeminiAgent")),
     "demo": ("`demo`, `demo:SCRIPT.json`", _demo),
     "cmd": ("`cmd:PROGRAM ARGS`", _command),
+    "arg": ("`arg:PROGRAM ARGS`", partial(_command, prompt_last=True)),
 }
-CLIS = tuple(name for name in _AGENTS if name not in ("demo", "cmd"))
+CLIS = tuple(name for name in _AGENTS if name not in ("demo", "cmd", "arg"))
 # What the agents log in with; neither checks nor hooks get these.
 KEYS = frozenset(
     {

@@ -1,4 +1,5 @@
-"""Any program as an agent: the prompt on its stdin, the reply on its stdout, the verdict in its exit code.
+"""Any program as an agent: the prompt on its stdin, or as its last argument, the reply on its stdout, the verdict in
+its exit code.
 
 A program that writes JSON lines can be read field by field (`--agent-json`), see `jsonl`.
 """
@@ -30,6 +31,7 @@ class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
 
     argv: tuple[str, ...]
     fields: tuple[str, ...] = ()  # where to find the fields in its JSON lines
+    prompt_last: bool = False  # `arg:`, as in `AgentCommand`
     ladder: Ladder = Ladder()
     streams: bool = False
 
@@ -40,11 +42,16 @@ class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        return f"cmd:{shlex.join(self.argv)}"
+        return f"{self._kind}:{shlex.join(self.argv)}"
+
+    @property
+    def _kind(self) -> str:
+        return "arg" if self.prompt_last else "cmd"
 
     def command(self, turn: Turn) -> AgentCommand:
         """A program learns everything from its prompt, except the conversation to continue."""
-        return AgentCommand(argv=self.argv, env={"BYDAWN_RESUME_SESSION": turn.session} if turn.session else {})
+        env = {"BYDAWN_RESUME_SESSION": turn.session} if turn.session else {}
+        return AgentCommand(argv=self.argv, env=env, prompt_last=self.prompt_last)
 
     def reader(self, turn: Turn | None = None) -> Reader:  # noqa: ARG002
         if not self.fields:
@@ -56,7 +63,7 @@ class CommandAgent(msgspec.Struct, frozen=True, kw_only=True):
     def missing(self, workspace: str) -> tuple[str, str] | None:  # noqa: ARG002 - a person named this very program
         if shutil.which(self.argv[0]):
             return None
-        return not_found(self.argv[0], "install it, or give its full path: cmd:/path/to/program")
+        return not_found(self.argv[0], f"install it, or give its full path: {self._kind}:/path/to/program")
 
 
 class CommandReader:

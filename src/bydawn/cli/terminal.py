@@ -9,7 +9,7 @@ from bydawn.cli.live_block import Running, live_block
 from bydawn.cli.rows import Layout, RoundRows
 from bydawn.cli.screen import Screen
 from bydawn.cli.voice import Voice
-from bydawn.core.agent import Activity, CommandEnded, Denied, Event, LimitNotice, Message, Retry
+from bydawn.core.agent import Activity, CommandEnded, Denied, Event, LimitNotice, Message, Notice, Retry
 from bydawn.core.decide import Pause, Stop, next_action
 from bydawn.core.facts import AnyFact, LoopStopped, Obstructed, RoundStarted, RunStarted, WaitStarted
 from bydawn.core.loop import Loop
@@ -76,6 +76,8 @@ class Terminal:
             self._doing = event.text  # cleaned only when shown: floods of these may come
         elif isinstance(event, CommandEnded):
             self._doing = rewritten(event, self._plan.secrets.hide).text
+        elif isinstance(event, Notice):
+            self.warn(event.text)
         elif isinstance(event, LimitNotice | Denied) and self._is_new(event.text):
             sign = WARNING if isinstance(event, Denied) else "◷"
             text = shorten(self._plan.secrets.hide(plain(event.text)), self._layout.width)

@@ -20,6 +20,7 @@ from bydawn.core.values import Commands, Usage
 from bydawn.core.verdicts import of_failure
 
 _LATE = 30.0  # seconds after a reset, at most
+_ARGUMENT = 100_000  # bytes; Linux takes 131,072 in one argument
 _FAILURES = 10  # failed commands of a round that are kept
 
 
@@ -46,7 +47,7 @@ def family(name: str) -> str:
     ('codex', 'codex', 'cmd:sh -c x')
     """
     kind = name.partition(":")[0]
-    return name if kind in ("cmd", "demo") else kind
+    return name if kind in ("cmd", "arg", "demo") else kind
 
 
 class AgentCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +55,7 @@ class AgentCommand(msgspec.Struct, frozen=True, kw_only=True):
 
     argv: tuple[str, ...]
     env: dict[str, str] = {}
+    prompt_last: bool = False  # its last argument is the prompt, where that is possible, and its stdin is empty
 
 
 class _Said(msgspec.Struct, frozen=True):
@@ -112,6 +114,10 @@ class Complaint(_Said, frozen=True):
     """A line that the agent wrote to stderr; only a loop of a dialect hears them while the round runs."""
 
 
+class Notice(_Said, frozen=True):
+    """What bydawn itself has to say about a round that runs."""
+
+
 class Begun(msgspec.Struct, frozen=True):
     """The conversation now has a name by which it can be continued."""
 
@@ -133,8 +139,28 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 Event = (
-    Begun | Message | Activity | CommandEnded | Complaint | Retry | Denied | LimitNotice | Spent | Hopeless | Finished
+    Begun
+    | Message
+    | Activity
+    | CommandEnded
+    | Complaint
+    | Notice
+    | Retry
+    | Denied
+    | LimitNotice
+    | Spent
+    | Hopeless
+    | Finished
 )
+
+
+def why_no_argument(text: str, *, has_secret: bool) -> str:
+    """Why this prompt cannot be an argument, as the end of "the prompt …"; empty if it can."""
+    if has_secret:
+        return "contains a secret, and any user here can read command lines"
+    if len(text.encode(errors="replace")) > _ARGUMENT:
+        return f"is longer than {_ARGUMENT:,} bytes"
+    return "contains a NUL byte" if "\0" in text else ""
 
 
 def readable(event: Event) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 import msgspec
 
 from bydawn.core import prompt
-from bydawn.core.agent import Agent, Message, Turn, readable
+from bydawn.core.agent import Agent, Message, Notice, Turn, readable, why_no_argument
 from bydawn.core.errors import UserError
 from bydawn.core.facts import Obstructed
 from bydawn.core.layout import REPLY, STDERR, STDOUT
 from bydawn.core.loop import Loop
-from bydawn.core.ports import RoundFiles, Texts
+from bydawn.core.ports import Job, RoundFiles, Texts
 from bydawn.core.state import LoopState
 from bydawn.core.template import OUTPUT_AT_MOST, markers
 from bydawn.core.text import plain
@@ -36,6 +36,7 @@ class Prompting:
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
+        self._noticed = False
 
     def compose(self, turn: Turn, agent: Agent, task_text: str) -> str | None:
         """The prompt; None, with the reason recorded, if it is longer than the agent accepts."""
@@ -52,6 +53,17 @@ class Prompting:
         detail = f"the prompt has {len(text)} characters, but {agent.name} accepts at most {most}"
         self._effects.record(Obstructed(kind="prompt", detail=detail))
         return None
+
+    def as_argument(self, job: Job, text: str) -> Job:
+        """The job with the prompt as its last argument, not in any fact; if that is impossible, it stays on stdin."""
+        asked = self._effects.loop.prompt
+        has_secret = self._effects.world.reveal(asked) != asked
+        if not (why := why_no_argument(text, has_secret=has_secret)):
+            return msgspec.structs.replace(job, argv=(*job.argv, text), stdin=os.devnull)
+        if not self._noticed:
+            self._effects.tell(Notice(f"the prompt {why}, so the agent gets it on standard input"))
+        self._noticed = True
+        return job
 
 
 def composed(given: Sources, turn: Turn, agent: Agent, task_text: str, fence: str) -> str:

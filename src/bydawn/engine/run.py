@@ -218,7 +218,7 @@ class Engine:
         task_text = self._effects.list.text_of(action.task_id)
         text = self._prompting.compose(turn, agent, task_text)
         stdin = self._effects.write(action.round, PROMPT, text) if text is not None else None
-        if stdin is None:
+        if text is None or stdin is None:
             return
         command = agent.command(turn)
         cookie = f"{self.loop.uid}.{action.round}.{os.urandom(4).hex()}"
@@ -243,7 +243,8 @@ class Engine:
             reason = "not started: the disk is full"
             self._settle(Settle(rule=Rule.INTERRUPTED_ROUND, round=action.round, reason=reason), before)
             return
-        self._take_turn(agent, turn, self._job(action.round, agent, command, stdin, cookie))
+        job = self._job(action.round, agent, command, stdin, cookie)
+        self._take_turn(agent, turn, self._prompting.as_argument(job, text) if command.prompt_last else job)
         self._warn_others(action.agent)
         if action.round % _TIDY_EVERY == 0 and not self.state.stop_now:
             self.world.workspace.tidy()
