@@ -69,12 +69,12 @@ class Stage:
         self._run(argv, stdout, code)
         return time.perf_counter() - started
 
-    def work(self, *argv: str) -> float:
+    def work(self, *argv: str, code: int = 0) -> float:
         """Seconds of processor time, for programs that wait for nothing.
 
         On an idle machine that is the time they take; on a busy one it changes little, and the clock much.
         """
-        return self._run(argv, os.devnull, 0)
+        return self._run(argv, os.devnull, code)
 
     def _run(self, argv: tuple[str, ...], stdout: str, code: int) -> float:
         found, work = wait(self.spawn(*argv, stdout=stdout))
