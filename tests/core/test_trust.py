@@ -72,6 +72,17 @@ def test_a_command_of_a_project_is_a_power_and_one_of_the_user_is_none(row: Sett
         assert powers(said(row.key, value, layer)).empty
 
 
+def test_the_file_of_another_tool_has_powers_of_its_own() -> None:
+    """And may ask for full access, which a project may not."""
+    theirs = [said("agent", ("cmd:x",), Layer.DIALECT), said("sandbox", "full", Layer.DIALECT)]
+    gathered = settings(*theirs, said("rounds", 0, Layer.DIALECT), said("check", ("y",)))
+    found = powers_of(gathered, NOON, Layer.DIALECT)
+    assert {row.key for row in found.commands} == {"agent", "sandbox"}
+    assert [row.key for row in found.loosened] == ["rounds"]
+    assert [row.key for row in powers_of(gathered, NOON).commands] == ["check"]
+    assert powers_of(settings(said("sandbox", "workspace", Layer.DIALECT)), NOON, Layer.DIALECT).empty
+
+
 LIMITS = [row for row in NUMBERS if row.default is not None and row.tighter == "less"]
 
 

@@ -5,7 +5,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -16,17 +16,18 @@ from bydawn.cli.dialects import running
 from bydawn.core.agent import Complaint, Event, Message
 from bydawn.core.facts import AnyFact, LoopStopped, RoundEnded, RoundStarted, RunStarted
 from bydawn.core.history import History
+from bydawn.core.keys import Checked, Key, Kind
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.values import Next
 from bydawn.dialects import DialectRow
 from bydawn.dialects.seam import Append, Copy, Files, Grow, Remove, Replace, Source, Start, View
-from bydawn.operations.dialects import begin, loops
+from bydawn.operations.dialects import begin, config, loops
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.process.guardian import Tether
 
 NAME = "night-shift"
-ROW = DialectRow("night_shift", starts=("start", "go on"))
+ROW = DialectRow("night_shift", starts=("start", "go on"), config=".night/shift.yml")
 LOG, BOARD, ON_DUTY = ".shift/live.log", ".shift/board.json", ".shift/on-duty"
 LINES = {
     "begins": re.compile(r"-- (\S+) (\d+) begins --"),
@@ -44,6 +45,32 @@ def parsed(line: str) -> tuple[str, str, str] | None:
 class NightShift:
     name = NAME
     unit = "tour"
+    keys = (
+        Key("shift.agent", Kind.TEXT, default="codex"),
+        Key("shift.checks", Kind.TEXTS, default=()),
+        Key("shift.passes", Kind.COUNT, default=5),
+        Key("shift.sandbox", Kind.TEXT, nullable=True),
+        Key("shift.words", Kind.PATH, nullable=True),
+    )
+
+    def from_config(self, found: Checked, read: Callable[[str], str | None]) -> Start:
+        path = found.text("shift.words")
+        words = read(path) if path else None  # it may be missing
+        ours = {
+            "agent": ("shift.agent", (found.text("shift.agent"),)),
+            "check": ("shift.checks", found.texts("shift.checks")),
+            "rounds": ("shift.passes", (str(found.count("shift.passes")),)),
+            "sandbox": ("shift.sandbox", tuple(filter(None, [found.text("shift.sandbox")]))),
+            "template": ("shift.words", (path,) if words else ()),
+        }
+        return Start(
+            prompt="Do what is left.",
+            name="shift",
+            named=True,
+            template=words or "",
+            settings={key: value for key, (_, value) in ours.items()},
+            origins={key: found.where(path) for key, (path, _) in ours.items() if path in found.lines},
+        )
 
     def counted(self, state: LoopState) -> int:
         return state.round
@@ -131,7 +158,18 @@ def COMMANDS() -> None:  # noqa: N802 - as every dialect calls it
 def start(tether: Tether | None, /, folder: Path, name: str, passes: str, checks: tuple[str, ...], agent: str) -> int:
     settings = {"agent": (agent,), "rounds": (passes,), "check": checks}
     wanted = Start(prompt="Do what is left.", name=name, named=True, settings=settings)
-    return running.start(DIALECT, wanted, checked_workspace(folder), tether)
+    workspace = checked_workspace(folder)
+    return running.start(DIALECT, config.read(DIALECT, workspace) or wanted, workspace, tether)
+
+
+@COMMANDS.command()
+@click.argument("agent")
+def init(agent: str) -> int:
+    written = {".night/shift.yml": f"shift:\n  agent: '{agent}'\n  passes: 1\n  words: words.md\n"}
+    Path(".night").mkdir(exist_ok=True)
+    for path, text in written.items():
+        Path(path).write_text(text)
+    return 0 if config.agree(DIALECT, Path.cwd(), written) else 3
 
 
 @COMMANDS.group()

@@ -66,10 +66,12 @@ def _warn_if_unbounded(planned: "Plan") -> None:
         click.echo(f"{'!' * 64}", err=True)
 
 
-def be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None, without: str = "") -> None:
+def be_trusted(
+    gathered: "Settings", workspace: Path, state_dir: Path | None, without: str = "", config: str = ""
+) -> None:
     """Ask before anything from a repository's own settings runs.
 
-    `without` is the flag that ignores them, if the command has one.
+    `without` is the flag that ignores them, if the command has one; `config` is the file of another tool that is meant.
     """
     from bydawn.cli.trust import asked
     from bydawn.operations import trust
@@ -77,15 +79,17 @@ def be_trusted(gathered: "Settings", workspace: Path, state_dir: Path | None, wi
     from bydawn.store.registry import Registry
 
     trusts = Trusts(Registry(state_dir).root.trust)
-    question = trust.question(gathered, workspace, trusts)
+    question = trust.question(gathered, workspace, trusts, config)
     if question is None:
-        trust.use(gathered, workspace, trusts)
+        trust.use(gathered, workspace, trusts, config)
     elif not sys.stdin.isatty():
         raise question.refusal(without)
     elif not asked(question):
         hint = (
-            f"ignore the project's settings: {without}" if without else "remove what you do not want from bydawn.toml"
+            f"ignore the project's settings: {without}"
+            if without
+            else f"remove what you do not want from {question.file}"
         )
-        raise UserError("the project's settings are not trusted", cause="nothing was started", hint=hint)
+        raise UserError(f"{question.file} is not trusted", cause="nothing was started", hint=hint)
     else:
-        trust.agree(question.powers, workspace, trusts)
+        trust.agree(question.powers, question.place, trusts)

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,11 +17,15 @@ from bydawn.operations.preconditions import found_workspace, refuse_inside_a_rou
 from bydawn.settings.trust import Trusts
 from bydawn.store.registry import Registry
 
+if TYPE_CHECKING:
+    from bydawn.operations.dialects.config import Owner
+    from bydawn.settings.layers import Settings
+
 
 @command()
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @option("--list", "listing", is_flag=True, help="List everything you trust.")
-@option("--revoke", is_flag=True, help="Stop trusting the folder.")
+@option("--revoke", is_flag=True, help="Stop trusting the folder or file.")
 @option("--once", metavar="HASH", help="Trust the next start only, if the settings have this hash.")
 @as_json
 @state_dir
@@ -28,6 +33,8 @@ def trust(
     path: Path | None, listing: bool, revoke: bool, once: str | None, as_json: bool, state_dir: Path | None
 ) -> int | None:
     """Review and trust what the settings of a folder run: agent, checks, prompts.
+
+    PATH is a folder, or a configuration file of another tool that bydawn speaks for.
 
     bydawn shows them and asks you. It asks again only when a command changes, not when a number does.
 
@@ -44,34 +51,47 @@ def trust(
         _list(trusts, as_json)
         return None
     refuse_inside_a_round()
+    owner = _owner(path)
     if revoke:
         # Works for a folder that no longer exists.
-        folder = path.resolve() if path else found_workspace(None)
-        done = trusts.revoke(folder)
+        place = owner.path if owner else path.resolve() if path else found_workspace(None)
+        done = trusts.revoke(place)
         if as_json:
-            render.emit_json({"folder": str(folder), "revoked": done})
+            render.emit_json({"folder": str(place), "revoked": done})
             return None
-        click.echo(f"  {'No longer trusted' if done else 'Was not trusted'}: {visible(str(folder))}")
+        click.echo(f"  {'No longer trusted' if done else 'Was not trusted'}: {visible(str(place))}")
         return None
-    return _give(found_workspace(path), once, trusts, as_json)
+    if owner:
+        return _give(owner.gather(), owner.workspace, once, trusts, as_json, owner.config)
+    folder = found_workspace(path)
+    return _give(settings.gather(folder), folder, once, trusts, as_json)
 
 
-def _give(folder: Path, once: str | None, trusts: Trusts, as_json: bool) -> int:
-    gathered = settings.gather(folder)
+def _owner(path: Path | None) -> "Owner | None":
+    """The tool whose configuration file is meant; None if it is a folder."""
+    if path is None or path.is_dir():
+        return None
+    from bydawn.operations.dialects.config import owner  # it loads all that starts a loop
+
+    return owner(path)
+
+
+def _give(gathered: "Settings", folder: Path, once: str | None, trusts: Trusts, as_json: bool, config: str = "") -> int:
     gathered.refuse_problems()
+    place = folder / config
     if once is not None:
-        operation.agree_once(once, gathered, folder, trusts)
-    question = operation.review(gathered, folder, trusts)
+        operation.agree_once(once, gathered, folder, trusts, config)
+    question = operation.review(gathered, folder, trusts, config)
     if as_json:  # the reader is a program, so we do not ask
-        trusted = question is None or trusts.covers(folder, question.powers)
-        render.emit_json(operation.view(folder, question, trusted=trusted))
+        trusted = question is None or trusts.covers(place, question.powers)
+        render.emit_json(operation.view(folder, config, question, trusted=trusted))
         return 0 if trusted else 2
     if once is not None:
-        click.echo(f"  Trusted for the next start: {visible(str(folder))}")
+        click.echo(f"  Trusted for the next start: {visible(str(place))}")
     elif question is None:
-        click.echo(f"  Nothing in {visible(str(folder))} needs your trust.")
+        click.echo(f"  Nothing in {visible(str(place))} needs your trust.")
         _show_git(folder)
-    elif trusts.covers(folder, question.powers):
+    elif trusts.covers(place, question.powers):
         _show(question)
         click.echo("  You already trust this.")
     elif not sys.stdin.isatty():
@@ -80,8 +100,8 @@ def _give(folder: Path, once: str | None, trusts: Trusts, as_json: bool) -> int:
         click.echo("  Not trusted; nothing was changed.")
         return 2
     else:
-        operation.agree(question.powers, folder, trusts)
-        click.echo(f"  Trusted: {visible(str(folder))}")
+        operation.agree(question.powers, place, trusts)
+        click.echo(f"  Trusted: {visible(str(place))}")
     return 0
 
 

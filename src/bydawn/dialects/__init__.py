@@ -14,6 +14,7 @@ class DialectRow(NamedTuple):
     module: str  # of its folder here and of its file in `cli/dialects/`
     starts: tuple[str, ...]  # the commands that start or resume a loop, such as "resume" or "daemon start"
     looks: tuple[str, ...] | None = None  # with a nameless command, which starts a loop: all other commands
+    config: str = ""  # its own configuration file in a workspace, if it has one; it is a `Configured` then
 
 
 TABLE: dict[str, DialectRow] = {

@@ -1,6 +1,6 @@
 """What a dialect is: how it speaks and which files it writes. No dialect touches a file, a clock or a process."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Protocol
 
@@ -9,6 +9,7 @@ import msgspec
 from bydawn.core.agent import Event
 from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped
 from bydawn.core.history import History
+from bydawn.core.keys import Checked, Key
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.values import Next
@@ -39,6 +40,10 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     paths: dict[str, str] = {}  # the same for paths, which may lead to files or folders
     named: bool = False  # did a person choose the name?
     remarks: tuple[str, ...] = ()
+    config: str = ""  # the dialect's own file, from the workspace on
+    origins: dict[
+        str, str
+    ] = {}  # where in that file a setting is: "config.yml:9"; all else is the dialect's own choice
 
 
 class Adopted(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,4 +177,18 @@ class Dialect(Protocol):
         """The lines that close what a crash left open in a live file, by its last lines; asked when a run begins.
 
         They stand for every `Grow` of what has happened so far: whether those lines were written is not known.
+        """
+
+
+class Configured(Dialect, Protocol):
+    """One with a configuration file of its own, which `DialectRow.config` names."""
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """Those of the file."""
+
+    def from_config(self, found: Checked, read: Callable[[str], str | None]) -> Start:
+        """The loop that the file asks for. `read` gives the text of another file that it names, if that is there.
+
+        What the file sets has its origin in the result, so that a person is asked; that includes a template.
         """

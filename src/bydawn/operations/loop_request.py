@@ -36,7 +36,7 @@ def loop_request(settings: Settings, workspace: Path, *, name: str | None = None
     return LoopRequest(
         loop=_loop(settings, workspace),
         # A typed path is relative to the current folder, one in a project's file to that project.
-        agent_from=workspace if settings["agent"].layer is Layer.PROJECT else Path.cwd(),
+        agent_from=workspace if settings["agent"].layer in (Layer.PROJECT, Layer.DIALECT) else Path.cwd(),
         name=name,
         new=new,
         state_dir=Path(state_dir) if state_dir else None,

@@ -13,6 +13,7 @@ from bydawn.operations.preconditions import refuse_inside_a_round, user
 from bydawn.operations.settings import secrets
 from bydawn.settings import files
 from bydawn.settings.layers import Given, Settings
+from bydawn.settings.setting import Layer
 from bydawn.settings.trust import Powers, Shown, Trust, Trusts, difference, in_force, powers_of
 from bydawn.system.git import Git
 
@@ -40,6 +41,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: Path
     file: Path
+    place: Path  # what is trusted: the folder, or another tool's configuration file in it
     powers: Powers
     before: Shown | None  # what they trusted before
 
@@ -60,12 +62,12 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     def refusal(self, without: str = "") -> UserError:
         """The error when there is no one to ask; `without` is the flag that ignores the project's settings, if any."""
         rows = self.changes or [f"{row.key} = {row.value}" for row in self.rows]
-        folder = shlex.quote(str(self.folder))
+        place = shlex.quote(str(self.place))
         return UserError(
             f"{self.file} {'has changed since you trusted it' if self.changes else 'is not trusted'}",
             cause="\n       ".join(["it can run commands or change limits:", *rows]),
-            hint=f"review it with `bydawn trust {folder}`\n"
-            f"       once, without a terminal: `bydawn trust --once {self.powers.digest} {folder}`"
+            hint=f"review it with `bydawn trust {place}`\n"
+            f"       once, without a terminal: `bydawn trust --once {self.powers.digest} {place}`"
             + (f"\n       or ignore the project's settings: {without}" if without else ""),
         )
 
@@ -74,6 +76,7 @@ class TrustView(msgspec.Struct, frozen=True, kw_only=True):
     """`trust --json`: what a folder's settings run, and whether that is trusted now."""
 
     folder: str
+    file: str | None  # the configuration file of another tool, if it is about one
     trusted: bool
     rows: list[AskedRow]  # nothing needs trust if there are none
     changes: list[str]
@@ -81,9 +84,10 @@ class TrustView(msgspec.Struct, frozen=True, kw_only=True):
     git: list[str]
 
 
-def view(folder: Path, question: Question | None, *, trusted: bool) -> TrustView:
+def view(folder: Path, config: str, question: Question | None, *, trusted: bool) -> TrustView:
     return TrustView(
         folder=str(folder),
+        file=str(folder / config) if config else None,
         trusted=trusted,
         rows=question.rows if question else [],
         changes=question.changes if question else [],
@@ -92,32 +96,40 @@ def view(folder: Path, question: Question | None, *, trusted: bool) -> TrustView
     )
 
 
-def question(settings: Settings, folder: Path, trusts: Trusts) -> Question | None:
+# A folder's own settings are meant, unless `config` names the configuration file of another tool in it.
+
+
+def question(settings: Settings, folder: Path, trusts: Trusts, config: str = "") -> Question | None:
     """What to ask before a loop may start with these settings; None if nothing."""
-    powers = powers_of(settings, datetime.now(UTC))
-    if not in_force(powers, settings) or trusts.covers(folder, powers):
+    powers = _powers(settings, config)
+    if not in_force(powers, settings) or trusts.covers(folder / config, powers):
         return None
-    return _question(powers, folder, trusts)
+    return _question(powers, folder, trusts, config)
 
 
-def use(settings: Settings, folder: Path, trusts: Trusts) -> None:
+def use(settings: Settings, folder: Path, trusts: Trusts, config: str = "") -> None:
     """A loop starts: trust that was given once is used up."""
-    powers = powers_of(settings, datetime.now(UTC))
-    if in_force(powers, settings) and not trusts.use(folder, powers):
-        raise _question(powers, folder, trusts).refusal()  # another start used it first
+    powers = _powers(settings, config)
+    if in_force(powers, settings) and not trusts.use(folder / config, powers):
+        raise _question(powers, folder, trusts, config).refusal()  # another start used it first
 
 
-def review(settings: Settings, folder: Path, trusts: Trusts) -> Question | None:
+def review(settings: Settings, folder: Path, trusts: Trusts, config: str = "") -> Question | None:
     """Everything in a folder that needs trust, given or not; None if nothing does."""
-    powers = powers_of(settings, datetime.now(UTC))
-    return None if powers.empty else _question(powers, folder, trusts)
+    powers = _powers(settings, config)
+    return None if powers.empty else _question(powers, folder, trusts, config)
 
 
-def _question(powers: Powers, folder: Path, trusts: Trusts) -> Question:
-    earlier = trusts.given(folder)
+def _powers(settings: Settings, config: str) -> Powers:
+    return powers_of(settings, datetime.now(UTC), Layer.DIALECT if config else Layer.PROJECT)
+
+
+def _question(powers: Powers, folder: Path, trusts: Trusts, config: str) -> Question:
+    earlier = trusts.given(folder / config)
     return Question(
         folder=folder,
-        file=files.project_file(folder).path,
+        file=folder / config if config else files.project_file(folder).path,
+        place=folder / config,
         powers=powers,
         before=earlier.shown if earlier and earlier.digest != powers.digest else None,
     )
@@ -141,12 +153,12 @@ def _lines(given: Given) -> list[str]:
     return visible(hide(f"{given.shown}\n{given.text}".rstrip("\n"))).split("\n")
 
 
-def agree(powers: Powers, folder: Path, trusts: Trusts, *, once: bool = False) -> None:
+def agree(powers: Powers, place: Path, trusts: Trusts, *, once: bool = False) -> None:
     """A person has said yes."""
     refuse_inside_a_round()
     trusts.give(
         Trust(
-            folder=str(folder),
+            folder=str(place),
             digest=powers.digest,
             shown=shown(powers),
             at=datetime.now(UTC),
@@ -156,17 +168,17 @@ def agree(powers: Powers, folder: Path, trusts: Trusts, *, once: bool = False) -
     )
 
 
-def agree_once(digest: str, settings: Settings, folder: Path, trusts: Trusts) -> None:
+def agree_once(digest: str, settings: Settings, folder: Path, trusts: Trusts, config: str = "") -> None:
     """Trust for the next start only, and only if the settings are those that were reviewed."""
     refuse_inside_a_round()
-    powers = powers_of(settings, datetime.now(UTC))
+    powers = _powers(settings, config)
     if powers.digest != digest:
         raise UserError(
-            f"the settings in {folder} do not have the hash {digest[:40]}",
+            f"the settings in {folder / config} do not have the hash {digest[:40]}",
             cause=f"their hash is {powers.digest}",
             hint="review what changed, then use the new hash",
         )
-    agree(powers, folder, trusts, once=True)
+    agree(powers, folder / config, trusts, once=True)
 
 
 def git_runs(folder: Path) -> list[str]:

@@ -17,6 +17,7 @@ class Layer(StrEnum):
     USER = "user"
     PROJECT = "project"
     ENV = "environment"
+    DIALECT = "dialect"  # the file of another tool that bydawn speaks for
     FLAG = "flag"
 
 

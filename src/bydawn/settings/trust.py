@@ -37,15 +37,16 @@ class Powers(msgspec.Struct, frozen=True, kw_only=True):
         return sha256(msgspec.json.encode(values)).hexdigest()[:32]
 
 
-def powers_of(settings: Settings, now: datetime) -> Powers:
-    """Everything in the project's file that needs trust, even if something stronger hides it."""
-    rows = [given for each in settings.given.values() for given in each if given.layer is Layer.PROJECT]
+def powers_of(settings: Settings, now: datetime, layer: Layer = Layer.PROJECT) -> Powers:
+    """Everything in a repository's file that needs trust, even if something stronger hides it."""
+    rows = [given for each in settings.given.values() for given in each if given.layer is layer]
+    runs = [given for given in rows if given.setting.commands or given.value in given.setting.never_in_project]
     return Powers(
-        commands=tuple(given for given in rows if given.setting.commands),
+        commands=tuple(runs),
         loosened=tuple(
             given
             for given in rows
-            if not given.setting.commands and looser(given.setting, given.value, given.setting.default, now)
+            if given not in runs and looser(given.setting, given.value, given.setting.default, now)
         ),
     )
 
@@ -69,7 +70,7 @@ def difference(before: Mapping[str, list[str]], now: Mapping[str, list[str]]) ->
 class Trust(msgspec.Struct, frozen=True, kw_only=True):
     """An agreement: these values, in this folder."""
 
-    folder: str
+    folder: str  # or the configuration file of another tool
     digest: str
     shown: Shown
     at: datetime

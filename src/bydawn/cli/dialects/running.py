@@ -29,10 +29,11 @@ def start(
 ) -> int:
     """Run a new loop to its end; the exit code. If it is refused on the way, its name is free again."""
     gathered = begin.gather(dialect, wanted, workspace)
-    if gathered.has_project:
+    if gathered.has_project or wanted.origins:
         # All is checked before anyone is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
         begin.give_back(wanted, begin.plan(dialect, wanted, gathered, workspace, adopts))
-        be_trusted(gathered, workspace, loops.registry_of(gathered).root.path)
+        for config in ("", wanted.config) if wanted.config else ("",):
+            be_trusted(gathered, workspace, loops.registry_of(gathered).root.path, config=config)
     planned = begin.plan(dialect, wanted, gathered, workspace, adopts)
     try:
         begin.secure(dialect, planned)

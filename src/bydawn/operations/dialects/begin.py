@@ -28,18 +28,21 @@ _SAME_SECOND = 100  # loops that may start in one, in one folder
 
 def gather(dialect: Dialect, request: Start, workspace: Path) -> Settings:
     """All layers, with what the dialect says on top of them."""
-    gathered = settings.gather(workspace, [_given(dialect, *row) for row in request.settings.items()])
+    gathered = settings.gather(workspace, [_given(dialect, request, *row) for row in request.settings.items()])
     gathered.refuse_problems()
     return gathered
 
 
-def _given(dialect: Dialect, key: str, words: tuple[str, ...]) -> Given:
+def _given(dialect: Dialect, request: Start, key: str, words: tuple[str, ...]) -> Given:
+    where = request.origins.get(key)
     try:
         value = BY_KEY[key].kind.from_words(words) if words else None
     except ValueError as error:
         hint = f"`{dialect.name} --help` says what there is"
-        raise UserError(f"{' '.join(words)!r} cannot be the {key}", cause=str(error), hint=hint) from None
-    return Given(key=key, value=value, layer=Layer.FLAG, where=dialect.name)
+        place = f"{where}: " if where else ""
+        raise UserError(f"{place}{' '.join(words)!r} cannot be the {key}", cause=str(error), hint=hint) from None
+    layer, text = Layer.DIALECT if where else Layer.FLAG, request.template if key == "template" else ""
+    return Given(key=key, value=value, layer=layer, where=where or dialect.name, text=text)
 
 
 def plan(

@@ -1,0 +1,83 @@
+"""The configuration files of dialects: whose a file is, what it asks for, and trust in one that was just written."""
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from bydawn import dialects
+from bydawn.core.errors import UserError
+from bydawn.core.keys import checked
+from bydawn.dialects.seam import Configured, Start
+from bydawn.operations import trust
+from bydawn.operations.dialects import begin, loops
+from bydawn.settings import yaml
+from bydawn.settings.layers import Settings
+from bydawn.settings.trust import Trusts
+from bydawn.system.reading import read_text
+
+
+def read(dialect: Configured, workspace: Path) -> Start | None:
+    """The loop that a dialect's file asks for; None without such a file."""
+    return _read(dialect, workspace, [])
+
+
+def _read(dialect: Configured, workspace: Path, named: list[str]) -> Start | None:
+    path = dialects.TABLE[dialect.name].config
+    if (node := yaml.read(workspace, path)) is None:
+        return None
+    found = checked(node, dialect.keys, Path(path).name)
+
+    def text_of(other: str) -> str | None:
+        text = read_text(workspace, other)
+        named.extend([other] if text is not None else [])
+        return text
+
+    wanted = dialect.from_config(found, text_of)
+    return replace(wanted, config=path, remarks=(*found.remarks, *wanted.remarks))
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Whose a configuration file is."""
+
+    dialect: Configured
+    workspace: Path
+    config: str
+
+    @property
+    def path(self) -> Path:
+        return self.workspace / self.config
+
+    def gather(self) -> Settings:
+        """All settings that a loop would have which this file asks for."""
+        if (wanted := read(self.dialect, self.workspace)) is None:
+            raise UserError(f"there is no file {self.path}", hint=f"name the file that {self.dialect.name} reads")
+        return begin.gather(self.dialect, wanted, self.workspace)
+
+
+def owner(path: Path) -> Owner | None:
+    """None if no dialect reads such a file. It need not exist."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - its name counts, not where a link leads
+    for name, row in dialects.TABLE.items():
+        if row.config and absolute.match(row.config):
+            dialect: Configured = dialects.find(name)  # type: ignore[assignment] # the row says that it is one
+            return Owner(dialect, absolute.parents[row.config.count("/")].resolve(), row.config)
+    return None
+
+
+def agree(dialect: Configured, workspace: Path, written: Collection[str]) -> bool:
+    """Trust a file that was just written for a person who asked for it. Did all it can run come from us?
+
+    Another file that it names, such as a template, may have come with the repository: then a person is asked.
+    """
+    named: list[str] = []
+    wanted = _read(dialect, workspace, named)
+    if wanted is None or not {wanted.config, *named} <= set(written):
+        return False
+    gathered = begin.gather(dialect, wanted, workspace)
+    trusts = Trusts(loops.registry_of(gathered).root.trust)
+    if question := trust.review(gathered, workspace, trusts, wanted.config):
+        trust.agree(question.powers, question.place, trusts)
+    return True
