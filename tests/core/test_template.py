@@ -30,20 +30,20 @@ WRONG = [
     ("{{{PROMPT}}}", "has a {{ on line 1 without a closing }}"),
     ("round {{ROUND}}", "does not say what to do: add {{PROMPT}}, {{TASK}} or {{TASKS}}"),
     ("{{{{PROMPT}}", "does not say what to do"),
-    ("{{PROMPT}}\n{{FILE}}", "has a {{FILE}} on line 2; it needs a path inside the workspace, as in {{FILE:NOTES.md}}"),
-    ("{{PROMPT}} {{FILE: }}", "has a {{FILE:}} on line 1; it needs a path"),
-    ("{{PROMPT}} {{FILE:.}}", "has a {{FILE:}} on line 1; it needs a path"),
-    ("{{PROMPT}} {{FILE:/etc/passwd}}", "has a {{FILE:/etc/passwd}} on line 1; it needs a path inside"),
-    ("{{PROMPT}} {{FILE:a/../../b}}", "has a {{FILE:a/../../b}} on line 1; it needs a path inside"),
+    ("{{PROMPT}}\n{{FILE}}", "has {{FILE}} on line 2; it needs a path inside the workspace, as in {{FILE:NOTES.md}}"),
+    ("{{PROMPT}} {{FILE: }}", "has {{FILE:}} on line 1; it needs a path"),
+    ("{{PROMPT}} {{FILE:.}}", "has {{FILE:}} on line 1; it needs a path"),
+    ("{{PROMPT}} {{FILE:/etc/passwd}}", "has {{FILE:/etc/passwd}} on line 1; it needs a path inside"),
+    ("{{PROMPT}} {{FILE:a/../../b}}", "has {{FILE:a/../../b}} on line 1; it needs a path inside"),
     ("{{PROMPT}} {{file:a}}", "has an unknown marker {{file:a}} on line 1"),
-    ("{{PROMPT}} {{OUTPUT:}}", "has a {{OUTPUT:}} on line 1; it needs a number of characters, at most 100,000"),
-    ("{{PROMPT}} {{OUTPUT:-1}}", "has a {{OUTPUT:-1}} on line 1; it needs a number"),
-    ("{{PROMPT}} {{OUTPUT:100001}}", "has a {{OUTPUT:100001}} on line 1; it needs a number"),
+    ("{{PROMPT}} {{OUTPUT:}}", "has {{OUTPUT:}} on line 1; it needs a number of characters, at most 100,000"),
+    ("{{PROMPT}} {{OUTPUT:-1}}", "has {{OUTPUT:-1}} on line 1; it needs a number"),
+    ("{{PROMPT}} {{OUTPUT:100001}}", "has {{OUTPUT:100001}} on line 1; it needs a number"),
     ("{{PROMPT}} {{ROUND:3}}", "has an unknown marker {{ROUND:3}} on line 1; did you mean {{ROUND}}?"),
-    ("{{PROMPT}}\n{{#OUTPUT}}\na", "has a {{#OUTPUT}} on line 2 without a {{/OUTPUT}}"),
-    ("{{PROMPT}}\n{{/OUTPUT}}", "has a {{/OUTPUT}} on line 2 that does not close the section above it"),
-    ("{{#TASK}}\n{{#OUTPUT}}\n{{/TASK}}\n{{/OUTPUT}}", "has a {{/TASK}} on line 3 that does not close the section"),
-    ("{{PROMPT}}\na {{#OUTPUT}}\n{{/OUTPUT}}", "has a {{#OUTPUT}} on line 2 with other text beside it"),
+    ("{{PROMPT}}\n{{#OUTPUT}}\na", "has {{#OUTPUT}} on line 2 without {{/OUTPUT}}"),
+    ("{{PROMPT}}\n{{/OUTPUT}}", "has {{/OUTPUT}} on line 2 that does not close the section above it"),
+    ("{{#TASK}}\n{{#OUTPUT}}\n{{/TASK}}\n{{/OUTPUT}}", "has {{/TASK}} on line 3 that does not close the section"),
+    ("{{PROMPT}}\na {{#OUTPUT}}\n{{/OUTPUT}}", "has {{#OUTPUT}} on line 2 with other text beside it"),
     ("{{PROMPT}}\n{{#OUPUT}}\n{{/OUPUT}}", "has an unknown marker {{OUPUT}} on line 2; did you mean {{OUTPUT}}?"),
     ("{{#PROMPT}}\ndo it\n{{/PROMPT}}", "does not say what to do"),
     ("{{FILE:README.md}}", "does not say what to do"),
@@ -72,6 +72,7 @@ def test_a_template_that_says_what_to_do_is_fine(text: str) -> None:
 def test_the_task_list_itself_says_what_to_do_and_some_templates_need_not() -> None:
     assert problem("{{FILE:TODO.md}}", "TODO.md") is problem("{{FILE:TODO.md}}", "./TODO.md") is None
     assert problem("{{FILE:TODO.md}}", "OTHER.md")
+    assert problem("{{FILE:None}}")
     assert problem("Go on.", must_say_work=False) is None
     assert problem("{{WHAT}}", must_say_work=False)
 

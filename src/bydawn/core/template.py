@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"(?P<literal>\{\{\{\{)|\{\{(?P<name>[^{}\n]*)\}\}|(?P<open>
 _END_TAG = re.compile(r"</\s*([A-Za-z][\w.-]*)\s*>")
 
 
-def problem(text: str, tasks: str | None = None, *, must_say_work: bool = True) -> str | None:
+def problem(text: str, tasks: str = "", *, must_say_work: bool = True) -> str | None:
     """What is wrong with a template, as the end of "prompt.md …"; `tasks` is the path of the task list."""
     if not text.strip():
         return "is empty"
@@ -47,13 +47,13 @@ def problem(text: str, tasks: str | None = None, *, must_say_work: bool = True) 
         if wrong := _wrong_name(name, line):
             return wrong
         if sign and text.split("\n")[line - 1].strip() != token[0]:
-            return f"has a {token[0]} on line {line} with other text beside it; it must be alone on its line"
+            return f"has {token[0]} on line {line} with other text beside it; it must be alone on its line"
         if sign == "#":
             opened.append((name, line))
         elif sign and (not opened or opened.pop()[0] != name):
-            return f"has a {token[0]} on line {line} that does not close the section above it"
+            return f"has {token[0]} on line {line} that does not close the section above it"
     if opened:
-        return f"has a {{{{#{opened[-1][0]}}}}} on line {opened[-1][1]} without a {{{{/{opened[-1][0]}}}}}"
+        return f"has {{{{#{opened[-1][0]}}}}} on line {opened[-1][1]} without {{{{/{opened[-1][0]}}}}}"
     if must_say_work and not markers(text).intersection((*_WORK, _parsed(f"FILE:{tasks}")[1])):
         return "does not say what to do: add {{PROMPT}}, {{TASK}} or {{TASKS}}"
     return None
@@ -120,9 +120,9 @@ def _wrong_name(name: str, line: int) -> str:
     kind, colon, given = name.partition(":")
     shown = f"{{{{{name[:40]}…}}}}" if len(name) > 40 else f"{{{{{name}}}}}"
     if kind == "FILE" and (not given or given.startswith("/") or ".." in given.split("/")):
-        return f"has a {shown} on line {line}; it needs a path inside the workspace, as in {{{{FILE:NOTES.md}}}}"
+        return f"has {shown} on line {line}; it needs a path inside the workspace, as in {{{{FILE:NOTES.md}}}}"
     if kind == "OUTPUT" and colon and not (given.isdecimal() and len(given) < 7 and int(given) <= OUTPUT_AT_MOST):
-        return f"has a {shown} on line {line}; it needs a number of characters, at most {OUTPUT_AT_MOST:,}"
+        return f"has {shown} on line {line}; it needs a number of characters, at most {OUTPUT_AT_MOST:,}"
     if kind == "FILE" or name in MARKERS or (kind == "OUTPUT" and colon):
         return ""
     from difflib import get_close_matches  # only needed after a mistake

@@ -79,7 +79,9 @@ def composed(given: Sources, turn: Turn, agent: Agent, task_text: str, fence: st
         resumed=turn.session is not None,
         task_text=task_text,
         reply=given.files.tail(last, REPLY, _REPLY) if last else "",
-        output=_previous_output(given) if any(name.startswith("OUTPUT") for name in wanted) else "",
+        output=previous_output(state, given.files, given.agents)
+        if any(name.startswith("OUTPUT") for name in wanted)
+        else "",
         documents=_documents(given, wanted),
         template=loop.template,
         length=agent.abilities.prompt_length,
@@ -99,11 +101,11 @@ def _documents(given: Sources, wanted: frozenset[str]) -> dict[str, str]:
     return found
 
 
-def _previous_output(given: Sources) -> str:
+def previous_output(state: LoopState, files: RoundFiles, agents: Mapping[str, Agent]) -> str:
     """What the last round printed, or what another program left before our first."""
-    last = given.state.printed
-    agent = given.agents.get(last.agent) if last else None
-    return printed(given.files, last.round, agent) if last and agent else given.state.output
+    last = state.printed
+    agent = agents.get(last.agent) if last else None
+    return printed(files, last.round, agent) if last and agent else state.output
 
 
 def printed(files: RoundFiles, round_: int, agent: Agent) -> str:

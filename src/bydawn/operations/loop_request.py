@@ -85,7 +85,7 @@ def _template(settings: Settings, workspace: Path) -> str | None:
     if not isinstance(given.value, str):
         return None
     text = given.text or words_of(workspace, "template", given.value)
-    if problem := template.problem(text, settings.text("tasks")):
+    if problem := template.problem(text, settings.text("tasks") or ""):
         hint = f"fix it, or drop --template; the markers are {', '.join(template.FORMS)}"
         raise UserError(f"the template {given.value} cannot be used", cause=problem, hint=hint)
     return text

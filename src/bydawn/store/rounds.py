@@ -53,23 +53,18 @@ class Rounds:
 
     def tail(self, round_: int, name: str, size: int) -> str:
         """The end of a file of a round, as plain text."""
-        try:
-            with self._folder.round_file(round_, name).open("rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - size))
-                return plain(file.read(size))
-        except FileNotFoundError:
-            return ""
+        return plain(self._end(round_, name, size)[0])
 
     def last_lines(self, round_: int, name: str, size: int) -> tuple[list[bytes], bool]:
         """The whole lines in the last bytes of a file of a round; is anything before them?"""
-        try:
-            with self._folder.round_file(round_, name).open("rb") as file:
-                begin = max(0, os.fstat(file.fileno()).st_size - size)
-                file.seek(begin)
-                data = file.read(size)
-        except FileNotFoundError:
-            return [], False
-        return (data.partition(b"\n")[2] if begin else data).splitlines(), begin > 0
+        data, is_cut = self._end(round_, name, size)
+        return (data.partition(b"\n")[2] if is_cut else data).splitlines(), is_cut
+
+    def _end(self, round_: int, name: str, size: int) -> tuple[bytes, bool]:
+        with suppress(FileNotFoundError), self._folder.round_file(round_, name).open("rb") as file:
+            begin = file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return file.read(size), begin > 0
+        return b"", False
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         """A file of a round, line by line, without lines too long to be an event."""
