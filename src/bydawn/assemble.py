@@ -11,8 +11,8 @@ from bydawn.core.agent import Agent
 from bydawn.core.errors import UserError
 from bydawn.core.facts import BOXED, LedgerRepaired, LoopStopped, RunStarted
 from bydawn.core.globs import ALWAYS_PROTECTED
-from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, Loop, Sandbox
-from bydawn.core.ports import Clock, Follower, Snapshot
+from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, CommitMode, Loop, Sandbox
+from bydawn.core.ports import Clock, Commits, Follower, Snapshot
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.state import LoopState
 from bydawn.engine.effects import World
@@ -106,6 +106,25 @@ def run_loop(
             reveal=secrets.reveal,
         )
 
+    def commits() -> Commits | None:
+        if loop.commit is CommitMode.OFF:
+            return None
+        from bydawn.system.git import is_kept
+        from bydawn.worktree.commits import GitCommits
+
+        misleading = {name for name in os.environ if not is_kept(name)}
+        withheld = agents.KEYS | secrets.withheld(os.environ) | misleading  # its hooks run what the agent wrote
+        return GitCommits(
+            loop=loop,
+            private=folder.git,
+            crashed=bool(ledger.state.runs) and ledger.state.stopped is None,
+            folder=files.folder,
+            changed=kept.changed,
+            runner=ShellHooks(shell("commit", loop.timeouts.hook, withheld), workspace),
+            sleep=processes.sleep,
+            is_secret=secrets.are_in,
+        )
+
     pool = agents.pool(loop)
     if ledger.torn:
         ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
@@ -127,6 +146,7 @@ def run_loop(
                 distrusts_caches=bool(loop.protect),
             ),
             hooks=ShellHooks(shell("hook", loop.timeouts.hook, agents.KEYS), workspace),
+            commits=commits(),
             processes=processes,
             files=files,
             channel=channel,
@@ -158,6 +178,7 @@ def _started(run: str, loop: Loop, pool: Mapping[str, Agent], worker: Worker, fo
         seconds_allowed=worker.seconds_allowed,
         sandbox=loop.sandbox or (Sandbox.WORKSPACE if held else ""),
         box=BOXED if isinstance(found, Box) else found,
+        commits=loop.commit is not CommitMode.OFF,
     )
 
 

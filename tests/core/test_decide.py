@@ -9,7 +9,7 @@ import pytest
 from bydawn.core.breakers import Limits
 from bydawn.core.decide import Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
 from bydawn.core.facts import Fact, Obstructed, TasksRead
-from bydawn.core.loop import Checkpoint, Loop, OnLimit
+from bydawn.core.loop import Checkpoint, CommitMode, Loop, OnLimit
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import End, Now, ReachedMark, Usage
@@ -117,6 +117,7 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
         [run_started(), *(fact for number in (1, 2, 3) for fact in idle_round(number, commands=in_vain()))],
         at(180),
     ),
+    "commit-due": (a_loop(commit=CommitMode.ON), [run_started(commits=True), *a_round(1)], at(60)),
     "no-progress": (limited(no_progress=1), [run_started(), *idle_round(1)], at(60)),
     "rounds": (limited(rounds=1), [run_started(), *a_round(1)], at(60)),
     "rounds-this-run": (PROMISED, [run_started(rounds_allowed=1), *a_round(1)], at(60)),

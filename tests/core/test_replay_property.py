@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.core import completion
-from bydawn.core.decide import Action, Pause, RunChecks, Settle, SettleTask, StartRound, Stop, Wait, next_action
-from bydawn.core.facts import AnyFact, LoopStopped, PauseRequested, RunStarted, StopRequested, TaskSettled
+from bydawn.core.decide import Action, Commit, Pause, RunChecks, Settle, SettleTask, StartRound, Stop, Wait, next_action
+from bydawn.core.facts import AnyFact, CommitEnded, LoopStopped, PauseRequested, RunStarted, StopRequested, TaskSettled
 from bydawn.core.loop import Loop
 from bydawn.core.prompt import compose
 from bydawn.core.replay import after, replay
@@ -46,6 +46,11 @@ def test_no_action_contradicts_what_it_was_decided_from(loop: Loop, facts: list[
             assert end not in FINISHED or not missing
         case Pause():
             assert state.pause
+        case Commit():
+            assert state.uncommitted
+            done = CommitEnded(round=state.round, elapsed=0.0)
+            again = next_action(loop, replay(numbered([*facts, done])), now)
+            assert not isinstance(again, Commit), "or the loop would turn on the spot"
         case RunChecks():
             assert loop.checks
             # Or once more at the end: a later round may have touched what git ignores.

@@ -13,7 +13,7 @@ from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import Check, CommandCheck, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
-from bydawn.core.ports import NONE, Job
+from bydawn.core.ports import NONE, Commits, Job
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
 from bydawn.core.values import Usage, Verdict
@@ -265,6 +265,7 @@ class Night:
         self.files = MemoryFiles()
         self.channel = FakeChannel()
         self.witness = Witness()
+        self.commits: Commits | None = None
         self.obstacle: tuple[str, str] | None = None
         self.box = ""
         self.full_match: Callable[[str, str], bool] = lambda pattern, text: pattern == text
@@ -283,6 +284,7 @@ class Night:
             workspace=self.workspace,
             checks=self.checks,
             hooks=self.hooks,
+            commits=self.commits,
             processes=self.processes,
             files=self.files,
             channel=self.channel,
@@ -303,6 +305,7 @@ class Night:
             rounds_allowed=1 if once else None,
             seconds_allowed=seconds,
             box=self.box,
+            commits=self.commits is not None,
         )
         return Engine(self.loop, world, started).run()
 

@@ -5,7 +5,16 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 from msgspec.structs import replace
 
-from bydawn.core.facts import AnyFact, ChecksEnded, HookEnded, RoundEnded, RoundStarted, TaskSettled, TasksRead
+from bydawn.core.facts import (
+    AnyFact,
+    ChecksEnded,
+    CommitEnded,
+    HookEnded,
+    RoundEnded,
+    RoundStarted,
+    TaskSettled,
+    TasksRead,
+)
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
@@ -16,6 +25,7 @@ from bydawn.operations.rounds import (
     RoundRow,
     check_words,
     occasion,
+    of_commit,
     red_checks,
     remarks,
     row_at_end,
@@ -154,6 +164,7 @@ class RoundRows:
         self._ended: RoundEnded | None = None
         self._checks: ChecksEnded | None = None
         self._over: _Ended | None = None
+        self._remarks: list[Remark] = []  # on its commit, until its checks have ended
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> Iterator[str]:
         """Lines that are complete once this fact is known."""
@@ -168,6 +179,10 @@ class RoundRows:
                 self._ended, self._number = fact, self._counting(state).number
                 if not state.awaiting_checks or not loop.checks or state.checks_passed:
                     yield from self._close(loop, state)
+            case CommitEnded() if self._over or self._ended:
+                (self._over.remarks if self._over else self._remarks).extend(of_commit(fact))
+            case CommitEnded():
+                yield from self._lines([*of_commit(fact)])
             case ChecksEnded() if self._ended is None:
                 yield from self._layout.checks(fact, state)
                 yield from self._lines([*red_checks(fact)])
@@ -193,7 +208,8 @@ class RoundRows:
         claimed = state.last.task_id if loop.task_folder and state.last and ended.claim else None
         if claimed is None:
             yield from self._row(row, state)
-        self._over = _Ended(row=row if claimed else None, remarks=[*remarks(ended, checks, loop, state)], task=claimed)
+        said, self._remarks = [*self._remarks, *remarks(ended, checks, loop, state)], []
+        self._over = _Ended(row=row if claimed else None, remarks=said, task=claimed)
 
     def _release(self, state: LoopState, sent_in: str = "") -> Iterator[str]:
         """What was held back; `sent_in` is the round whose prompt contains it."""
@@ -231,4 +247,4 @@ class RoundRows:
 def _is_quiet(fact: AnyFact) -> bool:
     """Is it not shown, and may it come between a round and what follows from it?"""
     settled = isinstance(fact, TaskSettled) and fact.status is TaskStatus.DONE
-    return settled or isinstance(fact, TasksRead) or (isinstance(fact, HookEnded) and fact.passed)
+    return settled or isinstance(fact, TasksRead | CommitEnded) or (isinstance(fact, HookEnded) and fact.passed)

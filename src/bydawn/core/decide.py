@@ -37,6 +37,12 @@ class StartRound(_Action, frozen=True, kw_only=True):
     session: str | None = None  # to continue
 
 
+class Commit(_Action, frozen=True, kw_only=True):
+    """Commit what rounds have changed."""
+
+    round: int
+
+
 class RunChecks(_Action, frozen=True, kw_only=True):
     round: int
 
@@ -73,7 +79,7 @@ class Stop(_Action, frozen=True, kw_only=True):
     by: str | None = None
 
 
-Action = Settle | StartRound | RunChecks | SettleTask | Wait | Pause | Stop
+Action = Settle | StartRound | Commit | RunChecks | SettleTask | Wait | Pause | Stop
 
 
 def last_word(action: Pause | Stop, now: Now) -> LoopStopped:
@@ -120,6 +126,8 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
         # What was refused before anything was done waits for no one.
         end = End.STOPPED if obstacle.kind == BOX else End.BLOCKED
         return Stop(rule=Rule.OBSTRUCTED, end=end, reason=obstacle.detail, evidence=(obstacle.kind,))
+    if commit_due(loop, state):
+        return Commit(rule=Rule.COMMIT_DUE, round=state.round)
     if loop.checks and state.round == 0 and state.verdict_tree is None:
         return RunChecks(rule=Rule.BASELINE, round=0)
     if checks_due(loop, state):
@@ -133,6 +141,11 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
     return _stuck(loop, state, now) or _back_off(loop, state, now) or _next_round(loop, state, now)
 
 
+def commit_due(loop: Loop, state: LoopState) -> bool:
+    """Must what rounds changed be committed now? Not while a person has to look at protected files."""
+    return state.commit_due and bool(state.uncommitted) and _tampered(loop, state) is None
+
+
 def checks_due(loop: Loop, state: LoopState) -> bool:
     """Must checks run before anything else is decided? They run the agent's work."""
     if not loop.checks:
@@ -144,9 +157,11 @@ def checks_due(loop: Loop, state: LoopState) -> bool:
 
 
 def is_unseen(loop: Loop, state: LoopState) -> bool:
-    """Has the agent's code run since the tree was last looked at? Checks run it, and a crash may cut them short."""
+    """Has the agent's code run since the tree was last looked at? Checks and git hooks run it, and a crash may cut
+    them short."""
     crashed = state.stopped is None or state.stopped.unseen
-    return state.last is not None and (state.unseen or (crashed and checks_due(loop, state)))
+    ran = checks_due(loop, state) or commit_due(loop, state)
+    return state.last is not None and (state.unseen or (crashed and ran))
 
 
 def would_finish(loop: Loop, state: LoopState, verdicts: Iterable[Verdict]) -> bool:

@@ -8,6 +8,7 @@ from bydawn.core.breakers import Limits
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
+from bydawn.core.text import headline
 from bydawn.core.values import (
     Changes,
     Commands,
@@ -47,6 +48,7 @@ class LoopAdopted(Fact, frozen=True, kw_only=True, tag="loop.adopted"):
 
 
 BOX, BOXED = "box", "on"  # the obstacle that a box is to a check; checks run in one
+COMMIT = "commit"  # the obstacle that a commit is which cannot be made
 
 
 class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
@@ -70,6 +72,7 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     rewritten: tuple[str, ...] = ()  # … and open ones in a folder whose text changed
     sandbox: str = ""  # what the agent may do to this machine, if it is restricted
     box: str = ""  # "on", or why checks run without one; empty if none is wanted
+    commits: bool = False  # what its rounds change is committed
 
 
 class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):
@@ -192,6 +195,31 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     commands: Commands = Commands()  # that the agent ran
     leftovers: tuple[str, ...] = ()
     wait_until: Moment | None = None  # a limited agent's reset
+
+
+class CommitEnded(Fact, frozen=True, kw_only=True, tag="commit.ended"):
+    """What rounds changed was committed, or why it was not."""
+
+    round: int
+    elapsed: float = 0.0
+    commit: str = ""  # its id; empty if there is none
+    files: int = 0
+    failure: str = ""  # why there is none; then the changes go into the next commit
+    output: str | None = None  # the file in the round's folder with what git and its hooks said about that, …
+    excerpt: str = ""  # … and its end
+    left_out: tuple[str, ...] = ()  # files that had changed before the rounds changed them, …
+    secrets: tuple[str, ...] = ()  # … and files with a secret in them; each is named once
+    remark: str = ""
+    tampered: tuple[str, ...] = ()  # protected files that a git hook changed
+    restored: bool = False
+    tree: str = ""  # the tree afterwards, if a git hook changed files: a proof of the earlier one does not hold for it
+    work: str = ""
+
+    @property
+    def told(self) -> str:
+        """Why there is no commit, with the most telling line."""
+        line = headline(self.excerpt)
+        return f"{self.failure}: {line}" if line and line not in self.failure else self.failure
 
 
 class AgentLimited(Fact, frozen=True, kw_only=True, tag="agent.limited"):
@@ -324,6 +352,7 @@ AnyFact = (
     | RoundStarted
     | SessionBegun
     | RoundEnded
+    | CommitEnded
     | AgentLimited
     | ChecksEnded
     | ChecksCut

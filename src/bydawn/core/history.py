@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from bydawn.core.facts import AnyFact, ChecksEnded, Record, RoundEnded, RoundStarted
+from bydawn.core.facts import AnyFact, ChecksEnded, CommitEnded, Record, RoundEnded, RoundStarted
 from bydawn.core.loop import Loop
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
@@ -23,6 +23,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None = None
     ended: RoundEnded | None = None
     checks: ChecksEnded | None = None
+    commit: CommitEnded | None = None
     stop_requested: bool = False  # did a person ask for its end?
 
 
@@ -48,6 +49,8 @@ class History:
             self.attempts[-1] = replace(self.attempts[-1], ended=fact, ended_at=at, stop_requested=state.stop_now)
         elif self.attempts and isinstance(fact, ChecksEnded) and fact.round == self.attempts[-1].round:
             self.attempts[-1] = replace(self.attempts[-1], checks=fact)
+        elif self.attempts and isinstance(fact, CommitEnded) and fact.round == self.attempts[-1].round:
+            self.attempts[-1] = replace(self.attempts[-1], commit=fact)
 
 
 def number(loop: Loop, state: LoopState) -> int:

@@ -118,6 +118,14 @@ class OnInterrupt(StrEnum):
     STOP = "stop"  # now
 
 
+class CommitMode(StrEnum):
+    """Does bydawn commit what each round changed?"""
+
+    OFF = "off"
+    ON = "on"
+    REQUIRE = "require"  # … and a commit that cannot be made blocks the loop
+
+
 class OnHookFailure(StrEnum):
     IGNORE = "ignore"
     BLOCK = "block"
@@ -263,6 +271,8 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     protect: tuple[str, ...] = ()  # globs of files no round may change
     on_tamper: OnTamper = OnTamper.BLOCK
     hooks: Hooks = Hooks()
+    commit: CommitMode = CommitMode.OFF
+    commit_message: str | None = None  # a template; None: a usual message
     promise: Promise | None = None
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()

@@ -7,11 +7,11 @@ from typing import Protocol
 import msgspec
 
 from bydawn.core.agent import Agent, Event, Ladder
-from bydawn.core.facts import AnyFact, Record
+from bydawn.core.facts import AnyFact, CommitEnded, Record
 from bydawn.core.loop import Check, Loop
 from bydawn.core.outcome import Exit
 from bydawn.core.requests import Request
-from bydawn.core.state import LoopState
+from bydawn.core.state import LoopState, Span
 from bydawn.core.values import Changes, Moment, Now, Verdict
 
 NONE: Mapping[str, str] = {}
@@ -75,6 +75,18 @@ class Checks(Protocol):
 
         Those in `outside` run outside the box, with the folder that each of them needs.
         """
+
+
+class Commits(Protocol):
+    """The person's own repository, with its hooks and settings."""
+
+    def note(self, round_: int) -> None:
+        """A round is about to start: remember which files are not committed as they are."""
+
+    def commit(
+        self, round_: int, message: str, spans: Sequence[Span], tree: str, urgent: Callable[[], bool]
+    ) -> CommitEnded:
+        """Commit what these rounds changed, and nothing else; what git knows of it. Raises `UserError`."""
 
 
 class HookRunner(Protocol):

@@ -3,17 +3,18 @@
 import msgspec
 from msgspec.structs import replace
 
-from bydawn.core.facts import RoundEnded, TaskSettled
+from bydawn.core.facts import CommitEnded, RoundEnded, TaskSettled
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.rules import Rule
-from bydawn.core.state import FreeTurns, Limited, LoopState, Tally, known_as, task_mark
+from bydawn.core.state import FreeTurns, Limited, LoopState, Span, Tally, known_as, task_mark
 from bydawn.core.text import shorten
 from bydawn.core.values import Changes, Result, TaskReading, TaskStatus, Usage
 
 ENOUGH_ROUNDS = 3  # with fewer, an estimate is a guess
 _TOLD = 120  # characters about a turn that cost no round
 _TOLD_TURNS = 10
+_SPANS = 50  # what is older stays out of commits, like anything else that had changed before
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,3 +228,28 @@ def proven(strip: tuple[Result, ...], *, red: bool) -> tuple[Result, ...]:
     if red and last in (Result.WORKED, Result.IDLE):
         return (*before, Result.RED)
     return (*before, Result.PASSED) if last is Result.WORKED else strip
+
+
+def uncommitted(state: LoopState, tree: str) -> LoopState:
+    """The state with one more change that is in no commit yet, from the current tree to this one."""
+    before, after = (each.partition("+")[0] for each in (state.tree, tree))
+    if not state.commits or before == after:
+        return state
+    spans, span = state.uncommitted, Span(first=state.round, last=state.round, before=before, after=after)
+    if spans and spans[-1].after == before:
+        spans, span = spans[:-1], replace(spans[-1], last=state.round, after=after)
+    return replace(state, uncommitted=(*spans, span)[-_SPANS:])
+
+
+def commit_ended(state: LoopState, fact: CommitEnded) -> LoopState:
+    """The state after a commit, or without one; what a git hook changed meanwhile waits for the next."""
+    named = (*fact.left_out, *fact.secrets)
+    state = replace(
+        state,
+        uncommitted=state.uncommitted if fact.failure else (),
+        commit_due=False,
+        commit_failure=fact.excerpt if fact.failure else "",
+        left_out=(*state.left_out, *named),
+        elapsed=fact.elapsed,
+    )
+    return uncommitted(state, fact.tree) if fact.tree else state

@@ -98,6 +98,10 @@ class Secrets:
             end = stop
         return b"".join([*parts, data[end:]]).decode(errors="surrogatepass")
 
+    def are_in(self, data: bytes) -> bool:
+        """Is a known secret in there? What only looks like one may be an example."""
+        return any(self._known(data))
+
     def withheld(self, env: Env) -> frozenset[str]:
         """The variables that are not for an agent's code: a value would be hidden for its name, or for its looks.
 

@@ -8,11 +8,13 @@ from msgspec.structs import replace
 
 from bydawn.core import progress
 from bydawn.core.facts import (
+    COMMIT,
     ITSELF,
     AgentLimited,
     CheckpointApproved,
     ChecksCut,
     ChecksEnded,
+    CommitEnded,
     HookEnded,
     LedgerRepaired,
     LimitsRaised,
@@ -102,6 +104,9 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case HookEnded() as fact:
             refused = "" if fact.passed and fact.hook == state.refused else state.refused
             state = replace(state, elapsed=fact.elapsed, refused=refused)
+            return _moved(progress.uncommitted(state, fact.tree), fact.tree, fact.work) if fact.tree else state
+        case CommitEnded() as fact:
+            state = progress.commit_ended(_touched(state, () if fact.restored else fact.tampered), fact)
             return _moved(state, fact.tree, fact.work) if fact.tree else state
         case RoundStarted():
             return _round_started(state, record.fact, record.at)
@@ -134,7 +139,8 @@ def _after(state: LoopState, record: Record) -> LoopState:
             return replace(state, raised=fact.limits)
         case Obstructed() as fact:
             unseen = state.unseen or fact.unseen
-            return replace(state, obstructed=fact, refused=fact.hook or state.refused, unseen=unseen)
+            due = state.commit_due or fact.kind == COMMIT  # it is tried again before anything else
+            return replace(state, obstructed=fact, refused=fact.hook or state.refused, unseen=unseen, commit_due=due)
         case LoopStopped() as fact:
             # Its last hook ran between the decision and this.
             return replace(state, stopped=fact, waiting=None, elapsed=max(state.elapsed, fact.decided.elapsed))
@@ -167,6 +173,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         run=fact.run,
         runs=state.runs + 1,
         box=state.box if state.round else fact.box,
+        commits=fact.commits,
         rounds_this_run=0,
         rounds_allowed=fact.rounds_allowed,
         run_elapsed=max(state.elapsed, fact.elapsed),
@@ -258,9 +265,11 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
     # A note that an agent had no chance to follow is kept for the next prompt.
     unheeded = opened.notes if opened and not policy.counts else ()
     closed = tuple(task for task in fact.closed if task_mark(task) not in state.closed)
+    touched = progress.uncommitted(_touched(state, () if fact.restored else fact.tampered), fact.tree)
     return replace(
-        _moved(_touched(state, () if fact.restored else fact.tampered), fact.tree, fact.work),
+        _moved(touched, fact.tree, fact.work),
         open_round=None,
+        commit_due=state.commits and fact.outcome is Outcome.OK,
         last=LastRound(
             round=fact.round,
             outcome=fact.outcome,

@@ -19,6 +19,7 @@ class Rule(StrEnum):
     ASKED_TO_PAUSE = "asked-to-pause", "a person or a signal asked the loop to pause"
     OBSTRUCTED = "obstructed", "something other than the agent makes it impossible to go on"
     BASELINE = "baseline", "checks run once before the first round, to show what was already failing"
+    COMMIT_DUE = "commit-due", "a round went well, and what it changed is to be committed before anything proves it"
     CHECKS_DUE = (
         "checks-due",
         "the work tree changed since the last checks, they failed, or the loop could be complete",

@@ -124,6 +124,15 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """Rounds whose changes are in no commit yet, and the trees before and after them."""
+
+    first: int
+    last: int
+    before: str
+    after: str
+
+
 class FreeTurns(msgspec.Struct, frozen=True, kw_only=True):
     """Turns since the last one that counted: they cost no round, so each kind has a cap of its own."""
 
@@ -176,6 +185,11 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     rewritten: tuple[str, ...] = ()  # open tasks in a folder whose text another task's round changed
     baseline: tuple[str, ...] | None = None  # the checks that failed before any work; None: not known
     closed: tuple[str, ...] = ()  # every task ever closed, shortened
+    commits: bool = False  # is what rounds change committed?
+    uncommitted: tuple[Span, ...] = ()  # what is in no commit yet
+    commit_due: bool = False  # has a round gone well since the last try?
+    commit_failure: str = ""  # what git and its hooks said at the last try
+    left_out: tuple[str, ...] = ()  # files that are in no commit, and were named
     verdicts: tuple[Verdict, ...] = ()
     verdict_tree: str | None = None
     verdict_round: int = 0

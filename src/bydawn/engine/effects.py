@@ -13,6 +13,7 @@ from bydawn.core.ports import (
     Channel,
     Checks,
     Clock,
+    Commits,
     CoolDowns,
     Follower,
     HookRunner,
@@ -43,6 +44,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     workspace: Workspace
     checks: Checks
     hooks: HookRunner
+    commits: Commits | None = None  # if they are wanted
     processes: Processes
     files: RoundFiles
     channel: Channel

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from bydawn.core import hooks
-from bydawn.core.decide import Action, Pause, RunChecks, Settle, StartRound, Stop, last_word, next_action
+from bydawn.core.decide import Action, Commit, Pause, RunChecks, Settle, StartRound, Stop, last_word, next_action
 from bydawn.core.facts import HookEnded, LoopStopped, Obstructed
 from bydawn.core.layout import hook_output, tree_before
 from bydawn.core.loop import OnHookFailure
@@ -52,7 +52,7 @@ class HookRuns:
     def after_round(self, action: Action) -> Snapshot | None:
         """After a round and its checks, before anything else; then everything is decided again."""
         effects, command, last = self._effects, self._loop.hooks.post_round, self._effects.state.last
-        if isinstance(action, Settle | RunChecks) or last is None or last.round <= self._followed:
+        if isinstance(action, Settle | Commit | RunChecks) or last is None or last.round <= self._followed:
             return None
         self._followed = last.round
         if command is None or effects.state.stop_now or effects.state.obstructed:

@@ -21,6 +21,7 @@ from bydawn.core.agent import (
     used_by,
 )
 from bydawn.core.decide import (
+    Commit,
     Pause,
     RunChecks,
     Settle,
@@ -54,6 +55,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import Decided, Promised, Usage
 from bydawn.engine.after_round import AfterRound
+from bydawn.engine.committing import Committing
 from bydawn.engine.effects import Effects, World
 from bydawn.engine.hook_runs import HookRuns
 from bydawn.engine.prompting import Prompting
@@ -80,6 +82,7 @@ class Engine:
         self._protection = Protection(effects)
         self._proving = Proving(effects, self._protection)
         self._after_round = AfterRound(effects, self._protection)
+        self._committing = Committing(effects, self._protection)
         self._hook_runs = HookRuns(effects)
         self._prompting = Prompting(effects)
         self._last_looks = 0
@@ -105,6 +108,8 @@ class Engine:
                     self._settle(action, self._effects.snapshot())
                 case StartRound():
                     self._round(action, decided)
+                case Commit():
+                    self._fresh = self._committing.take(action.round)
                 case RunChecks():
                     self._fresh = None
                     self._proving.take(action.round)
@@ -213,6 +218,7 @@ class Engine:
         self._fresh = None
         if self.state.obstructed or self._effects.tasks_changed(before):
             return
+        self._committing.before_round(action.round)
         chosen = _new_session() if agent.abilities.chooses_session else ""
         turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
         task_text = self._effects.list.text_of(action.task_id)

@@ -11,8 +11,20 @@ import msgspec
 from bydawn import agents
 from bydawn.core import checkpoint, tasks, worklist
 from bydawn.core.agent import Agent
+from bydawn.core.commits import NAMES, unknown_names
 from bydawn.core.errors import UserError
-from bydawn.core.loop import OF_THE_LOOP, Check, CommandCheck, Loop, Mode, Promise, Sandbox, Sessions, TextCheck
+from bydawn.core.loop import (
+    OF_THE_LOOP,
+    Check,
+    CommandCheck,
+    CommitMode,
+    Loop,
+    Mode,
+    Promise,
+    Sandbox,
+    Sessions,
+    TextCheck,
+)
 from bydawn.core.promise import is_possible
 from bydawn.core.redact import Secrets, Unnamed, rewritten
 from bydawn.core.state import Settled
@@ -65,6 +77,7 @@ def checked_loop(wanted: "LoopRequest", workspace: Path) -> Loop:
     writable = tuple(map(_checked_folder_to_write, loop.box_write))
     _checked_paths(workspace, loop.checks)
     _checked_documents(workspace, loop)
+    _checked_commits(workspace, loop)
     if loop.promise:
         _checked_promise(loop.promise)
     name = checked_name(wanted.name) if wanted.name is not None else slug(workspace.name) or "loop"
@@ -302,6 +315,22 @@ def _checked_paths(workspace: Path, checks: tuple[Check, ...]) -> None:
             )
 
 
+def _checked_commits(workspace: Path, wanted: Loop) -> None:
+    if unknown := unknown_names(wanted.commit_message or ""):
+        names = ", ".join(f"{{{name}}}" for name in NAMES)
+        raise UserError(f"--commit-message has no {{{unknown[0]}}}", hint=f"it fills in {names}")
+    if wanted.commit is CommitMode.REQUIRE and (why := commit_trouble(workspace)):
+        raise UserError(
+            "nothing can be committed here (--commit require)", cause=why, hint="fix that, or use --commit on"
+        )
+
+
+def commit_trouble(workspace: Path) -> str:
+    from bydawn.worktree.commits import trouble  # few loops commit
+
+    return trouble(workspace)
+
+
 def _checked_documents(workspace: Path, wanted: Loop) -> None:
     if wanted.progress:
         # The agent will write it; here we only refuse a path outside the workspace.
@@ -323,6 +352,8 @@ def doubts(loop: Loop, secrets: Secrets) -> tuple[str, ...]:
     for name in sorted(secrets.withheld(os.environ) - {*loop.pass_env}):
         if any(re.search(rf"\${{?{re.escape(name)}\b", check.command) for check in commands):
             rows.append(f"checks run without {name}, which looks like a secret; --pass-env {name} gives it to them")
+    if loop.commit is CommitMode.ON and (why := commit_trouble(Path(loop.workspace))):
+        rows.append(f"nothing can be committed now (--commit on): {why}")
     if loop.sandbox is Sandbox.READ_ONLY:
         rows.append("the agent cannot change any file (--sandbox read-only)")
     return tuple(rows)

@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from bydawn.core import completion
 from bydawn.core.history import Attempt
+from bydawn.core.loop import CommitMode
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Commands, Promised, Status, Usage, Verdict
@@ -22,6 +23,7 @@ from bydawn.operations.rounds import (
     WHY_OVER_BUDGET,
     EndedRoundView,
     RoundView,
+    of_commit,
     outcome_of,
     round_view,
     rounds,
@@ -31,6 +33,7 @@ from bydawn.operations.stuck import stuck
 from bydawn.operations.views import LoopView, limited_now, liveness, loop_view
 from bydawn.store.registry import Standing
 
+_LINES_OF_GIT = 10
 _LONGEST_CHECK = 80
 _LAST_LINES = 10  # of a failing check's output
 # Evidence that `_findings` shows on its own line.
@@ -166,7 +169,8 @@ def _why_stuck(standing: Standing) -> Iterator[Field]:
         cost = f", {used(found.usage, unpriced=standing.state.unpriced)}" if found.usage else ""
         yield Field("Tried", f"{plural(found.rounds, 'round')}, {duration(found.seconds)}{cost}")
     yield from _last_words(standing)
-    yield Field("Safe", "the files as each round found them are kept; nothing was committed for you")
+    committed = "nothing was committed for you" if standing.loop.commit is CommitMode.OFF else "see also `git log`"
+    yield Field("Safe", f"the files as each round found them are kept; {committed}")
 
 
 def _failed_checks(standing: Standing) -> Iterator[Field]:
@@ -239,6 +243,9 @@ def round_fields(standing: Standing, attempt: Attempt) -> Iterator[Field]:
         if outcome == OVER_BUDGET:
             view = msgspec.structs.replace(view, detail=WHY_OVER_BUDGET)
         yield from _ended_round(view)
+    if commit := attempt.commit:
+        yield from (Field("Commit", remark.text) for remark in of_commit(commit))
+        yield from (Field("", line) for line in commit.excerpt.splitlines()[-_LINES_OF_GIT:])
 
 
 def _ended_round(view: EndedRoundView) -> Iterator[Field]:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from bydawn.core.facts import COMMIT
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import Next, Status
@@ -116,6 +117,11 @@ def _when_blocked(standing: Standing) -> list[Next | None]:
     obstacle = standing.state.obstructed
     if rule == Rule.OBSTRUCTED and obstacle and obstacle.kind == "hook":
         return [_ours(f"resume {name}", "once you have fixed the hook"), _start_another(standing, "hook")]
+    if rule == Rule.OBSTRUCTED and obstacle and obstacle.kind == COMMIT:
+        return [
+            _ours(f"show {name} --round {standing.state.round}", "what git said"),
+            _ours(f"resume {name}", "once that is fixed: then it is committed first"),
+        ]
     if rule == Rule.OBSTRUCTED:
         accept = _ours(f"resume {name} --accept", "or keep the changed files") if standing.state.tampered else None
         return [_ours(f"resume {name}", "once that is fixed"), accept, last_words]

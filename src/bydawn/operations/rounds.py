@@ -10,13 +10,14 @@ from msgspec.structs import asdict
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.errors import UserError
-from bydawn.core.facts import ChecksEnded, RoundEnded
+from bydawn.core.facts import ChecksEnded, CommitEnded, RoundEnded
 from bydawn.core.history import Attempt, History
 from bydawn.core.loop import Loop, Ticks
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.core.values import Changes, Commands, Promised, Usage, Verdict
+from bydawn.operations.amounts import plural
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
@@ -59,6 +60,8 @@ class EndedRoundView(RoundView, frozen=True, kw_only=True):
     commands: Commands
     leftovers: tuple[str, ...]
     check_seconds: float | UnsetType = UNSET  # unset if no check ran
+    commit: str | UnsetType = UNSET  # its id; unset if nothing of it was committed, …
+    not_committed: str | UnsetType = UNSET  # … and why, if that failed
 
 
 class RoundRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +114,7 @@ def round_view(attempt: Attempt) -> RoundView:
     )
     if ended is None:
         return begun
+    commit = attempt.commit
     return EndedRoundView(
         **asdict(begun),
         detail=ended.detail,
@@ -130,6 +134,8 @@ def round_view(attempt: Attempt) -> RoundView:
         commands=ended.commands,
         leftovers=ended.leftovers,
         check_seconds=checks.seconds if checks else UNSET,
+        commit=(commit and commit.commit) or UNSET,
+        not_committed=(commit and commit.failure and commit.told) or UNSET,
     )
 
 
@@ -262,6 +268,18 @@ def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
         yield Remark(f"the agent needs a person: {plain(ended.blocked)}")
     for left in ended.leftovers:
         yield Remark(f"ended a process left behind: {plain(left)}")
+
+
+def of_commit(fact: CommitEnded) -> Iterator[Remark]:
+    """What became of a round's commit."""
+    if fact.failure:
+        yield Remark(f"not committed: {plain(fact.told)}", for_agent=bool(fact.excerpt))
+    elif fact.commit:
+        files = f" ({plural(fact.files, 'file')})" if fact.files else ""
+        yield Remark(f"committed as {fact.commit[:7]}{files} {fact.remark}".rstrip())
+    for paths, why in ((fact.left_out, "changed before"), (fact.secrets, "it contains a secret")):
+        if paths:
+            yield Remark(f"left out of commits ({why}): {', '.join(map(plain, paths))}")
 
 
 def red_checks(checks: ChecksEnded) -> Iterator[Remark]:

@@ -85,7 +85,7 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
             yield from _stopping(fact, before, state, counting)
         case facts.HookEnded() if not fact.passed:
             yield Sentence(WARNING, plain(complaint(fact)))
-        case facts.Obstructed() if fact.kind != "hook":  # a failed hook has its own sentence
+        case facts.Obstructed() if fact.kind not in ("hook", facts.COMMIT):  # these have words of their own
             yield Sentence(WARNING, plain(fact.detail))
         case facts.LedgerRepaired():
             where = plain(fact.kept_in)

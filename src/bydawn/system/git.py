@@ -35,6 +35,9 @@ HARDENED = {
     "core.fsync": "objects,pack-metadata,reference",
     "core.fsyncMethod": "batch",
 }
+# For a repository that its person trusts: it works as they have set it up, without hooks and background work.
+TRUSTED = {"core.hooksPath": "/dev/null", "core.fsmonitor": "false", "gc.auto": "0", "maintenance.auto": "false"}
+PERSONAL = ("GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_SSH")
 QUIET = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "none"}
 NO_USER_CONFIG = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
 
@@ -60,6 +63,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     config: dict[str, str] = {}
     places: dict[str, str] = {}  # where the repository is, if git should not search for it
     deaf: bool = True  # to the configuration of the user and the machine
+    trusting: bool = False  # the repository's own, its filters included
 
     def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """What git printed."""
@@ -134,13 +138,19 @@ class Git(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _environment(self) -> dict[str, str]:
         """Our environment without any GIT_*, which could point to another repository or turn tracing on."""
-        config = HARDENED | self.config
-        variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        config = (TRUSTED if self.trusting else HARDENED) | self.config
+        kept = PERSONAL if self.trusting else ()
+        variables = {name: value for name, value in os.environ.items() if is_kept(name, kept)}
         variables |= QUIET | self.places | (NO_USER_CONFIG if self.deaf else {})
         variables["PATH"] = programs.path_outside(self.folder)
         variables |= {f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(config)}
         variables |= {f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(config.values())}
         return variables | {"GIT_CONFIG_COUNT": str(len(config))}
+
+
+def is_kept(variable: str, kept: tuple[str, ...] = PERSONAL) -> bool:
+    """Is it none of git's, or one that says who the person is?"""
+    return not variable.startswith("GIT_") or variable.startswith(kept)
 
 
 def program(folder: Path) -> str:

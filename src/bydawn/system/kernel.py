@@ -241,6 +241,21 @@ def command_of(pid: int) -> str:
     return line[:4000] or "process"
 
 
+def is_at_work(name: str, folder: str) -> bool:
+    """Does a program of this name run in a folder, or may it? Where processes cannot be looked at, it may."""
+    for pid in processes() if LINUX else ():
+        if _peek(f"{pid}/comm").strip() == name.encode():
+            try:
+                place = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115 - no paths here
+            except FileNotFoundError:
+                continue
+            except OSError:  # another user's
+                return True
+            if f"{place}/".startswith(f"{folder}/"):
+                return True
+    return not LINUX
+
+
 def boot_id() -> str:
     """Identifies this boot of the machine."""
     return _peek("sys/kernel/random/boot_id").decode().strip()

@@ -139,6 +139,10 @@ class GitWorkspace(FileTexts):
                 changes[path] = (old.get(path, then), new.get(path, now))
         return tuple(self._kept.shown(path) for path, (then, now) in sorted(changes.items()) if then != now)
 
+    def changed(self, before: str, after: str) -> set[bytes]:
+        """The paths that differ between two kept trees, from the workspace on."""
+        return set(self._kept.changes(before, after, ["/"]))
+
     def restore(self, tree: str, paths: Sequence[str]) -> None:
         """Restore files as they are in a kept tree; remove those it does not have."""
         self._kept.restore(tree, paths, unkept=self._protected.noted(tree))
