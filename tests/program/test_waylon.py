@@ -1402,6 +1402,7 @@ def test_helpers_are_written_once_and_never_over_a_persons_own(butler: Butler) -
     assert butler("install-helpers", "--force").code == 0
     assert custom.exists()
     assert "name: waylon-smithers" in skill.read_text()
+    assert skill.with_name("SKILL.original.md").read_text() == "mine"
 
 
 @pytest.mark.parametrize("place", [".codex/skills/waylon-smithers", ".codex"])

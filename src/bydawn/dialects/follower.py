@@ -7,7 +7,9 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
+from stat import S_IMODE
 
 from bydawn.core.agent import Complaint, Event
 from bydawn.core.errors import UserError
@@ -270,25 +272,29 @@ def digest_at(workspace: Path, path: str) -> str | None:
 
 
 def keep(workspace: Path, path: str) -> None:
-    """Copy a regular file beside itself, as `NAME.original.ENDING`, unless that copy is there already."""
-    name = path.rpartition("/")[2]
-    stem, dot, ending = name.rpartition(".")
-    copy = f"{stem}.original{dot}{ending}"
+    """Copy a regular file beside itself, as `NAME.original.ENDING`, unless such a copy is there already.
+
+    A different file of that name stays: the copy is `NAME.original-2.ENDING` then, and so on.
+    """
+    digest, name = digest_at(workspace, path), Path(path)
+    for number in count(1):
+        again = f"-{number}" if number > 1 else ""
+        copy = str(name.with_name(f"{name.stem}.original{again}{name.suffix}"))
+        if digest and digest_at(workspace, copy) == digest:
+            return
+        if not os.path.lexists(workspace / copy):
+            break
     try:
         with (
-            open_parent(workspace, path) as (folder, _),
-            suppress(FileExistsError),
-            regular_at(folder, name) as origin,
-            open_fd(copy, _NEW, _MODE, folder=folder) as fd,
+            open_regular(workspace, path) as origin,
+            open_parent(workspace, copy) as (folder, new),
+            open_fd(new, _NEW, S_IMODE(os.fstat(origin.fileno()).st_mode), folder=folder) as fd,
         ):
-            _copy(origin, fd)
+            _copy(origin.fileno(), fd)
             os.fsync(fd)  # what it is a copy of will be gone soon
     except OSError as error:
         hint = "nothing was changed; check its permissions and free disk space"
         raise UserError(f"cannot keep a copy of {path}", cause=error.strerror or str(error), hint=hint) from None
-    if digest_at(workspace, path.removesuffix(name) + copy) != digest_at(workspace, path):
-        hint = f"nothing was changed; move {copy} away"
-        raise UserError(f"cannot keep a copy of {path}", cause=f"{copy} is a different file", hint=hint)
 
 
 def has_grown(folder: Path, workspace: Path, path: str) -> bool:

@@ -22,8 +22,10 @@ from bydawn.core.values import Next, Status
 from bydawn.dialects.seam import Adopted
 from bydawn.dialects.waylon_smithers import DIALECT, adoption, arguments, files, texts
 from bydawn.dialects.waylon_smithers.arguments import APPROVALS, MODES, NAME, SANDBOXES, Words
+from bydawn.operations import first_files
 from bydawn.operations.amounts import plural
-from bydawn.operations.dialects import begin, end, helpers, loops
+from bydawn.operations.dialects import begin, end, loops
+from bydawn.operations.first_files import Fate
 from bydawn.operations.places import NameTaken
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.process.guardian import Tether
@@ -376,7 +378,7 @@ def _cancel_left(row: LoopRow, workspace: Path) -> int:
     if row.status == "completed":
         what = f"the loop {as_line(row.id, 80)} is completed already"
         raise UserError(what, cause="there is nothing to cancel", hint="its files are yours to keep or to delete")
-    helpers.rewrite(workspace, files.default_state(row.id), files.as_json({**row.state, "status": "canceled"}))
+    end.rewrite(workspace, files.default_state(row.id), files.as_json({**row.state, "status": "canceled"}))
     click.echo(f"  {as_line(row.id, 80)} is canceled, as its file says now. The original program began it:")
     click.echo("  if that still runs, end it there (Ctrl-C); the files that it wrote are all still here.")
     return 0
@@ -399,19 +401,25 @@ def _say_cleaned(cleaned: end.Cleaned) -> None:
 # -- install-helpers ---------------------------------------------------------------------------------------------------
 
 
+_NEW = "written; a copy of yours is beside it"
+_FATES = {Fate.CREATED: "written", Fate.REPLACED: _NEW, Fate.SAME: "is as it should be"}
+
+
 @command(name="install-helpers")
 @_cd
-@option("--force", is_flag=True, help="Over what is there.")
+@option("--force", is_flag=True, help="Over what is there; a copy of it is kept.")
 def install_helpers(workspace: Path, force: bool) -> int:
     """Write the skill and the prompt for Codex"""
     home = _codex_home()
     rows = {str(home / each.path) if each.home else each.path: each for each in texts.HELPERS}
-    overwriting = typed(workspace, "install-helpers", "--force")
     contents = {path: each.text for path, each in rows.items()}
-    done = helpers.install(workspace, contents, force=force, overwriting=overwriting)
-    for path, helper in rows.items():
-        fate = "written" if done[path] else "is as it should be"
-        click.echo(f"  {plain(str(workspace / path))}: {fate}{f' ({helper.remark})' if helper.remark else ''}")
+    for path, fate in first_files.fates(workspace, contents, force=force).items():
+        if fate is Fate.LEFT:
+            hint = f"`{typed(workspace, 'install-helpers', '--force')}` replaces it, and keeps a copy"
+            raise UserError(f"{workspace / path} differs", cause="nothing was written", hint=hint)
+    for path, fate in first_files.write(workspace, contents, force=force).items():
+        remark = f" ({rows[path].remark})" if rows[path].remark else ""
+        click.echo(f"  {plain(str(workspace / path))}: {_FATES[fate]}{remark}")
     return 0
 
 

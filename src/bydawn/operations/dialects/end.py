@@ -15,6 +15,7 @@ from bydawn.operations import places, steer
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.store import lock
 from bydawn.store.registry import Standing, standing_of
+from bydawn.system.writing import replace_text
 
 _PATIENCE = 30.0  # seconds that a canceled loop gets to end its agent
 
@@ -25,6 +26,13 @@ class Cleaned(msgspec.Struct, frozen=True, kw_only=True):
     removed: list[str]
     left: dict[str, str]  # and why
     stuck: dict[str, str]  # what could not be removed, and why
+
+
+def rewrite(workspace: Path, path: str, text: str) -> None:
+    """Replace a file that the other program wrote."""
+    refuse_inside_a_round()
+    follower.refuse_unwritable(workspace, [path])
+    replace_text(workspace / path, text, 0o644)
 
 
 def cancel(standing: Standing) -> Standing:
