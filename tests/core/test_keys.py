@@ -68,7 +68,7 @@ def test_what_a_file_sets_is_found_with_its_line() -> None:
             "runner: {stop_after_runs: 0}",
             "config.yml:1: runner.stop_after_runs must be a whole number, 1 or more, or null",
             "it is 0 (a number)",
-            "write stop_after_runs: 5",
+            "write stop_after_runs: null",
         ),
         (
             "codex:\n  args: exec --yolo",
@@ -82,7 +82,7 @@ def test_what_a_file_sets_is_found_with_its_line() -> None:
             "it is empty",
             'write args: ["--yolo","exec"]',
         ),
-        ("docs:", "config.yml:1: name is missing", "it must be a text", 'add name: "text"'),
+        ("docs:", "config.yml:1: name is missing", "it must be a text", "add name: …"),
         (
             "- a",
             "config.yml:1: this is not a mapping",

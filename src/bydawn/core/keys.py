@@ -4,20 +4,17 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from math import isfinite
 from posixpath import normpath
-from typing import TypeVar
 
 import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.kinds import told
-from bydawn.core.text import fit, near, visible
+from bydawn.core.text import PLACEHOLDER, fit, near, visible
 
 Scalar = str | int | float | bool | None
 
 _REMARKS = 20
 _MOST = 10**9  # of anything that is counted, and of seconds: thirty years
-
-T = TypeVar("T")
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -43,18 +40,6 @@ class Kind(StrEnum):
     ITEMS = "a list of mappings"
 
 
-_EXAMPLES = {
-    Kind.TEXT: '"text"',
-    Kind.TEXTS: '["one", "two"]',
-    Kind.SWITCH: "true",
-    Kind.COUNT: "5",
-    Kind.SECONDS: "60",
-    Kind.NUMBER: "0.5",
-    Kind.PATH: '"notes.md"',
-    Kind.ITEMS: "[]",
-}
-
-
 class Key(msgspec.Struct, frozen=True):
     """A key of the file. One without a default must be there, unless it may be null."""
 
@@ -72,10 +57,8 @@ class Key(msgspec.Struct, frozen=True):
 
     @property
     def example(self) -> str:
-        shown = _EXAMPLES[self.kind]
-        if self.default is not None and self.kind is not Kind.ITEMS:
-            shown = msgspec.json.encode(self.default).decode()
-        return f"{self.path.rpartition('.')[2]}: {shown}"
+        shown = PLACEHOLDER if self.default is None else msgspec.json.encode(self.default).decode()
+        return f"{self.path.rpartition('.')[2]}: {'null' if self.nullable and self.default is None else shown}"
 
 
 Value = Scalar | tuple[str, ...] | tuple["Checked", ...]
@@ -95,27 +78,25 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
     def text(self, path: str) -> str:
         """A text or a path; empty if it is null."""
-        return str(self._of(path, str) or "")
+        return value if isinstance(value := self.values[path], str) else ""
 
     def texts(self, path: str) -> tuple[str, ...]:
-        return tuple(each for each in self._of(path, tuple) or () if isinstance(each, str))
+        return tuple(each for each in self._members(path) if isinstance(each, str))
 
     def items(self, path: str) -> "tuple[Checked, ...]":
-        return tuple(each for each in self._of(path, tuple) or () if isinstance(each, Checked))
+        return tuple(each for each in self._members(path) if isinstance(each, Checked))
+
+    def _members(self, path: str) -> "tuple[str | Checked, ...]":
+        return value if isinstance(value := self.values[path], tuple) else ()
 
     def switch(self, path: str) -> bool:
-        return self._of(path, bool) is True
+        return self.values[path] is True
 
     def count(self, path: str) -> int | None:
-        return self._of(path, int)
+        return value if isinstance(value := self.values[path], int) else None
 
     def number(self, path: str) -> float | None:
-        value = self.values[path]
-        return float(value) if isinstance(value, int | float) else None
-
-    def _of(self, path: str, kind: type[T]) -> T | None:
-        value = self.values[path]
-        return value if isinstance(value, kind) else None
+        return float(value) if isinstance(value := self.values[path], int | float) else None
 
 
 def wrong(name: str, line: int, what: str, cause: str, hint: str) -> UserError:
@@ -186,7 +167,9 @@ def _value(key: Key, node: Node, name: str) -> Value:
         case _ if value is None and key.nullable:
             return None
         case Kind.ITEMS if isinstance(value, tuple):
-            return tuple(_item(key, each, name) for each in value)
+            if wrong_one := next((each for each in value if not isinstance(each.value, dict)), None):
+                raise _refused(key, wrong_one, name)
+            return tuple(checked(each, key.keys, name) for each in value)
         case Kind.TEXTS if isinstance(value, tuple):
             return tuple(_text(key, each, name) for each in value)
         case Kind.TEXT:
@@ -214,12 +197,6 @@ def _path(key: Key, node: Node, name: str) -> str:
     if text[0] in "/~-" or ".." in text.split("/") or normpath(text) == "." or not text.isprintable():
         raise _refused(key, node, name)
     return normpath(text)
-
-
-def _item(key: Key, node: Node, name: str) -> Checked:
-    if not isinstance(node.value, dict):
-        raise _refused(key, node, name)
-    return checked(node, key.keys, name)
 
 
 def _refused(key: Key, node: Node, name: str) -> UserError:

@@ -30,6 +30,7 @@ _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(
     r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
+_COLON = re.compile(r"[ \t]*:")
 _UNQUOTED = re.compile(r"[A-Za-z_/][\w./@+-]*", re.ASCII)  # needs no quotes, unless it is a constant
 
 
@@ -44,49 +45,38 @@ def read(folder: Path, path: str) -> Node | None:
 # -- parsing -----------------------------------------------------------------------------------------------------------
 
 
-class _Open(msgspec.Struct):
-    """A list or a mapping whose end has not come yet."""
-
-    line: int
-    start: int
-    flow: bool = False
-    mapping: bool = False
-    inner: list[Node] = []  # members, or keys and values in turn
-
-
 def parse(text: str, name: str) -> Node:
     """A file as a mapping, which is empty if the file is; whatever is not plain data is refused with its line."""
     if len(text) > AT_MOST:
-        raise UserError(
-            f"{name} is too big", cause=f"it is larger than {AT_MOST >> 20} MB", hint="is it the right file?"
-        )
-    documents = _Open(line=1, start=0)
-    unfinished = [documents]
-    for count, event in enumerate(_events(text, name)):
-        line, start, end = event.start_mark.line + 1, event.start_mark.index, event.end_mark.index
-        if count > _EVENTS or len(unfinished) > _DEEPEST + 1:
-            cause = f"there are more than {f'{_EVENTS:,} values' if count > _EVENTS else f'{_DEEPEST} levels'}"
+        raise UserError(f"{name} is too big", cause="it is larger than 1 MB", hint="is it the right file?")
+    documents: list[Node] = []
+    unfinished: list[tuple[Any, list[Node]]] = [(None, documents)]  # members, or keys and values in turn
+    for number, event in enumerate(_events(text, name)):
+        line, kind = event.start_mark.line + 1, type(event).__name__
+        if number > _EVENTS or len(unfinished) > _DEEPEST + 1:
+            cause = f"there are more than {f'{_EVENTS:,} values' if number > _EVENTS else f'{_DEEPEST} levels'}"
             raise wrong(name, line, "this is too much", cause, "is it the right file?")
-        kind = type(event).__name__
-        if indirect := _indirect(event, kind, is_first=not documents.inner):
-            raise wrong(
-                name, line, f"{indirect} is not allowed", "only plain values are read", "write the value itself"
-            )
+        if what := _indirect(event, kind, is_first=not documents):
+            raise wrong(name, line, f"{what} is not allowed", "only plain values are read", "write the value itself")
         if kind in ("MappingStartEvent", "SequenceStartEvent"):
-            is_mapping = kind == "MappingStartEvent"
-            unfinished.append(_Open(line=line, start=start, flow=bool(event.flow_style), mapping=is_mapping))
+            unfinished.append((event, []))
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
-            ended = unfinished.pop()
-            node = _collection(ended, end, text, name)
-            unfinished[-1].inner.append(node)
+            began, inner = unfinished.pop()
+            value = _mapping(inner, text, name) if kind == "MappingEndEvent" else tuple(inner)
+            last = [*value.values()] if isinstance(value, dict) else value
+            # A block has no end of its own: the parser says where the next thing begins.
+            end = event.end_mark.index if began.flow_style or not last else last[-1].end
+            mark = began.start_mark
+            unfinished[-1][1].append(Node(mark.line + 1, value, mark.index, end, bool(began.flow_style)))
         elif kind == "ScalarEvent":
-            unfinished[-1].inner.append(Node(line, _scalar(event, name, line), start, end))
-    top = documents.inner[0] if documents.inner else Node(1, None)
-    if top.value is None:
-        return Node(1, {}, len(text), len(text))
-    if not isinstance(top.value, dict):
+            node = Node(line, _scalar(event, name, line), event.start_mark.index, event.end_mark.index)
+            unfinished[-1][1].append(node)
+    top = documents[0] if documents else Node(1, None)
+    if isinstance(top.value, dict):
+        return top
+    if top.value is not None:
         raise wrong(name, top.line, "this is not a mapping", "the file must have `key: value` lines", "fix that line")
-    return top
+    return Node(1, {}, len(text), len(text))
 
 
 def _events(text: str, name: str) -> Iterator[Any]:
@@ -100,12 +90,11 @@ def _events(text: str, name: str) -> Iterator[Any]:
             yield event
     except (YAMLError, ValueError, OverflowError) as error:  # the latter for characters that do not exist
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or str(error)
-        if (position := getattr(error, "position", None)) is not None:
-            line = text.count("\n", 0, position)
-        is_tab = "'\\t'" in problem
-        cause = "there is a tab" if is_tab else visible(fit(problem.partition("\n")[0], 100))
-        hint = "use spaces" if is_tab else "fix that line"
-        raise wrong(name, (mark.line if mark else line) + 1, "invalid YAML", cause, hint) from None
+        line = mark.line if mark else text.count("\n", 0, error.position) if hasattr(error, "position") else line
+        cause, hint = visible(fit(problem.partition("\n")[0], 100)), "fix that line"
+        if "'\\t'" in problem:
+            cause, hint = "there is a tab", "use spaces"
+        raise wrong(name, line + 1, "invalid YAML", cause, hint) from None
 
 
 def _indirect(event: Any, kind: str, *, is_first: bool) -> str:
@@ -120,24 +109,20 @@ def _indirect(event: Any, kind: str, *, is_first: bool) -> str:
     return f"the tag {visible(fit(tag, 40))}" if tag else ""
 
 
-def _collection(ended: _Open, end: int, text: str, name: str) -> Node:
+def _mapping(inner: list[Node], text: str, name: str) -> dict[str, Node]:
     entries: dict[str, Node] = {}
-    for key, node in zip(ended.inner[::2], ended.inner[1::2], strict=False) if ended.mapping else ():
+    for key, node in zip(inner[::2], inner[1::2], strict=True):
         if not isinstance(key.value, str):
             raise wrong(name, key.line, "a key must be text", "another kind of value is there", "put it in quotes")
+        shown = visible(fit(key.value, 40))
         if key.value in entries or key.value == "<<":
-            what = (
-                "a merge key is not allowed" if key.value == "<<" else f"{visible(fit(key.value, 40))} is there twice"
-            )
+            what = "a merge key is not allowed" if key.value == "<<" else f"{shown} is there twice"
             raise wrong(name, key.line, what, "which value is meant would be a guess", "write each key once")
-        if node.start == node.end:  # nothing is written: it would go behind the colon
-            colon = re.compile(r"[ \t]*:|").match(text, key.end)
-            node = Node(key.line, None, colon.end() if colon else key.end, colon.end() if colon else key.end)
-        entries[key.value] = Node(key.line, node.value, node.start, node.end, node.flow)
-    inner = [*entries.values()] if ended.mapping else ended.inner
-    # A block has no end of its own: the parser says where the next thing begins.
-    end = inner[-1].end if inner and not ended.flow else end
-    return Node(ended.line, entries if ended.mapping else tuple(inner), ended.start, end, ended.flow)
+        start, end = node.start, node.end
+        if start == end and (colon := _COLON.match(text, key.end)):  # nothing is written: it would go behind the colon
+            start = end = colon.end()
+        entries[key.value] = Node(key.line, node.value, start, end, node.flow)
+    return entries
 
 
 def _scalar(event: Any, name: str, line: int) -> Scalar:
