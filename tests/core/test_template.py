@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bydawn.core.loop import Promise, SpokenDialect
+from bydawn.core.outcome import Outcome
 from bydawn.core.prompt import BUDGETS
 from bydawn.core.template import MARKERS, enclosed, fill, markers, problem
 from core.facts_made import CHECKED, STRICT, a_loop, a_note, a_round, checked, limited, run_started, todo
@@ -245,6 +246,13 @@ def test_whole_documents_and_the_last_output_stand_where_a_template_wants_them_a
     second = prompt(loop, run_started(tasks=todo(2)), a_round(1), documents=given, output=output, template=LAID_OUT)
     told = "[… earlier output left out …]\nline 7 of the output\nline 8 of the output\n<\\/PREVIOUS>"
     assert second == f"{documents}<PREVIOUS>\n{told}\n</PREVIOUS>\n\nThis is run 2.\n"
+
+
+def test_a_dialect_may_number_rounds_that_were_cut_short() -> None:
+    facts, template = [run_started(), *a_round(1, Outcome.INTERRUPTED)], "{{COUNTED}} {{PROMPT}}"
+    assert prompt(a_loop(), *facts, template=template).startswith("1 fix it")
+    loop = a_loop(dialect=SpokenDialect(name="other", numbers_cut=True))
+    assert prompt(loop, *facts, template=template).startswith("2 fix it")
 
 
 def test_a_missing_or_empty_document_leaves_its_place_empty() -> None:

@@ -157,7 +157,15 @@ def COMMANDS() -> None:  # noqa: N802 - as every dialect calls it
 @click.pass_obj
 def start(tether: Tether | None, /, folder: Path, name: str, passes: str, checks: tuple[str, ...], agent: str) -> int:
     settings = {"agent": (agent,), "rounds": (passes,), "check": checks}
-    wanted = Start(prompt="Do what is left.", name=name, named=True, settings=settings)
+    wanted = Start(
+        prompt="Do what is left.",
+        name=name,
+        named=True,
+        settings=settings,
+        template="Tour {{COUNTED}}.\n{{#OUTPUT}}\nBefore:\n{{OUTPUT}}\n{{/OUTPUT}}",
+        sections=("GOAL",),
+        numbers_cut=True,
+    )
     workspace = checked_workspace(folder)
     return running.start(DIALECT, config.read(DIALECT, workspace) or wanted, workspace, tether)
 

@@ -104,6 +104,11 @@ def test_killed_at_work_it_goes_on_although_its_state_file_has_no_id(shift: Shif
         "-- shift 3 ends (ok) --",
     ]
     assert not on_duty.exists()
+    prompts = [(shift.home.folder("shift") / f"rounds/000{number}/prompt.md").read_text() for number in (1, 2, 3)]
+    goal = "\n\n## Goal\n\nDo what is left.\n"
+    assert prompts[:2] == [f"Tour 1.{goal}", f"Tour 2.{goal}"]
+    assert prompts[2].startswith("Tour 3.\nBefore:\nLooking.\n"), "the one that was cut short has used up its number"
+    assert prompts[2].endswith(f"\na warning{goal}")  # before it, perhaps, what its child did once it was alone
 
 
 def test_a_persons_file_in_its_place_is_not_overwritten(shift: Shift) -> None:
