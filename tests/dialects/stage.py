@@ -14,6 +14,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.loop import SpokenDialect as Spoken
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
+from bydawn.dialects.codex_autorunner import DIALECT as AUTORUNNER
 from bydawn.dialects.follower import DialectFollower
 from bydawn.dialects.seam import Append, Copy, Create, Dialect, Grow, Remove, Replace, View
 from bydawn.dialects.waylon_smithers import DIALECT as WAYLON
@@ -28,6 +29,7 @@ from engine.night import DONE, Night, Play
 LOOPS: dict[str, tuple[Dialect, Loop]] = {
     "waylon-smithers": (WAYLON, smithers()),
     "waylon-smithers, with events": (WAYLON, smithers(jsonl_events="all.jsonl", summary_json="sum.json")),
+    "codex-autorunner": (AUTORUNNER, a_loop(dialect=Spoken(name="codex-autorunner", numbers_cut=True))),
     "night-shift": (NIGHT_SHIFT, a_loop(dialect=Spoken(name="night-shift"))),
 }
 every_dialect = pytest.mark.parametrize(("dialect", "loop"), LOOPS.values(), ids=LOOPS)

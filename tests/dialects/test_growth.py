@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 from bydawn.core.agent import Complaint, Message
 from bydawn.core.errors import UserError
-from bydawn.core.facts import RoundStarted
+from bydawn.core.facts import LoopAdopted, RoundStarted
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.redact import HIDDEN, Secrets
+from bydawn.dialects.codex_autorunner import config, log
 from bydawn.dialects.follower import DialectFollower
 from bydawn.dialects.seam import Dialect
 from bydawn.operations import places
@@ -71,7 +72,16 @@ class Live(NamedTuple):
         return rounds
 
 
-LIVE = {"night-shift": Live(*LOOPS["night-shift"], made_up.LOG, made_up.parsed)}
+def autorun(line: str) -> tuple[str, str, str] | None:
+    """A line of codex-autorunner's log, which does not say whose run it is."""
+    found = log.seen(line)
+    return ({"start": "begins", "end": "ends"}.get(found.marker, "says"), "", str(found.run)) if found else None
+
+
+LIVE = {
+    "codex-autorunner": Live(*LOOPS["codex-autorunner"], config.LOG, autorun),
+    "night-shift": Live(*LOOPS["night-shift"], made_up.LOG, made_up.parsed),
+}
 every_live = pytest.mark.parametrize("live", LIVE.values(), ids=LIVE)
 
 
@@ -211,6 +221,7 @@ def test_what_one_loop_left_open_the_next_one_closes(live: Live, tmp_path: Path)
     other = live.stage(tmp_path / "other")
     other.night.loop = replace(other.loop, id="later", workspace=str(one.workspace))
     other.workspace = one.workspace
+    other.night.ledger.append(LoopAdopted(source="the one before", rounds=1, agent="demo"))
     other.run()
     assert log.read_text().startswith(f"{before}\n")
     assert len(live.rounds(other, torn=1)) == 1 + 3

@@ -35,7 +35,7 @@ def run_in_foreground(
     from bydawn.core.values import End
     from bydawn.operations.run_loop import run
 
-    _warn_if_unbounded(planned)
+    warn_if_unbounded(planned)
     voice = voice or Voice()
     terminal = Terminal(planned, plain=plain, voice=voice)
     try:
@@ -58,7 +58,7 @@ def run_in_foreground(
         terminal.close()
 
 
-def _warn_if_unbounded(planned: "Plan") -> None:
+def warn_if_unbounded(planned: "Plan") -> None:
     """Show a banner on every start: no one should have to remember what they allowed."""
     if planned.loop.sandbox == "full":
         click.echo(f"{'!' * 64}", err=True)

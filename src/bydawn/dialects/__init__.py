@@ -18,6 +18,9 @@ class DialectRow(NamedTuple):
 
 
 TABLE: dict[str, DialectRow] = {
+    "codex-autorunner": DialectRow(
+        "codex_autorunner", starts=("run", "once", "resume"), config=".codex-autorunner/config.yml"
+    ),
     "waylon-smithers": DialectRow(
         "waylon_smithers", starts=("resume",), looks=("status", "list", "cancel", "install-helpers")
     ),

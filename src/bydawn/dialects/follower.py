@@ -155,7 +155,8 @@ class DialectFollower:
                         write_all(fd, _encoded(text))
                     self._last[path] = text
             case Create(path, text):
-                self._create(path, text)
+                if not os.path.lexists(Path(self._workspace, path)):  # whole or not at all, even if we die in between
+                    self._write(Replace(path, text))
             case Copy(path, source):
                 with self._new(path) as fd, self._source(source) as origin:
                     _copy(origin, fd)
@@ -175,15 +176,6 @@ class DialectFollower:
         finally:  # people see it even if the disk is full
             for line in lines:
                 self._grown(line)
-
-    def _create(self, path: str, text: str) -> None:
-        with (
-            suppress(FileExistsError),
-            open_parent(self._workspace, path, make=True) as (folder, name),
-            open_fd(name, _NEW, _MODE, folder=folder) as fd,
-        ):
-            write_all(fd, _encoded(text))
-            self._written.note({path: digest_of(fd)})
 
     @contextmanager
     def _new(self, path: str) -> Iterator[int]:

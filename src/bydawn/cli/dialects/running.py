@@ -11,12 +11,13 @@ from bydawn.cli.voice import DialectVoice
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import LoopAdopted
 from bydawn.core.text import plain, shorten
-from bydawn.dialects.seam import Dialect, Start
-from bydawn.operations.dialects import begin, loops
+from bydawn.dialects.seam import Configured, Dialect, Start
+from bydawn.operations.dialects import begin, config, loops
 from bydawn.operations.plan import Plan
 from bydawn.process.guardian import Tether
 
 Raising = Callable[[Limits], Limits]
+Runner = Callable[[Tether, Plan], int]
 
 
 def start(
@@ -26,28 +27,44 @@ def start(
     tether: Tether | None,
     adopts: LoopAdopted | None = None,  # what the original program had done of it
     raising: Raising | None = None,
+    run: Runner | None = None,
 ) -> int:
     """Run a new loop to its end; the exit code. If it is refused on the way, its name is free again."""
     gathered = begin.gather(dialect, wanted, workspace)
     if gathered.has_project or wanted.origins:
         # All is checked before anyone is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
         begin.give_back(wanted, begin.plan(dialect, wanted, gathered, workspace, adopts))
-        for config in ("", wanted.config) if wanted.config else ("",):
-            be_trusted(gathered, workspace, loops.registry_of(gathered).root.path, config=config)
+        for file in ("", wanted.config) if wanted.config else ("",):
+            be_trusted(gathered, workspace, loops.registry_of(gathered).root.path, config=file)
     planned = begin.plan(dialect, wanted, gathered, workspace, adopts)
     try:
         begin.secure(dialect, planned)
-        if adopts:
+        if adopts and wanted.prompt:
             click.echo(f"  Taking over {as_line(adopts.source, 200)}. Its task, as the file says it:")
             click.echo(f"  {as_line(wanted.prompt, 1000)}")
-        return resume(dialect, planned, tether, raising)
+        return resume(dialect, planned, tether, raising, run)
     finally:
         begin.give_back(wanted, planned)
 
 
-def resume(dialect: Dialect, planned: Plan, tether: Tether | None, raising: Raising | None = None) -> int:
-    """Run a planned loop to its end; the exit code."""
+def trust_config(dialect: Configured, workspace: Path) -> None:
+    """Ask about a dialect's own file before anything that it names is even looked at."""
+    if wanted := config.read(dialect, workspace):
+        gathered = begin.gather(dialect, wanted, workspace)
+        be_trusted(gathered, workspace, loops.registry_of(gathered).root.path, config=wanted.config)
+
+
+def resume(
+    dialect: Dialect,
+    planned: Plan,
+    tether: Tether | None,
+    raising: Raising | None = None,
+    run: Runner | None = None,
+) -> int:
+    """Run a planned loop to its end; the exit code. `run` is for a dialect with a screen of its own."""
     assert tether  # noqa: S101 - what starts a loop runs under a guardian
+    if run:
+        return run(tether, planned)
     return run_in_foreground(tether, replace(planned, raises=raising), voice=DialectVoice(dialect))
 
 

@@ -1,0 +1,299 @@
+"""The command line of codex-autorunner, and what it prints."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bydawn.cli import render
+from bydawn.cli.command import Group, command, option
+from bydawn.core.errors import UserError
+from bydawn.core.text import plain
+from bydawn.core.values import EXIT_CODES, End
+from bydawn.dialects.codex_autorunner.config import FOLDER, LOG, NAME
+from bydawn.dialects.codex_autorunner.files import ERROR
+from bydawn.operations.dialects.codex_autorunner import documents, logs, repository
+from bydawn.process.guardian import Tether
+
+if TYPE_CHECKING:
+    from bydawn.operations.plan import Plan
+
+EXIT_OCCUPIED = 8
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+def _root(ctx: click.Context, param: click.Parameter, given: Path | None) -> Path:  # noqa: ARG001 - click's
+    return repository.root_of(given)
+
+
+_PATH = click.Path(path_type=Path)
+_repo = option(
+    "--repo", "root", metavar="PATH", type=_PATH, callback=_root, help="The repository.  [default: the one around .]"
+)
+_as_json = option("--json", "as_json", is_flag=True, help="Print JSON.")
+_force = option("--force", is_flag=True, help="Take over from another instance.")
+
+
+# -- init --------------------------------------------------------------------------------------------------------------
+
+
+@command()
+@click.argument("path", required=False, type=_PATH)
+@option("--git-init", is_flag=True, help="Make a git repository if there is none.")
+@option("--force", is_flag=True, help="Replace documents and configuration; a copy of each is kept beside it.")
+@option("--repo", metavar="PATH", type=_PATH, help="The same as PATH.")
+def init(path: Path | None, git_init: bool, force: bool, repo: Path | None) -> int:
+    """Write what is missing of the documents and the configuration"""
+    from bydawn.operations.dialects.codex_autorunner import beginning
+
+    begun = beginning.init(path or repo or Path(), git_init=git_init, force=force)
+    for remark in begun.remarks:
+        click.echo(f"  {remark}")
+    for name, fate in begun.files.items():
+        click.echo(f"  {fate:<9} {name}")
+    click.echo(f"\n  Next: write your tasks (`{NAME} edit todo`), then `{NAME} run`.")
+    return 0
+
+
+# -- run ---------------------------------------------------------------------------------------------------------------
+
+
+@command()
+@_repo
+@_force
+@click.pass_obj
+def run(tether: Tether | None, root: Path, force: bool) -> int:
+    """Run Codex until nothing is left open"""
+    return _run(root, tether, force=force)
+
+
+@command()
+@_repo
+@_force
+@click.pass_obj
+def once(tether: Tether | None, root: Path, force: bool) -> int:
+    """Run Codex exactly once"""
+    return _run(root, tether, force=force, once=True)
+
+
+@command()
+@_repo
+@option("--once", is_flag=True, help="Run Codex exactly once.")
+@click.pass_obj
+def resume(tether: Tether | None, root: Path, once: bool) -> int:
+    """Go on after an error, a kill or a pause"""
+    if not repository.before(root).last_run_id:
+        raise UserError("there is nothing to go on with", cause="nothing has run here yet", hint=f"`{NAME} run`")
+    return _run(root, tether, once=once)
+
+
+def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool = False) -> int:
+    from bydawn.cli.dialects import running
+    from bydawn.dialects.codex_autorunner import DIALECT
+    from bydawn.operations.dialects import begin
+    from bydawn.operations.dialects.codex_autorunner import running as operation
+    from bydawn.operations.preconditions import refuse_inside_a_round
+
+    refuse_inside_a_round()
+    config = operation.checked(root)
+    operation.make_room(root, force=force)
+    running.trust_config(DIALECT, root)
+    asked = operation.asked(root, config)
+    screen = _Screen(root, 1 if once else config.stop_after_runs, config.max_wallclock_seconds)
+    try:
+        if standing := operation.goes_on(root, asked):
+            return running.resume(DIALECT, begin.plan_resume(standing), tether, run=screen.run)
+        return running.start(DIALECT, asked.start, root, tether, asked.adopts, run=screen.run)
+    except UserError as error:
+        if error.exit_code == EXIT_OCCUPIED:  # another one was faster
+            operation.make_room(root, force=False)
+        raise
+
+
+class _Screen:
+    """The log on stdout as it grows, our own words on stderr, and three last lines."""
+
+    def __init__(self, root: Path, runs: int | None, seconds: float | None) -> None:
+        self._root = root
+        self._runs = runs
+        self._seconds = seconds
+        self._closed = False
+
+    def run(self, tether: Tether, planned: "Plan") -> int:
+        from bydawn.assemble import Worker
+        from bydawn.cli.foreground import warn_if_unbounded
+        from bydawn.dialects.codex_autorunner import DIALECT
+        from bydawn.operations import reasons
+        from bydawn.operations.dialects.codex_autorunner.running import retire
+        from bydawn.operations.run_loop import run
+
+        here = str(Path.cwd())
+        retire(self._root, but=planned.loop.id)
+        warn_if_unbounded(planned)
+        for warning in planned.warnings:
+            self._say(warning)
+        worker = Worker(
+            tether=tether,
+            say=self._say,
+            grown=self._line,
+            go_on=f"{NAME} run --repo {planned.loop.workspace}",
+            rounds_allowed=self._runs,
+            seconds_allowed=self._seconds,
+        )
+        stopped = run(planned, worker)
+        state = repository.before(self._root)
+        click.echo(f"\n  {DIALECT.reason(stopped)}", err=True)
+        standing = repository.newest(self._root)
+        if standing:
+            for row in reasons.evidence(standing):
+                click.echo(f"  · {plain(row)}", err=True)
+            for line in render.step_lines(DIALECT.next_steps(standing.loop, standing.state, stopped, here)):
+                click.echo(line, err=True)
+        self._line(f"Last run id: {_shown(state.last_run_id)}")
+        self._line(f"Last exit code: {_shown(state.last_exit_code)}")
+        self._line(f"Status: {state.status}")
+        code = DIALECT.exit_code(stopped)
+        return EXIT_CODES[End.FAILED] if state.status == ERROR and code == 0 else code  # nothing is open, but it failed
+
+    def _say(self, text: str) -> None:
+        click.echo(f"  ! {render.as_typed(text)}", err=True)
+
+    def _line(self, text: str) -> None:
+        """The reader of a pipe may have left; the loop goes on without it."""
+        if self._closed:
+            return
+        try:
+            click.echo(text)
+        except OSError:
+            self._closed = True
+
+
+# -- look --------------------------------------------------------------------------------------------------------------
+
+
+@command()
+@_repo
+@_as_json
+def status(root: Path, as_json: bool) -> int:
+    """How it stands"""
+    state = repository.standing(root)
+    if as_json:
+        click.echo(state.text, nl=False)
+        return 0
+    rows = {
+        "Status": state.status,
+        "Last run id": state.last_run_id,
+        "Last exit code": state.last_exit_code,
+        "Last start": state.last_run_started_at,
+        "Last finish": state.last_run_finished_at,
+        "Outstanding": state.outstanding,
+    }
+    for label, value in rows.items():
+        render.field(label, _shown(value), 18)
+    if state.reason:
+        render.field("Reason", plain(state.reason), 18)
+    return 0
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+@command()
+@_repo
+@option("--run", "run_", metavar="N", type=int, help="Only this run.")
+@option("--tail", metavar="N", type=click.IntRange(min=1), help="Only the last N lines.")
+def log(root: Path, run_: int | None, tail: int | None) -> int:
+    """What runs said and did: the last one, unless told otherwise"""
+    lines = logs.last_lines(root, tail) if run_ is None and tail else logs.block(root, run_, tail)
+    empty = True
+    for line in lines:
+        empty = False
+        click.echo(line)
+    if empty:
+        click.echo(f"  No runs yet: {LOG} has none.", err=True)
+    return 0
+
+
+@command()
+@click.argument("what", default="todo", type=click.Choice(documents.KINDS))
+@_repo
+def edit(what: str, root: Path) -> int:
+    """Open a document in $EDITOR (or vi)"""
+    from bydawn.operations.edit import open_editor
+
+    open_editor(documents.path_of(root, repository.config_of(root), what))
+    return 0
+
+
+@command()
+@option("--repo", metavar="PATH", type=_PATH, help="The repository.  [default: the one around .]")
+@_as_json
+def doctor(repo: Path | None, as_json: bool) -> int:
+    """Check repository, documents, configuration and Codex"""
+    from bydawn.operations.dialects.codex_autorunner.doctor import examine
+
+    findings = [*examine(repo)]
+    ok = all(finding.ok for finding in findings)
+    if as_json:
+        render.emit_json({"ok": ok, "findings": findings})
+        return 0 if ok else 1
+    for finding in findings:
+        click.echo(f"  {'✓' if finding.ok else '✗'} {plain(finding.name)}: {plain(finding.detail)}")
+        if finding.hint:
+            click.echo(f"    → {plain(finding.hint)}")
+    return 0 if ok else 1
+
+
+# -- end ---------------------------------------------------------------------------------------------------------------
+
+
+@command()
+@_repo
+def kill(root: Path) -> int:
+    """End the running run now"""
+    from bydawn.operations.dialects.codex_autorunner import running as operation
+
+    if operation.kill(root):
+        click.echo("  Killed. Nothing of it is running any more.")
+        return 0
+    if pid := repository.owner_of_lock(root):
+        raise UserError(
+            f"process {pid} is not ours to end", cause=f"{FOLDER}/lock names it", hint=f"if it is the one: kill {pid}"
+        )
+    click.echo("  Nothing is running here.")
+    return 0
+
+
+@command()
+@_repo
+@option("--host", metavar="ADDRESS", help="Where to listen.")
+@option("--port", metavar="PORT", type=int, default=4173, show_default=True, help="Where to listen.")
+def serve(root: Path, host: str | None, port: int) -> int:  # noqa: ARG001 - taken, so that the message is the same
+    """The web page, which is not there yet"""
+    hint = f"`{NAME} status` and `{NAME} log` tell the same in a terminal"
+    raise UserError("there is no web page yet", cause="this version does not have it", hint=hint)
+
+
+_HELP = """Run Codex again and again until TODO.md has no open box.
+
+TODO.md, PROGRESS.md and OPINIONS.md travel with every prompt; one log tells everything.
+
+\b
+Examples
+  codex-autorunner init
+  codex-autorunner edit todo
+  codex-autorunner run
+
+\b
+Exit codes
+  0 nothing left open, or stop_after_runs used up
+  2 wrong usage, configuration or documents  3 needs you  4 out of time
+  7 Codex failed  8 another instance  130 interrupted or killed
+"""
+COMMANDS = Group(
+    name=NAME,
+    help=_HELP,
+    commands=[init, run, once, resume, kill, status, log, edit, doctor, serve],
+    context_settings=HELP,
+)

@@ -1,0 +1,33 @@
+"""codex-autorunner: Codex works through a TODO list, three documents travel with every prompt, one log tells it all."""
+
+from bydawn.core.loop import Loop
+from bydawn.dialects.codex_autorunner import arguments, config, log, texts
+from bydawn.dialects.codex_autorunner import files as written
+from bydawn.dialects.codex_autorunner.config import NAME
+
+
+class CodexAutorunner:
+    """How it speaks and what it writes, from its modules."""
+
+    name = NAME
+    unit = "run"
+    keys = config.KEYS
+    from_config = staticmethod(arguments.from_config)
+    counted = staticmethod(written.run_id)
+    word = staticmethod(written.word)
+    reason = staticmethod(texts.reason)
+    exit_code = staticmethod(written.exit_code)
+    next_steps = staticmethod(texts.next_steps)
+    files = staticmethod(written.files)
+    views = staticmethod(written.views)
+    heard = staticmethod(written.heard)
+    closing = staticmethod(written.closing)
+
+    def go_on(self, loop: Loop) -> list[str]:
+        return ["run", "--repo", loop.workspace]
+
+    def is_line(self, line: bytes) -> bool:
+        return log.seen(line.decode(errors="replace")) is not None
+
+
+DIALECT = CodexAutorunner()

@@ -1,0 +1,111 @@
+"""Is everything there that a run needs? Each thing is looked at on its own, with what to do about it."""
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from bydawn import agents
+from bydawn.agents.program import ask
+from bydawn.core.errors import UserError
+from bydawn.dialects.codex_autorunner import DIALECT
+from bydawn.dialects.codex_autorunner.config import CODEX, CONFIG, LOCK, NAME, Config, asked
+from bydawn.operations import trust
+from bydawn.operations.dialects import begin, loops
+from bydawn.operations.dialects import config as own_config
+from bydawn.operations.dialects.codex_autorunner import documents, repository, running
+from bydawn.operations.doctor import Finding
+from bydawn.settings.trust import Trusts
+
+
+def examine(repo: Path | None) -> Iterator[Finding]:
+    """Stops where nothing further can be looked at."""
+    try:
+        root = repository.root_of(repo)
+    except UserError as error:
+        yield _bad("repository", error)
+        return
+    yield Finding(name="repository", ok=True, detail=str(root))
+    try:
+        config = repository.config_of(root)
+    except UserError as error:
+        yield _bad("configuration", error)
+        return
+    yield Finding(name="configuration", ok=True, detail="; ".join((f"{CONFIG} is valid", *config.remarks)))
+    for kind in documents.KINDS:
+        yield _tried(kind, partial(_document, root, config, kind))
+    yield _tried("prompt", lambda: _prompt(root, config))
+    yield _lock(root)
+    if refusal := _untrusted(root):
+        yield _bad("trust", refusal)
+        return  # nothing of it is run before a person has agreed
+    yield from _codex(root, config)
+
+
+def _untrusted(root: Path) -> UserError | None:
+    """Why nothing that the configuration names may run yet."""
+    wanted = own_config.read(DIALECT, root)
+    assert wanted  # noqa: S101 - it was read a moment ago
+    gathered = begin.gather(DIALECT, wanted, root)
+    question = trust.question(gathered, root, Trusts(loops.registry_of(gathered).root.trust), CONFIG)
+    return question.refusal() if question else None
+
+
+def _document(root: Path, config: Config, kind: str) -> str:
+    return str(documents.path_of(root, config, kind).relative_to(root))
+
+
+def _prompt(root: Path, config: Config) -> str:
+    return f"from {config.template}" if repository.template_of(root, config) is not None else "the built-in one"
+
+
+def _codex(root: Path, config: Config) -> Iterator[Finding]:
+    try:
+        known = running.is_codex(root, config)
+    except UserError as error:
+        yield _bad("codex", error)
+        return
+    code, said = ask(root, config.binary, "--version")
+    version = said.strip().partition("\n")[0][:100]
+    if not known:
+        detail = (
+            f"{config.binary} is not Codex ({version or f'--version exits with {code}'}): its exit code is the verdict"
+        )
+        yield Finding(name="codex", ok=True, detail=detail)
+        return
+    yield Finding(name="codex", ok=code == 0, detail=version, hint="" if code == 0 else "install it again")
+    cli = agents.cli(CODEX)
+    if cli.logged_in(os.environ, root, config.binary) is False:
+        yield Finding(name="login", ok=False, detail="Codex is not logged in", hint=f"run `{cli.login}`")
+    else:
+        yield Finding(name="login", ok=True, detail="Codex is logged in, or has a key of its own")
+    yield _tried("sandbox", lambda: _sandbox(root, config))
+
+
+def _sandbox(root: Path, config: Config) -> str:
+    from bydawn.core.loop import Sandbox
+    from bydawn.operations.checked_loop import checked_agent
+
+    level = Sandbox(asked(config.args, config.where.get("codex.args", CONFIG)).sandbox)
+    checked_agent(CODEX if config.binary == CODEX else f"{CODEX}:{config.binary}", root, level)
+    return f"{level}" + (": Codex runs as you, without a sandbox" if level is Sandbox.FULL else "")
+
+
+def _lock(root: Path) -> Finding:
+    if standing := running.alive(root):
+        return Finding(name="lock", ok=True, detail=f"{NAME} is running here ({standing.loop.id})")
+    if pid := repository.owner_of_lock(root):
+        hint = f"end it, or take over: `{NAME} run --force`"
+        return Finding(name="lock", ok=False, detail=f"{LOCK} names process {pid}, which is none of ours", hint=hint)
+    return Finding(name="lock", ok=True, detail="free")
+
+
+def _tried(name: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name=name, ok=True, detail=look())
+    except UserError as error:
+        return _bad(name, error)
+
+
+def _bad(name: str, error: UserError) -> Finding:
+    return Finding(name=name, ok=False, detail=": ".join(filter(None, (error.what, error.cause))), hint=error.hint)

@@ -1,0 +1,142 @@
+"""A repository with codex-autorunner: where it is, what its files say, how its last run ended."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bydawn.core import tasks, template
+from bydawn.core.errors import UserError
+from bydawn.core.history import History
+from bydawn.core.keys import checked
+from bydawn.dialects.codex_autorunner import DIALECT, config
+from bydawn.dialects.codex_autorunner.config import CONFIG, LOCK, NAME, STATE, Config
+from bydawn.dialects.codex_autorunner.files import ERROR, IDLE, RUNNING, State, is_state, run_id, state_of
+from bydawn.operations.dialects import loops
+from bydawn.operations.preconditions import checked_workspace
+from bydawn.settings import yaml
+from bydawn.store import lock
+from bydawn.store.ledger import records
+from bydawn.store.registry import Standing
+from bydawn.system import kernel
+from bydawn.system.git import Git
+from bydawn.system.reading import read_inside, read_text
+
+_MOST = 10**9  # a number of runs; more is a mistake
+
+
+def root_of(path: Path | None) -> Path:
+    """The git root above a folder."""
+    here = _folder(path)
+    git = Git(folder=here, seconds=20)
+    if git.answer("rev-parse", "--is-inside-work-tree") == "true\n" and (
+        top := git.answer("rev-parse", "--show-toplevel")
+    ):
+        return checked_workspace(Path(top.removesuffix("\n")))
+    bare = git.answer("rev-parse", "--is-inside-git-dir") == "true\n"
+    raise UserError(
+        f"{here} is in no git repository" if not bare else f"{here} is inside git's own files, or a bare repository",
+        cause=f"{NAME} works in the root of one",
+        hint=f"`{NAME} init --git-init` makes one" if not bare else "go to a folder with a work tree, or use --repo",
+    )
+
+
+def _folder(path: Path | None) -> Path:
+    try:
+        return checked_workspace(path or Path())
+    except UserError as error:
+        raise UserError(error.what, cause=error.cause, hint="give an existing folder: --repo PATH") from None
+
+
+def config_of(root: Path) -> Config:
+    """What `config.yml` says; refused with its line where it is wrong."""
+    node = yaml.read(root, CONFIG)
+    if node is None:
+        raise UserError(f"{CONFIG} is missing", cause=f"{root} is not set up", hint=f"`{NAME} init` sets it up")
+    found = config.read(checked(node, config.KEYS, "config.yml"))
+    if "/" in found.binary:  # from the repository on, wherever the command was typed
+        found = replace(found, binary=str(root / Path(found.binary).expanduser()))
+    return found
+
+
+def template_of(root: Path, found: Config) -> str | None:
+    """The text of `prompt.txt`, if there is one and it can be used."""
+    text = read_text(root, found.template) if found.template else None
+    if text is not None and (trouble := template.problem(config.template(found, text), must_say_work=False)):
+        raise UserError(
+            f"{found.template} {trouble}",
+            cause="nothing was started",
+            hint="its markers are {{TODO}}, {{PROGRESS}}, {{OPINIONS}} and {{PREV_RUN_OUTPUT}}",
+        )
+    return text
+
+
+# -- how the last run ended --------------------------------------------------------------------------------------------
+
+
+def newest(root: Path) -> Standing | None:
+    """The loop with the last run of this repository."""
+    found = [each for each in loops.in_workspace(DIALECT, root) if each.trouble is None]
+    return max(found, key=lambda each: (each.alive, run_id(each.state), each.loop.created_at), default=None)
+
+
+def before(root: Path) -> State:
+    """The state of this repository: from our own record, or from the file of the original where that is further on."""
+    mine, theirs = _of_loop(newest(root)), _of_file(root)
+    return theirs if (theirs.last_run_id or 0) > (mine.last_run_id or 0) else mine
+
+
+def _of_loop(standing: Standing | None) -> State:
+    if standing is None:
+        return State()
+    history = History(records(standing.folder))
+    found = state_of(standing.loop, standing.state, history)
+    if standing.state.stopped or standing.alive:
+        return found
+    return replace(found, status=ERROR, reason="its process was killed or crashed")
+
+
+def _of_file(root: Path) -> State:
+    """What the original wrote down, if it can be believed: `running` needs a process that lives."""
+    found = is_state(_bytes(root, STATE)) or {}
+    run, status = found.get("last_run_id"), found.get("status")
+    if not isinstance(run, int) or isinstance(run, bool) or not 0 < run <= _MOST:
+        return State()
+    if status == RUNNING and owner_of_lock(root) is None:
+        status = ERROR
+    code = found.get("last_exit_code")
+    started, finished = (found.get(f"last_run_{name}_at") for name in ("started", "finished"))
+    return State(
+        last_run_id=run,
+        status=status if status in (IDLE, RUNNING, ERROR) else IDLE,
+        last_exit_code=code if isinstance(code, int) and not isinstance(code, bool) else None,
+        last_run_started_at=str(started)[:40] if started else None,
+        last_run_finished_at=str(finished)[:40] if finished else None,
+    )
+
+
+def owner_of_lock(root: Path) -> int | None:
+    """The process of another program that the lock names, if it lives. Our own loops have a lock of their own."""
+    text = _bytes(root, LOCK).strip()
+    pid = int(text) if text.isdigit() and len(text) < 10 else 0
+    if not pid or not kernel.start_time(pid):
+        return None
+    ours = (lock.signature(each.folder.lock).get("pid") for each in loops.in_workspace(DIALECT, root))
+    return None if str(pid) in ours else pid
+
+
+def _bytes(root: Path, path: str) -> bytes:
+    try:
+        return read_inside(root, path) or b""
+    except UserError:
+        return b""
+
+
+def standing(root: Path) -> State:
+    """The state as it is now, with how many tasks are open."""
+    found = before(root)
+    try:
+        path = config_of(root).todo
+        reading = tasks.read(read_text(root, path) or "")
+    except UserError:
+        return replace(found, outstanding=None)
+    return replace(found, outstanding=sum(not task.done for task in reading.items))

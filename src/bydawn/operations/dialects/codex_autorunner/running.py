@@ -1,0 +1,127 @@
+"""Start a loop here, go on with the last one, take over from a running one, end it."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from bydawn import agents
+from bydawn.agents.program import ask
+from bydawn.core.errors import UserError
+from bydawn.core.facts import LoopAdopted
+from bydawn.core.loop import differences
+from bydawn.dialects.codex_autorunner import DIALECT, arguments
+from bydawn.dialects.codex_autorunner.config import CONFIG, LOCK, NAME, Config
+from bydawn.dialects.codex_autorunner.files import State
+from bydawn.dialects.seam import Start
+from bydawn.operations import steer
+from bydawn.operations.dialects import begin, end, loops
+from bydawn.operations.dialects.codex_autorunner import documents, logs, repository
+from bydawn.store.registry import Standing, standing_of
+from bydawn.system.programs import find
+from bydawn.system.reading import read_text
+
+_CODEX = re.compile(r"\s*codex\b", re.IGNORECASE)
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a `run` would start: the loop, and what it goes on from."""
+
+    start: Start
+    adopts: LoopAdopted | None
+    before: State
+
+
+def checked(root: Path) -> Config:
+    """The configuration, with the documents there and tasks in the list; nothing is spent on anything less."""
+    config = repository.config_of(root)
+    for kind in documents.KINDS:
+        documents.path_of(root, config, kind)
+    arguments.refuse_list(config, read_text(root, config.todo) or "")
+    return config
+
+
+def asked(root: Path, config: Config) -> Asked:
+    """The program is asked what it is, so a person has agreed to it before."""
+    before = repository.before(root)
+    wanted = arguments.start(config, repository.template_of(root, config), is_codex=is_codex(root, config))
+    output = logs.last_output(root, before.last_run_id or 0, config.prev_run_max_chars)
+    return Asked(
+        start=arguments.going_on(wanted, str(root), before), adopts=arguments.adopted(before, output), before=before
+    )
+
+
+def is_codex(root: Path, config: Config) -> bool:
+    """Does this program say that it is Codex?"""
+    if "/" not in config.binary and find(config.binary, root) is None:
+        where = config.where.get("codex.binary", CONFIG)
+        raise UserError(
+            f"there is no {config.binary} on the PATH outside this repository",
+            cause=f"{where} asks for it",
+            hint=f"install it: npm install -g {agents.cli('codex').package}; or give its path as codex.binary",
+            exit_code=7,
+        )
+    return _CODEX.match(ask(root, config.binary, "--version")[1]) is not None
+
+
+def goes_on(root: Path, asked: Asked) -> Standing | None:
+    """The loop that ran here last, if it is unfinished and asks for the same; settings that changed make another."""
+    standing = repository.newest(root)
+    if standing is None or standing.finished or standing.alive or asked.before.loop != standing.loop.id:
+        return None
+    planned = begin.plan(DIALECT, asked.start, begin.gather(DIALECT, asked.start, root), root, asked.adopts)
+    begin.give_back(asked.start, planned)
+    changed = [name for name in differences(standing.loop, planned.loop) if name != "dialect"]
+    return None if changed else standing
+
+
+def retire(root: Path, *, but: str) -> None:
+    """A repository has one loop: what an earlier one left open is ended and leaves the list."""
+    for each in loops.in_workspace(DIALECT, root):
+        if each.loop.id == but or each.finished or each.alive or each.trouble or each.state.dismissed:
+            continue
+        if each.state.stopped is None:
+            steer.stop(each, now=True)
+        if ended := standing_of(each.folder):
+            steer.dismiss(ended)
+
+
+# -- one at a time -----------------------------------------------------------------------------------------------------
+
+
+def alive(root: Path) -> Standing | None:
+    return next((each for each in loops.in_workspace(DIALECT, root) if each.alive), None)
+
+
+def make_room(root: Path, *, force: bool) -> None:
+    """Refuse beside another instance; with `force` take over from it."""
+    if standing := alive(root):
+        if not force:
+            raise UserError(
+                f"{NAME} is already running here",
+                cause=f"the loop {standing.loop.id} is at work",
+                hint=f"see what it does: `{NAME} log`; end it: `{NAME} kill`; take over: `{NAME} run --force`",
+                exit_code=8,
+            )
+        end.cancel(standing)
+    elif (pid := repository.owner_of_lock(root)) and not force:
+        raise UserError(
+            "another instance may be running here",
+            cause=f"{LOCK} names process {pid}, which lives and is none of ours",
+            hint=f"end it first; if it is something else: `{NAME} run --force`",
+            exit_code=8,
+        )
+
+
+def kill(root: Path) -> Standing | None:
+    """End what runs here now, and wait until nothing of it lives; None if nothing does."""
+    standing = alive(root)
+    return end.cancel(standing) if standing else None
+
+
+def stop(root: Path) -> bool:
+    """End after this run; is anything running at all?"""
+    standing = alive(root)
+    if standing:
+        steer.pause(standing, now=False)
+    return standing is not None
