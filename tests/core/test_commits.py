@@ -9,7 +9,7 @@ from bydawn.core.loop import CommitMode, OnTamper
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import Span
-from core.facts_made import MAKE_TEST, a_loop, a_round, after_all, at, idle_round, run_started, started
+from core.facts_made import MAKE_TEST, a_loop, a_round, after_all, at, checked, idle_round, run_started, started
 
 ON = a_loop(commit=CommitMode.ON, checks=(MAKE_TEST,))
 BEGUN = run_started(commits=True)
@@ -68,6 +68,14 @@ def test_what_a_hook_changed_goes_into_the_next_commit() -> None:
     hook = HookEnded(hook="post_round", round=1, passed=True, detail="", elapsed=60.0, tree="formatted")
     assert spans(*a_round(1), DONE, hook) == [(1, 1, "tree-1", "formatted")]
     assert next_action(ON, after_all(BEGUN, *a_round(1), DONE, hook), at(60)).rule is not Rule.COMMIT_DUE
+
+
+def test_what_is_proven_is_committed_even_if_its_round_was_cut_short_and_only_once() -> None:
+    facts = [BEGUN, *idle_round(1), checked(1, passed=False), *a_round(2, Outcome.INTERRUPTED), checked(2)]
+    assert isinstance(next_action(ON, after_all(*facts), at(60)), Commit)
+    assert next_action(ON, after_all(*facts, FAILED), at(60)).rule is Rule.COMPLETE
+    rewritten = CommitEnded(round=2, elapsed=60.0, commit="c0ffee", tree="formatted")
+    assert next_action(ON, after_all(*facts, rewritten, checked(2, tree="formatted")), at(60)).rule is Rule.COMPLETE
 
 
 def test_a_commit_that_failed_is_tried_again_after_the_next_round_that_went_well() -> None:

@@ -31,7 +31,8 @@ class Repository:
         self.meanwhile: Callable[[], None] = lambda: None
         night.commits = self
 
-    def note(self, round_: int) -> None:
+    def note(self, round_: int, spans: Sequence[Span], tree: str) -> None:
+        assert (tuple(spans), tree) == (self._night.state.uncommitted, self._night.state.tree)
         assert len(self._night.facts(RoundStarted)) < round_  # before the agent can change anything
         self.noted.append(round_)
 

@@ -13,6 +13,7 @@ from bydawn.core.facts import (
     AgentLimited,
     AnyFact,
     ChecksEnded,
+    CommitEnded,
     HookEnded,
     LoopDismissed,
     LoopStopped,
@@ -21,7 +22,7 @@ from bydawn.core.facts import (
     TaskSettled,
     WaitStarted,
 )
-from bydawn.core.loop import Checkpoint, CommandCheck, Hooks, OnTamper, Sandbox
+from bydawn.core.loop import Checkpoint, CommandCheck, CommitMode, Hooks, OnTamper, Sandbox
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import Changes, Commands, Decided, End, Promised, TaskStatus, Usage
@@ -166,6 +167,24 @@ STORIES = {
             ),
             Obstructed(kind="hook", detail="the hook pre_round failed"),
             stopped(End.BLOCKED, Rule.OBSTRUCTED, "the hook pre_round failed", "hook"),
+        ],
+    ),
+    "commit": Story(
+        settings={"commit": CommitMode.REQUIRE},
+        facts=[
+            run_started(commits=True),
+            *a_round(1),
+            CommitEnded(round=1, elapsed=60.0, commit="5dd33ddb5", files=2, left_out=("notes.txt",)),
+            *a_round(2),
+            CommitEnded(
+                round=2,
+                elapsed=120.0,
+                failure="exit 1",
+                output="hook-commit.txt",
+                excerpt="E501 too long\n1 error",
+            ),
+            Obstructed(kind="commit", detail="round 2 could not be committed: exit 1: 1 error"),
+            stopped(End.BLOCKED, Rule.OBSTRUCTED, "round 2 could not be committed: exit 1: 1 error", "commit"),
         ],
     ),
     "folder": Story(

@@ -92,6 +92,7 @@ def test_each_fact_that_a_person_should_know_of_is_one_sentence(fact: AnyFact, s
         checked(1),
         facts.TaskSettled(task="t", text="T", status=TaskStatus.DONE, by="bydawn"),
         facts.HookEnded(hook="h", round=1, passed=True, detail="", elapsed=1.0),
+        facts.Obstructed(kind="commit", detail="it failed"),  # a remark below the row has said it
         facts.Obstructed(kind="hook", detail="the hook failed"),  # the hook's own end has said it
     ],
 )

@@ -103,6 +103,15 @@ def test_what_a_person_changed_between_two_runs_is_left_out(home: Home) -> None:
     assert commits(home)[0]["left_out"] == ["a"]
 
 
+def test_what_a_persons_own_hook_changed_is_committed_before_the_loop_is_complete(home: Home) -> None:
+    agent = home.rounds([wrote("a"), OK], [wrote("a", "y\n"), DONE])
+    ended = home.run(agent, *ON, "-k", "true", "--done-when", "TASK_COMPLETE", "--post-round", "echo formatted >> a")
+    assert ended.code == 0
+    assert subjects(home) == ["bydawn: round 1", "bydawn: round 2", "bydawn: round 2"]
+    assert git(home, "show", "HEAD:a") == "y\nformatted"
+    assert (status(home), [row["left_out"] for row in commits(home)]) == ([], [[], [], []])
+
+
 def test_odd_names_and_deleted_files_are_committed(home: Home) -> None:
     """FAULTS 98."""
     script = home.root / "odd.py"

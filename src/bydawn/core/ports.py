@@ -80,8 +80,8 @@ class Checks(Protocol):
 class Commits(Protocol):
     """The person's own repository, with its hooks and settings."""
 
-    def note(self, round_: int) -> None:
-        """A round is about to start: remember which files are not committed as they are."""
+    def note(self, round_: int, spans: Sequence[Span], tree: str) -> None:
+        """A round is about to start: remember which files are not committed as they are, if not because of these."""
 
     def commit(
         self, round_: int, message: str, spans: Sequence[Span], tree: str, urgent: Callable[[], bool]

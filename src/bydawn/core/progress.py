@@ -238,7 +238,7 @@ def uncommitted(state: LoopState, tree: str) -> LoopState:
     spans, span = state.uncommitted, Span(first=state.round, last=state.round, before=before, after=after)
     if spans and spans[-1].after == before:
         spans, span = spans[:-1], replace(spans[-1], last=state.round, after=after)
-    return replace(state, uncommitted=(*spans, span)[-_SPANS:])
+    return replace(state, uncommitted=(*spans, span)[-_SPANS:], commit_tried=False)
 
 
 def commit_ended(state: LoopState, fact: CommitEnded) -> LoopState:
@@ -247,9 +247,10 @@ def commit_ended(state: LoopState, fact: CommitEnded) -> LoopState:
     state = replace(
         state,
         uncommitted=state.uncommitted if fact.failure else (),
+        commit=fact.commit or state.commit,
         commit_due=False,
         commit_failure=fact.excerpt if fact.failure else "",
         left_out=(*state.left_out, *named),
         elapsed=fact.elapsed,
     )
-    return uncommitted(state, fact.tree) if fact.tree else state
+    return replace(uncommitted(state, fact.tree) if fact.tree else state, commit_tried=True)

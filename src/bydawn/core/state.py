@@ -187,7 +187,9 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     closed: tuple[str, ...] = ()  # every task ever closed, shortened
     commits: bool = False  # is what rounds change committed?
     uncommitted: tuple[Span, ...] = ()  # what is in no commit yet
+    commit: str = ""  # the last one
     commit_due: bool = False  # has a round gone well since the last try?
+    commit_tried: bool = False  # nothing has changed since
     commit_failure: str = ""  # what git and its hooks said at the last try
     left_out: tuple[str, ...] = ()  # files that are in no commit, and were named
     verdicts: tuple[Verdict, ...] = ()

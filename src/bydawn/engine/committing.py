@@ -26,7 +26,7 @@ class Committing:
     def before_round(self, round_: int) -> None:
         """What a person has changed and not committed stays theirs."""
         if self._effects.world.commits:
-            self._effects.world.commits.note(round_)
+            self._effects.world.commits.note(round_, self._effects.state.uncommitted, self._effects.state.tree)
 
     def take(self, round_: int) -> Snapshot | None:
         """Commit and record it; the work tree afterwards. Cut short by a request, it is tried again at the next start.
@@ -46,6 +46,7 @@ class Committing:
         done = replace(
             done,
             elapsed=world.clock.now().elapsed,
+            commit=done.commit if done.commit != state.commit else "",  # what was found is known already
             excerpt=said.strip(),
             left_out=tuple(path for path in done.left_out if path not in state.left_out)[:_NAMED],
             secrets=tuple(path for path in done.secrets if path not in state.left_out)[:_NAMED],

@@ -22,7 +22,7 @@ from bydawn.system.writing import others_can_write, replace_text
 
 PYPROJECT = "pyproject.toml"
 _AT_MOST = 1 << 20  # bytes; settings are written by people
-_GUESSES = 100
+_GUESSES = 200
 
 # Variables of ours that are not settings.
 OTHER_VARIABLES = {

@@ -108,11 +108,12 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return place
         raise UserError("this folder is not in a git work tree")
 
-    def note(self, round_: int) -> None:
+    def note(self, round_: int, spans: Sequence[Span], tree: str) -> None:
         """Without this list nothing of the round is committed, so it may fail."""
         with suppress(UserError, OSError):
             if not self._distrusted():
-                write_private(f"{self.folder(round_)}/{DIRTY}", b"\0".join(self._place.status()[0]))
+                theirs = self._place.status()[0].keys() - self._sorted(spans, tree)[1]
+                write_private(f"{self.folder(round_)}/{DIRTY}", b"\0".join(theirs))
 
     def commit(
         self, round_: int, message: str, spans: Sequence[Span], tree: str, urgent: Callable[[], bool]
@@ -144,10 +145,10 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         prefix = os.fsencode(self._place.prefix)
         for span in spans:
             now, between = self.changed(span.before, span.after), self.changed(last or span.before, span.before)
-            theirs |= (now & (self._dirty(span.first, now) - changed)) | (changed & between)
+            theirs |= (now & self._dirty(span.first, now)) | (changed & between)
             changed |= now
             last = span.after
-        theirs |= changed & self.changed(last, tree)
+        theirs |= changed & self.changed(last or tree, tree)
         theirs = {path for path in theirs if not f"{os.fsdecode(path)}/".startswith(self._documents)}
         return {prefix + path for path in theirs}, {prefix + path for path in changed - theirs}
 
