@@ -65,6 +65,11 @@ def test_a_failure_says_why_and_ends_the_run_with_its_code() -> None:
     assert lines[-1] == "=== run 1 end (code 3) ==="
 
 
+def test_a_run_that_went_well_has_code_0_even_if_it_had_to_be_ended() -> None:
+    """FAULTS 44: it prints its result and never exits."""
+    assert log_of(run_started(), *a_round(1, signal=15))[-1] == "=== run 1 end (code 0) ==="
+
+
 def test_a_signal_is_a_negative_code() -> None:
     assert log_of(run_started(), *a_round(1, Outcome.CRASHED, signal=9))[-1] == "=== run 1 end (code -9) ==="
 

@@ -31,9 +31,15 @@ def test_the_documents_own_configuration_is_the_default() -> None:
     assert found.where["codex.args"] == "config.yml:10"
 
 
-def test_an_empty_file_means_the_defaults_and_says_that_it_has_no_version() -> None:
-    assert read("").args == Config().args
-    assert read("").remarks == ("config.yml has no version; 1 is assumed",)
+def test_a_file_without_a_version_says_so() -> None:
+    """A-066"""
+    assert read("runner: {sleep_seconds: 5}").args == Config().args
+    assert read("runner: {sleep_seconds: 5}").remarks == ("config.yml has no version; 1 is assumed",)
+
+
+def test_an_empty_file_does_not_give_full_access() -> None:
+    with pytest.raises(UserError, match=r"^config\.yml is empty$"):
+        read("# nothing\n")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,7 @@ def test_the_built_in_prompt_is_the_documents_with_our_markers() -> None:
     """A-033"""
     found = config.template(Config(), None)
     assert "<TODO>\n{{FILE:TODO.md}}\n</TODO>\n\n<PROGRESS>\n{{FILE:PROGRESS.md}}\n</PROGRESS>" in found
-    assert "<PREV_RUN_OUTPUT>\n{{OUTPUT:6000}}\n</PREV_RUN_OUTPUT>" in found
+    assert "{{#OUTPUT:6000}}\n<PREV_RUN_OUTPUT>\n{{OUTPUT:6000}}\n</PREV_RUN_OUTPUT>" in found
     assert "\n\n\n" not in found
     assert template.problem(found, "TODO.md") is None
 

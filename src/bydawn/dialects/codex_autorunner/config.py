@@ -14,7 +14,7 @@ FOLDER = ".codex-autorunner"
 CONFIG, TEMPLATE, IGNORE = f"{FOLDER}/config.yml", f"{FOLDER}/prompt.txt", f"{FOLDER}/.gitignore"
 STATE, LOG, LOCK = f"{FOLDER}/state.json", f"{FOLDER}/codex-autorunner.log", f"{FOLDER}/lock"
 VERSION = 1
-MOST_CHARACTERS = 200_000  # of the previous output; the ledger carries it from one loop to the next
+MOST_CHARACTERS = 100_000  # of the previous output; the ledger carries it from one loop to the next
 SANDBOXES = {"read-only": "read-only", "workspace-write": "workspace", "danger-full-access": "full"}
 SECTIONS = ("NOTES", "EVENTS", "CHECKS")  # of ours, behind the document's prompt
 
@@ -79,6 +79,9 @@ _TAG = re.compile(r"[A-Za-z][\w-]*", re.ASCII)  # what can be written as a tag a
 
 def read(found: Checked) -> Config:
     """The configuration, from what the file says."""
+    if not found.lines and not found.remarks:
+        hint = f"`{NAME} init --force` writes a new one"
+        raise UserError(f"{found.name} is empty", cause="it says nothing about what Codex may do", hint=hint)
     version = found.count("version")
     if version not in (None, VERSION):
         raise UserError(
@@ -119,7 +122,7 @@ def read(found: Checked) -> Config:
 def _document(found: Checked, key: str) -> str:
     """A document can be named in a prompt's marker, and is not in git's own folder."""
     path = found.text(key)
-    if path.split("/")[0] == ".git" or "{{" in path or "}}" in path:
+    if path.split("/")[0] == ".git" or "{" in path or "}" in path:
         raise UserError(
             f"{found.where(key)}: {key} cannot be {path!r}", cause="no document is there", hint="name another"
         )
@@ -222,7 +225,7 @@ def template(config: Config, text: str | None) -> str:
     values |= {"PREV_RUN_OUTPUT": f"{{{{OUTPUT:{config.prev_run_max_chars}}}}}", "EXTRAS": extras}
 
     def ours(found: re.Match[str]) -> str:
-        return f"{{{{{found[1]}OUTPUT}}}}" if found[1] else values[found[2]]
+        return values["PREV_RUN_OUTPUT"].replace("{{", f"{{{{{found[1]}") if found[1] else values[found[2]]
 
     written = _MARKER.sub(ours, texts.PROMPT if text is None else text)
     return re.sub(r"\n{3,}", "\n\n", written) if text is None else written

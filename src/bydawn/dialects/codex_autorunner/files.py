@@ -116,6 +116,8 @@ def code_of(ended: RoundEnded | None) -> int | str:
     """The exit code, as Python has it: a signal is negative."""
     if ended is None:
         return INTERRUPTED
+    if ended.outcome is Outcome.OK:  # even if it did not exit by itself after its last word
+        return 0
     if ended.exit_code is not None:
         return ended.exit_code
     return -ended.signal if ended.signal else INTERRUPTED if ended.outcome is Outcome.INTERRUPTED else 1

@@ -53,11 +53,11 @@ def asked(root: Path, config: Config) -> Asked:
 
 def is_codex(root: Path, config: Config) -> bool:
     """Does this program say that it is Codex?"""
-    if "/" not in config.binary and find(config.binary, root) is None:
-        where = config.where.get("codex.binary", CONFIG)
+    if find(config.binary, root) is None:
+        where = "" if "/" in config.binary else " on the PATH outside this repository"
         raise UserError(
-            f"there is no {config.binary} on the PATH outside this repository",
-            cause=f"{where} asks for it",
+            f"there is no program {config.binary}{where}",
+            cause=f"{config.where.get('codex.binary', CONFIG)} asks for it",
             hint=f"install it: npm install -g {agents.cli('codex').package}; or give its path as codex.binary",
             exit_code=7,
         )
