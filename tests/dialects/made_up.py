@@ -28,7 +28,7 @@ from bydawn.process.guardian import Tether
 
 NAME = "night-shift"
 ROW = DialectRow("night_shift", starts=("start", "go on"), config=".night/shift.yml")
-LOG, BOARD, ON_DUTY = ".shift/live.log", ".shift/board.json", ".shift/on-duty"
+LOG, BOARD, ON_DUTY = ".shift/live.log", ".shift/board.json", ".shift/duty/on"
 LINES = {
     "begins": re.compile(r"-- (\S+) (\d+) begins --"),
     "ends": re.compile(r"-- (\S+) (\d+) ends \([a-z_ ]+\) --"),

@@ -12,7 +12,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
-from bydawn.dialects.seam import Append, Dialect, Grow, Remove
+from bydawn.dialects.seam import Append, Dialect, Grow, Remove, draft
 from bydawn.operations.dialects.end import clean_up
 from core.facts_any import HISTORIES
 from core.facts_made import decided, numbered
@@ -62,6 +62,15 @@ def test_no_file_is_of_two_kinds_and_exclusive_ones_are_among_the_whole(dialect:
     assert {*files.exclusive} <= {*files.whole}
 
 
+@every_dialect
+def test_all_that_is_written_is_known_not_to_be_the_agents_work(dialect: Dialect, loop: Loop) -> None:
+    """Drafts included, which a killed worker leaves."""
+    files = dialect.files(loop)
+    replaced = (*files.whole, *files.common)
+    drafts = {"".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in replaced}
+    assert {*replaced, *files.growing, *files.live, *drafts} == {*files.names(loop)}
+
+
 # -- what it writes, on a disk -----------------------------------------------------------------------------------------
 
 
@@ -101,7 +110,7 @@ def test_a_file_that_a_person_changed_is_neither_overwritten_nor_removed(
         stage.run()
         assert (stage.workspace / path).read_text() == "mine now"
         cleaned = clean_up(dialect, stage.standing())
-        assert path in cleaned.left
+        assert {path, *dialect.files(loop).live} <= {*cleaned.left}
         assert (stage.workspace / path).read_text() == "mine now"
         files = dialect.files(loop)
         assert {*stage.on_disk()} == {path, *cleaned.left, *files.shared, *stage.common} - {*files.live}

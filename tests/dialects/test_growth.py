@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from bydawn.core.agent import Complaint, Message
 from bydawn.core.errors import UserError
-from bydawn.core.facts import LoopAdopted, RoundStarted
+from bydawn.core.facts import AnyFact, LoopAdopted, RoundEnded
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.redact import HIDDEN, Secrets
+from bydawn.core.state import LoopState
 from bydawn.dialects.codex_autorunner import config, log
 from bydawn.dialects.follower import DialectFollower
-from bydawn.dialects.seam import Dialect
+from bydawn.dialects.seam import Dialect, Grow, View
 from bydawn.operations import places
 from bydawn.store.folder import StateFolder
 from bydawn.system.git import Git
@@ -142,11 +143,25 @@ def test_no_secret_and_no_escape_gets_into_the_file(live: Live, tmp_path: Path) 
     for line in KEY:
         follower.heard(Message("the -----END is near"))
         follower.heard(Complaint(line))
-    follower.heard(Message(f"it is \x1b[31m{SECRET}\x1b[0m\u202e"))
+    follower.heard(Message(f"it is \x1b[31m{SECRET[:5]}\x1b[0m{SECRET[5:]}\u202e"))
     follower.heard(Message("\n".join(KEY)))
     text = (stage.workspace / live.path).read_text()
     assert HIDDEN in text
     assert [word for word in (SECRET, "n0t4KEY", "c2VjcmV0", "\x1b", "\u202e") if word in text] == []
+
+
+class Loud(made_up.NightShift):
+    """A dialect that writes what a fact says as it is."""
+
+    def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:  # noqa: ARG002
+        yield Grow(made_up.LOG, ("a \x1b[31mred\x1b[0m\nline",))
+
+
+def test_what_a_dialect_makes_of_facts_has_no_escapes_either(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, Loud(), LOOPS["night-shift"][1])
+    stage.run(once=True)
+    text = (stage.workspace / made_up.LOG).read_text()
+    assert {line for line in text.splitlines() if not line.startswith("[")} == {"a red line"}
 
 
 # -- after a crash -----------------------------------------------------------------------------------------------------
@@ -212,8 +227,8 @@ def test_wherever_a_worker_is_killed_the_next_start_closes_the_file_once(
 def test_what_one_loop_left_open_the_next_one_closes(live: Live, tmp_path: Path) -> None:
     """And a last line without its newline, which another program left, stays a line of its own."""
     one = live.stage(tmp_path / "one")
-    one.run(crash_after=4)
-    assert isinstance(one.facts[-1], RoundStarted)
+    one.run(crash_after=3)
+    assert isinstance(one.facts[-1], RoundEnded)  # recorded, but not in the file yet
     log = one.workspace / live.path
     with log.open("a") as file:
         file.write("half a line of somebod")
@@ -368,8 +383,7 @@ def test_a_note_for_an_older_loop_changes_nothing_that_a_later_one_wrote(live: L
         return {path: (one.workspace / path).read_text() for path in there}
 
     shared = noted()
-    other.run(crash_after=4)
-    (one.workspace / files.common[0]).read_text()
+    other.run(crash_after=3)
     busy = {path: (one.workspace / path).read_text() for path in (*files.common, *files.live)}
     assert busy != shared
     assert noted() == busy

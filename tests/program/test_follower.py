@@ -18,7 +18,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.replay import after, replay
 from bydawn.core.state import LoopState
 from bydawn.dialects.follower import DialectFollower, digest_at, has_grown, refuse_unwritable, remove
-from bydawn.dialects.seam import Append, Copy, Replace, Source, View
+from bydawn.dialects.seam import Append, Copy, Remove, Replace, Source, View
 from bydawn.dialects.waylon_smithers import WaylonSmithers, files
 from bydawn.dialects.written import Written
 from core.facts_made import BORN, NOON, PROMISED, a_note, a_round, numbered, run_started, started
@@ -232,6 +232,18 @@ def test_a_link_on_an_absolute_path_is_not_followed(story: Story, tmp_path: Path
     assert everything(tmp_path / "real") == ["deep", "deep/a"]
     assert [line.split(" ")[0] for line in story.said] == [f"{story.workspace.parent}/link/b"]
     assert remove(story.workspace, [f"{story.workspace.parent}/link/deep/a"]) == ([], {})
+
+
+def test_a_file_that_was_removed_is_written_again_even_with_the_same_text(story: Story) -> None:
+    """And what is not a regular file is not removed."""
+    (story.workspace / "folder").mkdir()
+    steps = iter(list[View]([Replace("a", "x"), Remove("a"), Remove("a"), Remove("folder"), Replace("a", "x")]))
+    happens = story.follower(lambda _: [next(steps)])
+    happens(run_started(), a_note("a"))
+    assert everything(story.workspace) == ["folder"]
+    happens(*(a_note(f"n-{number}") for number in range(3)))
+    assert everything(story.workspace) == ["a", "folder"]
+    assert story.said == []
 
 
 # -- files that grow ---------------------------------------------------------------------------------------------------
