@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -136,7 +137,7 @@ def test_a_file_with_a_secret_in_it_is_left_out_and_named(home: Home) -> None:
     """FAULTS 103."""
     home.env |= {"MY_TOKEN": "correct-horse-battery-staple"}
     ended = home.run(home.rounds([ran("sh", "-c", "echo $MY_TOKEN > .env"), wrote("code"), DONE]), *ON)
-    assert "left out of commits (it contains a secret): .env" in ended.out
+    assert "left out of commits because of a secret in .env" in ended.out
     assert files_of(home) == {"code"}
     assert (home.repo / ".env").exists()
 
@@ -197,6 +198,12 @@ def _no_repository(home: Home) -> str:
     return "this folder is not in a git work tree"
 
 
+def _ignored(home: Home) -> str:
+    (home.repo / ".git/info/exclude").write_text("sub/\n")
+    (home.repo / "sub").mkdir()
+    return "git ignores this folder"
+
+
 def _detached(home: Home) -> str:
     git(home, "checkout", "-q", "--detach")
     return "no branch is checked out (detached HEAD)"
@@ -212,19 +219,19 @@ def _rebasing(home: Home) -> str:
     return "git is in the middle of a rebase"
 
 
-@pytest.mark.parametrize("make", [_no_repository, _detached, _merging, _rebasing])
-def test_require_refuses_to_start_and_on_says_why_nothing_is_committed(home: Home, make: object) -> None:
+@pytest.mark.parametrize("make", [_no_repository, _ignored, _detached, _merging, _rebasing])
+def test_require_refuses_to_start_and_on_says_why_nothing_is_committed(home: Home, make: Callable[[Home], str]) -> None:
     """FAULTS 89, 91."""
-    assert callable(make)
     why = make(home)
-    place = ("-C", str(home.root / "bare.git")) if make is _no_repository else ()
+    folders = {_no_repository: home.root / "bare.git", _ignored: home.repo / "sub"}
+    place = ("-C", str(folders[make])) if make in folders else ()
     agent = home.rounds([wrote("a"), DONE])
     refused = home.run(agent, "--commit", "require", *place)
     assert (refused.code, why in refused.err, home.has_loop()) == (2, True, False)
     ended = home.run(agent, "--commit", "on", *place)
     assert ended.code == 0
     assert f"nothing can be committed now (--commit on): {why}" in ended.out + ended.err
-    assert "└ not committed: " in ended.out
+    assert ("└ not committed: " in ended.out) is (make is not _ignored)
     assert subjects(home) == []
 
 

@@ -277,9 +277,9 @@ def of_commit(fact: CommitEnded) -> Iterator[Remark]:
     elif fact.commit:
         files = f" ({plural(fact.files, 'file')})" if fact.files else ""
         yield Remark(f"committed as {fact.commit[:7]}{files} {fact.remark}".rstrip())
-    for paths, why in ((fact.left_out, "changed before"), (fact.secrets, "it contains a secret")):
+    for paths, why in ((fact.left_out, "your own changes"), (fact.secrets, "a secret")):
         if paths:
-            yield Remark(f"left out of commits ({why}): {', '.join(map(plain, paths))}")
+            yield Remark(f"left out of commits because of {why} in {', '.join(map(plain, paths))}")
 
 
 def red_checks(checks: ChecksEnded) -> Iterator[Remark]:

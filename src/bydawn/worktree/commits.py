@@ -82,7 +82,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 def trouble(root: Path) -> str:
     """Why nothing can be committed in a folder, if that is known before anything starts."""
     place = Place.around(root)
-    return place.busy(place.status()[1]) if place else "this folder is not in a git work tree"
+    if place is None:
+        return "this folder is not in a git work tree"
+    is_ignored = place.prefix and place.git.answer("check-ignore", "-q", "--", str(root)) is not None
+    return "git ignores this folder" if is_ignored else place.busy(place.status()[1])
 
 
 class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -192,7 +195,7 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         commit = shlex.join([*git, "commit", "--only", "--quiet", "--no-edit", "--cleanup=verbatim", f"--file={file}"])
         command = (f"{add} && " if new else "") + f"exec {commit} {shlex.join(_from(paths))}"
         new_here = "_identity" not in vars(self)
-        identity, failure, ran = self._identity, f"another git holds {self._lock}", False
+        identity, failure, ran = self._identity, f"another git holds {self._lock}, or left it behind", False
         for seconds in WAITS:
             if seconds:
                 self.sleep(seconds, urgent)
