@@ -9,7 +9,7 @@ import msgspec
 from bydawn import __version__, agents
 from bydawn.core.agent import Agent
 from bydawn.core.errors import UserError
-from bydawn.core.facts import BOXED, LedgerRepaired, LoopStopped, RunStarted
+from bydawn.core.facts import BOXED, COMMIT, LedgerRepaired, LoopStopped, RunStarted
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, CommitMode, Loop, Sandbox
 from bydawn.core.ports import Clock, Commits, Follower, Snapshot
@@ -117,7 +117,7 @@ def run_loop(
         return GitCommits(
             loop=loop,
             private=folder.git,
-            crashed=bool(ledger.state.runs) and ledger.state.stopped is None,
+            told=ledger.state.obstructed is not None and ledger.state.obstructed.kind == COMMIT,
             folder=files.folder,
             changed=kept.changed,
             runner=ShellHooks(shell("commit", loop.timeouts.hook, withheld), workspace),

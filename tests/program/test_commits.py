@@ -354,13 +354,17 @@ EVIL = {
 def test_what_the_agent_wrote_into_git_never_runs(home: Home, what: str) -> None:
     (home.repo / ".git/hooks").mkdir(exist_ok=True)
     for name in ("evil", "pre-commit"):
-        (home.root / name).write_text(f"#!/bin/sh\ntouch {home.root}/canary\n")
+        (home.root / name).write_text(f"#!/bin/sh\ntouch {home.root}/canary; cat\n")
         (home.root / name).chmod(0o755)
-    agent = home.rounds([wrote("a"), ran("sh", "-c", EVIL[what]), OK], [wrote("a", "again"), DONE])
-    ended = home.run(agent, *ON)
-    assert f"└ not committed: git's {what.strip()} has changed since this run began" in ended.out
+    agent = home.rounds([wrote("a"), ran("sh", "-c", EVIL[what]), FAILED], [wrote("a", "again"), DONE])
+    home.run(agent, *ON, "--once")  # after a crash or a pause, too: nobody has been told yet
+    ended = home.bydawn("resume", "repo", "--plain")
+    assert ended.code == 3  # whatever the loop requires: a person must look
+    assert f"round 2 could not be committed: git's {what.strip()} has changed since the loop began" in ended.out
     assert not (home.root / "canary").exists()
     assert subjects(home) == []
+    assert home.bydawn("resume", "repo", "--plain").code == 0  # by a person, who was told
+    assert len(subjects(home)) == 1
 
 
 # -- killed ------------------------------------------------------------------------------------------------------------

@@ -205,6 +205,7 @@ class CommitEnded(Fact, frozen=True, kw_only=True, tag="commit.ended"):
     commit: str = ""  # its id; empty if there is none
     files: int = 0
     failure: str = ""  # why there is none; then the changes go into the next commit
+    needs_person: bool = False  # … once a person has looked
     output: str | None = None  # the file in the round's folder with what git and its hooks said about that, …
     excerpt: str = ""  # … and its end
     left_out: tuple[str, ...] = ()  # files that had changed before the rounds changed them, …

@@ -58,7 +58,7 @@ class Committing:
         effects.record(done)
         if moved:
             effects.tasks_changed(touched.now)
-        if done.failure and effects.loop.commit is CommitMode.REQUIRE:
+        if done.needs_person or (done.failure and effects.loop.commit is CommitMode.REQUIRE):
             effects.record(Obstructed(kind=COMMIT, detail=f"round {round_} could not be committed: {done.told}"))
         return touched.now
 

@@ -93,7 +93,7 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     loop: Loop
     private: Path  # the loop's private git directory
-    crashed: bool  # did the run before end without a word?
+    told: bool  # has a person seen that git's hooks or settings changed?
     folder: Callable[[int], str]  # of a round
     changed: Callable[[str, str], set[bytes]]  # paths that differ between two kept trees
     runner: HookRunner
@@ -123,7 +123,7 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ) -> CommitEnded:
         self._release()
         if why := self._distrusted():  # even a look at the files could run a filter
-            return CommitEnded(round=round_, failure=why)
+            return CommitEnded(round=round_, failure=why, needs_person=True)
         status, branch = self._place.status()
         theirs, ours = self._sorted(spans, tree)
         wanted = sorted(ours & status.keys())
@@ -249,12 +249,12 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _agreed(self) -> dict[str, str]:
-        """Git's hooks and settings as they are when a person starts a run are theirs; after a crash, as before it.
+        """Git's hooks and settings as they were when a person started the loop, or last saw that they changed.
 
         So this has to be asked before any agent starts.
         """
         note = self.private / "commit-hooks"
-        if self.crashed and note.is_file():
+        if not self.told and note.is_file():
             return msgspec.json.decode(note.read_bytes(), type=dict[str, str])
         found = dict[str, str]()
         with suppress(UserError):
@@ -263,10 +263,10 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return found
 
     def _distrusted(self) -> str:
-        """A commit runs hooks and filters. An agent, or a check, could have written those since the run began."""
+        """A commit runs hooks and filters. An agent, or a check, could have written those."""
         now = self._runs()
         changed = [name for name in sorted({*now, *self._agreed}) if now.get(name) != self._agreed.get(name)]
-        return f"git's {changed[0]} has changed since this run began, and a commit would run it" if changed else ""
+        return f"git's {changed[0]} has changed since the loop began, and a commit would run it" if changed else ""
 
     def _runs(self) -> dict[str, str]:
         """Digests of the settings and hooks that a commit may run."""
