@@ -9,7 +9,7 @@ from bydawn.core.replay import after
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
-from bydawn.dialects.codex_autorunner import DIALECT
+from bydawn.dialects.codex_autorunner import DIALECT, log
 from bydawn.dialects.codex_autorunner.config import LOCK, LOG, STATE
 from bydawn.dialects.codex_autorunner.files import INTERRUPTED, closing, exit_code, heard
 from bydawn.dialects.seam import Grow, Remove, Replace
@@ -122,6 +122,13 @@ def test_what_a_crash_left_open_is_closed_with_what_is_known() -> None:
     other = history_of(LoopAdopted(source="x", rounds=8, agent=""), run_started())
     assert closing(LOG, left, LOOP, *other) == (f"=== run 8 end (code {INTERRUPTED}) ===",)
     assert closing(LOG, [*left, "=== run 8 end (code 0) ==="], LOOP, *other) == ()
+
+
+def test_a_run_that_died_before_its_first_line_is_still_in_the_log() -> None:
+    facts: list[AnyFact] = [SEVEN, run_started(), started(8), ended(8, Outcome.INTERRUPTED)]
+    before = ["=== run 7 end (code 0) ==="]
+    assert closing(LOG, before, LOOP, *history_of(*facts)) == (log.start(8), log.end(8, INTERRUPTED))
+    assert closing(LOG, before, LOOP, *history_of(*facts, run_started())) == (), "only once"
 
 
 # -- state and lock ----------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """A new loop. `settings` are ours, by key, and win over every file; one without words is set to nothing."""
 
     prompt: str
-    name: str
+    name: str  # empty: the folder's
     settings: dict[str, tuple[str, ...]]
     template: str = ""  # the prompt of a round; the one of the settings unless given
     follow_up: str = ""  # the prompt of a round that resumes the session

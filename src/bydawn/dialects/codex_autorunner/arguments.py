@@ -74,7 +74,7 @@ def start(config: Config, prompt: str | None, *, is_codex: bool) -> Start:
     }
     return Start(
         prompt="",
-        name=NAME,
+        name="",
         settings=settings,
         template=template(config, prompt),
         sections=SECTIONS,
@@ -83,12 +83,12 @@ def start(config: Config, prompt: str | None, *, is_codex: bool) -> Start:
     )
 
 
-def going_on(wanted: Start, workspace: str, before: State) -> Start:
+def going_on(wanted: Start, before: State) -> Start:
     """The same as it is started, once a person has agreed: what the last run here left is in its words."""
     kept = ("last_exit_code", "last_run_started_at", "last_run_finished_at")
     words = {name: str(value) for name in kept if (value := getattr(before, name)) is not None}
     settings = {**wanted.settings, "template": ()}  # its text is in the request already
-    return replace(wanted, name=_name(workspace), settings=settings, words=words)
+    return replace(wanted, settings=settings, words=words)
 
 
 # Where in the file each of our settings is.
@@ -118,13 +118,6 @@ def _agent(config: Config, found: Asked, *, is_codex: bool) -> dict[str, tuple[s
 
 def _not_codex(config: Config) -> str:
     return f"{config.binary} is not Codex: it gets the prompt as its last argument, and its exit code is the verdict"
-
-
-def _name(workspace: str) -> str:
-    """The folder's name, without what a loop's name cannot have."""
-    folder = workspace.rstrip("/").rpartition("/")[2]
-    plain = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in folder)
-    return plain.strip("._-")[:50] or "loop"
 
 
 def adopted(before: State, output: str) -> LoopAdopted | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -83,11 +82,15 @@ def heard(event: Event, loop: Loop, state: LoopState, history: History, at: date
 
 def closing(path: str, tail: Sequence[str], loop: Loop, state: LoopState, history: History) -> tuple[str, ...]:  # noqa: ARG001
     """The end of a run that was cut short, under its own number."""
-    if (run := log.left_open(tail)) is None:
-        return ()
-    last = history.attempts[-1].ended if history.attempts else None
-    is_mine = last is not None and run == run_id(state) and not _is_free(last)
-    return (log.end(run, code_of(last) if is_mine else INTERRUPTED),)
+    last = history.attempts[-1] if history.attempts else None
+    mine, seen, lines = run_id(state), log.last_seen(tail), list[str]()
+    if seen and seen.marker != "end":
+        is_mine = last is not None and last.ended is not None and seen.run == mine and not _is_free(last.ended)
+        lines.append(log.end(seen.run, code_of(last.ended) if last and is_mine else INTERRUPTED))
+    # It may have died between its first fact and its first line.
+    if last and last.ended_at == state.updated_at and last.ended and mine > (seen.run if seen else 0):
+        lines += [log.start(mine), log.end(mine, code_of(last.ended))]
+    return tuple(lines)
 
 
 def _ended(fact: RoundEnded, run: int, at: datetime) -> Iterator[str]:
@@ -163,12 +166,3 @@ def exit_code(stopped: LoopStopped) -> int:
     if stopped.decided.rule == Rule.ROUNDS_THIS_RUN:
         return 0
     return 2 if stopped.is_refusal else EXIT_CODES[stopped.end]
-
-
-def is_state(text: bytes) -> dict[str, Any] | None:
-    """A state file, ours or the original's; None for anything else."""
-    try:
-        found = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return found if "last_run_id" in found and "status" in found else None

@@ -58,12 +58,12 @@ def seen(line: str) -> Seen | None:
     return None
 
 
-def left_open(lines: Iterable[str]) -> int | None:
-    """The run that the log ends in the middle of, if it does."""
+def last_seen(lines: Iterable[str]) -> Seen | None:
+    """The last whole line of a log."""
     last = None
     for line in lines:
         last = seen(line) or last
-    return last.run if last and last.marker != "end" else None
+    return last
 
 
 def spoken(lines: Iterable[str]) -> str:

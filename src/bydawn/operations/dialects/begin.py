@@ -19,7 +19,7 @@ from bydawn.settings.layers import Given, Settings
 from bydawn.settings.setting import Layer
 from bydawn.settings.table import BY_KEY
 from bydawn.store.folder import LoopFolder
-from bydawn.store.registry import Standing, checked_name
+from bydawn.store.registry import Standing, checked_name, slug
 from bydawn.system.git import Git
 from bydawn.system.writing import make_private
 
@@ -49,6 +49,7 @@ def plan(
     dialect: Dialect, request: Start, gathered: Settings, workspace: Path, adopts: LoopAdopted | None = None
 ) -> Plan:
     """A new loop, checked in every respect; a name that no one chose is reserved by an empty folder, no more."""
+    request = request if request.name else replace(request, name=slug(workspace.name) or "loop")
     _refuse_odd_name(request.name)
     # What is a folder, and where links lead, is for us to know: dialects have never seen a disk.
     paths = {key: places.placed(workspace, path) for key, path in request.paths.items()}

@@ -25,11 +25,17 @@ Data = bytes | mmap.mmap
 def block(root: Path, run: int | None = None, tail: int | None = None) -> Iterator[str]:
     """The lines of a run, or of the last one; nothing where there has been none."""
     with _opened(root) as data:
-        begin = _last_start(data) if run is None else _start_of(data, run)
+        begin = _start_of(data, run)
         if begin < 0 and run is not None:
             raise _unknown(data, run)
         lines = _lines(data, begin) if begin >= 0 else iter(())
         yield from lines if tail is None else deque(lines, maxlen=tail)
+
+
+def last_run(root: Path) -> int | None:
+    """The number of the last run that the log knows."""
+    with _opened(root) as data:
+        return _last(data)
 
 
 def last_lines(root: Path, count: int) -> list[str]:
@@ -81,17 +87,9 @@ def _opened(root: Path) -> Iterator[Data]:
         raise UserError(f"{LOG} cannot be read", cause=error.strerror or str(error), hint=hint) from None
 
 
-def _last_start(data: Data) -> int:
-    end = len(data)
-    while (found := data.rfind(b"=== run ", 0, end)) >= 0:
-        if _START.match(data, found) and _begins(data, found):
-            return found
-        end = found
-    return -1
-
-
-def _start_of(data: Data, run: int) -> int:
-    end, wanted = len(data), log.start(run).encode()
+def _start_of(data: Data, run: int | None = None) -> int:
+    """Where a run starts, or the last one; -1 if there is none."""
+    end, wanted = len(data), b"=== run " if run is None else log.start(run).encode()
     while (found := data.rfind(wanted, 0, end)) >= 0:
         if _START.match(data, found) and _begins(data, found):
             return found
@@ -124,9 +122,13 @@ def _shown(line: bytes) -> str:
     return plain(line.decode(errors="replace")).rstrip()
 
 
+def _last(data: Data) -> int | None:
+    found = _START.match(data, begin) if (begin := _start_of(data)) >= 0 else None
+    return int(found[1]) if found else None
+
+
 def _unknown(data: Data, run: int) -> UserError:
-    first, last = _START.search(data), _last_start(data)
-    if first is None:
-        return UserError(f"there is no run {run}", cause="nothing has run here yet", hint=f"`{NAME} run`")
-    known = f"{int(first[1])} to {int(_START.match(data, last)[1])}"  # type: ignore[index]
-    return UserError(f"there is no run {run}", cause=f"{LOG} has runs {known}", hint=f"`{NAME} log` shows the last one")
+    what, hint = f"there is no run {run}", f"`{NAME} log` shows the last one"
+    if (first := _START.search(data)) is None:
+        return UserError(what, cause="nothing has run here yet", hint=f"`{NAME} run`")
+    return UserError(what, cause=f"{LOG} has runs {int(first[1])} to {_last(data)}", hint=hint)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from bydawn.core import tasks, template
@@ -10,8 +11,9 @@ from bydawn.core.history import History
 from bydawn.core.keys import checked
 from bydawn.dialects.codex_autorunner import DIALECT, config
 from bydawn.dialects.codex_autorunner.config import CONFIG, LOCK, NAME, STATE, Config
-from bydawn.dialects.codex_autorunner.files import ERROR, IDLE, RUNNING, State, is_state, run_id, state_of
+from bydawn.dialects.codex_autorunner.files import ERROR, IDLE, RUNNING, State, run_id, state_of
 from bydawn.operations.dialects import loops
+from bydawn.operations.dialects.codex_autorunner import logs
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.settings import yaml
 from bydawn.store import lock
@@ -97,21 +99,15 @@ def _of_loop(standing: Standing | None) -> State:
 
 def _of_file(root: Path) -> State:
     """What the original wrote down, if it can be believed: `running` needs a process that lives."""
-    found = is_state(_bytes(root, STATE)) or {}
-    run, status = found.get("last_run_id"), found.get("status")
-    if not isinstance(run, int) or isinstance(run, bool) or not 0 < run <= _MOST:
-        return State()
-    if status == RUNNING and owner_of_lock(root) is None:
-        status = ERROR
-    code = found.get("last_exit_code")
-    started, finished = (found.get(f"last_run_{name}_at") for name in ("started", "finished"))
-    return State(
-        last_run_id=run,
-        status=status if status in (IDLE, RUNNING, ERROR) else IDLE,
-        last_exit_code=code if isinstance(code, int) and not isinstance(code, bool) else None,
-        last_run_started_at=str(started)[:40] if started else None,
-        last_run_finished_at=str(finished)[:40] if finished else None,
-    )
+    try:
+        found = msgspec.json.decode(_bytes(root, STATE), type=State)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = State()
+    if not 0 < (found.last_run_id or 0) <= _MOST:  # damaged, or not there; still, no number is used twice
+        return State(last_run_id=logs.last_run(root))
+    dead = found.status == RUNNING and owner_of_lock(root) is None
+    known = found.status if found.status in (IDLE, RUNNING) and not dead else ERROR
+    return replace(found, status=known, reason=None, loop=None)
 
 
 def owner_of_lock(root: Path) -> int | None:
