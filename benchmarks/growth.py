@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from benchmarks.autorunner import AUTORUNNER, LOG, autorunner, write_agent
 from benchmarks.ledgers import write_loop
 from benchmarks.rows import Bench, Budget
 from benchmarks.stage import BYDAWN, Stage, fastest
@@ -54,6 +55,29 @@ def long_logs(stage: Stage) -> Iterator[float]:
     yield _ratio(stage, *((*command, "--state-dir", str(state)) for state in states.values()))
 
 
+def one_log(stage: Stage) -> Iterator[float]:
+    """The log of codex-autorunner: its last lines, and one more run, whose prompt has the end of the last one."""
+    bin_ = stage.place("bin")
+    stage.env["PATH"] = f"{bin_}:{stage.env['PATH']}"
+    write_agent(bin_ / "codex", lines=5)
+    folders = [autorunner(stage, boxes=100, runs=1) for _ in range(2)]
+    for folder, size in zip(folders, (_TAIL, 1_000_000_000), strict=True):
+        stage.work(AUTORUNNER, "run", "--repo", str(folder))
+        _fill(folder / LOG, size)
+    for words in (("log", "--tail", "20"), ("run",)):
+        small, big = fastest([partial(stage.work, AUTORUNNER, *words, "--repo", str(each)) for each in folders], _TURNS)
+        yield big / small
+
+
+def _fill(log: Path, size: int) -> None:
+    """What the last run said goes on and on."""
+    line = b"[2025-01-01T12:34:56Z] run=1 stdout: one of many lines that an agent wrote in a long night\n"
+    with log.open("r+b") as file:
+        file.truncate(size)
+        file.seek(0, 2)
+        file.write(b"\n" + line * (_TAIL // len(line)) + b"=== run 1 end (code 0) ===\n")
+
+
 def _ratio(stage: Stage, small: tuple[str, ...], big: tuple[str, ...]) -> float:
     for command in (small, big):
         stage.work(BYDAWN, *command)
@@ -82,4 +106,11 @@ BENCHES = (
     Bench((Budget("growth: opening 10,000 rounds against 10", 2, "×"),), long_loops),
     Bench((Budget("growth: replay of 90,000 facts against 900, a fact", 1.5, "×"),), replay),
     Bench((Budget("growth: tail of 1 GB against 1 MB", 1.5, "×"),), long_logs),
+    Bench(
+        (
+            Budget("growth: codex-autorunner log --tail, 1 GB against 1 MB", 1.5, "×"),
+            Budget("growth: codex-autorunner run, a log of 1 GB against 1 MB", 1.5, "×"),
+        ),
+        one_log,
+    ),
 )

@@ -23,9 +23,10 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from benchmarks.autorunner import AUTORUNNER, autorunner, write_agent
 from benchmarks.reference import Reference
 from benchmarks.rows import Bench, Budget
-from benchmarks.stage import PYTHON, Broken, Stage, fastest, until, wait
+from benchmarks.stage import BYDAWN, Broken, Stage, fastest, until, wait
 from benchmarks.strace import Round, one_round, run_command
 from bydawn.core.facts import RoundStarted
 from bydawn.store.folder import LoopFolder
@@ -34,31 +35,6 @@ from bydawn.store.ledger import records
 _SHORT, _LONG, _OLD = 3, 203, 800
 _TURNS = 3
 _TALK, _TALKATIVE = 50, 53  # lines that a talkative agent says in a round, and its rounds
-
-# The dialect of the tests, as if it were installed, with its live log or without.
-_TESTS = str(Path(__file__).parents[1] / "tests")
-_MADE_UP = """
-import sys
-sys.path.insert(0, sys.argv.pop(1))
-from msgspec.structs import replace
-from bydawn import dialects
-from bydawn.cli.main import main
-from bydawn.dialects.seam import Grow
-from dialects import made_up
-
-class Quiet(made_up.NightShift):
-    def files(self, loop):
-        return replace(super().files(loop), live=())
-
-    def views(self, *what):
-        return (view for view in super().views(*what) if not isinstance(view, Grow))
-
-if sys.argv.pop(1) == "none":
-    made_up.DIALECT = Quiet()
-dialects.TABLE[made_up.NAME] = made_up.ROW
-sys.modules["bydawn.dialects.night_shift"] = sys.modules["bydawn.cli.dialects.night_shift"] = made_up
-sys.exit(main(sys.argv[1:]))
-"""
 
 # The cheapest round that still does everything: it changes a file, says so, and leaves all tasks open.
 _SCRIPT = {"rounds": [[{"append": {"path": "work.txt", "text": "x\n"}}, {"say": "a step"}, {"result": {"text": "on"}}]]}
@@ -99,19 +75,23 @@ def growth(stage: Stage) -> Iterator[float]:
 
 
 def live_log(stage: Stage) -> Iterator[float]:
-    """The slope of a loop whose log grows while its agent talks, against that of the same loop without that log."""
-    script = stage.folder / "chat.json"
-    change, *_ = _SCRIPT["rounds"][0]
-    talk = [{"say": f"line {number} of what an agent says in a round"} for number in range(_TALK)]
-    script.write_text(json.dumps({"rounds": [[change, *talk, {"result": {"text": "on"}}]]}))
+    """The slope of codex-autorunner, whose log grows while its agent talks, against that of the same loop natively."""
+    bin_ = stage.place("bin")
+    stage.env["PATH"] = f"{bin_}:{stage.env['PATH']}"
+    write_agent(bin_ / "codex", lines=_TALK)
 
-    def work(log: str, rounds: int) -> float:
-        words = ("start", str(stage.repository(log)), "-a", f"demo:{script}", "-p", str(rounds))
-        return stage.work(PYTHON, "-c", _MADE_UP, _TESTS, log, "as", "night-shift", *words, code=45)
+    def work(runs: int) -> float:
+        folder = autorunner(stage, boxes=_TALKATIVE + 1, runs=runs)
+        return stage.work(AUTORUNNER, "run", "--repo", str(folder))
 
-    contestants = [partial(work, log, rounds) for log in ("live", "none") for rounds in (_SHORT, _TALKATIVE)]
-    short, long, quiet_short, quiet_long = fastest(contestants, _TURNS)
-    yield (long - short) / (quiet_long - quiet_short)
+    def native(rounds: int) -> float:
+        folder = autorunner(stage, boxes=_TALKATIVE + 1, runs=rounds)
+        settings = ("-C", str(folder), "-t", "TODO.md", "-a", "arg:codex", "--ticks", "count", "-n", str(rounds))
+        return stage.work(BYDAWN, "run", *settings, code=4)
+
+    contestants = [partial(kind, rounds) for kind in (work, native) for rounds in (_SHORT, _TALKATIVE)]
+    short, long, native_short, native_long = fastest(contestants, _TURNS)
+    yield (long - short) / (native_long - native_short)
 
 
 def _folder(workspace: Path) -> Path:
@@ -145,6 +125,6 @@ def _script(stage: Stage) -> Path:
 BENCHES = (
     Bench((Budget("round: syncs", 8, "per round"), Budget("round: git calls", 6, "per round")), count),
     Bench((Budget("round: cost against the bare children", 2, "×"),), cost),
-    Bench((Budget("round: cost with a live log against none", 1.2, "×"),), live_log),
+    Bench((Budget("round: cost of codex-autorunner against native", 1.2, "×"),), live_log),
     Bench((Budget("round: 800 to 1,000 against 3 to 203", 1.1, "×"),), growth),
 )
