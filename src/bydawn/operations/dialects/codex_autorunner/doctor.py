@@ -1,16 +1,14 @@
 """Is everything there that a run needs? Each thing is looked at on its own, with what to do about it."""
 
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from bydawn import agents
-from bydawn.agents.program import ask
 from bydawn.core.errors import UserError
 from bydawn.dialects.codex_autorunner import DIALECT
 from bydawn.dialects.codex_autorunner.config import CODEX, CONFIG, LOCK, NAME, Config, asked
 from bydawn.operations import trust
+from bydawn.operations.agents import look
 from bydawn.operations.dialects import begin, loops
 from bydawn.operations.dialects import config as own_config
 from bydawn.operations.dialects.codex_autorunner import documents, repository, running
@@ -65,21 +63,20 @@ def _codex(root: Path, config: Config) -> Iterator[Finding]:
     except UserError as error:
         yield _bad("codex", error)
         return
-    code, said = ask(root, config.binary, "--version")
-    version = said.strip().partition("\n")[0][:100]
     if not known:
-        detail = (
-            f"{config.binary} is not Codex ({version or f'--version exits with {code}'}): its exit code is the verdict"
-        )
-        yield Finding(name="codex", ok=True, detail=detail)
+        yield Finding(name="codex", ok=True, detail=f"{config.binary} is not Codex: its exit code is the verdict")
         return
-    yield Finding(name="codex", ok=code == 0, detail=version, hint="" if code == 0 else "install it again")
-    cli = agents.cli(CODEX)
-    if cli.logged_in(os.environ, root, config.binary) is False:
-        yield Finding(name="login", ok=False, detail="Codex is not logged in", hint=f"run `{cli.login}`")
+    found = look(_agent(config), root)
+    yield Finding(name="codex", ok=True, detail=found.version or "version unknown")
+    if found.logged_in is False:
+        yield Finding(name="login", ok=False, detail="Codex is not logged in", hint=f"run `{found.login}`")
     else:
         yield Finding(name="login", ok=True, detail="Codex is logged in, or has a key of its own")
     yield _tried("sandbox", lambda: _sandbox(root, config))
+
+
+def _agent(config: Config) -> str:
+    return CODEX if config.binary == CODEX else f"{CODEX}:{config.binary}"
 
 
 def _sandbox(root: Path, config: Config) -> str:
@@ -87,7 +84,7 @@ def _sandbox(root: Path, config: Config) -> str:
     from bydawn.operations.checked_loop import checked_agent
 
     level = Sandbox(asked(config.args, config.where.get("codex.args", CONFIG)).sandbox)
-    checked_agent(CODEX if config.binary == CODEX else f"{CODEX}:{config.binary}", root, level)
+    checked_agent(_agent(config), root, level)
     return f"{level}" + (": Codex runs as you, without a sandbox" if level is Sandbox.FULL else "")
 
 

@@ -11,7 +11,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import differences
 from bydawn.dialects.codex_autorunner import DIALECT, arguments
-from bydawn.dialects.codex_autorunner.config import CONFIG, LOCK, NAME, Config
+from bydawn.dialects.codex_autorunner.config import CODEX, CONFIG, LOCK, NAME, Config
 from bydawn.dialects.codex_autorunner.files import State
 from bydawn.dialects.seam import Start
 from bydawn.operations import steer
@@ -50,16 +50,16 @@ def asked(root: Path, config: Config) -> Asked:
 
 
 def is_codex(root: Path, config: Config) -> bool:
-    """Does this program say that it is Codex?"""
+    """Does this program say that it is Codex? One with another name is not even asked: it might just begin to work."""
     if find(config.binary, root) is None:
         where = "" if "/" in config.binary else " on the PATH outside this repository"
         raise UserError(
             f"there is no program {config.binary}{where}",
             cause=f"{config.where.get('codex.binary', CONFIG)} asks for it",
-            hint=f"install it: npm install -g {agents.cli('codex').package}; or give its path as codex.binary",
+            hint=f"install it: npm install -g {agents.cli(CODEX).package}; or give its path as codex.binary",
             exit_code=7,
         )
-    return _CODEX.match(ask(root, config.binary, "--version")[1]) is not None
+    return CODEX in Path(config.binary).name.lower() and bool(_CODEX.match(ask(root, config.binary, "--version")[1]))
 
 
 def goes_on(root: Path, asked: Asked) -> Standing | None:
