@@ -11,6 +11,8 @@ whose keys are played in the order in which they stand:
     sleep     seconds
     wait_for  a file to wait for
     say       lines for the stream: objects as JSON, text as it is (a lone surrogate is no UTF-8)
+    complain  lines for stderr
+    alone     a file that it holds a lock on until it ends; if another one holds it, a file `….two` tells of it
 
 and three that tell how it ends, wherever they stand: `usage` ({name: tokens}), `error` (the turn fails with this
 message), `exit` (it ends with this code and without a last event, as in a crash; -9 is by that signal).
@@ -626,6 +628,7 @@ class Player:
     def __init__(self, stream: Stream, sandbox: Sandbox) -> None:
         self.stream, self.sandbox = stream, sandbox
         self.running: subprocess.Popen[bytes] | None = None
+        self.held: TextIO | None = None
 
     def play(self, turn: Json) -> None:
         for key, value in turn.items():
@@ -638,6 +641,17 @@ class Player:
     def say(self, lines: Json | str | list[Json | str]) -> None:
         for line in lines if isinstance(lines, list) else [lines]:
             self.stream.line(line)
+
+    def complain(self, lines: str | list[str]) -> None:
+        for line in [lines] if isinstance(lines, str) else lines:
+            complain(line)
+
+    def alone(self, path: str) -> None:
+        self.held = open(path, "w")  # noqa: SIM115 - until the process ends, however it does
+        try:
+            fcntl.flock(self.held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            Path(f"{path}.two").touch()
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -716,6 +730,8 @@ ACTIONS: dict[str, Callable[[Player, Any], None]] = {
     "sleep": Player.sleep,
     "wait_for": Player.wait_for,
     "say": Player.say,
+    "complain": Player.complain,
+    "alone": Player.alone,
 }
 
 
