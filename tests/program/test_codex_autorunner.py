@@ -576,9 +576,10 @@ def test_a_lock_of_somebody_else_is_respected_while_they_live(runner: Autorunner
     assert runner.lock.read_text() == f"{os.getpid()}\n"
     assert runner("once", "--force").code == 0
     gone = subprocess.Popen(["true"])
-    gone.wait()
+    os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)  # dead, and nobody has waited for it
     runner.lock.write_text(f"{gone.pid}\n")
     assert runner("once").code == 0, "a dead one is removed"
+    gone.wait()
     assert not runner.lock.exists()
 
 

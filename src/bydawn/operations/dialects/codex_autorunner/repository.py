@@ -114,7 +114,7 @@ def owner_of_lock(root: Path) -> int | None:
     """The process of another program that the lock names, if it lives. Our own loops have a lock of their own."""
     text = _bytes(root, LOCK).strip()
     pid = int(text) if text.isdigit() and len(text) < 10 else 0
-    if not pid or not kernel.start_time(pid):
+    if not pid or kernel.stat_fields(pid)[:1] in ([], ["Z"], ["X"]):  # gone, or dead and not yet waited for
         return None
     ours = (lock.signature(each.folder.lock).get("pid") for each in loops.in_workspace(DIALECT, root))
     return None if str(pid) in ours else pid
