@@ -274,7 +274,7 @@ class Night:
     def agents(self) -> dict[str, ScriptedAgent]:
         return {"demo": self.agent, **self.others}
 
-    def run(self, *, once: bool = False, seconds: float | None = None) -> LoopStopped:
+    def run(self, *, once: bool = False, rounds: int | None = None, seconds: float | None = None) -> LoopStopped:
         self.clock.elapsed = self.ledger.state.elapsed  # as a new process counts on from the ledger
         self.workspace.watched = False
         world = World(
@@ -302,7 +302,7 @@ class Night:
             boot="b",
             version="0",
             tree="",
-            rounds_allowed=1 if once else None,
+            rounds_allowed=1 if once else rounds,
             seconds_allowed=seconds,
             box=self.box,
             commits=self.commits is not None,
