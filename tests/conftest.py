@@ -19,7 +19,13 @@ settings.register_profile("gate", max_examples=25, deadline=None)
 settings.register_profile("deep", max_examples=150, deadline=None)
 settings.load_profile("gate")
 
-NEEDS = ("agents_bin", "bwrap", "strace", "tmux")  # fixtures: a test that uses one needs what it is named after
+NEEDS = (
+    "agents_bin",
+    "bwrap",
+    "original",
+    "strace",
+    "tmux",
+)  # fixtures: a test that uses one needs what it is named after
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -15,6 +15,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts/test"
 USES = ("bash", "cat", "dirname", "sed", "tr", "env")
 PYTHON = 'case "$*" in *--needs*) echo "needs: $NEEDS" ;; *) echo "pytest: $*" ;; esac'
 AGENTS = 'if [ "${1:-}" = --missing ]; then echo "$LACKS"; else echo agents >>"$LOG"; fi'
+ORIGINAL = 'if [ "${1:-}" = --missing ]; then echo "$LACKS_ORIGINAL"; else echo original >>"$LOG"; fi'
 SETUP = 'if [ "$1" = --ready ]; then exit ${UNREADY:-0}; else echo "setup $1" >>"$LOG"; fi'
 APT = 'echo "apt $*" >>"$LOG"'
 
@@ -28,13 +29,16 @@ class Machine:
         self.log.touch()
         path = root / "bin"
         self.env = {"PATH": str(path), "LOG": str(self.log), "NEEDS": "", "LACKS": "", "TERM": "dumb"}
+        self.env["LACKS_ORIGINAL"] = ""
         for folder in ("bin", "scripts", ".venv/bin"):
             (root / folder).mkdir(parents=True)
         for name in USES:
             (path / name).symlink_to(shutil.which(name) or name)
         shutil.copy(SCRIPT, root / "scripts/test")
-        for name, body in {"scripts/agents": AGENTS, "scripts/setup": SETUP, ".venv/bin/python": PYTHON}.items():
-            self.has(name, body)
+        scripts = {"agents": AGENTS, "original": ORIGINAL, "setup": SETUP}
+        for name, body in scripts.items():
+            self.has(f"scripts/{name}", body)
+        self.has(".venv/bin/python", PYTHON)
         for name in ("ruff", "mypy", "lint-imports", "tail"):
             self.has(f".venv/bin/{name}", "")
         self.has("bin/id", "echo 0")
@@ -107,6 +111,12 @@ def test_the_real_agents_are_installed_for_the_tests_that_drive_them(machine: Ma
     ended = machine.test("tests/real", NEEDS="agents_bin", LACKS=lacks)
     assert "about 700 MB" in ended.err
     assert machine.done[2:] == ["apt update -qq", "apt install -y -qq socat", "agents"]
+
+
+def test_the_original_is_installed_for_the_test_that_sets_it_beside_ours(machine: Machine) -> None:
+    ended = machine.test("tests/real", NEEDS="original", LACKS_ORIGINAL="codex-autorunner 0.1.0: about 13 MB by pip")
+    assert "about 13 MB" in ended.err
+    assert machine.done[2:] == ["original"]
 
 
 def test_a_whole_run_needs_everything_and_shows_the_slowest(machine: Machine) -> None:

@@ -44,6 +44,15 @@ def agents_bin() -> Path:
     return Path(asked.stdout.strip())
 
 
+@pytest.fixture(scope="session")
+def original() -> Path:
+    """A folder for PYTHONPATH with the first release of codex-autorunner in it."""
+    asked = subprocess.run([str(SCRIPT.with_name("original"))], capture_output=True, text=True, timeout=600)
+    if asked.returncode:
+        pytest.fail(asked.stderr, pytrace=False)
+    return Path(asked.stdout.strip())
+
+
 @pytest.fixture
 def model() -> Iterator[ModelServer]:
     """The model; `model.play([...])` gives it its script."""
