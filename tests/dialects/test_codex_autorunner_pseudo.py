@@ -272,7 +272,7 @@ def run(history: History, config: Config, **more: Any) -> tuple[Seen, LoopStoppe
 
 @pytest.mark.parametrize("name", RUNS)
 def test_our_loop_is_the_one_of_the_document(name: str) -> None:
-    """A-021, A-030, A-032, A-035, A-038, A-039, A-040, A-043, A-052: every cap, every clock, first day and later."""
+    """A-006, A-021, A-030, A-032, A-035, A-038, A-039, A-040, A-043, A-052: with every cap and clock."""
     left, runs = RUNS[name]
     for cap, clock, last in product(CAPS, CLOCKS, LAST):
         history, config = History(last, left, runs), Config(cap, clock)
