@@ -1,5 +1,7 @@
 """The command line of codex-autorunner, and what it prints."""
 
+import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,11 +9,16 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
+from bydawn.core.agent import Event
 from bydawn.core.errors import UserError
+from bydawn.core.facts import AnyFact, ChecksEnded, CommitEnded, WaitStarted
+from bydawn.core.loop import Loop
+from bydawn.core.rules import Rule
+from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.core.values import EXIT_CODES, End
 from bydawn.dialects.codex_autorunner.config import FOLDER, LOG, NAME
-from bydawn.dialects.codex_autorunner.files import ERROR
+from bydawn.dialects.codex_autorunner.files import ERROR, run_id
 from bydawn.operations.dialects.codex_autorunner import documents, logs, repository
 from bydawn.process.guardian import Tether
 
@@ -117,7 +124,7 @@ class _Screen:
         self._root = root
         self._runs = runs
         self._seconds = seconds
-        self._closed = False
+        self._before = LoopState()
 
     def run(self, tether: Tether, planned: "Plan") -> int:
         from bydawn.assemble import Worker
@@ -128,44 +135,66 @@ class _Screen:
         from bydawn.operations.run_loop import run
 
         here = str(Path.cwd())
+        self._before = planned.standing.state if planned.standing else self._before
         retire(self._root, but=planned.loop.id)
         warn_if_unbounded(planned)
         for warning in planned.warnings:
             self._say(warning)
         worker = Worker(
             tether=tether,
+            followers=(self,),
             say=self._say,
-            grown=self._line,
-            go_on=f"{NAME} run --repo {planned.loop.workspace}",
+            grown=_line,
+            go_on=shlex.join([NAME, *DIALECT.go_on(planned.loop)]),
             rounds_allowed=self._runs,
             seconds_allowed=self._seconds,
         )
         stopped = run(planned, worker)
         state = repository.before(self._root)
-        click.echo(f"\n  {DIALECT.reason(stopped)}", err=True)
+        _line(f"\n  {plain(DIALECT.reason(stopped))}", err=True)
         standing = repository.newest(self._root)
         if standing:
             for row in reasons.evidence(standing):
-                click.echo(f"  · {plain(row)}", err=True)
+                _line(f"  · {plain(row)}", err=True)
             for line in render.step_lines(DIALECT.next_steps(standing.loop, standing.state, stopped, here)):
-                click.echo(line, err=True)
-        self._line(f"Last run id: {_shown(state.last_run_id)}")
-        self._line(f"Last exit code: {_shown(state.last_exit_code)}")
-        self._line(f"Status: {state.status}")
+                _line(line, err=True)
+        _line(f"Last run id: {_shown(state.last_run_id)}")
+        _line(f"Last exit code: {_shown(state.last_exit_code)}")
+        _line(f"Status: {state.status}")
         code = DIALECT.exit_code(stopped)
         return EXIT_CODES[End.FAILED] if state.status == ERROR and code == 0 else code  # nothing is open, but it failed
 
-    def _say(self, text: str) -> None:
-        click.echo(f"  ! {render.as_typed(text)}", err=True)
+    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
+        """What the log does not tell: answers to a person, commits, checks."""
+        from bydawn.operations.rounds import of_commit, red_checks
+        from bydawn.operations.sentences import Counting, sentences
 
-    def _line(self, text: str) -> None:
-        """The reader of a pipe may have left; the loop goes on without it."""
-        if self._closed:
-            return
-        try:
-            click.echo(text)
-        except OSError:
-            self._closed = True
+        match fact:
+            case CommitEnded():
+                said = [remark.text for remark in of_commit(fact)]
+            case ChecksEnded():
+                said = [remark.text for remark in red_checks(fact)]
+            case WaitStarted() if fact.decided.rule == Rule.PAUSE:
+                said = []
+            case _:
+                counting = Counting(unit="run", number=run_id(state))
+                rows = sentences(fact, loop, self._before, state, counting)
+                said = [f"{row.sign} {row.text}".lstrip() for row in rows]
+        for text in said:
+            _line(f"  {text}", err=True)
+        self._before = state
+
+    def heard(self, event: Event) -> None:
+        """The log has it."""
+
+    def _say(self, text: str) -> None:
+        _line(f"  ! {render.as_typed(text)}", err=True)
+
+
+def _line(text: str, *, err: bool = False) -> None:
+    """The reader of a pipe, or the terminal, may be gone; the loop goes on without it."""
+    with suppress(OSError):
+        click.echo(text, err=err)
 
 
 # -- look --------------------------------------------------------------------------------------------------------------
@@ -186,7 +215,7 @@ def status(root: Path, as_json: bool) -> int:
         "Last exit code": state.last_exit_code,
         "Last start": state.last_run_started_at,
         "Last finish": state.last_run_finished_at,
-        "Outstanding": state.outstanding,
+        "Outstanding": f"unknown: see `{NAME} doctor`" if state.outstanding is None else state.outstanding,
     }
     for label, value in rows.items():
         render.field(label, _shown(value), 18)

@@ -1,0 +1,65 @@
+"""codex-autorunner at three in the morning: what it tells a person who did something wrong, or interrupts it."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from driving import Home, said, tree_of, wait_for
+from program.autorunner import ITEM, Autorunner
+
+
+@pytest.fixture
+def runner(home: Home) -> Autorunner:
+    runner = Autorunner(home)
+    runner.plays(ITEM)
+    return runner
+
+
+def test_ctrl_c_is_answered_at_once(runner: Autorunner) -> None:
+    runner.plays({"reply": "On it.", "wait_for": "go", "tick": "TODO.md"})
+    running = runner.ready(items=2).start("run")
+    wait_for(lambda: "On it." in runner.log)
+    assert running.stderr
+    running.send_signal(signal.SIGINT)
+    heard = [running.stderr.readline() for _ in range(5)]
+    assert heard[-2].startswith("  Stopping after run 1 (running for")
+    assert heard[-1].startswith("  Press Ctrl-C again to stop now")
+    (runner.repo / "go").touch()
+    assert said(running).code == 130
+
+
+def test_a_commit_that_fails_is_told(runner: Autorunner) -> None:
+    runner.ready(auto_commit="true")
+    runner.trust(str(runner.config))
+    hook = runner.repo / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho too many tabs; exit 1\n")
+    hook.chmod(0o755)
+    assert "  not committed: exit 1: too many tabs\n" in runner("run").err
+
+
+@pytest.mark.parametrize("where", [".git", "bare"])
+def test_init_makes_no_repository_within_gits_own_files(runner: Autorunner, where: str) -> None:
+    folder = runner.repo / ".git"
+    if where == "bare":
+        folder = folder.rename(runner.home.root / "bare")
+        config = folder / "config"
+        config.write_text(config.read_text().replace("bare = false", "bare = true"))
+    before = tree_of(folder)
+    ran = runner("init", str(folder), "--git-init")
+    assert (ran.code, "git's own files" in ran.err) == (2, True), ran
+    assert tree_of(folder) == before
+
+
+def test_a_program_in_the_home_of_no_one_is_a_program_that_is_missing(runner: Autorunner) -> None:
+    runner.ready(binary="~no-such-user/codex")
+    runner.trust(str(runner.config))
+    ran = runner("run")
+    assert (ran.code, "internal" in ran.err, runner.calls) == (7, False, []), ran
+
+
+def test_a_list_that_cannot_be_read_does_not_look_done(runner: Autorunner) -> None:
+    runner.ready()
+    Path(runner.repo, "TODO.md").unlink()
+    assert "Outstanding     unknown" in runner("status").out
