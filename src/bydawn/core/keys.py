@@ -48,12 +48,14 @@ class Key(msgspec.Struct, frozen=True):
     default: "str | float | bool | tuple[str, ...] | None" = None  # an empty tuple for items, too
     nullable: bool = False
     least: float = 0  # of a number
+    most: float = _MOST
     keys: "tuple[Key, ...]" = ()  # of each item
 
     @property
     def wanted(self) -> str:
-        least = f", {self.least:g} or more" if self.kind in (Kind.COUNT, Kind.SECONDS, Kind.NUMBER) else ""
-        return f"{self.kind}{least}{', or null' if self.nullable else ''}"
+        span = f", {self.least:g} or more" if self.most == _MOST else f", {self.least:g} to {self.most:,}"
+        span = span if self.kind in (Kind.COUNT, Kind.SECONDS, Kind.NUMBER) else ""
+        return f"{self.kind}{span}{', or null' if self.nullable else ''}"
 
     @property
     def example(self) -> str:
@@ -180,7 +182,7 @@ def _value(key: Key, node: Node, name: str) -> Value:
             return value
         case Kind.COUNT | Kind.SECONDS | Kind.NUMBER if isinstance(value, int | float) and not isinstance(value, bool):
             whole = key.kind is not Kind.COUNT or isinstance(value, int)
-            if whole and isfinite(value) and key.least <= value <= _MOST:
+            if whole and isfinite(value) and key.least <= value <= key.most:
                 return value
     raise _refused(key, node, name)
 

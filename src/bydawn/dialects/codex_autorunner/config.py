@@ -5,6 +5,7 @@ import shlex
 
 import msgspec
 
+from bydawn.core.commits import unknown_names
 from bydawn.core.errors import UserError
 from bydawn.core.keys import Checked, Key, Kind
 from bydawn.dialects.codex_autorunner import texts
@@ -56,14 +57,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 _EXTRA = (Key("name", Kind.TEXT), Key("path", Kind.PATH), Key("include_in_prompt", Kind.SWITCH, default=False))
 KEYS = (
-    Key("version", Kind.COUNT, nullable=True),
+    Key("version", Kind.COUNT, VERSION),
     Key("docs.todo", Kind.PATH, "TODO.md"),
     Key("docs.progress", Kind.PATH, "PROGRESS.md"),
     Key("docs.opinions", Kind.PATH, "OPINIONS.md"),
     Key("docs.extras", Kind.ITEMS, (), nullable=True, keys=_EXTRA),
     Key("codex.binary", Kind.TEXT, "codex"),
     Key("codex.args", Kind.TEXTS, Config().args),
-    Key("prompt.prev_run_max_chars", Kind.COUNT, 6000),
+    Key("prompt.prev_run_max_chars", Kind.COUNT, 6000, most=MOST_CHARACTERS),
     Key("prompt.template", Kind.PATH, TEMPLATE, nullable=True),
     Key("runner.sleep_seconds", Kind.SECONDS, 5),
     Key("runner.stop_after_runs", Kind.COUNT, nullable=True, least=1),
@@ -71,7 +72,7 @@ KEYS = (
     Key("git.auto_commit", Kind.SWITCH, default=False),
     Key("git.commit_message_template", Kind.TEXT, Config().commit_message_template),
     Key("server.host", Kind.TEXT, Config().host),
-    Key("server.port", Kind.COUNT, Config().port),
+    Key("server.port", Kind.COUNT, Config().port, most=65535),
     Key("server.auth_token", Kind.TEXT, nullable=True),
 )
 _TAG = re.compile(r"[A-Za-z][\w-]*", re.ASCII)  # what can be written as a tag around a document
@@ -83,20 +84,20 @@ def read(found: Checked) -> Config:
         hint = f"`{NAME} init --force` writes a new one"
         raise UserError(f"{found.name} is empty", cause="it says nothing about what Codex may do", hint=hint)
     version = found.count("version")
-    if version not in (None, VERSION):
+    if version != VERSION:
         raise UserError(
             f"{found.where('version')}: version {version} is not known",
             cause=f"this program reads version {VERSION}",
             hint=f"write `version: {VERSION}`, and look at every key: `{NAME} doctor` checks them",
         )
-    longest = found.count("prompt.prev_run_max_chars") or 0
-    if longest > MOST_CHARACTERS:
+    message = found.text("git.commit_message_template")
+    if unknown := unknown_names(message.replace("{run_id}", "")):
         raise UserError(
-            f"{found.where('prompt.prev_run_max_chars')}: prompt.prev_run_max_chars is too large",
-            cause=f"it is {longest:,}, and at most {MOST_CHARACTERS:,} are kept",
-            hint="write prev_run_max_chars: 6000",
+            f"{found.where('git.commit_message_template')}: git.commit_message_template has {{{unknown[0]}}}",
+            cause="nothing can be filled in there",
+            hint="names are {run_id}, {loop}, {round} and {task}",
         )
-    unversioned = () if version else (f"{found.name} has no version; {VERSION} is assumed",)
+    unversioned = () if "version" in found.lines else (f"{found.name} has no version; {VERSION} is assumed",)
     return Config(
         todo=_document(found, "docs.todo"),
         progress=_document(found, "docs.progress"),
@@ -104,13 +105,13 @@ def read(found: Checked) -> Config:
         extras=tuple(_extra(each) for each in found.items("docs.extras")),
         binary=found.text("codex.binary"),
         args=found.texts("codex.args"),
-        prev_run_max_chars=longest,
+        prev_run_max_chars=found.count("prompt.prev_run_max_chars") or 0,
         template=found.text("prompt.template") or None,
         sleep_seconds=found.number("runner.sleep_seconds") or 0,
         stop_after_runs=found.count("runner.stop_after_runs"),
         max_wallclock_seconds=found.number("runner.max_wallclock_seconds"),
         auto_commit=found.switch("git.auto_commit"),
-        commit_message_template=found.text("git.commit_message_template"),
+        commit_message_template=message,
         host=found.text("server.host"),
         port=found.count("server.port") or 0,
         auth_token=found.text("server.auth_token") or None,
@@ -120,9 +121,9 @@ def read(found: Checked) -> Config:
 
 
 def _document(found: Checked, key: str) -> str:
-    """A document can be named in a prompt's marker, and is not in git's own folder."""
+    """A document can be named in a prompt's marker, and is neither in git's own folder nor a file that we write."""
     path = found.text(key)
-    if path.split("/")[0] == ".git" or "{" in path or "}" in path:
+    if path.split("/")[0] == ".git" or path in (CONFIG, IGNORE, STATE, LOG, LOCK) or "{" in path or "}" in path:
         raise UserError(
             f"{found.where(key)}: {key} cannot be {path!r}", cause="no document is there", hint="name another"
         )
