@@ -57,14 +57,9 @@ def _root(path: Path, *, git_init: bool) -> tuple[Path, tuple[str, ...]]:
     try:
         root = repository.root_of(path)
     except UserError:
-        if not git_init or not path.is_dir() or _is_git(path):
+        if not git_init or not path.is_dir() or repository.is_git(path):
             raise
         Git(folder=path, seconds=20, deaf=False).run("init", "--quiet")  # with the branch name that the person likes
         return repository.root_of(path), ("git repository made",)
     here = path.resolve()
     return root, () if here == root else (f"this is a folder of {root}, which is what is set up",)
-
-
-def _is_git(path: Path) -> bool:
-    """A bare repository, or a folder of git's own: no place for another one."""
-    return Git(folder=path, seconds=20).answer("rev-parse", "--git-dir") is not None

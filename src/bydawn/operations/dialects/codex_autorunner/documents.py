@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bydawn.core.errors import UserError
-from bydawn.dialects.codex_autorunner.config import NAME, Config
+from bydawn.dialects.codex_autorunner.config import CONFIG, NAME, Config
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.system.reading import read_text
 from bydawn.system.writing import replace_text
@@ -15,7 +15,12 @@ _LONGEST = 1 << 20  # characters; documents are written by people
 def path_of(root: Path, config: Config, kind: str) -> Path:
     """Where a document is; it is there, and through no link that leads out."""
     path = config.documents[kind]
-    if read_text(root, path) is None:
+    try:
+        there = read_text(root, path) is not None
+    except UserError as error:
+        hint = f"put a text file there, or name another one: {config.where.get(f'docs.{kind}', CONFIG)}"
+        raise UserError(error.what, cause=error.cause, hint=hint) from None
+    if not there:
         raise missing(path)
     return root / path
 

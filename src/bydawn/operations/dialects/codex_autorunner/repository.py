@@ -1,5 +1,6 @@
 """A repository with codex-autorunner: where it is, what its files say, how its last run ended."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -34,12 +35,18 @@ def root_of(path: Path | None) -> Path:
         top := git.answer("rev-parse", "--show-toplevel")
     ):
         return checked_workspace(Path(top.removesuffix("\n")))
-    bare = git.answer("rev-parse", "--is-inside-git-dir") == "true\n"
+    bare = is_git(here)
     raise UserError(
         f"{here} is in no git repository" if not bare else f"{here} is inside git's own files, or a bare repository",
         cause=f"{NAME} works in the root of one",
         hint=f"`{NAME} init --git-init` makes one" if not bare else "go to a folder with a work tree, or use --repo",
     )
+
+
+def is_git(folder: Path) -> bool:
+    """A bare repository, or a folder of git's own. Nothing of it is used, so its configuration may be read."""
+    git = Git(folder=folder, seconds=20, config={"safe.bareRepository": "all"})
+    return git.answer("rev-parse", "--is-inside-git-dir") == "true\n"
 
 
 def _folder(path: Path | None) -> Path:
@@ -56,7 +63,7 @@ def config_of(root: Path) -> Config:
         raise UserError(f"{CONFIG} is missing", cause=f"{root} is not set up", hint=f"`{NAME} init` sets it up")
     found = config.read(checked(node, config.KEYS, "config.yml"))
     if "/" in found.binary:  # from the repository on, wherever the command was typed
-        found = replace(found, binary=str(root / Path(found.binary).expanduser()))
+        found = replace(found, binary=str(root / os.path.expanduser(found.binary)))  # noqa: PTH111 - as it is where there is no such user
     return found
 
 
@@ -131,8 +138,8 @@ def standing(root: Path) -> State:
     """The state as it is now, with how many tasks are open."""
     found = before(root)
     try:
-        path = config_of(root).todo
-        reading = tasks.read(read_text(root, path) or "")
+        text = read_text(root, config_of(root).todo)
     except UserError:
-        return replace(found, outstanding=None)
-    return replace(found, outstanding=sum(not task.done for task in reading.items))
+        text = None
+    open_ = None if text is None else sum(not task.done for task in tasks.read(text).items)
+    return replace(found, outstanding=open_)
