@@ -11,10 +11,12 @@ from bydawn.core.errors import UserError
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
+    from bydawn.cli.background import Background
     from bydawn.cli.voice import Voice
     from bydawn.operations.plan import Plan
     from bydawn.settings.layers import Settings
 
+detach = option("-d", "--detach", is_flag=True, help="Run in the background; the terminal can be closed.")
 plain = option("--plain", is_flag=True, help="Plain lines, no color, no redrawing.")
 
 
@@ -26,8 +28,9 @@ def run_in_foreground(
     seconds_allowed: float | None = None,
     plain: bool = False,
     voice: "Voice | None" = None,
+    detach: bool = False,
 ) -> int:
-    """Run the loop to its end, here in the worker process, and show it."""
+    """Run the loop to its end, here in the worker process, and show it; or `detach` it once it has begun."""
     from bydawn.assemble import Worker
     from bydawn.cli.render import as_typed, state_folder, typed
     from bydawn.cli.terminal import Terminal
@@ -37,13 +40,17 @@ def run_in_foreground(
 
     warn_if_unbounded(planned)
     voice = voice or Voice()
-    terminal = Terminal(planned, plain=plain, voice=voice)
+    background = _background(tether, planned) if detach else None
+    terminal = Terminal(planned, plain=plain or detach, voice=voice, out=background.log if background else None)
     try:
-        for warning in planned.warnings:
-            terminal.warn(as_typed(warning))
+        for warning in map(as_typed, planned.warnings):
+            if background:
+                click.echo(f"  ! {warning}", err=True)
+            else:
+                terminal.warn(warning)
         worker = Worker(
             tether=tether,
-            followers=(terminal,),
+            followers=(terminal, background) if background else (terminal,),
             say=terminal.warn,
             rounds_allowed=rounds_allowed,
             seconds_allowed=seconds_allowed,
@@ -56,6 +63,12 @@ def run_in_foreground(
         return voice.exit_code(stopped)
     finally:
         terminal.close()
+
+
+def _background(tether: Tether, planned: "Plan") -> "Background":
+    from bydawn.cli.background import Background  # most loops stay in the terminal
+
+    return Background(tether, planned)
 
 
 def warn_if_unbounded(planned: "Plan") -> None:

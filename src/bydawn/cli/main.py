@@ -32,11 +32,19 @@ def main(arguments: list[str] | None = None) -> int:
     gc.disable()  # a short command ends before there is garbage; a worker switches it on again
     if starts_a_loop(arguments):
         # Forked here, while next to nothing is loaded: the guardian stays small for the whole night.
-        from bydawn.process.guardian import run_guarded
+        if may_detach(arguments):
+            from bydawn.process.guardian import in_front
 
-        code, following = run_guarded(lambda tether: _run(arguments, tether))
-        return _asked(code, following) if following and sys.stdin.isatty() else code
+            return in_front(lambda front: _guarded(arguments, front))
+        return _guarded(arguments)
     return _run(arguments, None)
+
+
+def _guarded(arguments: list[str], front: int = -1) -> int:
+    from bydawn.process.guardian import run_guarded
+
+    code, following = run_guarded(lambda tether: _run(arguments, tether), front)
+    return _asked(code, following) if following and sys.stdin.isatty() else code
 
 
 def _asked(code: int, following: list[str]) -> int:
@@ -86,6 +94,12 @@ def starts_a_loop(arguments: list[str]) -> bool:
 
         return arguments[1] in dialects.TABLE and dialects.starts_a_loop(arguments[1], arguments[2:])
     return bool(arguments) and (arguments[0] in STARTERS or " " in arguments[0].strip())
+
+
+def may_detach(arguments: list[str]) -> bool:
+    """Could `-d` be meant? The words are only read in the loop's own process; to wait for it in vain does no harm."""
+    words = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return words[:1] != ["as"] and any(word == "--detach" or word.startswith("-d") for word in words)
 
 
 def _run(arguments: list[str], tether: object) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from bydawn.cli.command import command, option
-from bydawn.cli.foreground import plain, run_in_foreground
+from bydawn.cli.foreground import detach, plain, run_in_foreground
 from bydawn.cli.options import cd, loop_argument, read, state_dir
 from bydawn.core import kinds
 from bydawn.core.breakers import Limits, NewLimit
@@ -119,6 +119,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @option("--approve", is_flag=True, help="Approve the checkpoint and continue.")
 @option("--accept", is_flag=True, help="Accept changes to protected files or the task list.")
 @option("--once", is_flag=True, help="Run only one round.")
+@detach
 @plain
 @state_dir
 @click.pass_obj
@@ -131,6 +132,7 @@ def resume(
     approve: bool,
     accept: bool,
     once: bool,
+    detach: bool,
     plain: bool,
     **limits: NewLimit | None,
 ) -> int:
@@ -151,5 +153,5 @@ def resume(
     new = [each for each in limits.values() if each]
     planned = operation.plan(standing, settings.secrets_of(gathered), approve=approve, accept=accept, limits=new)
     return run_in_foreground(
-        tether, planned, rounds_allowed=1 if once else None, plain=plain or gathered.switch("plain")
+        tether, planned, rounds_allowed=1 if once else None, plain=plain or gathered.switch("plain"), detach=detach
     )

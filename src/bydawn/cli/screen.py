@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 from bydawn.core.text import plain
 
@@ -20,17 +20,34 @@ _HEARTBEAT = 300.0  # seconds between signs of life if nothing is redrawn
 _REFRESH = 1.0  # seconds: times are shown in seconds
 
 
+class Out(Protocol):
+    """Where lines go."""
+
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Screen:
     """Lines that stay and, on a terminal, a block of at most four lines below them that is redrawn."""
 
-    def __init__(self, block: Callable[[int], list[str]], *, plain: bool, heartbeat: float = _HEARTBEAT) -> None:
+    def __init__(
+        self,
+        block: Callable[[int], list[str]],
+        *,
+        plain: bool,
+        heartbeat: float = _HEARTBEAT,
+        out: "Out | None" = None,
+    ) -> None:
         self._block = block
         self._heartbeat = heartbeat
         self._lines: queue.Queue[str | None] = queue.Queue(_ROOM)
         self._dropped = 0
         self._live_wanted = not plain and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
         # A stream of our own: even if it blocks, the interpreter has nothing to flush when the worker exits.
-        self._out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
+        self._out: Out = out or os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
         self._thread = threading.Thread(target=self._run, daemon=True, name="screen")
         self._thread.start()
 
@@ -83,7 +100,7 @@ class Screen:
         from rich.live import Live
 
         console = Console(
-            file=self._out,
+            file=cast("TextIO", self._out),  # a terminal: see above
             highlight=False,
             markup=False,
             emoji=False,

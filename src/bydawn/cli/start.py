@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from bydawn.cli.command import Command, command, help_all, option
-from bydawn.cli.foreground import be_trusted, plain, run_in_foreground
+from bydawn.cli.foreground import be_trusted, detach, plain, run_in_foreground
 from bydawn.cli.options import cd, given_by_flags, setting_options, state_dir
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
@@ -32,6 +32,7 @@ class WithRest(Command):
 @cd
 @option("--once", is_flag=True, help="Run only one round.", heading="Limits")
 @option("--new", is_flag=True, help="Start a new loop even if one here is unfinished.", heading="Goal")
+@detach
 @option("--dry-run", is_flag=True, help="Show command, prompt, checks and limits; run nothing.", heading="Output")
 @option("--dangerously-full-access", is_flag=True, help="Same as --sandbox full: no sandbox.", heading="Safety")
 @option("--no-project", is_flag=True, help="Ignore the settings in the folder's bydawn.toml.", heading="Safety")
@@ -46,6 +47,7 @@ def run(
     cd: Path | None,
     once: bool,
     new: bool,
+    detach: bool,
     dry_run: bool,
     dangerously_full_access: bool,
     no_project: bool,
@@ -89,7 +91,9 @@ def run(
         be_trusted(gathered, workspace, flags["state_dir"], "--no-project")
     if cd is None and workspace != Path.cwd():
         click.echo(f"  Folder {visible(str(workspace))} (-C . works on this one only)")
-    return run_in_foreground(tether, planned, rounds_allowed=1 if once else None, plain=gathered.switch("plain"))
+    return run_in_foreground(
+        tether, planned, rounds_allowed=1 if once else None, plain=gathered.switch("plain"), detach=detach
+    )
 
 
 @command()

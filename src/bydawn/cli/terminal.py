@@ -7,7 +7,7 @@ from pathlib import Path
 from bydawn.cli import render
 from bydawn.cli.live_block import Running, live_block
 from bydawn.cli.rows import Layout, RoundRows
-from bydawn.cli.screen import Screen
+from bydawn.cli.screen import Out, Screen
 from bydawn.cli.voice import Voice
 from bydawn.core.agent import Activity, CommandEnded, Denied, Event, LimitNotice, Message, Notice, Retry
 from bydawn.core.decide import Pause, Stop, next_action
@@ -30,7 +30,7 @@ from bydawn.store.registry import Standing
 class Terminal:
     """A follower that writes for people; it can neither slow the loop down nor stop it."""
 
-    def __init__(self, planned: Plan, *, plain: bool, voice: Voice) -> None:
+    def __init__(self, planned: Plan, *, plain: bool, voice: Voice, out: Out | None = None) -> None:
         self._plan = planned
         self._here = Path.cwd()  # where the command was typed: a running loop is in its workspace
         self._voice = voice
@@ -43,7 +43,7 @@ class Terminal:
         self._doing = ""
         self._shown: set[str] = set()  # messages that are shown only once
         self._round_began = 0.0
-        self._screen = Screen(self._block, plain=plain)
+        self._screen = Screen(self._block, plain=plain, out=out)
 
     def warn(self, text: str) -> None:
         """Show a warning."""

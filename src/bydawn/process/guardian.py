@@ -22,8 +22,10 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 class Tether:
     """The worker's end of the line to its guardian; readable means the guardian is gone."""
 
-    def __init__(self, line: socket.socket) -> None:
+    def __init__(self, line: socket.socket, front: int = -1) -> None:
         self._line = line
+        self._front = front  # where the command waits that a person has typed, if this loop may leave it
+        self._log = -1
 
     @property
     def fd(self) -> int:
@@ -34,9 +36,25 @@ class Tether:
 
         From here on the worker is its own process group: Ctrl-C only reaches the guardian, which passes it on once.
         """
-        os.setpgid(0, 0)
-        socket.send_fds(self._line, [go_on.encode()], [lock_fd])
+        if self._log < 0:
+            os.setpgid(0, 0)
+        else:
+            _leave_the_terminal()
+        socket.send_fds(self._line, [go_on.encode()], [lock_fd, self._log] if self._log >= 0 else [lock_fd])
         self._line.recv(1)
+
+    def detach(self, log: int) -> None:
+        """Run without a terminal once the lock is held; what guardian and worker print goes to `log`."""
+        self._log = log
+
+    def release(self, words: str) -> None:
+        """The loop has begun: the command prints these words and returns. Until here errors are for its person."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _print_to(self._log)
+        with suppress(OSError):  # the command is gone
+            os.write(self._front, words.encode())
+        os.close(self._front)
 
     def leave(self, words: Sequence[str]) -> None:
         """The command to offer next: only the guardian is in the terminal's foreground and can ask."""
@@ -53,10 +71,49 @@ class Tether:
             return True
 
 
-def run_guarded(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
+def in_front(guarded: Callable[[int], int]) -> int:
+    """Wait in front of a person until a loop has begun without a terminal, or has ended: what it says, and its code.
+
+    `guarded` runs in a child. Through the descriptor that it gets, the worker says that it has begun.
+    """
+    guardian, waiting = send_away(guarded)
+    _forward_signals(guardian)
+    words, status = await_start(guardian, waiting)
+    if status is not None:
+        return _exit_code(os.waitstatus_to_exitcode(status), "")
+    with suppress(OSError):  # no one reads it
+        os.write(1, words)
+    return 0
+
+
+def send_away(guarded: Callable[[int], int]) -> tuple[int, int]:
+    """Start a guardian of its own; its process id, and the descriptor to wait at."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    guardian = os.fork()
+    if guardian == 0:
+        os.close(reading)
+        code = 1
+        try:
+            code = guarded(writing)
+        finally:
+            os._exit(code)
+    os.close(writing)
+    return guardian, reading
+
+
+def await_start(guardian: int, waiting: int) -> tuple[bytes, int | None]:
+    """What the worker says once it has begun; or how its guardian ended, if it has not."""
+    words = os.read(waiting, 65536)
+    os.close(waiting)
+    return words, None if words else os.waitpid(guardian, 0)[1]
+
+
+def run_guarded(work: Callable[[Tether], int], front: int = -1) -> tuple[int, list[str]]:
     """Run `work` in a child, the worker; when it ends, so does everything it started.
 
-    Returns the exit code, and a command from the worker for a person to confirm.
+    Returns the exit code, and a command from the worker for a person to confirm. `front`: see `in_front`.
     """
     ours, theirs = socket.socketpair()
     sys.stdout.flush()
@@ -65,8 +122,10 @@ def run_guarded(work: Callable[[Tether], int]) -> tuple[int, list[str]]:
     worker = os.fork()
     if worker == 0:
         ours.close()
-        _be_the_worker(work, Tether(theirs), blocked)
+        _be_the_worker(work, Tether(theirs, front), blocked)
     theirs.close()
+    if front >= 0:
+        os.close(front)
     kernel.become_subreaper()
     _forward_signals(worker)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
@@ -140,11 +199,32 @@ def _wait(worker: int) -> int:
 
 def _receive_lock(line: socket.socket) -> tuple[str, list[int]]:
     """Wait until the worker passes its lock or ends without one; how to resume, and the lock to keep."""
-    message, lock, _, _ = socket.recv_fds(line, 8192, 1)
+    message, received, _, _ = socket.recv_fds(line, 8192, 2)
+    lock, logs = received[:1], received[1:]
+    for log in logs:  # the loop runs without a terminal
+        _leave_the_terminal()
+        _print_to(log)
+        os.close(log)
+        os.chdir("/")  # what holds the folder of a command that is over could never be unmounted
     if message:
         with suppress(OSError):  # the worker died at this moment; the wait below sees it
             line.send(b"k")
     return message.decode(errors="replace"), lock
+
+
+def _leave_the_terminal() -> None:
+    """A closed terminal, a logout and Ctrl-C mean others from here on."""
+    os.setsid()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def _print_to(log: int) -> None:
+    """No one who reads our standard streams has to wait for the end of the loop."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    for stream in (1, 2):
+        os.dup2(log, stream)
 
 
 def _exit_code(code: int, go_on: str) -> int:

@@ -49,6 +49,7 @@ class LoopFolder(_Folder, frozen=True):
     snapshot = _Inside("state.json")
     reserve = _Inside("reserve")  # given up when the disk is full, so that the last facts find room
     lock = _Inside("lock")
+    log = _Inside("worker.log")  # what a loop without a terminal would have shown
     inbox = _Inside("inbox")
     git = _Inside("git")
     rounds = _Inside(layout.ROUNDS)
