@@ -112,8 +112,8 @@ def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool =
             return running.resume(DIALECT, begin.plan_resume(standing), tether, run=screen.run)
         return running.start(DIALECT, asked.start, root, tether, asked.adopts, run=screen.run)
     except UserError as error:
-        if error.exit_code == EXIT_OCCUPIED:  # another one was faster
-            operation.make_room(root, force=False)
+        if error.exit_code == EXIT_OCCUPIED:
+            raise operation.occupied("another one was faster") from None
         raise
 
 

@@ -91,16 +91,17 @@ def alive(root: Path) -> Standing | None:
     return next((each for each in loops.in_workspace(DIALECT, root) if each.alive), None)
 
 
+def occupied(cause: str) -> UserError:
+    """The error beside another instance of ours."""
+    hint = f"see what it does: `{NAME} log`; end it: `{NAME} kill`; take over: `{NAME} run --force`"
+    return UserError(f"{NAME} is already running here", cause=cause, hint=hint, exit_code=8)
+
+
 def make_room(root: Path, *, force: bool) -> None:
     """Refuse beside another instance; with `force` take over from it."""
     if standing := alive(root):
         if not force:
-            raise UserError(
-                f"{NAME} is already running here",
-                cause=f"the loop {standing.loop.id} is at work",
-                hint=f"see what it does: `{NAME} log`; end it: `{NAME} kill`; take over: `{NAME} run --force`",
-                exit_code=8,
-            )
+            raise occupied(f"the loop {standing.loop.id} is at work")
         end.cancel(standing)
     elif (pid := repository.owner_of_lock(root)) and not force:
         raise UserError(
