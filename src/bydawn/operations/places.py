@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -311,8 +312,10 @@ def take_up(standing: Standing) -> None:
     loop, workspace = standing.loop, Path(standing.loop.workspace)
     if (dialect := dialects.of_loop(loop)) is None:
         return
-    reserve(standing.folder.state_folder, dialect, loop)
     files = dialect.files(loop)
+    if files.common:
+        _refuse_overtaken(dialect, standing)
+    reserve(standing.folder.state_folder, dialect, loop)
     number = max(1, dialect.counted(standing.state))  # whose files may be written again
     refuse_impossible(dialect, loop, files.of([number, number + 1]))
     for path in files.growing:
@@ -322,6 +325,20 @@ def take_up(standing: Standing) -> None:
     for path in files.of(range(number, number + _LOOKED_AT)) if written else ():  # nothing is known: nothing to compare
         if os.path.lexists(workspace / path) and not written.recognizes(path, follower.digest_at(workspace, path)):
             raise _no_longer_ours(loop, path)
+
+
+def _refuse_overtaken(dialect: Dialect, standing: Standing) -> None:
+    """Loops with a common state count in one row: an earlier one would use the numbers of a later one again."""
+    from bydawn.operations.dialects import loops
+
+    done = dialect.counted(standing.state)
+    for each in loops.in_workspace(dialect, Path(standing.loop.workspace)):
+        if each.trouble is None and (further := dialect.counted(each.state)) > done:
+            raise UserError(
+                f"{standing.loop.id} is not the last loop here",
+                cause=f"it is at {dialect.unit} {done}, and {each.loop.id} at {dialect.unit} {further}",
+                hint=f"`{shlex.join([dialect.name, *dialect.go_on(each.loop)])}`",
+            )
 
 
 def keep_original(dialect: Dialect, loop: Loop, done: int) -> None:
