@@ -14,6 +14,7 @@ from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, CommitMode, Loop, Sandbox
 from bydawn.core.ports import Clock, Commits, Follower, Snapshot
 from bydawn.core.redact import Secrets, for_children
+from bydawn.core.secret_settings import variables
 from bydawn.core.state import LoopState
 from bydawn.engine.effects import World
 from bydawn.engine.run import Engine
@@ -132,7 +133,7 @@ def run_loop(
         world = World(
             ledger=ledger,
             agents=pool,
-            cool_downs=SharedCoolDowns(folder.state_folder.cool_downs, loop, os.environ),
+            cool_downs=SharedCoolDowns(folder.state_folder.cool_downs, loop, env | variables(loop.agent_env)),
             agent_env=agent_env,
             agent_path=lambda name: programs.path_outside(workspace) if agents.is_cli(name) else "",
             workspace=kept,

@@ -24,6 +24,7 @@ KINDS = {
     "texts": kinds.TEXTS,
     "pairs": kinds.PAIRS,
     "mapping": kinds.MAPPING,
+    "variables": kinds.VARIABLES,
 }
 ALL_KINDS = [pytest.param(kind, id=name) for name, kind in KINDS.items()]
 
@@ -105,6 +106,7 @@ UNDERSTOOD: list[tuple[str, object, Value]] = [
     ("texts", "make test", ("make test",)),  # one needs no brackets
     ("texts", [], ()),
     ("pairs", ["a::b::c"], ("a::b::c",)),  # the first :: divides
+    ("variables", ["A=b=c", "EMPTY="], ("A=b=c", "EMPTY=")),  # the first = divides
     ("choice", "line", "line"),
 ]
 

@@ -323,3 +323,11 @@ def test_only_the_loop_of_a_dialect_hears_what_its_agent_writes_to_stderr() -> N
         night = Night([play], promise=Promise(), dialect=dialect)
         night.run()
         assert [event for event in night.witness.events if isinstance(event, Complaint)] == heard
+
+
+def test_only_the_agent_gets_the_variables_that_are_given_for_it_and_its_cookie_stays_ours() -> None:
+    night = Night([DONE], agent_env=("MODE=night", "A=b=c", "MODE=day"))
+    night.run()
+    [job] = night.processes.jobs
+    assert (job.env["MODE"], job.env["A"]) == ("day", "b=c")
+    assert job.env["BYDAWN_COOKIE"].startswith("u-1.1.")

@@ -16,7 +16,7 @@ from bydawn.core.agent import Activity, CommandEnded, Event, Message
 from bydawn.core.errors import UserError
 from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.outcome import Outcome
-from bydawn.core.redact import rewritten
+from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.text import duration, fit, plain
 from bydawn.core.values import Status
 from bydawn.operations import outputs
@@ -80,7 +80,10 @@ class _Shown:
         self._standing, self._tail, self._raw, self._json = standing, tail, raw, as_json
         self._said = False
         self._over: set[int] = set()
-        self.hide = secrets().line_by_line()  # the files of a running round are not masked yet
+        self.hide = self._secrets().line_by_line()  # the files of a running round are not masked yet
+
+    def _secrets(self) -> Secrets:
+        return secrets().knowing(self._standing.folder.secret_texts())
 
     def line(self, line: bytes) -> None:
         self._said = True
@@ -140,7 +143,7 @@ class _Shown:
 
     def _stderr(self, number: int) -> bool:
         """Print stderr; was there anything?"""
-        path, hide = self._standing.folder.round_file(number, STDERR), secrets().line_by_line()
+        path, hide = self._standing.folder.round_file(number, STDERR), self._secrets().line_by_line()
         for line in outputs.lines_before(path, self._tail or _STDERR):
             hide(plain(line))
         texts = [hide(plain(line)) for line in outputs.last_lines(path, self._tail or _STDERR)]

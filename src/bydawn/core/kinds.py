@@ -225,6 +225,16 @@ def field(text: str) -> str:
     return text
 
 
+def variable(text: str) -> str:
+    """A variable and its value, which may be a secret: no error shows it."""
+    name, equals, _ = text.partition("=")
+    if not equals or not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or "\0" in text:
+        raise ValueError("it is not a variable with its value; write NAME=VALUE")
+    if name.startswith("BYDAWN_"):
+        raise ValueError(f"{name} is a variable of bydawn's own; choose another name")
+    return text
+
+
 def choice(*options: str, **aliases: str) -> Kind:
     """One of a few words; an alias (`_` for `-`) is read as the word it stands for."""
     also = {alias.replace("_", "-"): word for alias, word in aliases.items()}
@@ -276,4 +286,5 @@ _LIST = (("type", ("array", "string")), ("items", {"type": "string"}))
 _list = partial(Kind, write="\n".join, schema=_LIST, many=True)
 TEXTS = _list(wanted="a list of strings", example="text", read=words)
 PAIRS = _list(wanted="a list of FILE::TEXT", example="README.md::Usage", read=pair)
+VARIABLES = _list(wanted="a list of NAME=VALUE", example="NAME=value", read=variable)
 MAPPING = _list(wanted="a list of NAME=PATH", example="text=message.content", read=field)

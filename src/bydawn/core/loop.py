@@ -249,6 +249,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     effort: str | None = None
     agent_args: tuple[str, ...] = ()
     agent_json: tuple[str, ...] = ()  # where to find the fields in the JSON lines of a `cmd:` agent
+    agent_env: tuple[str, ...] = ()  # NAME=VALUE, for the agent only; kept apart (core/secret_settings.py)
     agent_commits: bool = False
     pause: float = 0.0  # seconds between two rounds of one run
     sessions: Sessions = Sessions.FRESH

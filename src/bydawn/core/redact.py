@@ -71,6 +71,7 @@ class Secrets:
     """The secrets of one process: from its environment, from its user's list, and anything that looks like one."""
 
     def __init__(self, env: Env, literals: Iterable[str] = (), harmless: Iterable[str] = ()) -> None:
+        self._given = env, literals, harmless = env, (*literals,), (*harmless,)
         secret = [(name, value) for name, value in env.items() if len(value) >= SHORTEST and looks_secret(name)]
         # Ours are never substituted into anything; an agent that writes their names gets nothing.
         self._env = {name: value for name, value in env.items() if not _OURS.search(name)}
@@ -80,6 +81,13 @@ class Secrets:
         values = {value for text in (*dict(secret).values(), *literals) for value in _parts(text)}
         dresses = {dress for value in values - {*harmless} for dress in _dresses(value)}
         self._values = sorted(dresses, key=lambda dress: (-len(dress), dress))
+
+    def knowing(self, more: Iterable[str]) -> "Secrets":
+        """The same, and these texts too."""
+        if not (more := tuple(more)):
+            return self
+        env, literals, harmless = self._given
+        return Secrets(env, (*literals, *more), harmless)
 
     @property
     def longest(self) -> int:

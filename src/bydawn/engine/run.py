@@ -51,6 +51,7 @@ from bydawn.core.outcome import Ending, Exit, Outcome, believed
 from bydawn.core.ports import ChildLimits, Job, Snapshot
 from bydawn.core.progress import Findings
 from bydawn.core.rules import Rule
+from bydawn.core.secret_settings import variables
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import Decided, Promised, Usage
@@ -295,6 +296,7 @@ class Engine:
             env={
                 **self.world.agent_env,
                 **command.env,
+                **variables(self.loop.agent_env),
                 COOKIE: cookie,
                 "BYDAWN_LOOP": self.loop.id,
                 "BYDAWN_ROUND": str(round_),

@@ -27,6 +27,7 @@ from bydawn.core.loop import (
 )
 from bydawn.core.promise import is_possible
 from bydawn.core.redact import Secrets, Unnamed, rewritten
+from bydawn.core.secret_settings import SecretSettings, variables
 from bydawn.core.state import Settled
 from bydawn.core.text import PLACEHOLDER
 from bydawn.operations.agents import first_that_works
@@ -97,7 +98,7 @@ def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
     """The loop as it may be written to disk: each secret replaced by the name of the variable that holds it."""
     changed: dict[str, Any] = {}
     for name in loop.__struct_fields__:
-        if name in OF_THE_LOOP:
+        if name in OF_THE_LOOP or name in SecretSettings.__struct_fields__:
             continue
         try:
             if name == "checks":
@@ -117,6 +118,13 @@ def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
 
 def refuse_if_secrets_are_missing(standing: Standing, secrets: Secrets) -> None:
     loop = standing.loop
+    apart = SecretSettings.of(loop)
+    if apart == apart.masked != SecretSettings():
+        raise UserError(
+            f"the secrets of the loop {loop.id} are missing",
+            cause=f"{standing.folder.secrets} is gone or damaged; it held values of its settings",
+            hint="restore that file, or start another loop with --new",
+        )
     hooks = [command for command in msgspec.structs.astuple(loop.hooks) if isinstance(command, str)]
     checks = [check.name for check in loop.checks]
     if names := secrets.missing(" ".join([loop.prompt, *loop.pool, *loop.agent_args, *checks, *hooks])):
@@ -127,14 +135,16 @@ def refuse_if_secrets_are_missing(standing: Standing, secrets: Secrets) -> None:
         )
 
 
-def checked_agent(spec: str, workspace: Path, sandbox: Sandbox | None, folder: Path | None = None) -> str:
+def checked_agent(
+    spec: str, workspace: Path, sandbox: Sandbox | None, folder: Path | None = None, env: tuple[str, ...] = ()
+) -> str:
     """The agent's full name, which means the same in every folder."""
     agent = agents.find(spec, folder)
     if missing := agent.missing(str(workspace)):
         cause, hint = missing
         raise UserError(f"cannot start {agent.name}", cause=cause, hint=hint, exit_code=7)
     if agents.is_cli(agent.name) and sandbox is not Sandbox.FULL:
-        trouble = agents.cli(agent.name).trouble(os.environ)
+        trouble = agents.cli(agent.name).trouble({**os.environ, **variables(env)})
         if trouble:
             what = f"{agent.name} could not run a single command"
             raise UserError(what, cause=trouble.detail, hint=trouble.hint, exit_code=7)
@@ -144,7 +154,7 @@ def checked_agent(spec: str, workspace: Path, sandbox: Sandbox | None, folder: P
 def _checked_pool(wanted: Loop, workspace: Path, agent_from: Path | None) -> list[str]:
     """The full names of the agents, each able to do what is asked."""
     specs = (wanted.agent or first_that_works(workspace), *wanted.others)
-    names = [checked_agent(spec, workspace, wanted.sandbox, agent_from) for spec in specs]
+    names = [checked_agent(spec, workspace, wanted.sandbox, agent_from, wanted.agent_env) for spec in specs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UserError(f"the agent {twice[0]} is given twice", hint="give each agent once, the best one first")
     if asked := [name for name in OF_ONE_AGENT if getattr(wanted, name) and len(names) > 1]:

@@ -35,6 +35,7 @@ def plan(
 
     `limits` replace those in force.
     """
+    standing = msgspec.structs.replace(standing, loop=standing.folder.with_secrets(standing.loop))
     _refuse_unready(standing, secrets)
     _refuse_used_up(standing, limits)
     mark = _approved(standing) if approve else None
@@ -47,7 +48,7 @@ def plan(
         loop=standing.loop,
         folder=standing.folder,
         standing=standing,
-        secrets=secrets,
+        secrets=secrets.knowing(standing.folder.secret_texts()),
         approves=mark,
         accepts=accepts,
         raises=(lambda current: breakers.replaced(current, limits)) if limits else None,
@@ -69,7 +70,7 @@ def _refuse_unready(standing: Standing, secrets: Secrets) -> None:
     if problem := gone(standing):
         raise problem
     for name in standing.loop.pool:
-        checked_agent(name, Path(standing.loop.workspace), standing.loop.sandbox)
+        checked_agent(name, Path(standing.loop.workspace), standing.loop.sandbox, env=standing.loop.agent_env)
     refuse_if_secrets_are_missing(standing, secrets)
 
 

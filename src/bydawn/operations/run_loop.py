@@ -9,6 +9,7 @@ from bydawn.core.digests import sha256
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import AnyFact, CheckpointApproved, LimitsRaised, LoopCreated, LoopStopped, TamperingAccepted
 from bydawn.core.loop import Loop
+from bydawn.core.secret_settings import SecretSettings
 from bydawn.core.state import LoopState
 from bydawn.core.values import FINISHED
 from bydawn.operations.plan import Plan
@@ -68,8 +69,13 @@ def _refuse_if_overtaken(planned: Plan, state: LoopState) -> None:
 
 
 def _create(loop: Loop, ledger: LoopLedger) -> None:
-    """The settings are on disk before the ledger's first fact, which has their digest."""
-    data = msgspec.json.format(msgspec.json.encode(loop), indent=2)
+    """The settings are on disk before the ledger's first fact, which has their digest. Secrets have a file apart."""
+    apart = SecretSettings.of(loop)
+    if apart == SecretSettings():
+        ledger.folder.secrets.unlink(missing_ok=True)  # of a start that a power cut ended here
+    else:
+        replace_private(ledger.folder.secrets, msgspec.json.encode(apart), durable=True)
+    data = msgspec.json.format(msgspec.json.encode(apart.masked.put_into(loop)), indent=2)
     replace_private(ledger.folder.settings, data, durable=True)
     sync(ledger.folder.home)
     ledger.append(creation_of(loop, data))
@@ -91,4 +97,4 @@ def _settings(folder: LoopFolder) -> Loop:
             cause="its digest differs from the recorded one",
             hint="restore it, or start another loop with --new",
         )
-    return msgspec.json.decode(data, type=Loop)
+    return folder.with_secrets(msgspec.json.decode(data, type=Loop))

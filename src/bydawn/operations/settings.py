@@ -57,7 +57,12 @@ def words_of(folder: Path, key: str, value: str) -> str:
 
 def secrets_of(settings: Settings) -> Secrets:
     """What must never be written to disk, from these settings and the environment."""
-    return Secrets(os.environ, settings.texts("secrets"), settings.texts("not_secret"))
+    known = Secrets(os.environ, settings.texts("secrets"), settings.texts("not_secret"))
+    if not (variables := settings.texts("agent_env")):
+        return known
+    from bydawn.core.secret_settings import SecretSettings  # few people have them
+
+    return known.knowing(SecretSettings(agent_env=variables).texts)
 
 
 def secrets() -> Secrets:

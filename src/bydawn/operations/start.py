@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from bydawn import agents
 from bydawn.core import kinds
@@ -44,7 +45,7 @@ def plan(wanted: LoopRequest) -> Plan:
     loop = checked_loop(wanted, workspace)
     registry = Registry(wanted.state_dir)
     _refuse_unsafe(registry.root.path, workspace)
-    there = registry.in_workspace(workspace)
+    there = [replace(each, loop=each.folder.with_secrets(each.loop)) for each in registry.in_workspace(workspace)]
     if standing := _meant(wanted, loop, there):
         return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=wanted.secrets)
     name = free_name(loop.id, [each.loop.id for each in there])
@@ -56,7 +57,7 @@ def plan(wanted: LoopRequest) -> Plan:
             f"{busy} also runs in this folder: each loop will count the other's changes as its own progress"
         )
     return Plan(
-        loop=msgspec.structs.replace(loop, id=name),
+        loop=replace(loop, id=name),
         folder=LoopFolder(registry.home(workspace) / name),
         secrets=wanted.secrets,
         warnings=tuple(warnings),
@@ -168,7 +169,7 @@ def rehearse(planned: Plan) -> Rehearsal:
     state = planned.standing.state if planned.standing else LoopState()
     texts, pool = FileTexts(Path(planned.loop.workspace)), agents.pool(planned.loop)
     listed = WorkList(planned.loop, texts)
-    state = msgspec.structs.replace(state, tasks=listed.read(state, None))
+    state = replace(state, tasks=listed.read(state, None))
     task_text = listed.text_of(state.tasks.next_id) if state.tasks else ""
     rounds = Rounds(planned.folder, planned.secrets)
     sources = Sources(loop=planned.loop, state=state, texts=texts, files=rounds, agents=pool)

@@ -69,7 +69,7 @@ def dismiss(standing: Standing) -> None:
             hint=f"end it first: `bydawn stop {standing.reference}`",
         )
     held = take_lock(standing.folder, standing.loop)
-    ledger = LoopLedger(standing.folder, lambda _: None, _secrets().hide)
+    ledger = LoopLedger(standing.folder, lambda _: None, _secrets(standing).hide)
     try:
         if not ledger.state.dismissed:
             ledger.append(LoopDismissed(by=user()))
@@ -90,13 +90,13 @@ def add(standing: Standing, line: Line) -> Answer:
     return _ask(standing, AskAdd(id=_new_id(), run="", by=user(), line=line))
 
 
-def _secrets() -> Secrets:
+def _secrets(standing: Standing) -> Secrets:
     """What must never be written to disk. Settings are loaded only if there are any: `stop` has to be quick."""
     if has_settings_file() or {"BYDAWN_SECRETS", "BYDAWN_NOT_SECRET"} & os.environ.keys():
         from bydawn.operations.settings import secrets
 
-        return secrets()
-    return Secrets(os.environ, (), ())
+        return secrets().knowing(standing.folder.secret_texts())
+    return Secrets(os.environ, standing.folder.secret_texts())
 
 
 def _new_id() -> str:
@@ -123,7 +123,7 @@ def _ask(standing: Standing, request: Request) -> Answer:
 
         request = msgspec.structs.replace(request, run=run)
         state, offset = load(folder)
-        posted = inbox.post(folder.inbox, rewritten(request, _secrets().hide))
+        posted = inbox.post(folder.inbox, rewritten(request, _secrets(standing).hide))
         if _acknowledged(folder, request, offset, state.seq):
             return Answer(taken_by="worker")
         posted.unlink(missing_ok=True)
@@ -158,7 +158,7 @@ def _record(standing: Standing, request: Request) -> Answer:
     if isinstance(request, AskPause | AskStop):
         request = msgspec.structs.replace(request, now=True)
     held = take_lock(standing.folder, standing.loop)
-    hidden = _secrets()
+    hidden = _secrets(standing)
     ledger = LoopLedger(standing.folder, lambda _: None, hidden.hide)
     before = ledger.state.seq
     ended: tuple[str, ...] = ()

@@ -147,7 +147,12 @@ def _understood(setting: Setting, found: object, layer: Layer, where: str) -> Gi
         return Given(key=key, value=value, layer=layer, where=where)
     except ValueError as error:
         what = f"{key} must be {setting.kind.wanted}"
-        return Problem(where=where, what=what, cause=str(error), hint=f"write {setting.assignment}")
+        return Problem(where=where, what=what, cause=_why(setting, error), hint=f"write {setting.assignment}")
+
+
+def _why(setting: Setting, error: ValueError) -> str:
+    """What is wrong with a value; one that may hold a secret is not quoted."""
+    return f"it is not {setting.kind.wanted}" if setting.secret else str(error)
 
 
 def checked_text(file: File) -> str | None:
@@ -309,7 +314,7 @@ def read_environment(env: Mapping[str, str]) -> Reading:
         except ValueError as error:
             what = f"{setting.key} must be {setting.kind.wanted}"
             hint = f"export {setting.variable}={setting.kind.example}"
-            problems.append(Problem(where=setting.variable, what=what, cause=str(error), hint=hint))
+            problems.append(Problem(where=setting.variable, what=what, cause=_why(setting, error), hint=hint))
     return Reading(given=tuple(given), problems=tuple(problems))
 
 

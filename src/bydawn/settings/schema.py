@@ -57,4 +57,4 @@ def _rows(setting: Setting) -> Iterator[str]:
     if setting.tighter:
         yield f"A project's file may only make your own value stricter: {setting.tighter} is stricter"
     if setting.secret:
-        yield "Never shown, and not in an agent's environment"
+        yield "May hold secrets: never shown, and no program that bydawn starts gets the variable"

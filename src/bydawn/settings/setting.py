@@ -57,7 +57,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     tighter: str = ""  # "less" or "more" of it is safer: a repository may only move the user's value that way
     ladder: tuple[str, ...] = ()  # its words, from the safest on
     never_in_project: tuple[str, ...] = ()  # values that only a person can choose
-    secret: bool = False  # never shown, and not in an agent's environment
+    secret: bool = False  # never shown, and no child gets its BYDAWN_ variable
 
     @property
     def variable(self) -> str:

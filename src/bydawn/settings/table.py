@@ -124,6 +124,13 @@ TABLE: tuple[Setting, ...] = (
         "Where to find a field in the JSON lines of a cmd: agent; repeatable.",
         metavar="NAME=PATH",
     ),
+    _agent(
+        "agent_env",
+        kinds.VARIABLES,
+        "A variable for the agent only, not for checks or hooks; repeatable.",
+        metavar="NAME=VALUE",
+        secret=True,
+    ),
     _agent("agent_commits", kinds.SWITCH, "Let a sandboxed agent write to .git.", default=False),
     _agent(
         "session",

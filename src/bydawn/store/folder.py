@@ -4,12 +4,16 @@ import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bydawn.core import layout
 from bydawn.core.loop import Loop
 from bydawn.system.paths import read_whole
+
+if TYPE_CHECKING:
+    from bydawn.core.secret_settings import SecretSettings
 
 
 class _Inside:
@@ -45,6 +49,7 @@ class LoopFolder(_Folder, frozen=True):
     """What bydawn keeps for one loop."""
 
     settings = _Inside("loop.json")
+    secrets = _Inside("secrets.json")  # the values of settings that may hold some
     ledger = _Inside("ledger.jsonl")
     snapshot = _Inside("state.json")
     reserve = _Inside("reserve")  # given up when the disk is full, so that the last facts find room
@@ -82,6 +87,28 @@ class LoopFolder(_Folder, frozen=True):
     def read_loop(self) -> Loop:
         """The settings it was started with; raises `OSError` or `msgspec.DecodeError`."""
         return _loops().decode(read_whole(f"{self.path}/loop.json"))
+
+    def with_secrets(self, loop: Loop) -> Loop:
+        """The loop with the values that are kept apart; if they are missing, as it is."""
+        kept = self._kept()
+        return kept.put_into(loop) if kept else loop
+
+    def secret_texts(self) -> tuple[str, ...]:
+        """What its settings say that must never be written anywhere else."""
+        kept = self._kept()
+        return tuple(kept.texts) if kept else ()
+
+    def _kept(self) -> "SecretSettings | None":
+        try:
+            data = read_whole(f"{self.path}/secrets.json")
+        except OSError:
+            return None
+        from bydawn.core.secret_settings import SecretSettings  # few loops have them
+
+        try:
+            return msgspec.json.decode(data, type=SecretSettings)
+        except msgspec.DecodeError:
+            return None
 
 
 @cache
