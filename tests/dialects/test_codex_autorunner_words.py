@@ -99,6 +99,7 @@ def test_a_key_of_a_later_version_is_named_and_has_no_effect() -> None:
         (("exec", "-c", "x.y=1", "--search", "exec"), Asked(rest=("-c", "x.y=1", "--search", "exec"))),
         (("exec", "--config=x.y=1"), Asked(rest=("--config", "x.y=1"))),
         (("exec", "--color", "never"), Asked(rest=("--color", "never"))),
+        (("exec", "--json", "--skip-git-repo-check"), Asked()),
     ],
 )
 def test_what_codex_is_asked_for_becomes_ours_and_the_rest_is_passed_on(args: tuple[str, ...], found: Asked) -> None:

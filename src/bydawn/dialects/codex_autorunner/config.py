@@ -150,6 +150,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
 
+_OURS = ("-", "--json", "--experimental-json", "--skip-git-repo-check")  # Codex takes none of them twice
 _FULL = ("--yolo", "--dangerously-bypass-approvals-and-sandbox")
 _VALUED = {
     "-s": "sandbox",
@@ -172,7 +173,7 @@ def asked(args: tuple[str, ...], where: str) -> Asked:
     rest: list[str] = []
     remarks: list[str] = []
     words = [word for number, word in enumerate(args) if word != "exec" or "exec" in args[:number]]
-    words = [word for word in words if word != "-"]
+    words = [word for word in words if word not in _OURS]
     while words:
         word = words.pop(0)
         flag, equals, value = word.partition("=") if word.startswith("--") else (word[:2], "", word[2:])
