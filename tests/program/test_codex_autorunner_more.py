@@ -1,12 +1,13 @@
 """codex-autorunner at three in the morning: what it tells a person who did something wrong, or interrupts it."""
 
+import json
 import signal
 from pathlib import Path
 
 import pytest
 
 from driving import Home, said, tree_of, wait_for
-from program.autorunner import ITEM, Autorunner
+from program.autorunner import ITEM, OURS, Autorunner
 
 
 @pytest.fixture
@@ -63,3 +64,38 @@ def test_a_list_that_cannot_be_read_does_not_look_done(runner: Autorunner) -> No
     runner.ready()
     Path(runner.repo, "TODO.md").unlink()
     assert "Outstanding     unknown" in runner("status").out
+
+
+def test_taking_over_ends_nothing_if_the_new_one_could_not_start(runner: Autorunner) -> None:
+    runner.plays({"wait_for": "go", **ITEM})
+    running = runner.ready().start("run")
+    wait_for(lambda: runner.calls)
+    runner.set(binary="not-installed")
+    runner.trust(str(runner.config))
+    assert runner("run", "--force").code == 7
+    (runner.repo / "go").touch()
+    assert said(running).code == 0
+
+
+def test_doctor_goes_on_where_a_prompt_leads_outside(runner: Autorunner) -> None:
+    runner.ready()
+    (runner.repo / OURS / "prompt.txt").symlink_to("/etc/hostname")
+    ran = runner("doctor")
+    assert (ran.code, "✗ prompt:" in ran.out, "✓ todo:" in ran.out) == (1, True, True), ran
+
+
+def test_a_log_that_is_a_link_is_called_one(runner: Autorunner) -> None:
+    runner.ready()
+    log = runner.repo / OURS / "codex-autorunner.log"
+    log.unlink()
+    log.symlink_to("/etc/hostname")
+    ran = runner("run")
+    assert (ran.code, "cause: a link is in its place" in ran.err, runner.calls) == (2, True, []), ran
+
+
+def test_a_state_file_that_no_program_wrote_is_not_taken_into_our_record(runner: Autorunner) -> None:
+    runner.ready()
+    state = {"last_run_id": 7, "status": "idle", "last_run_started_at": "x" * 20_000}
+    (runner.repo / OURS / "state.json").write_text(json.dumps(state))
+    assert runner("run").code == 0
+    assert runner.runs == [(1, "0")]

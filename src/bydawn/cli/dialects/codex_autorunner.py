@@ -103,9 +103,12 @@ def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool =
 
     refuse_inside_a_round()
     config = operation.checked(root)
-    operation.make_room(root, force=force)
+    if not force:
+        operation.refuse_beside_another(root)
     running.trust_config(DIALECT, root)
     asked = operation.asked(root, config)
+    if force and operation.kill(root):  # not before all else is known to be right
+        asked = operation.asked(root, config)
     screen = _Screen(root, 1 if once else config.stop_after_runs, config.max_wallclock_seconds)
     try:
         if standing := operation.goes_on(root, asked):

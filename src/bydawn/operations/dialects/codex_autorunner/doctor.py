@@ -42,9 +42,12 @@ def examine(repo: Path | None) -> Iterator[Finding]:
 
 def _untrusted(root: Path) -> UserError | None:
     """Why nothing that the configuration names may run yet."""
-    wanted = own_config.read(DIALECT, root)
-    assert wanted  # noqa: S101 - it was read a moment ago
-    gathered = begin.gather(DIALECT, wanted, root)
+    try:
+        wanted = own_config.read(DIALECT, root)
+        assert wanted  # noqa: S101 - it was read a moment ago
+        gathered = begin.gather(DIALECT, wanted, root)
+    except UserError as error:  # of its template, or of bydawn's own settings
+        return error
     question = trust.question(gathered, root, Trusts(loops.registry_of(gathered).root.trust), CONFIG)
     return question.refusal() if question else None
 

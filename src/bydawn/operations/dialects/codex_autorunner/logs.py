@@ -5,6 +5,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ELOOP, ENOTDIR
 from pathlib import Path
 
 from bydawn.core.errors import UserError
@@ -84,7 +85,8 @@ def _opened(root: Path) -> Iterator[Data]:
         yield b""
     except OSError as error:
         hint = f"move it away; `{NAME} run` begins another"
-        raise UserError(f"{LOG} cannot be read", cause=error.strerror or str(error), hint=hint) from None
+        cause = "a link is in its place" if error.errno in (ELOOP, ENOTDIR) else error.strerror or str(error)
+        raise UserError(f"{LOG} cannot be read", cause=cause, hint=hint) from None
 
 
 def _start_of(data: Data, run: int | None = None) -> int:

@@ -25,6 +25,7 @@ from bydawn.system.git import Git
 from bydawn.system.reading import read_inside, read_text
 
 _MOST = 10**9  # a number of runs; more is a mistake
+_LONGEST = 1 << 14  # bytes of a state or a lock, which go into the next loop's record
 
 
 def root_of(path: Path | None) -> Path:
@@ -129,7 +130,7 @@ def owner_of_lock(root: Path) -> int | None:
 
 def _bytes(root: Path, path: str) -> bytes:
     try:
-        return read_inside(root, path) or b""
+        return read_inside(root, path, _LONGEST) or b""
     except UserError:
         return b""
 

@@ -97,13 +97,10 @@ def occupied(cause: str) -> UserError:
     return UserError(f"{NAME} is already running here", cause=cause, hint=hint, exit_code=8)
 
 
-def make_room(root: Path, *, force: bool) -> None:
-    """Refuse beside another instance; with `force` take over from it."""
+def refuse_beside_another(root: Path) -> None:
     if standing := alive(root):
-        if not force:
-            raise occupied(f"the loop {standing.loop.id} is at work")
-        end.cancel(standing)
-    elif (pid := repository.owner_of_lock(root)) and not force:
+        raise occupied(f"the loop {standing.loop.id} is at work")
+    if pid := repository.owner_of_lock(root):
         raise UserError(
             "another instance may be running here",
             cause=f"{LOCK} names process {pid}, which lives and is none of ours",
