@@ -99,3 +99,14 @@ def test_a_state_file_that_no_program_wrote_is_not_taken_into_our_record(runner:
     (runner.repo / OURS / "state.json").write_text(json.dumps(state))
     assert runner("run").code == 0
     assert runner.runs == [(1, "0")]
+
+
+def test_a_note_reaches_the_next_run_although_other_settings_make_it_another_loop(runner: Autorunner) -> None:
+    runner.plays({"exit": 1})
+    assert runner.ready()("run").code == 7
+    assert runner.home.bydawn("tell", "repo", "use tabs").code == 0
+    runner.set(sleep_seconds="1")
+    runner.plays(ITEM)
+    assert runner("once").code == 0
+    assert len(runner.loops) == 2
+    assert "use tabs" in runner.prompts[-1]

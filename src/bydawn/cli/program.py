@@ -18,7 +18,7 @@ TABLE: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("run", "start", "start a loop here, or continue one"),
         ("resume", "resume", "continue a paused, stopped or crashed loop"),
         ("demo", "start", "watch a whole loop; no account needed"),
-        ("as", "dialects", "run as another tool (waylon-smithers)"),
+        ("as", "dialects", "run as another tool, such as codex-autorunner"),
     ),
     "Look": (
         ("status", "status", "list all loops and their state"),

@@ -45,6 +45,7 @@ class LoopAdopted(Fact, frozen=True, kw_only=True, tag="loop.adopted"):
     agent: str
     session: str | None = None
     output: str = ""  # the readable end of what its last round printed
+    notes: "tuple[NoteAdded, ...]" = ()  # which no prompt has had yet
 
 
 BOX, BOXED = "box", "on"  # the obstacle that a box is to a check; checks run in one

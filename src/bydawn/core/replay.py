@@ -82,7 +82,8 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case LoopAdopted() as fact:
             session = Session(id=fact.session, agent=fact.agent, rounds=fact.rounds) if fact.session else None
             rounds = max(state.rounds, fact.rounds)
-            return replace(state, round=max(state.round, rounds), rounds=rounds, session=session, output=fact.output)
+            state = replace(state, round=max(state.round, rounds), rounds=rounds, session=session)
+            return replace(state, output=fact.output, notes=fact.notes)
         case RunStarted():
             return _run_started(replace(_given_up(state), run_since=record.at), record.fact)
         case TasksRead() as fact:

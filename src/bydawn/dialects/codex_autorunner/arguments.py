@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from bydawn.core import tasks
 from bydawn.core.errors import UserError
-from bydawn.core.facts import LoopAdopted
+from bydawn.core.facts import LoopAdopted, NoteAdded
 from bydawn.core.keys import Checked
 from bydawn.dialects.codex_autorunner import texts
 from bydawn.dialects.codex_autorunner.config import (
@@ -120,11 +120,12 @@ def _not_codex(config: Config) -> str:
     return f"{config.binary} is not Codex: it gets the prompt as its last argument, and its exit code is the verdict"
 
 
-def adopted(before: State, output: str) -> LoopAdopted | None:
-    """The numbers and the last output of this repository go on, even if the original made them."""
+def adopted(before: State, output: str, notes: tuple[NoteAdded, ...]) -> LoopAdopted | None:
+    """Numbers, the last output and unread notes of this repository go on, even if the original made them."""
     if not before.last_run_id:
         return None
-    return LoopAdopted(source=before.loop or "the last run here", rounds=before.last_run_id, agent="", output=output)
+    source = before.loop or "the last run here"
+    return LoopAdopted(source=source, rounds=before.last_run_id, agent="", output=output, notes=notes)
 
 
 def refuse_list(config: Config, text: str) -> None:

@@ -46,7 +46,9 @@ def asked(root: Path, config: Config) -> Asked:
     before = repository.before(root)
     wanted = arguments.start(config, repository.template_of(root, config), is_codex=is_codex(root, config))
     output = logs.last_output(root, before.last_run_id or 0, config.prev_run_max_chars)
-    return Asked(start=arguments.going_on(wanted, before), adopts=arguments.adopted(before, output), before=before)
+    standing = repository.newest(root)
+    adopts = arguments.adopted(before, output, standing.state.notes if standing else ())
+    return Asked(start=arguments.going_on(wanted, before), adopts=adopts, before=before)
 
 
 def is_codex(root: Path, config: Config) -> bool:
