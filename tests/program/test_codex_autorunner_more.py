@@ -110,3 +110,12 @@ def test_a_note_reaches_the_next_run_although_other_settings_make_it_another_loo
     assert runner("once").code == 0
     assert len(runner.loops) == 2
     assert "use tabs" in runner.prompts[-1]
+
+
+def test_a_folder_that_codex_exchanged_for_a_link_spoils_no_summary(runner: Autorunner) -> None:
+    outside = runner.home.root / "outside"
+    outside.mkdir()
+    runner.plays({"sh": f"rm -rf {OURS} && ln -s {outside} {OURS}", "reply": "Tidied up."})
+    ran = runner.ready()("once")
+    assert (ran.code, ran.out.splitlines()[-3:]) == (0, ["Last run id: 1", "Last exit code: 0", "Status: idle"]), ran
+    assert tree_of(outside) == {}

@@ -120,7 +120,7 @@ def _not_codex(config: Config) -> str:
     return f"{config.binary} is not Codex: it gets the prompt as its last argument, and its exit code is the verdict"
 
 
-def adopted(before: State, output: str, notes: tuple[NoteAdded, ...]) -> LoopAdopted | None:
+def adopted(before: State, output: str, notes: tuple[NoteAdded, ...] = ()) -> LoopAdopted | None:
     """Numbers, the last output and unread notes of this repository go on, even if the original made them."""
     if not before.last_run_id:
         return None

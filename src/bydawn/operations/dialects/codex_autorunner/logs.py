@@ -4,7 +4,7 @@ import mmap
 import re
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import ELOOP, ENOTDIR
 from pathlib import Path
 
@@ -34,9 +34,10 @@ def block(root: Path, run: int | None = None, tail: int | None = None) -> Iterat
 
 
 def last_run(root: Path) -> int | None:
-    """The number of the last run that the log knows."""
-    with _opened(root) as data:
+    """The number of the last run that the log knows; None if it cannot be read."""
+    with suppress(UserError), _opened(root) as data:
         return _last(data)
+    return None
 
 
 def last_lines(root: Path, count: int) -> list[str]:
