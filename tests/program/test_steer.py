@@ -4,8 +4,9 @@ import json
 import os
 import pwd
 import signal
+import subprocess
 
-from driving import DONE, HANG, OK, Home, said, wait_for
+from driving import DONE, HANG, OK, Home, said, wait_for, worker_of
 
 
 def test_a_note_reaches_the_next_prompt_of_a_running_loop_exactly_once(home: Home) -> None:
@@ -183,3 +184,51 @@ def test_a_note_without_a_name_is_for_the_only_loop_here(home: Home) -> None:
     assert [note["data"]["text"] for note in home.facts("note.added")] == ["round half up"]
     home.run(home.rounds([OK]), "--once", "--new")
     assert "add the name of one" in home.bydawn("tell", "round half up").err
+
+
+# -- many at once ------------------------------------------------------------------------------------------------------
+
+
+def running(home: Home, *names: str) -> list[subprocess.Popen[str]]:
+    agent = home.rounds([{"say": "hi"}, HANG])
+    started = [home.start_run(agent, "--new", "--name", name) for name in names]
+    for name in names:
+        home.await_round(1, name)
+    return started
+
+
+def test_stop_takes_several_names_and_one_that_is_unknown_does_not_keep_the_others_from_it(home: Home) -> None:
+    processes = running(home, "one", "two", "three")
+    answer = home.bydawn("stop", "one", "nobody", "two@repo", cwd=home.root)
+    assert answer.code == 2
+    assert [line.split(".")[0].strip() for line in answer.out.splitlines()] == ["one stops now", "two stops now"]
+    assert "no loop called 'nobody'" in answer.err
+    assert [said(process).code for process in processes[:2]] == [130, 130]
+    assert home.status("three")["state"] == "running"
+    assert home.bydawn("stop", "three").code == 0
+
+
+def test_all_means_what_runs_or_has_crashed_from_any_folder(home: Home) -> None:
+    home.run(home.rounds([OK]), "--once", "--name", "limited")
+    alive, crashed = running(home, "alive", "crashed")
+    for pid in (worker_of(crashed), crashed.pid):
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: home.status("crashed")["state"] == "crashed")
+    answer = home.bydawn("pause", "--all", "--now", cwd=home.root)
+    assert answer.code == 0, answer
+    assert sorted(line.split()[0] for line in answer.out.splitlines() if " pauses now." in line) == ["alive", "crashed"]
+    assert said(alive).code == 130
+    states = {name: home.status(name)["state"] for name in ("alive", "crashed", "limited")}
+    assert states == {"alive": "paused", "crashed": "paused", "limited": "limit"}
+    assert home.bydawn("stop", "--all").out == "  No loop is running.\n"
+    assert home.bydawn("stop", "--all", "alive").code == 2
+
+
+def test_an_agent_cannot_stop_all_loops(home: Home) -> None:
+    [process] = running(home, "one")
+    refused = home.bydawn("stop", "--all", BYDAWN_COOKIE="abc.1")
+    assert (refused.code, refused.out) == (2, "")
+    assert "agents may not do this" in refused.err
+    assert home.status("one")["state"] == "running"
+    home.bydawn("stop", "--all")
+    assert said(process).code == 130

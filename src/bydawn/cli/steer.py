@@ -1,15 +1,17 @@
 """`tell`, `pause` and `stop`: steer a running loop."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
 
 from bydawn.cli.command import command, option
-from bydawn.cli.options import cd, loop_argument, state_dir
+from bydawn.cli.options import cd, state_dir
 from bydawn.cli.render import typed
 from bydawn.core.errors import UserError
 from bydawn.operations import steer
-from bydawn.store.registry import Registry
+from bydawn.store.registry import Registry, Standing
 
 
 @command()
@@ -39,44 +41,76 @@ def _only_a_text(word: str) -> str:
     raise UserError("nothing to tell", cause=cause, hint='`bydawn tell LOOP "round half up"`')
 
 
+_loops = click.argument("loops", nargs=-1, metavar="[LOOP]...")
+_all = option("--all", "all_", is_flag=True, help="Every loop that runs or has crashed, in any folder.")
+
+
 @command()
-@loop_argument
+@_loops
+@_all
 @option("--now", is_flag=True, help="Do not wait for the end of the round.")
 @cd
 @state_dir
-def pause(loop: str | None, now: bool, cd: Path | None, state_dir: Path | None) -> None:
+def pause(loops: tuple[str, ...], all_: bool, now: bool, cd: Path | None, state_dir: Path | None) -> int:
     """Pause a loop after this round; `resume` continues it.
 
     \b
     Examples
       bydawn pause shop-api
+      bydawn pause --all
     """
-    standing = Registry(state_dir).find(loop, cd)
-    answer = steer.pause(standing, now=now)
-    when = "now" if now or answer.state else "after this round"
-    what = f"pauses {when}" if answer.changed else _already(answer.state)
-    _say_ended(answer)
-    click.echo(f"  {standing.loop.id} {what}. Continue: {typed(f'resume {standing.reference}')}")
+
+    def act(standing: Standing) -> None:
+        answer = steer.pause(standing, now=now)
+        when = "now" if now or answer.state else "after this round"
+        _say(standing, answer, f"pauses {when}", "Continue")
+
+    return _each(loops, Registry(state_dir), cd, act, all_=all_)
 
 
 @command()
-@loop_argument
+@_loops
+@_all
 @option("--after-round", is_flag=True, help="Let the running round finish first.")
 @cd
 @state_dir
-def stop(loop: str | None, after_round: bool, cd: Path | None, state_dir: Path | None) -> None:
+def stop(loops: tuple[str, ...], all_: bool, after_round: bool, cd: Path | None, state_dir: Path | None) -> int:
     """End a loop; its changes stay in the work tree.
 
     \b
     Examples
       bydawn stop shop-api
+      bydawn stop --all
     """
-    standing = Registry(state_dir).find(loop, cd)
-    answer = steer.stop(standing, now=not after_round)
-    when = "after this round" if after_round and not answer.state else "now"
-    what = f"stops {when}" if answer.changed else _already(answer.state)
-    _say_ended(answer)
-    click.echo(f"  {standing.loop.id} {what}. Continue after all: {typed(f'resume {standing.reference}')}")
+
+    def act(standing: Standing) -> None:
+        answer = steer.stop(standing, now=not after_round)
+        when = "after this round" if after_round and not answer.state else "now"
+        _say(standing, answer, f"stops {when}", "Continue after all")
+
+    return _each(loops, Registry(state_dir), cd, act, all_=all_)
+
+
+def _each(
+    names: tuple[str, ...], registry: Registry, cd: Path | None, act: Callable[[Standing], None], *, all_: bool
+) -> int:
+    """Ask one loop after the other; one that cannot be asked does not keep the others from it."""
+    if len(names) < 2 and not all_:
+        act(registry.find(names[0] if names else None, cd))
+        return 0
+    if all_ and names:
+        raise UserError("--all and a name cannot be combined", hint="drop one of them")
+    found = steer.at_work(registry, cd) if all_ else []
+    if all_ and not found:
+        click.echo("  No loop is running.")
+    from bydawn.cli.program import shielded
+
+    wanted = [*(partial(act, each) for each in found), *(partial(_find, registry, name, cd, act) for name in names)]
+    return max(map(shielded, wanted), default=0)
+
+
+def _find(registry: Registry, name: str, cd: Path | None, act: Callable[[Standing], None]) -> None:
+    act(registry.find(name, cd))
 
 
 @command()
@@ -97,9 +131,11 @@ def dismiss(loop: str, cd: Path | None, state_dir: Path | None) -> None:
         click.echo(f"  Bring it back: {typed(f'resume {standing.reference}')}")
 
 
-def _say_ended(answer: steer.Answer) -> None:
+def _say(standing: Standing, answer: steer.Answer, change: str, go_on: str) -> None:
     for name in answer.ended:
         click.echo(f"  Ended what was still running: {name}")
+    what = change if answer.changed else _already(answer.state)
+    click.echo(f"  {standing.loop.id} {what}. {go_on}: {typed(f'resume {standing.reference}')}")
 
 
 def _already(state: str) -> str:

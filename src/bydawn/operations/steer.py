@@ -3,6 +3,7 @@
 import os
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,7 +19,7 @@ from bydawn.operations.preconditions import is_inside_a_round, refuse_inside_a_r
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, load, read, records
-from bydawn.store.registry import Standing
+from bydawn.store.registry import Registry, Standing
 from bydawn.system import kernel
 from bydawn.system.user_folders import has_settings_file
 
@@ -46,6 +47,13 @@ def pause(standing: Standing, *, now: bool) -> Answer:
 def stop(standing: Standing, *, now: bool) -> Answer:
     """End the loop now, or after this round."""
     return _ask(standing, AskStop(id=_new_id(), run="", by=user(), now=now))
+
+
+def at_work(registry: Registry, cd: Path | None) -> list[Standing]:
+    """Every loop that runs, or did until it crashed; of one folder if a person named it."""
+    refuse_inside_a_round()  # an agent may end its own loop, not those of others
+    found = registry.here(cd) if cd else registry.everywhere()
+    return [each for each in found if each.state.stopped is None and (each.alive or not each.trouble)]
 
 
 def tell(standing: Standing, text: str) -> Answer:
