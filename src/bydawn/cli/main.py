@@ -93,6 +93,8 @@ def starts_a_loop(arguments: list[str]) -> bool:
         from bydawn import dialects
 
         return arguments[1] in dialects.TABLE and dialects.starts_a_loop(arguments[1], arguments[2:])
+    if arguments[:1] == ["resume"] and "--all" in arguments:
+        return False  # it starts many, each with a guardian of its own
     return bool(arguments) and (arguments[0] in STARTERS or " " in arguments[0].strip())
 
 

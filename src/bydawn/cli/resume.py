@@ -119,12 +119,14 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @option("--approve", is_flag=True, help="Approve the checkpoint and continue.")
 @option("--accept", is_flag=True, help="Accept changes to protected files or the task list.")
 @option("--once", is_flag=True, help="Run only one round.")
+@option("--all", "all_", is_flag=True, help="Every loop that crashed or that a shutdown ended, in the background.")
+@option("--stopped", is_flag=True, help="With --all, also those that a person paused or stopped.")
 @detach
 @plain
 @state_dir
 @click.pass_obj
 def resume(
-    tether: Tether,
+    tether: Tether | None,
     /,
     loop: str | None,
     cd: Path | None,
@@ -132,6 +134,8 @@ def resume(
     approve: bool,
     accept: bool,
     once: bool,
+    all_: bool,
+    stopped: bool,
     detach: bool,
     plain: bool,
     **limits: NewLimit | None,
@@ -142,7 +146,20 @@ def resume(
     Examples
       bydawn resume
       bydawn resume shop-api --rounds +20
+      bydawn resume --all
     """
+    new = [each for each in limits.values() if each]
+    if all_ and (loop or new or approve or accept or once):
+        cause = "each of them goes on with its own settings"
+        raise UserError("--all takes no name, limit or approval", cause=cause, hint="resume that loop by its name")
+    if stopped and not all_:
+        hint = "add --all, or drop it: a loop that you name goes on however it ended"
+        raise UserError("--stopped only works with --all", hint=hint)
+    if all_:
+        from bydawn.cli.many import resume_all
+
+        return resume_all(state_dir, cd, stopped=stopped)
+    assert tether  # noqa: S101 - what starts one loop runs under a guardian
     from bydawn.operations import resume as operation
     from bydawn.operations import settings
     from bydawn.store.registry import Registry
@@ -150,7 +167,6 @@ def resume(
     gathered = settings.gather(None)
     gathered.refuse_problems()
     standing = Registry(state_dir).find(loop, cd, resting=True)
-    new = [each for each in limits.values() if each]
     planned = operation.plan(standing, settings.secrets_of(gathered), approve=approve, accept=accept, limits=new)
     return run_in_foreground(
         tether, planned, rounds_allowed=1 if once else None, plain=plain or gathered.switch("plain"), detach=detach

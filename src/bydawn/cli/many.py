@@ -1,0 +1,56 @@
+"""`resume --all`: many loops in the background, started by one command.
+
+Everything is loaded here once; each loop's processes are forks that share it. When this process ends, they go on.
+"""
+
+import ctypes  # noqa: F401 - this and others are loaded here once, for all loops
+import gc
+from functools import partial
+from pathlib import Path
+
+import click
+import markdown_it  # noqa: F401
+
+from bydawn.cli import background, foreground, terminal  # noqa: F401
+from bydawn.cli.program import shielded
+from bydawn.core.text import plain, shorten
+from bydawn.operations import many, run_loop, settings  # noqa: F401
+from bydawn.operations.plan import Plan
+from bydawn.process.guardian import Tether, await_start, run_guarded, send_away
+from bydawn.store.registry import Registry
+
+
+def resume_all(state_dir: Path | None, cd: Path | None, *, stopped: bool) -> int:
+    """Continue all of them and say what became of each; the exit code."""
+    gathered = settings.gather(None)
+    gathered.refuse_problems()
+    taken = many.take(Registry(state_dir), cd, settings.secrets_of(gathered), stopped=stopped)
+    if not taken:
+        click.echo("  No loop is unfinished.")
+    gc.collect()
+    gc.freeze()  # nothing that is here now is looked at again, or it would be copied for each loop
+    begun = [send_away(partial(_guarded, each.plan)) if each.plan else None for each in taken]
+    names = max((len(each.standing.reference) for each in taken), default=0)
+    worst = 0
+    for each, child in zip(taken, begun, strict=True):
+        what, why = "skipped", each.skipped
+        if each.refused:
+            what, why = "refused", " · ".join(filter(None, [each.refused.what, each.refused.cause, each.refused.hint]))
+            worst = max(worst, each.refused.exit_code)
+        elif child:
+            code = await_start(*child)[1]
+            what, why = ("resumed", _after(each.standing.state.round)) if code is None else ("refused", "see above")
+            worst = max(worst, 1 if code else 0)
+        click.echo(f"  {each.standing.reference:<{names}}  {what}  {shorten(plain(why), 300)}".rstrip())
+    return worst
+
+
+def _after(round_: int) -> str:
+    return f"after round {round_}" if round_ else ""
+
+
+def _guarded(planned: Plan, front: int) -> int:
+    def work(tether: Tether) -> int:
+        return shielded(lambda: foreground.run_in_foreground(tether, planned, plain=True, detach=True))
+
+    return run_guarded(work, front)[0]
