@@ -107,10 +107,13 @@ def test_what_codex_is_asked_for_becomes_ours_and_the_rest_is_passed_on(args: tu
     assert asked(args, "config.yml:9") == found
 
 
-def test_an_approval_policy_asks_no_one() -> None:
+def test_an_approval_policy_asks_no_one_and_the_folder_is_the_repository() -> None:
     found = asked(("-a", "never", "exec"), "config.yml:9")
     assert found.rest == ()
     assert found.remarks == ("config.yml:9: -a never has no effect: a loop asks no one",)
+    found = asked(("exec", "--cd=/elsewhere"), "config.yml:9")
+    assert found.rest == ()
+    assert found.remarks == ("config.yml:9: --cd /elsewhere has no effect: Codex works in the repository",)
 
 
 @pytest.mark.parametrize("args", [("exec", "-s"), ("exec", "--sandbox", "none"), ("exec", "-m")])

@@ -163,7 +163,10 @@ _VALUED = {
     "--config": "config",
     "-a": "approval",
     "--ask-for-approval": "approval",
+    "-C": "folder",
+    "--cd": "folder",
 }
+_IGNORED = {"approval": "a loop asks no one", "folder": "Codex works in the repository"}
 _CONFIGURED = {"model_reasoning_effort": "effort", "sandbox_mode": "sandbox"}
 
 
@@ -193,8 +196,8 @@ def asked(args: tuple[str, ...], where: str) -> Asked:
                     rest += [flag, f"{name}={value}"]
                     continue
                 value = value.strip().strip("\"'")
-            if kind == "approval":
-                remarks.append(f"{where}: {flag} {value} has no effect: a loop asks no one")
+            if kind in _IGNORED:
+                remarks.append(f"{where}: {flag} {value} has no effect: {_IGNORED[kind]}")
             else:
                 found[kind] = value
     if found.get("sandbox", "read-only") not in SANDBOXES:
