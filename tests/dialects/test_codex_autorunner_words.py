@@ -81,6 +81,13 @@ def test_a_key_of_a_later_version_is_named_and_has_no_effect() -> None:
     assert "sleep_seconds" in found.remarks[0]
 
 
+def test_a_section_depends_on_the_document_that_it_names() -> None:
+    found = config.template(Config(), "{{#TODO}}\nTasks: {{TODO}}\n{{/TODO}}\n")
+    assert found == "{{#FILE:TODO.md}}\nTasks: {{FILE:TODO.md}}\n{{/FILE:TODO.md}}\n"
+    assert template.problem(found, must_say_work=False) is None
+    assert template.problem(config.template(Config(), "{{#EXTRAS}}\n{{/EXTRAS}}"), must_say_work=False)
+
+
 # -- codex.args --------------------------------------------------------------------------------------------------------
 
 

@@ -119,3 +119,11 @@ def test_a_folder_that_codex_exchanged_for_a_link_spoils_no_summary(runner: Auto
     ran = runner.ready()("once")
     assert (ran.code, ran.out.splitlines()[-3:]) == (0, ["Last run id: 1", "Last exit code: 0", "Status: idle"]), ran
     assert tree_of(outside) == {}
+
+
+def test_a_mistake_in_the_prompt_has_its_line_and_the_marker_that_was_written(runner: Autorunner) -> None:
+    runner.ready()
+    extras = "docs: {extras: [{name: SPEC, path: spec.md, include_in_prompt: true}]}\n"
+    runner.config.write_text(f"version: 1\n{extras}")
+    (runner.repo / OURS / "prompt.txt").write_text("{{TODO}}\n{{EXTRAS}}\n{{#PREV_RUN_OUTPUT}} before\n")
+    assert "has {{#PREV_RUN_OUTPUT}} on line 3" in runner("doctor").out

@@ -219,7 +219,7 @@ def command_of(config: Config) -> str:
     return f"arg:{shlex.join((config.binary, *config.args))}"
 
 
-_MARKER = re.compile(r"\{\{\s*([#/]?)(TODO|PROGRESS|OPINIONS|PREV_RUN_OUTPUT|EXTRAS)\s*\}\}")
+_MARKER = re.compile(r"\{\{\s*(?:([#/]?)(TODO|PROGRESS|OPINIONS|PREV_RUN_OUTPUT)|()(EXTRAS))\s*\}\}")
 
 
 def template(config: Config, text: str | None) -> str:
@@ -230,7 +230,7 @@ def template(config: Config, text: str | None) -> str:
     values |= {"PREV_RUN_OUTPUT": f"{{{{OUTPUT:{config.prev_run_max_chars}}}}}", "EXTRAS": extras}
 
     def ours(found: re.Match[str]) -> str:
-        return values["PREV_RUN_OUTPUT"].replace("{{", f"{{{{{found[1]}") if found[1] else values[found[2]]
+        return values[found[2] or found[4]].replace("{{", f"{{{{{found[1] or ''}")
 
     written = _MARKER.sub(ours, texts.PROMPT if text is None else text)
     return re.sub(r"\n{3,}", "\n\n", written) if text is None else written

@@ -71,7 +71,9 @@ def config_of(root: Path) -> Config:
 def template_of(root: Path, found: Config) -> str | None:
     """The text of `prompt.txt`, if there is one and it can be used."""
     text = read_text(root, found.template) if found.template else None
-    if text is not None and (trouble := template.problem(config.template(found, text), must_say_work=False)):
+    written = config.template(replace(found, extras=()), text)  # lines are counted as in the file
+    if text is not None and (trouble := template.problem(written, must_say_work=False)):
+        trouble = trouble.replace(f"OUTPUT:{found.prev_run_max_chars}", "PREV_RUN_OUTPUT")  # as the person wrote it
         raise UserError(
             f"{found.template} {trouble}",
             cause="nothing was started",
