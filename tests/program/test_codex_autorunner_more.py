@@ -1,12 +1,15 @@
 """codex-autorunner at three in the morning: what it tells a person who did something wrong, or interrupts it."""
 
 import json
+import os
 import signal
 from pathlib import Path
 
 import pytest
 
-from driving import Home, said, tree_of, wait_for
+from bydawn.dialects.follower import digest_at
+from bydawn.dialects.written import Written
+from driving import Home, said, tree_of, wait_for, worker_of
 from program.autorunner import ITEM, OURS, Autorunner
 
 
@@ -127,3 +130,16 @@ def test_a_mistake_in_the_prompt_has_its_line_and_the_marker_that_was_written(ru
     runner.config.write_text(f"version: 1\n{extras}")
     (runner.repo / OURS / "prompt.txt").write_text("{{TODO}}\n{{EXTRAS}}\n{{#PREV_RUN_OUTPUT}} before\n")
     assert "has {{#PREV_RUN_OUTPUT}} on line 3" in runner("doctor").out
+
+
+def test_a_lock_that_a_killed_worker_left_stops_no_one_when_its_number_is_in_use_again(runner: Autorunner) -> None:
+    runner.plays({"sleep": 60})
+    running = runner.ready().start("run")
+    wait_for(lambda: runner.calls)
+    os.kill(worker_of(running), signal.SIGKILL)
+    assert said(running).code == 1
+    runner.lock.write_text(f"{os.getpid()}\n")  # as if the worker had had the number of this process
+    Written(runner.loops[0]).note({f"{OURS}/lock": str(digest_at(runner.repo, f"{OURS}/lock"))})
+    runner.plays(ITEM)
+    assert runner("run").code == 0
+    assert runner.runs == [(1, "interrupted"), (2, "0")]

@@ -89,6 +89,9 @@ def once(tether: Tether | None, root: Path, force: bool) -> int:
 @click.pass_obj
 def resume(tether: Tether | None, root: Path, once: bool) -> int:
     """Go on after an error, a kill or a pause"""
+    from bydawn.operations.dialects.codex_autorunner.running import refuse_beside_another
+
+    refuse_beside_another(root)
     if not repository.before(root).last_run_id:
         raise UserError("there is nothing to go on with", cause="nothing has run here yet", hint=f"`{NAME} run`")
     return _run(root, tether, once=once)

@@ -13,11 +13,12 @@ from bydawn.core.keys import checked
 from bydawn.dialects.codex_autorunner import DIALECT, config
 from bydawn.dialects.codex_autorunner.config import CONFIG, LOCK, NAME, STATE, Config
 from bydawn.dialects.codex_autorunner.files import ERROR, IDLE, RUNNING, State, run_id, state_of
+from bydawn.dialects.follower import digest_at
+from bydawn.dialects.written import Written
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_autorunner import logs
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.settings import yaml
-from bydawn.store import lock
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 from bydawn.system import kernel
@@ -121,13 +122,15 @@ def _of_file(root: Path) -> State:
 
 
 def owner_of_lock(root: Path) -> int | None:
-    """The process of another program that the lock names, if it lives. Our own loops have a lock of their own."""
+    """The process of another program that the lock names, if it lives. What a loop of ours wrote there says nothing:
+    it has a lock of its own, and after a crash the number is another process's one day."""
     text = _bytes(root, LOCK).strip()
     pid = int(text) if text.isdigit() and len(text) < 10 else 0
     if not pid or kernel.stat_fields(pid)[:1] in ([], ["Z"], ["X"]):  # gone, or dead and not yet waited for
         return None
-    ours = (lock.signature(each.folder.lock).get("pid") for each in loops.in_workspace(DIALECT, root))
-    return None if str(pid) in ours else pid
+    digest = digest_at(root, LOCK)
+    ours = (Written(each.folder.path).recognizes(LOCK, digest) for each in loops.in_workspace(DIALECT, root))
+    return None if any(ours) else pid
 
 
 def _bytes(root: Path, path: str) -> bytes:
