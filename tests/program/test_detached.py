@@ -26,7 +26,7 @@ def test_it_returns_when_the_loop_has_begun_and_a_hang_up_does_not_touch_it(home
     assert (begun.code, begun.err) == (0, "")
     assert "repo runs in the background; this terminal can be closed." in begun.out
     assert [line.split("  ")[2] for line in begun.out.splitlines()[-3:]] == [
-        "bydawn logs repo -f",
+        "bydawn attach repo",
         "bydawn show repo",
         "bydawn stop repo",
     ]

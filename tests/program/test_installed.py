@@ -15,6 +15,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "as": ("as", "waylon-smithers", "list"),
     "status": ("status",),
     "show": ("show", "repo"),
+    "attach": ("attach", "repo"),
     "logs": ("logs", "repo"),
     "events": ("events", "repo"),
     "why": ("why", "repo"),

@@ -36,7 +36,7 @@ class Background:
         goes_on = f"continues after round {state.round}" if self._plan.goes_on and state.round else "runs"
         fields = [each for each in opening(loop, state, fact.tasks) if each.label not in ("Loop", "Ctrl-C")]
         steps = [
-            Next(command=f"bydawn logs {name} -f", why="watch it; Ctrl-C only ends the watching"),
+            Next(command=f"bydawn attach {name}", why="watch it; q leaves, and it goes on"),
             Next(command=f"bydawn show {name}", why="how far it is"),
             Next(command=f"bydawn stop {name}", why="end it"),
         ]

@@ -41,7 +41,8 @@ def run_in_foreground(
     warn_if_unbounded(planned)
     voice = voice or Voice()
     background = _background(tether, planned) if detach else None
-    terminal = Terminal(planned, plain=plain or detach, voice=voice, out=background.log if background else None)
+    out, nowhere = (background.log, "does not reach it") if background else (None, None)
+    terminal = Terminal(planned, plain=plain or detach, voice=voice, out=out, on_ctrl_c=nowhere)
     try:
         for warning in map(as_typed, planned.warnings):
             if background:

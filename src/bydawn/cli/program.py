@@ -23,6 +23,7 @@ TABLE: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Look": (
         ("status", "status", "list all loops and their state"),
         ("show", "look", "show one loop: rounds, what is missing"),
+        ("attach", "attach", "watch a running loop live"),
         ("logs", "logs", "print what the agent said"),
         ("events", "logs", "print everything that was recorded"),
         ("why", "look", "explain the last decision"),

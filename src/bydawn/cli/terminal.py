@@ -30,10 +30,13 @@ from bydawn.store.registry import Standing
 class Terminal:
     """A follower that writes for people; it can neither slow the loop down nor stop it."""
 
-    def __init__(self, planned: Plan, *, plain: bool, voice: Voice, out: Out | None = None) -> None:
+    def __init__(
+        self, planned: Plan, *, plain: bool, voice: Voice, out: Out | None = None, on_ctrl_c: str | None = None
+    ) -> None:
         self._plan = planned
         self._here = Path.cwd()  # where the command was typed: a running loop is in its workspace
         self._voice = voice
+        self._on_ctrl_c = on_ctrl_c  # if it does not reach the loop
         self._before = planned.standing.state if planned.standing else LoopState()
         columns = {"done": planned.loop.tasks, "agent": planned.loop.others}
         used = usage_columns(planned.loop, self._before) | {name for name, given in columns.items() if given}
@@ -57,7 +60,7 @@ class Terminal:
             case RunStarted() if not self._plan.goes_on or _will_work(loop, state):
                 self._open(loop, state, fact.tasks)
             case RoundStarted():
-                self._round_began = time.monotonic()
+                self._round_began = time.monotonic() - _age(state)
                 self._doing = "starting"
             case WaitStarted():
                 self._flush(loop, state)
@@ -108,7 +111,8 @@ class Terminal:
         if self._plan.goes_on:
             self._screen.line(f"  Continuing {loop.id} after {counting.last}.")
         for field in opening(loop, state, tasks, counting.unit):
-            self._screen.line(f"  {field.label:<6} {shorten(field.text, self._layout.width - 9)}")
+            text = self._on_ctrl_c if self._on_ctrl_c and field.label == "Ctrl-C" else field.text
+            self._screen.line(f"  {field.label:<6} {shorten(text, self._layout.width - 9)}")
         self._screen.line("")
         for line in self._layout.header(counting.unit):
             self._screen.line(line)
@@ -154,6 +158,12 @@ class Terminal:
     def _wrap(self, text: str, indent: int = 4) -> None:
         for line in render.wrapped(text, indent):
             self._screen.line(f"{' ' * indent}{line}")
+
+
+def _age(state: LoopState) -> float:
+    """Seconds since the round began: a person may look at one that has long been running."""
+    opened = state.open_round
+    return max(0.0, (datetime.now(UTC) - opened.started_at).total_seconds()) if opened else 0.0
 
 
 def _will_work(loop: Loop, state: LoopState) -> bool:
