@@ -105,9 +105,9 @@ def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool =
     from bydawn.operations.preconditions import refuse_inside_a_round
 
     refuse_inside_a_round()
-    config = operation.checked(root)
-    if not force:
+    if not force:  # before any look at the documents, which its agent may be writing at this moment
         operation.refuse_beside_another(root)
+    config = operation.checked(root)
     running.trust_config(DIALECT, root)
     asked = operation.asked(root, config)
     if force and operation.kill(root):  # not before all else is known to be right
