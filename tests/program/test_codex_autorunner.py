@@ -680,29 +680,49 @@ def test_failed_checks_come_behind_the_prompt(runner: Autorunner) -> None:
 # -- commits -----------------------------------------------------------------------------------------------------------
 
 
-def test_auto_commit_commits_what_a_run_changed_under_its_number(runner: Autorunner) -> None:
-    """A-018, A-041, X-18."""
+@pytest.fixture
+def committer(runner: Autorunner) -> Autorunner:
+    """Where everything that `init` wrote is committed by a person."""
     runner.ready(4)
-    for words in (
-        ("config", "user.name", "Ada"),
-        ("config", "user.email", "ada@example.org"),
-        ("add", "-A"),
-        ("commit", "-qm", "mine"),
-    ):
-        git(runner.repo, *words)
-    assert runner("once").code == 0
-    assert git(runner.repo, "log", "--format=%s").splitlines() == ["mine", "first"], "off unless set"
+    for words in (("user.name", "Ada"), ("user.email", "ada@example.org")):
+        git(runner.repo, "config", *words)
     git(runner.repo, "add", "-A")
-    git(runner.repo, "commit", "-qm", "by hand")
-    (runner.repo / "README.md").write_text("dirty before\n")
-    runner.set(auto_commit="true")
-    runner.trust(f"{OURS}/config.yml")
-    runner.plays(ITEM, {**ITEM, "exit": 1})
-    assert runner("run").code == 7
-    subjects = git(runner.repo, "log", "--format=%s").splitlines()
-    assert subjects == ["[codex] run #2", "by hand", "mine", "first"], "and none for the run that failed"
-    assert git(runner.repo, "show", "--format=", "--name-only").splitlines() == ["TODO.md", "work.txt"]
-    assert "README.md" in git(runner.repo, "status", "--porcelain")
+    git(runner.repo, "commit", "-qm", "mine")
+    return runner
+
+
+def subjects(runner: Autorunner) -> list[str]:
+    return git(runner.repo, "log", "--format=%s").splitlines()
+
+
+def test_a_commit_has_the_number_of_the_log_also_after_a_run_that_was_cut_short(committer: Autorunner) -> None:
+    """A-018, A-041."""
+    committer.set(auto_commit="true")
+    committer.trust(f"{OURS}/config.yml")
+    committer.plays(HANG, ITEM)
+    process = committer.start("run")
+    wait_for(lambda: committer.calls)
+    process.send_signal(signal.SIGTERM)
+    assert said(process).code == 130
+    assert committer("once").code == 0
+    assert committer.runs[1:] == [(2, "0")]
+    assert subjects(committer)[0] == "[codex] run #2"
+
+
+def test_auto_commit_commits_what_a_run_changed_under_its_number(committer: Autorunner) -> None:
+    """A-018, A-041, X-18."""
+    assert committer("once").code == 0
+    assert subjects(committer) == ["mine", "first"], "off unless set"
+    git(committer.repo, "add", "-A")
+    git(committer.repo, "commit", "-qm", "by hand")
+    (committer.repo / "README.md").write_text("dirty before\n")
+    committer.set(auto_commit="true")
+    committer.trust(f"{OURS}/config.yml")
+    committer.plays(ITEM, {**ITEM, "exit": 1})
+    assert committer("run").code == 7
+    assert subjects(committer) == ["[codex] run #2", "by hand", "mine", "first"], "and none for the run that failed"
+    assert git(committer.repo, "show", "--format=", "--name-only").splitlines() == ["TODO.md", "work.txt"]
+    assert "README.md" in git(committer.repo, "status", "--porcelain")
 
 
 # -- edit, doctor, serve -----------------------------------------------------------------------------------------------
