@@ -12,6 +12,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import BOXED, COMMIT, LedgerRepaired, LoopStopped, RunStarted
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, CommitMode, Loop, Sandbox
+from bydawn.core.notices import Notice, Order, Sent
 from bydawn.core.ports import Clock, Commits, Follower, Snapshot
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.secret_settings import variables
@@ -126,6 +127,12 @@ def run_loop(
             is_secret=secrets.are_in,
         )
 
+    def send(notice: Notice, urgent: Callable[[], bool]) -> Sequence[Sent]:
+        from bydawn.process import notices
+
+        order = Order(notice=notice, addresses=loop.notify)
+        return notices.send(order, env | {COOKIE: f"{loop.uid}.notice"}, wakes=channel.fds, urgent=urgent)
+
     pool = agents.pool(loop)
     if ledger.torn:
         ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
@@ -148,6 +155,7 @@ def run_loop(
             ),
             hooks=ShellHooks(shell("hook", loop.timeouts.hook, agents.KEYS), workspace),
             commits=commits(),
+            send=send if loop.notify else None,
             processes=processes,
             files=files,
             channel=channel,

@@ -25,6 +25,7 @@ KINDS = {
     "pairs": kinds.PAIRS,
     "mapping": kinds.MAPPING,
     "variables": kinds.VARIABLES,
+    "addresses": kinds.ADDRESSES,
 }
 ALL_KINDS = [pytest.param(kind, id=name) for name, kind in KINDS.items()]
 

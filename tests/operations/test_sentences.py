@@ -68,6 +68,11 @@ def said(*past: AnyFact, unit: str = "round") -> list[Sentence]:
             "codex is at its usage limit until",
         ),
         (facts.HookEnded(hook="h", round=1, passed=False, detail="exit 3", elapsed=1.0), "!", "h failed: exit 3"),
+        (
+            facts.NoticeEnded(to="https://example.org", event="limit", sent=False, detail="HTTP 500", tries=3),
+            "!",
+            "notice to https://example.org not sent: HTTP 500",
+        ),
         (facts.Obstructed(kind="disk", detail="the disk is full"), "!", "the disk is full"),
         (facts.LedgerRepaired(cut_bytes=9, kept_in="x"), "!", "9 bytes"),
         (raised(rounds=99), "", "Limits raised."),
@@ -92,6 +97,7 @@ def test_each_fact_that_a_person_should_know_of_is_one_sentence(fact: AnyFact, s
         checked(1),
         facts.TaskSettled(task="t", text="T", status=TaskStatus.DONE, by="bydawn"),
         facts.HookEnded(hook="h", round=1, passed=True, detail="", elapsed=1.0),
+        facts.NoticeEnded(to="https://example.org", event="limit", sent=True, detail="HTTP 204", tries=1),
         facts.Obstructed(kind="commit", detail="it failed"),  # a remark below the row has said it
         facts.Obstructed(kind="hook", detail="the hook failed"),  # the hook's own end has said it
     ],

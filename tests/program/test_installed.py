@@ -25,6 +25,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "stop": ("stop", "repo"),
     "dismiss": ("dismiss", "repo"),
     "agents": ("agents", "list"),
+    "notify": ("notify", "test"),
     "config": ("config", "show"),
     "trust": ("trust", "--list"),
     "edit": ("edit", "config"),

@@ -37,6 +37,7 @@ TABLE: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "Set up": (
         ("agents", "agents", "list agents, or test one"),
+        ("notify", "notify", "test where notices are sent"),
         ("config", "config", "show and change settings"),
         ("trust", "trust", "allow what a repository wants to run"),
         ("edit", "edit", "open tasks, notes or settings in an editor"),

@@ -141,6 +141,16 @@ class HookEnded(Fact, frozen=True, kw_only=True, tag="hook.ended"):
     work: str = ""
 
 
+class NoticeEnded(Fact, frozen=True, kw_only=True, tag="notice.ended"):
+    """A notice was sent, or could not be."""
+
+    to: str  # as much of the address as anyone may see
+    event: str
+    sent: bool
+    detail: str
+    tries: int = 0
+
+
 class RoundStarted(Fact, frozen=True, kw_only=True, tag="round.started"):
     """The intent to run the agent, on disk before the agent starts."""
 
@@ -351,6 +361,7 @@ AnyFact = (
     | CheckpointApproved
     | TamperingAccepted
     | HookEnded
+    | NoticeEnded
     | RoundStarted
     | SessionBegun
     | RoundEnded

@@ -235,6 +235,21 @@ def variable(text: str) -> str:
     return text
 
 
+def address(text: str) -> str:
+    """Where to send a notice; it is a secret, so no error shows it."""
+    from urllib.parse import urlsplit  # few people have one
+
+    scheme, _, rest = text.partition("://")
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9+.-]*", scheme) or not rest or not text.isprintable() or " " in text:
+        raise ValueError("it is not an address; write https://HOST/PATH or SERVICE://…")
+    try:
+        if scheme.lower() in ("http", "https") and not (urlsplit(text).hostname and urlsplit(text).port != 0):
+            raise ValueError
+    except ValueError:
+        raise ValueError("it is a web address without a valid host; write https://HOST/PATH") from None
+    return text
+
+
 def choice(*options: str, **aliases: str) -> Kind:
     """One of a few words; an alias (`_` for `-`) is read as the word it stands for."""
     also = {alias.replace("_", "-"): word for alias, word in aliases.items()}
@@ -287,4 +302,5 @@ _list = partial(Kind, write="\n".join, schema=_LIST, many=True)
 TEXTS = _list(wanted="a list of strings", example="text", read=words)
 PAIRS = _list(wanted="a list of FILE::TEXT", example="README.md::Usage", read=pair)
 VARIABLES = _list(wanted="a list of NAME=VALUE", example="NAME=value", read=variable)
+ADDRESSES = _list(wanted="a list of addresses", example="https://example.org/hooks/1", read=address)
 MAPPING = _list(wanted="a list of NAME=PATH", example="text=message.content", read=field)

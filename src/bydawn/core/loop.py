@@ -272,6 +272,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     protect: tuple[str, ...] = ()  # globs of files no round may change
     on_tamper: OnTamper = OnTamper.BLOCK
     hooks: Hooks = Hooks()
+    notify: tuple[str, ...] = ()  # addresses, each a secret; kept apart
     commit: CommitMode = CommitMode.OFF
     commit_message: str | None = None  # a template; None: a usual message
     promise: Promise | None = None

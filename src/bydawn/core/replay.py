@@ -25,6 +25,7 @@ from bydawn.core.facts import (
     LoopStopped,
     MachineSlept,
     NoteAdded,
+    NoticeEnded,
     Obstructed,
     PauseRequested,
     Record,
@@ -147,7 +148,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
             return replace(state, stopped=fact, waiting=None, elapsed=max(state.elapsed, fact.decided.elapsed))
         case LedgerRepaired() as fact:
             return replace(state, round=max(state.round, fact.last_round))
-        case MachineSlept():
+        case MachineSlept() | NoticeEnded():
             return state
         case _ as unreachable:
             assert_never(unreachable)

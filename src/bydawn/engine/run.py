@@ -1,11 +1,13 @@
 """Read, decide, do, record. The engine performs one action at a time; every decision is made in core."""
 
 import os
+from datetime import datetime
+from functools import partial
 from typing import assert_never
 
 import msgspec
 
-from bydawn.core import breakers, claims, promise, prompt
+from bydawn.core import breakers, claims, notices, promise, prompt
 from bydawn.core.agent import (
     Agent,
     AgentCommand,
@@ -37,6 +39,7 @@ from bydawn.core.decide import (
 from bydawn.core.facts import (
     AgentLimited,
     LoopStopped,
+    NoticeEnded,
     Obstructed,
     RoundEnded,
     RoundStarted,
@@ -50,11 +53,12 @@ from bydawn.core.loop import COOKIE, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, believed
 from bydawn.core.ports import ChildLimits, Job, Snapshot
 from bydawn.core.progress import Findings
+from bydawn.core.redact import rewritten
 from bydawn.core.rules import Rule
 from bydawn.core.secret_settings import variables
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import Decided, Promised, Usage
+from bydawn.core.values import FINISHED, Decided, Promised, Usage
 from bydawn.engine.after_round import AfterRound
 from bydawn.engine.committing import Committing
 from bydawn.engine.effects import Effects, World
@@ -124,6 +128,7 @@ class Engine:
                     if not self._list_has_changed():
                         self._effects.record(fact := self._hook_runs.at_end(last_word(action, now), now))
                         self.world.ledger.sync()
+                        self._notify(fact, now.at)
                         return fact
                 case _:
                     assert_never(action)
@@ -204,6 +209,25 @@ class Engine:
             self.world.ledger.sync()
         # A reset is a wall-clock time: a machine that slept through it need not wait any longer.
         self.world.processes.sleep(action.seconds, lambda: self._effects.asked() or self._effects.is_past(action.until))
+
+    def _notify(self, stopped: LoopStopped, at: datetime) -> None:
+        """Tell a person who is away. The end is on disk and on the screen: nothing waits for this or is changed by it.
+
+        The worker stays for it, because its guardian ends whatever it leaves, and only it may write the result down.
+        """
+        notice = notices.about(self.loop, self.state, stopped, at) if self.world.send else None
+        if notice is None or self.world.send is None:
+            return
+        hurried = partial(self._effects.hurried, finished=stopped.end in FINISHED)
+        answers = self.world.send(rewritten(notice, self.world.hide), hurried)
+        for address, sent in zip(self.loop.notify, answers, strict=True):
+            detail = shorten(self.world.hide(plain(sent.detail)), _SAID)
+            told = NoticeEnded(
+                to=notices.place_of(address), event=notice.event, sent=sent.sent, detail=detail, tries=sent.tries
+            )
+            if not self.world.ledger.disk_full:  # then there was room for the end, and hardly for more
+                self._effects.record(told)
+        self.world.ledger.sync()
 
     # -- one round -------------------------------------------------------------------------------------------------
 

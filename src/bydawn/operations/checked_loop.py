@@ -25,6 +25,7 @@ from bydawn.core.loop import (
     Sessions,
     TextCheck,
 )
+from bydawn.core.notices import is_plain
 from bydawn.core.promise import is_possible
 from bydawn.core.redact import Secrets, Unnamed, rewritten
 from bydawn.core.secret_settings import SecretSettings, variables
@@ -75,6 +76,10 @@ def checked_loop(wanted: "LoopRequest", workspace: Path) -> Loop:
         )
     _checked_globs(loop.protect)
     _checked_variables(loop.pass_env)
+    if any(not is_plain(address) for address in loop.notify):
+        from bydawn.operations.notices import refuse_unknown  # few loops have one
+
+        refuse_unknown(loop.notify)
     writable = tuple(map(_checked_folder_to_write, loop.box_write))
     _checked_paths(workspace, loop.checks)
     _checked_documents(workspace, loop)

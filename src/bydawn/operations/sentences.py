@@ -85,6 +85,8 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
             yield from _stopping(fact, before, state, counting)
         case facts.HookEnded() if not fact.passed:
             yield Sentence(WARNING, plain(complaint(fact)))
+        case facts.NoticeEnded() if not fact.sent:
+            yield Sentence(WARNING, f"notice to {plain(fact.to)} not sent: {plain(fact.detail)}")
         case facts.Obstructed() if fact.kind not in ("hook", facts.COMMIT):  # these have words of their own
             yield Sentence(WARNING, plain(fact.detail))
         case facts.LedgerRepaired():

@@ -58,11 +58,12 @@ def words_of(folder: Path, key: str, value: str) -> str:
 def secrets_of(settings: Settings) -> Secrets:
     """What must never be written to disk, from these settings and the environment."""
     known = Secrets(os.environ, settings.texts("secrets"), settings.texts("not_secret"))
-    if not (variables := settings.texts("agent_env")):
+    variables, addresses = settings.texts("agent_env"), settings.texts("notify")
+    if not variables and not addresses:
         return known
     from bydawn.core.secret_settings import SecretSettings  # few people have them
 
-    return known.knowing(SecretSettings(agent_env=variables).texts)
+    return known.knowing(SecretSettings(agent_env=variables, notify=addresses).texts)
 
 
 def secrets() -> Secrets:

@@ -284,6 +284,13 @@ TABLE: tuple[Setting, ...] = (
         field="hooks.on_failure",
         otherwise=OnHookFailure.IGNORE,
     ),
+    _hook(
+        "notify",
+        kinds.ADDRESSES,
+        "Tell this address when the loop is complete or needs you: https://…, or a service (ntfy://…); repeatable.",
+        metavar="URL",
+        secret=True,
+    ),
     _setting(
         "on_interrupt",
         OnInterrupt,

@@ -1,0 +1,102 @@
+"""What a person is told from afar: which ends of a loop are worth a notice, and what it says."""
+
+from datetime import datetime
+
+import msgspec
+
+from bydawn.core.facts import LoopStopped
+from bydawn.core.loop import Loop
+from bydawn.core.state import LoopState
+from bydawn.core.text import duration, plain
+from bydawn.core.values import End, Status
+
+# The kind of notice for each end; a person who paused or stopped a loop knows it.
+EVENTS: dict[End, str] = {
+    End.COMPLETE: "complete",
+    End.UNVERIFIED: "complete",
+    End.BLOCKED: "blocked",
+    End.CHECKPOINT: "checkpoint",
+    End.LIMIT: "limit",
+    End.FAILED: "failed",
+}
+_PLAIN = ("http", "https")
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plain web address gets as JSON; a service gets the same in words."""
+
+    event: str
+    loop: str
+    workspace: str
+    status: str
+    reason: str
+    rounds: int = 0
+    tasks_done: int | None = None
+    tasks_total: int | None = None
+    seconds: float = 0.0
+    at: datetime
+
+    @property
+    def title(self) -> str:
+        return f"{self.loop} {Status(self.status).words}" if self.status in {*Status} else self.loop
+
+    @property
+    def body(self) -> str:
+        tasks = f"{self.tasks_done} of {self.tasks_total} tasks, " if self.tasks_total else ""
+        rounds = f"{self.rounds} round{'s' if self.rounds != 1 else ''}"
+        return f"{self.reason}\n{tasks}{rounds}, {duration(self.seconds)}\n{self.workspace}"
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What the program that sends notices gets on its standard input."""
+
+    notice: Notice | None  # None: only say whether each address is one that a notice could be sent to
+    addresses: tuple[str, ...]
+    tries: int = 3
+    pause: float = 1.0  # seconds before the second try, at least; twice that before the third
+    connect: float = 5.0  # seconds
+    answer: float = 10.0
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """What it prints for each address when that is done."""
+
+    address: int  # its place in the order
+    sent: bool
+    detail: str
+    tries: int = 0
+
+
+def about(loop: Loop, state: LoopState, stopped: LoopStopped, at: datetime) -> Notice | None:
+    """The notice of how a run of a loop ended; None if no one needs it."""
+    if stopped.end not in EVENTS:
+        return None
+    return Notice(
+        event=EVENTS[stopped.end],
+        loop=loop.id,
+        workspace=plain(loop.workspace),
+        status=stopped.end.value,
+        reason=plain(stopped.reason),
+        rounds=state.rounds,
+        tasks_done=state.tasks.done if state.tasks else None,
+        tasks_total=state.tasks.total if state.tasks else None,
+        seconds=round(state.elapsed, 1),
+        at=at,
+    )
+
+
+def is_plain(address: str) -> bool:
+    """Is it a web address? That may still be a service's own."""
+    return address.partition("://")[0].lower() in _PLAIN
+
+
+def place_of(address: str) -> str:
+    """As much of an address as anyone may see.
+
+    >>> place_of("https://ada:pw@example.org:8080/hooks/123"), place_of("discord://123/abc")
+    ('https://example.org:8080', 'discord://…')
+    """
+    from urllib.parse import urlsplit  # few loops send notices
+
+    scheme = address.partition("://")[0].lower()
+    return f"{scheme}://{urlsplit(address).netloc.rpartition('@')[2] if is_plain(address) else '…'}"

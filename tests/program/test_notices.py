@@ -1,0 +1,221 @@
+"""Notices through the real program, to receivers on this machine (FAULTS 105, 106)."""
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from bydawn.core.notices import Notice, Order, Sent
+from bydawn.process.notices import send
+from core.facts_made import NOON
+from driving import OK, Home, is_alive, said, wait_for, worker_of
+from program.autorunner import ITEM, Autorunner, blocks
+
+TOKEN = "canary9f8e7d6c5b4a3928"  # noqa: S105 - planted
+NOTICE = Notice(event="limit", loop="night", workspace="/w", status="limit", reason="30 rounds", at=NOON)
+
+
+class Receiver(ThreadingHTTPServer):
+    """Answers as the path of a request says, and remembers what came."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answers)
+        self.got: list[tuple[str, Any]] = []
+        self.over = threading.Event()
+
+    @property
+    def place(self) -> str:
+        return f"127.0.0.1:{self.server_port}"
+
+    def of(self, path: str) -> list[Any]:
+        return [data for got, data in self.got if got.split("?")[0] == path]
+
+
+class _Answers(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        data = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.got.append((self.path, data))
+        word, tries = self.path.split("?")[0].strip("/").split("/")[0], len(self.server.of(self.path.split("?")[0]))
+        if word == "hang":
+            self.server.over.wait()
+            return
+        if word == "reset":
+            self.connection.close()
+            return
+        code = {"moved": 302, "refused": 404, "busy": 503 if tries < 3 else 200, "slow": 429 if tries < 2 else 200}
+        self.send_response(code.get(word, 200))
+        self.send_header("Location", f"http://{self.server.place}/inward")
+        self.end_headers()
+        while word == "endless" and not self.server.over.is_set():
+            try:
+                self.wfile.write(b"x" * 65536)
+            except OSError:
+                return
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    server = Receiver()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.over.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def sent(*addresses: str, **more: Any) -> list[Sent]:
+    limit = more.pop("limit", 40)
+    quick = {"pause": 0.01, "connect": 2, "answer": 0.5} | more
+    return send(Order(notice=NOTICE, addresses=addresses, **quick), dict(os.environ), limit=limit)
+
+
+def test_a_receiver_that_is_slow_broken_or_elsewhere_is_tried_again_where_that_may_help(receiver: Receiver) -> None:
+    """FAULTS 105: 500, 429, resets, silence, an endless answer. FAULTS 106: redirects are never followed."""
+    paths = ["fine", "busy", "slow", "refused", "moved", "hang", "reset", "endless"]
+    *ours, service, moved = sent(
+        *(f"http://{receiver.place}/{path}/{TOKEN}" for path in paths),
+        f"json://{receiver.place}/service",
+        f"json://{receiver.place}/moved/json?redirect=yes",
+    )
+    assert {path: (each.sent, each.detail, each.tries) for path, each in zip(paths, ours, strict=True)} == {
+        "fine": (True, "HTTP 200", 1),
+        "busy": (True, "HTTP 200", 3),
+        "slow": (True, "HTTP 200", 2),
+        "refused": (False, "HTTP 404", 1),
+        "moved": (False, "HTTP 302: it redirects, and bydawn does not follow", 1),
+        "hang": (False, "no answer in time", 3),
+        "reset": (False, "no connection", 3),
+        "endless": (True, "HTTP 200", 1),
+    }
+    assert (service.sent, moved.sent, moved.tries) == (True, False, 3)
+    assert receiver.of("/inward") == []
+    [told] = receiver.of(f"/fine/{TOKEN}")
+    assert told == json.loads(json.dumps(told)) | {"event": "limit", "loop": "night", "reason": "30 rounds"}
+    assert {*told} == {*Notice.__struct_fields__}
+    [told] = receiver.of("/service")
+    assert (told["title"], told["type"]) == ("night has reached a limit", "warning")
+    assert told["message"].startswith("30 rounds")
+
+
+def test_a_service_that_never_ends_its_answer_is_given_up(receiver: Receiver) -> None:
+    began = time.monotonic()
+    [endless] = sent(f"json://{receiver.place}/endless", limit=2.5)
+    assert not endless.sent
+    assert time.monotonic() - began < 30  # and not for ever
+
+
+def test_a_notice_is_no_longer_waited_for_once_somebody_is_in_a_hurry(receiver: Receiver) -> None:
+    order = Order(notice=NOTICE, addresses=(f"http://{receiver.place}/hang",), answer=60)
+    [answer] = send(order, dict(os.environ), urgent=lambda: bool(receiver.got))
+    assert (answer.sent, answer.detail) == (False, "stopped on request")
+
+
+# -- a loop ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_loop_tells_how_it_ended_and_nobody_else_gets_to_know_the_address(home: Home, receiver: Receiver) -> None:
+    """The agent writes modules that the sender must not load."""
+    for name in ("requests", "apprise", "msgspec", "bydawn"):
+        (home.repo / f"{name}.py").write_text("raise SystemExit('loaded')\n")
+    spy = [{"run": ["sh", "-c", "env; tr '\\0' ' ' </proc/$PPID/cmdline"]}, OK]
+    address = f"http://{receiver.place}/fine/{TOKEN}"
+    check = ("-k", "env; false", "--on-blocked", "env")
+    ended = home.run(home.rounds(spy), "-n", "1", *check, BYDAWN_NOTIFY=address)
+    again = home.bydawn("resume", "--rounds", "2")
+    assert (ended.code, again.code) == (4, 4), (ended, again)
+    first, second = receiver.of(f"/fine/{TOKEN}")
+    assert (first["status"], first["rounds"], first["workspace"]) == ("limit", 1, str(home.repo))
+    assert second["rounds"] == 2
+    told = home.facts("notice.ended")
+    assert [(fact["data"]["to"], fact["data"]["sent"]) for fact in told] == [(f"http://{receiver.place}", True)] * 2
+    paths = [path for path in home.folder().rglob("*") if path.is_file() and "git" not in path.parts]
+    assert [path.name for path in paths if TOKEN.encode() in path.read_bytes()] == ["secrets.json"]
+    assert TOKEN not in ended.out + ended.err + again.out + home.bydawn("show", "--json").out
+    assert home.status()["state"] == "limit"
+
+
+def test_a_notice_that_could_not_be_sent_is_said_and_changes_nothing(home: Home, receiver: Receiver) -> None:
+    ended = home.run(home.rounds([OK]), "-n", "1", "--notify", f"http://{receiver.place}/refused/{TOKEN}")
+    assert ended.code == 4
+    assert f"notice to http://{receiver.place} not sent: HTTP 404" in ended.out
+
+
+def test_if_the_loop_is_killed_while_it_sends_a_notice_nothing_stays_alive(home: Home, receiver: Receiver) -> None:
+    """The end is on disk before that; the home looks for what is left alive."""
+    night = home.start_run(home.rounds([OK]), "-n", "1", "--notify", f"http://{receiver.place}/hang")
+    wait_for(lambda: receiver.got)
+    worker = worker_of(night)
+    assert home.status()["state"] == "limit"
+    os.kill(worker, signal.SIGKILL)
+    said(night)
+    wait_for(lambda: not is_alive(worker))
+    assert home.status()["state"] == "limit"
+
+
+def test_ctrl_c_after_the_end_does_not_wait_for_a_receiver(home: Home, receiver: Receiver) -> None:
+    night = home.start_run(home.rounds([OK]), "-n", "1", "--notify", f"http://{receiver.place}/hang")
+    wait_for(lambda: receiver.got)
+    night.send_signal(signal.SIGINT)
+    assert said(night).code == 4
+    assert [fact["data"]["detail"] for fact in home.facts("notice.ended")] == ["stopped on request"]
+
+
+def test_the_loops_of_another_tool_send_notices_too_and_their_files_stay_right(home: Home, receiver: Receiver) -> None:
+    runner = Autorunner(home)
+    runner.plays(ITEM)
+    home.env["BYDAWN_NOTIFY"] = f"http://{receiver.place}/fine"
+    assert runner.ready(items=1)("run").code == 0
+    assert [told["status"] for told in receiver.of("/fine")] == ["unverified"]
+    assert [(block.number, block.code) for block in blocks(runner.log)] == [(1, "0")]
+    assert (runner.summary, runner.lock.exists()) == ((1, 0, "idle"), False)
+
+
+WRONG = [f"nosuch://{TOKEN}", "discord://x", f"http://:0/{TOKEN}", f"just {TOKEN}", "https://"]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_address_that_nothing_can_be_sent_to_is_refused_before_the_loop_begins(home: Home, wrong: str) -> None:
+    refused = home.run(home.rounds([OK]), "--notify", wrong)
+    assert (refused.code, TOKEN in refused.err) == (2, False), refused
+    assert not home.has_loop()
+
+
+# -- notify test -------------------------------------------------------------------------------------------------------
+
+
+def test_addresses_can_be_tested_before_a_night_depends_on_them(home: Home, receiver: Receiver) -> None:
+    fine, refused = (f"http://{receiver.place}/{path}/{TOKEN}" for path in ("fine", "refused"))
+    ended = home.bydawn("notify", "test", fine, refused)
+    assert (ended.code, TOKEN in ended.out + ended.err) == (1, False)
+    assert ended.out.splitlines() == [
+        f"  ✓ http://{receiver.place}  HTTP 200",
+        f"  ✗ http://{receiver.place}  HTTP 404",
+    ]
+    ended = home.bydawn("notify", "test", "--json", BYDAWN_NOTIFY=fine)
+    assert (ended.code, json.loads(ended.out)["notices"][0]["sent"]) == (0, True)
+    assert [told["event"] for told in receiver.of(f"/fine/{TOKEN}")] == ["test", "test"]
+
+
+def test_a_repository_cannot_have_anything_sent_before_it_is_trusted(home: Home, receiver: Receiver) -> None:
+    """DESIGN: a repository's addresses have no effect until a person has agreed."""
+    (home.repo / "bydawn.toml").write_text(f'notify = ["http://{receiver.place}/fine"]\n')
+    for refused in (home.bydawn("notify", "test"), home.run(home.rounds([OK]), "-n", "1")):
+        assert (refused.code, "is not trusted" in refused.err, receiver.place in refused.err) == (2, True, True)
+    assert receiver.got == []
+    assert home.run(home.rounds([OK]), "-n", "1", "--no-project").code == 4
+    assert receiver.got == []
