@@ -665,6 +665,25 @@ def test_numbers_go_on_whatever_codex_does_to_the_files(runner: Autorunner, deed
     assert runner.log.endswith("=== run 3 end (code 0) ===\n")
 
 
+LINKS = {"the log": f"{OURS}/codex-autorunner.log", "the state": f"{OURS}/state.json", "all of it": OURS}
+
+
+@pytest.mark.parametrize("path", LINKS.values(), ids=LINKS)
+def test_nothing_is_written_where_codex_leads_the_files(runner: Autorunner, path: str) -> None:
+    """A-011, A-022, A-023: FAULTS 38; the loop goes on, and says what it cannot write."""
+    victim = runner.home.root / "victim"
+    victim.mkdir()
+    (victim / "file").write_text("theirs\n")
+    runner.ready(3)
+    place = victim if path == OURS else victim / "file"
+    runner.plays(ITEM, {**ITEM, "sh": f"rm -r {path}; ln -sT {place} {path}"}, ITEM)
+    ended = runner("run")
+    assert (ended.code, len(runner.calls)) == (0, 3), ended
+    assert tree_of(victim) == {"file": b"theirs\n"}
+    replaced = path.endswith("state.json")  # the link itself, and whole
+    assert replaced != ("cannot be written" in ended.err), ended
+
+
 def test_failed_checks_come_behind_the_prompt(runner: Autorunner) -> None:
     """A-033, X-05: a check of bydawn's own settings must be green before it counts as done."""
     config = runner.home.root / "home/.config/bydawn/config.toml"
