@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from bydawn.cli import attach
+from bydawn.core.replay import after
+from bydawn.core.state import LoopState
+from core.facts_made import a_round, numbered, run_started
 from driving import DONE, OK, Home, said, wait_for
 from program.terminal_driver import Terminal
 
@@ -57,3 +60,15 @@ def test_of_a_long_output_only_whole_lines_near_its_end_are_read(tmp_path: Path)
     lines, end = attach._new_lines(path, 6)
     assert {*lines} == {b"y" * 99}
     assert end == path.stat().st_size
+
+
+def test_of_a_long_run_its_start_and_its_last_rounds_are_shown() -> None:
+    facts = [run_started(), *(fact for number in range(1, 81) for fact in a_round(number))]
+    state, run = LoopState(), []
+    for record in numbered(facts):
+        state = after(state, record)
+        run.append((record.fact, state))
+    shown = [fact for fact, _ in attach._recent(run)]
+    assert shown[0] == facts[0]
+    assert shown[1:] == [fact for number in range(31, 81) for fact in a_round(number)]
+    assert attach._recent(run[:50]) == run[:50]

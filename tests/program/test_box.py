@@ -242,6 +242,8 @@ def test_where_there_is_no_box_checks_run_without_one_and_that_is_said(
     why = "bwrap: No permissions to create a new namespace" if broken else "bwrap is not installed"
     strict = refused(boxed, "-k", "true", PATH=path)
     assert (strict.code, f"cause: {why}" in strict.err, boxed.has_loop()) == (2, True, False)
+    assert refused(boxed, "-k", "true", "-d", PATH=path) == strict  # in the background too, and nothing is left of it
+    assert [*boxed.states.glob("loops/*/*")] == []
     done = boxed.run(boxed.rounds([OK]), "-k", NEEDS_CACHE, "--once", PATH=path)
     assert f"checks run without a box: {why}" in done.out
     assert f"checks run without one: {why}" in boxed.bydawn("doctor", PATH=path).out

@@ -20,7 +20,7 @@ def worker_and_guardian(home: Home) -> tuple[int, int]:
 
 
 def test_it_returns_when_the_loop_has_begun_and_a_hang_up_does_not_touch_it(home: Home) -> None:
-    """FAULTS 12, 13: the reader of its output is not kept waiting, and SIGHUP is ignored."""
+    """X-10, FAULTS 12, 13: the reader of its output is not kept waiting, and SIGHUP is ignored."""
     home.real = True
     begun = home.run(home.rounds([SAYS, HANG]), "-d")
     assert (begun.code, begun.err) == (0, "")
@@ -131,7 +131,7 @@ def test_when_a_command_may_have_to_wait_in_front_of_its_loop(words: str, *, det
 
 def test_the_log_stays_small_and_keeps_the_newest_lines(tmp_path: Path) -> None:
     log = WorkerLog(tmp_path / "worker.log", lambda text: text.replace("hunter2", "***"))
-    assert (tmp_path / "worker.log").read_bytes() == b""
+    assert not (tmp_path / "worker.log").exists()  # a start may still be refused
     for number in range(15_000):
         log.write(f"{number:06} hunter2 {'x' * 84}\n")
     lines = (tmp_path / "worker.log").read_text().splitlines()

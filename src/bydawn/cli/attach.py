@@ -20,7 +20,7 @@ from bydawn.cli.render import typed
 from bydawn.cli.terminal import Terminal
 from bydawn.cli.voice import DialectVoice, Voice
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, RunStarted
+from bydawn.core.facts import AnyFact, RoundStarted, RunStarted
 from bydawn.core.layout import STDOUT
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
@@ -33,6 +33,7 @@ from bydawn.store.lock import is_held
 from bydawn.store.registry import Registry, Standing, standing_of
 
 _LOOK = 0.3  # seconds between looks at its files
+_ROUNDS = 50  # that have been, shown at most
 _BACK = 64 << 10  # bytes of output from before that are read
 
 
@@ -79,12 +80,18 @@ def _watch(standing: Standing, *, plain: bool) -> None:
     voice = DialectVoice(dialect) if dialect else Voice()
     terminal = Terminal(planned, plain=plain, voice=voice, on_ctrl_c="leave, as with q; the loop goes on")
     try:
-        for fact, then in run:
+        for fact, then in _recent(run):
             terminal.saw(fact, standing.loop, then)
         for event in outputs.events(standing, _lines(standing, terminal, state, offset)):
             terminal.heard(event)
     finally:
         terminal.close()
+
+
+def _recent(run: list[tuple[AnyFact, LoopState]]) -> list[tuple[AnyFact, LoopState]]:
+    """Its start and its last rounds: a terminal cannot show a thousand at once."""
+    rounds = [place for place, (fact, _) in enumerate(run) if isinstance(fact, RoundStarted)]
+    return run if len(rounds) <= _ROUNDS else [run[0], *run[rounds[-_ROUNDS] :]]
 
 
 def _lines(standing: Standing, terminal: Terminal, state: LoopState, offset: int) -> Iterator[tuple[int, bytes]]:

@@ -11,22 +11,20 @@ from bydawn.operations.plan import Plan
 from bydawn.operations.sentences import opening
 from bydawn.process.guardian import Tether
 from bydawn.store.worker_log import WorkerLog
-from bydawn.system.writing import make_private
 
 
 class Background:
     """A follower that lets the command return once the loop has begun."""
 
     def __init__(self, tether: Tether, planned: Plan) -> None:
-        make_private(planned.folder.path)
         self.log = WorkerLog(planned.folder.log, planned.secrets.hide)
-        tether.detach(self.log.fd)
+        tether.detach(lambda: self.log.fd)
         self._tether = tether
         self._plan = planned
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
         if isinstance(fact, RunStarted):
-            self._tether.release("\n".join([*self._words(fact, loop, state), ""]))
+            self._tether.release(self.log.fd, "\n".join([*self._words(fact, loop, state), ""]))
 
     def heard(self, event: Event) -> None:
         """What the agent does is for those who watch it."""

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from bydawn.core.text import plain
 
@@ -15,19 +15,11 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
+    from bydawn.store.worker_log import WorkerLog
+
 _ROOM = 2000  # lines waiting for a terminal that does not read; more are dropped and counted
 _HEARTBEAT = 300.0  # seconds between signs of life if nothing is redrawn
 _REFRESH = 1.0  # seconds: times are shown in seconds
-
-
-class Out(Protocol):
-    """Where lines go."""
-
-    def write(self, text: str, /) -> object: ...
-
-    def flush(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class Screen:
@@ -39,7 +31,7 @@ class Screen:
         *,
         plain: bool,
         heartbeat: float = _HEARTBEAT,
-        out: "Out | None" = None,
+        out: "WorkerLog | None" = None,
     ) -> None:
         self._block = block
         self._heartbeat = heartbeat
@@ -47,7 +39,9 @@ class Screen:
         self._dropped = 0
         self._live_wanted = not plain and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
         # A stream of our own: even if it blocks, the interpreter has nothing to flush when the worker exits.
-        self._out: Out = out or os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
+        self._out: TextIO | WorkerLog = out or os.fdopen(
+            os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace"
+        )
         self._thread = threading.Thread(target=self._run, daemon=True, name="screen")
         self._thread.start()
 

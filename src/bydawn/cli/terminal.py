@@ -7,7 +7,7 @@ from pathlib import Path
 from bydawn.cli import render
 from bydawn.cli.live_block import Running, live_block
 from bydawn.cli.rows import Layout, RoundRows
-from bydawn.cli.screen import Out, Screen
+from bydawn.cli.screen import Screen
 from bydawn.cli.voice import Voice
 from bydawn.core.agent import Activity, CommandEnded, Denied, Event, LimitNotice, Message, Notice, Retry
 from bydawn.core.decide import Pause, Stop, next_action
@@ -25,13 +25,14 @@ from bydawn.operations.rounds import usage_columns
 from bydawn.operations.sentences import WARNING, Sentence, amount_done, opening, sentences
 from bydawn.operations.views import NEEDS_YOU
 from bydawn.store.registry import Standing
+from bydawn.store.worker_log import WorkerLog
 
 
 class Terminal:
     """A follower that writes for people; it can neither slow the loop down nor stop it."""
 
     def __init__(
-        self, planned: Plan, *, plain: bool, voice: Voice, out: Out | None = None, on_ctrl_c: str | None = None
+        self, planned: Plan, *, plain: bool, voice: Voice, out: WorkerLog | None = None, on_ctrl_c: str | None = None
     ) -> None:
         self._plan = planned
         self._here = Path.cwd()  # where the command was typed: a running loop is in its workspace

@@ -25,7 +25,7 @@ class Tether:
     def __init__(self, line: socket.socket, front: int = -1) -> None:
         self._line = line
         self._front = front  # where the command waits that a person has typed, if this loop may leave it
-        self._log = -1
+        self._log: Callable[[], int] | None = None
 
     @property
     def fd(self) -> int:
@@ -36,22 +36,23 @@ class Tether:
 
         From here on the worker is its own process group: Ctrl-C only reaches the guardian, which passes it on once.
         """
-        if self._log < 0:
-            os.setpgid(0, 0)
-        else:
+        logs = [self._log()] if self._log else []
+        if logs:
             _leave_the_terminal()
-        socket.send_fds(self._line, [go_on.encode()], [lock_fd, self._log] if self._log >= 0 else [lock_fd])
+        else:
+            os.setpgid(0, 0)
+        socket.send_fds(self._line, [go_on.encode()], [lock_fd, *logs])
         self._line.recv(1)
 
-    def detach(self, log: int) -> None:
-        """Run without a terminal once the lock is held; what guardian and worker print goes to `log`."""
+    def detach(self, log: Callable[[], int]) -> None:
+        """Run without a terminal once the lock is held; what guardian and worker print goes to what `log` opens."""
         self._log = log
 
-    def release(self, words: str) -> None:
+    def release(self, log: int, words: str) -> None:
         """The loop has begun: the command prints these words and returns. Until here errors are for its person."""
         sys.stdout.flush()
         sys.stderr.flush()
-        _print_to(self._log)
+        _print_to(log)
         with suppress(OSError):  # the command is gone
             os.write(self._front, words.encode())
         os.close(self._front)

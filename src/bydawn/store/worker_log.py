@@ -3,24 +3,26 @@
 import os
 from collections.abc import Callable
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 _MOST = 1_000_000  # bytes; beyond that the older half goes
 
 
 class WorkerLog:
-    """The file, for the lines of a screen. Only the process that runs the loop shortens it."""
+    """The file, for the lines of a screen. Only the process that runs the loop opens and shortens it."""
 
     def __init__(self, path: Path, hide: Callable[[str], str]) -> None:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self.fd = os.open(path, flags, 0o600)
-        self._hide = hide
-        self._begun = False
+        self._path, self._hide = path, hide
+
+    @cached_property
+    def fd(self) -> int:
+        """Opened when the loop is ours: a start that is refused leaves nothing behind."""
+        fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        os.write(fd, f"\n── {datetime.now().astimezone():%Y-%m-%d %H:%M:%S} · pid {os.getpid()}\n".encode())
+        return fd
 
     def write(self, text: str) -> None:
-        if not self._begun:  # a start that is refused leaves no heading in the log of a loop that runs
-            self._begun = True
-            text = f"\n── {datetime.now().astimezone():%Y-%m-%d %H:%M:%S} · pid {os.getpid()}\n{text}"
         os.write(self.fd, self._hide(text).encode(errors="replace"))
         if (size := os.fstat(self.fd).st_size) > _MOST:
             kept = os.pread(self.fd, size, size - _MOST // 2).partition(b"\n")[2]  # whole lines
