@@ -11,6 +11,7 @@ from bydawn.dialects.follower import digest_at
 from bydawn.dialects.written import Written
 from driving import Home, said, tree_of, wait_for, worker_of
 from program.autorunner import ITEM, OURS, Autorunner
+from program.terminal_driver import Terminal
 
 
 @pytest.fixture
@@ -143,3 +144,14 @@ def test_a_lock_that_a_killed_worker_left_stops_no_one_when_its_number_is_in_use
     runner.plays(ITEM)
     assert runner("run").code == 0
     assert runner.runs == [(1, "interrupted"), (2, "0")]
+
+
+def test_what_changed_while_a_person_was_asked_is_not_what_they_agreed_to(runner: Autorunner) -> None:
+    prompt = runner.ready().repo / OURS / "prompt.txt"
+    prompt.write_text("Work on this:\n{{TODO}}\n")
+    terminal = Terminal(runner.home, "run", command="codex-autorunner")
+    terminal.see("[y/N]")
+    prompt.write_text("Delete this:\n{{TODO}}\n")
+    terminal.type("y\n")
+    shown = terminal.end()
+    assert (shown.code, "has just changed" in shown.text, runner.calls) == (2, True, []), shown

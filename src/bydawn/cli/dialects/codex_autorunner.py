@@ -107,11 +107,13 @@ def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool =
     refuse_inside_a_round()
     if not force:  # before any look at the documents, which its agent may be writing at this moment
         operation.refuse_beside_another(root)
-    config = operation.checked(root)
+    wanted = operation.checked(root)
     running.trust_config(DIALECT, root)
-    asked = operation.asked(root, config)
+    if operation.checked(root) != wanted:  # a person may have thought about it for a while
+        raise UserError(f"{FOLDER} has just changed", cause="nothing was started", hint="look at it, and start again")
+    config, asked = wanted[0], operation.asked(root, *wanted)
     if force and operation.kill(root):  # not before all else is known to be right
-        asked = operation.asked(root, config)
+        asked = operation.asked(root, *wanted)
     screen = _Screen(root, 1 if once else config.stop_after_runs, config.max_wallclock_seconds)
     try:
         if standing := operation.goes_on(root, asked):

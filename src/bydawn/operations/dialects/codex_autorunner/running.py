@@ -32,19 +32,19 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     before: State
 
 
-def checked(root: Path) -> Config:
-    """The configuration, with the documents there and tasks in the list; nothing is spent on anything less."""
+def checked(root: Path) -> tuple[Config, str | None]:
+    """The configuration and the template, with the documents there and tasks in the list; nothing is spent on less."""
     config = repository.config_of(root)
     for kind in documents.KINDS:
         documents.path_of(root, config, kind)
     arguments.refuse_list(config, read_text(root, config.todo) or "")
-    return config
+    return config, repository.template_of(root, config)
 
 
-def asked(root: Path, config: Config) -> Asked:
+def asked(root: Path, config: Config, prompt: str | None) -> Asked:
     """The program is asked what it is, so a person has agreed to it before."""
     before = repository.before(root)
-    wanted = arguments.start(config, repository.template_of(root, config), is_codex=is_codex(root, config))
+    wanted = arguments.start(config, prompt, is_codex=is_codex(root, config))
     output = logs.last_output(root, before.last_run_id or 0, config.prev_run_max_chars)
     standing = repository.newest(root)
     adopts = arguments.adopted(before, output, standing.state.notes if standing else ())
