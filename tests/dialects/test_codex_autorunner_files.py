@@ -1,7 +1,7 @@
 """State, lock and log of codex-autorunner, fact by fact."""
 
 from bydawn.core.agent import CommandEnded, Complaint, Finished, Message
-from bydawn.core.facts import AnyFact, LoopAdopted, WaitStarted
+from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped, WaitStarted
 from bydawn.core.history import History
 from bydawn.core.loop import SpokenDialect
 from bydawn.core.outcome import Outcome
@@ -184,3 +184,10 @@ def test_the_lock_has_the_process_and_goes_at_the_end() -> None:
     assert [view.path for view in views if isinstance(view, Remove)] == [LOCK]
     assert views[-1] == Remove(LOCK)
     assert STATE in {view.path for view in views}
+
+
+def test_no_note_to_the_agent_is_offered_for_what_only_a_person_can_fix() -> None:
+    end = LoopStopped(end=End.BLOCKED, reason="git's hook has changed", decided=decided(Rule.OBSTRUCTED))
+    steps = [step.command for step in DIALECT.next_steps(a_loop(), LoopState(), end)]
+    assert not any("tell" in command for command in steps)
+    assert "codex-autorunner run" in steps[-1]
