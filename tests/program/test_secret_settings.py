@@ -2,12 +2,14 @@
 
 import json
 import stat
+from pathlib import Path
 
 import pytest
 
-from driving import Home, Step
+from driving import Home, Step, said, wait_for
 
 TOKEN = "canaryHook41d7e0c9"  # noqa: S105 - planted
+AWAY = f"http://127.0.0.1:9/{TOKEN}"
 SAYS: Step = {"run": ["sh", "-c", "echo token $MY_TOKEN; env > seen-$BYDAWN_ROUND.txt"]}
 STEPS = [SAYS, {"result": {"text": "working on it"}}]
 CHECK = ("-k", "env > check.txt; false", "--pre-round", "env > hook.txt")
@@ -85,3 +87,22 @@ def test_variables_from_a_repository_need_trust(home: Home) -> None:
     refused = home.run(home.rounds(STEPS), "-n", "1")
     assert (refused.code, "agent_env = LD_PRELOAD=./evil.so" in refused.err) == (2, True)
     assert not home.has_loop()
+
+
+@pytest.mark.installed
+@pytest.mark.parametrize("detached", [(), ("-d",)], ids=["foreground", "detached"])
+def test_the_list_of_processes_does_not_show_what_was_typed_as_a_secret(home: Home, detached: tuple[str, ...]) -> None:
+    """Every user of the machine can read it, all night long."""
+    wait, gate = home.gate()
+    typed = ["--agent-env", f"MY_TOKEN={TOKEN}", f"--agent-env=OTHER={TOKEN}", f"--notify={AWAY}"]
+    night = home.start_run(home.rounds([wait, SAYS, *STEPS]), "-n", "1", "--name", "kept", *typed, *detached)
+    home.await_round(1, "kept")
+    lines = [(Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0") for pid in home.alive()]
+    ours = [line for line in lines if b"kept" in line]
+    assert len(ours) >= 2, lines  # the loop's process and its parent
+    assert not any(TOKEN.encode() in word for line in lines for word in line)
+    assert all({b"--agent-env", b"-n", b"--notify=" + b"*" * len(AWAY)} <= {*line} for line in ours), ours
+    gate.touch()
+    said(night)
+    wait_for(lambda: home.status("kept")["state"] == "limit" and not home.alive())
+    assert f"MY_TOKEN={TOKEN}" in (home.repo / "seen-1.txt").read_text().splitlines()

@@ -6,6 +6,7 @@ import sys
 
 from bydawn import __version__
 
+SECRET = ("--agent-env", "--notify")  # flags with secret values
 STARTERS = ("run", "resume", "demo")
 
 # Slow to load and rarely used: together a tenth of the start-up time and a megabyte.
@@ -30,6 +31,10 @@ def main(arguments: list[str] | None = None) -> int:
     load_later(*LATER)
     reset_signals()
     gc.disable()  # a short command ends before there is garbage; a worker switches it on again
+    if any(word.startswith(SECRET) for word in arguments):
+        from bydawn.system.kernel import hide_values
+
+        hide_values(SECRET)
     if starts_a_loop(arguments):
         # Forked here, while next to nothing is loaded: the guardian stays small for the whole night.
         if may_detach(arguments):

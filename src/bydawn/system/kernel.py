@@ -50,6 +50,26 @@ def is_worker(pid: int) -> bool:
     return _peek(f"{pid}/comm").strip() == _WORKER
 
 
+def hide_values(flags: Sequence[str]) -> None:
+    """Overwrite the values of these flags in our command line, which every user of the machine can read (Linux only).
+
+    Python has its own copy of the words; a process that we fork has the command line as it is then.
+    """
+    import ctypes
+
+    fields, names = stat_fields(os.getpid()), {flag.encode() for flag in flags}
+    place, end = map(int, fields[45:47]) if len(fields) > 46 else (0, 0)
+    line = ctypes.string_at(place, end - place) if place else b""
+    if line != _peek("self/cmdline"):
+        return
+    before = b""
+    for word in line.split(b"\0"):
+        flag, _, value = word.partition(b"=")
+        hidden = word if before in names else value if flag in names else b""
+        ctypes.memset(place + len(word) - len(hidden), ord("*"), len(hidden))
+        place, before = place + len(word) + 1, b"" if hidden else word
+
+
 def children() -> list[int]:
     """Every child of this process, including adopted ones."""
     try:
