@@ -12,7 +12,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import BOXED, COMMIT, LedgerRepaired, LoopStopped, RunStarted
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, CommitMode, Loop, Sandbox
-from bydawn.core.notices import Notice, Order, Sent
+from bydawn.core.notices import Order, Sent
 from bydawn.core.ports import Clock, Commits, Follower, Snapshot
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.secret_settings import variables
@@ -127,10 +127,9 @@ def run_loop(
             is_secret=secrets.are_in,
         )
 
-    def send(notice: Notice, urgent: Callable[[], bool]) -> Sequence[Sent]:
+    def send(order: Order, urgent: Callable[[], bool]) -> Sequence[Sent]:
         from bydawn.process import notices
 
-        order = Order(notice=notice, addresses=loop.notify)
         return notices.send(order, env | {COOKIE: f"{loop.uid}.notice"}, wakes=channel.fds, urgent=urgent)
 
     pool = agents.pool(loop)

@@ -12,7 +12,7 @@ from bydawn.core.facts import BOXED, CheckpointApproved, ChecksEnded, Fact, Loop
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import Check, CommandCheck, Loop
-from bydawn.core.notices import Notice, Sent
+from bydawn.core.notices import Order, Sent
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.ports import NONE, Commits, Job
 from bydawn.core.requests import Request
@@ -267,7 +267,7 @@ class Night:
         self.channel = FakeChannel()
         self.witness = Witness()
         self.commits: Commits | None = None
-        self.send: Callable[[Notice, Callable[[], bool]], Sequence[Sent]] | None = None
+        self.send: Callable[[Order, Callable[[], bool]], Sequence[Sent]] | None = None
         self.obstacle: tuple[str, str] | None = None
         self.box = ""
         self.full_match: Callable[[str, str], bool] = lambda pattern, text: pattern == text

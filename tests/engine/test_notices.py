@@ -8,7 +8,7 @@ import pytest
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import HookEnded, LoopStopped, NoticeEnded, Obstructed
 from bydawn.core.loop import Checkpoint, Hooks
-from bydawn.core.notices import Notice, Sent
+from bydawn.core.notices import Notice, Order, Sent
 from bydawn.core.outcome import Outcome
 from bydawn.core.requests import AskNote, AskPause, AskStop
 from bydawn.core.values import End
@@ -27,8 +27,10 @@ class Receiver:
         self.was_on_disk: list[bool] = []
         night.send = self
 
-    def __call__(self, notice: Notice, urgent: Callable[[], bool]) -> list[Sent]:
-        self.got.append(notice)
+    def __call__(self, order: Order, urgent: Callable[[], bool]) -> list[Sent]:
+        assert order.notice
+        assert order.addresses == AWAY
+        self.got.append(order.notice)
         ledger = self.night.ledger
         self.was_on_disk.append(
             isinstance(ledger.records[-1].fact, LoopStopped) and ledger.synced == len(ledger.records)

@@ -62,6 +62,12 @@ class _Answers(BaseHTTPRequestHandler):
             except OSError:
                 return
 
+    def do_GET(self) -> None:
+        """A redirect is followed like this."""
+        self.server.got.append((self.path, None))
+        self.send_response(200)
+        self.end_headers()
+
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass
 
@@ -123,6 +129,7 @@ def test_a_notice_is_no_longer_waited_for_once_somebody_is_in_a_hurry(receiver: 
     order = Order(notice=NOTICE, addresses=(f"http://{receiver.place}/hang",), answer=60)
     [answer] = send(order, dict(os.environ), urgent=lambda: bool(receiver.got))
     assert (answer.sent, answer.detail) == (False, "stopped on request")
+    assert len(receiver.got) == 1
 
 
 # -- a loop ------------------------------------------------------------------------------------------------------------
@@ -132,9 +139,9 @@ def test_a_loop_tells_how_it_ended_and_nobody_else_gets_to_know_the_address(home
     """The agent writes modules that the sender must not load."""
     for name in ("requests", "apprise", "msgspec", "bydawn"):
         (home.repo / f"{name}.py").write_text("raise SystemExit('loaded')\n")
-    spy = [{"run": ["sh", "-c", "env; tr '\\0' ' ' </proc/$PPID/cmdline"]}, OK]
+    spy = [{"run": ["sh", "-c", "env > agent.txt"]}, OK]
     address = f"http://{receiver.place}/fine/{TOKEN}"
-    check = ("-k", "env; false", "--on-blocked", "env")
+    check = ("-k", "env > check.txt; false", "--on-blocked", "env > hook.txt")
     ended = home.run(home.rounds(spy), "-n", "1", *check, BYDAWN_NOTIFY=address)
     again = home.bydawn("resume", "--rounds", "2")
     assert (ended.code, again.code) == (4, 4), (ended, again)
@@ -145,6 +152,8 @@ def test_a_loop_tells_how_it_ended_and_nobody_else_gets_to_know_the_address(home
     assert [(fact["data"]["to"], fact["data"]["sent"]) for fact in told] == [(f"http://{receiver.place}", True)] * 2
     paths = [path for path in home.folder().rglob("*") if path.is_file() and "git" not in path.parts]
     assert [path.name for path in paths if TOKEN.encode() in path.read_bytes()] == ["secrets.json"]
+    seen = {name: (home.repo / f"{name}.txt").read_text() for name in ("agent", "check", "hook")}
+    assert [name for name, env in seen.items() if TOKEN in env or "BYDAWN_COOKIE" not in env] == []
     assert TOKEN not in ended.out + ended.err + again.out + home.bydawn("show", "--json").out
     assert home.status()["state"] == "limit"
 

@@ -1,13 +1,14 @@
 """What a person is told from afar: which ends of a loop are worth a notice, and what it says."""
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
 
-from bydawn.core.facts import LoopStopped
+from bydawn.core.facts import LoopStopped, NoticeEnded
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
-from bydawn.core.text import duration, plain
+from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import End, Status
 
 # The kind of notice for each end; a person who paused or stopped a loop knows it.
@@ -20,6 +21,7 @@ EVENTS: dict[End, str] = {
     End.FAILED: "failed",
 }
 _PLAIN = ("http", "https")
+_DETAIL = 400  # characters
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +85,21 @@ def about(loop: Loop, state: LoopState, stopped: LoopStopped, at: datetime) -> N
         seconds=round(state.elapsed, 1),
         at=at,
     )
+
+
+def ended(order: Order, answers: Sequence[Sent], hide: Callable[[str], str]) -> list[NoticeEnded]:
+    """What became of a notice, without the addresses."""
+    event = order.notice.event if order.notice else ""
+    return [
+        NoticeEnded(
+            to=place_of(address),
+            event=event,
+            sent=each.sent,
+            detail=shorten(hide(plain(each.detail)), _DETAIL),
+            tries=each.tries,
+        )
+        for address, each in zip(order.addresses, answers, strict=True)
+    ]
 
 
 def is_plain(address: str) -> bool:

@@ -9,7 +9,7 @@ from bydawn.core.agent import Agent, Complaint, Event
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, LinesAdded, MachineSlept, Obstructed, RoundEnded, RunStarted, TasksRead
 from bydawn.core.loop import Loop
-from bydawn.core.notices import Notice, Sent
+from bydawn.core.notices import Order, Sent
 from bydawn.core.ports import (
     Channel,
     Checks,
@@ -46,7 +46,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     checks: Checks
     hooks: HookRunner
     commits: Commits | None = None  # if they are wanted
-    send: Callable[[Notice, Callable[[], bool]], Sequence[Sent]] | None = None  # a notice, if there is an address
+    send: Callable[[Order, Callable[[], bool]], Sequence[Sent]] | None = None  # a notice, if there is an address
     processes: Processes
     files: RoundFiles
     channel: Channel

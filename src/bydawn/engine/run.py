@@ -39,7 +39,6 @@ from bydawn.core.decide import (
 from bydawn.core.facts import (
     AgentLimited,
     LoopStopped,
-    NoticeEnded,
     Obstructed,
     RoundEnded,
     RoundStarted,
@@ -215,16 +214,12 @@ class Engine:
 
         The worker stays for it, because its guardian ends whatever it leaves, and only it may write the result down.
         """
-        notice = notices.about(self.loop, self.state, stopped, at) if self.world.send else None
+        notice = notices.about(self.loop, self.state, stopped, at)
         if notice is None or self.world.send is None:
             return
-        hurried = partial(self._effects.hurried, finished=stopped.end in FINISHED)
-        answers = self.world.send(rewritten(notice, self.world.hide), hurried)
-        for address, sent in zip(self.loop.notify, answers, strict=True):
-            detail = shorten(self.world.hide(plain(sent.detail)), _SAID)
-            told = NoticeEnded(
-                to=notices.place_of(address), event=notice.event, sent=sent.sent, detail=detail, tries=sent.tries
-            )
+        order = notices.Order(notice=rewritten(notice, self.world.hide), addresses=self.loop.notify)
+        answers = self.world.send(order, partial(self._effects.hurried, finished=stopped.end in FINISHED))
+        for told in notices.ended(order, answers, self.world.hide):
             if not self.world.ledger.disk_full:  # then there was room for the end, and hardly for more
                 self._effects.record(told)
         self.world.ledger.sync()

@@ -5,25 +5,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
-
 from bydawn.core.errors import UserError
-from bydawn.core.notices import Notice, Order, place_of
-from bydawn.core.redact import Secrets, for_children
+from bydawn.core.facts import NoticeEnded
+from bydawn.core.notices import Notice, Order, ended
+from bydawn.core.redact import for_children
 from bydawn.core.secret_settings import SecretSettings
 from bydawn.core.text import plain
 from bydawn.operations.settings import secrets
 from bydawn.process.notices import send
 from bydawn.settings.table import TABLE
-
-
-class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a notice at one address."""
-
-    to: str
-    sent: bool
-    detail: str
-    tries: int
 
 
 def refuse_unknown(addresses: tuple[str, ...]) -> None:
@@ -37,7 +27,7 @@ def refuse_unknown(addresses: tuple[str, ...]) -> None:
             )
 
 
-def try_out(addresses: Sequence[str], workspace: Path) -> list[Tried]:
+def try_out(addresses: Sequence[str], workspace: Path) -> list[NoticeEnded]:
     """Send a test notice to each address."""
     notice = Notice(
         event="test",
@@ -50,14 +40,7 @@ def try_out(addresses: Sequence[str], workspace: Path) -> list[Tried]:
     return _answers(Order(notice=notice, addresses=tuple(addresses), tries=1))
 
 
-def _answers(order: Order) -> list[Tried]:
-    hide = _knowing(order.addresses).hide
+def _answers(order: Order) -> list[NoticeEnded]:
+    hide = secrets().knowing(SecretSettings(notify=order.addresses).texts).hide
     env = for_children(os.environ, [row.variable for row in TABLE if row.secret])
-    return [
-        Tried(to=place_of(address), sent=each.sent, detail=hide(plain(each.detail)), tries=each.tries)
-        for address, each in zip(order.addresses, send(order, env), strict=True)
-    ]
-
-
-def _knowing(addresses: tuple[str, ...]) -> Secrets:
-    return secrets().knowing(SecretSettings(notify=addresses).texts)
+    return ended(order, send(order, env), hide)
