@@ -24,8 +24,7 @@ def test_all_resumes_what_the_machine_ended_and_names_what_it_leaves_alone(home:
     for name in ("crashed", "ended", "stopped"):
         home.await_round(1, name)
     wait_for(lambda: [*home.states.glob("loops/gone-*/gone/rounds/0001/stdout")])
-    for pid in (worker_of(here["crashed"]), here["crashed"].pid):
-        os.kill(pid, signal.SIGKILL)
+    os.kill(worker_of(here["crashed"]), signal.SIGKILL)
     for name in ("ended", "gone"):
         here[name].send_signal(signal.SIGTERM)
     home.bydawn("stop", "stopped")

@@ -211,8 +211,7 @@ def test_stop_takes_several_names_and_one_that_is_unknown_does_not_keep_the_othe
 def test_all_means_what_runs_or_has_crashed_from_any_folder(home: Home) -> None:
     home.run(home.rounds([OK]), "--once", "--name", "limited")
     alive, crashed = running(home, "alive", "crashed")
-    for pid in (worker_of(crashed), crashed.pid):
-        os.kill(pid, signal.SIGKILL)
+    os.kill(worker_of(crashed), signal.SIGKILL)
     wait_for(lambda: home.status("crashed")["state"] == "crashed")
     answer = home.bydawn("pause", "--all", "--now", cwd=home.root)
     assert answer.code == 0, answer
