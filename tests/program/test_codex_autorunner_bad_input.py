@@ -66,6 +66,7 @@ RUN = ("run",)
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{name}: &{name} [{','.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
+EXTRA = "docs: {extras: [{name: SPEC, path: spec.md, include_in_prompt: true}]}\n"
 CASES = {
     "no repository": Case(nothing, RUN, "git", place="../tmp"),
     "inside of .git": Case(nothing, RUN, ".git", place=".git"),
@@ -94,6 +95,7 @@ CASES = {
     "a text for a list": Case(value(args='"exec"'), RUN, "config.yml:10"),
     "a document outside": Case(value(todo='"../TODO.md"'), RUN, "config.yml:4"),
     "a document from the root": Case(value(todo='"/etc/passwd"'), RUN, "config.yml:4"),
+    "a document for the prompt that is not there": Case(config(f"version: 1\n{EXTRA}"), RUN, "spec.md"),
     "a run below the first": Case(nothing, ("log", "--run", "-1"), "-1"),
     "a run that is a word": Case(nothing, ("log", "--run", "x"), "--run"),
     "a run that never was": Case(nothing, ("log", "--run", "999"), "999"),

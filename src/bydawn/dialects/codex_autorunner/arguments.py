@@ -54,7 +54,8 @@ def from_config(found: Checked, read: Callable[[str], str | None]) -> Start:
         for key, path in _ORIGINS.items()
         if wanted.settings.get(key, OFF) not in ((), OFF)
     }
-    return replace(wanted, template=prompt or "", origins=origins)
+    settings = {**wanted.settings, "commit_message": (config.commit_message_template,)}
+    return replace(wanted, settings=settings, template=prompt or "", origins=origins)
 
 
 def start(config: Config, prompt: str | None, *, is_codex: bool) -> Start:

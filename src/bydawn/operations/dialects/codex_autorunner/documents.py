@@ -25,6 +25,14 @@ def path_of(root: Path, config: Config, kind: str) -> Path:
     return root / path
 
 
+def refuse_missing_extras(root: Path, config: Config) -> None:
+    """A prompt would lack them without a word."""
+    for extra in config.extras:
+        if extra.include_in_prompt and read_text(root, extra.path) is None:
+            hint = f"write it, or remove it: {config.where.get('docs.extras', CONFIG)}"
+            raise UserError(f"{extra.path} is missing", cause="docs.extras has it for every prompt", hint=hint)
+
+
 def missing(path: str) -> UserError:
     return UserError(f"{path} is missing", cause="every run reads it", hint=f"`{NAME} init` writes what is missing")
 

@@ -37,6 +37,7 @@ def checked(root: Path) -> tuple[Config, str | None]:
     config = repository.config_of(root)
     for kind in documents.KINDS:
         documents.path_of(root, config, kind)
+    documents.refuse_missing_extras(root, config)
     arguments.refuse_list(config, read_text(root, config.todo) or "")
     return config, repository.template_of(root, config)
 
