@@ -481,7 +481,7 @@ OURS = {
     "BYDAWN_SECRETS": LISTED,
     "BYDAWN_API_TOKEN": "ours-1",
     "BYDAWN_FLEET_DSN": "ours-2",
-    "BYDAWN_NOTIFY": "ours-3",
+    "BYDAWN_NOTIFY": "http://127.0.0.1:9/ours-3",  # no one listens there
     "BYDAWN_WEBHOOK_URL": "ours-4",
 }
 
