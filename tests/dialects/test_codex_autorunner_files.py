@@ -173,6 +173,7 @@ def test_where_a_person_must_look_the_status_is_error() -> None:
         assert f'"status": "{word}"' in state_of(*good, stopped(end))
         assert exit_code(stopped(end)) == code
     assert '"status": "error"' in state_of(*bad), "even before the loop has stopped"
+    assert '"status": "idle"' in state_of(*bad, stopped(End.FAILED), run_started(), stopped(End.UNVERIFIED))
     for end in (End.PAUSED, End.UNVERIFIED):  # Ctrl-C twice; a failed run that ticked the last box
         assert '"status": "error"' in state_of(*bad, stopped(end))
 

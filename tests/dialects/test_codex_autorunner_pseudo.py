@@ -283,7 +283,7 @@ def test_our_loop_is_the_one_of_the_document(name: str) -> None:
 
 
 def code_for(found: Seen, runs: tuple[Did, ...], left: int, config: Config) -> int:
-    """The exit codes that we add to it. Nothing left open is 0, even if the run that ticked the last box failed."""
+    """The exit codes that we add to it. Nothing left open is 0; the command makes 7 of it if its last run failed."""
     done = runs[: len(found.calls)]
     if (done[-1].left if done else left) == 0:
         return 0

@@ -155,3 +155,11 @@ def test_what_changed_while_a_person_was_asked_is_not_what_they_agreed_to(runner
     terminal.type("y\n")
     shown = terminal.end()
     assert (shown.code, "has just changed" in shown.text, runner.calls) == (2, True, []), shown
+
+
+def test_a_failed_run_that_ticked_the_last_box_is_an_error(runner: Autorunner) -> None:
+    """A-043: nothing is left open, but someone should look."""
+    runner.plays({"tick": "TODO.md", "exit": 1})
+    ran = runner.ready(1)("run")
+    assert (ran.code, ran.out.splitlines()[-3:]) == (7, ["Last run id: 1", "Last exit code: 1", "Status: error"]), ran
+    assert runner("run").code == 0, "there is nothing to do any more"

@@ -110,9 +110,14 @@ def _is_free(ended: RoundEnded) -> bool:
 
 def _is_open(attempts: Sequence[Attempt], state: LoopState) -> bool:
     """Is a run of this very process waiting for its next try?"""
-    if not attempts or attempts[-1].ended is None or state.run_since is None:
+    if not attempts or attempts[-1].ended is None:
         return False
-    return _is_free(attempts[-1].ended) and attempts[-1].started_at >= state.run_since
+    return _is_free(attempts[-1].ended) and _is_of_now(attempts[-1], state)
+
+
+def _is_of_now(attempt: Attempt, state: LoopState) -> bool:
+    """Was it begun since the command was typed that runs, or ran last?"""
+    return state.run_since is not None and attempt.started_at >= state.run_since
 
 
 def code_of(ended: RoundEnded | None) -> int | str:
@@ -136,7 +141,7 @@ def state_of(loop: Loop, state: LoopState, history: History) -> State:
     finished = ended.ended_at if ended and ended is last else None
     return State(
         last_run_id=run_id(state) or None,
-        status=_status(state, history, code),
+        status=_status(state, history, code if ended and _is_of_now(ended, state) else None),
         last_exit_code=code,
         last_run_started_at=log.moment(last.started_at) if last else words.get("last_run_started_at"),
         last_run_finished_at=_moment(finished) if last else words.get("last_run_finished_at"),
