@@ -1,6 +1,8 @@
 """`doctor` and `version`: check the setup, repair damage, print the version."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,9 @@ from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain
+
+if TYPE_CHECKING:
+    from bydawn.operations.doctor import Finding
 
 
 @command()
@@ -28,7 +33,6 @@ def doctor(loop: str | None, repair: bool, cd: Path | None, as_json: bool, state
     """
     from bydawn.operations import doctor as operation
     from bydawn.operations.preconditions import found_workspace
-    from bydawn.operations.settings import secrets
     from bydawn.store.registry import Registry
 
     registry = Registry(state_dir)
@@ -37,8 +41,15 @@ def doctor(loop: str | None, repair: bool, cd: Path | None, as_json: bool, state
         findings = [operation.repair(each) for each in loops if loop or each.trouble]
     else:
         findings = [*operation.examine(registry, loops, found_workspace(cd))]
+    return show_findings(findings, as_json=as_json)
+
+
+def show_findings(found: "Iterable[Finding]", *, as_json: bool) -> int:
+    """Print what was looked at; the exit code says whether all of it is well."""
+    from bydawn.operations.settings import secrets
+
     hide = secrets().hide
-    findings = [rewritten(finding, lambda text: hide(plain(text))) for finding in findings]
+    findings = [rewritten(finding, lambda text: hide(plain(text))) for finding in found]
     ok = all(finding.ok for finding in findings)
     if as_json:
         render.emit_json({"ok": ok, "findings": findings})

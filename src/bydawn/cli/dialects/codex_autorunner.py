@@ -268,18 +268,10 @@ def edit(what: str, root: Path) -> int:
 @_as_json
 def doctor(repo: Path | None, as_json: bool) -> int:
     """Check repository, documents, configuration and Codex"""
+    from bydawn.cli.setup import show_findings
     from bydawn.operations.dialects.codex_autorunner.doctor import examine
 
-    findings = [*examine(repo)]
-    ok = all(finding.ok for finding in findings)
-    if as_json:
-        render.emit_json({"ok": ok, "findings": findings})
-        return 0 if ok else 1
-    for finding in findings:
-        click.echo(f"  {'✓' if finding.ok else '✗'} {plain(finding.name)}: {plain(finding.detail)}")
-        if finding.hint:
-            click.echo(f"    → {plain(finding.hint)}")
-    return 0 if ok else 1
+    return show_findings(examine(repo), as_json=as_json)
 
 
 # -- end ---------------------------------------------------------------------------------------------------------------
