@@ -124,6 +124,13 @@ def test_what_a_crash_left_open_is_closed_with_what_is_known() -> None:
     assert closing(LOG, [*left, "=== run 8 end (code 0) ==="], LOOP, *other) == ()
 
 
+def test_a_run_that_was_killed_while_it_waited_for_its_next_try_is_interrupted() -> None:
+    """The code of the try that had trouble is not that of the run."""
+    left = ["=== run 8 start ===", "[2026-01-06T12:00:00Z] run=8 Codex CLI had trouble: 503"]
+    then = history_of(SEVEN, run_started(), *a_round(8, Outcome.TRANSIENT, exit_code=1), WAIT, run_started())
+    assert closing(LOG, left, LOOP, *then) == (f"=== run 8 end (code {INTERRUPTED}) ===",)
+
+
 def test_a_run_that_died_before_its_first_line_is_still_in_the_log() -> None:
     facts: list[AnyFact] = [SEVEN, run_started(), started(8), ended(8, Outcome.INTERRUPTED)]
     before = ["=== run 7 end (code 0) ==="]

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bydawn.core import prompt
 from bydawn.core.errors import UserError
+from bydawn.dialects.codex_autorunner.config import LOG
 from bydawn.operations.dialects.codex_autorunner import documents, logs, repository, running
 from driving import Home, said
 from program.autorunner import ITEM, Autorunner
@@ -60,3 +62,15 @@ def test_a_live_log_and_a_stop_between_two_runs(runner: Autorunner) -> None:
     assert said(process).code == 130
     assert runner.runs == [(1, "0")]
     assert repository.standing(runner.repo).status == "idle"
+
+
+def test_what_a_loop_takes_over_of_a_long_run_is_its_end_from_the_start_of_a_line(tmp_path: Path) -> None:
+    """A-035: it goes into the record, so it is cut before the prompt cuts it."""
+    path = tmp_path / LOG
+    path.parent.mkdir()
+    lines = [f"[2025-01-01T12:34:56Z] run=7 stdout: line {number:04}" for number in range(1000)]
+    path.write_text("\n".join(["=== run 7 start ===", *lines, "=== run 7 end (code 0) ===", ""]))
+    first, *rest = logs.last_output(tmp_path, 7, 100).splitlines()
+    assert (first, rest) == (prompt.EARLIER_LEFT_OUT, [f"line {number:04}" for number in range(990, 1000)])
+    assert logs.last_output(tmp_path, 6, 100) == "", "that run is not the last"
+    assert logs.last_output(tmp_path, 7, 0) == ""

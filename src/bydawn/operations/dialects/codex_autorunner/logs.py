@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from errno import ELOOP, ENOTDIR
 from pathlib import Path
 
+from bydawn.core import prompt
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain
 from bydawn.dialects.codex_autorunner import log
@@ -55,8 +56,7 @@ def last_output(root: Path, run: int, size: int) -> str:
     if starts and (last := found[starts[-1]]) and last.run != run:
         return ""
     mine = [row for row, line in zip(rows, found, strict=True) if line is not None and line.run == run]
-    text = plain(log.spoken(mine[-size:] if size else ()))
-    return text if len(text) <= size else text[-size:].partition("\n")[2]
+    return prompt.last_output(plain(log.spoken(mine[-size:] if size else ())), size)
 
 
 def follow(root: Path) -> Iterator[str | None]:
