@@ -8,7 +8,7 @@ from posixpath import normpath
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.kinds import told
+from bydawn.core.kinds import address, told, variable
 from bydawn.core.text import PLACEHOLDER, fit, near, visible
 
 Scalar = str | int | float | bool | None
@@ -18,7 +18,10 @@ _MOST = 10**9  # of anything that is counted, and of seconds: thirty years
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A value in a file: its line (that of its key, if it has one), and where it is in the text."""
+    """A value in a file: its line (that of its key, if it has one), and where it is in the text.
+
+    One that was typed, or is in the environment, has line 0.
+    """
 
     line: int
     value: "Scalar | tuple[Node, ...] | dict[str, Node]"
@@ -31,6 +34,9 @@ class Kind(StrEnum):
     """What a key takes, in the words of an error."""
 
     TEXT = "a text"
+    LINE = "a line of text"
+    CHOICE = "one of"
+    ADDRESS = "a web address"
     TEXTS = "a list of texts"
     SWITCH = "true or false"
     COUNT = "a whole number"
@@ -38,6 +44,7 @@ class Kind(StrEnum):
     NUMBER = "a number"
     PATH = "a path inside the repository"
     ITEMS = "a list of mappings"
+    VARIABLES = "a mapping of names to texts"
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -45,25 +52,45 @@ class Key(msgspec.Struct, frozen=True):
 
     path: str  # "codex.args"
     kind: Kind
-    default: "str | float | bool | tuple[str, ...] | None" = None  # an empty tuple for items, too
+    default: "str | float | bool | tuple[str, ...] | dict[str, str] | None" = None  # an empty tuple for items, too
     nullable: bool = False
     least: float = 0  # of a number
     most: float = _MOST
     keys: "tuple[Key, ...]" = ()  # of each item
+    choices: tuple[str, ...] = ()
+    without: str = ""  # characters that a line must not have
+    variable: str = ""  # of the environment, if one sets it
+    only_lower: bool = False  # a project's file cannot raise it above what the user has
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2]
+
+    @property
+    def flag(self) -> str:
+        """The option that sets it, if there is one."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def is_words(self) -> bool:
+        """Is a text its value as it is?"""
+        return self.kind in (Kind.TEXT, Kind.LINE, Kind.CHOICE, Kind.ADDRESS, Kind.PATH)
 
     @property
     def wanted(self) -> str:
         span = f", {self.least:g} or more" if self.most == _MOST else f", {self.least:g} to {self.most:,}"
         span = span if self.kind in (Kind.COUNT, Kind.SECONDS, Kind.NUMBER) else ""
+        span = f" {', '.join(self.choices)}" if self.choices else span
+        span = f" without {' and '.join(self.without)}" if self.without else span
         return f"{self.kind}{span}{', or null' if self.nullable else ''}"
 
     @property
     def example(self) -> str:
         shown = PLACEHOLDER if self.default is None else msgspec.json.encode(self.default).decode()
-        return f"{self.path.rpartition('.')[2]}: {'null' if self.nullable and self.default is None else shown}"
+        return f"{self.name}: {'null' if self.nullable and self.default is None else shown}"
 
 
-Value = Scalar | tuple[str, ...] | tuple["Checked", ...]
+Value = Scalar | tuple[str, ...] | tuple["Checked", ...] | dict[str, str]
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,10 +100,12 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     values: dict[str, Value]
     lines: dict[str, int]  # of what the file sets; a member of a list is "codex.args.0"
     remarks: tuple[str, ...] = ()
+    places: dict[str, str] = {}  # of several layers: where each key is set
 
     def where(self, path: str) -> str:
-        """The file and line of a key; only the file if it is not set there."""
-        return f"{self.name}:{self.lines[path]}" if path in self.lines else self.name
+        """The file and line of a key, or the variable or option; only the file if it is not set there."""
+        line = self.lines.get(path)
+        return self.places.get(path) or (f"{self.name}:{line}" if line else self.name)
 
     def text(self, path: str) -> str:
         """A text or a path; empty if it is null."""
@@ -87,6 +116,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
     def items(self, path: str) -> "tuple[Checked, ...]":
         return tuple(each for each in self._members(path) if isinstance(each, Checked))
+
+    def variables(self, path: str) -> dict[str, str]:
+        return value if isinstance(value := self.values[path], dict) else {}
 
     def _members(self, path: str) -> "tuple[str | Checked, ...]":
         return value if isinstance(value := self.values[path], tuple) else ()
@@ -102,8 +134,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wrong(name: str, line: int, what: str, cause: str, hint: str) -> UserError:
-    """An error about one line of a file."""
-    return UserError(f"{name}:{line}: {what}", cause=cause, hint=hint)
+    """An error about one line of a file, or about what was typed."""
+    return UserError(f"{name}:{line}: {what}" if line else f"{name}: {what}", cause=cause, hint=hint)
 
 
 def checked(top: Node, keys: Sequence[Key], name: str) -> Checked:
@@ -124,6 +156,33 @@ def checked(top: Node, keys: Sequence[Key], name: str) -> Checked:
             lines |= {f"{key.path}.{number}": each.line for number, each in enumerate(node.value)}
             remarks += [remark for each in found if isinstance(each, Checked) for remark in each.remarks]
     return Checked(name=name, values=values, lines=lines, remarks=tuple(remarks[: _REMARKS + 1]))
+
+
+def typed(key: Key, node: Node, name: str) -> Checked:
+    """What a variable or an option of that name says, by the same rules as in a file."""
+    return Checked(name=name, values={key.path: _value(key, node, name)}, lines={key.path: 0})
+
+
+def stacked(keys: Sequence[Key], layers: Sequence[Checked], project: str) -> Checked:
+    """Several layers as one: of each key the last that sets it. `project` is the name of the project's file."""
+    values: dict[str, Value] = {key.path: key.default for key in keys}
+    places: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    for layer in layers:
+        for key in (each for each in keys if each.path in layer.lines):
+            path, now, before = key.path, layer.values[key.path], values[key.path]
+            if key.only_lower and layer.name == project and _is_more(now, before):
+                here = places.get(path, "the default")
+                refused[path] = f"{layer.where(path)}: {path} stays {before} ({here}): a project can only lower it"
+                continue
+            refused.pop(path, None)
+            values[path], places[path] = now, layer.where(path)
+    remarks = (*(remark for layer in layers for remark in layer.remarks), *refused.values())
+    return Checked(name="default", values=values, lines={}, remarks=remarks, places=places)
+
+
+def _is_more(one: Value, other: Value) -> bool:
+    return isinstance(one, int | float) and isinstance(other, int | float) and one > other
 
 
 def _at(top: Node, path: str, name: str) -> Node | None:
@@ -176,6 +235,14 @@ def _value(key: Key, node: Node, name: str) -> Value:
             return tuple(_text(key, each, name) for each in value)
         case Kind.TEXT:
             return _text(key, node, name)
+        case Kind.LINE if (line := _text(key, node, name)).isprintable() and not {*line} & {*key.without}:
+            return line
+        case Kind.CHOICE if value in key.choices and isinstance(value, str):
+            return value
+        case Kind.ADDRESS if isinstance(value, str) and not _not_an_address(value):
+            return value
+        case Kind.VARIABLES if isinstance(value, dict):
+            return {word: _variable(key, word, each, name) for word, each in value.items()}
         case Kind.PATH:
             return _path(key, node, name)
         case Kind.SWITCH if isinstance(value, bool):
@@ -201,8 +268,35 @@ def _path(key: Key, node: Node, name: str) -> str:
     return normpath(text)
 
 
+def _not_an_address(text: str) -> str:
+    """What is wrong with a web address; it may be a secret, so it is not shown."""
+    if not text.lower().startswith(("http://", "https://")):
+        return "it does not begin with https:// or http://"
+    try:
+        address(text)
+    except ValueError as error:
+        return str(error).partition(";")[0]
+    return ""
+
+
+def _variable(key: Key, word: str, node: Node, name: str) -> str:
+    path = visible(fit(f"{key.path}.{word}", 60))
+    if not isinstance(node.value, str):  # it may be a secret, so it is not shown
+        raise wrong(name, node.line, f"{path} must be a text", "another kind of value is there", "put it in quotes")
+    try:
+        variable(f"{word}={node.value}")
+    except ValueError as error:
+        raise wrong(name, node.line, f"{path} cannot be a variable", str(error), "choose another name") from None
+    return node.value
+
+
 def _refused(key: Key, node: Node, name: str) -> UserError:
-    return wrong(name, node.line, f"{key.path} must be {key.wanted}", _told(node), f"write {key.example}")
+    cause, hint = _told(node), f"write {key.example}" if node.line else f"for example {key.example.partition(': ')[2]}"
+    if isinstance(node.value, str) and key.kind is Kind.ADDRESS:
+        cause, hint = _not_an_address(node.value), "write https://HOST/PATH"
+    if isinstance(node.value, str) and key.choices:
+        hint = near(node.value, key.choices).rstrip() or hint
+    return wrong(name, node.line, f"{key.path} must be {key.wanted}", cause, hint)
 
 
 def _told(node: Node) -> str:

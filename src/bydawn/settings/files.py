@@ -192,7 +192,7 @@ def _refuse_unsafe(file: File, status: os.stat_result) -> None:
     powers = "could make it run anything"
     own = f"if its content is right: sudo chown $USER {path}"
     for is_so, what, cause, hint in (
-        (not stat.S_ISREG(status.st_mode), "it is not a regular file", "expected TOML", "remove or rename it"),
+        (not stat.S_ISREG(status.st_mode), "it is not a regular file", "expected text", "remove or rename it"),
         (owner not in file.owners, "it belongs to another user", f"it belongs to user {owner}, who {powers}", own),
         (is_open, "other users can write to it", f"they {powers}", f"chmod go-w {path}"),
         (status.st_size > _AT_MOST, "it is too big", f"it has {status.st_size} bytes", "is it the right file?"),

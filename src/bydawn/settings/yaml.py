@@ -5,13 +5,15 @@ It works on the parser's events and the text. ruamel's round trip keeps tags, re
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from bydawn.core import keys
 from bydawn.core.errors import UserError
-from bydawn.core.keys import Node, Scalar, wrong
+from bydawn.core.keys import Checked, Key, Node, Scalar, wrong
 from bydawn.core.text import fit, visible
 from bydawn.system.reading import read_text
 
@@ -40,6 +42,22 @@ def read(folder: Path, path: str) -> Node | None:
     if text is None and ((folder / path).is_symlink() or (folder / path).exists()):
         raise UserError(f"{path} is not a regular file", cause="expected YAML", hint="remove or rename it")
     return None if text is None else parse(text, path.rpartition("/")[2])
+
+
+def typed(text: str, key: Key, name: str) -> Checked:
+    """What a variable or an option says: a text as it is; a number, a list or a mapping as a file would have it."""
+    node = Node(0, text)
+    if not key.is_words:
+        with suppress(UserError):  # then it is no more than a text
+            written = parse(f"value: {text}", name).value
+            node = _without_lines(written["value"]) if isinstance(written, dict) and len(written) == 1 else node
+    return keys.typed(key, node, name)
+
+
+def _without_lines(node: Node) -> Node:
+    if isinstance(node.value, dict):
+        return Node(0, {word: _without_lines(each) for word, each in node.value.items()})
+    return Node(0, tuple(map(_without_lines, node.value)) if isinstance(node.value, tuple) else node.value)
 
 
 # -- parsing -----------------------------------------------------------------------------------------------------------

@@ -2,12 +2,15 @@
 
 import msgspec
 
+from bydawn.core.keys import Checked, Key, Kind
+
 NAME, CLAUDE = "rloop", "claude"
 BACKENDS = (CLAUDE, "codex", "opencode", "gemini")
 FOLDER = ".rloop"
-PROJECT = ".rloop.yaml"
+USER, PROJECT = "config.yaml", ".rloop.yaml"
 LOG, TEMPLATE, IGNORE = f"{FOLDER}/ralph.log", f"{FOLDER}/prompt-template.txt", f"{FOLDER}/.gitignore"
 SKIP = "--dangerously-skip-permissions"
+MOST_ITERATIONS = 1_000_000
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,3 +29,94 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     retain_days: int = 7
     where: dict[str, str] = {}
     remarks: tuple[str, ...] = ()
+
+
+_USUAL = Config()
+KEYS = (
+    Key(
+        "defaults.max_iterations",
+        Kind.COUNT,
+        _USUAL.max_iterations,
+        least=1,
+        most=MOST_ITERATIONS,
+        variable="RLOOP_MAX_ITERATIONS",
+        only_lower=True,
+    ),
+    Key("defaults.task_file", Kind.PATH, _USUAL.task_file, variable="RLOOP_TASK_FILE"),
+    Key(
+        "defaults.completion_marker",
+        Kind.LINE,
+        _USUAL.completion_marker,
+        without="<>",
+        variable="RLOOP_COMPLETION_MARKER",
+    ),
+    Key("defaults.backend", Kind.CHOICE, CLAUDE, choices=BACKENDS, variable="RLOOP_BACKEND"),
+    Key("defaults.model", Kind.LINE, nullable=True, variable="RLOOP_MODEL"),
+    Key("claude.flags", Kind.TEXTS, _USUAL.flags),
+    Key("claude.env", Kind.VARIABLES, _USUAL.env),
+    Key("notifications.on_complete", Kind.SWITCH, _USUAL.on_complete),
+    Key("notifications.webhook", Kind.ADDRESS, nullable=True, variable="RLOOP_WEBHOOK"),
+    Key("logging.level", Kind.CHOICE, _USUAL.level, choices=("info", "debug")),
+    Key("logging.retain_days", Kind.COUNT, _USUAL.retain_days, least=1, most=36_500),
+)
+
+
+def read(found: Checked) -> Config:
+    """The configuration, from what its layers say."""
+    return Config(
+        max_iterations=found.count("defaults.max_iterations") or 0,
+        task_file=found.text("defaults.task_file"),
+        completion_marker=found.text("defaults.completion_marker"),
+        backend=found.text("defaults.backend"),
+        model=found.text("defaults.model") or None,
+        flags=found.texts("claude.flags"),
+        env=found.variables("claude.env"),
+        on_complete=found.switch("notifications.on_complete"),
+        webhook=found.text("notifications.webhook") or None,
+        level=found.text("logging.level"),
+        retain_days=found.count("logging.retain_days") or 0,
+        where={key.path: found.where(key.path) for key in KEYS},
+        remarks=found.remarks,
+    )
+
+
+def from_project(config: Config, key: str) -> bool:
+    """Is the value of a key the one of the project's own file?"""
+    return config.where.get(key, "").startswith(f"{PROJECT}:")
+
+
+# -- what that means to us ---------------------------------------------------------------------------------------------
+
+_FORMAT = "--output-format"
+_OURS = ("-p", "--print", "--verbose", _FORMAT, SKIP)  # what Claude is told anyway
+_SOURCES = {
+    "agent": "defaults.backend",
+    "model": "defaults.model",
+    "agent_args": "claude.flags",
+    "agent_env": "claude.env",
+    "notify": "notifications.webhook",
+}
+
+
+def agent_settings(config: Config) -> dict[str, tuple[str, ...]]:
+    """Our settings of the agent and its notices; `claude.*` is about Claude alone, the others have full access."""
+    is_claude = config.backend == CLAUDE
+    rest = tuple(
+        flag
+        for before, flag in zip(("", *config.flags), config.flags, strict=False)
+        if flag not in _OURS and not flag.startswith(f"{_FORMAT}=") and before != _FORMAT
+    )
+    return {
+        "agent": (config.backend,),
+        "model": (config.model,) if config.model else (),
+        "sandbox": ("workspace",) if is_claude and SKIP not in config.flags else ("full",),
+        "agent_args": rest if is_claude else (),
+        "agent_env": tuple(f"{name}={value}" for name, value in config.env.items()) if is_claude else (),
+        "notify": (config.webhook,) if config.webhook else (),
+    }
+
+
+def origins(config: Config) -> dict[str, str]:
+    """Where the project's file sets one of these; all others are the user's."""
+    sources = _SOURCES | {"sandbox": "claude.flags" if config.backend == CLAUDE else "defaults.backend"}
+    return {key: config.where[path] for key, path in sources.items() if from_project(config, path)}

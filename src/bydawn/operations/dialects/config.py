@@ -1,7 +1,7 @@
 """The configuration files of dialects: whose a file is, what it asks for, and trust in one that was just written."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,14 +9,34 @@ from msgspec.structs import replace
 
 from bydawn import dialects
 from bydawn.core.errors import UserError
-from bydawn.core.keys import checked
+from bydawn.core.keys import Checked, Key, checked, stacked
 from bydawn.dialects.seam import Configured, Start
 from bydawn.operations import trust
 from bydawn.operations.dialects import begin, loops
-from bydawn.settings import yaml
+from bydawn.settings import files, yaml
 from bydawn.settings.layers import Settings
+from bydawn.settings.setting import Layer
 from bydawn.settings.trust import Trusts
 from bydawn.system.reading import read_text
+
+
+def user_file(path: Path) -> files.File:
+    """A person's own file, which no one else may have written."""
+    return files.File(path=path, layer=Layer.USER, owners=frozenset({os.getuid(), 0}))
+
+
+def layered(keys: Sequence[Key], user: Path, workspace: Path | None, project: str, flags: Mapping[str, str]) -> Checked:
+    """Defaults, the user's file, the project's, the environment, the options: the later ones are stronger."""
+    layers = []
+    if (text := files.checked_text(user_file(user))) is not None:
+        layers.append(checked(yaml.parse(text, user.name), keys, user.name))
+    if workspace is not None and (node := yaml.read(workspace, project)) is not None:
+        layers.append(checked(node, keys, project))
+    for key in keys:
+        text = os.environ.get(key.variable, "") if key.variable else ""
+        layers += [yaml.typed(text, key, key.variable)] if text.strip() else []
+    layers += [yaml.typed(flags[key.path], key, key.flag) for key in keys if key.path in flags]
+    return stacked(keys, layers, project)
 
 
 def read(dialect: Configured, workspace: Path) -> Start | None:

@@ -1,0 +1,1 @@
+"""What rloop can do and tell, as values: its command line and its page need the same."""
