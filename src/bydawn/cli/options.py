@@ -72,7 +72,8 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
         else:
             how = {"type": _word(setting), "multiple": setting.kind.many, "metavar": setting.metavar or "N"}
         heading, text = setting.heading or "Options", setting.what + default
-        command = option(*setting.flags, setting.key, help=text, heading=heading, **how)(command)
+        flags = ("/".join(reversed(setting.flags)),) if setting.default is True else setting.flags
+        command = option(*flags, setting.key, help=text, heading=heading, **how)(command)
     return command
 
 
@@ -86,9 +87,10 @@ def given_by_flags(options: dict[str, Any]) -> "Iterable[Given]":
         said = options.get(setting.key)
         if said is None or said == ():
             continue
-        words = [*said] if isinstance(said, tuple) else ["true" if said is True else str(said)]
+        words = [*said] if isinstance(said, tuple) else [str(said).lower() if isinstance(said, bool) else str(said)]
+        flag = setting.flags[0 if said is False else -1]
         try:
             value = setting.kind.from_words(words)
         except ValueError as error:
-            raise click.UsageError(f"{setting.flags[-1]}: {error}") from None
-        yield Given(key=setting.key, value=value, layer=Layer.FLAG, where=setting.flags[-1])
+            raise click.UsageError(f"{flag}: {error}") from None
+        yield Given(key=setting.key, value=value, layer=Layer.FLAG, where=flag)

@@ -279,6 +279,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
     on_interrupt: OnInterrupt = OnInterrupt.FINISH
+    keep_awake: bool = True
     dialect: SpokenDialect | None = None
 
     @property

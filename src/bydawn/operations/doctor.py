@@ -19,7 +19,7 @@ from bydawn.operations.leftovers import left_words, with_leftovers
 from bydawn.operations.preconditions import gone, refuse_inside_a_round, take_lock
 from bydawn.operations.run_loop import creation_of
 from bydawn.operations.settings import gather, secrets
-from bydawn.process import box
+from bydawn.process import awake, box
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import Damaged, Future, LoopLedger, read, records
@@ -46,6 +46,7 @@ def examine(registry: Registry, loops: list[Standing], folder: Path) -> Iterator
     yield _git(folder)
     yield _state_folder(registry.root.path)
     yield _box(registry.root.path, folder)
+    yield _awake(folder)
     yield from _settings(folder)
     yield from _agents(folder)
     for standing in with_leftovers(loops):
@@ -89,6 +90,13 @@ def _box(root: Path, folder: Path) -> Finding:
         return Finding(name="box", ok=True, detail="checks run in one: bwrap starts")
     hint = "sudo apt-get install bubblewrap" if found == box.MISSING else ""
     return Finding(name="box", ok=True, detail=f"checks run without one: {found}", hint=hint)
+
+
+def _awake(folder: Path) -> Finding:
+    """Can a loop keep the machine awake? If not, it still runs."""
+    trouble = awake.trouble(folder)
+    detail = f"this machine may sleep while a loop runs: {trouble}" if trouble else f"{awake.PROGRAM} works"
+    return Finding(name="keep-awake", ok=True, detail=detail)
 
 
 def _locks_work(probe: Path) -> bool:

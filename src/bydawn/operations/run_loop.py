@@ -1,6 +1,7 @@
 """Run a planned loop to its end."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -14,6 +15,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.values import FINISHED
 from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import take_lock, user
+from bydawn.process import awake
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, records
 from bydawn.system.writing import make_private, replace_private, sync
@@ -25,7 +27,8 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
     box = box_for(loop, folder)
     make_private(folder.path)
     held = take_lock(folder, loop)
-    worker.tether.share(held.fd, worker.go_on or f"bydawn resume {loop.id}")
+    keeping = awake.command(Path(loop.workspace)) if loop.keep_awake else ()
+    worker.tether.share(held.fd, worker.go_on or f"bydawn resume {loop.id}", keeping)
     ledger = LoopLedger(folder, worker.say, planned.secrets.hide)
     try:
         _refuse_if_overtaken(planned, ledger.state)

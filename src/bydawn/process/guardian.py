@@ -31,8 +31,11 @@ class Tether:
     def fd(self) -> int:
         return self._line.fileno()
 
-    def share(self, lock_fd: int, go_on: str) -> None:
+    def share(self, lock_fd: int, go_on: str, awake: Sequence[str] = ()) -> None:
         """Give the guardian the lock too, and the command to resume with; returns once it has them.
+
+        `awake` are the words that keep the machine awake. The guardian starts them: a child of the worker would be
+        ended after each round.
 
         From here on the worker is its own process group: Ctrl-C only reaches the guardian, which passes it on once.
         """
@@ -41,7 +44,7 @@ class Tether:
             _leave_the_terminal()
         else:
             os.setpgid(0, 0)
-        socket.send_fds(self._line, [go_on.encode()], [lock_fd, *logs])
+        socket.send_fds(self._line, ["\0".join((go_on, *awake)).encode()], [lock_fd, *logs])
         self._line.recv(1)
 
     def detach(self, log: Callable[[], int]) -> None:
@@ -202,6 +205,8 @@ def _receive_lock(line: socket.socket) -> tuple[str, list[int]]:
     """Wait until the worker passes its lock or ends without one; how to resume, and the lock to keep."""
     message, received, _, _ = socket.recv_fds(line, 8192, 2)
     lock, logs = received[:1], received[1:]
+    for descriptor in received:  # what we start must not hold the lock
+        os.set_inheritable(descriptor, False)
     for log in logs:  # the loop runs without a terminal
         _leave_the_terminal()
         _print_to(log)
@@ -210,7 +215,33 @@ def _receive_lock(line: socket.socket) -> tuple[str, list[int]]:
     if message:
         with suppress(OSError):  # the worker died at this moment; the wait below sees it
             line.send(b"k")
-    return message.decode(errors="replace"), lock
+    go_on, *awake = message.decode(errors="replace").split("\0")
+    if awake:
+        _keep_awake(awake)
+    return go_on, lock
+
+
+def _keep_awake(words: list[str]) -> None:
+    """Start what keeps the machine awake. Only we have the other end of its input, so it ends with us, however we do.
+
+    Whether it works does not matter to the loop: `doctor` tells. It needs nothing from our environment.
+    """
+    reading, _ = os.pipe()
+    files: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+        (os.POSIX_SPAWN_DUP2, reading, 0),
+        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    with suppress(OSError):
+        pid = os.posix_spawn(words[0], words, {}, file_actions=files, setsid=True, setsigmask=[], setsigdef=_FORWARDED)
+
+        def reap(*_: object) -> None:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+        signal.signal(signal.SIGCHLD, reap)  # one that was refused would be listed all night
+        reap()
+    os.close(reading)
 
 
 def _leave_the_terminal() -> None:

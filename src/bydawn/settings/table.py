@@ -299,6 +299,15 @@ TABLE: tuple[Setting, ...] = (
         layers=NOT_IN_A_PROJECT,
         heading=Heading.OUTPUT,
     ),
+    _setting(
+        "keep_awake",
+        kinds.SWITCH,
+        "Keep this machine from sleeping while the loop runs.",
+        flags=("--no-keep-awake", "--keep-awake"),
+        default=True,
+        layers=NOT_IN_A_PROJECT,
+        heading=Heading.OUTPUT,
+    ),
     _limit(
         "max_no_change",
         kinds.COUNT,
