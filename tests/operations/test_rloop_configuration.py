@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bydawn.core.errors import UserError
+from bydawn.dialects.rloop.config import DEFAULT_FILE, Config
 from bydawn.operations.dialects.rloop import configuration
 
 TASKS = "defaults.task_file"
@@ -70,3 +72,104 @@ def test_a_users_file_may_be_a_link_but_no_one_elses(home: Path) -> None:
     file.mkdir()
     with pytest.raises(UserError, match=r"config\.yaml: it is not a regular file"):
         configuration.read(None)
+
+
+# -- one value ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_set_writes_the_default_file_for_its_owner_only(home: Path) -> None:
+    """R-044"""
+    file = home / ".config/rloop/config.yaml"
+    file.parent.rmdir()
+    assert configuration.set_value("defaults.max_iterations", "50") == file
+    assert file.read_text() == DEFAULT_FILE.replace("max_iterations: 30", "max_iterations: 50")
+    assert [path.stat().st_mode & 0o777 for path in (file, file.parent)] == [0o600, 0o700]
+    assert configuration.init() == (file, False)
+    file.unlink()
+    assert configuration.init() == (file, True)
+    found = configuration.read(None)
+    assert msgspec.structs.replace(found, where={}) == Config(), "the file says what would apply without it"
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "line"),
+    [
+        ("defaults.model", "m-1", "  model: m-1\n"),
+        ("defaults.completion_marker", "true", '  completion_marker: "true"\n'),
+        ("notifications.webhook", "https://h/x", '  webhook: "https://h/x"\n'),
+        ("notifications.on_complete", "false", "  on_complete: false\n"),
+        ("claude.flags", "[--verbose, '#x']", '  flags: ["--verbose","#x"]\n'),
+        ("claude.flags", "[]", "  flags: []\n"),
+        ("claude.env", '{"A": "1", "B": ""}', '  env: {"A":"1","B":""}\n'),
+    ],
+)
+def test_what_was_set_is_read_again_and_every_other_line_stays(home: Path, key: str, text: str, line: str) -> None:
+    configuration.set_value(key, text)
+    now = (home / ".config/rloop/config.yaml").read_text()
+    assert line in now
+    assert {*DEFAULT_FILE.splitlines()} - {*now.splitlines()} <= {
+        each for each in DEFAULT_FILE.splitlines() if each.strip().startswith(f"{key.partition('.')[2]}:")
+    }
+    value = configuration.written(configuration.value_of(configuration.read(None), key))
+    configuration.set_value(key, value)
+    assert (home / ".config/rloop/config.yaml").read_text() == now, "what `get` says can be set"
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "what"),
+    [
+        ("defaults.max_iterations", "0", "defaults.max_iterations must be a whole number, 1 to 1,000,000"),
+        ("defaults.max_iterations", "", "defaults.max_iterations must be a whole number, 1 to 1,000,000"),
+        ("claude.flags", "--verbose", "claude.flags must be a list of texts"),
+        ("claude.env", "{A: 1}", "claude.env.A must be a text"),
+        ("notifications.webhook", "example.org", "notifications.webhook must be a web address, or null"),
+        ("defaults.iterations", "3", "there is no key 'defaults.iterations'"),
+    ],
+)
+def test_nothing_is_written_if_the_value_is_wrong(home: Path, key: str, text: str, what: str) -> None:
+    with pytest.raises(UserError) as caught:
+        configuration.set_value(key, text)
+    assert (caught.value.what, caught.value.exit_code) == (what, 2)
+    assert not (home / ".config/rloop/config.yaml").exists()
+
+
+def test_a_file_that_a_person_wrote_keeps_its_shape_or_is_not_touched(home: Path) -> None:
+    file = home / ".config/rloop/config.yaml"
+    file.write_text("# mine\nclaude:\n  flags:\n    - --a  # why\n    - --b\nother: 1\n")
+    file.chmod(0o644)
+    with pytest.raises(UserError, match=r"cannot set claude\.flags in config\.yaml"):
+        configuration.set_value("claude.flags", "[--c]")
+    configuration.set_value("defaults.model", "m")
+    assert file.read_text() == (
+        "# mine\nclaude:\n  flags:\n    - --a  # why\n    - --b\nother: 1\ndefaults: {model: m}\n"
+    )
+    assert file.stat().st_mode & 0o777 == 0o600, "an address can be a secret"
+    configuration.set_value("defaults.model", "")
+    assert configuration.read(None).model is None
+    file.write_text("defaults: {max_iterations: 0}")
+    with pytest.raises(UserError, match=r"config\.yaml:1: defaults\.max_iterations must be"):
+        configuration.set_value("defaults.model", "m")
+    configuration.set_value("defaults.max_iterations", "5")
+
+
+def test_a_list_hides_secrets_and_says_where_each_value_is_set(home: Path) -> None:
+    (home / ".config/rloop/config.yaml").write_text(
+        "claude: {env: {API_TOKEN: s3cret, A: x}}\nnotifications: {webhook: 'https://u:p@h.org/123/abc'}"
+    )
+    found = configuration.read(None)
+    rows = {row.key: (row.value, row.where) for row in configuration.rows(found)}
+    assert rows["claude.env"] == ({"API_TOKEN": "[secret]", "A": "x"}, "config.yaml:1")
+    assert rows["notifications.webhook"] == ("https://h.org/[secret]", "config.yaml:2")
+    assert rows["logging.level"] == ("info", "default")
+    assert configuration.value_of(found, "notifications.webhook") == "https://u:p@h.org/123/abc"
+    with pytest.raises(UserError) as caught:
+        configuration.value_of(found, "max_iteration")
+    assert caught.value.hint.startswith("did you mean defaults.max_iterations?")
+
+
+def test_an_agent_cannot_change_the_configuration(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bydawn.operations.preconditions.is_inside_a_round", lambda: True)
+    for change in (configuration.init, lambda: configuration.set_value("defaults.model", "m")):
+        with pytest.raises(UserError, match="agents may not do this"):
+            change()
+    assert not (home / ".config/rloop/config.yaml").exists()

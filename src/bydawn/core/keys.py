@@ -135,7 +135,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 def wrong(name: str, line: int, what: str, cause: str, hint: str) -> UserError:
     """An error about one line of a file, or about what was typed."""
-    return UserError(f"{name}:{line}: {what}" if line else f"{name}: {what}", cause=cause, hint=hint)
+    place = f"{name}:{line}" if line else name
+    return UserError(f"{place}: {what}" if place else what, cause=cause, hint=hint)
 
 
 def checked(top: Node, keys: Sequence[Key], name: str) -> Checked:

@@ -13,7 +13,7 @@ import msgspec
 
 from bydawn.core import keys
 from bydawn.core.errors import UserError
-from bydawn.core.keys import Checked, Key, Node, Scalar, wrong
+from bydawn.core.keys import Checked, Key, Node, Scalar, Value, wrong
 from bydawn.core.text import fit, visible
 from bydawn.system.reading import read_text
 
@@ -159,7 +159,7 @@ def _scalar(event: Any, name: str, line: int) -> Scalar:
 # -- changing one value ------------------------------------------------------------------------------------------------
 
 
-def with_value(text: str, path: str, value: Scalar, name: str = "config") -> str:
+def with_value(text: str, path: str, value: Value, name: str = "config") -> str:
     """The text with one value set. One line is new or another one; everything else stays as it is."""
     top = parse(text, name)
     node, missing = top, path.split(".")
@@ -193,7 +193,7 @@ def _added(text: str, node: Node, entry: str) -> str:
     return f"{text}{newline if text else ''}{indent}{entry}{'' if text else newline}"
 
 
-def _written(value: Scalar) -> str:
+def _written(value: Value) -> str:
     """A value as YAML, quoted where it has to be."""
     if isinstance(value, float):
         return repr(value).replace("inf", ".inf").replace("nan", ".nan")
@@ -203,7 +203,7 @@ def _written(value: Scalar) -> str:
     return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in written)
 
 
-def _is_only(changed: str, path: str, value: Scalar, before: Node, name: str) -> bool:
+def _is_only(changed: str, path: str, value: Value, before: Node, name: str) -> bool:
     """Does a text say the same as before but for this one value?"""
     inner = wanted = _data(before)
     *sections, last = path.split(".")
@@ -213,7 +213,7 @@ def _is_only(changed: str, path: str, value: Scalar, before: Node, name: str) ->
         inner = inner[section]
         if not isinstance(inner, dict):
             return False
-    inner[last] = value
+    inner[last] = [*value] if isinstance(value, tuple) else value
     try:
         return repr(_data(parse(changed, name))) == repr(wanted)  # of two NaN, only the words are the same
     except UserError:

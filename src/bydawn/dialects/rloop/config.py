@@ -11,6 +11,29 @@ USER, PROJECT = "config.yaml", ".rloop.yaml"
 LOG, TEMPLATE, IGNORE = f"{FOLDER}/ralph.log", f"{FOLDER}/prompt-template.txt", f"{FOLDER}/.gitignore"
 SKIP = "--dangerously-skip-permissions"
 MOST_ITERATIONS = 1_000_000
+DEFAULT_FILE = """\
+# Settings of rloop for all projects; .rloop.yaml in a project's folder is stronger.
+# `rloop config` shows what applies and where it is set, `rloop config set KEY VALUE` changes this file.
+defaults:
+  max_iterations: 30
+  task_file: PRD.md
+  completion_marker: COMPLETE
+  backend: claude  # or codex, opencode, gemini
+  # model: claude-sonnet-4-20250514
+
+claude:
+  # Full access to this machine. Without that flag, Claude works in a sandbox that lets it write to the project only.
+  flags: [--dangerously-skip-permissions]
+  env: {IS_SANDBOX: "1"}
+
+notifications:
+  on_complete: true
+  # webhook: https://hooks.example.com/notify
+
+logging:
+  level: info  # or debug
+  retain_days: 7
+"""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
