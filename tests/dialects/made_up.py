@@ -21,7 +21,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.values import Next
 from bydawn.dialects import DialectRow
-from bydawn.dialects.seam import Append, Copy, Files, Grow, Remove, Replace, Source, Start, View
+from bydawn.dialects.seam import Append, Copy, Files, Grow, Remove, Replace, Share, Source, Start, View
 from bydawn.operations.dialects import begin, config, loops
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.process.guardian import Tether
@@ -29,11 +29,16 @@ from bydawn.process.guardian import Tether
 NAME = "night-shift"
 ROW = DialectRow("night_shift", starts=("start", "go on"), config=".night/shift.yml")
 LOG, BOARD, ON_DUTY = ".shift/live.log", ".shift/board.json", ".shift/duty/on"
+ROSTER = ".shift/roster.json"  # of all loops; the word "roster" moves it
 LINES = {
     "begins": re.compile(r"-- (\S+) (\d+) begins --"),
     "ends": re.compile(r"-- (\S+) (\d+) ends \([a-z_ ]+\) --"),
     "says": re.compile(r"\[\d\d:\d\d:\d\d (\S+) (\d+)\] .*"),
 }
+
+
+def roster(loop: Loop) -> str:
+    return loop.dialect.words.get("roster", ROSTER) if loop.dialect else ROSTER
 
 
 def parsed(line: str) -> tuple[str, str, str] | None:
@@ -90,12 +95,13 @@ class NightShift:
     def go_on(self, loop: Loop) -> list[str]:
         return ["go", "on", loop.id]
 
-    def files(self, loop: Loop) -> Files:  # noqa: ARG002
+    def files(self, loop: Loop) -> Files:
         return Files(
             whole=(".shift/state.json", ".shift/pass_*.log"),
             growing=(".shift/all.log",),
             common=(BOARD, ON_DUTY),
             live=(LOG,),
+            together=(roster(loop),),
             folder=".shift",
         )
 
@@ -106,6 +112,8 @@ class NightShift:
         word = self.word(state.stopped) if state.stopped else "at work"
         yield Replace(".shift/state.json", json.dumps({"pass": state.round, "state": word}))
         yield Replace(BOARD, json.dumps({"shift": loop.id, "pass": state.round, "state": word}))
+        entry: dict[str, object] = {"born": f"{loop.created_at:%FT%T}", "pass": state.round, "state": word}
+        yield Share(roster(loop), ("shifts", loop.id), entry, owner="born")
         match fact:
             case RunStarted():
                 yield Replace(ON_DUTY, f"{fact.pid}\n")

@@ -1,5 +1,6 @@
 """Loops of every dialect, and a stage for one: the engine in memory, and files that are real."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from bydawn.dialects.codex_autorunner import DIALECT as AUTORUNNER
 from bydawn.dialects.follower import DialectFollower
-from bydawn.dialects.seam import Append, Copy, Create, Dialect, Grow, Remove, Replace, View
+from bydawn.dialects.seam import Append, Copy, Create, Dialect, Remove, Replace, Share, View
 from bydawn.dialects.waylon_smithers import DIALECT as WAYLON
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Standing
+from bydawn.system.shared_file import beside
 from core.facts_made import NOON, PROMISED, a_loop, run_started
 from dialects.made_up import DIALECT as NIGHT_SHIFT
 from dialects.waylon_made import smithers
@@ -103,10 +105,11 @@ class Stage:
             self.night.run(**options)
 
     def on_disk(self) -> dict[str, str]:
-        """All but the live files, of which facts alone say too little."""
+        """All but the live files, of which facts alone say too little, and what lies beside shared ones."""
         files = {str(path.relative_to(self.workspace)): path for path in self.workspace.rglob("*") if path.is_file()}
-        live = self.dialect.files(self.loop).live
-        return {name: path.read_text() for name, path in files.items() if name not in live}
+        ours = self.dialect.files(self.loop)
+        left_out = (*ours.live, *(name for path in ours.together for name in beside(path)))
+        return {name: path.read_text() for name, path in files.items() if name not in left_out}
 
     @property
     def common(self) -> set[str]:
@@ -128,7 +131,9 @@ class Stage:
                     texts[path] = texts.get(path, "") + self.left(source.round, source.name)
                 case Remove(path):
                     texts.pop(path, None)
-                case Grow():
+                case Share(path, (outer, key), value):  # the only one there
+                    texts[path] = json.dumps({outer: {key: value}}, indent=2) + "\n"
+                case _:
                     pass
         return texts
 

@@ -12,7 +12,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
-from bydawn.dialects.seam import Append, Dialect, Grow, Remove, draft
+from bydawn.dialects.seam import Append, Dialect, Grow, Remove, Share, draft
 from bydawn.operations.dialects.end import clean_up
 from core.facts_any import HISTORIES
 from core.facts_made import decided, numbered
@@ -50,6 +50,8 @@ def test_whatever_happens_is_written_and_only_where_the_dialect_says(
                 assert view.path in files.live
             case Remove():
                 assert view.path in files.common
+            case Share():
+                assert view.path in files.together
             case _:
                 assert re.sub("-?[0-9]+", "*", view.path) in whole
 
@@ -57,7 +59,7 @@ def test_whatever_happens_is_written_and_only_where_the_dialect_says(
 @every_dialect
 def test_no_file_is_of_two_kinds_and_exclusive_ones_are_among_the_whole(dialect: Dialect, loop: Loop) -> None:
     files = dialect.files(loop)
-    kinds = (*files.whole, *files.growing, *files.shared, *files.common, *files.live)
+    kinds = (*files.whole, *files.growing, *files.shared, *files.common, *files.live, *files.together)
     assert len(kinds) == len({*kinds})
     assert {*files.exclusive} <= {*files.whole}
 
@@ -113,7 +115,9 @@ def test_a_file_that_a_person_changed_is_neither_overwritten_nor_removed(
         assert {path, *dialect.files(loop).live} <= {*cleaned.left}
         assert (stage.workspace / path).read_text() == "mine now"
         files = dialect.files(loop)
-        assert {*stage.on_disk()} == {path, *cleaned.left, *files.shared, *stage.common} - {*files.live}
+        assert {*stage.on_disk()} == {*(path, *cleaned.left, *files.shared, *files.together, *stage.common)} - {
+            *files.live
+        }
 
 
 @every_dialect
@@ -142,6 +146,6 @@ def test_nothing_of_a_loop_is_left_when_it_is_cleaned_up_but_what_others_share(
     files = dialect.files(stage.loop)
     (stage.workspace / "mine").write_text("mine")
     clean_up(dialect, stage.standing())
-    assert {*stage.on_disk()} == {"mine", *files.growing, *files.shared, *stage.common}
+    assert {*stage.on_disk()} == {"mine", *files.growing, *files.shared, *files.together, *stage.common}
     assert all((stage.workspace / path).exists() for path in files.live)
     assert clean_up(dialect, stage.standing()).removed == []

@@ -173,21 +173,26 @@ class Killer:
     From then on no call has any effect, so that nothing is cleaned up, as after `kill -9`.
     """
 
-    CALLS = ("open", "write", "replace", "unlink", "ftruncate", "mkdir", "rmdir")
+    CALLS = ("open", "write", "replace", "rename", "unlink", "ftruncate", "mkdir", "rmdir")
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.left, self.half, self.dead, self.seen = 0, False, False, 0
+        self.arm(0, half=False)
         for name in self.CALLS:
             monkeypatch.setattr(os, name, self._deadly(name, getattr(os, name)))
 
     def arm(self, calls: int, *, half: bool) -> None:
-        self.left, self.half, self.dead, self.seen = calls, half, False, 0
+        self.left, self.half, self.dead = calls, half, False
+        self.seen: list[str] = []
+
+    def moments(self, *, half: bool) -> list[int]:
+        """The calls so far at which it may die; only a write can be half done."""
+        return [number for number, name in enumerate(self.seen, 1) if name == "write" or not half]
 
     def _deadly(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
             if name == "open" and not arguments[1] & (os.O_CREAT | os.O_TRUNC):
                 return real(*arguments, **options)
-            self.seen += 1
+            self.seen.append(name)
             self.left -= 1
             if self.left == 0:
                 self.dead = True
@@ -209,7 +214,7 @@ def test_wherever_a_worker_is_killed_the_next_start_closes_the_file_once(
     whole = live.stage(tmp_path / "whole", "a word")
     killer.arm(0, half=False)
     whole.run()
-    for moment in range(1, killer.seen + 1):
+    for moment in killer.moments(half=half):
         stage = live.stage(tmp_path / str(moment), "a word")
         killer.arm(moment, half=half)
         stage.run(crash=True)

@@ -61,7 +61,11 @@ def test_its_words_are_its_own(shift: Shift) -> None:
     assert "night-shift go on late" in ended.out
     assert shift("status").out == "late: home (limit), pass 2\n"
     assert shift.state == {"pass": 2, "state": "home (limit)"}
-    assert len(json.loads((shift.home.folder("late") / "loop.json").read_text())["checks"]) == 2
+    loop = json.loads((shift.home.folder("late") / "loop.json").read_text())
+    assert len(loop["checks"]) == 2
+    not_the_agents = {made_up.ROSTER, ".shift/roster.lock", ".shift/.roster.json.tmp", ".shift/roster.json.bad"}
+    assert not_the_agents <= {*loop["dialect"]["files"]}
+    assert json.loads((shift.home.repo / made_up.ROSTER).read_text())["shifts"]["late"]["state"] == "home (limit)"
 
 
 def test_without_a_nameless_command_nothing_is_taken_for_a_prompt(shift: Shift) -> None:

@@ -21,8 +21,9 @@ from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.dialects import of_loop
-from bydawn.dialects.seam import Append, Copy, Create, Dialect, Grow, Remove, Replace, Source, View, draft
+from bydawn.dialects.seam import Append, Copy, Create, Dialect, Grow, Remove, Replace, Share, Source, View, draft
 from bydawn.dialects.written import Appended, Part, Written, digest_of
+from bydawn.system import shared_file
 from bydawn.system.live_file import LiveFile
 from bydawn.system.paths import open_fd, open_parent, open_regular, regular_at, unlink_regular
 from bydawn.system.writing import replacing, write_all
@@ -57,6 +58,7 @@ class DialectFollower:
         self._say = say
         self._history: History | None = None
         self._last: dict[str, str] = {}  # texts, so that nothing is written twice
+        self._shared: dict[tuple[str, ...], dict[str, object]] = {}  # the same for entries
         self._draft: Callable[[], str] = str
         self._left: set[str] = set()
         self._complained: set[str] = set()
@@ -164,10 +166,23 @@ class DialectFollower:
                 self._append(path, source)
             case Grow(path, lines):
                 self._grow(path, lines)
+            case Share():
+                self._share(view)
             case Remove(path):
                 self._last.pop(path, None)
                 with suppress(FileNotFoundError), open_parent(self._workspace, path) as (folder, name):
                     unlink_regular(folder, name)
+
+    def _share(self, view: Share) -> None:
+        """Only news, or if the file is gone; where another process keeps the lock it is asked for only briefly."""
+        path, key = Path(self._workspace, view.path), (view.path, *view.keys)
+        if self._shared.get(key) == view.value and os.path.lexists(path):
+            return
+        if not self._at_work and _is_anothers(shared_file.read(path), view):
+            return
+        patience = shared_file.PATIENCE / (10 if view.path in self._complained else 1)
+        shared_file.update(path, {view.keys: view.value}, self._say, patience=patience)
+        self._shared[key] = view.value
 
     def _grow(self, path: str, lines: tuple[str, ...]) -> None:
         lines = tuple(map(plain, lines))
@@ -217,6 +232,12 @@ class DialectFollower:
 def _without_growth(views: Iterable[View]) -> Iterator[View]:
     """Whether these lines were written before a crash is not known; what closes the file stands for them."""
     return (view for view in views if not isinstance(view, Grow))
+
+
+def _is_anothers(found: object, view: Share) -> bool:
+    for key in (*view.keys, view.owner):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found not in (None, view.value.get(view.owner))
 
 
 def _on_a_new_line(fd: int, size: int) -> int:

@@ -104,7 +104,20 @@ class Remove(msgspec.Struct, frozen=True):
     path: str
 
 
-View = Replace | Create | Copy | Append | Grow | Remove
+class Share(msgspec.Struct, frozen=True):
+    """What this loop says in a JSON file of all loops of its dialect: the fields of the entry at `keys`.
+
+    Every field, each time: what others wrote into the entry stays, and so does what an earlier loop said there.
+    `owner` names a field that tells whose entry it is: a process that is not at work leaves another loop's alone.
+    """
+
+    path: str
+    keys: tuple[str, ...]
+    value: dict[str, object]
+    owner: str = ""
+
+
+View = Replace | Create | Copy | Append | Grow | Remove | Share
 
 
 class Files(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +128,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     shared: tuple[str, ...] = ()  # created once, for all loops of the dialect
     common: tuple[str, ...] = ()  # replaced and removed by whichever loop of the dialect is at work, and never kept
     live: tuple[str, ...] = ()  # grow line by line while a round runs; other programs may add lines as well
+    together: tuple[str, ...] = ()  # JSON files of all loops, at work or not, wherever; each has its own entry there
     exclusive: tuple[str, ...] = ()  # of the whole ones: no other loop may replace it, even after this one has ended
     folder: str = ""  # removed after the files, if it is empty by then
 

@@ -20,6 +20,7 @@ from bydawn.dialects.written import Written
 from bydawn.store.folder import LoopFolder, StateFolder
 from bydawn.store.lock import Lock, Owned, is_held
 from bydawn.store.registry import Standing
+from bydawn.system import shared_file
 from bydawn.system.git import Git
 from bydawn.system.writing import make_private
 
@@ -185,10 +186,11 @@ def _is_one(path: str, other: str) -> bool:
 def refuse_impossible(dialect: Dialect, loop: Loop, made: Sequence[str]) -> None:
     """Before anything is spent: a loop that runs all night without its files is of no use."""
     files = dialect.files(loop)
-    _refuse_tangled((*made, *files.growing, *files.shared, *files.common, *files.live))
+    together = [*files.together, *(shared_file.beside(path)[0] for path in files.together)]
+    _refuse_tangled((*made, *files.growing, *files.shared, *files.common, *files.live, *together))
     _refuse_unwritable(loop, made, files.growing)
     try:
-        _refuse_unwritable(loop, files.common, files.live)
+        _refuse_unwritable(loop, files.common, (*files.live, *together))
     except UserError as error:  # no one chooses these paths, so there is no other to give
         raise UserError(error.what, cause=error.cause, hint="move it away, then try again") from None
 

@@ -41,9 +41,9 @@ def read_whole(path: str) -> bytes:
 
 @contextmanager
 def open_folder(
-    root: Path | str, names: Iterable[str], *, make: bool = False, replace_links: bool = False
+    root: Path | str, names: Iterable[str], *, make: bool = False, mode: int = 0o777, replace_links: bool = False
 ) -> Iterator[int]:
-    """A folder below another as a descriptor for `dir_fd`; `make` creates what is missing on the way.
+    """A folder below another as a descriptor for `dir_fd`; `make` creates what is missing on the way, with this mode.
 
     `replace_links`: a link in the place of a folder makes room for one.
     """
@@ -52,7 +52,7 @@ def open_folder(
         for name in names:
             if replace_links and _is_link(fd, name):
                 os.unlink(name, dir_fd=fd)
-            outer, fd = fd, _step(fd, name, make=make)
+            outer, fd = fd, _step(fd, name, mode if make else None)
             os.close(outer)
         yield fd
     finally:
@@ -60,10 +60,10 @@ def open_folder(
 
 
 @contextmanager
-def open_parent(root: Path | str, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+def open_parent(root: Path | str, path: str, *, make: bool = False, mode: int = 0o777) -> Iterator[tuple[int, str]]:
     """The folder of a file as a descriptor, and the file's name in it; an absolute path begins at `/`."""
     *folders, name = path.split("/")
-    with open_folder("/" if path.startswith("/") else root, filter(None, folders), make=make) as folder:
+    with open_folder("/" if path.startswith("/") else root, filter(None, folders), make=make, mode=mode) as folder:
         yield folder, name
 
 
@@ -91,20 +91,27 @@ def unlink_regular(folder: int, name: str) -> bool:
     return is_regular
 
 
+def make_room(folder: int, name: str) -> None:
+    """Remove a regular file of that name, if there is one; anything else is refused."""
+    with suppress(FileNotFoundError):
+        if not unlink_regular(folder, name):
+            raise OSError(errno.EEXIST, f"{name} is not a regular file")
+
+
 def _is_link(folder: int, name: str) -> bool:
     with suppress(FileNotFoundError):
         return stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode)
     return False
 
 
-def _step(outer: int, name: str, *, make: bool) -> int:
+def _step(outer: int, name: str, mode: int | None) -> int:
     try:
         return os.open(name, _THROUGH, dir_fd=outer)
     except FileNotFoundError:
-        if not make:
+        if mode is None:
             raise
     with suppress(FileExistsError):
-        os.mkdir(name, dir_fd=outer)
+        os.mkdir(name, mode, dir_fd=outer)
     return os.open(name, _THROUGH, dir_fd=outer)
 
 

@@ -20,6 +20,7 @@ from bydawn.settings.setting import Layer
 from bydawn.settings.table import BY_KEY
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Standing, checked_name, slug
+from bydawn.system import shared_file
 from bydawn.system.git import Git
 from bydawn.system.writing import make_private
 
@@ -64,7 +65,8 @@ def plan(
         raise places.NameTaken(request.name)
     planned = planned if request.named else reserved(planned)
     files = dialect.files(planned.loop)
-    names = (*files.names(planned.loop), *files.shared)
+    together = (name for path in files.together for name in (path, *shared_file.beside(path)))
+    names = (*files.names(planned.loop), *files.shared, *together)
     spoken = replace(spoken, files=tuple(path for path in names if not path.startswith("/")))
     planned = replace(planned, loop=replace(planned.loop, dialect=spoken))
     try:
