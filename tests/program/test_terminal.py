@@ -29,6 +29,9 @@ class Pane:
     def type(self, *keys: str) -> None:
         self._tmux("send-keys", *keys)
 
+    def resize(self, columns: int, rows: int) -> None:
+        self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
+
     def screen(self) -> list[str]:
         return self._tmux("capture-pane", "-p").splitlines()
 
@@ -141,3 +144,35 @@ def test_an_empty_line_is_not_swallowed_by_the_live_block(home: Home, open_pane:
     wait_for(lambda: "over" in pane.screen())
     shown = pane.screen()
     assert shown[shown.index("first") :][:3] == ["first", "", "last"]
+
+
+# -- status --watch ----------------------------------------------------------------------------------------------------
+
+
+def test_a_watched_list_follows_the_loops_and_the_window_and_leaves_no_trace(
+    home: Home, open_pane: Callable[[int], Pane]
+) -> None:
+    for name in ("one", "two", "three"):
+        home.run(home.rounds([OK], [DONE]), "--new", "--name", name, "--rounds", "1")
+    pane = open_pane(100)
+    pane.type("bydawn status --watch", "Enter")
+    wait_for(lambda: pane.sees("one ", "two ", "three ", "Next", "Last look", "q leaves"))
+    assert "complete" not in "".join(pane.lines())
+    home.bydawn("resume", "two", "--rounds", "2")
+    wait_for(lambda: pane.sees("✓ unverified"))  # without a key
+    pane.resize(48, 11)
+    wait_for(lambda: pane.sees("… and 2 more loops", "bydawn show", "Last look"))
+    assert max(map(len, pane.screen())) <= 48
+    pane.resize(100, 40)
+    wait_for(lambda: pane.sees("one ", "two ", "three ") and not pane.sees("more loops"))
+    pane.type("q")
+    wait_for(lambda: not pane.sees("Last look") and pane.lines()[-1].strip() in "#$")
+    pane.type("echo ba''ck", "Enter")
+    wait_for(lambda: pane.sees("echo ba''ck", "\nback"))  # what is typed is shown again
+
+
+def test_a_list_is_not_watched_in_a_pipe_or_as_json(home: Home) -> None:
+    piped, as_json = home.bydawn("status", "--watch"), home.bydawn("status", "--watch", "--json")
+    assert (piped.code, piped.out, as_json.code, as_json.out) == (2, "", 2, "")
+    assert "--watch needs a terminal" in piped.err
+    assert "--watch and --json cannot be combined" in as_json.err

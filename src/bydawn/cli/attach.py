@@ -1,12 +1,8 @@
 """`attach`: watch a loop that runs elsewhere, as if it had been started in this terminal."""
 
 import gc
-import os
-import select
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -15,6 +11,7 @@ from msgspec.structs import replace
 from bydawn import dialects
 from bydawn.cli.command import command
 from bydawn.cli.foreground import plain
+from bydawn.cli.keys import single_keys, wants_to_leave
 from bydawn.cli.options import cd, loop_argument, state_dir
 from bydawn.cli.render import typed
 from bydawn.cli.terminal import Terminal
@@ -56,7 +53,7 @@ def attach(loop: str | None, cd: Path | None, plain: bool, state_dir: Path | Non
             f"{standing.loop.id} {standing.status.words}", cause="only a running loop has a view", hint=hint
         )
     gc.enable()  # this may take all night
-    with suppress(KeyboardInterrupt), _single_keys():
+    with suppress(KeyboardInterrupt), single_keys():
         _watch(standing, plain=plain)
     now = standing_of(standing.folder)
     if now and now.status in (Status.RUNNING, Status.WAITING):
@@ -98,7 +95,7 @@ def _lines(standing: Standing, terminal: Terminal, state: LoopState, offset: int
     """What the agents print; facts go to the terminal on the way."""
     folder, round_, read_to = standing.folder, 0, 0
     alive = True
-    while alive and not state.stopped and not _wants_to_leave():
+    while alive and not state.stopped and not wants_to_leave(_LOOK):
         alive = is_held(folder.lock)  # asked first: what it wrote before its end is read below
         for record, end in read(folder.ledger, offset, state.seq):
             state, offset = after(state, record), end
@@ -123,28 +120,3 @@ def _new_lines(path: Path, position: int) -> tuple[list[bytes], int]:
     skipped = data.find(b"\n") + 1 if start > position else 0  # half a line could begin inside a secret
     end = data.rfind(b"\n") + 1
     return data[skipped:end].splitlines(), start + end
-
-
-def _wants_to_leave() -> bool:
-    """Wait a moment for a key."""
-    if not sys.stdin.isatty():
-        time.sleep(_LOOK)
-        return False
-    return bool(select.select([0], [], [], _LOOK)[0]) and os.read(0, 1) in (b"q", b"Q", b"")
-
-
-@contextmanager
-def _single_keys() -> Iterator[None]:
-    """Without waiting for Enter, and without showing what is typed."""
-    if not sys.stdin.isatty():
-        yield
-        return
-    import termios
-    import tty
-
-    usual = termios.tcgetattr(0)
-    tty.setcbreak(0)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(0, termios.TCSADRAIN, usual)
