@@ -37,8 +37,12 @@ LINES = {
 }
 
 
+def words(loop: Loop) -> dict[str, str]:
+    return loop.dialect.words if loop.dialect else {}
+
+
 def roster(loop: Loop) -> str:
-    return loop.dialect.words.get("roster", ROSTER) if loop.dialect else ROSTER
+    return words(loop).get("roster", ROSTER)
 
 
 def parsed(line: str) -> tuple[str, str, str] | None:
@@ -102,6 +106,9 @@ class NightShift:
             common=(BOARD, ON_DUTY),
             live=(LOG,),
             together=(roster(loop),),
+            claims=(f"{NAME} crew {crew}",)
+            if (crew := loop.dialect.words.get("crew") if loop.dialect else None)
+            else (),
             folder=".shift",
         )
 

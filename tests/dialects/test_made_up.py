@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bydawn.store.lock import is_held
 from dialects import made_up
 from driving import Home, Said, said, wait_for, worker_of
 
@@ -89,6 +90,8 @@ def test_killed_at_work_it_goes_on_although_its_state_file_has_no_id(shift: Shif
     log, on_duty = shift.home.repo / made_up.LOG, shift.home.repo / made_up.ON_DUTY
     wait_for(lambda: {"Looking.", "a warning"} <= {line.partition("] ")[2] for line in log.read_text().splitlines()})
     assert on_duty.read_text() == f"{worker_of(running)}\n"
+    reserved = shift.home.folder("shift").parents[2] / "places"
+    assert not any(is_held(path) for path in reserved.iterdir()), "its own lock has told it since the run began"
     for pid in (worker_of(running), running.pid):
         os.kill(pid, signal.SIGKILL)
     running.wait(10)

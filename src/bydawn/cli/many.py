@@ -14,7 +14,7 @@ import markdown_it  # noqa: F401
 from bydawn.cli import background, foreground, terminal  # noqa: F401
 from bydawn.cli.program import shielded
 from bydawn.core.text import plain, shorten
-from bydawn.operations import many, run_loop, settings  # noqa: F401
+from bydawn.operations import many, places, run_loop, settings  # noqa: F401
 from bydawn.operations.plan import Plan
 from bydawn.process.guardian import Tether, await_start, run_guarded, send_away
 from bydawn.store.registry import Registry
@@ -51,6 +51,8 @@ def _after(round_: int) -> str:
 
 def _guarded(planned: Plan, front: int) -> int:
     def work(tether: Tether) -> int:
-        return shielded(lambda: foreground.run_in_foreground(tether, planned, plain=True, detach=True))
+        code = shielded(lambda: foreground.run_in_foreground(tether, planned, plain=True, detach=True))
+        places.release(planned.loop)  # it may not have begun
+        return code
 
     return run_guarded(work, front)[0]

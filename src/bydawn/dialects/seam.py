@@ -130,6 +130,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     live: tuple[str, ...] = ()  # grow line by line while a round runs; other programs may add lines as well
     together: tuple[str, ...] = ()  # JSON files of all loops, at work or not, wherever; each has its own entry there
     exclusive: tuple[str, ...] = ()  # of the whole ones: no other loop may replace it, even after this one has ended
+    claims: tuple[str, ...] = ()  # words that no two loops at work may have in common, such as "night-shift crew a"
     folder: str = ""  # removed after the files, if it is empty by then
 
     def of(self, numbers: Iterable[int]) -> tuple[str, ...]:

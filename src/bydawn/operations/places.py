@@ -1,5 +1,6 @@
 """Where the files of a dialect go: can they be written there, and may they replace what is there already?"""
 
+import fcntl
 import os
 import re
 import shlex
@@ -18,7 +19,7 @@ from bydawn.dialects import follower
 from bydawn.dialects.seam import Dialect
 from bydawn.dialects.written import Written
 from bydawn.store.folder import LoopFolder, StateFolder
-from bydawn.store.lock import Lock, Owned, is_held
+from bydawn.store.lock import Lock, Owned, is_held, owner
 from bydawn.store.registry import Standing
 from bydawn.system import shared_file
 from bydawn.system.git import Git
@@ -27,6 +28,7 @@ from bydawn.system.writing import make_private
 _LOOKED_AT = 1000  # rounds whose files must not be there already
 _LONGEST_LINE = 16 << 20
 _PATIENCE = 30.0  # seconds; to decide takes others no time
+_HELD: dict[str, Lock] = {}  # reservations of this process; at the latest its end gives them up
 
 
 def placed(workspace: Path, path: str) -> str:
@@ -58,16 +60,18 @@ class NameTaken(UserError):
 
 
 class _Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """A loop that is at work, or about to be, and where it writes: real paths, in which a `*` is a number."""
+    """A loop that is at work, or about to be, what it claims, and where it writes: real paths, a `*` is a number."""
 
     uid: str
     name: str
     workspace: str
     paths: tuple[str, ...]
+    claims: tuple[str, ...] = ()
+    owner: str = ""
 
 
 def reserve(root: StateFolder, dialect: Dialect, loop: Loop) -> None:
-    """Reserve the places of a loop for as long as this process lives; refused if another has one of them.
+    """Reserve the places of a loop until its run has begun; refused if another has one of them.
 
     Between this moment and the one in which the loop's own lock is held, no other process would know of it.
     """
@@ -77,19 +81,30 @@ def reserve(root: StateFolder, dialect: Dialect, loop: Loop) -> None:
     try:
         _refuse_occupied(root, dialect, loop)
         with suppress(Owned):  # by a worker of this very loop; its own lock decides which of us goes on
-            held = Lock.take(folder / loop.uid, patience=0)  # never released: the end of the process does it
+            held = _HELD[loop.uid] = Lock.take(folder / loop.uid, patience=0)
             os.ftruncate(held.fd, 0)
             os.pwrite(held.fd, msgspec.json.encode(_reservation(dialect, loop)), 0)
     finally:
         deciding.release()
 
 
+def release(loop: Loop) -> None:
+    """The loop's own lock is held now, and tells it. Where many were reserved, forks of all loops hold this one too."""
+    if held := _HELD.pop(loop.uid, None):
+        fcntl.flock(held.fd, fcntl.LOCK_UN)
+        held.release()
+
+
 def _refuse_occupied(root: StateFolder, dialect: Dialect, loop: Loop) -> None:
-    """Refuse if a loop that runs, or is about to, writes to one of these places."""
+    """Refuse if a loop that runs, or is about to, writes to one of these places, or claims the same."""
     mine = _reservation(dialect, loop)
     for other in (*_reserved(root.places), *_at_work(root)):
-        shared = [path for path in mine.paths if any(_is_one(path, theirs) for theirs in other.paths)]
-        if shared and other.uid != loop.uid:
+        if other.uid == loop.uid:
+            continue
+        for word in {*mine.claims} & {*other.claims}:
+            cause = f"it is {other.owner or 'being started'}, in {other.workspace}"
+            raise UserError(f"{word} is running", cause=cause, hint="stop it, or choose another name", exit_code=8)
+        if shared := [path for path in mine.paths if any(_is_one(path, theirs) for theirs in other.paths)]:
             if (other.name, other.workspace) == (loop.id, loop.workspace):
                 raise NameTaken(loop.id)  # at this very moment
             where = "" if other.workspace == loop.workspace else f" in {other.workspace}"
@@ -123,7 +138,7 @@ def _at_work(root: StateFolder) -> Iterator[_Reservation]:
     for folder in root.every_loop():
         loop = _spoken(folder) if is_held(folder.lock) else None
         if loop and (dialect := dialects.of_loop(loop)):
-            yield _reservation(dialect, loop)
+            yield _reservation(dialect, loop, owner(folder.lock))
 
 
 def _spoken(folder: LoopFolder) -> Loop | None:
@@ -167,9 +182,12 @@ def _known_as(real: str, loop: Loop) -> str:
     return real.removeprefix(f"{loop.workspace.rstrip('/')}/")
 
 
-def _reservation(dialect: Dialect, loop: Loop) -> _Reservation:
-    paths = tuple(_real(loop, path) for path in dialect.files(loop).names(loop))
-    return _Reservation(uid=loop.uid, name=loop.id, workspace=loop.workspace, paths=paths)
+def _reservation(dialect: Dialect, loop: Loop, owner: str = "") -> _Reservation:
+    files = dialect.files(loop)
+    paths = tuple(_real(loop, path) for path in files.names(loop))
+    return _Reservation(
+        uid=loop.uid, name=loop.id, workspace=loop.workspace, paths=paths, claims=files.claims, owner=owner
+    )
 
 
 def _is_one(path: str, other: str) -> bool:

@@ -36,6 +36,10 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
             _create(loop, ledger)
         else:
             loop = _settings(folder)
+        if loop.dialect:
+            from bydawn.operations import places  # few loops have places of their own
+
+            places.release(loop)
         for fact in _given(planned, loop, ledger.state):
             fact = ledger.append(fact).fact
             for follower in worker.followers:
