@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn import __version__, agents
+from bydawn import __version__, agents, dialects
 from bydawn.core.agent import Agent
 from bydawn.core.errors import UserError
 from bydawn.core.facts import BOXED, COMMIT, LedgerRepaired, LoopStopped, RunStarted
@@ -90,7 +90,8 @@ def run_loop(
     inbox = Inbox(folder.inbox, run)
     watch.add(str(inbox.folder))
     channel = LoopChannel(Signals(run, loop.on_interrupt), inbox, worker.tether, run, watch)
-    env = for_children(os.environ, [row.variable for row in TABLE if row.secret])
+    ours = [row.variable for row in TABLE if row.secret]
+    env = for_children(os.environ, [*ours, *(name for row in dialects.TABLE.values() for name in row.secrets)])
     processes = ChildProcesses(channel.fds, env, on_start=lock.note_child, left=left)
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]

@@ -27,7 +27,13 @@ from bydawn.operations.preconditions import checked_workspace
 from bydawn.process.guardian import Tether
 
 NAME = "night-shift"
-ROW = DialectRow("night_shift", starts=("start", "go on"), config=".night/shift.yml")
+ROW = DialectRow(
+    "night_shift",
+    starts=("start", "go on"),
+    config=".night/shift.yml",
+    secrets=("NIGHT_PAGER",),
+    secret_flags=("--pager",),
+)
 LOG, BOARD, ON_DUTY = ".shift/live.log", ".shift/board.json", ".shift/duty/on"
 ROSTER = ".shift/roster.json"  # of all loops; the word "roster" moves it
 LINES = {
@@ -169,8 +175,18 @@ def COMMANDS() -> None:  # noqa: N802 - as every dialect calls it
 @option("-p", "--passes", default="5")
 @option("-k", "--check", "checks", multiple=True)
 @option("-a", "--agent", default="codex")
+@option("--pager", default="")
 @click.pass_obj
-def start(tether: Tether | None, /, folder: Path, name: str, passes: str, checks: tuple[str, ...], agent: str) -> int:
+def start(
+    tether: Tether | None,
+    /,
+    folder: Path,
+    name: str,
+    passes: str,
+    checks: tuple[str, ...],
+    agent: str,
+    pager: str,  # noqa: ARG001 - only to be hidden
+) -> int:
     settings = {"agent": (agent,), "rounds": (passes,), "check": checks}
     wanted = Start(
         prompt="Do what is left.",

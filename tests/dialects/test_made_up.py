@@ -79,6 +79,26 @@ def test_without_a_nameless_command_nothing_is_taken_for_a_prompt(shift: Shift) 
     assert "spoken by bydawn" in shift("--version").out
 
 
+def test_what_is_secret_in_it_is_neither_in_the_list_of_processes_nor_in_the_environment_of_a_child(
+    shift: Shift,
+) -> None:
+    """R-052: the address of a webhook. Hooks of the user's own get other secrets, but never this one."""
+    gate, key = shift.home.gate()
+    token = "canary9f8e7d6c5b4a3928"  # noqa: S105 - planted
+    agent = shift.home.rounds([{"run": ["sh", "-c", "env > agent.txt"]}, gate, says("One.")])
+    shift.home.env |= {"BYDAWN_POST_ROUND": "env > hook.txt", "NIGHT_PAGER": token}
+    running = shift.start("start", ".", "-a", agent, "-p", "1", "-k", "env > check.txt", "--pager", token)
+    shift.home.await_round(1, "shift")
+    lines = [Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in shift.home.alive()]
+    assert len([line for line in lines if b"*" * len(token) in line]) >= 2, lines
+    assert not any(token.encode() in word for line in lines for word in line)
+    key.touch()
+    assert said(running).code == 48
+    for name in ("agent", "hook", "check"):
+        seen = (shift.home.repo / f"{name}.txt").read_text()
+        assert ("BYDAWN_COOKIE" in seen, "NIGHT_PAGER" in seen or token in seen) == (True, False), name
+
+
 def test_killed_at_work_it_goes_on_although_its_state_file_has_no_id(shift: Shift) -> None:
     gate, key = shift.home.gate()
     done = says("All of it is there.\n<promise>TASK_COMPLETE</promise>")

@@ -31,10 +31,11 @@ def main(arguments: list[str] | None = None) -> int:
     load_later(*LATER)
     reset_signals()
     gc.disable()  # a short command ends before there is garbage; a worker switches it on again
-    if any(word.startswith(SECRET) for word in arguments):
+    secret = secret_flags(arguments)
+    if any(word.startswith(secret) for word in arguments):
         from bydawn.system.kernel import hide_values
 
-        hide_values(SECRET)
+        hide_values(secret)
     if starts_a_loop(arguments):
         # Forked here, while next to nothing is loaded: the guardian stays small for the whole night.
         if may_detach(arguments):
@@ -90,6 +91,16 @@ def reset_signals() -> None:
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, usual)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def secret_flags(arguments: list[str]) -> tuple[str, ...]:
+    """The flags whose values no other user of the machine may see."""
+    if arguments[:1] == ["as"] and len(arguments) > 1:
+        from bydawn import dialects
+
+        if row := dialects.TABLE.get(arguments[1]):
+            return (*SECRET, *row.secret_flags)
+    return SECRET
 
 
 def starts_a_loop(arguments: list[str]) -> bool:
