@@ -12,7 +12,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import BOXED, COMMIT, LedgerRepaired, LoopStopped, RunStarted
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, CommitMode, Loop, Sandbox
-from bydawn.core.notices import Order, Sent
+from bydawn.core.notices import Order, Sent, place_of
 from bydawn.core.ports import Clock, Commits, Follower, Snapshot
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.secret_settings import variables
@@ -131,7 +131,10 @@ def run_loop(
     def send(order: Order, urgent: Callable[[], bool]) -> Sequence[Sent]:
         from bydawn.process import notices
 
-        return notices.send(order, env | {COOKIE: f"{loop.uid}.notice"}, wakes=channel.fds, urgent=urgent)
+        def slow() -> None:
+            worker.say(f"telling {', '.join(map(place_of, order.addresses))} …")
+
+        return notices.send(order, env | {COOKIE: f"{loop.uid}.notice"}, wakes=channel.fds, urgent=urgent, slow=slow)
 
     pool = agents.pool(loop)
     if ledger.torn:

@@ -177,8 +177,13 @@ def test_if_the_loop_is_killed_while_it_sends_a_notice_nothing_stays_alive(home:
 
 
 def test_ctrl_c_after_the_end_does_not_wait_for_a_receiver(home: Home, receiver: Receiver) -> None:
-    night = home.start_run(home.rounds([OK]), "-n", "1", "--notify", f"http://{receiver.place}/hang")
-    wait_for(lambda: receiver.got)
+    """Whoever watches is told after two seconds what the command waits for."""
+    night = home.start_run(home.rounds([OK]), "-n", "1", "--notify", f"http://{receiver.place}/hang/{TOKEN}")
+    assert night.stdout
+    lines = iter(night.stdout.readline, "")
+    waiting = next(line for line in lines if "telling" in line)
+    assert waiting == f"  ! telling http://{receiver.place} …\n"
+    assert receiver.got
     night.send_signal(signal.SIGINT)
     assert said(night).code == 4
     assert [fact["data"]["detail"] for fact in home.facts("notice.ended")] == ["stopped on request"]

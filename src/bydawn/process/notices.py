@@ -12,6 +12,7 @@ import msgspec
 from bydawn.core.notices import Order, Sent
 
 LIMIT = 40.0  # seconds for all addresses and tries
+SLOW = 2.0  # seconds after which a person should know what is being waited for
 _TICK = 1.0
 _LONGEST = 1 << 16  # bytes of what the child may say
 
@@ -23,10 +24,12 @@ def send(
     limit: float = LIMIT,
     wakes: Sequence[int] = (),
     urgent: Callable[[], bool] = lambda: False,
+    slow: Callable[[], None] = lambda: None,
 ) -> list[Sent]:
     """What became of the notice at each address. Nothing of it is written to disk, so a full one does not matter.
 
-    `urgent` can end it early; it is asked when a descriptor in `wakes` becomes readable.
+    `urgent` can end it early; it is asked when a descriptor in `wakes` becomes readable. `slow` is called once if it
+    takes longer than a moment.
     """
     import subprocess  # few loops send any
 
@@ -41,7 +44,7 @@ def send(
         start_new_session=True,
     )
     assert child.stdin and child.stdout  # noqa: S101 - asked for above
-    why, said = f"no answer within {limit:.0f} s", b""
+    why, said, told = f"no answer within {limit:.0f} s", b"", False
     poll = select.poll()
     for fd in (child.stdout.fileno(), *wakes):
         poll.register(fd, select.POLLIN)
@@ -51,6 +54,9 @@ def send(
             with suppress(BrokenPipeError), child.stdin:
                 child.stdin.write(msgspec.json.encode(order))
             while (left := deadline - time.monotonic()) > 0:
+                if not told and limit - left >= SLOW:
+                    told = True
+                    slow()
                 if child.stdout.fileno() in {fd for fd, _ in poll.poll(min(left, _TICK) * 1000)}:
                     if not (more := os.read(child.stdout.fileno(), _LONGEST)):
                         why = ""
