@@ -159,6 +159,7 @@ def run_loop(
             hooks=ShellHooks(shell("hook", loop.timeouts.hook, agents.KEYS), workspace),
             commits=commits(),
             send=send if loop.notify else None,
+            messages=dialect.messages if (dialect := dialects.of_loop(loop)) else None,
             processes=processes,
             files=files,
             channel=channel,

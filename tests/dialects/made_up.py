@@ -102,6 +102,9 @@ class NightShift:
     def next_steps(self, loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:  # noqa: ARG002
         return [Next(f"{NAME} go on {loop.id}", "another pass")]
 
+    def messages(self, *_: object) -> None:
+        return None
+
     def go_on(self, loop: Loop) -> list[str]:
         return ["go", "on", loop.id]
 

@@ -12,7 +12,7 @@ from bydawn.core.facts import BOXED, CheckpointApproved, ChecksEnded, Fact, Loop
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import Check, CommandCheck, Loop
-from bydawn.core.notices import Order, Sent
+from bydawn.core.notices import Messages, Order, Sent
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.ports import NONE, Commits, Job
 from bydawn.core.requests import Request
@@ -268,6 +268,8 @@ class Night:
         self.witness = Witness()
         self.commits: Commits | None = None
         self.send: Callable[[Order, Callable[[], bool]], Sequence[Sent]] | None = None
+        self.messages: Messages | None = None
+        self.hide: Callable[[str], str] = str
         self.obstacle: tuple[str, str] | None = None
         self.box = ""
         self.full_match: Callable[[str, str], bool] = lambda pattern, text: pattern == text
@@ -288,12 +290,13 @@ class Night:
             hooks=self.hooks,
             commits=self.commits,
             send=self.send,
+            messages=self.messages,
             processes=self.processes,
             files=self.files,
             channel=self.channel,
             clock=self.clock,
             full_match=self.full_match,
-            hide=str,
+            hide=self.hide,
             reveal=str,
             chance=lambda: 0.0,
             obstacles=lambda: self.obstacle,

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import HookEnded, LoopStopped, NoticeEnded, Obstructed
-from bydawn.core.loop import Checkpoint, Hooks
+from bydawn.core.loop import Checkpoint, Hooks, SpokenDialect
 from bydawn.core.notices import Notice, Order, Sent
 from bydawn.core.outcome import Outcome
 from bydawn.core.requests import AskNote, AskPause, AskStop
@@ -117,6 +118,58 @@ def test_each_run_that_ends_is_told_anew() -> None:
     night.run()
     night.run()
     assert [notice.event for notice in receiver.got] == ["limit", "limit"]
+
+
+def test_a_dialect_says_itself_what_each_address_gets_and_whether() -> None:
+    night, receiver = a_night(DONE)
+    night.messages = lambda *_: ("", '{"text":"done"}')
+    orders: list[Order] = []
+
+    def send(order: Order, _: Callable[[], bool]) -> list[Sent]:
+        orders.append(order)
+        return [Sent(address=0, sent=True, detail="HTTP 204", tries=1)]
+
+    night.send = send
+    night.run()
+    [order] = orders
+    assert (order.addresses, order.texts) == (AWAY[1:], ('{"text":"done"}',))
+    [told] = night.facts(NoticeEnded)
+    assert (told.to, told.event, told.sent) == ("ntfy://…", "complete", True)
+    assert receiver.got == []
+
+
+def test_a_dialect_can_tell_of_an_end_that_bydawn_would_not_tell() -> None:
+    night, receiver = a_night(Play(meanwhile=lambda: night.ask(AskStop(id="r", run="", by="ada"))))
+    night.messages = lambda *_: ("{}", "{}")
+    assert night.run().end is End.STOPPED
+    assert [notice.event for notice in receiver.got] == ["stopped"]
+
+
+def test_if_a_dialect_has_nothing_to_say_nothing_is_started_and_nothing_recorded() -> None:
+    night, receiver = a_night(DONE)
+    night.messages = lambda *_: ("", "")
+    assert night.run().end is End.UNVERIFIED
+    assert (receiver.got, night.facts(NoticeEnded)) == ([], [])
+
+
+def test_a_dialect_gets_no_secret_to_tell() -> None:
+    """It may cut or escape what it is given, and nothing would be recognized after that."""
+    night, _ = a_night("BLOCKED: is it hunter2-hunter2?")
+    dialect = SpokenDialect(name="none", words={"session": "hunter2-hunter2"})
+    night.loop = replace(night.loop, workspace="/hunter2-hunter2", agent_env=("A=hunter2-hunter2",), dialect=dialect)
+    night.hide = lambda text: text.replace("hunter2-hunter2", "[secret]")
+    given: list[Any] = []
+
+    def messages(*all_: Any) -> None:
+        given.extend(all_)
+
+    night.messages = messages
+    night.run()
+    loop, _, stopped, _ = given
+    assert loop.notify == AWAY
+    assert loop.dialect.words == {"session": "[secret]"}
+    assert "hunter2" not in f"{loop} {stopped}"
+    assert "[secret]" in stopped.reason
 
 
 def test_the_words_for_a_service_say_how_it_ended_and_how_far_it_got() -> None:

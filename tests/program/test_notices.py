@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from bydawn.core.notices import Notice, Order, Sent
+from bydawn.core.state import LoopState
+from bydawn.dialects.rloop.webhooks import messages
 from bydawn.process.notices import send
 from core.facts_made import NOON
+from dialects.test_rloop_webhooks import CAP, a_session
 from driving import OK, Home, is_alive, said, wait_for, worker_of
 from program.autorunner import ITEM, Autorunner, blocks
 
@@ -116,6 +119,36 @@ def test_a_receiver_that_is_slow_broken_or_elsewhere_is_tried_again_where_that_m
     [told] = receiver.of("/service")
     assert (told["title"], told["type"]) == ("night has reached a limit", "warning")
     assert told["message"].startswith("30 rounds")
+
+
+def test_the_text_of_a_dialect_is_sent_as_it_is_and_never_through_a_service(receiver: Receiver) -> None:
+    """R-052. `/busy` is tried again; a service that has no web address of its own gets the notice."""
+    texts = messages(a_session(), LoopState(rounds=5), CAP, NOON)
+    paths = ["fine/discord", "fine/slack", "busy/generic"]
+    addresses = [f"http://{receiver.place}/{path}" for path in paths]
+    answers = sent(*addresses, f"json://{receiver.place}/service", texts=(*texts, "{}"))
+    assert [(each.sent, each.tries) for each in answers] == [(True, 1), (True, 1), (True, 3), (True, 1)]
+    for path, text in zip(paths, texts, strict=True):
+        assert receiver.of(f"/{path}")[-1] == json.loads(text)
+    [told] = receiver.of("/service")
+    assert told["title"] == "night has reached a limit"
+
+
+def test_if_our_parent_is_gone_the_wait_for_a_receiver_costs_nothing(receiver: Receiver) -> None:
+    """Its closed pipe is ready to be read for ever."""
+    ours, theirs = os.pipe()
+    os.close(theirs)
+    asked: list[float] = []
+
+    def urgent() -> bool:
+        asked.append(time.monotonic())
+        return False
+
+    order = Order(notice=NOTICE, addresses=(f"http://{receiver.place}/hang",), tries=1, answer=0.5)
+    [answer] = send(order, dict(os.environ), wakes=(ours,), urgent=urgent)
+    os.close(ours)
+    assert answer.detail == "no answer in time"
+    assert len(asked) < 20
 
 
 def test_a_service_that_never_ends_its_answer_is_given_up(receiver: Receiver) -> None:

@@ -345,6 +345,11 @@ class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
         return self.evidence == (BOX,)
 
     @property
+    def by_machine(self) -> bool:
+        """Was it paused by a shutdown, or because its terminal was closed? Ctrl-C is a person."""
+        return self.end is End.PAUSED and self.by in ("SIGTERM", "SIGHUP", "the death of its guardian")
+
+    @property
     def can_be_accepted(self) -> bool:
         """Could a person want it as it is now? Accepting a list that cannot be read would not help."""
         return self.decided.rule == Rule.TAMPERED or " lost " in self.reason or "before a checkpoint" in self.reason

@@ -7,6 +7,7 @@ import msgspec
 
 from bydawn.core.facts import LoopStopped, NoticeEnded
 from bydawn.core.loop import Loop
+from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import End, Status
@@ -20,6 +21,7 @@ EVENTS: dict[End, str] = {
     End.LIMIT: "limit",
     End.FAILED: "failed",
 }
+Messages = Callable[[Loop, LoopState, LoopStopped, datetime], tuple[str, ...] | None]  # see `Dialect.messages`
 _PLAIN = ("http", "https")
 _DETAIL = 400  # characters
 
@@ -54,6 +56,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     notice: Notice | None  # None: only say whether each address is one that a notice could be sent to
     addresses: tuple[str, ...]
+    texts: tuple[str, ...] = ()  # what a dialect has each web address get instead; other services get the notice
     tries: int = 3
     pause: float = 1.0  # seconds before the second try, at least; twice that before the third
     connect: float = 5.0  # seconds
@@ -69,12 +72,26 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     tries: int = 0
 
 
-def about(loop: Loop, state: LoopState, stopped: LoopStopped, at: datetime) -> Notice | None:
-    """The notice of how a run of a loop ended; None if no one needs it."""
-    if stopped.end not in EVENTS:
-        return None
+def order_of(notice: Notice, addresses: tuple[str, ...], texts: tuple[str, ...] | None) -> Order | None:
+    """What to send, and where; None if no one needs it. A dialect's `texts` decide that for each address."""
+    if texts is None:
+        return Order(notice=notice, addresses=addresses) if notice.event in EVENTS.values() else None
+    wanted = tuple(address for address, text in zip(addresses, texts, strict=True) if text)
+    return Order(notice=notice, addresses=wanted, texts=tuple(filter(None, texts))) if wanted else None
+
+
+def for_others(loop: Loop, clean: Callable[[str], str]) -> Loop:
+    """The loop for a text that leaves this machine: all but its addresses is cleaned, before it is cut or escaped."""
+    spoken = loop.dialect and msgspec.structs.replace(
+        loop.dialect, words={name: clean(word) for name, word in loop.dialect.words.items()}
+    )
+    return msgspec.structs.replace(rewritten(loop, clean), dialect=spoken, notify=loop.notify)
+
+
+def about(loop: Loop, state: LoopState, stopped: LoopStopped, at: datetime) -> Notice:
+    """The notice of how a run of a loop ended."""
     return Notice(
-        event=EVENTS[stopped.end],
+        event=EVENTS.get(stopped.end, stopped.end.value),
         loop=loop.id,
         workspace=plain(loop.workspace),
         status=stopped.end.value,

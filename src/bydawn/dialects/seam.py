@@ -171,6 +171,12 @@ class Dialect(Protocol):
     def next_steps(self, loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:
         """Commands to paste in that folder, and what each does; advice has no command."""
 
+    def messages(self, loop: Loop, state: LoopState, stopped: LoopStopped, at: datetime) -> tuple[str, ...] | None:
+        """The JSON for each address in `loop.notify`; an empty text sends nothing there. None: bydawn's own notices.
+
+        What it is given is without secrets and control characters; only the addresses are as they are.
+        """
+
     def go_on(self, loop: Loop) -> list[str]:
         """The words of its own command line that continue past a checkpoint."""
 

@@ -9,7 +9,7 @@ from bydawn.core.agent import Agent, Complaint, Event
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, LinesAdded, MachineSlept, Obstructed, RoundEnded, RunStarted, TasksRead
 from bydawn.core.loop import Loop
-from bydawn.core.notices import Order, Sent
+from bydawn.core.notices import Messages, Order, Sent
 from bydawn.core.ports import (
     Channel,
     Checks,
@@ -47,6 +47,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     hooks: HookRunner
     commits: Commits | None = None  # if they are wanted
     send: Callable[[Order, Callable[[], bool]], Sequence[Sent]] | None = None  # a notice, if there is an address
+    messages: Messages | None = None  # if its dialect has some of its own
     processes: Processes
     files: RoundFiles
     channel: Channel

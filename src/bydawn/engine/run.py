@@ -214,10 +214,14 @@ class Engine:
 
         The worker stays for it, because its guardian ends whatever it leaves, and only it may write the result down.
         """
-        notice = notices.about(self.loop, self.state, stopped, at)
-        if notice is None or self.world.send is None:
+        if self.world.send is None:
             return
-        order = notices.Order(notice=rewritten(notice, self.world.hide), addresses=self.loop.notify)
+        loop = notices.for_others(self.loop, lambda text: self.world.hide(plain(text)))
+        stopped = rewritten(stopped, lambda text: self.world.hide(plain(text)))
+        texts = self.world.messages(loop, self.state, stopped, at) if self.world.messages else None
+        order = notices.order_of(notices.about(loop, self.state, stopped, at), loop.notify, texts)
+        if order is None:
+            return
         answers = self.world.send(order, partial(self._effects.hurried, finished=stopped.end in FINISHED))
         for told in notices.ended(order, answers, self.world.hide):
             if not self.world.ledger.disk_full:  # then there was room for the end, and hardly for more

@@ -12,9 +12,6 @@ from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.store.registry import Registry, Standing
 
-# What the machine sends when it shuts down or a terminal is closed. Ctrl-C is a person.
-_MACHINE = ("SIGTERM", "SIGHUP", "the death of its guardian")
-
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of one loop."""
@@ -49,6 +46,6 @@ def why_not(standing: Standing, *, stopped: bool) -> str:
         return ""
     if end is None or standing.status not in (Status.PAUSED, Status.STOPPED) or end.is_refusal:
         return f"it {standing.status.words}"
-    if stopped or (standing.status is Status.PAUSED and end.by in _MACHINE):
+    if stopped or end.by_machine:
         return ""
     return f"{end.reason}; --stopped takes it too"

@@ -62,7 +62,8 @@ def _delivered(order: Order, number: int) -> Sent:
     address = order.addresses[number]
     # Redirects lead elsewhere, perhaps inward; apprise keeps nothing on disk.
     asset = AppriseAsset(app_id="bydawn", http_redirects=False, storage_mode="memory")
-    service = Apprise.instantiate(address, asset=asset)
+    text = order.texts[number] if order.texts and is_plain(address) else ""
+    service = None if text else Apprise.instantiate(address, asset=asset)
     if service is None and not is_plain(address):
         return Sent(address=number, sent=False, detail=_WORDS.of.get(threading.get_ident(), _NOT_KNOWN))
     if order.notice is None:
@@ -72,7 +73,7 @@ def _delivered(order: Order, number: int) -> Sent:
         if tries:
             time.sleep(order.pause * 2 ** (tries - 1) * (1 + random.random()))  # noqa: S311 - only to spread them
         tries += 1
-        sent, again, detail = _by(service, order.notice) if service else _post(address, order)
+        sent, again, detail = _by(service, order.notice) if service else _post(address, order, text)
     return Sent(address=number, sent=sent, detail=detail, tries=tries)
 
 
@@ -84,10 +85,10 @@ def _by(service: NotifyBase, notice: Notice) -> tuple[bool, bool, str]:
     return bool(sent), not sent, "" if sent else _WORDS.of.get(threading.get_ident(), "the service refused it")
 
 
-def _post(address: str, order: Order) -> tuple[bool, bool, str]:
+def _post(address: str, order: Order, text: str) -> tuple[bool, bool, str]:
     headers = {"Content-Type": "application/json", "User-Agent": f"bydawn/{__version__}"}
     times = order.connect, order.answer
-    data = msgspec.json.encode(order.notice)
+    data = text.encode() or msgspec.json.encode(order.notice)
     try:
         # What it says beyond its status is not read: it may be endless. Errors of requests quote the address.
         with requests.post(address, data, headers=headers, timeout=times, allow_redirects=False, stream=True) as answer:

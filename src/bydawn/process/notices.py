@@ -57,7 +57,10 @@ def send(
                 if not told and limit - left >= SLOW:
                     told = True
                     slow()
-                if child.stdout.fileno() in {fd for fd, _ in poll.poll(min(left, _TICK) * 1000)}:
+                ready = dict(poll.poll(min(left, _TICK) * 1000))
+                for fd in [fd for fd, what in ready.items() if what & select.POLLHUP and fd in wakes]:
+                    poll.unregister(fd)  # our parent is gone, and a closed pipe is always ready
+                if child.stdout.fileno() in ready:
                     if not (more := os.read(child.stdout.fileno(), _LONGEST)):
                         why = ""
                         break

@@ -23,6 +23,9 @@ class CodexAutorunner:
     heard = staticmethod(written.heard)
     closing = staticmethod(written.closing)
 
+    def messages(self, *_: object) -> None:
+        return None
+
     def go_on(self, loop: Loop) -> list[str]:
         return ["run", "--repo", loop.workspace]
 

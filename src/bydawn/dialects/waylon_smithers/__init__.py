@@ -34,6 +34,9 @@ class WaylonSmithers:
     def exit_code(self, stopped: LoopStopped) -> int:
         return EXIT_CODES[stopped.end]
 
+    def messages(self, *_: object) -> None:
+        return None
+
     def go_on(self, loop: Loop) -> list[str]:
         return ["resume", "--loop-id", loop.id, "--cd", loop.workspace]
 
