@@ -162,6 +162,14 @@ class Home:
         sessions = {process.pid for process in self._started}
         return sorted({*alive_with(f"HOME={self.root}/home\0"), *alive_in(sessions)})
 
+    def command_lines(self) -> list[list[bytes]]:
+        """The words of each of them, as every user of the machine can read them; some end in this very moment."""
+        found = []
+        for pid in self.alive():
+            with suppress(OSError):
+                found.append(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"))
+        return found
+
     def leave(self) -> list[str]:
         """End whatever is still there one second after the story; the names of what should not have been."""
         with suppress(AssertionError):
