@@ -126,7 +126,8 @@ build() { # beside the environment in use, which stays as it is until this one w
     "$python" -m venv "$new" || fail "cannot make an environment" "see above; nothing was changed"
     "$new/bin/python" -m pip --quiet --disable-pip-version-check install --no-user -- "$source" ||
         fail "cannot install $source" "see above; nothing was changed"
-    version=$("$new/bin/rloop" --version) || fail "what $source installs does not work" "nothing was changed"
+    { version=$("$new/bin/rloop" --version) && "$new/bin/rloop" --help >/dev/null; } ||
+        fail "the rloop that $source installs does not work" "see above; nothing was changed"
 }
 
 switch() {
@@ -140,7 +141,7 @@ switch() {
 
 in_use() { # ENVIRONMENT; by a loop of this user or, on Linux, by any process that we may look at
     ! "$home/venv/bin/bydawn" status --all --json 2>/dev/null | grep -q '"alive": true' || return 0
-    # shellcheck disable=SC2062 # these are files: the pattern, which would find this grep itself, is not in its words
+    # shellcheck disable=SC2062 # files; the pattern comes by stdin, or grep would find itself
     printf '%s/bin/\n' "$1" | grep -q -a -F --file=- /proc/[0-9]*/cmdline 2>/dev/null
 }
 
@@ -156,10 +157,11 @@ remove_old() {
 }
 
 add_completion() { # SHELL FILE
+    text=$("$home/venv/bin/rloop" completion "$1") || return 0
     if [ -e "$2" ] && ! grep -q _RLOOP_COMPLETE "$2"; then
         say "Left $2 as it is: install.sh did not make it."
-    elif ! { mkdir -p "${2%/*}" && "$home/venv/bin/rloop" completion "$1" >"$2"; } 2>/dev/null; then
-        say "Could not write $2: there is no completion in $1."
+    elif ! { mkdir -p "${2%/*}" && say "$text" >"$2"; } 2>/dev/null; then
+        say "Could not write $2: $1 will not complete what you type."
     fi
 }
 
@@ -171,7 +173,7 @@ set_up() {
 }
 
 tell() {
-    say "" "$version is installed: $bin/rloop" "" "  rloop start ."
+    say "" "Installed $bin/rloop ($version)." "" "  rloop start ."
     say "  rloop start ~/project --name myapp --max-iterations 50" "  rloop status"
     say "  rloop logs myapp --follow" "  rloop stop myapp" ""
     found=$(command -v rloop) || found=
@@ -191,6 +193,7 @@ tell() {
 }
 
 main() {
+    [ "$#" = 0 ] || fail "unknown option: $*" "install.sh has none; its first lines list the variables that it reads"
     umask 022
     unset PYTHONPATH PYTHONHOME
     choose_places

@@ -40,7 +40,7 @@ for each in json.load(sys.stdin)["loops"]:
     if each["alive"]: print(each["loop"], "in", each["workspace"])') || running=
     [ -z "$running" ] || fail "still running, so nothing was removed: $running" "$bin/bydawn stop --all"
     for each in "$home"/venv-*; do # loops of other users, for example
-        # shellcheck disable=SC2062 # these are files: the pattern, which would find this grep itself, is not in its words
+        # shellcheck disable=SC2062 # files; the pattern comes by stdin, or grep would find itself
         users=$(printf '%s/bin/\n' "$each" | grep -l -a -F --file=- /proc/[0-9]*/cmdline 2>/dev/null) || true
         users=$(say "$users" | tr -dc '0-9\n' | tr '\n' ' ')
         [ -z "${users%% }" ] || fail "processes still run from $each, so nothing was removed: $users"

@@ -166,7 +166,7 @@ def test_a_checkout_installs_itself_in_an_environment_of_its_own(machine: Machin
     assert (share / "bash-completion/completions/rloop").read_text() == "# bash _RLOOP_COMPLETE\n"
     assert (share / "zsh/site-functions/_rloop").read_text() == "# zsh _RLOOP_COMPLETE\n"
     assert (machine.home / ".config/rloop/config.yaml").exists()
-    assert f"rloop 1.2.3 is installed: {machine.bin}/rloop\n\n{EXAMPLES}" in ended.out
+    assert f"Installed {machine.bin}/rloop (rloop 1.2.3).\n\n{EXAMPLES}" in ended.out
     assert "jq, tmux and curl are not needed." in ended.out
     assert "PATH" not in ended.out
     assert "npm" not in ended.out
@@ -181,6 +181,12 @@ def test_through_a_pipe_the_package_is_installed_and_not_the_folder_one_is_in(ma
     assert (ended.code, ended.err) == (0, "")
     assert machine.done[0].endswith(" -- bydawn")
     assert (machine.bin / "rloop").exists()
+
+
+def test_install_has_no_options(machine: Machine) -> None:
+    refused = machine.run(str(INSTALL), "--help")
+    assert (refused.code, machine.files) == (1, [])
+    assert "unknown option: --help" in refused.err
 
 
 def test_a_source_can_be_named(machine: Machine) -> None:
@@ -236,8 +242,9 @@ def test_a_first_installation_that_fails_leaves_nothing_but_empty_folders(machin
     assert "rloop" not in str(machine.files)
 
 
-def test_a_package_without_a_working_rloop_is_not_installed(machine: Machine) -> None:
-    machine.has(machine.fakes / "rloop", "exit 1")
+@pytest.mark.parametrize("fails", ["--version", "--help"])
+def test_a_package_without_a_working_rloop_is_not_installed(machine: Machine, fails: str) -> None:
+    machine.has(machine.fakes / "rloop", f"test $1 != {fails}")
     ended = machine.install()
     assert (ended.code, machine.venv.exists(), machine.environments) == (1, False, [])
     assert "does not work" in ended.err
@@ -305,6 +312,13 @@ def test_a_completion_of_somebody_else_is_left_alone(machine: Machine) -> None:
     assert f"Left {mine} as it is" in ended.out
     machine.uninstall()
     assert mine.read_text() == "mine"
+
+
+def test_a_completion_that_cannot_be_had_leaves_no_file(machine: Machine) -> None:
+    machine.has(machine.fakes / "rloop", "test $1 != completion")
+    ended = machine.install()
+    assert ended.code == 0
+    assert [name for name in machine.files if "completions/" in name] == []
 
 
 def test_what_is_not_on_the_path_is_said(machine: Machine) -> None:
