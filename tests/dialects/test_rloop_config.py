@@ -1,10 +1,22 @@
 """What rloop's files say, and what that means to us."""
 
+import itertools
+
 import pytest
 
 from bydawn.core.errors import UserError
 from bydawn.core.keys import checked, stacked
-from bydawn.dialects.rloop.config import KEYS, PROJECT, SKIP, Config, agent_settings, from_project, origins, read
+from bydawn.dialects.rloop.config import (
+    KEYS,
+    PROJECT,
+    SKIP,
+    Config,
+    agent_settings,
+    from_project,
+    origins,
+    overridden,
+    read,
+)
 from bydawn.settings.yaml import parse, typed
 
 # FR-7 of the document, as it is.
@@ -213,8 +225,41 @@ def test_what_a_project_chooses_has_its_origin() -> None:
         "sandbox": ".rloop.yaml:2",
     }
     assert origins(config(project, "")) == {}, "the user's own"
-    assert origins(config("", project, backend="claude", model="m")) == {
-        "agent_args": ".rloop.yaml:5",
-        "notify": ".rloop.yaml:6",
-        "sandbox": ".rloop.yaml:5",
+    assert overridden(config("", project, backend="claude", model="m")) == {
+        "agent": ("codex",),
+        "model": ("m",),
+        "sandbox": ("full",),
     }
+    assert overridden(found) == {"agent_args": ("--x",)}, "it would be in force with --backend claude"
+
+
+PROJECTS = (
+    "defaults: {backend: codex, model: m}\nclaude: {flags: [--x], env: {A: b}}\nnotifications: {webhook: 'https://h'}",
+    "defaults: {backend: claude}\nclaude: {flags: []}",
+    f"claude: {{flags: [{SKIP}, --x]}}",
+    "claude: {env: {}}",
+)
+USERS = ("", "defaults: {backend: gemini, model: u}", "claude: {flags: [], env: {U: v}}\ndefaults: {backend: claude}")
+TYPED: tuple[dict[str, str], ...] = (
+    {},
+    {"backend": "claude"},
+    {"RLOOP_BACKEND": "codex", "model": "m"},
+    {"webhook": "https://t"},
+)
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+def test_what_a_person_agrees_to_depends_on_the_projects_file_alone(project: str) -> None:
+    """And whatever of it is in force is part of that."""
+    alone = read(checked(parse(project, PROJECT), KEYS, PROJECT))
+    agreed = {key: overridden(alone).get(key, agent_settings(alone)[key]) for key in origins(alone)}
+    for user, options in itertools.product(USERS, TYPED):
+        found = config(user, project, **options)
+        now = agent_settings(found)
+        assert {key: overridden(found).get(key, now[key]) for key in origins(found)} == agreed
+        without = agent_settings(config(user, None, **options))
+        theirs = {key for key in now if now[key] != without[key]}  # it is as it is because of the project
+        theirs -= {"agent_args", "agent_env"} if "agent" in theirs else set()  # the user's own, for another agent
+        assert theirs <= {*origins(found)}
+        safe = {"sandbox"} if now["sandbox"] == ("workspace",) else set()
+        assert not theirs & {*overridden(found)} - safe

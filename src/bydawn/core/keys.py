@@ -101,6 +101,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     lines: dict[str, int]  # of what the file sets; a member of a list is "codex.args.0"
     remarks: tuple[str, ...] = ()
     places: dict[str, str] = {}  # of several layers: where each key is set
+    project: "Checked | None" = None  # of several layers: the project's file alone
 
     def where(self, path: str) -> str:
         """The file and line of a key, or the variable or option; only the file if it is not set there."""
@@ -179,7 +180,8 @@ def stacked(keys: Sequence[Key], layers: Sequence[Checked], project: str) -> Che
             refused.pop(path, None)
             values[path], places[path] = now, layer.where(path)
     remarks = (*(remark for layer in layers for remark in layer.remarks), *refused.values())
-    return Checked(name="default", values=values, lines={}, remarks=remarks, places=places)
+    alone = next((layer for layer in layers if layer.name == project), None)
+    return Checked(name="default", values=values, lines={}, remarks=remarks, places=places, project=alone)
 
 
 def _is_more(one: Value, other: Value) -> bool:

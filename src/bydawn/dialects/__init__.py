@@ -15,6 +15,7 @@ class DialectRow(NamedTuple):
     starts: tuple[str, ...]  # the commands that start or resume a loop, such as "resume" or "daemon start"
     looks: tuple[str, ...] | None = None  # with a nameless command, which starts a loop: all other commands
     config: str = ""  # its own configuration file in a workspace, if it has one; it is a `Configured` then
+    beside: tuple[str, ...] = ()  # files that it reads from a workspace even if that one is missing
     secrets: tuple[str, ...] = ()  # variables of its own that no agent, check or hook gets, in loops of any dialect
     secret_flags: tuple[str, ...] = ()  # flags with secret values
 

@@ -41,9 +41,11 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     named: bool = False  # did a person choose the name?
     remarks: tuple[str, ...] = ()
     config: str = ""  # the dialect's own file, from the workspace on
-    origins: dict[
-        str, str
-    ] = {}  # where in that file a setting is: "config.yml:9"; all else is the dialect's own choice
+    # Where in that file a setting is: "config.yml:9"; all else is the dialect's own choice. What the file says of those
+    # for which something stronger is in `settings` is kept too: it is part of what a person agrees to.
+    origins: dict[str, str] = {}
+    overridden: dict[str, tuple[str, ...]] = {}
+    template_file: str = ""  # the text of the file's template as it is, if `template` is not
 
 
 class Adopted(msgspec.Struct, frozen=True, kw_only=True):

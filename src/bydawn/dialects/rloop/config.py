@@ -52,6 +52,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     retain_days: int = 7
     where: dict[str, str] = {}
     remarks: tuple[str, ...] = ()
+    project: "Config | None" = None  # its file alone
 
 
 _USUAL = Config()
@@ -100,6 +101,7 @@ def read(found: Checked) -> Config:
         retain_days=found.count("logging.retain_days") or 0,
         where={key.path: found.where(key.path) for key in KEYS},
         remarks=found.remarks,
+        project=read(found.project) if found.project else None,
     )
 
 
@@ -140,6 +142,20 @@ def agent_settings(config: Config) -> dict[str, tuple[str, ...]]:
 
 
 def origins(config: Config) -> dict[str, str]:
-    """Where the project's file sets one of these; all others are the user's."""
+    """Where the project's file sets one of these, in force or not; all others are the user's."""
+    return _from_project(config.project or config)
+
+
+def overridden(config: Config) -> dict[str, tuple[str, ...]]:
+    """What the project's file says of those that something stronger sets."""
+    alone = config.project or config
+    # Another backend can be chosen each time, so what a person agrees to does not depend on it.
+    asked = agent_settings(msgspec.structs.replace(alone, backend=CLAUDE)) | {"agent": (alone.backend,)}
+    asked |= {} if alone.backend == CLAUDE else {"sandbox": ("full",)}
+    now, in_force = agent_settings(config), _from_project(config)
+    return {key: asked[key] for key in origins(config) if key not in in_force or asked[key] != now[key]}
+
+
+def _from_project(config: Config) -> dict[str, str]:
     sources = _SOURCES | {"sandbox": "claude.flags" if config.backend == CLAUDE else "defaults.backend"}
     return {key: config.where[path] for key, path in sources.items() if from_project(config, path)}

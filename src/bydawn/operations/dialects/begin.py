@@ -28,21 +28,25 @@ _SAME_SECOND = 100  # loops that may start in one, in one folder
 
 
 def gather(dialect: Dialect, request: Start, workspace: Path) -> Settings:
-    """All layers, with what the dialect says on top of them."""
-    gathered = settings.gather(workspace, [_given(dialect, request, *row) for row in request.settings.items()])
+    """All layers, with what the dialect says on top of them, and its own file below that."""
+    said, theirs = request.settings, request.overridden
+    rows = [_given(dialect, request, key, theirs.get(key, said[key]), at) for key, at in request.origins.items()]
+    mine = {key: words for key, words in said.items() if key not in request.origins or key in theirs}
+    rows += [_given(dialect, request, *row) for row in mine.items()]
+    gathered = settings.gather(workspace, rows)
     gathered.refuse_problems()
     return gathered
 
 
-def _given(dialect: Dialect, request: Start, key: str, words: tuple[str, ...]) -> Given:
-    where = request.origins.get(key)
+def _given(dialect: Dialect, request: Start, key: str, words: tuple[str, ...], where: str = "") -> Given:
     try:
         value = BY_KEY[key].kind.from_words(words) if words else None
     except ValueError as error:
         hint = f"`{dialect.name} --help` says what there is"
         place = f"{where}: " if where else ""
         raise UserError(f"{place}{' '.join(words)!r} cannot be the {key}", cause=str(error), hint=hint) from None
-    layer, text = Layer.DIALECT if where else Layer.FLAG, request.template if key == "template" else ""
+    layer = Layer.DIALECT if where else Layer.FLAG
+    text = ((where and request.template_file) or request.template) if key == "template" else ""
     return Given(key=key, value=value, layer=layer, where=where or dialect.name, text=text)
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bydawn import dialects
 from bydawn.core.errors import UserError
-from bydawn.core.keys import Checked, Key, checked, stacked
+from bydawn.core.keys import Checked, Key, Node, checked, stacked
 from bydawn.dialects.seam import Configured, Start
 from bydawn.operations import trust
 from bydawn.operations.dialects import begin, loops
@@ -45,10 +45,11 @@ def read(dialect: Configured, workspace: Path) -> Start | None:
 
 
 def _read(dialect: Configured, workspace: Path, named: list[str]) -> Start | None:
-    path = dialects.TABLE[dialect.name].config
-    if (node := yaml.read(workspace, path)) is None:
+    row = dialects.TABLE[dialect.name]
+    node = yaml.read(workspace, row.config)
+    if node is None and not any(os.path.lexists(workspace / path) for path in row.beside):
         return None
-    found = checked(node, dialect.keys, Path(path).name)
+    found = checked(node or Node(1, {}), dialect.keys, Path(row.config).name)
 
     def text_of(other: str) -> str | None:
         text = read_text(workspace, other)
@@ -56,7 +57,7 @@ def _read(dialect: Configured, workspace: Path, named: list[str]) -> Start | Non
         return text
 
     wanted = dialect.from_config(found, text_of)
-    return replace(wanted, config=path, remarks=(*found.remarks, *wanted.remarks))
+    return replace(wanted, config=row.config, remarks=(*found.remarks, *wanted.remarks))
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -87,17 +88,32 @@ def owner(path: Path) -> Owner | None:
     return None
 
 
-def agree(dialect: Configured, workspace: Path, written: Collection[str]) -> bool:
+def agree(dialect: Configured, workspace: Path, written: Collection[str], *, trusted: bool = False) -> bool:
     """Trust a file that was just written for a person who asked for it. Did all it can run come from us?
 
-    Another file that it names, such as a template, may have come with the repository: then a person is asked.
+    Another file that it names, such as a template, may have come with the repository: then a person is asked, unless
+    they `trusted` it before.
     """
     named: list[str] = []
     wanted = _read(dialect, workspace, named)
-    if wanted is None or not {wanted.config, *named} <= set(written):
+    if wanted is None or not (trusted or {wanted.config, *named} <= set(written)):
         return False
-    gathered = begin.gather(dialect, wanted, workspace)
-    trusts = Trusts(loops.registry_of(gathered).root.trust)
-    if question := trust.review(gathered, workspace, trusts, wanted.config):
+    trusts, question = _review(dialect, workspace, wanted)
+    if question:
         trust.agree(question.powers, question.place, trusts)
     return True
+
+
+def is_trusted(dialect: Configured, workspace: Path) -> bool:
+    """Has a person agreed permanently to all that the dialect's files here ask for?"""
+    if (wanted := read(dialect, workspace)) is None:
+        return True
+    trusts, question = _review(dialect, workspace, wanted)
+    lasting = trusts.given(question.place) if question else None
+    return question is None or (lasting is not None and lasting.digest == question.powers.digest)
+
+
+def _review(dialect: Configured, workspace: Path, wanted: Start) -> tuple[Trusts, trust.Question | None]:
+    gathered = begin.gather(dialect, wanted, workspace)
+    trusts = Trusts(loops.registry_of(gathered).root.trust)
+    return trusts, trust.review(gathered, workspace, trusts, wanted.config)
