@@ -24,6 +24,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "pause": ("pause", "repo"),
     "stop": ("stop", "repo"),
     "dismiss": ("dismiss", "repo"),
+    "clean": ("clean", "repo"),
     "agents": ("agents", "list"),
     "notify": ("notify", "test"),
     "config": ("config", "show"),

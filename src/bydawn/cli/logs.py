@@ -14,7 +14,7 @@ from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.agent import Activity, CommandEnded, Event, Message
 from bydawn.core.errors import UserError
-from bydawn.core.layout import STDERR, STDOUT
+from bydawn.core.layout import REPLY, STDERR, STDOUT
 from bydawn.core.outcome import Outcome
 from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.text import duration, fit, plain
@@ -62,6 +62,9 @@ def logs(
         the_round(standing, round_)
     number = round_ or standing.state.round
     shown = _Shown(standing, tail, raw=raw, as_json=as_json)
+    if outputs.is_removed(standing, number) and not (follow and standing.alive):
+        shown.removed(number)
+        return
     for line in outputs.lines_before(standing.folder.round_file(number, STDOUT), tail):
         shown.hide(plain(line))  # the tail may begin inside a private key
     lines = _followed(standing, number, tail, round_, shown) if follow else _lines(standing, number, tail, shown.after)
@@ -140,6 +143,15 @@ class _Shown:
             click.echo(f"  Round {number} printed nothing." if number else "  No agent has run yet.")
         if ended and failed:
             click.echo(f"  {render.SIGNS[Status.FAILED]} {outcome_words(ended.outcome)}: {plain(ended.detail)}")
+
+    def removed(self, number: int) -> None:
+        reply = outputs.place(self._standing.folder.round_file(number, REPLY))
+        if self._json:
+            self._object("removed", {"round": number, "reply": reply})
+            return
+        click.echo(f"  The output of round {number} was {outputs.REMOVED}.", err=self._raw)
+        if reply != outputs.REMOVED:
+            click.echo(f"  Its reply is still there: {reply}", err=self._raw)
 
     def _stderr(self, number: int) -> bool:
         """Print stderr; was there anything?"""

@@ -12,7 +12,7 @@ from bydawn.cli.rows import Layout, used_columns
 from bydawn.core.history import Attempt
 from bydawn.core.text import fit, plain, shorten
 from bydawn.core.values import Status
-from bydawn.operations import decisions, views
+from bydawn.operations import decisions, outputs, views
 from bydawn.operations.amounts import moment
 from bydawn.operations.changed import Changed, changed, look
 from bydawn.operations.detail import Field, check_views, loop_detail, loop_fields, round_fields
@@ -101,7 +101,9 @@ def _show_round(standing: Standing, attempt: Attempt) -> None:
         for line in check.printed:
             click.echo(f"          │ {fit(line, _LONGEST_LINE)}")
         if check.output:
-            render.field("", str(check.output))
+            render.field("", check.output)
+    if outputs.is_removed(standing, attempt.round):
+        render.field("Output", outputs.REMOVED)
     render.field("Folder", str(standing.folder.round(attempt.round)))
 
 

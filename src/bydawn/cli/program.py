@@ -34,6 +34,7 @@ TABLE: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("pause", "steer", "pause after this round"),
         ("stop", "steer", "end a loop"),
         ("dismiss", "steer", "take an old loop out of the list"),
+        ("clean", "clean", "remove the logs of old loops"),
     ),
     "Set up": (
         ("agents", "agents", "list agents, or test one"),

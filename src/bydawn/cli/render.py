@@ -38,7 +38,7 @@ _COLORS = {Status.COMPLETE: "green", Status.UNVERIFIED: "green", Status.RUNNING:
 # The commands that read loops or trust from a state folder.
 OF_LOOPS = (
     *("run", "resume", "demo", "status", "show", "attach", "logs", "events", "why"),
-    *("tell", "tasks", "pause", "stop", "dismiss", "doctor", "trust"),
+    *("tell", "tasks", "pause", "stop", "dismiss", "clean", "doctor", "trust"),
 )
 
 

@@ -1,6 +1,7 @@
 """Names on disk that need no disk: the files of a round, and the trees that a loop keeps."""
 
 ROUNDS = "rounds"
+LOG = "worker.log"  # what a loop without a terminal would have shown
 CHECKOUTS = "checkouts"  # clean checkouts, while checks run in them
 PROMPT, STDOUT, STDERR, REPLY = "prompt.md", "stdout", "stderr", "reply.md"
 APPENDED, WRITTEN = "appended.json", "written.json"  # which files a loop has written for people, and how far

@@ -30,6 +30,16 @@ def short_count(count: int) -> str:
     return f"{count / 1e6:.2f} M" if count < 9_995_000 else f"{count / 1e6:.1f} M"
 
 
+def size(count: int) -> str:
+    """
+    >>> [size(count) for count in (0, 22_400, 12_000_000, 3_100_000_000)]
+    ['0 B', '22 kB', '12.0 MB', '3.1 GB']
+    """
+    if count >= 999_500_000:
+        return f"{count / 1e9:.1f} GB"
+    return f"{short_count(count)}{'B' if count >= 1000 else ' B'}"
+
+
 def named_rounds(numbers: list[int]) -> str:
     """
     >>> named_rounds([2]), named_rounds([2, 5])

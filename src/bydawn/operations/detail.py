@@ -1,7 +1,6 @@
 """Everything about one loop or one round: as data, and as lines for people."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import asdict
@@ -13,7 +12,7 @@ from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Commands, Promised, Status, Usage, Verdict
 from bydawn.core.verdicts import in_the_way
-from bydawn.operations import reasons
+from bydawn.operations import outputs, reasons
 from bydawn.operations.amounts import named_rounds, plural, progress, used
 from bydawn.operations.changed import Changed, changed
 from bydawn.operations.next_steps import next_steps
@@ -122,7 +121,7 @@ class CheckView(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     answer: str
     printed: tuple[str, ...] = ()
-    output: Path | None = None  # the file with all of it
+    output: str = ""  # the file with all of it
 
 
 def loop_fields(standing: Standing, found: Changed | None = None) -> Iterator[Field]:
@@ -286,7 +285,7 @@ def check_views(standing: Standing, view: RoundView) -> Iterator[CheckView]:
         if verdict.passed or printed in ([], [verdict.detail]):
             yield CheckView(command=verdict.check, answer=answer)
             continue
-        output = standing.folder.round_file(view.round, verdict.output) if verdict.output else None
+        output = outputs.place(standing.folder.round_file(view.round, verdict.output)) if verdict.output else ""
         yield CheckView(command=verdict.check, answer=answer, printed=tuple(printed[-_LAST_LINES:]), output=output)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bydawn.core.facts import RoundStarted
-from bydawn.core.layout import STDERR, STDOUT
+from bydawn.core.layout import PROMPT, STDERR, STDOUT
 from bydawn.core.state import OpenRound
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import records
@@ -19,6 +19,21 @@ if TYPE_CHECKING:  # `status` has to be quick and never needs one
 
 _BLOCK = 64 << 10
 _TAIL = 16 << 20  # bytes of a file's end that are shown at most
+
+
+REMOVED = "removed by `bydawn clean`"
+
+
+def is_removed(standing: Standing, round_: int) -> bool:
+    """Is the output of a round gone? The prompt was there before its agent."""
+    opened = standing.state.open_round
+    is_over = standing.folder.round(round_).is_dir() and not (opened and opened.round == round_)
+    return is_over and not standing.folder.round_file(round_, PROMPT).exists()
+
+
+def place(path: Path) -> str:
+    """Where a person finds an output."""
+    return str(path) if path.exists() else REMOVED
 
 
 def _printed(folder: LoopFolder, round_: int) -> list[Path]:

@@ -24,6 +24,7 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import End
+from bydawn.operations import outputs
 from bydawn.operations.amounts import named_rounds
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
@@ -56,7 +57,7 @@ def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
             return ()
         command = getattr(standing.loop.hooks, failed.hook) or ""
         output = standing.folder.round_file(failed.round, hook_output(failed.hook))
-        return (f"command of {failed.hook}: {command}", f"its output: {output}")
+        return (f"command of {failed.hook}: {command}", f"its output: {outputs.place(output)}")
     if stopped.decided.rule == Rule.TASKS_ASIDE:
         from bydawn.operations.settings import secrets
 

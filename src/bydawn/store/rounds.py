@@ -1,11 +1,14 @@
 """The large files of a loop's rounds: one folder per round, referred to by facts, never in the ledger."""
 
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from bydawn.core.layout import REPLY, STDOUT
+import msgspec
+
+from bydawn.core.layout import LOG, REPLY, ROUNDS, STDOUT
 from bydawn.core.loop import Loop
 from bydawn.core.redact import Secrets
 from bydawn.core.state import LoopState
@@ -16,7 +19,39 @@ from bydawn.system.tail import LONGEST_LINE
 from bydawn.system.writing import write_private
 
 _CHUNK = 1 << 20
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _CONTEXT = 16  # bytes: is this the beginning of a word?
+
+
+class Bulk(msgspec.Struct, frozen=True):
+    """How much room the output of a loop takes."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+def bulk(folder: LoopFolder, *, remove: bool = False) -> Bulk:
+    """Prompts and all that agents, checks and hooks printed, without replies; never anything behind a link."""
+    files = size = 0
+    with open_fd(folder.path, _FOLDER) as loop:
+        for place, name in _printed(loop):
+            about = os.lstat(name, dir_fd=place)
+            if stat.S_ISREG(about.st_mode):
+                files += 1
+                size += about.st_size if about.st_nlink == 1 else 0  # a reply may be another name of it
+                if remove:
+                    os.unlink(name, dir_fd=place)
+    return Bulk(files, size)
+
+
+def _printed(loop: int) -> Iterator[tuple[int, str]]:
+    """The folder and the name of each such file. What cannot be opened as a folder is a link, or gone."""
+    if LOG in os.listdir(loop):
+        yield loop, LOG
+    with suppress(OSError), open_fd(ROUNDS, _FOLDER, folder=loop) as rounds:
+        for number in filter(str.isdigit, os.listdir(rounds)):
+            with suppress(OSError), open_fd(number, _FOLDER, folder=rounds) as one:
+                yield from ((one, name) for name in os.listdir(one) if name != REPLY)
 
 
 class Rounds:

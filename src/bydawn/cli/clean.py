@@ -1,0 +1,55 @@
+"""`clean`: remove the logs of loops that ended long ago."""
+
+from pathlib import Path
+
+import click
+
+from bydawn.cli import render
+from bydawn.cli.command import command, option
+from bydawn.cli.options import as_json, cd, read, state_dir
+from bydawn.core import kinds
+from bydawn.core.text import visible
+from bydawn.operations.amounts import moment, plural, size
+from bydawn.store.registry import Registry
+
+
+@command()
+@click.argument("loops", nargs=-1, metavar="[LOOP]...")
+@option("--older-than", default="7d", metavar="DURATION", help="Only loops that ended so long ago.  [default: 7d]")
+@option("--apply", "apply_", is_flag=True, help="Remove it; without this, only say what would be removed.")
+@cd
+@as_json
+@state_dir
+def clean(
+    loops: tuple[str, ...], older_than: str, apply_: bool, cd: Path | None, as_json: bool, state_dir: Path | None
+) -> None:
+    """Remove what old loops printed: output of agents and checks, prompts, and worker.log.
+
+    Only of loops that are complete or dismissed. Their history, replies and saved work trees stay.
+
+    \b
+    Examples
+      bydawn clean
+      bydawn clean --older-than 30d --apply
+    """
+    from bydawn.operations.clean import clean as operation
+
+    registry, seconds = Registry(state_dir), read(kinds.span, older_than)
+    every = registry.here(cd) if cd else registry.everywhere()
+    meant = [registry.find(name, cd) for name in loops] if loops else every
+    rows = [*operation(meant, seconds, named=bool(loops), apply=apply_)]
+    total = sum(row.bytes for row in rows)
+    if as_json:
+        render.emit_json({"applied": apply_, "bytes": total, "loops": rows})
+        return
+    names = max((len(row.loop) for row in rows), default=0)
+    for row in rows:
+        what = row.skipped or f"{size(row.bytes)} · {row.state} since {moment(row.ended) if row.ended else '?'}"
+        render.paragraph(f"{row.loop:<{names}}  {what}  {visible(render.tilde(row.workspace))}")
+    freed = [row for row in rows if not row.skipped]
+    if not freed:
+        click.echo("  Nothing to remove.")
+    elif apply_:
+        click.echo(f"  Freed {size(total)} of {plural(len(freed), 'loop')}.")
+    else:
+        click.echo(f"  {size(total)} of {plural(len(freed), 'loop')} would be freed; add --apply to remove it.")
