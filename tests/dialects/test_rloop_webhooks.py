@@ -1,6 +1,8 @@
 """What a webhook of rloop gets: one message for each shape and event, by golden files in `webhooks/` (R-052)."""
 
+import html
 import json
+import re
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.core.values import End
-from bydawn.dialects.rloop.webhooks import messages
+from bydawn.dialects.rloop.webhooks import messages, reason_of
 from core.facts_made import NOON, a_loop, decided, todo
 
 SHAPES = {
@@ -75,7 +77,8 @@ def test_every_end_that_needs_a_person_is_a_failure_with_a_reason(stopped: LoopS
 
 
 @pytest.mark.parametrize("by", ["SIGINT", "ada"])
-def test_who_stopped_a_session_is_not_told(by: str) -> None:
+def test_a_person_who_stopped_a_session_is_not_told(by: str) -> None:
+    assert reason_of(an_end(End.STOPPED)) is None
     for end in (End.STOPPED, End.PAUSED):
         assert told(LoopStopped(end=end, reason="stopped", decided=decided(), by=by)) == [None] * 3
 
@@ -123,7 +126,7 @@ def test_nothing_an_agent_or_a_folder_says_reaches_everyone_or_looks_like_ours()
     assert generic["session"] == NASTY  # a program wants it as it is
 
 
-@pytest.mark.parametrize("letter", ["x", "*", "🐘", "a "])
+@pytest.mark.parametrize("letter", ["x", "*", "<", "🐘", "a "])
 def test_however_long_a_text_is_discord_and_slack_take_it(letter: str) -> None:
     """Discord: a title of 256, a description of 4096, a value of 1024, 6000 in all; how it counts is not known."""
     long = letter * 5000
@@ -141,7 +144,8 @@ def test_however_long_a_text_is_discord_and_slack_take_it(letter: str) -> None:
     counted = {key: [len(text.encode("utf-16-le")) // 2 for text in texts] for key, texts in sizes.items()}
     assert all(0 < size <= most for key, most in LIMITS.items() for size in counted[key]), counted
     assert sum(sum(each) for each in counted.values()) <= 6000
-    assert len(attachment["text"]) < 700
+    assert len(html.unescape(attachment["text"])) < 700
+    assert not re.search("&(?!lt;)", attachment["text"]), "cut in the middle of an escape"
 
 
 LIMITS = {"title": 256, "description": 4096, "value": 1024, "name": 256}

@@ -154,7 +154,8 @@ def test_if_a_dialect_has_nothing_to_say_nothing_is_started_and_nothing_recorded
 
 def test_a_dialect_gets_no_secret_to_tell() -> None:
     """It may cut or escape what it is given, and nothing would be recognized after that."""
-    night, _ = a_night("BLOCKED: is it hunter2-hunter2?")
+    night, _ = a_night()
+    night.obstacle = ("workspace", "the folder /hunter2-hunter2 was\x1b[1m removed")
     dialect = SpokenDialect(name="none", words={"session": "hunter2-hunter2"})
     night.loop = replace(night.loop, workspace="/hunter2-hunter2", agent_env=("A=hunter2-hunter2",), dialect=dialect)
     night.hide = lambda text: text.replace("hunter2-hunter2", "[secret]")
@@ -169,7 +170,7 @@ def test_a_dialect_gets_no_secret_to_tell() -> None:
     assert loop.notify == AWAY
     assert loop.dialect.words == {"session": "[secret]"}
     assert "hunter2" not in f"{loop} {stopped}"
-    assert "[secret]" in stopped.reason
+    assert stopped.reason == "the folder /[secret] was removed"
 
 
 def test_the_words_for_a_service_say_how_it_ended_and_how_far_it_got() -> None:
