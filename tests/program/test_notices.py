@@ -19,6 +19,7 @@ from core.facts_made import NOON
 from dialects.test_rloop_webhooks import CAP, a_session
 from driving import OK, Home, is_alive, said, wait_for, worker_of
 from program.autorunner import ITEM, Autorunner, blocks
+from program.terminal_driver import Terminal
 
 TOKEN = "canary9f8e7d6c5b4a3928"  # noqa: S105 - planted
 NOTICE = Notice(event="limit", loop="night", workspace="/w", status="limit", reason="30 rounds", at=NOON)
@@ -210,15 +211,16 @@ def test_if_the_loop_is_killed_while_it_sends_a_notice_nothing_stays_alive(home:
 
 
 def test_ctrl_c_after_the_end_does_not_wait_for_a_receiver(home: Home, receiver: Receiver) -> None:
-    """Whoever watches is told after two seconds what the command waits for."""
-    night = home.start_run(home.rounds([OK]), "-n", "1", "--notify", f"http://{receiver.place}/hang/{TOKEN}")
-    assert night.stdout
-    lines = iter(night.stdout.readline, "")
-    waiting = next(line for line in lines if "telling" in line)
-    assert waiting == f"  ! telling http://{receiver.place} …\n"
+    """A person sees what the command does and, after two seconds, what it waits for."""
+    away = f"http://{receiver.place}/hang/{TOKEN}"
+    words = ("run", "do it", "-a", home.rounds([OK]), "-n", "1", "--notify", away)
+    screen = Terminal(home, *words, TERM="xterm")
+    screen.see("sending notices")
+    screen.see(f"! telling http://{receiver.place} …")
     assert receiver.got
-    night.send_signal(signal.SIGINT)
-    assert said(night).code == 4
+    screen.type("\x03")
+    shown = screen.end()
+    assert (shown.code, TOKEN in shown.text) == (4, False)
     assert [fact["data"]["detail"] for fact in home.facts("notice.ended")] == ["stopped on request"]
 
 

@@ -124,6 +124,8 @@ class Terminal:
         state = self._state
         if state is None:
             return ["  starting"]
+        if state.stopped and self._plan.loop.notify:
+            return ["  sending notices"]
         running = None
         if state.open_round:
             running = Running(
