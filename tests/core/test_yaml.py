@@ -222,6 +222,8 @@ def test_a_file_is_read_only_inside_its_repository(tmp_path: Path) -> None:
             "runner: {sleep_seconds: 5, stop_after_runs: null, x: null}",
         ),
         ("codex.model", 1.5, None, "  model: 1.5"),
+        ("codex.flags", ("--a", "b: c"), None, '  flags: ["--a","b: c"]'),
+        ("codex.env", {"A": "1"}, None, '  env: {"A":"1"}'),
         ("docs.opinions", "é", None, '  opinions: "é"'),
         ("git.auto_commit", True, None, "git: {auto_commit: true}"),
         ("codex.binary.deep", 1, "  binary:", "  binary: {deep: 1}"),
@@ -281,6 +283,7 @@ trees = st.recursive(
     lambda inner: st.dictionaries(keys, values | inner, max_size=3),
     max_leaves=4,
 )
+words = printable | st.text("atrue:# ~-'\"{}[],", max_size=6)
 comments = st.sampled_from(["", "  # why", "\n", "\n# about the next one"])
 
 
@@ -299,7 +302,7 @@ def written(tree: dict[str, Any], draw: Any, indent: str = "") -> str:
     trees,
     st.lists(keys, min_size=1, max_size=3),
     st.sampled_from(["\n", "\r\n"]),
-    scalars | st.text(max_size=6),
+    scalars | st.text(max_size=6) | st.lists(words, max_size=2) | st.dictionaries(keys, words, max_size=2),
     st.data(),
 )
 def test_whatever_a_file_says_one_value_is_set_and_no_other_line_differs(

@@ -94,7 +94,8 @@ def test_each_layer_is_stronger_than_the_one_before() -> None:
 def test_a_project_replaces_a_list_or_a_mapping_as_a_whole_and_can_set_a_value_to_nothing() -> None:
     found = config("claude: {env: {A: x, B: y}, flags: [--a, --b]}", "claude: {env: {C: z}, flags: []}")
     assert (found.env, found.flags) == ({"C": "z"}, ())
-    assert config("defaults: {model: a}", "defaults: {model: null}").model is None
+    for nothing in ("null", "", '""'):
+        assert config("defaults: {model: a}", f"defaults: {{model: {nothing}}}").model is None
 
 
 @pytest.mark.parametrize(

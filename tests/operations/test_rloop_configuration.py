@@ -173,3 +173,13 @@ def test_an_agent_cannot_change_the_configuration(home: Path, monkeypatch: pytes
         with pytest.raises(UserError, match="agents may not do this"):
             change()
     assert not (home / ".config/rloop/config.yaml").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_with_a_way_out(home: Path) -> None:
+    (home / ".config/rloop").rmdir()
+    (home / ".config").rmdir()
+    (home / ".config").write_text("")
+    assert configuration.read(None).max_iterations == 30
+    with pytest.raises(UserError, match=r"config\.yaml cannot be written") as caught:
+        configuration.init()
+    assert "RLOOP_CONFIG_DIR" in caught.value.hint

@@ -230,6 +230,8 @@ def _value(key: Key, node: Node, name: str) -> Value:
     match key.kind:
         case _ if value is None and key.nullable:
             return None
+        case Kind.LINE | Kind.ADDRESS if value == "" and key.nullable and node.line:  # as some files say it
+            return None
         case Kind.ITEMS if isinstance(value, tuple):
             if wrong_one := next((each for each in value if not isinstance(each.value, dict)), None):
                 raise _refused(key, wrong_one, name)

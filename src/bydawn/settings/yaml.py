@@ -46,8 +46,8 @@ def read(folder: Path, path: str) -> Node | None:
 
 def typed(text: str, key: Key, name: str) -> Checked:
     """What a variable or an option says: a text as it is; a number, a list or a mapping as a file would have it."""
-    node = Node(0, text)
-    if not key.is_words:
+    node = Node(0, text if key.is_words else _plain(text.strip()))
+    if key.kind in (keys.Kind.TEXTS, keys.Kind.VARIABLES):
         with suppress(UserError):  # then it is no more than a text
             written = parse(f"value: {text}", name).value
             node = _without_lines(written["value"]) if isinstance(written, dict) and len(written) == 1 else node
@@ -147,8 +147,11 @@ def _scalar(event: Any, name: str, line: int) -> Scalar:
     text: str = event.value
     if "\0" in text or (not text.isascii() and text != text.encode(errors="replace").decode()):
         raise wrong(name, line, "invalid YAML", "there is a character that no text has", "fix that line")
-    if not event.implicit[0]:  # quoted, or a block
-        return text
+    return _plain(text) if event.implicit[0] else text  # or it is quoted, or a block
+
+
+def _plain(text: str) -> Scalar:
+    """A value without quotes."""
     if text in _CONSTANTS or len(text) > _DIGITS:
         return _CONSTANTS.get(text, text)
     if _INT.fullmatch(text):

@@ -9,10 +9,16 @@ from bydawn.cli import render
 from bydawn.cli.command import group, option
 from bydawn.core.errors import UserError
 from bydawn.core.text import shorten, visible
-from bydawn.dialects.rloop.config import NAME
+from bydawn.dialects.rloop.config import KEYS, NAME
 from bydawn.operations.dialects.rloop import configuration
 
+
+def _keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's
+    return [key.path for key in KEYS if key.path.startswith(incomplete)]
+
+
 _as_json = option("--json", "as_json", is_flag=True, help="Print JSON.")
+_key = click.argument("key", shell_complete=_keys)
 
 
 @group(invoke_without_command=True)
@@ -60,7 +66,7 @@ def _list(as_json: bool) -> None:
 
 
 @config.command()
-@click.argument("key")
+@_key
 def get(key: str) -> None:
     """One value as it is, also if it is a secret"""
     found = configuration.read(Path.cwd())
@@ -68,7 +74,7 @@ def get(key: str) -> None:
 
 
 @config.command(name="set", context_settings={"ignore_unknown_options": True})
-@click.argument("key")
+@_key
 @click.argument("value")
 def set_(key: str, value: str) -> None:
     """Write one value into your own config.yaml; lists and mappings as YAML or JSON
