@@ -25,10 +25,10 @@ REMOVED = "removed by `bydawn clean`"
 
 
 def is_removed(standing: Standing, round_: int) -> bool:
-    """Is the output of a round gone? The prompt was there before its agent."""
+    """Is the output of a round gone? The prompt was there before its agent; what is before round 1 has none."""
     opened = standing.state.open_round
     is_over = standing.folder.round(round_).is_dir() and not (opened and opened.round == round_)
-    return is_over and not standing.folder.round_file(round_, PROMPT).exists()
+    return round_ > 0 and is_over and not standing.folder.round_file(round_, PROMPT).exists()
 
 
 def place(path: Path) -> str:
