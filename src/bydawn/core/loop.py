@@ -276,6 +276,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     commit: CommitMode = CommitMode.OFF
     commit_message: str | None = None  # a template; None: a usual message
     promise: Promise | None = None
+    promise_required: bool = True  # False: the rest decides, and a promise that comes too early is only answered
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
     on_interrupt: OnInterrupt = OnInterrupt.FINISH
@@ -290,7 +291,8 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def requires(self) -> tuple[str, ...]:
         """What completion needs; never empty (a loop with nothing else needs the promise)."""
-        wanted = {"tasks": self.tasks and self.tasks_required, "checks": self.checks, "promise": self.promise}
+        promise = self.promise and self.promise_required
+        wanted = {"tasks": self.tasks and self.tasks_required, "checks": self.checks, "promise": promise}
         return tuple(name for name, given in wanted.items() if given) or ("promise",)
 
 

@@ -173,6 +173,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
     return replace(
         _moved(forgiven(state), fact.tree, fact.work),
         run=fact.run,
+        pid=fact.pid,
         runs=state.runs + 1,
         box=state.box if state.round else fact.box,
         commits=fact.commits,

@@ -309,7 +309,7 @@ def _not_believed(given: Material) -> str:
             "## You gave the promise and said you are blocked\n\nOnly one can be right. Give the promise "
             "in a reply without a BLOCKED section, or say what blocks you and leave the promise out."
         )
-    if last.promise is Promised.MENTIONED:
+    if last.promise is Promised.MENTIONED and "promise" in loop.requires:
         form = _form(promise_of(loop) or Promise())
         return (
             f"## You mentioned the promise but did not give it\n\n{_ALONE} Nothing may take it back. If everything is "

@@ -152,6 +152,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     run: str = ""
     runs: int = 0
     run_since: datetime | None = None
+    pid: int = 0  # of the process that runs it, or ran it last
     round: int = 0  # the number of the last attempt; never reused
     rounds: int = 0  # attempts that count against the limit
     cut_rounds: int = 0  # other attempts that are over

@@ -36,6 +36,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     sections: tuple[str, ...] | None = None  # of ours that may follow the template; None: all that must not be lost
     numbers_cut: bool = False  # does a round that was cut short use up a number?
     tasks_required: bool = True
+    promise_required: bool = True
     words: dict[str, str] = {}  # what the dialect has to remember
     paths: dict[str, str] = {}  # the same for paths, which may lead to files or folders
     named: bool = False  # did a person choose the name?

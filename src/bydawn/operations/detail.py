@@ -224,7 +224,7 @@ def _findings(standing: Standing) -> Iterator[Field]:
     for note in state.notes:
         fate = "was never used: the loop ended first" if standing.finished else "goes into the next prompt"
         yield Field("Note", f"“{shorten(plain(note.text), 200)}” {fate}")
-    if state.last and state.last.promise is Promised.MENTIONED:
+    if state.last and state.last.promise is Promised.MENTIONED and "promise" in standing.loop.requires:
         yield Field("Promise", "only mentioned by the agent, not given: not accepted")
 
 

@@ -256,7 +256,7 @@ def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
     missing = [completion.describe(name, loop, state) for name in completion.missing(loop, state)]
     if ended.promise is Promised.GIVEN and missing:
         yield Remark(f"the agent says it is done, but {missing[0]}")
-    if ended.promise is Promised.MENTIONED:
+    if ended.promise is Promised.MENTIONED and "promise" in loop.requires:
         yield Remark("the agent only mentioned the promise, so it does not count")
     if ended.doubted:
         not_confirmed = ", so not confirmed" if loop.ticks is Ticks.DOUBT else ""

@@ -94,6 +94,7 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
         template=request.template or wanted.loop.template,
         follow_up=request.follow_up or None,
         tasks_required=request.tasks_required,
+        promise_required=request.promise_required,
     )
     return replace(wanted, loop=loop)
 
