@@ -1,6 +1,7 @@
 """Run a loop in the terminal, in a worker process under its guardian."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,13 +41,13 @@ def run_in_foreground(
 
     warn_if_unbounded(planned)
     voice = voice or Voice()
-    background = _background(tether, planned) if detach else None
+    background = _background(tether, planned, voice) if detach else None
     out, nowhere = (background.log, "does not reach it") if background else (None, None)
     terminal = Terminal(planned, plain=plain or detach, voice=voice, out=out, on_ctrl_c=nowhere)
     try:
         for warning in map(as_typed, planned.warnings):
             if background:
-                click.echo(f"  ! {warning}", err=True)
+                say(f"  ! {warning}")
             else:
                 terminal.warn(warning)
         worker = Worker(
@@ -66,18 +67,23 @@ def run_in_foreground(
         terminal.close()
 
 
-def _background(tether: Tether, planned: "Plan") -> "Background":
+def _background(tether: Tether, planned: "Plan", voice: "Voice") -> "Background":
     from bydawn.cli.background import Background  # most loops stay in the terminal
 
-    return Background(tether, planned)
+    return Background(tether, planned, voice)
 
 
 def warn_if_unbounded(planned: "Plan") -> None:
     """Show a banner on every start: no one should have to remember what they allowed."""
     if planned.loop.sandbox == "full":
-        click.echo(f"{'!' * 64}", err=True)
-        click.echo(f"!! FULL ACCESS: {' and '.join(planned.loop.pool)} runs as you, without a sandbox.", err=True)
-        click.echo(f"{'!' * 64}", err=True)
+        bar = "!" * 64
+        say(f"{bar}\n!! FULL ACCESS: {' and '.join(planned.loop.pool)} runs as you, without a sandbox.\n{bar}")
+
+
+def say(text: str) -> None:
+    """Tell the person; a reader who has seen enough keeps no loop from starting."""
+    with suppress(BrokenPipeError):
+        click.echo(text, err=True)
 
 
 def be_trusted(

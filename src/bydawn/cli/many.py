@@ -5,6 +5,7 @@ Everything is loaded here once; each loop's processes are forks that share it. W
 
 import ctypes  # noqa: F401 - this and others are loaded here once, for all loops
 import gc
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -13,11 +14,13 @@ import markdown_it  # noqa: F401
 
 from bydawn.cli import background, foreground, terminal  # noqa: F401
 from bydawn.cli.program import shielded
+from bydawn.cli.voice import Voice
 from bydawn.core.text import plain, shorten
 from bydawn.operations import many, places, run_loop, settings  # noqa: F401
+from bydawn.operations.many import Taken
 from bydawn.operations.plan import Plan
-from bydawn.process.guardian import Tether, await_start, run_guarded, send_away
-from bydawn.store.registry import Registry
+from bydawn.process.guardian import Tether, await_start, run_guarded, send_away, start_viewer
+from bydawn.store.registry import Registry, Standing
 
 
 def resume_all(state_dir: Path | None, cd: Path | None, *, stopped: bool) -> int:
@@ -27,31 +30,38 @@ def resume_all(state_dir: Path | None, cd: Path | None, *, stopped: bool) -> int
     taken = many.take(Registry(state_dir), cd, settings.secrets_of(gathered), stopped=stopped)
     if not taken:
         click.echo("  No loop is unfinished.")
+    return resume_these({each.standing.reference: each for each in taken}, Voice())
+
+
+def resume_these(taken: Mapping[str, Taken], voice: Voice) -> int:
+    """Continue these, by the name that a person knows; one that cannot start does not keep the others from it."""
     gc.collect()
     gc.freeze()  # nothing that is here now is looked at again, or it would be copied for each loop
-    begun = [send_away(partial(_guarded, each.plan)) if each.plan else None for each in taken]
-    names = max((len(each.standing.reference) for each in taken), default=0)
+    begun = [send_away(partial(_guarded, each.plan, voice)) if each.plan else None for each in taken.values()]
+    names = max(map(len, taken), default=0)
     worst = 0
-    for each, child in zip(taken, begun, strict=True):
+    for (name, each), child in zip(taken.items(), begun, strict=True):
         what, why = "skipped", each.skipped
         if each.refused:
             what, why = "refused", " · ".join(filter(None, [each.refused.what, each.refused.cause, each.refused.hint]))
             worst = max(worst, each.refused.exit_code)
         elif child:
-            code = await_start(*child)[1]
-            what, why = ("resumed", _after(each.standing.state.round)) if code is None else ("refused", "see above")
+            _, viewer, code = await_start(*child)
+            start_viewer(viewer)
+            what, why = ("resumed", _after(each.standing, voice)) if code is None else ("refused", "see above")
             worst = max(worst, 1 if code else 0)
-        click.echo(f"  {each.standing.reference:<{names}}  {what}  {shorten(plain(why), 300)}".rstrip())
+        click.echo(f"  {name:<{names}}  {what}  {shorten(plain(why), 300)}".rstrip())
     return worst
 
 
-def _after(round_: int) -> str:
-    return f"after round {round_}" if round_ else ""
+def _after(standing: Standing, voice: Voice) -> str:
+    counting = voice.counting(standing.state)
+    return f"after {counting.unit} {counting.number}" if counting.number else ""
 
 
-def _guarded(planned: Plan, front: int) -> int:
+def _guarded(planned: Plan, voice: Voice, front: int) -> int:
     def work(tether: Tether) -> int:
-        code = shielded(lambda: foreground.run_in_foreground(tether, planned, plain=True, detach=True))
+        code = shielded(lambda: foreground.run_in_foreground(tether, planned, plain=True, voice=voice, detach=True))
         places.release(planned.loop)  # it may not have begun
         return code
 

@@ -4,17 +4,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bydawn.cli import render
-from bydawn.core.facts import LoopStopped
+from bydawn.core.facts import LoopStopped, RunStarted
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.core.text import shorten
 from bydawn.core.values import EXIT_CODES, Next
 from bydawn.operations import views
 from bydawn.operations.next_steps import next_steps
-from bydawn.operations.sentences import Counting
+from bydawn.operations.sentences import Counting, opening
 from bydawn.store.registry import Standing
 
 if TYPE_CHECKING:
     from bydawn.dialects.seam import Dialect
+    from bydawn.operations.plan import Plan
 
 
 class Voice:
@@ -44,6 +46,27 @@ class Voice:
     def go_on(self, loop: Loop) -> list[str]:
         """The words after `bydawn` that approve a checkpoint and continue."""
         return ["resume", loop.id, "--approve", "-C", loop.workspace]
+
+    def begun(self, planned: "Plan", fact: RunStarted, state: LoopState) -> list[str]:
+        """What a command says that returns while the loop runs in the background."""
+        loop, name = planned.loop, planned.reference
+        goes_on = f"continues after round {state.round}" if planned.goes_on and state.round else "runs"
+        fields = [each for each in opening(loop, state, fact.tasks) if each.label not in ("Loop", "Ctrl-C")]
+        steps = [
+            Next(command=f"bydawn attach {name}", why="watch it; q leaves, and it goes on"),
+            Next(command=f"bydawn show {name}", why="how far it is"),
+            Next(command=f"bydawn stop {name}", why="end it"),
+        ]
+        return [
+            f"  {loop.id} {goes_on} in the background; this terminal can be closed.",
+            *(f"  {each.label:<6} {shorten(each.text, render.width() - 9)}" for each in fields),
+            "",
+            *render.step_lines(render.typed_steps(steps)),
+        ]
+
+    def viewer(self, planned: "Plan") -> list[str]:  # noqa: ARG002
+        """A program that shows a loop in the background. It may end at any time: the loop goes on."""
+        return []
 
 
 class DemoVoice(Voice):

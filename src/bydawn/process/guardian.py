@@ -51,13 +51,16 @@ class Tether:
         """Run without a terminal once the lock is held; what guardian and worker print goes to what `log` opens."""
         self._log = log
 
-    def release(self, log: int, words: str) -> None:
-        """The loop has begun: the command prints these words and returns. Until here errors are for its person."""
+    def release(self, log: int, words: str, viewer: Sequence[str] = ()) -> None:
+        """The loop has begun: the command prints these words and returns. Until here errors are for its person.
+
+        The command starts the `viewer` as well: what we start ends with the loop.
+        """
         sys.stdout.flush()
         sys.stderr.flush()
         _print_to(log)
         with suppress(OSError):  # the command is gone
-            os.write(self._front, words.encode())
+            os.write(self._front, "\0".join([words, *viewer]).encode())
         os.close(self._front)
 
     def leave(self, words: Sequence[str]) -> None:
@@ -82,11 +85,12 @@ def in_front(guarded: Callable[[int], int]) -> int:
     """
     guardian, waiting = send_away(guarded)
     _forward_signals(guardian)
-    words, status = await_start(guardian, waiting)
+    words, viewer, status = await_start(guardian, waiting)
     if status is not None:
         return _exit_code(os.waitstatus_to_exitcode(status), "")
     with suppress(OSError):  # no one reads it
         os.write(1, words)
+    start_viewer(viewer)
     return 0
 
 
@@ -107,11 +111,20 @@ def send_away(guarded: Callable[[int], int]) -> tuple[int, int]:
     return guardian, reading
 
 
-def await_start(guardian: int, waiting: int) -> tuple[bytes, int | None]:
-    """What the worker says once it has begun; or how its guardian ended, if it has not."""
-    words = os.read(waiting, 65536)
+def await_start(guardian: int, waiting: int) -> tuple[bytes, list[bytes], int | None]:
+    """What the worker says once it has begun, and its viewer; or how its guardian ended, if it has not."""
+    said = os.read(waiting, 65536)
     os.close(waiting)
-    return words, None if words else os.waitpid(guardian, 0)[1]
+    words, *viewer = said.split(b"\0")
+    return words, viewer, None if said else os.waitpid(guardian, 0)[1]
+
+
+def start_viewer(viewer: list[bytes]) -> None:
+    """Start the program that shows a loop; without it nothing is missing."""
+    if viewer:
+        nothing = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
+        with suppress(OSError):
+            os.waitpid(os.posix_spawn(viewer[0], viewer, os.environ, file_actions=nothing), 0)
 
 
 def run_guarded(work: Callable[[Tether], int], front: int = -1) -> tuple[int, list[str]]:

@@ -1,7 +1,5 @@
 """The command line of codex-autorunner, and what it prints."""
 
-import shlex
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,16 +7,13 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
-from bydawn.core.agent import Event
+from bydawn.cli.dialects.log_screen import LogScreen, line
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, ChecksEnded, CommitEnded, WaitStarted
-from bydawn.core.loop import Loop
-from bydawn.core.rules import Rule
-from bydawn.core.state import LoopState
+from bydawn.core.facts import LoopStopped
 from bydawn.core.text import plain
 from bydawn.core.values import EXIT_CODES, End
 from bydawn.dialects.codex_autorunner.config import FOLDER, LOG, NAME
-from bydawn.dialects.codex_autorunner.files import ERROR, run_id
+from bydawn.dialects.codex_autorunner.files import ERROR
 from bydawn.operations.dialects.codex_autorunner import documents, logs, repository
 from bydawn.process.guardian import Tether
 
@@ -125,84 +120,27 @@ def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool =
         raise
 
 
-class _Screen:
-    """The log on stdout as it grows, our own words on stderr, and three last lines."""
+class _Screen(LogScreen):
+    """The log, and three last lines."""
 
     def __init__(self, root: Path, runs: int | None, seconds: float | None) -> None:
+        from bydawn.dialects.codex_autorunner import DIALECT
+
+        super().__init__(DIALECT, runs, seconds)
         self._root = root
-        self._runs = runs
-        self._seconds = seconds
-        self._before = LoopState()
 
     def run(self, tether: Tether, planned: "Plan") -> int:
-        from bydawn.assemble import Worker
-        from bydawn.cli.foreground import warn_if_unbounded
-        from bydawn.dialects.codex_autorunner import DIALECT
-        from bydawn.operations import reasons
         from bydawn.operations.dialects.codex_autorunner.running import retire
-        from bydawn.operations.run_loop import run
 
-        here = str(Path.cwd())
-        self._before = planned.standing.state if planned.standing else self._before
         retire(self._root, but=planned.loop.id)
-        warn_if_unbounded(planned)
-        for warning in planned.warnings:
-            self._say(warning)
-        worker = Worker(
-            tether=tether,
-            followers=(self,),
-            say=self._say,
-            grown=_line,
-            go_on=shlex.join([NAME, *DIALECT.go_on(planned.loop)]),
-            rounds_allowed=self._runs,
-            seconds_allowed=self._seconds,
-        )
-        stopped = run(planned, worker)
-        state = repository.before(self._root)
-        _line(f"\n  {plain(DIALECT.reason(stopped))}", err=True)
-        standing = repository.newest(self._root)
-        if standing:
-            for row in reasons.evidence(standing):
-                _line(f"  · {plain(row)}", err=True)
-            for line in render.step_lines(DIALECT.next_steps(standing.loop, standing.state, stopped, here)):
-                _line(line, err=True)
-        _line(f"Last run id: {_shown(state.last_run_id)}")
-        _line(f"Last exit code: {_shown(state.last_exit_code)}")
-        _line(f"Status: {state.status}")
-        code = DIALECT.exit_code(stopped)
+        return super().run(tether, planned)
+
+    def exit_code(self, stopped: LoopStopped) -> int:
+        state, code = repository.before(self._root), super().exit_code(stopped)
+        line(f"Last run id: {_shown(state.last_run_id)}")
+        line(f"Last exit code: {_shown(state.last_exit_code)}")
+        line(f"Status: {state.status}")
         return EXIT_CODES[End.FAILED] if state.status == ERROR and code == 0 else code  # nothing is open, but it failed
-
-    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
-        """What the log does not tell: answers to a person, commits, checks."""
-        from bydawn.operations.rounds import of_commit, red_checks
-        from bydawn.operations.sentences import Counting, sentences
-
-        match fact:
-            case CommitEnded():
-                said = [remark.text for remark in of_commit(fact)]
-            case ChecksEnded():
-                said = [remark.text for remark in red_checks(fact)]
-            case WaitStarted() if fact.decided.rule == Rule.PAUSE:
-                said = []
-            case _:
-                counting = Counting(unit="run", number=run_id(state))
-                rows = sentences(fact, loop, self._before, state, counting)
-                said = [f"{row.sign} {row.text}".lstrip() for row in rows]
-        for text in said:
-            _line(f"  {text}", err=True)
-        self._before = state
-
-    def heard(self, event: Event) -> None:
-        """The log has it."""
-
-    def _say(self, text: str) -> None:
-        _line(f"  ! {render.as_typed(text)}", err=True)
-
-
-def _line(text: str, *, err: bool = False) -> None:
-    """The reader of a pipe, or the terminal, may be gone; the loop goes on without it."""
-    with suppress(OSError):
-        click.echo(text, err=err)
 
 
 # -- look --------------------------------------------------------------------------------------------------------------
@@ -244,9 +182,9 @@ def log(root: Path, run_: int | None, tail: int | None) -> int:
     """What runs said and did: the last one, unless told otherwise"""
     lines = logs.last_lines(root, tail) if run_ is None and tail else logs.block(root, run_, tail)
     empty = True
-    for line in lines:
+    for each in lines:
         empty = False
-        click.echo(line)
+        click.echo(each)
     if empty:
         click.echo(f"  No runs yet: {LOG} has none.", err=True)
     return 0

@@ -41,14 +41,14 @@ def cancel(standing: Standing) -> Standing:
     stopped = standing.state.stopped
     if not standing.finished and (stopped is None or stopped.end is not End.STOPPED):
         steer.stop(standing, now=True)
-        _until_it_is_gone(standing)
+        until_it_is_gone(standing)
     return standing_of(standing.folder) or standing
 
 
 def clean_up(dialect: Dialect, standing: Standing) -> Cleaned:
     """Remove what was written for a loop that has ended; a file that was changed since is the person's."""
     refuse_inside_a_round()
-    _until_it_is_gone(standing)  # it may have a last hook to run
+    until_it_is_gone(standing)  # it may have a last hook to run
     workspace, loop = Path(standing.loop.workspace), standing.loop
     files, written = dialect.files(loop), Written(standing.folder.path)
     paths = files.of(range(1, dialect.counted(standing.state) + 1))
@@ -66,7 +66,7 @@ def clean_up(dialect: Dialect, standing: Standing) -> Cleaned:
     return Cleaned(removed=removed, left=there, stuck=stuck)
 
 
-def _until_it_is_gone(standing: Standing) -> None:
+def until_it_is_gone(standing: Standing) -> None:
     """Its agent is ended and its last fact written before anything is removed."""
     deadline = time.monotonic() + _PATIENCE
     while lock.is_held(standing.folder.lock):

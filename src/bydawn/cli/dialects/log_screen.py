@@ -1,0 +1,96 @@
+"""The screen of a dialect whose log is what people watch."""
+
+import shlex
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bydawn.cli import render
+from bydawn.core.agent import Event
+from bydawn.core.facts import AnyFact, ChecksEnded, CommitEnded, LoopStopped, WaitStarted
+from bydawn.core.loop import Loop
+from bydawn.core.rules import Rule
+from bydawn.core.state import LoopState
+from bydawn.core.text import plain
+from bydawn.dialects.seam import Dialect
+from bydawn.process.guardian import Tether
+
+if TYPE_CHECKING:
+    from bydawn.operations.plan import Plan
+
+
+class LogScreen:
+    """The log on stdout as it grows, and our own words on stderr."""
+
+    def __init__(self, dialect: Dialect, runs: int | None = None, seconds: float | None = None) -> None:
+        self._dialect = dialect
+        self._runs = runs
+        self._seconds = seconds
+        self._before = LoopState()
+
+    def run(self, tether: Tether, planned: "Plan") -> int:
+        from bydawn.assemble import Worker
+        from bydawn.cli.foreground import warn_if_unbounded
+        from bydawn.operations import reasons
+        from bydawn.operations.run_loop import run
+        from bydawn.store.registry import standing_of
+
+        here, dialect = str(Path.cwd()), self._dialect
+        self._before = planned.standing.state if planned.standing else self._before
+        warn_if_unbounded(planned)
+        for warning in planned.warnings:
+            self._say(warning)
+        worker = Worker(
+            tether=tether,
+            followers=(self,),
+            say=self._say,
+            grown=line,
+            go_on=shlex.join([dialect.name, *dialect.go_on(planned.loop)]),
+            rounds_allowed=self._runs,
+            seconds_allowed=self._seconds,
+        )
+        stopped = run(planned, worker)
+        line(f"\n  {plain(dialect.reason(stopped))}", err=True)
+        if standing := standing_of(planned.folder):
+            for row in reasons.evidence(standing):
+                line(f"  · {plain(row)}", err=True)
+            for step in render.step_lines(dialect.next_steps(standing.loop, standing.state, stopped, here)):
+                line(step, err=True)
+        return self.exit_code(stopped)
+
+    def exit_code(self, stopped: LoopStopped) -> int:
+        return self._dialect.exit_code(stopped)
+
+    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
+        """What the log does not tell: answers to a person, commits, checks."""
+        from bydawn.operations.rounds import of_commit, red_checks
+        from bydawn.operations.sentences import Counting, sentences
+
+        match fact:
+            case CommitEnded():
+                said = [remark.text for remark in of_commit(fact)]
+            case ChecksEnded():
+                said = [remark.text for remark in red_checks(fact)]
+            case WaitStarted() if fact.decided.rule == Rule.PAUSE:
+                said = []
+            case _:
+                counting = Counting(unit=self._dialect.unit, number=self._dialect.counted(state))
+                rows = sentences(fact, loop, self._before, state, counting)
+                said = [f"{row.sign} {row.text}".lstrip() for row in rows]
+        for text in said:
+            line(f"  {text}", err=True)
+        self._before = state
+
+    def heard(self, event: Event) -> None:
+        """The log has it."""
+
+    def _say(self, text: str) -> None:
+        line(f"  ! {render.as_typed(text)}", err=True)
+
+
+def line(text: str, *, err: bool = False) -> None:
+    """The reader of a pipe, or the terminal, may be gone; the loop goes on without it."""
+    with suppress(OSError):
+        click.echo(text, err=err)
