@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from benchmarks import disk, growth, memory, prompts, rounds, silence, snapshots, startup, stopping, stream
+from benchmarks import disk, growth, memory, prompts, rloop, rounds, silence, snapshots, startup, stopping, stream
 from benchmarks.rows import HEADER, Row
 from benchmarks.stage import Broken, stage
 
@@ -18,6 +18,7 @@ BENCHES = (
     *stream.BENCHES,
     *memory.BENCHES,
     *growth.BENCHES,
+    *rloop.BENCHES,
     *stopping.BENCHES,
     *disk.BENCHES,
     *silence.BENCHES,

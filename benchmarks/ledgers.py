@@ -8,18 +8,21 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.facts import AnyFact, ChecksEnded, LoopCreated, LoopStopped, RoundEnded, RoundStarted, RunStarted
-from bydawn.core.loop import CommandCheck, Loop
+from bydawn.core.loop import CommandCheck, Loop, SpokenDialect
 from bydawn.core.outcome import Outcome
-from bydawn.core.values import Changes, Decided, End, Usage, Verdict
+from bydawn.core.values import Changes, Decided, End, TaskReading, Usage, Verdict
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.store.registry import Registry, new_uid
 from bydawn.system.writing import write_private
 
 _NOW = datetime.now(UTC)
+_TASKS = TaskReading(open=3, done=2, next="three")
 
 
-def write_loop(state_dir: Path, workspace: Path, name: str, rounds: int) -> Path:
+def write_loop(
+    state_dir: Path, workspace: Path, name: str, rounds: int, dialect: SpokenDialect | None = None, tasks: str = ""
+) -> Path:
     """A loop that has had so many rounds, each with a tree of its own, and is paused; its folder."""
     loop = Loop(
         id=name,
@@ -29,6 +32,8 @@ def write_loop(state_dir: Path, workspace: Path, name: str, rounds: int) -> Path
         prompt="Write the slug library, task by task.",
         agent="demo",
         checks=(CommandCheck(command="true"),),
+        dialect=dialect,
+        tasks=tasks or None,
     )
     folder = Registry(state_dir).home(workspace) / name
     folder.mkdir(parents=True)
@@ -37,7 +42,7 @@ def write_loop(state_dir: Path, workspace: Path, name: str, rounds: int) -> Path
     write_private(folder / "lock", b"")
     ledger = LoopLedger(LoopFolder(folder), print, str)
     ledger.append(LoopCreated(loop=name, uid=loop.uid, settings=hashlib.sha256(settings).hexdigest()))
-    ledger.append(RunStarted(run="0" * 12, pid=1, boot="", version="0", tree=_tree(0)))
+    ledger.append(RunStarted(run="0" * 12, pid=1, boot="", version="0", tree=_tree(0), tasks=_TASKS if tasks else None))
     for number in range(1, rounds + 1):
         for fact in _round(number):
             ledger.append(fact)

@@ -17,6 +17,7 @@ from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from bydawn.dialects.codex_autorunner import DIALECT as AUTORUNNER
 from bydawn.dialects.follower import DialectFollower
+from bydawn.dialects.rloop import DIALECT as RLOOP
 from bydawn.dialects.seam import Append, Copy, Create, Dialect, Remove, Replace, Share, View
 from bydawn.dialects.waylon_smithers import DIALECT as WAYLON
 from bydawn.store.folder import LoopFolder
@@ -24,6 +25,8 @@ from bydawn.store.registry import Standing
 from bydawn.system.shared_file import beside
 from core.facts_made import NOON, PROMISED, a_loop, run_started
 from dialects.made_up import DIALECT as NIGHT_SHIFT
+from dialects.rloop_made import LOOP as SESSION
+from dialects.rloop_made import spoken
 from dialects.waylon_made import smithers
 from engine.fakes import MemoryFiles, Witness
 from engine.night import DONE, Night, Play
@@ -32,6 +35,7 @@ LOOPS: dict[str, tuple[Dialect, Loop]] = {
     "waylon-smithers": (WAYLON, smithers()),
     "waylon-smithers, with events": (WAYLON, smithers(jsonl_events="all.jsonl", summary_json="sum.json")),
     "codex-autorunner": (AUTORUNNER, a_loop(dialect=Spoken(name="codex-autorunner", numbers_cut=True))),
+    "rloop": (RLOOP, replace(SESSION, tasks=None, promise_required=True, dialect=spoken(state=".table/state.json"))),
     "night-shift": (NIGHT_SHIFT, a_loop(dialect=Spoken(name="night-shift"))),
 }
 every_dialect = pytest.mark.parametrize(("dialect", "loop"), LOOPS.values(), ids=LOOPS)

@@ -87,7 +87,8 @@ every_live = pytest.mark.parametrize("live", LIVE.values(), ids=LIVE)
 
 
 def test_every_dialect_with_live_files_is_tested_here() -> None:
-    assert {name for name, (dialect, loop) in LOOPS.items() if dialect.files(loop).live} == {*LIVE}
+    """But for rloop, whose lines do not say which round they are of: test_rloop_files.py."""
+    assert {name for name, (dialect, loop) in LOOPS.items() if dialect.files(loop).live} == {*LIVE, "rloop"}
 
 
 # -- what is said ------------------------------------------------------------------------------------------------------

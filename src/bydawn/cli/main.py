@@ -116,8 +116,12 @@ def starts_a_loop(arguments: list[str]) -> bool:
 
 def may_detach(arguments: list[str]) -> bool:
     """Could `-d` be meant? The words are only read in the loop's own process; to wait for it in vain does no harm."""
+    if arguments[:1] == ["as"]:
+        from bydawn import dialects
+
+        return dialects.may_detach(arguments[1], arguments[2:])
     words = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return words[:1] != ["as"] and any(word == "--detach" or word.startswith("-d") for word in words)
+    return any(word == "--detach" or word.startswith("-d") for word in words)
 
 
 def _run(arguments: list[str], tether: object) -> int:

@@ -18,11 +18,21 @@ class DialectRow(NamedTuple):
     beside: tuple[str, ...] = ()  # files that it reads from a workspace even if that one is missing
     secrets: tuple[str, ...] = ()  # variables of its own that no agent, check or hook gets, in loops of any dialect
     secret_flags: tuple[str, ...] = ()  # flags with secret values
+    stays: str | None = None  # what it starts runs in the background, unless this flag is there
 
 
 TABLE: dict[str, DialectRow] = {
     "codex-autorunner": DialectRow(
         "codex_autorunner", starts=("run", "once", "resume"), config=".codex-autorunner/config.yml"
+    ),
+    "rloop": DialectRow(
+        "rloop",
+        starts=("start",),
+        config=".rloop.yaml",
+        beside=(".rloop/prompt-template.txt",),
+        secrets=("RLOOP_WEBHOOK",),
+        secret_flags=("--webhook",),
+        stays="--no-tmux",
     ),
     "waylon-smithers": DialectRow(
         "waylon_smithers", starts=("resume",), looks=("status", "list", "cancel", "install-helpers")
@@ -49,3 +59,8 @@ def starts_a_loop(name: str, words: list[str]) -> bool:
         return bool(words) and words[0] not in (*row.looks, *_ANSWERED)
     commands = [word for word in words if not word.startswith("-")]
     return any(commands[: len(start.split())] == start.split() for start in row.starts)
+
+
+def may_detach(name: str, words: list[str]) -> bool:
+    """Does what this command line starts run in the background?"""
+    return (stays := TABLE[name].stays) is not None and stays not in words

@@ -1,1 +1,1 @@
-"""What rloop can do and tell, as values: its command line and its page need the same."""
+"""What rloop can do: one session per project, and a table of all of them."""

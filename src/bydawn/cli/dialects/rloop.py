@@ -1,0 +1,311 @@
+"""The command line of rloop, and what it prints."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bydawn import __version__
+from bydawn.cli import render
+from bydawn.cli.command import Group, command, option
+from bydawn.cli.dialects.rloop_completion import completion, session_names
+from bydawn.cli.dialects.rloop_config import config
+from bydawn.core.errors import UserError
+from bydawn.core.text import plain, visible
+from bydawn.dialects.rloop.config import BACKENDS, NAME, Config
+from bydawn.process.guardian import Tether
+
+if TYPE_CHECKING:
+    from bydawn.operations.dialects.rloop.sessions import Session
+    from bydawn.operations.plan import Plan
+
+DEFAULTS = Config()
+_LARGEST = 1_000_000
+_session = click.argument("name", metavar="<name>", shell_complete=session_names)
+
+# -- start -------------------------------------------------------------------------------------------------------------
+
+
+@command()
+@click.argument("folder", metavar="<dir>")
+@option("--name", "-n", metavar="NAME", help="Session name (default: directory name)")
+@option(
+    "--max-iterations",
+    metavar="N",
+    help=f"Max iterations before giving up (default: {DEFAULTS.max_iterations})",
+)
+@option("--task-file", "-f", metavar="FILE", help=f"Task file path (default: {DEFAULTS.task_file})")
+@option(
+    "--completion-marker",
+    metavar="TEXT",
+    help=f"Completion promise text (default: {DEFAULTS.completion_marker})",
+)
+@option("--backend", "-b", metavar="|".join(BACKENDS), help=f"Which agent works (default: {DEFAULTS.backend})")
+@option("--model", "-m", metavar="MODEL", help="Claude model override")
+@option("--prompt-template", metavar="FILE", type=click.Path(path_type=Path), help="Prompt for each iteration")
+@option("--webhook", metavar="URL", help="Notification webhook URL")
+@option("--no-tmux", is_flag=True, help="Run in foreground (blocks)")
+@click.pass_obj
+def start(
+    tether: Tether | None,
+    /,
+    folder: str,
+    name: str | None,
+    prompt_template: Path | None,
+    no_tmux: bool,
+    **given: str | None,
+) -> int:
+    """Start a new ralph loop"""
+    from bydawn.cli.dialects import running
+    from bydawn.cli.dialects.rloop_voice import RloopVoice
+    from bydawn.cli.foreground import run_in_foreground
+    from bydawn.dialects.rloop import DIALECT
+    from bydawn.operations.dialects.rloop import configuration, starting
+
+    workspace = starting.folder_of(folder)
+    flags = {_KEYS[key]: value for key, value in given.items() if value is not None}
+    found = configuration.read(workspace, flags)
+    wanted = starting.wanted(workspace, found, name, prompt_template, in_front=no_tmux)
+
+    def run(tether: Tether, planned: "Plan") -> int:
+        if prompt_template:
+            starting.keep_template(workspace, prompt_template)
+        if no_tmux:
+            from bydawn.cli.dialects.log_screen import LogScreen
+
+            return LogScreen(DIALECT).run(tether, planned)
+        return run_in_foreground(tether, planned, voice=RloopVoice(), detach=True)
+
+    return running.start(DIALECT, wanted, workspace, tether, run=run)
+
+
+_KEYS = {
+    "max_iterations": "defaults.max_iterations",
+    "task_file": "defaults.task_file",
+    "completion_marker": "defaults.completion_marker",
+    "backend": "defaults.backend",
+    "model": "defaults.model",
+    "webhook": "notifications.webhook",
+}
+
+# -- go on, end --------------------------------------------------------------------------------------------------------
+
+
+@command()
+@click.argument("name", metavar="[name]", required=False, shell_complete=session_names)
+@option("--stopped", is_flag=True, help="Also those that a person stopped")
+@option("--max-iterations", metavar="N", type=click.IntRange(1, _LARGEST), help="A new cap")
+def resume(name: str | None, stopped: bool, max_iterations: int | None) -> int:
+    """Resume crashed/stopped loops"""
+    from bydawn.cli.dialects.rloop_voice import RloopVoice
+    from bydawn.cli.foreground import warn_if_unbounded
+    from bydawn.cli.many import resume_these
+    from bydawn.operations.dialects.rloop import starting
+
+    taken = starting.to_resume(name, stopped=stopped, rounds=max_iterations)
+    if not taken:
+        click.echo("  Nothing to resume: no session is unfinished.")
+    plans = [each.plan for each in taken.values() if each.plan]
+    for planned in [each for each in plans if each.loop.sandbox == "full"][:1]:
+        warn_if_unbounded(planned)
+    return resume_these(taken, RloopVoice())
+
+
+@command()
+@click.argument("name", metavar="<name>", required=False, shell_complete=session_names)
+@option("--all", "-a", "all_", is_flag=True, help="Stop all loops")
+def stop(name: str | None, all_: bool) -> int:
+    """Stop a running loop"""
+    from bydawn.dialects.rloop.files import CRASHED
+    from bydawn.operations.dialects.rloop import sessions, starting
+
+    if (name is None) == (not all_):
+        hint = f"`{NAME} stop app1` or `{NAME} stop --all`"
+        raise UserError("which one?", cause="give a name, or --all", hint=hint)
+    named = sessions.table(_say) if name is None else [sessions.find(name)]
+    found = [each for each in named if each.standing and (each.is_alive or each.status == CRASHED)]
+    starting.stop(found)
+    for each in found:
+        click.echo(f"  {each.name} is stopped. Go on: {NAME} resume {each.name}")
+    if not found:
+        click.echo("  No session is running." if name is None else f"  {named[0].name} is not running.")
+    if not found and named and named[0].is_alive:  # the original's
+        pid = named[0].count("pid")
+        raise UserError(
+            f"{named[0].name} is a session of another program", cause=f"process {pid}", hint=f"end it: kill {pid}"
+        )
+    return 0
+
+
+# -- look --------------------------------------------------------------------------------------------------------------
+
+
+@command()
+@option("--json", "as_json", is_flag=True, help="Print JSON")
+def status(as_json: bool) -> int:
+    """Show status of all loops"""
+    from bydawn.operations.dialects.rloop import sessions
+
+    found = sessions.table(_say)
+    if as_json:
+        import msgspec
+
+        document = msgspec.json.encode({"sessions": [sessions.document(each) for each in found]})
+        click.echo(msgspec.json.format(document, indent=2).decode())
+    elif found:
+        click.echo("\n".join(_table(found)))
+    else:
+        click.echo(f"No sessions found\n\nStart one: {NAME} start ~/projects/app1")
+    return 0
+
+
+_HEADINGS = ("NAME", "DIR", "ITERATION", "STATUS", "REMAINING")
+_COLORS = {"complete": "green", "running": "yellow"}
+
+
+def _table(found: "Sequence[Session]") -> Iterator[str]:
+    """A row each; where the terminal is narrow, the folder is on a line of its own."""
+    rows = [_HEADINGS, *(_row(each) for each in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    wide = sum(widths) + 2 * (len(widths) - 1) <= render.width()
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        if render.colored() and row is not _HEADINGS:
+            cells[3] = click.style(cells[3], fg=_COLORS.get(row[3], "red"))
+        folder = cells.pop(1)
+        yield "  ".join([cells[0], folder, *cells[1:]] if wide else cells).rstrip()
+        if not wide and row is not _HEADINGS:
+            yield f"  {folder.rstrip()}"
+
+
+def _row(each: "Session") -> tuple[str, ...]:
+    left = each.remaining
+    remaining = "?" if left is None else f"{left} task{'' if left == 1 else 's'}"
+    iteration = f"{each.count('iteration')}/{each.count('max_iterations')}"
+    cells = each.name, render.tilde(each.folder), iteration, each.status, remaining
+    return tuple(visible(plain(cell)) for cell in cells)
+
+
+@command()
+@_session
+@option("--follow", "-F", is_flag=True, help="Until the loop stops")
+def logs(name: str, follow: bool) -> int:
+    """View logs for a loop"""
+    from bydawn.operations.dialects.rloop import logs, sessions
+
+    session = sessions.find(name)
+    lines = logs.last_lines(session)
+    for line in logs.follow(session) if follow else lines:
+        click.echo(line)
+    return 0
+
+
+@command()
+def backends() -> int:
+    """Which agents are here"""
+    from bydawn.agents import cli
+    from bydawn.operations.agents import found_here
+
+    here = {each.name: each for each in found_here(Path.cwd())}
+    for name in BACKENDS:
+        each = here.get(name)
+        if each is None or each.path is None:
+            click.echo(f"  ✗ {name:<9} not found; install it: npm install -g {cli(name).package}")
+        else:
+            login = "" if each.logged_in is not False else f" · not logged in: {each.login}"
+            click.echo(f"  {'✓' if not login else '✗'} {name:<9} {plain(each.version or 'version unknown')}{login}")
+    return 0
+
+
+@command()
+@option("--port", "-p", metavar="PORT", type=int, default=8080, help="Where to listen (default: 8080)")
+@option("--token", "-t", metavar="SECRET", help="What a caller has to send")
+@option("--cors", metavar="ORIGIN", multiple=True, help="A page that may ask (default: none)")
+def server(**given: Any) -> int:  # noqa: ARG001 - taken, so that the message is the same
+    """Start status API server"""
+    hint = f"`{NAME} status --json` says the same on this machine"
+    raise UserError("there is no status server yet", cause="this version does not have it", hint=hint)
+
+
+def _say(text: str) -> None:
+    click.echo(f"  ! {text}", err=True)
+
+
+# -- help --------------------------------------------------------------------------------------------------------------
+
+
+@command()
+def version() -> int:
+    """Show version"""
+    click.echo(f"{NAME}, spoken by bydawn {__version__}")
+    return 0
+
+
+@command(name="help")
+def help_() -> int:
+    """Show this help"""
+    click.echo(HELP)
+    return 0
+
+
+HELP = f"""\
+rloop - Autonomous AI coding loops
+
+USAGE:
+  rloop <command> [options]
+
+COMMANDS:
+  start <dir>         Start a new ralph loop
+  stop <name>         Stop a running loop
+  stop --all          Stop all loops
+  status              Show status of all loops (--json)
+  logs <name>         View logs for a loop (--follow)
+  resume [name]       Resume crashed loops (--stopped: also stopped ones)
+  config              Manage configuration (list, get KEY, set KEY VALUE)
+  backends            Show which agents are here
+  server              Start status API server
+  completion          Print completions for bash or zsh
+  version             Show version
+  help                Show this help
+
+START OPTIONS:
+  --name, -n          Session name (default: directory name)
+  --max-iterations    Max iterations before giving up (default: {DEFAULTS.max_iterations})
+  --task-file, -f     Task file path (default: {DEFAULTS.task_file})
+  --completion-marker Completion promise text (default: {DEFAULTS.completion_marker})
+  --backend, -b       {"|".join(BACKENDS)} (default: {DEFAULTS.backend})
+  --model, -m         Claude model override
+  --prompt-template   File with the prompt for each iteration
+  --webhook           Notification webhook URL
+  --no-tmux           Run in foreground (blocks)
+
+EXAMPLES:
+  rloop start .
+  rloop start ~/project --name myapp --max-iterations 50
+  rloop status
+  rloop logs myapp --follow
+  rloop stop myapp
+
+EXIT CODES of start --no-tmux:
+  0 complete  1 max iterations  2 wrong usage  3 blocked: needs you
+  7 agent failed  8 already running  130 stopped or interrupted"""
+
+
+class _Commands(Group):
+    """The help is the document's."""
+
+    def get_help(self, ctx: click.Context) -> str:  # noqa: ARG002
+        return HELP
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return super().resolve_command(ctx, ["version", *args[1:]] if args[:1] == ["-v"] else args)
+
+
+COMMANDS = _Commands(
+    name=NAME,
+    commands=[start, stop, status, logs, resume, config, backends, server, completion, version, help_],
+    context_settings={"help_option_names": ["-h", "--help"]},
+)

@@ -1,0 +1,68 @@
+"""What rloop says when a session has begun in the background, and the tmux session that shows it."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bydawn.cli import render
+from bydawn.cli.voice import DialectVoice
+from bydawn.core.facts import RunStarted
+from bydawn.core.loop import Sandbox
+from bydawn.core.state import LoopState
+from bydawn.core.values import Next
+from bydawn.dialects.rloop import DIALECT
+from bydawn.dialects.rloop.config import LOG, NAME
+from bydawn.dialects.rloop.files import cap, words
+from bydawn.system import programs
+
+if TYPE_CHECKING:
+    from bydawn.operations.plan import Plan
+
+
+class RloopVoice(DialectVoice):
+    """The words of rloop."""
+
+    def __init__(self) -> None:
+        super().__init__(DIALECT)
+
+    def begun(self, planned: "Plan", fact: RunStarted, state: LoopState) -> list[str]:
+        loop, kept = planned.loop, words(planned.loop)
+        name, tasks = kept["session"], fact.tasks
+        if tasks and not tasks.open and not tasks.problem:
+            return [f"  {name} is complete: {loop.tasks} has no open box. Nothing was started."]
+        rows = {
+            "Folder": render.tilde(loop.workspace),
+            "Tasks": f"{loop.tasks}, {tasks.open if tasks else '?'} open",
+            "Agent": " ".join(filter(None, [kept["backend"], kept["model"]])),
+            "Access": "FULL: no sandbox" if loop.sandbox is Sandbox.FULL else "can edit this folder",
+            "Limit": f"{cap(loop, state)} iterations",
+            "Done": f"when no box is open; the promise is <promise>{kept['marker']}</promise>",
+            "Log": f"{render.tilde(loop.workspace)}/{LOG}",
+        }
+        if kept["webhook"]:
+            rows["Notice"] = kept["webhook"]
+        watch = f"tmux attach -t {kept['tmux']}" if kept["tmux"] else f"bydawn attach {planned.reference}"
+        steps = [
+            Next(f"{NAME} status", "how all sessions stand"),
+            Next(f"{NAME} logs {name} --follow", "what the agent says"),
+            Next(watch, "watch it live; it goes on without you"),
+            Next(f"{NAME} stop {name}", "end it"),
+            Next(f"{NAME} resume {name}", "go on after a stop, a crash or a reboot"),
+        ]
+        return [
+            f"  {name} runs in the background; this terminal can be closed.",
+            *(f"  {label:<6}  {text}" for label, text in rows.items()),
+            "",
+            *render.step_lines(render.typed_steps(steps)),
+        ]
+
+    def viewer(self, planned: "Plan") -> list[str]:
+        """A tmux session that only shows the loop; it closes when the loop ends."""
+        loop, tmux = planned.loop, words(planned.loop)["tmux"]
+        program = programs.find("tmux", Path(loop.workspace)) if tmux else None
+        if program is None:
+            return []
+        own = os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "bydawn")  # noqa: PTH100, PTH118, PTH120
+        show = [own, "attach", loop.id, "-C", loop.workspace, "--state-dir", str(planned.root.path)]
+        return [program, "new-session", "-d", "-s", tmux, *show]

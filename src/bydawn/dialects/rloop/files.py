@@ -1,0 +1,195 @@
+"""The files of rloop: a log in the project, and one table of all sessions."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from bydawn.core.agent import Event, Message, readable
+from bydawn.core.breakers import limits_of
+from bydawn.core.facts import AnyFact, LoopStopped, RoundEnded, RoundStarted, RunStarted, WaitStarted
+from bydawn.core.history import Attempt, History, counted
+from bydawn.core.loop import Loop
+from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.rules import Rule
+from bydawn.core.state import LoopState
+from bydawn.core.values import EXIT_CODES, End, Promised
+from bydawn.dialects.rloop import log, texts
+from bydawn.dialects.rloop.config import IGNORE, LOG
+from bydawn.dialects.seam import Create, Files, Grow, Share, View
+
+RUNNING, COMPLETE, FAILED, STOPPED, CRASHED = "running", "complete", "failed", "stopped", "crashed"
+EXIT_CAP = 1
+
+
+def words(loop: Loop) -> dict[str, str]:
+    return loop.dialect.words if loop.dialect else {}
+
+
+def cap(loop: Loop, state: LoopState) -> int:
+    return limits_of(loop, state).rounds or 0
+
+
+def left(state: LoopState) -> str:
+    return str(state.tasks.open) if state.tasks else "?"
+
+
+def files(loop: Loop) -> Files:
+    kept = words(loop)
+    return Files(
+        live=(LOG,),
+        shared=(IGNORE,),
+        together=(kept["state"],),
+        claims=(f"the session {kept['session']}",),
+    )
+
+
+def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
+    at = state.updated_at
+    assert at  # noqa: S101 - there was a fact
+    match fact:
+        case RunStarted():
+            yield Create(IGNORE, "*\n")
+        case RoundStarted():
+            yield from _round_started(loop, state, history, at)
+        case RoundEnded():
+            yield Grow(LOG, tuple(_round_ended(fact, loop, state, history)))
+        case WaitStarted() if fact.decided.rule != Rule.PAUSE:
+            yield Grow(LOG, (log.waiting(fact.until, fact.seconds, fact.reason),))
+        case LoopStopped():
+            if not history.attempts:
+                yield from _opening(loop, state)
+            yield Grow(LOG, ending(fact, state, at))
+        case _:
+            pass
+    kept = words(loop)
+    yield Share(kept["state"], ("sessions", kept["session"]), session(loop, state), owner="started_at")
+
+
+def _opening(loop: Loop, state: LoopState) -> Iterator[View]:
+    """A new session begins a new log."""
+    yield Grow(LOG, _beginning(loop, state))
+
+
+def _beginning(loop: Loop, state: LoopState) -> tuple[str, ...]:
+    kept, at = words(loop), state.run_since or loop.created_at
+    about = (loop.workspace, loop.tasks or "", cap(loop, state), kept["marker"], kept["model"])
+    return log.opening(*about, at, left(state))
+
+
+def _round_started(loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG001
+    *earlier, mine = history.attempts
+    if not earlier:
+        yield from _opening(loop, state)
+    if earlier and earlier[-1].counted == mine.counted and _is_of_now(earlier[-1], state):
+        yield Grow(LOG, log.again(mine.counted))
+    else:
+        yield Grow(LOG, log.iteration(mine.counted, cap(loop, state), left(state)))
+
+
+def _round_ended(fact: RoundEnded, loop: Loop, state: LoopState, history: History) -> Iterator[str]:
+    told = fact.words or fact.detail
+    if fact.outcome is not Outcome.OK and told:
+        yield log.trouble(f"{loop.agent} had trouble: {told}")
+    if fact.promise is Promised.GIVEN and state.tasks and state.tasks.open:
+        yield log.trouble(f"The promise does not count: {texts.boxes(state.tasks.open)} still open")
+    if fact.doubted:
+        yield f"⏹ Ticked without any other change: {', '.join(fact.doubted)}"
+    if POLICY[fact.outcome].counts:
+        yield log.after(left(state))
+    elif fact.outcome is Outcome.INTERRUPTED and _is_of_now(history.attempts[-1], state):
+        yield log.cut()
+
+
+def _is_of_now(attempt: Attempt, state: LoopState) -> bool:
+    return state.run_since is not None and attempt.started_at > state.run_since
+
+
+def ending(stopped: LoopStopped, state: LoopState, at: datetime) -> tuple[str, ...]:
+    """The last lines: how it ended, what is left, when."""
+    remaining, finished = f"Remaining tasks: {left(state)}", f"FINISHED: {log.moment(at)}"
+    done = f"after {state.rounds} iterations"
+    match status(stopped):
+        case "complete":
+            return "", f"✅ Ralph complete {done}.", finished
+        case "failed" if stopped.decided.rule == Rule.ROUNDS:
+            return "", f"⚠️ Hit max iterations ({state.rounds})", remaining, finished
+        case "failed":
+            return "", f"❌ Ralph {why(stopped)} {done}: {texts.reason(stopped)}", remaining, finished
+        case _:
+            how = "stopped" if status(stopped) == STOPPED else "interrupted"
+            return "", f"⏹ Ralph {how} {done}: {texts.reason(stopped)}", remaining, finished
+
+
+def heard(event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG001
+    """What the agent says; with `level: debug` also what it does."""
+    is_told = isinstance(event, Message) or words(loop)["level"] == "debug"
+    if is_told and (text := readable(event).strip("\n")):
+        lines = log.said(text)
+        yield Grow(LOG, lines if isinstance(event, Message) else lines[:-1])
+
+
+def closing(path: str, tail: Sequence[str], loop: Loop, state: LoopState, history: History) -> tuple[str, ...]:  # noqa: ARG001
+    """What a crash kept from being written, and that it goes on now."""
+    if not history.attempts or (at := state.updated_at) is None:
+        return ()
+    last, begun = history.attempts[-1], log.open_iteration(tail)
+    lines = [] if tail else [*_beginning(loop, state)]
+    if begun is not None:
+        counts = last.ended is not None and POLICY[last.ended.outcome].counts and last.counted == begun
+        lines.append(log.after(left(state)) if counts else log.cut())
+    if state.stopped is None:
+        return (*lines, *log.resumed(at))
+    return (*lines, *(() if log.is_finished(tail) else ending(state.stopped, state, at)))
+
+
+# -- the table of all sessions -----------------------------------------------------------------------------------------
+
+
+def status(stopped: LoopStopped | None) -> str:
+    """What `state.json` says. A session that a shutdown ended is to go on: it still says `running`."""
+    if stopped is None or stopped.by_machine:
+        return RUNNING
+    if stopped.end in (End.COMPLETE, End.UNVERIFIED):
+        return COMPLETE
+    return STOPPED if stopped.end in (End.STOPPED, End.PAUSED) else FAILED
+
+
+_WHY = {End.FAILED: "error", End.BLOCKED: "blocked", End.CHECKPOINT: "blocked", End.LIMIT: "limit"}
+
+
+def why(stopped: LoopStopped) -> str:
+    """The reason of a failure, as one word."""
+    return "max_iterations" if stopped.decided.rule == Rule.ROUNDS else _WHY.get(stopped.end, "")
+
+
+def session(loop: Loop, state: LoopState) -> dict[str, object]:
+    """The row of a session."""
+    kept, stopped = words(loop), state.stopped
+    is_running = status(stopped) == RUNNING
+    return {
+        "name": kept["session"],
+        "dir": loop.workspace,
+        "task_file": loop.tasks,
+        "pid": state.pid or None if is_running else None,
+        "tmux_session": kept["tmux"] if stopped is None else "",
+        "started_at": loop.created_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "iteration": counted(state),
+        "max_iterations": cap(loop, state),
+        "status": status(stopped),
+        "last_task_count": state.tasks.open if state.tasks else None,
+        "completion_marker": kept["marker"],
+        "log_file": f"{loop.workspace}/{LOG}",
+        "backend": kept["backend"],
+        "model": kept["model"] or None,
+        "webhook": kept["webhook"] or None,
+        "reason": (why(stopped) or None) if stopped else None,
+    }
+
+
+def word(stopped: LoopStopped) -> str:
+    return STOPPED if stopped.by_machine else status(stopped)
+
+
+def exit_code(stopped: LoopStopped) -> int:
+    if stopped.decided.rule == Rule.ROUNDS:
+        return EXIT_CAP
+    return 2 if stopped.is_refusal else EXIT_CODES[stopped.end]

@@ -1,0 +1,86 @@
+"""What rloop tells the agent and people."""
+
+import re
+import shlex
+
+from bydawn.core.facts import LoopStopped
+from bydawn.core.loop import Loop
+from bydawn.core.rules import Rule
+from bydawn.core.state import LoopState
+from bydawn.core.values import End, Next
+from bydawn.dialects.rloop.config import LOG, NAME
+
+# The document's own template says "mark it `- [ ]`": its loop had counted and changed its own text.
+PROMPT = """\
+You are completing tasks from a PRD file.
+
+TASK FILE: {task_file}
+
+INSTRUCTIONS:
+1. Read the task file carefully
+2. Find any task marked with '- [ ]' (unchecked checkbox)
+3. If you find unchecked tasks:
+   - Pick ONE task to complete
+   - Implement it fully with tests if applicable
+   - Mark it '- [x]' in the task file
+   - Commit changes with descriptive message
+   - Exit normally (do NOT output the completion promise)
+4. If ALL tasks are marked '- [x]' (zero unchecked remain):
+   - Verify by searching for '- [ ]' pattern
+   - If truly zero remain, output ONLY: <promise>{completion_marker}</promise>
+
+CRITICAL:
+- Do NOT mention <promise>{completion_marker}</promise> unless outputting it as completion signal
+- Do NOT output the promise if ANY '- [ ]' remain
+- Complete ONE task per session, then exit
+
+Current iteration: {iteration}/{max_iterations}
+"""
+
+
+def template(text: str | None, task_file: str, marker: str) -> str:
+    """A prompt template in our markers; the document's unless one is given. Other braces stay as they are."""
+    values = {"task_file": task_file, "completion_marker": marker, "iteration": "\1", "max_iterations": "\2"}
+    names = "|".join(values)
+    filled = re.sub(rf"\{{({names})\}}", lambda found: values[found[1]], PROMPT if text is None else text)
+    return filled.replace("{{", "{{{{").replace("\1", "{{COUNTED}}").replace("\2", "{{ROUNDS}}")
+
+
+def boxes(count: int) -> str:
+    return f"{count} task{' is' if count == 1 else 's are'}"
+
+
+# Their reasons count rounds, and quote no one.
+_COUNTING = (Rule.ROUNDS, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.CHECK_FAILURES)
+
+
+def reason(stopped: LoopStopped) -> str:
+    """Why the loop stopped, in this tool's words."""
+    if stopped.end in (End.COMPLETE, End.UNVERIFIED):
+        return "no box is open"
+    if stopped.decided.rule not in _COUNTING:
+        return stopped.reason
+    return re.sub(r"\bround(s?)\b", r"iteration\1", stopped.reason)
+
+
+def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:
+    """What a person can do now, from any folder."""
+    name = loop.dialect.words["session"] if loop.dialect else loop.id
+    there = "" if folder == loop.workspace else f" -C {shlex.quote(loop.workspace)}"
+    look = Next(f"{NAME} logs {name}", f"what {loop.agent} said ({LOG})")
+    changes = Next(f"git{there} status", "what was changed and is not committed")
+    go_on = f"{NAME} resume {name}"
+    if stopped.end in (End.COMPLETE, End.UNVERIFIED):
+        return [look, Next(f"git{there} log --stat", "what was done")]
+    if stopped.decided.rule == Rule.ROUNDS:
+        return [look, Next(f"{go_on} --max-iterations {2 * max(state.rounds, 1)}", "go on with a higher cap")]
+    if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE):
+        accept = Next(f"bydawn resume {loop.id}{there} --accept -d", "or keep it so")
+        put_back = Next(go_on, "when you have put it back")
+        return [changes, put_back, *([accept] if stopped.can_be_accepted else [])]
+    if stopped.end is End.BLOCKED:
+        tell = Next(f'bydawn tell {loop.id}{there} "…"', "say what to do differently")
+        return [look, tell, Next(go_on, "then go on")]
+    if stopped.end is End.FAILED:
+        return [look, Next(f"{NAME} backends", "which agents can work here"), Next(go_on, "then go on")]
+    return [look, changes, Next(go_on, "go on")]

@@ -1,0 +1,154 @@
+"""The sessions of this user: ours from their ledgers, and what the original program wrote down of its own."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bydawn.core import tasks
+from bydawn.core.errors import UserError
+from bydawn.core.text import near
+from bydawn.core.values import Status
+from bydawn.dialects.rloop import DIALECT
+from bydawn.dialects.rloop.config import NAME
+from bydawn.dialects.rloop.files import CRASHED, RUNNING, session, words
+from bydawn.operations.dialects import loops
+from bydawn.operations.dialects.rloop.configuration import config_folder
+from bydawn.store.registry import Standing
+from bydawn.system import kernel, shared_file
+from bydawn.system.reading import read_text
+
+STATE = f"{'state'}.json"
+_BIGGEST = 16 << 20  # bytes of a task file
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the table. One of the original program has no loop of ours, and says what its file says."""
+
+    name: str
+    fields: dict[str, Any]
+    standing: Standing | None
+    remaining: int | None  # open boxes, now; None if the file cannot be read
+
+    @property
+    def is_alive(self) -> bool:
+        if self.standing:
+            return self.standing.alive and self.standing.state.stopped is None
+        pid = self.fields.get("pid")
+        return self.fields.get("status") == RUNNING and isinstance(pid, int) and bool(kernel.stat_fields(pid))
+
+    @property
+    def status(self) -> str:
+        said = str(self.fields.get("status") or "?")
+        return CRASHED if self.standing and said == RUNNING and not self.is_alive else said
+
+    @property
+    def folder(self) -> str:
+        return str(self.fields.get("dir") or "?")
+
+    def count(self, key: str) -> str:
+        return str(value) if isinstance(value := self.fields.get(key), int) else "?"
+
+
+def state_file() -> Path:
+    return config_folder() / STATE
+
+
+def table(say: Callable[[str], None] = lambda _: None) -> list[Session]:
+    """Every session, the oldest first."""
+    ours: dict[str, Standing] = {}
+    known = set[str]()
+    for each in sorted(loops.everywhere(DIALECT), key=lambda each: each.loop.created_at):
+        known.add(name := words(each.loop).get("session", each.loop.id))
+        ours.pop(name, None)  # the new one takes the place of the old one
+        if not each.state.dismissed:
+            ours[name] = each
+    found = [_of_loop(name, each) for name, each in ours.items()]
+    theirs = _entries(found, say)
+    return [
+        *(_of_original(name, row) for name, row in theirs.items() if name not in known and isinstance(row, dict)),
+        *found,
+    ]
+
+
+def _of_loop(name: str, standing: Standing) -> Session:
+    fields = session(standing.loop, standing.state) if standing.trouble is None else {"status": Status.DAMAGED}
+    return Session(name=name, fields=fields, standing=standing, remaining=_remaining(standing))
+
+
+def _remaining(standing: Standing) -> int | None:
+    """Open boxes now. A list that no one has changed since the last fact is not read again."""
+    loop, state = standing.loop, standing.state
+    try:
+        changed = Path(loop.workspace, loop.tasks or "").stat().st_mtime
+        if state.tasks and state.updated_at and changed < state.updated_at.timestamp():
+            return state.tasks.open
+    except OSError:
+        return None
+    return _open_boxes(loop.workspace, loop.tasks or "")
+
+
+def _open_boxes(folder: str, path: str) -> int | None:
+    try:
+        text = read_text(Path(folder), path, _BIGGEST)
+    except UserError:
+        return None
+    return None if text is None else sum(not task.done for task in tasks.read(text).items)
+
+
+def _of_original(name: str, row: dict[str, Any]) -> Session:
+    remaining = _open_boxes(str(row.get("dir", "")), str(row.get("task_file", "")))
+    return Session(name=name, fields={**row, "name": name}, standing=None, remaining=remaining)
+
+
+def _entries(ours: list[Session], say: Callable[[str], None]) -> dict[str, Any]:
+    """What the file says; one that is damaged or gone is written again."""
+    path = state_file()
+    try:
+        document = shared_file.read(path)
+    except UserError as damaged:
+        document = None
+        say(damaged.what)
+    if document is None and ours:
+        shared_file.update(path, {("sessions", each.name): each.fields for each in ours}, say)
+    entries = (document or {}).get("sessions")
+    return entries if isinstance(entries, dict) else {}
+
+
+def find(name: str) -> Session:
+    """The session of that name; refused with the names there are."""
+    found = table()
+    for each in found:
+        if each.name == name:
+            return each
+    names = [each.name for each in found]
+    cause = f"there are {', '.join(names)}" if names else "there are none"
+    hint = near(name, names) or f"`{NAME} status` lists them"
+    raise UserError(f"there is no session {name!r}", cause=cause, hint=hint)
+
+
+def refuse_live(name: str) -> Session | None:
+    """Names are unique for the user. One that does not run is returned: a new session takes its place."""
+    found = next((each for each in table() if each.name == name), None)
+    if found and found.is_alive:
+        raise UserError(
+            f"the session {name} is running already",
+            cause=f"process {found.count('pid')} in {found.folder}",
+            hint=f"end it: `{NAME} stop {name}`; or give this one another name: --name {name}-2",
+            exit_code=8,
+        )
+    return found
+
+
+def document(each: Session) -> dict[str, Any]:
+    """A session as JSON, for scripts and for those who ask from elsewhere."""
+    state = each.standing.state if each.standing and each.standing.trouble is None else None
+    return {
+        **each.fields,
+        "status": each.status,
+        "current_remaining": each.remaining,
+        "is_alive": each.is_alive,
+        "usage": state.usage if state else None,
+        "ticked_only": state.doubted if state else (),
+    }

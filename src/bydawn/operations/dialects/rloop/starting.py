@@ -1,0 +1,179 @@
+"""Start a session, go on with one, end one."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bydawn.core import tasks
+from bydawn.core.breakers import NewLimit
+from bydawn.core.errors import UserError
+from bydawn.core.loop import Loop
+from bydawn.dialects.rloop import DIALECT, arguments
+from bydawn.dialects.rloop.config import NAME, TEMPLATE, Config
+from bydawn.dialects.rloop.files import COMPLETE, CRASHED, STOPPED, cap, words
+from bydawn.dialects.seam import Start
+from bydawn.operations import resume, settings, steer
+from bydawn.operations.dialects import config, end
+from bydawn.operations.dialects.rloop import sessions
+from bydawn.operations.dialects.rloop.sessions import Session
+from bydawn.operations.many import Taken
+from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
+from bydawn.store.registry import checked_name, slug
+from bydawn.system import programs
+from bydawn.system.reading import read_text
+
+_BIGGEST = 1 << 20  # bytes of a template
+
+
+def folder_of(path: str) -> Path:
+    try:
+        return checked_workspace(Path(path).expanduser())
+    except (UserError, RuntimeError) as error:
+        what = error.what if isinstance(error, UserError) else f"there is no folder {path}"
+        cause = error.cause if isinstance(error, UserError) else str(error)
+        raise UserError(what, cause=cause, hint=f"give the folder of a project: {NAME} start ~/projects/app1") from None
+
+
+def wanted(folder: Path, found: Config, name: str | None, template: Path | None, *, in_front: bool) -> Start:
+    """The loop of a new session, with everything that can be checked before anyone is asked."""
+    refuse_inside_a_round()
+    session = arguments.session_name(name if name is not None else folder.name)
+    earlier = sessions.refuse_live(session)
+    _refuse_list(folder, found.task_file)
+    mine = _template(template) if template else None
+    prompt = mine if mine is not None else read_text(folder, TEMPLATE, _BIGGEST)
+    tmux = "" if in_front or not programs.find("tmux", folder) else f"{NAME}-{session}"
+    start = arguments.start(
+        found,
+        session=session,
+        prompt=prompt,
+        from_project=mine is None and prompt is not None,
+        state=str(sessions.state_file()),
+        tmux=tmux,
+    )
+    start = replace(start, name=_loop_name(session))
+    return start if earlier is None else _replacing(start, earlier)
+
+
+def _loop_name(session: str) -> str:
+    """The same where that is possible."""
+    try:
+        return checked_name(session)
+    except UserError:
+        return slug(session) or "loop"
+
+
+def _replacing(start: Start, earlier: Session) -> Start:
+    where = f"{earlier.status}, iteration {earlier.count('iteration')}, in {earlier.folder}"
+    said = f"this session takes the place of an earlier {earlier.name} ({where})"
+    if earlier.standing and earlier.status != COMPLETE:
+        said += f"; `{NAME} resume {earlier.name}` would have gone on with it, and still can: "
+        said += f"`bydawn resume {earlier.standing.reference} -d`"
+    return replace(start, remarks=(*start.remarks, said))
+
+
+def _refuse_list(folder: Path, path: str) -> None:
+    """A list that asks for nothing."""
+    text = read_text(folder, path)
+    hint = f"write tasks such as `- [ ] write the tests`, or name another file: {NAME} start … --task-file TODO.md"
+    if text is None:
+        raise UserError(f"there is no file {path} in {folder}", cause="it lists the tasks", hint=hint)
+    if not tasks.read(text).items:
+        cause = "it is empty" if not text.strip() else "no line of it is a task that can be ticked"
+        raise UserError(f"{path} has no tasks", cause=cause, hint=hint)
+
+
+def _template(path: Path) -> str:
+    text = read_text(path.expanduser().absolute().parent, path.name, _BIGGEST)
+    if text is None or not text.strip():
+        cause = "it is empty" if text is not None else "it is not there"
+        raise UserError(f"{path} cannot be the prompt", cause=cause, hint="give a text file: --prompt-template FILE")
+    return text
+
+
+def keep_template(workspace: Path, template: Path) -> None:
+    """Copy it into the project, where it is used from now on; what a person gave is trusted."""
+    text, trusted = _template(template), config.is_trusted(DIALECT, workspace)
+    end.rewrite(workspace, TEMPLATE, text)
+    config.agree(DIALECT, workspace, [TEMPLATE], trusted=trusted)
+
+
+# -- resume ------------------------------------------------------------------------------------------------------------
+
+
+def to_resume(name: str | None, *, stopped: bool, rounds: int | None) -> dict[str, Taken]:
+    """What becomes of one session, or of all that are unfinished."""
+    refuse_inside_a_round()
+    if name is not None:
+        found = sessions.find(name)
+        _refuse_to_resume(found, rounds)
+        return {name: _taken(found, rounds)}
+    listed = [each for each in sessions.table() if each.status != COMPLETE]
+    return {each.name: _one_of_many(each, rounds, stopped=stopped) for each in listed if each.standing}
+
+
+def _one_of_many(found: Session, rounds: int | None, *, stopped: bool) -> Taken:
+    assert found.standing  # noqa: S101 - the caller has looked
+    if found.status == CRASHED or (stopped and found.status == STOPPED):
+        return _taken(found, rounds)
+    why = f"it is {found.status}"
+    if found.status == STOPPED:
+        why = "a person stopped it; --stopped takes it too"
+    elif reason := found.fields.get("reason"):
+        why = f"it has failed: {reason}; `{NAME} resume {found.name}` tries it again"
+    return Taken(standing=found.standing, skipped=why)
+
+
+def _taken(found: Session, rounds: int | None) -> Taken:
+    standing = found.standing
+    assert standing  # noqa: S101 - of ours
+    if found.is_alive:
+        return Taken(standing=standing, skipped="it is running")
+    limits = [NewLimit("rounds", lambda _: rounds)] if rounds else []
+    try:
+        return Taken(standing=standing, plan=resume.plan(standing, settings.secrets(), limits=limits))
+    except UserError as refused:
+        return Taken(standing=standing, refused=refused)
+
+
+def _refuse_to_resume(found: Session, rounds: int | None) -> None:
+    if found.standing is None:
+        raise UserError(
+            f"{found.name} is a session of another program",
+            cause="it left no record to go on from",
+            hint=f"begin again in its folder: `{NAME} start {found.folder} --name {found.name}`",
+        )
+    if found.status == COMPLETE:
+        hint = f"add tasks and start again: `{NAME} start {found.folder}`"
+        raise UserError(f"{found.name} is complete", cause="no box was open", hint=hint)
+    done, highest = found.standing.state.rounds, rounds or cap(found.standing.loop, found.standing.state)
+    if done >= highest and not found.is_alive:
+        raise UserError(
+            f"{found.name} has used all of its {highest} iterations",
+            cause=f"it has done {done}",
+            hint=f"give it more: `{NAME} resume {found.name} --max-iterations {2 * done}`",
+        )
+
+
+# -- stop --------------------------------------------------------------------------------------------------------------
+
+
+def stop(found: Sequence[Session]) -> None:
+    """End them now, and wait until nothing of them is alive."""
+    refuse_inside_a_round()
+    standings = [each.standing for each in found if each.standing]
+    for each in standings:
+        steer.stop(each, now=True)
+    for each in standings:
+        end.until_it_is_gone(each)
+        _close_view(each.loop)
+
+
+def _close_view(loop: Loop) -> None:
+    """It would close by itself, a moment later."""
+    import subprocess  # tmux is rare
+
+    tmux = words(loop)["tmux"]
+    if tmux and (program := programs.find("tmux", Path(loop.workspace))):
+        subprocess.run([program, "kill-session", "-t", f"={tmux}"], capture_output=True, check=False, timeout=10)
