@@ -1,5 +1,6 @@
 """`trust`: allow what a repository's own settings run."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,6 +91,8 @@ def _give(gathered: "Settings", folder: Path, once: str | None, trusts: Trusts, 
         click.echo(f"  Trusted for the next start: {visible(str(place))}")
     elif question is None:
         click.echo(f"  Nothing in {visible(str(place))} needs your trust.")
+        for file in () if config else _other_files(folder):
+            click.echo(f"  Another tool's file is reviewed by its name: {render.typed(f'trust {file}')}")
         _show_git(folder)
     elif trusts.covers(place, question.powers):
         _show(question)
@@ -103,6 +106,14 @@ def _give(gathered: "Settings", folder: Path, once: str | None, trusts: Trusts, 
         operation.agree(question.powers, place, trusts)
         click.echo(f"  Trusted: {visible(str(place))}")
     return 0
+
+
+def _other_files(folder: Path) -> list[str]:
+    """The configuration files of other tools that are there."""
+    from bydawn.dialects import TABLE
+
+    paths = [folder / row.config for row in TABLE.values() if row.config]
+    return [visible(shlex.quote(str(path))) for path in paths if path.is_file()]
 
 
 def asked(question: operation.Question) -> bool:

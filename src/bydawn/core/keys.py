@@ -42,7 +42,7 @@ class Kind(StrEnum):
     COUNT = "a whole number"
     SECONDS = "a number of seconds"
     NUMBER = "a number"
-    PATH = "a path inside the repository"
+    PATH = "a path inside the project"
     ITEMS = "a list of mappings"
     VARIABLES = "a mapping of names to texts"
 
@@ -135,9 +135,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wrong(name: str, line: int, what: str, cause: str, hint: str) -> UserError:
-    """An error about one line of a file, or about what was typed."""
-    place = f"{name}:{line}" if line else name
-    return UserError(f"{place}: {what}" if place else what, cause=cause, hint=hint)
+    """An error about one line of a file; what was typed has no line."""
+    return UserError(f"{name}:{line}: {what}" if line else what, cause=cause, hint=hint)
 
 
 def checked(top: Node, keys: Sequence[Key], name: str) -> Checked:
@@ -297,11 +296,13 @@ def _variable(key: Key, word: str, node: Node, name: str) -> str:
 
 def _refused(key: Key, node: Node, name: str) -> UserError:
     cause, hint = _told(node), f"write {key.example}" if node.line else f"for example {key.example.partition(': ')[2]}"
-    if isinstance(node.value, str) and key.kind is Kind.ADDRESS:
-        cause, hint = _not_an_address(node.value), "write https://HOST/PATH"
-    if isinstance(node.value, str) and key.choices:
-        hint = near(node.value, key.choices).rstrip() or hint
-    return wrong(name, node.line, f"{key.path} must be {key.wanted}", cause, hint)
+    if isinstance(text := node.value, str):
+        if key.kind is Kind.ADDRESS:
+            cause, hint = _not_an_address(text), "write https://HOST/PATH"
+        elif key.kind is Kind.PATH and (text.startswith("/") or ".." in text.split("/")):
+            cause = f"{cause}, which leads out of it"
+        hint = near(text, key.choices).rstrip() or hint
+    return wrong(name, node.line, f"{key.path if node.line else name} must be {key.wanted}", cause, hint)
 
 
 def _told(node: Node) -> str:

@@ -61,7 +61,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     def refusal(self, without: str = "") -> UserError:
         """The error when there is no one to ask; `without` is the flag that ignores the project's settings, if any."""
-        rows = self.changes or [f"{row.key} = {row.value}" for row in self.rows]
+        rows = self.changes or [f"{row.key} = {row.value}{f'   ({row.where})' * bool(row.where)}" for row in self.rows]
         place = shlex.quote(str(self.place))
         return UserError(
             f"{self.file} {'has changed since you trusted it' if self.changes else 'is not trusted'}",

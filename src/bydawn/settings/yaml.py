@@ -46,7 +46,8 @@ def read(folder: Path, path: str) -> Node | None:
 
 def typed(text: str, key: Key, name: str) -> Checked:
     """What a variable or an option says: a text as it is; a number, a list or a mapping as a file would have it."""
-    node = Node(0, text if key.is_words else _plain(text.strip()))
+    plain = text if key.is_words else _plain(text.strip())
+    node = Node(0, text if isinstance(plain, float) and key.kind is keys.Kind.COUNT else plain)
     if key.kind in (keys.Kind.TEXTS, keys.Kind.VARIABLES):
         with suppress(UserError):  # then it is no more than a text
             written = parse(f"value: {text}", name).value

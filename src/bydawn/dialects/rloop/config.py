@@ -158,4 +158,4 @@ def overridden(config: Config) -> dict[str, tuple[str, ...]]:
 
 def _from_project(config: Config) -> dict[str, str]:
     sources = _SOURCES | {"sandbox": "claude.flags" if config.backend == CLAUDE else "defaults.backend"}
-    return {key: config.where[path] for key, path in sources.items() if from_project(config, path)}
+    return {key: f"{path} in {config.where[path]}" for key, path in sources.items() if from_project(config, path)}

@@ -84,7 +84,7 @@ def set_value(key: str, text: str) -> Path:
     """Write one value into the user's file, which is made if there is none; nothing is written if anything is wrong."""
     refuse_inside_a_round()
     known, file = _known(key), own_config.user_file(config_folder() / USER)
-    value = None if known.nullable and text in ("", "null") else yaml.typed(text, known, "").values[key]
+    value = None if known.nullable and text in ("", "null") else yaml.typed(text, known, key).values[key]
     before = files.checked_text(file)
     after = yaml.with_value(DEFAULT_FILE if before is None else before, key, value, USER)
     checked(yaml.parse(after, USER), KEYS, USER)  # or the other lines would be found wrong at the next start
