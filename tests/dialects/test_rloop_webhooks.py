@@ -12,13 +12,16 @@ import pytest
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop, SpokenDialect
 from bydawn.core.notices import about, for_others, order_of
+from bydawn.core.outcome import Outcome
 from bydawn.core.redact import Secrets
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.core.values import End
-from bydawn.dialects.rloop.webhooks import messages, reason_of
-from core.facts_made import NOON, a_loop, decided, todo
+from bydawn.dialects.rloop.files import session
+from bydawn.dialects.rloop.webhooks import messages
+from core.facts_made import BORN, NOON, a_loop, a_round, after_all, decided, ended, run_started, started, todo
+from dialects.rloop_made import LOOP
 
 SHAPES = {
     "discord": "https://discord.com/api/webhooks/123/abc",
@@ -40,6 +43,7 @@ def an_end(
     return LoopStopped(end=end, reason=reason, decided=decided(rule))
 
 
+SHUT_DOWN = LoopStopped(end=End.PAUSED, reason="paused by SIGTERM", decided=decided(), by="SIGTERM")
 CAP = an_end(End.LIMIT, Rule.ROUNDS, "30 rounds")
 DONE = an_end(End.COMPLETE, Rule.COMPLETE, "all tasks are done")
 
@@ -59,11 +63,11 @@ def test_each_shape_of_each_event_is_as_its_golden_file_says(event: str) -> None
 
 REASONS = [
     (CAP, "max_iterations"),
-    (an_end(End.LIMIT, Rule.COST), "blocked"),  # another limit than rloop's own: only a person can raise it
-    (an_end(End.FAILED, Rule.AGENT_STOP), "error"),
+    (an_end(End.LIMIT, Rule.COST, "the dollar budget is used up"), "limit"),  # of the user's own settings
+    (an_end(End.FAILED, Rule.AGENT_STOP, "claude is not logged in"), "error"),
     (an_end(End.BLOCKED), "blocked"),
-    (an_end(End.CHECKPOINT, Rule.CHECKPOINT), "blocked"),
-    (LoopStopped(end=End.PAUSED, reason="paused by SIGTERM", decided=decided(), by="SIGTERM"), "blocked"),
+    (an_end(End.CHECKPOINT, Rule.CHECKPOINT, "HARD STOP"), "blocked"),
+    (SHUT_DOWN, "blocked"),
 ]
 
 
@@ -71,14 +75,14 @@ REASONS = [
 def test_every_end_that_needs_a_person_is_a_failure_with_a_reason(stopped: LoopStopped, reason: str) -> None:
     for body in told(stopped, a_session(SHAPES["generic"])):
         assert (body["event"], body["status"], body["reason"]) == ("failed", "failure", reason)
-        assert (stopped is CAP) or stopped.reason in body["message"]
+        cause = stopped.reason.replace("5 rounds in a row", "5 iterations in a row")  # its own word
+        assert body["message"] == f"my_app needs you: {'hit max iterations (30)' if stopped is CAP else cause}"
     [discord] = told(stopped, a_session(SHAPES["discord"]))
     assert {"name": "Reason", "value": reason, "inline": True} in discord["embeds"][0]["fields"]
 
 
 @pytest.mark.parametrize("by", ["SIGINT", "ada"])
 def test_a_person_who_stopped_a_session_is_not_told(by: str) -> None:
-    assert reason_of(an_end(End.STOPPED)) is None
     for end in (End.STOPPED, End.PAUSED):
         assert told(LoopStopped(end=end, reason="stopped", decided=decided(), by=by)) == [None] * 3
 
@@ -155,6 +159,12 @@ def test_a_list_that_nobody_has_read_leaves_an_unknown_number() -> None:
     discord, _, generic = told(CAP, open_=None)
     assert discord["embeds"][0]["fields"][-1]["value"] == "unknown"
     assert generic["remaining_tasks"] is None
+
+
+def test_an_iteration_that_was_cut_short_has_the_number_that_the_table_shows() -> None:
+    state = after_all(BORN, run_started(), a_round(1), started(2), ended(2, Outcome.INTERRUPTED))
+    [text] = messages(a_session(SHAPES["generic"]), state, SHUT_DOWN, NOON)
+    assert json.loads(text)["iterations"] == session(LOOP, state)["iteration"] == 2
 
 
 def test_times_are_utc_and_whole_seconds() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ from bydawn.dialects.rloop.webhooks import messages
 from bydawn.process.notices import send
 from core.facts_made import NOON
 from dialects.test_rloop_webhooks import CAP, a_session
-from driving import OK, Home, is_alive, said, wait_for, worker_of
+from driving import OK, Home, Said, is_alive, said, wait_for, worker_of
+from program import strict_claude
 from program.autorunner import ITEM, Autorunner, blocks
 from program.terminal_driver import Terminal
 
@@ -232,6 +234,36 @@ def test_the_loops_of_another_tool_send_notices_too_and_their_files_stay_right(h
     assert [told["status"] for told in receiver.of("/fine")] == ["unverified"]
     assert [(block.number, block.code) for block in blocks(runner.log)] == [(1, "0")]
     assert (runner.summary, runner.lock.exists()) == ((1, 0, "idle"), False)
+
+
+def test_a_webhook_of_rloop_gets_one_failed_and_one_complete_message_and_no_one_else_its_address(
+    home: Home, receiver: Receiver
+) -> None:
+    """R-052; one address is typed, the other is in a variable."""
+    strict_claude.install(home.root / "bin", [{"tick": "PRD.md", "write": {"done.txt": "{turn}"}, "reply": "Done."}])
+    home.env |= {"PATH": f"{home.root / 'bin'}:{home.env['PATH']}"}
+    typed, known = (f"http://{receiver.place}/fine/{word}/{TOKEN}" for word in ("typed", "known"))
+
+    def start(name: str, *words: str, **env: str) -> Said:
+        project = home.root / name
+        project.mkdir()
+        (project / "PRD.md").write_text("- [ ] one\n- [ ] two\n" if name == "app_1" else "- [ ] one\n")
+        subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+        return said(home.start("start", str(project), "--no-tmux", *words, command="rloop", **env))
+
+    failed = start("app_1", "--webhook", typed, "--max-iterations", "1")
+    complete = start("app_2", RLOOP_WEBHOOK=known)
+    assert (failed.code, complete.code) == (1, 0), (failed, complete)
+    [told] = receiver.of(f"/fine/typed/{TOKEN}")
+    assert (told["event"], told["session"], told["iterations"], told["remaining_tasks"]) == ("failed", "app_1", 1, 1)
+    assert (told["project"], told["reason"]) == (str(home.root / "app_1"), "max_iterations")
+    [told] = receiver.of(f"/fine/known/{TOKEN}")
+    assert (told["event"], told["status"], told["reason"], told["remaining_tasks"]) == ("complete", "success", None, 0)
+    seen = [call["env"] for call in strict_claude.calls(home.root / "bin")]
+    assert [(env["IS_SANDBOX"], "RLOOP_WEBHOOK" in env or TOKEN in str(env)) for env in seen] == [("1", False)] * 2
+    assert TOKEN not in failed.out + failed.err + complete.out + complete.err
+    paths = [path for path in home.root.rglob("*") if path.is_file() and "git" not in path.parts]
+    assert {path.name for path in paths if TOKEN.encode() in path.read_bytes()} == {"secrets.json"}
 
 
 WRONG = [f"nosuch://{TOKEN}", "discord://x", f"http://:0/{TOKEN}", f"just {TOKEN}", "https://"]

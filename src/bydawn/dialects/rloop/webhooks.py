@@ -7,13 +7,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from bydawn.core.breakers import limits_of
 from bydawn.core.facts import LoopStopped
+from bydawn.core.history import counted
 from bydawn.core.loop import Loop
-from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, shorten
 from bydawn.core.values import FINISHED, End
+from bydawn.dialects.rloop import texts
+from bydawn.dialects.rloop.files import cap, why, words
 
 _DISCORD = ("discord.com", "canary.discord.com", "ptb.discord.com", "discordapp.com")
 _SLACK = ("hooks.slack.com", "hooks.slack-gov.com")
@@ -30,49 +31,42 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     status: str  # success, failure
     session: str
     project: str  # its folder
-    iterations: int
+    iterations: int  # as in the table: one that was cut short is the last
     max_iterations: int
     remaining_tasks: int | None  # None: the task file was never read
-    reason: str | None  # max_iterations, error, blocked; None if it is complete
+    reason: str | None  # max_iterations, error, blocked, limit; None if it is complete
     duration: float  # seconds of work, for programs; `message` is for people
     timestamp: datetime
     message: str
 
 
-def reason_of(stopped: LoopStopped) -> str | None:
-    """Why a session failed, in rloop's words; None if it did not."""
-    if stopped.end in {*FINISHED, End.STOPPED}:
-        return None
-    at_cap = stopped.end is End.LIMIT and stopped.decided.rule == Rule.ROUNDS
-    return "max_iterations" if at_cap else "error" if stopped.end is End.FAILED else "blocked"
-
-
 def messages(loop: Loop, state: LoopState, stopped: LoopStopped, at: datetime) -> tuple[str, ...]:
     """One for each address. A person who stopped the session knows it; a shutdown is told."""
     by_person = stopped.end in (End.STOPPED, End.PAUSED) and not stopped.by_machine
-    words = loop.dialect.words if loop.dialect else {}
-    if by_person or (stopped.end in FINISHED and words.get("on_complete") == "no"):
+    kept = words(loop)
+    if by_person or (stopped.end in FINISHED and kept["on_complete"] == "no"):
         return ("",) * len(loop.notify)
-    message = _message(loop, state, stopped, at, words.get("session", loop.id))
+    message = _message(loop, state, stopped, at, kept["session"])
     return tuple(msgspec.json.encode(_shape(address)(message)).decode() for address in loop.notify)
 
 
 def _message(loop: Loop, state: LoopState, stopped: LoopStopped, at: datetime, session: str) -> Message:
-    reason, most = reason_of(stopped), limits_of(loop, state).rounds
-    why = f"hit max iterations ({most})" if reason == "max_iterations" else stopped.reason
-    count = f"{state.rounds} iteration{'' if state.rounds == 1 else 's'}"
+    reason, most = None if stopped.end in FINISHED else why(stopped) or "blocked", cap(loop, state)
+    cause = f"hit max iterations ({most})" if reason == "max_iterations" else texts.reason(stopped)
+    done = counted(state)
+    count = f"{done} iteration{'' if done == 1 else 's'}"
     return Message(
         event="failed" if reason else "complete",
         status="failure" if reason else "success",
         session=session,
         project=loop.workspace,
-        iterations=state.rounds,
+        iterations=done,
         max_iterations=most,
         remaining_tasks=state.tasks.open if state.tasks else None,
         reason=reason,
         duration=round(state.elapsed, 1),
         timestamp=at.replace(microsecond=0),
-        message=f"{session} needs you: {why}" if reason else f"{session} is complete after {count}",
+        message=f"{session} needs you: {cause}" if reason else f"{session} is complete after {count}",
     )
 
 
