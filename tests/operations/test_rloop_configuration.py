@@ -175,11 +175,12 @@ def test_an_agent_cannot_change_the_configuration(home: Path, monkeypatch: pytes
     assert not (home / ".config/rloop/config.yaml").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_an_error_with_a_way_out(home: Path) -> None:
+def test_a_file_in_the_place_of_the_folder_is_named_with_a_way_out(home: Path) -> None:
     (home / ".config/rloop").rmdir()
     (home / ".config").rmdir()
     (home / ".config").write_text("")
-    assert configuration.read(None).max_iterations == 30
-    with pytest.raises(UserError, match=r"config\.yaml cannot be written") as caught:
-        configuration.init()
-    assert "RLOOP_CONFIG_DIR" in caught.value.hint
+    for use in (lambda: configuration.read(None), configuration.init):
+        with pytest.raises(UserError) as caught:
+            use()
+        assert (caught.value.cause, caught.value.exit_code) == (f"{home}/.config is not a folder", 2)
+        assert "RLOOP_CONFIG_DIR" in caught.value.hint

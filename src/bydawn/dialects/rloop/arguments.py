@@ -6,7 +6,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.keys import Checked
 from bydawn.core.notices import place_of
 from bydawn.dialects.rloop import texts
-from bydawn.dialects.rloop.config import NAME, PROJECT, TEMPLATE, Config, agent_settings, origins
+from bydawn.dialects.rloop.config import NAME, PROJECT, TEMPLATE, Config, agent_settings, origins, overridden
 from bydawn.dialects.rloop.config import read as read_config
 from bydawn.dialects.seam import Start
 
@@ -43,22 +43,22 @@ def session_name(text: str) -> str:
 
 def from_config(found: Checked, read: Callable[[str], str | None]) -> Start:
     """What a person is asked to agree to: what the project says about the agent, and its template."""
-    prompt = read(TEMPLATE)
-    return start(read_config(found), session="", prompt=prompt, from_project=prompt is not None)
+    return start(read_config(found), session="", prompt=read(TEMPLATE))
 
 
 def start(
-    config: Config, *, session: str, prompt: str | None, from_project: bool, state: str = "", tmux: str = ""
+    config: Config, *, session: str, prompt: str | None, mine: str | None = None, state: str = "", tmux: str = ""
 ) -> Start:
-    """`prompt` is the text of a template, if there is one; `from_project`: it came with the project, unasked for."""
-    template = texts.template(prompt, config.task_file, config.completion_marker)
+    """`prompt` is the text of the project's template, if there is one; `mine` that of a person, which is stronger."""
+    template = texts.template(prompt if mine is None else mine, config.task_file, config.completion_marker)
+    named: dict[str, tuple[str, ...]] = {} if prompt is None else {"template": (TEMPLATE,)}
     settings: dict[str, tuple[str, ...]] = {
         **PRESET,
         **agent_settings(config),
         "tasks": (config.task_file,),
         "rounds": (str(config.max_iterations),),
         "done_when": (config.completion_marker,),
-        **({"template": (TEMPLATE,)} if from_project else {}),
+        **(named if mine is None else {}),
     }
     words = {
         "session": session,
@@ -72,7 +72,7 @@ def start(
         "state": state,
         "tmux": tmux,
     }
-    theirs = origins(config) | ({"template": TEMPLATE} if from_project else {})
+    theirs = origins(config) | dict.fromkeys(named, TEMPLATE)
     return Start(
         prompt="",
         name="",
@@ -84,4 +84,6 @@ def start(
         remarks=config.remarks,
         config=PROJECT if theirs else "",
         origins=theirs,
+        overridden=overridden(config) | ({} if mine is None else named),
+        template_file=prompt or "",
     )

@@ -24,12 +24,15 @@ _FOLDER, _TASKS = "RLOOP_CONFIG_DIR", "defaults.task_file"
 
 def config_folder() -> Path:
     """Of this user; it need not exist."""
-    if given := os.environ.get(_FOLDER):
-        return Path(given).absolute()
-    if home := os.environ.get("HOME"):
-        return Path(home) / ".config/rloop"
-    cause = f"HOME and {_FOLDER} are unset"
-    raise UserError("there is no folder for rloop's files", cause=cause, hint=f"export {_FOLDER}=/path/to/a/folder")
+    given, home = os.environ.get(_FOLDER), os.environ.get("HOME")
+    hint = f"export {_FOLDER}=/path/to/a/folder"
+    if not given and not home:
+        raise UserError("there is no folder for rloop's files", cause=f"HOME and {_FOLDER} are unset", hint=hint)
+    folder = Path(given).absolute() if given else Path(home or "/", ".config/rloop")
+    there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+    if not there.is_dir():
+        raise UserError(f"{folder} cannot have rloop's files", cause=f"{there} is not a folder", hint=hint)
+    return folder
 
 
 def read(folder: Path | None, flags: Mapping[str, str] = {}) -> Config:

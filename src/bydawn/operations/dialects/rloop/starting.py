@@ -10,7 +10,7 @@ from bydawn.core.breakers import NewLimit
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
 from bydawn.dialects.rloop import DIALECT, arguments
-from bydawn.dialects.rloop.config import NAME, TEMPLATE, Config
+from bydawn.dialects.rloop.config import FOLDER, NAME, TEMPLATE, Config
 from bydawn.dialects.rloop.files import COMPLETE, CRASHED, STOPPED, cap, words
 from bydawn.dialects.seam import Start
 from bydawn.operations import resume, settings, steer
@@ -21,6 +21,7 @@ from bydawn.operations.many import Taken
 from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
 from bydawn.store.registry import checked_name, slug
 from bydawn.system import programs
+from bydawn.system.paths import open_folder
 from bydawn.system.reading import read_text
 
 _BIGGEST = 1 << 20  # bytes of a template
@@ -41,14 +42,12 @@ def wanted(folder: Path, found: Config, name: str | None, template: Path | None,
     session = arguments.session_name(name if name is not None else folder.name)
     earlier = sessions.refuse_live(session)
     _refuse_list(folder, found.task_file)
-    mine = _template(template) if template else None
-    prompt = mine if mine is not None else read_text(folder, TEMPLATE, _BIGGEST)
     tmux = "" if in_front or not programs.find("tmux", folder) else f"{NAME}-{session}"
     start = arguments.start(
         found,
         session=session,
-        prompt=prompt,
-        from_project=mine is None and prompt is not None,
+        prompt=read_text(folder, TEMPLATE, _BIGGEST),
+        mine=_template(template) if template else None,
         state=str(sessions.state_file()),
         tmux=tmux,
     )
@@ -95,7 +94,8 @@ def _template(path: Path) -> str:
 def keep_template(workspace: Path, template: Path) -> None:
     """Copy it into the project, where it is used from now on; what a person gave is trusted."""
     text, trusted = _template(template), config.is_trusted(DIALECT, workspace)
-    end.rewrite(workspace, TEMPLATE, text)
+    with open_folder(workspace, [FOLDER], make=True):
+        end.rewrite(workspace, TEMPLATE, text)
     config.agree(DIALECT, workspace, [TEMPLATE], trusted=trusted)
 
 
