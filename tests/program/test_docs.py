@@ -4,12 +4,18 @@ import re
 import subprocess
 from pathlib import Path
 
+from bydawn.cli.dialects import rloop
 from bydawn.cli.program import MODULES, bydawn
 from bydawn.cli.reference import reference
 from bydawn.cli.start import run
+from bydawn.core import tasks
 from bydawn.core.rules import Rule
-from bydawn.core.values import End
+from bydawn.core.state import LoopState
+from bydawn.core.values import EXIT_CODES, End
+from bydawn.dialects.rloop.config import KEYS
+from bydawn.dialects.rloop.files import session
 from bydawn.settings.schema import page
+from dialects.rloop_made import LOOP
 from driving import OK, Home
 
 ROOT = Path(__file__).parents[2]
@@ -88,3 +94,45 @@ def test_the_commands_that_get_something_back_do_so(home: Home) -> None:
     assert (home.repo / "src/app.py").read_text() == "round 3\n"
     assert "-at first" in changed and "+round 3" in changed
     assert listed.splitlines() == ["README.md", "src/app.py"]
+
+
+# -- rloop -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_rloop_has_every_command_option_key_variable_and_field() -> None:
+    """R-061"""
+    page = (ROOT / "docs/rloop.md").read_text()
+    commands = {f"`{name}" for name in rloop.COMMANDS.commands}
+    options = {f"`{flag}`" for each in rloop.start.params for flag in each.opts if flag.startswith("-")}
+    keys = {f"`{key.path}` | {_default(key.default)}" for key in KEYS}
+    variables = {f"`{key.variable}`" for key in KEYS if key.variable}
+    fields = {f"`{field}`" for field in session(LOOP, LoopState())}
+    codes = {f"\n| {code} |" for code in {1, 2, 8, *EXIT_CODES.values()} - {EXIT_CODES[End.CHECKPOINT]}}
+    assert [each for each in (commands | options | keys | variables | fields | codes) if each not in page] == []
+
+
+def _default(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case True:
+            return "true"
+        case int():
+            return str(value)
+        case str():
+            return f"`{value}`"
+        case dict():
+            return "`{" + ", ".join(f'{name}: "{text}"' for name, text in value.items()) + "}`"
+        case _:
+            assert isinstance(value, tuple)
+            return f"`[{', '.join(value)}]`"
+
+
+def test_the_readme_names_rloop_and_every_box_of_the_example_is_a_task() -> None:
+    """R-061, R-017"""
+    readme = (ROOT / "README.md").read_text()
+    assert [each for each in ("start", "status", "resume") if f"`rloop {each}" not in readme] == []
+    example = (ROOT / "examples/PRD.md").read_text()
+    nested = re.findall(r"(?m)^ +- \[ \] ", example)
+    assert len(nested) >= 3
+    assert len(tasks.read(example).items) == len(re.findall(r"(?m)^ *- \[ \] ", example))
