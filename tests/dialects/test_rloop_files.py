@@ -83,7 +83,7 @@ def test_the_cap_and_other_ends_are_told_in_the_same_manner() -> None:
     """R-019"""
     rounds = [run_started(tasks=todo(3)), *a_round(1, tasks=todo(2, 1)), *a_round(2, tasks=todo(2, 1))]
     assert log_of(*rounds, at_the_cap())[-4:-1] == ["", "⚠️ Hit max iterations (2)", "Remaining tasks: 2"]
-    ends = {End.BLOCKED: "❌ Ralph blocked", End.FAILED: "❌ Ralph error", End.STOPPED: "⏹ Ralph stopped"}
+    ends = {End.BLOCKED: "❌ Ralph blocked", End.FAILED: "❌ Ralph failed", End.STOPPED: "⏹ Ralph stopped"}
     for end, words in ends.items():
         last = log_of(*rounds, stopped(end))
         assert last[-3].startswith(f"{words} after 2 iterations: ")
@@ -102,7 +102,6 @@ def test_a_hiccup_is_one_iteration() -> None:
     assert lines == [
         "",
         "=== Iteration 1/30 (Remaining: 1) ===",
-        "❌ claude had trouble: 503",
         "⏹ Waiting for 30 s: high demand",
         "",
         "⏹ Iteration 1 is tried again.",

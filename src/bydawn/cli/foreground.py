@@ -30,6 +30,7 @@ def run_in_foreground(
     plain: bool = False,
     voice: "Voice | None" = None,
     detach: bool = False,
+    banner: bool = True,
 ) -> int:
     """Run the loop to its end, here in the worker process, and show it; or `detach` it once it has begun."""
     from bydawn.assemble import Worker
@@ -39,7 +40,8 @@ def run_in_foreground(
     from bydawn.core.values import End
     from bydawn.operations.run_loop import run
 
-    warn_if_unbounded(planned)
+    if banner:
+        warn_if_unbounded(planned)
     voice = voice or Voice()
     background = _background(tether, planned, voice) if detach else None
     out, nowhere = (background.log, "does not reach it") if background else (None, None)
@@ -73,11 +75,11 @@ def _background(tether: Tether, planned: "Plan", voice: "Voice") -> "Background"
     return Background(tether, planned, voice)
 
 
-def warn_if_unbounded(planned: "Plan") -> None:
+def warn_if_unbounded(*plans: "Plan") -> None:
     """Show a banner on every start: no one should have to remember what they allowed."""
-    if planned.loop.sandbox == "full":
+    if agents := dict.fromkeys(name for each in plans if each.loop.sandbox == "full" for name in each.loop.pool):
         bar = "!" * 64
-        say(f"{bar}\n!! FULL ACCESS: {' and '.join(planned.loop.pool)} runs as you, without a sandbox.\n{bar}")
+        say(f"{bar}\n!! FULL ACCESS: {' and '.join(agents)} runs as you, without a sandbox.\n{bar}")
 
 
 def say(text: str) -> None:

@@ -20,7 +20,7 @@ from bydawn.operations import many, places, run_loop, settings  # noqa: F401
 from bydawn.operations.many import Taken
 from bydawn.operations.plan import Plan
 from bydawn.process.guardian import Tether, await_start, run_guarded, send_away, start_viewer
-from bydawn.store.registry import Registry, Standing
+from bydawn.store.registry import Registry
 
 
 def resume_all(state_dir: Path | None, cd: Path | None, *, stopped: bool) -> int:
@@ -35,6 +35,7 @@ def resume_all(state_dir: Path | None, cd: Path | None, *, stopped: bool) -> int
 
 def resume_these(taken: Mapping[str, Taken], voice: Voice) -> int:
     """Continue these, by the name that a person knows; one that cannot start does not keep the others from it."""
+    foreground.warn_if_unbounded(*(each.plan for each in taken.values() if each.plan))
     gc.collect()
     gc.freeze()  # nothing that is here now is looked at again, or it would be copied for each loop
     begun = [send_away(partial(_guarded, each.plan, voice)) if each.plan else None for each in taken.values()]
@@ -48,20 +49,17 @@ def resume_these(taken: Mapping[str, Taken], voice: Voice) -> int:
         elif child:
             _, viewer, code = await_start(*child)
             start_viewer(viewer)
-            what, why = ("resumed", _after(each.standing, voice)) if code is None else ("refused", "see above")
+            what, why = ("resumed", voice.resumed(each.standing)) if code is None else ("refused", "see above")
             worst = max(worst, 1 if code else 0)
         click.echo(f"  {name:<{names}}  {what}  {shorten(plain(why), 300)}".rstrip())
     return worst
 
 
-def _after(standing: Standing, voice: Voice) -> str:
-    counting = voice.counting(standing.state)
-    return f"after {counting.unit} {counting.number}" if counting.number else ""
-
-
 def _guarded(planned: Plan, voice: Voice, front: int) -> int:
     def work(tether: Tether) -> int:
-        code = shielded(lambda: foreground.run_in_foreground(tether, planned, plain=True, voice=voice, detach=True))
+        code = shielded(
+            lambda: foreground.run_in_foreground(tether, planned, plain=True, voice=voice, detach=True, banner=False)
+        )
         places.release(planned.loop)  # it may not have begun
         return code
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from bydawn.cli import render
 from bydawn.core.facts import LoopStopped, RunStarted
+from bydawn.core.history import number
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten
@@ -64,6 +65,10 @@ class Voice:
             *render.step_lines(render.typed_steps(steps)),
         ]
 
+    def resumed(self, standing: Standing) -> str:
+        """Where a loop goes on."""
+        return f"after round {standing.state.round}" if standing.state.round else ""
+
     def viewer(self, planned: "Plan") -> list[str]:  # noqa: ARG002
         """A program that shows a loop in the background. It may end at any time: the loop goes on."""
         return []
@@ -101,6 +106,9 @@ class DialectVoice(Voice):
 
     def counting(self, state: LoopState) -> Counting:
         return Counting(unit=self._dialect.unit, number=self._dialect.counted(state))
+
+    def resumed(self, standing: Standing) -> str:
+        return f"at {self._dialect.unit} {number(standing.loop, standing.state)}"
 
     def word(self, stopped: LoopStopped) -> str:
         return self._dialect.word(stopped)

@@ -82,7 +82,7 @@ def _prompt(settings: Settings, workspace: Path) -> str:
 def _template(settings: Settings, workspace: Path) -> str | None:
     """The template's text as it is now, so that an agent cannot edit its own prompt later."""
     given = settings["template"]
-    if not isinstance(given.value, str):
+    if not isinstance(given.value, str) or given.layer is Layer.DIALECT:  # the dialect makes its own of it
         return None
     text = given.text or words_of(workspace, "template", given.value)
     if problem := template.problem(text, settings.text("tasks") or ""):

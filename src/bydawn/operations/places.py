@@ -210,7 +210,9 @@ def refuse_impossible(dialect: Dialect, loop: Loop, made: Sequence[str]) -> None
     try:
         _refuse_unwritable(loop, files.common, (*files.live, *together))
     except UserError as error:  # no one chooses these paths, so there is no other to give
-        raise UserError(error.what, cause=error.cause, hint="move it away, then try again") from None
+        denied = error.cause.startswith("you may not")
+        hint = "give yourself the right to do that" if denied else "move it away, then try again"
+        raise UserError(error.what, cause=error.cause, hint=hint) from None
 
 
 def _refuse_unwritable(loop: Loop, made: Sequence[str], growing: Sequence[str]) -> None:

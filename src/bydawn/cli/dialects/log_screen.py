@@ -19,6 +19,7 @@ from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:
     from bydawn.operations.plan import Plan
+    from bydawn.store.registry import Standing
 
 
 class LogScreen:
@@ -52,13 +53,16 @@ class LogScreen:
             seconds_allowed=self._seconds,
         )
         stopped = run(planned, worker)
-        line(f"\n  {plain(dialect.reason(stopped))}", err=True)
         if standing := standing_of(planned.folder):
+            line(f"\n  {plain(self.summary(standing, stopped))}", err=True)
             for row in reasons.evidence(standing):
                 line(f"  · {plain(row)}", err=True)
             for step in render.step_lines(dialect.next_steps(standing.loop, standing.state, stopped, here)):
                 line(step, err=True)
         return self.exit_code(stopped)
+
+    def summary(self, standing: "Standing", stopped: LoopStopped) -> str:  # noqa: ARG002
+        return self._dialect.reason(stopped)
 
     def exit_code(self, stopped: LoopStopped) -> int:
         return self._dialect.exit_code(stopped)

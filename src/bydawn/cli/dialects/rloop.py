@@ -1,5 +1,7 @@
 """The command line of rloop, and what it prints."""
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +60,7 @@ def start(
 ) -> int:
     """Start a new ralph loop"""
     from bydawn.cli.dialects import running
-    from bydawn.cli.dialects.rloop_voice import RloopVoice
+    from bydawn.cli.dialects.rloop_voice import RloopScreen, RloopVoice
     from bydawn.cli.foreground import run_in_foreground
     from bydawn.dialects.rloop import DIALECT
     from bydawn.operations.dialects.rloop import configuration, starting
@@ -72,9 +74,7 @@ def start(
         if prompt_template:
             starting.keep_template(workspace, prompt_template)
         if no_tmux:
-            from bydawn.cli.dialects.log_screen import LogScreen
-
-            return LogScreen(DIALECT).run(tether, planned)
+            return RloopScreen(DIALECT).run(tether, planned)
         return run_in_foreground(tether, planned, voice=RloopVoice(), detach=True)
 
     return running.start(DIALECT, wanted, workspace, tether, run=run)
@@ -99,16 +99,12 @@ _KEYS = {
 def resume(name: str | None, stopped: bool, max_iterations: int | None) -> int:
     """Resume crashed/stopped loops"""
     from bydawn.cli.dialects.rloop_voice import RloopVoice
-    from bydawn.cli.foreground import warn_if_unbounded
     from bydawn.cli.many import resume_these
     from bydawn.operations.dialects.rloop import starting
 
     taken = starting.to_resume(name, stopped=stopped, rounds=max_iterations)
     if not taken:
         click.echo("  Nothing to resume: no session is unfinished.")
-    plans = [each.plan for each in taken.values() if each.plan]
-    for planned in [each for each in plans if each.loop.sandbox == "full"][:1]:
-        warn_if_unbounded(planned)
     return resume_these(taken, RloopVoice())
 
 
@@ -121,21 +117,29 @@ def stop(name: str | None, all_: bool) -> int:
     from bydawn.operations.dialects.rloop import sessions, starting
 
     if (name is None) == (not all_):
-        hint = f"`{NAME} stop app1` or `{NAME} stop --all`"
-        raise UserError("which one?", cause="give a name, or --all", hint=hint)
+        cause = "neither a name nor --all was given" if name is None else "a name and --all were given"
+        raise UserError("which one?", cause=cause, hint=f"`{NAME} stop app1` or `{NAME} stop --all`")
     named = sessions.table(_say) if name is None else [sessions.find(name)]
     found = [each for each in named if each.standing and (each.is_alive or each.status == CRASHED)]
     starting.stop(found)
     for each in found:
         click.echo(f"  {each.name} is stopped. Go on: {NAME} resume {each.name}")
-    if not found:
-        click.echo("  No session is running." if name is None else f"  {named[0].name} is not running.")
-    if not found and named and named[0].is_alive:  # the original's
-        pid = named[0].count("pid")
-        raise UserError(
-            f"{named[0].name} is a session of another program", cause=f"process {pid}", hint=f"end it: kill {pid}"
-        )
+    if not found and name is None:
+        click.echo("  No session is running.")
+    elif not found:
+        _not_running(named[0])
     return 0
+
+
+def _not_running(session: "Session") -> None:
+    if session.standing:
+        click.echo(f"  {session.name} is not running.")
+    elif not session.is_alive:
+        click.echo(f"  {session.name} is a session of another program, and its process is gone: nothing to stop.")
+    else:
+        pid = session.count("pid")
+        cause, hint = f"its process is {pid}", f"end it yourself: kill {pid}"
+        raise UserError(f"{session.name} is a session of another program", cause=cause, hint=hint)
 
 
 # -- look --------------------------------------------------------------------------------------------------------------
@@ -155,6 +159,8 @@ def status(as_json: bool) -> int:
         click.echo(msgspec.json.format(document, indent=2).decode())
     elif found:
         click.echo("\n".join(_table(found)))
+        for line in filter(None, map(sessions.trouble, found)):
+            _say(line)
     else:
         click.echo(f"No sessions found\n\nStart one: {NAME} start ~/projects/app1")
     return 0
@@ -168,7 +174,8 @@ def _table(found: "Sequence[Session]") -> Iterator[str]:
     """A row each; where the terminal is narrow, the folder is on a line of its own."""
     rows = [_HEADINGS, *(_row(each) for each in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    wide = sum(widths) + 2 * (len(widths) - 1) <= render.width()
+    fits = sum(widths) + 2 * (len(widths) - 1) <= render.width()
+    wide = fits or not (sys.stdout.isatty() or os.environ.get("COLUMNS"))  # a script wants one line each
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         if render.colored() and row is not _HEADINGS:
@@ -298,10 +305,8 @@ class _Commands(Group):
     def get_help(self, ctx: click.Context) -> str:  # noqa: ARG002
         return HELP
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        return super().resolve_command(ctx, ["version", *args[1:]] if args[:1] == ["-v"] else args)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["version"] if args == ["-v"] else args)
 
 
 COMMANDS = _Commands(

@@ -1,4 +1,4 @@
-"""What rloop says when a session has begun in the background, and the tmux session that shows it."""
+"""What rloop says of a session that begins or ends, and the tmux session that shows it."""
 
 import os
 import sys
@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bydawn.cli import render
+from bydawn.cli.dialects.log_screen import LogScreen
 from bydawn.cli.voice import DialectVoice
-from bydawn.core.facts import RunStarted
+from bydawn.core.facts import LoopStopped, RunStarted
 from bydawn.core.loop import Sandbox
 from bydawn.core.state import LoopState
 from bydawn.core.values import Next
 from bydawn.dialects.rloop import DIALECT
 from bydawn.dialects.rloop.config import LOG, NAME
-from bydawn.dialects.rloop.files import cap, words
+from bydawn.dialects.rloop.files import cap, word, words
+from bydawn.dialects.rloop.texts import boxes
+from bydawn.store.registry import Standing
 from bydawn.system import programs
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ class RloopVoice(DialectVoice):
         loop, kept = planned.loop, words(planned.loop)
         name, tasks = kept["session"], fact.tasks
         if tasks and not tasks.open and not tasks.problem:
-            return [f"  {name} is complete: {loop.tasks} has no open box. Nothing was started."]
+            return [f"  {name} is complete: no box is open in {loop.tasks}, so no agent was started."]
         rows = {
             "Folder": render.tilde(loop.workspace),
             "Tasks": f"{loop.tasks}, {tasks.open if tasks else '?'} open",
@@ -42,9 +45,11 @@ class RloopVoice(DialectVoice):
         }
         if kept["webhook"]:
             rows["Notice"] = kept["webhook"]
+        if loop.id != name:
+            rows["Loop"] = f"{loop.id}, as bydawn's own commands call it"
         watch = f"tmux attach -t {kept['tmux']}" if kept["tmux"] else f"bydawn attach {planned.reference}"
         steps = [
-            Next(f"{NAME} status", "how all sessions stand"),
+            Next(f"{NAME} status", "the status of all sessions"),
             Next(f"{NAME} logs {name} --follow", "what the agent says"),
             Next(watch, "watch it live; it goes on without you"),
             Next(f"{NAME} stop {name}", "end it"),
@@ -66,3 +71,12 @@ class RloopVoice(DialectVoice):
         own = os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "bydawn")  # noqa: PTH100, PTH118, PTH120
         show = [own, "attach", loop.id, "-C", loop.workspace, "--state-dir", str(planned.root.path)]
         return [program, "new-session", "-d", "-s", tmux, *show]
+
+
+class RloopScreen(LogScreen):
+    """The log, and how the session ended."""
+
+    def summary(self, standing: Standing, stopped: LoopStopped) -> str:
+        open_ = standing.state.tasks.open if standing.state.tasks else 0
+        left = f"; {boxes(open_)} still open in {standing.loop.tasks}" if open_ else ""
+        return f"{words(standing.loop)['session']} {word(stopped)}: {DIALECT.reason(stopped)}{left}"

@@ -47,7 +47,14 @@ def from_config(found: Checked, read: Callable[[str], str | None]) -> Start:
 
 
 def start(
-    config: Config, *, session: str, prompt: str | None, mine: str | None = None, state: str = "", tmux: str = ""
+    config: Config,
+    *,
+    session: str,
+    prompt: str | None,
+    mine: str | None = None,
+    state: str = "",
+    tmux: str = "",
+    in_git: bool = False,
 ) -> Start:
     """`prompt` is the text of the project's template, if there is one; `mine` that of a person, which is stronger."""
     template = texts.template(prompt if mine is None else mine, config.task_file, config.completion_marker)
@@ -71,6 +78,7 @@ def start(
         "webhook": place_of(config.webhook) if config.webhook else "",
         "state": state,
         "tmux": tmux,
+        "git": "yes" if in_git else "",
     }
     theirs = origins(config) | dict.fromkeys(named, TEMPLATE)
     return Start(

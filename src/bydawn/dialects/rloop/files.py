@@ -86,8 +86,8 @@ def _round_started(loop: Loop, state: LoopState, history: History, at: datetime)
 
 
 def _round_ended(fact: RoundEnded, loop: Loop, state: LoopState, history: History) -> Iterator[str]:
-    told = fact.words or fact.detail
-    if fact.outcome is not Outcome.OK and told:
+    told, is_waited_out = fact.words or fact.detail, POLICY[fact.outcome].backs_off and not POLICY[fact.outcome].counts
+    if fact.outcome not in (Outcome.OK, Outcome.INTERRUPTED) and told and not is_waited_out:
         yield log.trouble(f"{loop.agent} had trouble: {told}")
     if fact.promise is Promised.GIVEN and state.tasks and state.tasks.open:
         yield log.trouble(f"The promise does not count: {texts.boxes(state.tasks.open)} still open")
@@ -113,7 +113,8 @@ def ending(stopped: LoopStopped, state: LoopState, at: datetime) -> tuple[str, .
         case "failed" if stopped.decided.rule == Rule.ROUNDS:
             return "", f"⚠️ Hit max iterations ({state.rounds})", remaining, finished
         case "failed":
-            return "", f"❌ Ralph {why(stopped)} {done}: {texts.reason(stopped)}", remaining, finished
+            how = {"error": "failed", "limit": "stopped at a limit"}.get(why(stopped), why(stopped))
+            return "", f"❌ Ralph {how} {done}: {texts.reason(stopped)}", remaining, finished
         case _:
             how = "stopped" if status(stopped) == STOPPED else "interrupted"
             return "", f"⏹ Ralph {how} {done}: {texts.reason(stopped)}", remaining, finished

@@ -8,11 +8,11 @@ import msgspec
 
 from bydawn.core import tasks
 from bydawn.core.errors import UserError
-from bydawn.core.text import near
+from bydawn.core.text import near, plain
 from bydawn.core.values import Status
 from bydawn.dialects.rloop import DIALECT
 from bydawn.dialects.rloop.config import NAME
-from bydawn.dialects.rloop.files import CRASHED, RUNNING, session, words
+from bydawn.dialects.rloop.files import CRASHED, FAILED, RUNNING, session, words
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.rloop.configuration import config_folder
 from bydawn.store.registry import Standing
@@ -57,6 +57,7 @@ def state_file() -> Path:
 
 def table(say: Callable[[str], None] = lambda _: None) -> list[Session]:
     """Every session, the oldest first."""
+    path = state_file()  # first: without a home there is nothing to look at
     ours: dict[str, Standing] = {}
     known = set[str]()
     for each in sorted(loops.everywhere(DIALECT), key=lambda each: each.loop.created_at):
@@ -65,7 +66,7 @@ def table(say: Callable[[str], None] = lambda _: None) -> list[Session]:
         if not each.state.dismissed:
             ours[name] = each
     found = [_of_loop(name, each) for name, each in ours.items()]
-    theirs = _entries(found, say)
+    theirs = _entries(path, found, say)
     return [
         *(_of_original(name, row) for name, row in theirs.items() if name not in known and isinstance(row, dict)),
         *found,
@@ -102,9 +103,8 @@ def _of_original(name: str, row: dict[str, Any]) -> Session:
     return Session(name=name, fields={**row, "name": name}, standing=None, remaining=remaining)
 
 
-def _entries(ours: list[Session], say: Callable[[str], None]) -> dict[str, Any]:
+def _entries(path: Path, ours: list[Session], say: Callable[[str], None]) -> dict[str, Any]:
     """What the file says; one that is damaged or gone is written again."""
-    path = state_file()
     try:
         document = shared_file.read(path)
     except UserError as damaged:
@@ -123,19 +123,40 @@ def find(name: str) -> Session:
         if each.name == name:
             return each
     names = [each.name for each in found]
-    cause = f"there are {', '.join(names)}" if names else "there are none"
-    hint = near(name, names) or f"`{NAME} status` lists them"
+    cause = f"the sessions are {', '.join(names)}" if len(names) > 1 else f"the only one is {names[0]}" if names else ""
+    hint = near(name, names).rstrip() or f"`{NAME} status` lists them; `{NAME} start DIR` begins one"
+    cause = cause or "there are no sessions yet"
     raise UserError(f"there is no session {name!r}", cause=cause, hint=hint)
 
 
-def refuse_live(name: str) -> Session | None:
+def trouble(each: Session) -> str:
+    """Why a session needs a person, and what helps; nothing if none is needed."""
+    stopped = each.standing.state.stopped if each.standing else None
+    if each.status == CRASHED:
+        return f"{each.name} crashed, or the machine was shut down: `{NAME} resume {each.name}` goes on"
+    if each.standing is None or stopped is None or each.status != FAILED:
+        return ""
+    steps = DIALECT.next_steps(each.standing.loop, each.standing.state, stopped)
+    return f"{each.name} failed: {plain(DIALECT.reason(stopped))}; `{steps[-1].command}`"
+
+
+def refuse_live(name: str, folder: Path) -> Session | None:
     """Names are unique for the user. One that does not run is returned: a new session takes its place."""
-    found = next((each for each in table() if each.name == name), None)
+    known = table()
+    found = next((each for each in known if each.name == name), None)
+    beside = next((each for each in known if each.is_alive and each.folder == str(folder) and each.name != name), None)
     if found and found.is_alive:
         raise UserError(
             f"the session {name} is running already",
             cause=f"process {found.count('pid')} in {found.folder}",
             hint=f"end it: `{NAME} stop {name}`; or give this one another name: --name {name}-2",
+            exit_code=8,
+        )
+    if beside:
+        raise UserError(
+            f"the session {beside.name} works in {folder} already",
+            cause=f"it is process {beside.count('pid')}; two sessions would tick the same boxes and write one log",
+            hint=f"end it: `{NAME} stop {beside.name}`; or start this one in a clone of its own",
             exit_code=8,
         )
     return found

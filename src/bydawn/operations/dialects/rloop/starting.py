@@ -12,6 +12,7 @@ from bydawn.core.loop import Loop
 from bydawn.dialects.rloop import DIALECT, arguments
 from bydawn.dialects.rloop.config import FOLDER, NAME, TEMPLATE, Config
 from bydawn.dialects.rloop.files import COMPLETE, CRASHED, STOPPED, cap, words
+from bydawn.dialects.rloop.texts import boxes
 from bydawn.dialects.seam import Start
 from bydawn.operations import resume, settings, steer
 from bydawn.operations.dialects import config, end
@@ -40,8 +41,8 @@ def wanted(folder: Path, found: Config, name: str | None, template: Path | None,
     """The loop of a new session, with everything that can be checked before anyone is asked."""
     refuse_inside_a_round()
     session = arguments.session_name(name if name is not None else folder.name)
-    earlier = sessions.refuse_live(session)
-    _refuse_list(folder, found.task_file)
+    earlier = sessions.refuse_live(session, folder)
+    is_work = _open_boxes(folder, found.task_file) > 0
     tmux = "" if in_front or not programs.find("tmux", folder) else f"{NAME}-{session}"
     start = arguments.start(
         found,
@@ -50,9 +51,10 @@ def wanted(folder: Path, found: Config, name: str | None, template: Path | None,
         mine=_template(template) if template else None,
         state=str(sessions.state_file()),
         tmux=tmux,
+        in_git=any((each / ".git").exists() for each in (folder, *folder.parents)),
     )
     start = replace(start, name=_loop_name(session))
-    return start if earlier is None else _replacing(start, earlier)
+    return _replacing(start, earlier) if earlier and is_work else start
 
 
 def _loop_name(session: str) -> str:
@@ -72,15 +74,16 @@ def _replacing(start: Start, earlier: Session) -> Start:
     return replace(start, remarks=(*start.remarks, said))
 
 
-def _refuse_list(folder: Path, path: str) -> None:
-    """A list that asks for nothing."""
+def _open_boxes(folder: Path, path: str) -> int:
+    """How many; a list without any box, open or not, is refused."""
     text = read_text(folder, path)
     hint = f"write tasks such as `- [ ] write the tests`, or name another file: {NAME} start … --task-file TODO.md"
     if text is None:
         raise UserError(f"there is no file {path} in {folder}", cause="it lists the tasks", hint=hint)
-    if not tasks.read(text).items:
+    if not (items := tasks.read(text).items):
         cause = "it is empty" if not text.strip() else "no line of it is a task that can be ticked"
         raise UserError(f"{path} has no tasks", cause=cause, hint=hint)
+    return sum(not task.done for task in items)
 
 
 def _template(path: Path) -> str:
@@ -117,12 +120,10 @@ def _one_of_many(found: Session, rounds: int | None, *, stopped: bool) -> Taken:
     assert found.standing  # noqa: S101 - the caller has looked
     if found.status == CRASHED or (stopped and found.status == STOPPED):
         return _taken(found, rounds)
-    why = f"it is {found.status}"
     if found.status == STOPPED:
-        why = "a person stopped it; --stopped takes it too"
-    elif reason := found.fields.get("reason"):
-        why = f"it has failed: {reason}; `{NAME} resume {found.name}` tries it again"
-    return Taken(standing=found.standing, skipped=why)
+        return Taken(standing=found.standing, skipped="a person stopped it; --stopped takes it too")
+    told = sessions.trouble(found).removeprefix(f"{found.name} ")
+    return Taken(standing=found.standing, skipped=told or f"it is {found.status}")
 
 
 def _taken(found: Session, rounds: int | None) -> Taken:
@@ -134,7 +135,9 @@ def _taken(found: Session, rounds: int | None) -> Taken:
     try:
         return Taken(standing=standing, plan=resume.plan(standing, settings.secrets(), limits=limits))
     except UserError as refused:
-        return Taken(standing=standing, refused=refused)
+        hint = refused.hint.replace(f"bydawn resume {standing.reference}", f"{NAME} resume {found.name}")
+        again = UserError(refused.what, cause=refused.cause, hint=hint, exit_code=refused.exit_code)
+        return Taken(standing=standing, refused=again)
 
 
 def _refuse_to_resume(found: Session, rounds: int | None) -> None:
@@ -150,8 +153,8 @@ def _refuse_to_resume(found: Session, rounds: int | None) -> None:
     done, highest = found.standing.state.rounds, rounds or cap(found.standing.loop, found.standing.state)
     if done >= highest and not found.is_alive:
         raise UserError(
-            f"{found.name} has used all of its {highest} iterations",
-            cause=f"it has done {done}",
+            f"{found.name} has done {done} iteration{'s' if done != 1 else ''}, and {highest} are allowed",
+            cause=f"{boxes(found.remaining or 0)} still open",
             hint=f"give it more: `{NAME} resume {found.name} --max-iterations {2 * done}`",
         )
 
