@@ -118,9 +118,6 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     def items(self, path: str) -> "tuple[Checked, ...]":
         return tuple(each for each in self._members(path) if isinstance(each, Checked))
 
-    def variables(self, path: str) -> dict[str, str]:
-        return value if isinstance(value := self.values[path], dict) else {}
-
     def _members(self, path: str) -> "tuple[str | Checked, ...]":
         return value if isinstance(value := self.values[path], tuple) else ()
 

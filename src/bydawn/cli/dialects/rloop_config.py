@@ -77,9 +77,9 @@ def get(key: str) -> None:
 @_key
 @click.argument("value")
 def set_(key: str, value: str) -> None:
-    """Write one value into your own config.yaml; lists and mappings as YAML or JSON
+    """Write one value into your own config.yaml
 
-    "" sets a model or a webhook to nothing.
+    Lists and mappings are YAML or JSON; "" sets a model or a webhook to nothing.
     """
     path = configuration.set_value(key, value)
     click.echo(f"  Set {key} in {visible(render.tilde(str(path)))}")

@@ -1,5 +1,7 @@
 """What `config.yaml` and `.rloop.yaml` say, and what that means to us."""
 
+from typing import Any
+
 import msgspec
 
 from bydawn.core.keys import Checked, Key, Kind
@@ -56,26 +58,20 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _USUAL = Config()
+
+
+def _default(name: str, kind: Kind, **more: Any) -> Key:
+    """One that a variable can set as well."""
+    return Key(f"defaults.{name}", kind, getattr(_USUAL, name), variable=f"RLOOP_{name.upper()}", **more)
+
+
+# The last part of each path is its field in `Config`.
 KEYS = (
-    Key(
-        "defaults.max_iterations",
-        Kind.COUNT,
-        _USUAL.max_iterations,
-        least=1,
-        most=MOST_ITERATIONS,
-        variable="RLOOP_MAX_ITERATIONS",
-        only_lower=True,
-    ),
-    Key("defaults.task_file", Kind.PATH, _USUAL.task_file, variable="RLOOP_TASK_FILE"),
-    Key(
-        "defaults.completion_marker",
-        Kind.LINE,
-        _USUAL.completion_marker,
-        without="<>",
-        variable="RLOOP_COMPLETION_MARKER",
-    ),
-    Key("defaults.backend", Kind.CHOICE, CLAUDE, choices=BACKENDS, variable="RLOOP_BACKEND"),
-    Key("defaults.model", Kind.LINE, nullable=True, variable="RLOOP_MODEL"),
+    _default("max_iterations", Kind.COUNT, least=1, most=MOST_ITERATIONS, only_lower=True),
+    _default("task_file", Kind.PATH),
+    _default("completion_marker", Kind.LINE, without="<>"),
+    _default("backend", Kind.CHOICE, choices=BACKENDS),
+    _default("model", Kind.LINE, nullable=True),
     Key("claude.flags", Kind.TEXTS, _USUAL.flags),
     Key("claude.env", Kind.VARIABLES, _USUAL.env),
     Key("notifications.on_complete", Kind.SWITCH, _USUAL.on_complete),
@@ -87,18 +83,8 @@ KEYS = (
 
 def read(found: Checked) -> Config:
     """The configuration, from what its layers say."""
-    return Config(
-        max_iterations=found.count("defaults.max_iterations") or 0,
-        task_file=found.text("defaults.task_file"),
-        completion_marker=found.text("defaults.completion_marker"),
-        backend=found.text("defaults.backend"),
-        model=found.text("defaults.model") or None,
-        flags=found.texts("claude.flags"),
-        env=found.variables("claude.env"),
-        on_complete=found.switch("notifications.on_complete"),
-        webhook=found.text("notifications.webhook") or None,
-        level=found.text("logging.level"),
-        retain_days=found.count("logging.retain_days") or 0,
+    return msgspec.structs.replace(
+        msgspec.convert({key.name: found.values[key.path] for key in KEYS}, Config),
         where={key.path: found.where(key.path) for key in KEYS},
         remarks=found.remarks,
         project=read(found.project) if found.project else None,
