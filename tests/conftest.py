@@ -22,6 +22,7 @@ settings.load_profile("gate")
 NEEDS = (
     "agents_bin",
     "bwrap",
+    "jq",
     "original",
     "strace",
     "tmux",
@@ -56,6 +57,11 @@ def strace() -> None:
 @pytest.fixture(scope="session")
 def tmux() -> None:
     _is_there("tmux")
+
+
+@pytest.fixture(scope="session")
+def jq() -> None:
+    _is_there("jq")
 
 
 @pytest.fixture(scope="session")
