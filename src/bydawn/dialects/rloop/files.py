@@ -95,7 +95,7 @@ def _round_ended(fact: RoundEnded, loop: Loop, state: LoopState, history: Histor
         yield f"⏹ Ticked without any other change: {', '.join(fact.doubted)}"
     if POLICY[fact.outcome].counts:
         yield log.after(left(state))
-    elif fact.outcome is Outcome.INTERRUPTED and _is_of_now(history.attempts[-1], state):
+    elif fact.outcome is Outcome.INTERRUPTED and any(_is_of_now(each, state) for each in history.attempts[-1:]):
         yield log.cut()
 
 
