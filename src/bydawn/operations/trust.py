@@ -62,7 +62,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     def refusal(self, without: str = "") -> UserError:
         """The error when there is no one to ask; `without` is the flag that ignores the project's settings, if any."""
         rows = self.changes or [f"{row.key} = {row.value}{f'   ({row.where})' * bool(row.where)}" for row in self.rows]
-        place = shlex.quote(str(self.place))
+        place = shlex.quote(str(self.place if self.place.exists() else self.file))
         return UserError(
             f"{self.file} {'has changed since you trusted it' if self.changes else 'is not trusted'}",
             cause="\n       ".join(["it can run commands or change limits:", *rows]),
@@ -126,9 +126,12 @@ def _powers(settings: Settings, config: str) -> Powers:
 
 def _question(powers: Powers, folder: Path, trusts: Trusts, config: str) -> Question:
     earlier = trusts.given(folder / config)
+    file = folder / config if config else files.project_file(folder).path
+    if config and powers.commands and not file.exists():  # another file of that tool is all there is
+        file = folder / powers.commands[0].where
     return Question(
         folder=folder,
-        file=folder / config if config else files.project_file(folder).path,
+        file=file,
         place=folder / config,
         powers=powers,
         before=earlier.shown if earlier and earlier.digest != powers.digest else None,

@@ -82,9 +82,9 @@ def owner(path: Path) -> Owner | None:
     """None if no dialect reads such a file. It need not exist."""
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - its name counts, not where a link leads
     for name, row in dialects.TABLE.items():
-        if row.config and absolute.match(row.config):
+        if row.config and (found := next((each for each in (row.config, *row.beside) if absolute.match(each)), "")):
             dialect: Configured = dialects.find(name)  # type: ignore[assignment] # the row says that it is one
-            return Owner(dialect, absolute.parents[row.config.count("/")].resolve(), row.config)
+            return Owner(dialect, absolute.parents[found.count("/")].resolve(), row.config)
     return None
 
 
