@@ -21,7 +21,20 @@ from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.values import Next
 from bydawn.dialects import DialectRow
-from bydawn.dialects.seam import Append, Copy, Files, Grow, Remove, Replace, Share, Source, Start, View
+from bydawn.dialects.seam import (
+    Append,
+    Copy,
+    Files,
+    Grow,
+    Remove,
+    Replace,
+    Rotate,
+    Rotation,
+    Share,
+    Source,
+    Start,
+    View,
+)
 from bydawn.operations.dialects import begin, config, loops
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.process.guardian import Tether
@@ -114,6 +127,7 @@ class NightShift:
             growing=(".shift/all.log",),
             common=(BOARD, ON_DUTY),
             live=(LOG,),
+            rotation=Rotation(int(words(loop).get("bytes", 2 << 30)), days=3, files=int(words(loop).get("files", 10))),
             together=(roster(loop),),
             claims=(f"{NAME} crew {crew}",)
             if (crew := loop.dialect.words.get("crew") if loop.dialect else None)
@@ -124,7 +138,7 @@ class NightShift:
     def is_line(self, line: bytes) -> bool:
         return line.startswith(b"{")
 
-    def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:  # noqa: ARG002
+    def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
         word = self.word(state.stopped) if state.stopped else "at work"
         yield Replace(".shift/state.json", json.dumps({"pass": state.round, "state": word}))
         yield Replace(BOARD, json.dumps({"shift": loop.id, "pass": state.round, "state": word}))
@@ -132,6 +146,8 @@ class NightShift:
         yield Share(roster(loop), ("shifts", loop.id), entry, owner="born")
         match fact:
             case RunStarted():
+                if "fresh" in words(loop) and not history.attempts:
+                    yield Rotate(LOG)
                 yield Replace(ON_DUTY, f"{fact.pid}\n")
             case RoundStarted():
                 yield Grow(LOG, (f"-- {loop.id} {fact.round} begins --",))

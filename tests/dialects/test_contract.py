@@ -12,7 +12,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
-from bydawn.dialects.seam import Append, Dialect, Grow, Remove, Share, draft
+from bydawn.dialects.seam import Append, Dialect, Grow, Remove, Rotate, Share, draft
 from bydawn.operations.dialects.end import clean_up
 from core.facts_any import HISTORIES
 from core.facts_made import decided, numbered
@@ -46,7 +46,7 @@ def test_whatever_happens_is_written_and_only_where_the_dialect_says(
         match view:
             case Append():
                 assert view.path in files.growing
-            case Grow():
+            case Grow() | Rotate():
                 assert view.path in files.live
             case Remove():
                 assert view.path in files.common
@@ -70,7 +70,8 @@ def test_all_that_is_written_is_known_not_to_be_the_agents_work(dialect: Dialect
     files = dialect.files(loop)
     replaced = (*files.whole, *files.common)
     drafts = {"".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in replaced}
-    assert {*replaced, *files.growing, *files.live, *drafts} == {*files.names(loop)}
+    moved = {f"{path}.*" for path in files.live if files.rotation}
+    assert {*replaced, *files.growing, *files.live, *moved, *drafts} == {*files.names(loop)}
 
 
 # -- what it writes, on a disk -----------------------------------------------------------------------------------------

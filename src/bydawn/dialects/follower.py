@@ -11,6 +11,8 @@ from itertools import count
 from pathlib import Path
 from stat import S_IMODE
 
+from msgspec.structs import astuple
+
 from bydawn.core.agent import Complaint, Event
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, LoopStopped, Record, RunStarted
@@ -21,7 +23,20 @@ from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.dialects import of_loop
-from bydawn.dialects.seam import Append, Copy, Create, Dialect, Grow, Remove, Replace, Share, Source, View, draft
+from bydawn.dialects.seam import (
+    Append,
+    Copy,
+    Create,
+    Dialect,
+    Grow,
+    Remove,
+    Replace,
+    Rotate,
+    Share,
+    Source,
+    View,
+    draft,
+)
 from bydawn.dialects.written import Appended, Part, Written, digest_of
 from bydawn.system import shared_file
 from bydawn.system.live_file import LiveFile
@@ -82,11 +97,14 @@ class DialectFollower:
             files = self._dialect.files(loop)
             sweep(Path(self._workspace), (*files.of([1]), *files.common), loop)
             self._leave_alone(loop, state, history)
-            self._live = {path: LiveFile(self._workspace, path) for path in files.live}
+            rotation = astuple(files.rotation) if files.rotation else ()
+            self._live = {path: LiveFile(self._workspace, path, *rotation) for path in files.live}
+            views = [*self._dialect.views(fact, loop, state, history)]
+            self._perform(view for view in views if isinstance(view, Rotate))
             if not self._at_rest:
                 self._catch_up(loop, state, history)
             self._close(loop, state, history)
-            self._perform(_without_growth(self._dialect.views(fact, loop, state, history)))
+            self._perform(_without_growth(views))
         else:
             history.saw(fact, state)
             self._perform(self._dialect.views(fact, loop, state, history))
@@ -103,6 +121,8 @@ class DialectFollower:
         """End what a crash left open in the live files."""
         for path, file in self._live.items():
             with self._complaining(path):
+                if self._at_work:
+                    file.remove_old()
                 lines = self._dialect.closing(path, file.last_lines(), loop, state, history)
                 self._perform([Grow(path, lines)] if lines else ())
 
@@ -166,6 +186,8 @@ class DialectFollower:
                 self._append(path, source)
             case Grow(path, lines):
                 self._grow(path, lines)
+            case Rotate(path):
+                self._live[path].rotate()
             case Share():
                 self._share(view)
             case Remove(path):
@@ -231,7 +253,7 @@ class DialectFollower:
 
 def _without_growth(views: Iterable[View]) -> Iterator[View]:
     """Whether these lines were written before a crash is not known; what closes the file stands for them."""
-    return (view for view in views if not isinstance(view, Grow))
+    return (view for view in views if not isinstance(view, Grow | Rotate))
 
 
 def _is_anothers(found: object, view: Share) -> bool:

@@ -101,6 +101,12 @@ class Grow(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
 
 
+class Rotate(msgspec.Struct, frozen=True):
+    """Move a live file away, so that another begins; with what begins a run, before anything is added to it."""
+
+    path: str
+
+
 class Remove(msgspec.Struct, frozen=True):
     """No such file any more."""
 
@@ -120,7 +126,15 @@ class Share(msgspec.Struct, frozen=True):
     owner: str = ""
 
 
-View = Replace | Create | Copy | Append | Grow | Remove | Share
+View = Replace | Create | Copy | Append | Grow | Rotate | Remove | Share
+
+
+class Rotation(msgspec.Struct, frozen=True):
+    """Live files that pass these bytes move to `NAME.1`, `NAME.2` …; so many are kept, and none longer than that."""
+
+    bytes: int
+    days: int
+    files: int = 10
 
 
 class Files(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +145,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     shared: tuple[str, ...] = ()  # created once, for all loops of the dialect
     common: tuple[str, ...] = ()  # replaced and removed by whichever loop of the dialect is at work, and never kept
     live: tuple[str, ...] = ()  # grow line by line while a round runs; other programs may add lines as well
+    rotation: Rotation | None = None  # of the live ones; without it they only grow
     together: tuple[str, ...] = ()  # JSON files of all loops, at work or not, wherever; each has its own entry there
     exclusive: tuple[str, ...] = ()  # of the whole ones: no other loop may replace it, even after this one has ended
     claims: tuple[str, ...] = ()  # words that no two loops at work may have in common, such as "night-shift crew a"
@@ -146,7 +161,8 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     def names(self, loop: Loop) -> tuple[str, ...]:
         """Every name that is written for this loop and is not the agent's work, drafts included."""
         drafts = ("".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in (*self.whole, *self.common))
-        return tuple(dict.fromkeys((*self.whole, *self.growing, *self.common, *self.live, *drafts)))
+        moved = (f"{path}.*" for path in self.live if self.rotation)
+        return tuple(dict.fromkeys((*self.whole, *self.growing, *self.common, *self.live, *moved, *drafts)))
 
 
 def draft(loop: Loop, number: int | str) -> str:
@@ -200,7 +216,8 @@ class Dialect(Protocol):
     ) -> tuple[str, ...]:
         """The lines that close what a crash left open in a live file, by its last lines; asked when a run begins.
 
-        They stand for every `Grow` of what has happened so far: whether those lines were written is not known.
+        They stand for every `Grow` of what has happened so far: whether those lines were written is not known. If
+        the file is short, `tail` begins in the one that was moved away last, by an earlier loop perhaps.
         """
 
 

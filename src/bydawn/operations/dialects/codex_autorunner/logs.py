@@ -14,7 +14,7 @@ from bydawn.core.text import plain
 from bydawn.dialects.codex_autorunner import log
 from bydawn.dialects.codex_autorunner.config import LOG, NAME
 from bydawn.operations import outputs
-from bydawn.system import kernel
+from bydawn.system import live_file
 from bydawn.system.paths import open_regular
 
 _START = re.compile(rb"^=== run (\d{1,12}) start ===\r?$", re.MULTILINE)
@@ -61,16 +61,7 @@ def last_output(root: Path, run: int, size: int) -> str:
 
 def follow(root: Path) -> Iterator[str | None]:
     """Each line as it is added from now on; None now and then, so that a caller can stop."""
-    watch, rest = kernel.Watch(), b""
-    watch.add(str(root / LOG))
-    with open_regular(root, LOG) as file:
-        file.seek(0, 2)
-        while True:
-            while part := file.read(_AT_ONCE):
-                *lines, rest = (rest + part).split(b"\n")
-                yield from map(_shown, lines)
-            yield None
-            watch.wait(1.0)
+    return (None if line is None else _shown(line) for line in live_file.follow(root, LOG))
 
 
 @contextmanager
