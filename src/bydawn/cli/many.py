@@ -5,6 +5,7 @@ Everything is loaded here once; each loop's processes are forks that share it. W
 
 import ctypes  # noqa: F401 - this and others are loaded here once, for all loops
 import gc
+import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -15,12 +16,15 @@ import markdown_it  # noqa: F401
 from bydawn.cli import background, foreground, terminal  # noqa: F401
 from bydawn.cli.program import shielded
 from bydawn.cli.voice import Voice
+from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.operations import many, places, run_loop, settings  # noqa: F401
 from bydawn.operations.many import Taken
 from bydawn.operations.plan import Plan
 from bydawn.process.guardian import Tether, await_start, run_guarded, send_away, start_viewer
 from bydawn.store.registry import Registry
+
+_OVERTAKEN = 8  # the exit code if another process was faster
 
 
 def resume_all(state_dir: Path | None, cd: Path | None, *, stopped: bool) -> int:
@@ -47,20 +51,31 @@ def resume_these(taken: Mapping[str, Taken], voice: Voice) -> int:
             what, why = "refused", " · ".join(filter(None, [each.refused.what, each.refused.cause, each.refused.hint]))
             worst = max(worst, each.refused.exit_code)
         elif child:
-            _, viewer, code = await_start(*child)
+            _, viewer, status = await_start(*child)
             start_viewer(viewer)
+            code = None if status is None else os.waitstatus_to_exitcode(status)
             what, why = ("resumed", voice.resumed(each.standing)) if code is None else ("refused", "see above")
-            worst = max(worst, 1 if code else 0)
+            if code == _OVERTAKEN:
+                what, why = "skipped", "it is running"
+            elif code:
+                worst = max(worst, 1)
         click.echo(f"  {name:<{names}}  {what}  {shorten(plain(why), 300)}".rstrip())
     return worst
 
 
 def _guarded(planned: Plan, voice: Voice, front: int) -> int:
     def work(tether: Tether) -> int:
-        code = shielded(
-            lambda: foreground.run_in_foreground(tether, planned, plain=True, voice=voice, detach=True, banner=False)
-        )
+        code = shielded(lambda: _run(tether, planned, voice))
         places.release(planned.loop)  # it may not have begun
         return code
 
     return run_guarded(work, front)[0]
+
+
+def _run(tether: Tether, planned: Plan, voice: Voice) -> int:
+    try:
+        return foreground.run_in_foreground(tether, planned, plain=True, voice=voice, detach=True, banner=False)
+    except UserError as error:
+        if error.exit_code == _OVERTAKEN:  # what is wanted is so
+            return _OVERTAKEN
+        raise

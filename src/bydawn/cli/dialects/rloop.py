@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bydawn.operations.plan import Plan
 
 DEFAULTS = Config()
+EXIT_OCCUPIED = 8
 _LARGEST = 1_000_000
 _session = click.argument("name", metavar="<name>", shell_complete=session_names)
 
@@ -63,7 +64,7 @@ def start(
     from bydawn.cli.dialects.rloop_voice import RloopScreen, RloopVoice
     from bydawn.cli.foreground import run_in_foreground
     from bydawn.dialects.rloop import DIALECT
-    from bydawn.operations.dialects.rloop import configuration, starting
+    from bydawn.operations.dialects.rloop import configuration, sessions, starting
 
     workspace = starting.folder_of(folder)
     flags = {_KEYS[key]: value for key, value in given.items() if value is not None}
@@ -77,7 +78,12 @@ def start(
             return RloopScreen(DIALECT).run(tether, planned)
         return run_in_foreground(tether, planned, voice=RloopVoice(), detach=True)
 
-    return running.start(DIALECT, wanted, workspace, tether, run=run)
+    try:
+        return running.start(DIALECT, wanted, workspace, tether, run=run)
+    except UserError as error:
+        if error.exit_code == EXIT_OCCUPIED:
+            raise sessions.occupied(wanted.words["session"], "another start was faster") from None
+        raise
 
 
 _KEYS = {

@@ -23,9 +23,10 @@ def last_lines(session: Session, count: int = SHOWN) -> list[str]:
         with open_regular(Path(session.folder), LOG):  # refuses what is not a regular file
             return [_shown(line) for line in outputs.last_lines(Path(session.folder) / LOG, count)]
     except FileNotFoundError:
+        gone = not Path(session.folder).is_dir()
         raise UserError(
-            f"{session.name} has no log yet",
-            cause=f"there is no file {LOG} in {session.folder}",
+            f"{session.name} has no log",
+            cause=f"the folder {session.folder} is gone" if gone else f"there is no file {LOG} in {session.folder}",
             hint=f"`{NAME} status` says how it stands",
         ) from None
     except OSError as error:

@@ -140,18 +140,18 @@ def trouble(each: Session) -> str:
     return f"{each.name} failed: {plain(DIALECT.reason(stopped))}; `{steps[-1].command}`"
 
 
+def occupied(name: str, cause: str) -> UserError:
+    hint = f"end it: `{NAME} stop {name}`; or give this one another name: --name {name}-2"
+    return UserError(f"the session {name} is running already", cause=cause, hint=hint, exit_code=8)
+
+
 def refuse_live(name: str, folder: Path) -> Session | None:
     """Names are unique for the user. One that does not run is returned: a new session takes its place."""
     known = table()
     found = next((each for each in known if each.name == name), None)
     beside = next((each for each in known if each.is_alive and each.folder == str(folder) and each.name != name), None)
     if found and found.is_alive:
-        raise UserError(
-            f"the session {name} is running already",
-            cause=f"process {found.count('pid')} in {found.folder}",
-            hint=f"end it: `{NAME} stop {name}`; or give this one another name: --name {name}-2",
-            exit_code=8,
-        )
+        raise occupied(name, f"process {found.count('pid')} in {found.folder}")
     if beside:
         raise UserError(
             f"the session {beside.name} works in {folder} already",
