@@ -70,13 +70,14 @@ def start(
     flags = {_KEYS[key]: value for key, value in given.items() if value is not None}
     found = configuration.read(workspace, flags)
     wanted = starting.wanted(workspace, found, name, prompt_template, in_front=no_tmux)
+    is_work = starting.open_boxes(workspace, found.task_file) > 0
 
     def run(tether: Tether, planned: "Plan") -> int:
         if prompt_template:
             starting.keep_template(workspace, prompt_template)
         if no_tmux:
             return RloopScreen(DIALECT).run(tether, planned)
-        return run_in_foreground(tether, planned, voice=RloopVoice(), detach=True)
+        return run_in_foreground(tether, planned, voice=RloopVoice(), detach=True, banner=is_work)
 
     try:
         return running.start(DIALECT, wanted, workspace, tether, run=run)

@@ -15,7 +15,6 @@ from bydawn.core.values import Next
 from bydawn.dialects.rloop import DIALECT
 from bydawn.dialects.rloop.config import LOG, NAME
 from bydawn.dialects.rloop.files import cap, word, words
-from bydawn.dialects.rloop.texts import boxes
 from bydawn.store.registry import Standing
 from bydawn.system import programs
 
@@ -77,6 +76,4 @@ class RloopScreen(LogScreen):
     """The log, and how the session ended."""
 
     def summary(self, standing: Standing, stopped: LoopStopped) -> str:
-        open_ = standing.state.tasks.open if standing.state.tasks else 0
-        left = f"; {boxes(open_)} still open in {standing.loop.tasks}" if open_ else ""
-        return f"{words(standing.loop)['session']} {word(stopped)}: {DIALECT.reason(stopped)}{left}"
+        return f"{words(standing.loop)['session']} {word(stopped)}: {DIALECT.reason(stopped)}"

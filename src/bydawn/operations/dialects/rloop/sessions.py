@@ -140,8 +140,9 @@ def trouble(each: Session) -> str:
     return f"{each.name} failed: {plain(DIALECT.reason(stopped))}; `{steps[-1].command}`"
 
 
-def occupied(name: str, cause: str) -> UserError:
-    hint = f"end it: `{NAME} stop {name}`; or give this one another name: --name {name}-2"
+def occupied(name: str, cause: str, *, here: bool = True) -> UserError:
+    other = f"watch it: `{NAME} logs {name} --follow`" if here else f"give this one another name: --name {name}-2"
+    hint = f"end it: `{NAME} stop {name}`; or {other}"
     return UserError(f"the session {name} is running already", cause=cause, hint=hint, exit_code=8)
 
 
@@ -151,7 +152,8 @@ def refuse_live(name: str, folder: Path) -> Session | None:
     found = next((each for each in known if each.name == name), None)
     beside = next((each for each in known if each.is_alive and each.folder == str(folder) and each.name != name), None)
     if found and found.is_alive:
-        raise occupied(name, f"process {found.count('pid')} in {found.folder}")
+        where = f"process {found.count('pid')} in {found.folder}"
+        raise occupied(name, where, here=found.folder == str(folder))
     if beside:
         raise UserError(
             f"the session {beside.name} works in {folder} already",

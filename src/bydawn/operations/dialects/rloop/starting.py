@@ -42,7 +42,7 @@ def wanted(folder: Path, found: Config, name: str | None, template: Path | None,
     refuse_inside_a_round()
     session = arguments.session_name(name if name is not None else folder.name)
     earlier = sessions.refuse_live(session, folder)
-    is_work = _open_boxes(folder, found.task_file) > 0
+    is_work = open_boxes(folder, found.task_file) > 0
     tmux = "" if in_front or not programs.find("tmux", folder) else f"{NAME}-{session}"
     start = arguments.start(
         found,
@@ -74,7 +74,7 @@ def _replacing(start: Start, earlier: Session) -> Start:
     return replace(start, remarks=(*start.remarks, said))
 
 
-def _open_boxes(folder: Path, path: str) -> int:
+def open_boxes(folder: Path, path: str) -> int:
     """How many; a list without any box, open or not, is refused."""
     text = read_text(folder, path)
     hint = f"write tasks such as `- [ ] write the tests`, or name another file: {NAME} start … --task-file TODO.md"
@@ -153,7 +153,7 @@ def _refuse_to_resume(found: Session, rounds: int | None) -> None:
     done, highest = found.standing.state.rounds, rounds or cap(found.standing.loop, found.standing.state)
     if done >= highest and not found.is_alive:
         raise UserError(
-            f"{found.name} has done {done} iteration{'s' if done != 1 else ''}, and {highest} are allowed",
+            f"{found.name} has done {done} of {highest} iterations",
             cause=f"{boxes(found.remaining or 0)} still open",
             hint=f"give it more: `{NAME} resume {found.name} --max-iterations {2 * done}`",
         )
