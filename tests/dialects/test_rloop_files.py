@@ -17,7 +17,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.values import End, Promised
 from bydawn.dialects.rloop import DIALECT, files, log, texts
 from bydawn.dialects.rloop.config import LOG
-from bydawn.dialects.seam import Grow, Share, View
+from bydawn.dialects.seam import Grow, Rotate, Share, View
 from core.facts_made import NOON, a_round, decided, ended, numbered, run_started, started, stopped, todo
 from dialects.rloop_made import LOOP, spoken
 from dialects.stage import LOOPS, Stage, told
@@ -30,7 +30,8 @@ def at_the_cap() -> LoopStopped:
 
 
 def log_of(*facts: AnyFact, loop: Any = LOOP) -> list[str]:
-    return [line.replace("2026-01-06T12:00:", "") for line in lines_of(told(DIALECT, loop, numbered(facts)))]
+    begun = files.closing(LOG, (), loop, *history_of(facts[0]))
+    return [line.replace("2026-01-06T12:00:", "") for line in (*begun, *lines_of(told(DIALECT, loop, numbered(facts))))]
 
 
 def lines_of(views: Iterable[View]) -> list[str]:
@@ -88,6 +89,13 @@ def test_the_cap_and_other_ends_are_told_in_the_same_manner() -> None:
         last = log_of(*rounds, stopped(end))
         assert last[-3].startswith(f"{words} after 2 iterations: ")
         assert last[-2] == "Remaining tasks: 2"
+
+
+def test_a_new_session_begins_a_new_log_and_one_that_goes_on_does_not() -> None:
+    """R-056"""
+    first, second = [run_started(), *a_round(1)], [run_started(), *a_round(2)]
+    turned = [view for view in told(DIALECT, LOOP, numbered([*first, *second])) if isinstance(view, Rotate)]
+    assert turned == [Rotate(LOG)]
 
 
 def test_a_session_without_an_iteration_has_a_beginning_and_an_end() -> None:
@@ -160,14 +168,13 @@ def test_what_a_crash_left_open_is_closed_before_the_session_goes_on() -> None:
     left = ("=== Iteration 1/30 (Remaining: 2) ===", "working on it")
     cut = history_of(run_started(), started(1), ended(1, Outcome.INTERRUPTED), run_started(tasks=todo(2)))
     assert files.closing(LOG, left, LOOP, *cut)[:2] == ("⏹ This iteration was cut short.", "")
-    never = files.closing(LOG, (), LOOP, *history_of(run_started(tasks=todo(2)), started(1), run_started()))
-    assert never[0] == "Starting ralph loop in /home/ada/app1"
     whole = history_of(run_started(), *a_round(1, tasks=todo(1, 1)), run_started(tasks=todo(1, 1)))
     lines = files.closing(LOG, left, LOOP, *whole)
     assert lines[0] == "Tasks remaining after iteration: 1"
     assert lines[2].startswith("Resumed at: 2026-01-06T12:00:")
     assert files.closing(LOG, (*left, lines[0]), LOOP, *whole) == lines[1:]
-    assert files.closing(LOG, (), LOOP, *history_of(run_started())) == ()
+    earlier = ("✅ Ralph complete after 2 iterations.", "FINISHED: 2026-01-06T11:00:00+00:00")  # another session's
+    assert files.closing(LOG, earlier, LOOP, *history_of(run_started()))[0] == "Starting ralph loop in /home/ada/app1"
 
 
 def test_a_session_that_is_stopped_after_a_crash_gets_its_last_lines_once() -> None:

@@ -14,10 +14,11 @@ from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES, End, Promised
 from bydawn.dialects.rloop import log, texts
 from bydawn.dialects.rloop.config import IGNORE, LOG
-from bydawn.dialects.seam import Create, Files, Grow, Share, View
+from bydawn.dialects.seam import Create, Files, Grow, Rotate, Rotation, Share, View
 
 RUNNING, COMPLETE, FAILED, STOPPED, CRASHED = "running", "complete", "failed", "stopped", "crashed"
 EXIT_CAP = 1
+_BIGGEST_LOG = 20_000_000  # bytes
 
 
 def words(loop: Loop) -> dict[str, str]:
@@ -39,6 +40,7 @@ def files(loop: Loop) -> Files:
         shared=(IGNORE,),
         together=(kept["state"],),
         claims=(f"the session {kept['session']}",),
+        rotation=Rotation(bytes=_BIGGEST_LOG, days=int(kept["retain_days"])),
     )
 
 
@@ -48,6 +50,8 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
     match fact:
         case RunStarted():
             yield Create(IGNORE, "*\n")
+            if state.runs == 1:  # a new session begins a new log
+                yield Rotate(LOG)
         case RoundStarted():
             yield from _round_started(loop, state, history, at)
         case RoundEnded():
@@ -55,18 +59,11 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
         case WaitStarted() if fact.decided.rule != Rule.PAUSE:
             yield Grow(LOG, (log.waiting(fact.until, fact.seconds, fact.reason),))
         case LoopStopped():
-            if not history.attempts:
-                yield from _opening(loop, state)
             yield Grow(LOG, ending(fact, state, at))
         case _:
             pass
     kept = words(loop)
     yield Share(kept["state"], ("sessions", kept["session"]), session(loop, state), owner="started_at")
-
-
-def _opening(loop: Loop, state: LoopState) -> Iterator[View]:
-    """A new session begins a new log."""
-    yield Grow(LOG, _beginning(loop, state))
 
 
 def _beginning(loop: Loop, state: LoopState) -> tuple[str, ...]:
@@ -77,8 +74,6 @@ def _beginning(loop: Loop, state: LoopState) -> tuple[str, ...]:
 
 def _round_started(loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG001
     *earlier, mine = history.attempts
-    if not earlier:
-        yield from _opening(loop, state)
     if earlier and earlier[-1].counted == mine.counted and _is_of_now(earlier[-1], state):
         yield Grow(LOG, log.again(mine.counted))
     else:
@@ -129,14 +124,16 @@ def heard(event: Event, loop: Loop, state: LoopState, history: History, at: date
 
 
 def closing(path: str, tail: Sequence[str], loop: Loop, state: LoopState, history: History) -> tuple[str, ...]:  # noqa: ARG001
-    """What a crash kept from being written, and that it goes on now."""
-    if not history.attempts or (at := state.updated_at) is None:
-        return ()
-    last, begun = history.attempts[-1], log.open_iteration(tail)
-    lines = [] if tail else [*_beginning(loop, state)]
+    """The beginning of a new session; or what a crash kept from being written, and that it goes on now."""
+    at = state.updated_at
+    assert at  # noqa: S101 - there was a fact
+    if state.runs <= 1 and not history.attempts and state.stopped is None:
+        return _beginning(loop, state)
+    last, begun = history.attempts[-1] if history.attempts else None, log.open_iteration(tail)
+    lines: list[str] = []
     if begun is not None:
-        counts = last.ended is not None and POLICY[last.ended.outcome].counts and last.counted == begun
-        lines.append(log.after(left(state)) if counts else log.cut())
+        ended = last.ended if last and last.counted == begun else None
+        lines.append(log.after(left(state)) if ended and POLICY[ended.outcome].counts else log.cut())
     if state.stopped is None:
         return (*lines, *log.resumed(at))
     return (*lines, *(() if log.is_finished(tail) else ending(state.stopped, state, at)))
