@@ -165,6 +165,7 @@ def test_a_list_hides_secrets_and_says_where_each_value_is_set(home: Path) -> No
     with pytest.raises(UserError) as caught:
         configuration.value_of(found, "max_iteration")
     assert caught.value.hint.startswith("did you mean defaults.max_iterations?")
+    assert caught.value.cause == "there are defaults.…, claude.…, notifications.…, logging.…"
 
 
 def test_an_agent_cannot_change_the_configuration(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

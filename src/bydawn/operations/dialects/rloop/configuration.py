@@ -80,7 +80,9 @@ def _known(path: str) -> Key:
     if path in known:
         return known[path]
     guess = near(path, known) or near(f"defaults.{path}", known)
-    raise UserError(f"there is no key {fit(path, 60)!r}", hint=f"{guess}`{NAME} config` lists them")
+    sections = dict.fromkeys(f"{each.partition('.')[0]}.…" for each in known)
+    cause, hint = f"there are {', '.join(sections)}", f"{guess}`{NAME} config` lists them"
+    raise UserError(f"there is no key {fit(path, 60)!r}", cause=cause, hint=hint)
 
 
 def set_value(key: str, text: str) -> Path:
