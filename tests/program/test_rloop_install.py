@@ -478,7 +478,9 @@ def test_an_environment_that_is_damaged_can_be_removed(machine: Machine) -> None
 def test_purge_asks_and_without_a_terminal_removes_nothing(machine: Machine) -> None:
     used(machine)
     before = machine.files
-    assert (machine.uninstall("--purge").code, machine.files) == (1, before)
+    refused = machine.uninstall("--purge")
+    assert (refused.code, machine.files) == (1, before)
+    assert refused.err.startswith("error: nothing was removed: --purge was not confirmed\n hint: ")
     asked = machine.answer("n", UNINSTALL, "--purge")
     assert (asked.code, machine.files) == (1, before)
     assert f"Delete {machine.home}/.config/rloop and {machine.home}/.local/state/bydawn, with" in asked.out
