@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +121,7 @@ def resume(name: str | None, stopped: bool, max_iterations: int | None) -> int:
 @option("--all", "-a", "all_", is_flag=True, help="Stop all loops")
 def stop(name: str | None, all_: bool) -> int:
     """Stop a running loop"""
+    from bydawn.cli.program import shielded
     from bydawn.dialects.rloop.files import CRASHED
     from bydawn.operations.dialects.rloop import sessions, starting
 
@@ -128,14 +130,17 @@ def stop(name: str | None, all_: bool) -> int:
         raise UserError("which one?", cause=cause, hint=f"`{NAME} stop app1` or `{NAME} stop --all`")
     named = sessions.table(_say) if name is None else [sessions.find(name)]
     found = [each for each in named if each.standing and (each.is_alive or each.status == CRASHED)]
-    starting.stop(found)
-    for each in found:
-        click.echo(f"  {each.name} is stopped. Go on: {NAME} resume {each.name}")
+    # One that does not answer does not keep the others from it.
+    codes = [shielded(partial(starting.stop, each)) for each in found]
+    for number, each in enumerate(found):
+        codes[number] = codes[number] or shielded(partial(starting.until_it_is_gone, each))
+        if codes[number] == 0:
+            click.echo(f"  {each.name} is stopped. Go on: {NAME} resume {each.name}")
     if not found and name is None:
         click.echo("  No session is running.")
     elif not found:
         _not_running(named[0])
-    return 0
+    return max(codes, default=0)
 
 
 def _not_running(session: "Session") -> None:

@@ -28,7 +28,8 @@ def config_folder() -> Path:
     hint = f"export {_FOLDER}=/path/to/a/folder"
     if not given and not home:
         raise UserError("there is no folder for rloop's files", cause=f"HOME and {_FOLDER} are unset", hint=hint)
-    folder = Path(given).absolute() if given else Path(home or "/", ".config/rloop")
+    # The real path: nothing is written through a link, and here a person may have made one.
+    folder = Path(given or f"{home}/.config/rloop").resolve()
     there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
     if not there.is_dir():
         raise UserError(f"{folder} cannot have rloop's files", cause=f"{there} is not a folder", hint=hint)

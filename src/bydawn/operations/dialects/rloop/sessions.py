@@ -60,9 +60,9 @@ def table(say: Callable[[str], None] = lambda _: None) -> list[Session]:
     path = state_file()  # first: without a home there is nothing to look at
     ours: dict[str, Standing] = {}
     known = set[str]()
-    for each in sorted(loops.everywhere(DIALECT), key=lambda each: each.loop.created_at):
+    for each in sorted(loops.everywhere(DIALECT), key=lambda each: (each.alive, each.loop.created_at)):
         known.add(name := words(each.loop).get("session", each.loop.id))
-        ours.pop(name, None)  # the new one takes the place of the old one
+        ours.pop(name, None)  # the new one takes the place of the old one, unless that is at work
         if not each.state.dismissed:
             ours[name] = each
     found = [_of_loop(name, each) for name, each in ours.items()]
@@ -93,7 +93,7 @@ def _remaining(standing: Standing) -> int | None:
 def _open_boxes(folder: str, path: str) -> int | None:
     try:
         text = read_text(Path(folder), path, _BIGGEST)
-    except UserError:
+    except (UserError, ValueError):  # another program may have written any path
         return None
     return None if text is None else sum(not task.done for task in tasks.read(text).items)
 
@@ -104,14 +104,14 @@ def _of_original(name: str, row: dict[str, Any]) -> Session:
 
 
 def _entries(path: Path, ours: list[Session], say: Callable[[str], None]) -> dict[str, Any]:
-    """What the file says; one that is damaged or gone is written again."""
+    """What the file says; one that is damaged or gone is written again. Our own sessions need no file."""
+    document = None
     try:
         document = shared_file.read(path)
-    except UserError as damaged:
-        document = None
-        say(damaged.what)
-    if document is None and ours:
-        shared_file.update(path, {("sessions", each.name): each.fields for each in ours}, say)
+        if document is None and ours:
+            shared_file.update(path, {("sessions", each.name): each.fields for each in ours}, say)
+    except OSError as error:
+        say(f"{path} cannot be used: {error.strerror or error}")
     entries = (document or {}).get("sessions")
     return entries if isinstance(entries, dict) else {}
 

@@ -1,6 +1,5 @@
 """Start a session, go on with one, end one."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -162,15 +161,18 @@ def _refuse_to_resume(found: Session, rounds: int | None) -> None:
 # -- stop --------------------------------------------------------------------------------------------------------------
 
 
-def stop(found: Sequence[Session]) -> None:
-    """End them now, and wait until nothing of them is alive."""
+def stop(found: Session) -> None:
+    """Have it end now; `until_it_is_gone` waits for that, so that several end at the same time."""
     refuse_inside_a_round()
-    standings = [each.standing for each in found if each.standing]
-    for each in standings:
-        steer.stop(each, now=True)
-    for each in standings:
-        end.until_it_is_gone(each)
-        _close_view(each.loop)
+    assert found.standing  # noqa: S101 - of ours
+    steer.stop(found.standing, now=True)
+
+
+def until_it_is_gone(found: Session) -> None:
+    """Wait until nothing of it is alive."""
+    assert found.standing  # noqa: S101 - of ours
+    end.until_it_is_gone(found.standing)
+    _close_view(found.standing.loop)
 
 
 def _close_view(loop: Loop) -> None:

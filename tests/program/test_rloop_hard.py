@@ -1,0 +1,89 @@
+"""rloop where something is in its way: links, a table that no one can read, a session that does not answer."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from driving import Home, is_alive, wait_for
+from program.rloop import SAYS, TASK, Rloop, Turn
+
+HANG: Turn = {"reply": SAYS, "sleep": 60}
+
+
+@pytest.fixture
+def rloop(home: Home) -> Rloop:
+    rloop = Rloop(home)
+    rloop.plays(TASK)
+    return rloop
+
+
+def test_a_person_can_have_links_on_the_way_to_the_table(rloop: Rloop) -> None:
+    """R-046: such as a folder for all of their settings."""
+    elsewhere = rloop.home.root / "settings"
+    elsewhere.mkdir()
+    rloop.config.parent.symlink_to(elsewhere)
+    ended = rloop.runs(rloop.project())
+    assert (ended.code, rloop.session()["status"], rloop.word()) == (0, "complete", "complete"), ended
+    assert (elsewhere / "rloop/state.json").is_file()
+
+
+@pytest.mark.parametrize("put", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/etc/hostname")])
+def test_a_table_that_cannot_be_read_is_in_the_way_of_nothing_but_a_start(rloop: Rloop, put) -> None:  # type: ignore[no-untyped-def]
+    """R-041, R-046: the ledgers know the sessions."""
+    rloop.plays(HANG)
+    assert rloop("start", str(rloop.project())).code == 0
+    rloop.await_turn(1)
+    state = rloop.config / "state.json"
+    state.unlink()
+    put(state)
+    shown = rloop("status")
+    assert (shown.code, "app1" in shown.out, "state.json cannot be used" in shown.err) == (0, True, True), shown
+    refused = rloop("start", str(rloop.project("app2")))
+    assert (refused.code, "state.json" in refused.err) == (2, True), refused
+    assert rloop("stop", "--all").code == 0
+    assert rloop.nothing_is_alive()
+
+
+def test_entries_of_another_program_can_say_anything(rloop: Rloop) -> None:
+    """R-046, X-12."""
+    rloop.config.mkdir(parents=True)
+    rows = '"a": {"dir": "/tmp\\u0000x", "pid": -1, "status": "running"}, "b": 5, "c": {"dir": 7, "task_file": [1]}'
+    (rloop.config / "state.json").write_text(f'{{"sessions": {{{rows}}}}}')
+    shown = rloop("status")
+    assert (shown.code, "c " in shown.out) == (0, True), shown
+    assert rloop("resume").code == 0
+
+
+def test_an_earlier_loop_of_a_session_that_goes_on_is_the_session(rloop: Rloop) -> None:
+    """R-041: it is seen, and `stop --all` ends it."""
+    rloop.plays(HANG)
+    folder = rloop.project()
+    for turn in (1, 2):
+        assert rloop("start", str(folder)).code == 0
+        rloop.await_turn(turn)
+        assert rloop("stop", "app1").code == 0
+    resumed = rloop.home.bydawn("resume", "app1", "-d", cwd=folder)
+    assert resumed.code == 0, resumed
+    rloop.await_turn(3)
+    assert rloop.word() == "running"
+    assert "app1 is stopped" in rloop("stop", "--all").out
+    assert rloop.nothing_is_alive()
+
+
+def test_a_session_that_cannot_be_asked_does_not_keep_the_others_from_their_end(rloop: Rloop) -> None:
+    """R-041."""
+    rloop.plays(HANG)
+    for name in ("app1", "app2"):
+        assert rloop("start", str(rloop.project(name))).code == 0
+        rloop.await_turn(1, name)
+    [(worker, guardian)] = rloop.workers("app1")
+    inbox = rloop.folders("app1")[-1] / "inbox"
+    inbox.rename(inbox.with_name("moved"))
+    inbox.touch()
+    answer = rloop("stop", "--all")
+    assert (answer.code, "app2 is stopped" in answer.out, "app1 is stopped" in answer.out) == (1, True, False), answer
+    assert is_alive(worker)
+    os.kill(guardian, signal.SIGTERM)
+    wait_for(rloop.nothing_is_alive)
