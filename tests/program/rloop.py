@@ -165,10 +165,11 @@ class Rloop:
 
     def power_cut(self, *names: str) -> None:
         """As if the machine had lost its power: nobody sees anybody's end."""
-        pids = [pid for pair in self.workers(*names) for pid in pair]
+        pids = [pid for worker, guardian in self.workers(*names) for pid in (guardian, worker)]
         cookies = [self.facts("round.started", name)[-1]["cookie"] for name in names]
-        for pid in pids:
+        for pid in pids:  # guardians first: they wake a worker that is stopped
             os.kill(pid, signal.SIGSTOP)
+            wait_for(lambda: stat_of(pid)[0] == "T")  # noqa: B023 - called at once
         agents = [pid for cookie in cookies for pid in alive_with(f"BYDAWN_COOKIE={cookie}")]
         for pid in (*agents, *pids):
             with suppress(ProcessLookupError):

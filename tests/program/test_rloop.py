@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
@@ -114,6 +115,15 @@ def test_the_help_has_every_command_option_default_and_example_of_the_document(r
     assert "--no-tmux" in rloop("start", "--help").out
 
 
+def test_version_has_three_names_and_an_unknown_command_is_told_the_known_ones(rloop: Rloop) -> None:
+    """R-033, R-044."""
+    versions = {rloop(word).out for word in ("version", "--version", "-v")}
+    assert len(versions) == 1
+    assert re.search(r"rloop.*\d+\.\d+", versions.pop())
+    wrong = rloop("stauts")
+    assert (wrong.code, "status" in wrong.err) == (2, True), wrong
+
+
 # -- the commands of the document, pasted ------------------------------------------------------------------------------
 
 FR_1 = r"""
@@ -211,7 +221,7 @@ def test_the_basic_usage_and_the_one_with_options(rloop: Rloop) -> None:
     assert "Current iteration: 1/50" in call["prompt"]
     session = rloop.session("my-project")
     assert (session["iteration"], session["max_iterations"], session["completion_marker"]) == (1, 50, "ALL_DONE")
-    assert len(rloop.folders("../my-project")) in (0, 2), "what the first one did is kept"
+    assert len([*rloop.home.states.glob("loops/my-project-*/*/ledger.jsonl")]) == 2, "what the first one did is kept"
 
 
 def test_many_projects_are_started_listed_stopped_and_looked_at(rloop: Rloop) -> None:
@@ -241,6 +251,33 @@ def test_many_projects_are_started_listed_stopped_and_looked_at(rloop: Rloop) ->
     assert ended.out.count("=== Iteration 2/30 (Remaining: 1) ===") == 2, "once by each of the two"
     assert SAYS in log
     assert ended.out.endswith(log[-200:])
+
+
+def test_the_configuration_and_the_webhook_of_the_document(rloop: Rloop) -> None:
+    """R-044, R-050, R-051, R-052: what a person stopped is not told to anybody, so nothing is sent here."""
+    rloop.config.mkdir(parents=True)
+    (rloop.config / "config.yaml").write_text(FR_7)
+    rloop.project("../project", 1)
+    rloop.plays(HANG)
+    pasted = rloop.paste(f"set -e\n{FR_8}")
+    assert pasted.code == 0, pasted
+    rloop.await_turn(1, "project")
+    [call] = rloop.calls("project")
+    assert (call["model"], call["env"]["IS_SANDBOX"]) == ("claude-sonnet-4-20250514", "1")
+    session = rloop.session("project")
+    assert session["webhook"]
+    assert "webhooks/..." not in json.dumps(session)
+    command_lines = b"".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in rloop.home.alive())
+    assert b"discord" not in command_lines
+    kept = (rloop.config / "config.yaml").read_text()
+    assert ("https://..." in kept, "# optional" in kept, "retain_days: 7" in kept) == (True, True, True), kept
+    assert rloop("config", "get", "defaults.model").out == "claude-sonnet-4-20250514\n"
+    listed = rloop("config", "list").out
+    assert [words for words in ("max_iterations", "30", "config.yaml") if words not in listed] == [], listed
+    wrong = rloop("config", "get", "defaults.modle")
+    assert (wrong.code, wrong.out, "defaults.model?" in wrong.err) == (2, "", True), wrong
+    assert is_refused(rloop("config", "set", "defaults.max_iterations", "0"), "max_iterations")
+    assert rloop("stop", "project").code == 0
 
 
 def test_the_server_is_said_to_be_missing_until_it_is_there(rloop: Rloop) -> None:
@@ -327,6 +364,30 @@ FINISHED: {ISO}
     assert (shown["current_remaining"], shown["is_alive"]) == (0, False)
     assert (shown["usage"]["tokens_out"], shown["usage"]["cost_usd"]) == (100, 0.0127), shown
     assert {key: shown[key] for key in STATE} == {key: session[key] for key in STATE}
+
+
+def test_the_prompt_is_that_of_the_document_and_then_what_claude_has_to_know(rloop: Rloop) -> None:
+    """R-020, R-021, X-24: also from a template of one's own, whose file is kept in the project."""
+    folder = rloop.project("app1", 3)
+    rloop.plays({**TASK, "reply": f"Finished.\n\n{TAG}"}, {**TASK, "reply": f"I cannot say {TAG} yet."}, TASK)
+    assert rloop.runs(folder, "--max-iterations", "7").code == 0
+    values = {"task_file": PRD, "completion_marker": "COMPLETE", "max_iterations": 7}
+    first, second, third = (call["prompt"] for call in rloop.calls())
+    assert first.strip() == PROMPT.format(**values, iteration=1).strip()
+    for number, prompt in ((2, second), (3, third)):
+        assert prompt.startswith(PROMPT.format(**values, iteration=number).strip()), prompt
+    added = second.removeprefix(PROMPT.format(**values, iteration=2).strip())
+    assert "2" in added, "that it was not believed, and how many are open"
+    assert "open" in added
+    mine = rloop.home.root / "mine.txt"
+    mine.write_text("Do {task_file} {iteration}/{max_iterations}: {completion_marker}. {other} {{x}} $HOME\n")
+    (folder / PRD).write_text("- [ ] more\n")
+    assert rloop.runs(folder, "--prompt-template", str(mine)).code == 0
+    assert (folder / ".rloop/prompt-template.txt").read_text() == mine.read_text()
+    assert rloop.calls()[-1]["prompt"].startswith("Do PRD.md 1/30: COMPLETE. {other} ")
+    (folder / PRD).write_text("- [ ] and more\n")
+    assert rloop.runs(folder).code == 0
+    assert rloop.calls()[-1]["prompt"].startswith("Do PRD.md 1/30: "), "used when it is there"
 
 
 def test_how_a_loop_in_the_foreground_ends(rloop: Rloop) -> None:
@@ -538,6 +599,68 @@ def test_tmux_shows_the_loop_and_its_end_is_not_the_loops(shown_in_tmux: Rloop) 
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+def test_bad_input_is_refused_before_anything_is_written_or_spent(rloop: Rloop) -> None:
+    """R-045: what, why, do this."""
+    folder = rloop.project("app1", 2)
+    (rloop.projects / "secret.md").write_text("- [ ] theirs\n")
+    (folder / "link.md").symlink_to(rloop.projects / "secret.md")
+    (folder / "binary.md").write_bytes(b"- [ ] one\n\0\xff\xfe")
+    (folder / "sub").mkdir()
+    before, here = tree_of(folder), str(folder)
+    cases: list[tuple[tuple[str, ...], str]] = [
+        ((), "start"),
+        ((str(rloop.projects / "nowhere"),), "nowhere"),
+        ((str(folder / PRD),), PRD),
+        ((here, "-f", "missing.md"), "missing.md"),
+        ((here, "-f", "sub"), "sub"),
+        ((here, "-f", "binary.md"), "binary.md"),
+        ((here, "-f", "link.md"), "link.md"),
+        ((here, "-f", "../secret.md"), "../secret.md"),
+        ((here, "-f", str(rloop.projects / "secret.md")), "--task-file"),
+        ((here, "--completion-marker", ""), "--completion-marker"),
+        ((here, "--completion-marker", "a\nb"), "--completion-marker"),
+        ((here, "--name", "..."), "--name"),
+        ((here, "--name", ""), "--name"),
+        *(((here, "--max-iterations", number), number) for number in ("0", "-1", "x", "1e9")),
+        ((here, "--webhook", "ftp://example.org/x"), "--webhook"),
+        ((here, "--webhook", "nowhere"), "--webhook"),
+        ((here, "--backend", "cluade"), "claude"),
+        ((here, "--prompt-template", "missing.txt"), "missing.txt"),
+        ((here, "--bogus"), "--bogus"),
+    ]
+    for words, named in cases:
+        for more in ((), ("--no-tmux",)):
+            answer = rloop("start", *words, *more)
+            assert (answer.code, "Traceback" in answer.err, named in answer.err) == (2, False, True), (words, answer)
+    for text, named in (
+        ("defaults:\n\tmax_iterations: 3\n", ":2"),
+        ("defaults:\n  max_iterations: many\n", ":2"),
+        ("defaults: 3\n", ":1"),
+        ("defaults:\n  model: a\n  model: b\n", ":3"),
+        ("claude:\n  env:\n    A: !!python/object:os.system x\n", ":3"),
+    ):
+        (folder / ".rloop.yaml").write_text(text)
+        assert is_refused(rloop("start", here), f".rloop.yaml{named}")
+    (folder / ".rloop.yaml").unlink()
+    assert (rloop.calls(), tree_of(folder), rloop.sessions) == ([], before, {})
+    assert [*rloop.home.states.glob("loops/*/*/ledger.jsonl")] == []
+
+
+def test_without_a_home_or_a_place_to_write_it_says_so(rloop: Rloop) -> None:
+    """R-045, R-046."""
+    folder = str(rloop.project())
+    environment = rloop.home.env
+    rloop.home.env = {name: value for name, value in environment.items() if not name.startswith(("HOME", "XDG_"))}
+    for words in (("start", folder), ("status",), ("config", "set", "defaults.model", "x")):
+        answer = rloop(*words, HOME="")
+        assert (answer.code, is_error(answer.err)) == (2, True), (words, answer)
+    rloop.home.env = environment
+    (rloop.home.root / "flat").write_text("a file\n")
+    refused = rloop("start", folder, RLOOP_CONFIG_DIR=str(rloop.home.root / "flat"))
+    assert is_refused(refused, "flat")
+    assert rloop.calls() == []
 
 
 def test_a_damaged_state_file_is_kept_aside_and_made_again(rloop: Rloop) -> None:

@@ -163,4 +163,4 @@ def test_twelve_loops_are_not_misled_and_go_on_after_a_reboot(night: Rloop) -> N
         assert titles[0] == "=== Iteration 1/30 (Remaining: 3) ==="
         assert titles[-1] == "=== Iteration 3/30 (Remaining: 1) ==="
         assert PRD in rloop.log(name)
-    assert rloop.nothing_is_alive()
+    wait_for(rloop.nothing_is_alive, 2)
