@@ -167,3 +167,31 @@ def freeze(pids: list[int], seconds: float) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
+
+
+# -- two loops in one folder: X-09 -------------------------------------------------------------------------------------
+
+
+def test_two_loops_in_one_folder_are_warned_of_each_other_as_long_as_both_run(home: Home) -> None:
+    """W-008, X-09."""
+    agent = home.rounds([{"say": "on it"}, {"hang": None}])
+    one = home.start_run(agent, "--new", "--name", "one")
+    home.await_round(1, "one")
+    assert (home.status("one")["also_here"], "Shared" in home.bydawn("show", "one").out) == ([], False)
+    two = home.start_run(agent, "--new", "--name", "two")
+    home.await_round(1, "two")
+    for name, other in (("one", "two"), ("two", "one")):
+        assert home.status(name)["also_here"] == home.show(name)["also_here"] == [other]
+        assert f"Shared  {other} also runs in this folder: each loop" in home.bydawn("show", name).out
+    home.bydawn("stop", "two")
+    warning = "one also runs in this folder: each loop will count the other's changes as its own progress"
+    way_out = "; `git worktree add` or another clone gives each its own"
+    assert warning + way_out in said(two).out
+    assert home.status("one")["also_here"] == home.status("two")["also_here"] == []
+    for again in (("resume", "two"), ("run", "do it", "-a", agent, "--name", "two")):
+        third = home.start(*again, "--plain")
+        home.await_round(len(home.facts("round.started", "two")) + 1, "two")
+        home.bydawn("stop", "two")
+        assert warning in said(third).out
+    home.bydawn("stop", "one")
+    assert "also runs" not in said(one).out

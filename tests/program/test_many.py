@@ -7,6 +7,7 @@ import signal
 from driving import DONE, HANG, OK, Home, a_repository, said, stat_of, wait_for, worker_of
 
 SAYS = {"say": "this takes a while"}
+SHARED = "also runs in this folder: each loop will count the other's changes as its own progress"
 
 
 def rows(out: str) -> dict[str, str]:
@@ -40,8 +41,8 @@ def test_all_resumes_what_the_machine_ended_and_names_what_it_leaves_alone(home:
     person = home.facts("stop.requested", "stopped")[0]["data"]["by"]
     assert found.pop("gone").startswith("refused the workspace of gone is gone")
     assert found == {
-        "crashed": "resumed after round 1",
-        "ended": "resumed after round 1",
+        "crashed": f"resumed after round 1; ended {SHARED}",
+        "ended": f"resumed after round 1; crashed {SHARED}",
         "stopped": f"skipped stopped by {person}; --stopped takes it too",
         "limited": "skipped it has reached a limit",
     }
@@ -51,7 +52,9 @@ def test_all_resumes_what_the_machine_ended_and_names_what_it_leaves_alone(home:
         guardian = int(stat_of(worker)[1])
         assert [stat_of(pid)[3:5] for pid in (worker, guardian)] == [[str(worker), "0"], [str(guardian), "0"]]
     assert rows(home.bydawn("resume", "--all").out)["ended"] == "skipped it is running"
-    assert rows(home.bydawn("resume", "--all", "--stopped").out)["stopped"] == "resumed after round 1"
+    third = home.bydawn("resume", "--all", "--stopped")
+    assert rows(third.out)["stopped"] == f"resumed after round 1; crashed, ended {SHARED.replace('runs', 'run')}"
+    assert third.err == ""  # said once
     home.await_round(2, "stopped")
     # A worker that is killed takes its agent with it, and no other loop.
     os.kill(home.facts("run.started", "crashed")[-1]["data"]["pid"], signal.SIGKILL)

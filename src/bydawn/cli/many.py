@@ -20,7 +20,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.operations import many, places, run_loop, settings  # noqa: F401
 from bydawn.operations.many import Taken
-from bydawn.operations.plan import Plan
+from bydawn.operations.plan import Plan, shared
 from bydawn.process.guardian import Tether, await_start, run_guarded, send_away, start_viewer
 from bydawn.store.registry import Registry
 
@@ -54,7 +54,8 @@ def resume_these(taken: Mapping[str, Taken], voice: Voice) -> int:
             _, viewer, status = await_start(*child)
             start_viewer(viewer)
             code = None if status is None else os.waitstatus_to_exitcode(status)
-            what, why = ("resumed", voice.resumed(each.standing)) if code is None else ("refused", "see above")
+            after = "; ".join(filter(None, [voice.resumed(each.standing), shared(each.beside)]))
+            what, why = ("resumed", after) if code is None else ("refused", "see above")
             if code == _OVERTAKEN:
                 what, why = "skipped", "it is running"
             elif code:

@@ -17,6 +17,7 @@ from bydawn.operations.amounts import named_rounds, plural, progress, used
 from bydawn.operations.changed import Changed, changed
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.pending import asked, asked_words
+from bydawn.operations.plan import shared
 from bydawn.operations.rounds import (
     OVER_BUDGET,
     WHY_OVER_BUDGET,
@@ -30,7 +31,7 @@ from bydawn.operations.rounds import (
 )
 from bydawn.operations.stuck import stuck
 from bydawn.operations.views import LoopView, limited_now, liveness, loop_view
-from bydawn.store.registry import Standing
+from bydawn.store.registry import Standing, beside
 
 _LINES_OF_GIT = 10
 _LONGEST_CHECK = 80
@@ -134,6 +135,8 @@ def loop_fields(standing: Standing, found: Changed | None = None) -> Iterator[Fi
         yield from _why_stuck(standing)
     yield Field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     yield Field("Where", loop.workspace)
+    if standing.alive and (company := beside(standing.folder)):
+        yield Field("Shared", shared(company))
     so_far = f"{progress(standing)}, {duration(state.elapsed)} of work; {liveness(standing)}"
     yield Field("So far", so_far)
     yield Field("Agent", ", then ".join(loop.pool) + (f", {loop.sandbox.value} access" if loop.sandbox else ""))

@@ -1,8 +1,11 @@
 """Which loops `resume --all` takes, and why it leaves the others alone."""
 
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
 from bydawn.core.redact import Secrets
@@ -10,7 +13,7 @@ from bydawn.core.values import Status
 from bydawn.operations import resume
 from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import refuse_inside_a_round
-from bydawn.store.registry import Registry, Standing
+from bydawn.store.registry import Registry, Standing, beside
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +23,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan | None = None
     skipped: str = ""  # why, if it is left alone
     refused: UserError | None = None  # why it cannot go on
+    beside: tuple[str, ...] = ()  # what else will run in its folder
 
 
 def take(registry: Registry, cd: Path | None, secrets: Secrets, *, stopped: bool) -> list[Taken]:
@@ -27,14 +31,25 @@ def take(registry: Registry, cd: Path | None, secrets: Secrets, *, stopped: bool
     refuse_inside_a_round()
     found = registry.here(cd) if cd else registry.everywhere()
     listed = [each for each in found if not each.finished and not each.state.dismissed]
-    return [_taken(each, secrets, stopped=stopped) for each in listed]
+    taken = [_taken(each, secrets, stopped=stopped) for each in listed]
+    going = defaultdict[Path, list[str]](list)  # in each workspace
+    for each in taken:
+        if each.plan:
+            going[each.plan.folder.home].append(each.plan.folder.name)
+    return [replace(each, beside=_beside(each.plan, going)) if each.plan else each for each in taken]
+
+
+def _beside(planned: Plan, going: Mapping[Path, list[str]]) -> tuple[str, ...]:
+    folder = planned.folder
+    return tuple(sorted({*beside(folder), *going[folder.home]} - {folder.name}))
 
 
 def _taken(standing: Standing, secrets: Secrets, *, stopped: bool) -> Taken:
     if why := why_not(standing, stopped=stopped):
         return Taken(standing=standing, skipped=why)
     try:
-        return Taken(standing=standing, plan=resume.plan(standing, secrets))
+        # What warns of another loop in its folder knows only those that run already; its row says it.
+        return Taken(standing=standing, plan=replace(resume.plan(standing, secrets), warnings=()))
     except UserError as refused:
         return Taken(standing=standing, refused=refused)
 

@@ -1,6 +1,6 @@
 """A loop that is ready to run: everything was checked, nothing was written or spent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -11,6 +11,18 @@ from bydawn.core.redact import Secrets
 from bydawn.core.values import ReachedMark
 from bydawn.store.folder import LoopFolder, StateFolder
 from bydawn.store.registry import Standing, reference
+
+
+def shared(names: Sequence[str]) -> str:
+    """What it means that these loops run in the same folder; empty if there are none."""
+    verb = "runs" if len(names) == 1 else "run"
+    why = "each loop will count the other's changes as its own progress"
+    return f"{', '.join(names)} also {verb} in this folder: {why}" if names else ""
+
+
+def warned(names: Sequence[str]) -> tuple[str, ...]:
+    """The same before a loop starts, with the way out."""
+    return (f"{shared(names)}; `git worktree add` or another clone gives each its own",) if names else ()
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

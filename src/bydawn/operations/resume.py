@@ -17,9 +17,9 @@ from bydawn.core.replay import forgiven
 from bydawn.core.values import Now, ReachedMark
 from bydawn.core.worklist import WorkList
 from bydawn.operations.checked_loop import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
-from bydawn.operations.plan import Plan
+from bydawn.operations.plan import Plan, warned
 from bydawn.operations.preconditions import gone, refuse_inside_a_round
-from bydawn.store.registry import Standing
+from bydawn.store.registry import Standing, beside
 from bydawn.system.reading import FileTexts
 
 
@@ -49,6 +49,7 @@ def plan(
         folder=standing.folder,
         standing=standing,
         secrets=secrets.knowing(standing.folder.secret_texts()),
+        warnings=warned(beside(standing.folder)),
         approves=mark,
         accepts=accepts,
         raises=(lambda current: breakers.replaced(current, limits)) if limits else None,

@@ -20,11 +20,11 @@ from bydawn.core.text import PLACEHOLDER
 from bydawn.core.worklist import WorkList
 from bydawn.operations.checked_loop import checked_loop, doubts
 from bydawn.operations.loop_request import LoopRequest
-from bydawn.operations.plan import Plan
+from bydawn.operations.plan import Plan, warned
 from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
 from bydawn.settings.table import BY_KEY
 from bydawn.store.folder import LoopFolder
-from bydawn.store.registry import OVER, Registry, Standing, free_name
+from bydawn.store.registry import OVER, Registry, Standing, beside, free_name
 from bydawn.system.reading import FileTexts
 from bydawn.system.writing import others_can_write
 
@@ -47,21 +47,16 @@ def plan(wanted: LoopRequest) -> Plan:
     _refuse_unsafe(registry.root.path, workspace)
     there = [replace(each, loop=each.folder.with_secrets(each.loop)) for each in registry.in_workspace(workspace)]
     if standing := _meant(wanted, loop, there):
-        return Plan(loop=standing.loop, folder=standing.folder, standing=standing, secrets=wanted.secrets)
+        company = warned(beside(standing.folder))
+        return Plan(
+            loop=standing.loop, folder=standing.folder, standing=standing, secrets=wanted.secrets, warnings=company
+        )
     name = free_name(loop.id, [each.loop.id for each in there])
-    warnings = [*doubts(loop, wanted.secrets)]
+    folder = LoopFolder(registry.home(workspace) / name)
+    warnings = [*doubts(loop, wanted.secrets), *warned(beside(folder))]
     if not wanted.new and wanted.name is None:
         warnings += _alike(loop, there)
-    if busy := ", ".join(each.loop.id for each in there if each.alive):
-        warnings.append(
-            f"{busy} also runs in this folder: each loop will count the other's changes as its own progress"
-        )
-    return Plan(
-        loop=replace(loop, id=name),
-        folder=LoopFolder(registry.home(workspace) / name),
-        secrets=wanted.secrets,
-        warnings=tuple(warnings),
-    )
+    return Plan(loop=replace(loop, id=name), folder=folder, secrets=wanted.secrets, warnings=tuple(warnings))
 
 
 def _refuse_unsafe(root: Path, workspace: Path) -> None:

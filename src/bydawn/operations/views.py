@@ -16,7 +16,7 @@ from bydawn.core.values import Next, Result, Status, Usage
 from bydawn.operations import amounts, outputs, pending
 from bydawn.operations.leftovers import left_words
 from bydawn.operations.pending import Asked, Waiting
-from bydawn.store.registry import Left, Standing
+from bydawn.store.registry import Left, Standing, beside
 
 _MET = {"promise": "the promise was given", "checks": "every check passed", "tasks": "every task is done"}
 # The states in which a loop needs a person, the worst first.
@@ -50,6 +50,7 @@ class LoopView(msgspec.Struct, frozen=True, kw_only=True):
     waiting: Waiting | None
     asked: Asked | None
     left_running: tuple[Left, ...]  # processes of a loop that has crashed
+    also_here: tuple[str, ...]  # other loops that run in the same workspace while this one does
     needs_you: bool
     dismissed: bool
     since: datetime | None  # when its state began; None if that is unknown
@@ -88,6 +89,7 @@ def loop_view(standing: Standing, offers: Iterable[Next] = ()) -> LoopView:
         waiting=pending.waiting(state) if standing.status == Status.WAITING else None,
         asked=pending.asked(state) if standing.alive else None,
         left_running=standing.left,
+        also_here=beside(standing.folder) if standing.alive else (),
         needs_you=needs_you(standing),
         dismissed=state.dismissed,
         since=since(standing),

@@ -168,6 +168,11 @@ def _unreadable(folder: LoopFolder, loop: Loop, trouble: OwnFailure) -> Standing
     return Standing(folder=folder, loop=loop, state=LoopState(), alive=is_held(folder.lock), trouble=trouble)
 
 
+def beside(folder: LoopFolder) -> tuple[str, ...]:
+    """The names of the other loops that run in the same workspace right now."""
+    return tuple(each.name for each in loops_in(folder.home) if each.name != folder.name and is_held(each.lock))
+
+
 def reference(folder: LoopFolder, loop: Loop) -> str:
     """A loop's name in a command to paste, with its folder if another loop has the same name."""
     elsewhere = (each for each in folder.state_folder.every_loop() if each.home != folder.home)
