@@ -152,6 +152,7 @@ def test_what_the_agent_says_cannot_look_like_a_line_of_ours() -> None:
         "",
     ]
     assert log.open_iteration(["=== Iteration 1/30 (Remaining: 1) ===", *lines]) == 1
+    assert log.open_iteration(["=== Iteration 1/30 (Remaining: 1) ===", *log_of(run_started())]) is None
     assert all(each.startswith(" ") or not each for each in log.said("\n".join(log_of(run_started(), *a_round(1)))))
 
 

@@ -69,7 +69,7 @@ def open_iteration(tail: Iterable[str]) -> int | None:
     for line in tail:
         if begun := _ITERATION.fullmatch(line):
             found = int(begun[1])
-        elif line.startswith((after(""), cut(), "FINISHED: ")):
+        elif line.startswith((after(""), cut(), "FINISHED: ", "Starting ralph loop in ")):
             found = None
     return found
 
