@@ -85,8 +85,6 @@ def plan(
 
 
 def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Path, spoken: Spoken) -> LoopRequest:
-    if request.template_file:  # its markers are not ours; what it was made into is in the request
-        gathered = replace(gathered, given=gathered.given | {"template": gathered.given["template"][-1:]})
     wanted = loop_request(gathered, workspace, name=request.name, new=True)
     _refuse_dollars(dialect, gathered, wanted.loop)
     loop = replace(
