@@ -84,7 +84,7 @@ def start(
         return running.start(DIALECT, wanted, workspace, tether, run=run)
     except UserError as error:
         if error.exit_code == EXIT_OCCUPIED:
-            raise sessions.occupied(wanted.words["session"], "another start was faster") from None
+            raise sessions.occupied(wanted.words["session"], error.cause) from None
         raise
 
 
