@@ -43,7 +43,6 @@ def an_end(
     return LoopStopped(end=end, reason=reason, decided=decided(rule))
 
 
-SHUT_DOWN = LoopStopped(end=End.PAUSED, reason="paused by SIGTERM", decided=decided(), by="SIGTERM")
 CAP = an_end(End.LIMIT, Rule.ROUNDS, "30 rounds")
 DONE = an_end(End.COMPLETE, Rule.COMPLETE, "all tasks are done")
 
@@ -67,7 +66,6 @@ REASONS = [
     (an_end(End.FAILED, Rule.AGENT_STOP, "claude is not logged in"), "error"),
     (an_end(End.BLOCKED), "blocked"),
     (an_end(End.CHECKPOINT, Rule.CHECKPOINT, "HARD STOP"), "blocked"),
-    (SHUT_DOWN, "blocked"),
 ]
 
 
@@ -81,8 +79,8 @@ def test_every_end_that_needs_a_person_is_a_failure_with_a_reason(stopped: LoopS
     assert {"name": "Reason", "value": reason, "inline": True} in discord["embeds"][0]["fields"]
 
 
-@pytest.mark.parametrize("by", ["SIGINT", "ada"])
-def test_a_person_who_stopped_a_session_is_not_told(by: str) -> None:
+@pytest.mark.parametrize("by", ["SIGINT", "ada", "SIGTERM"])
+def test_neither_a_person_who_stopped_a_session_nor_a_shutdown_is_told(by: str) -> None:
     for end in (End.STOPPED, End.PAUSED):
         assert told(LoopStopped(end=end, reason="stopped", decided=decided(), by=by)) == [None] * 3
 
@@ -163,7 +161,7 @@ def test_a_list_that_nobody_has_read_leaves_an_unknown_number() -> None:
 
 def test_an_iteration_that_was_cut_short_has_the_number_that_the_table_shows() -> None:
     state = after_all(BORN, run_started(), a_round(1), started(2), ended(2, Outcome.INTERRUPTED))
-    [text] = messages(a_session(SHAPES["generic"]), state, SHUT_DOWN, NOON)
+    [text] = messages(a_session(SHAPES["generic"]), state, CAP, NOON)
     assert json.loads(text)["iterations"] == session(LOOP, state)["iteration"] == 2
 
 

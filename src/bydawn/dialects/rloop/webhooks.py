@@ -41,17 +41,16 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def messages(loop: Loop, state: LoopState, stopped: LoopStopped, at: datetime) -> tuple[str, ...]:
-    """One for each address. A person who stopped the session knows it; a shutdown is told."""
-    by_person = stopped.end in (End.STOPPED, End.PAUSED) and not stopped.by_machine
+    """One for each address. A person who stopped the session knows it; after a shutdown `resume` goes on."""
     kept = words(loop)
-    if by_person or (stopped.end in FINISHED and kept["on_complete"] == "no"):
+    if stopped.end in (End.STOPPED, End.PAUSED) or (stopped.end in FINISHED and kept["on_complete"] == "no"):
         return ("",) * len(loop.notify)
     message = _message(loop, state, stopped, at, kept["session"])
     return tuple(msgspec.json.encode(_shape(address)(message)).decode() for address in loop.notify)
 
 
 def _message(loop: Loop, state: LoopState, stopped: LoopStopped, at: datetime, session: str) -> Message:
-    reason, most = None if stopped.end in FINISHED else why(stopped) or "blocked", cap(loop, state)
+    reason, most = why(stopped) or None, cap(loop, state)
     cause = f"hit max iterations ({most})" if reason == "max_iterations" else texts.reason(stopped)
     done = counted(state)
     count = f"{done} iteration{'' if done == 1 else 's'}"
