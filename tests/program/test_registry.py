@@ -1,5 +1,6 @@
 """Which loops are there, where do they live, and how do they stand? (FAULTS 37, DESIGN §10)"""
 
+import json
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -336,3 +337,18 @@ def test_one_more_loop_costs_status_few_system_calls(home: Home) -> None:
 
     few = calls(5)
     assert (calls(25) - few) / 20 <= 16
+
+
+def test_there_is_no_list_of_loops_that_could_be_lost(home: Home) -> None:
+    """A loop is found by its folder alone: whatever else is deleted, from anywhere, and nothing needs repair."""
+    assert home.run(home.rounds([OK]), "--rounds", "1").code == 4
+    for path in (*home.states.iterdir(), home.repo / ".bydawn"):
+        if path.name != "loops":
+            shutil.rmtree(path)
+    (home.states / "registry").mkdir()
+    (home.states / "registry/repo.json").write_text("nonsense")
+    for name in ("repo", "repo@repo", "REPO"):
+        found = home.bydawn("status", name, "--json", cwd=home.root)
+        assert (found.code, json.loads(found.out)["loops"][0]["workspace"]) == (0, str(home.repo))
+    assert home.bydawn("doctor", "--repair", cwd=home.root) == (0, "  Nothing to repair.\n", "")
+    assert home.bydawn("resume", "repo", "--rounds", "+1", cwd=home.root).code == 4
