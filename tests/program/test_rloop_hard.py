@@ -87,3 +87,31 @@ def test_a_session_that_cannot_be_asked_does_not_keep_the_others_from_their_end(
     assert is_alive(worker)
     os.kill(guardian, signal.SIGTERM)
     wait_for(rloop.nothing_is_alive)
+
+
+def test_the_table_is_made_right_again_and_keeps_its_order(rloop: Rloop) -> None:
+    """R-040, R-046: after a full disk, or when a session was dismissed."""
+    rloop.plays(HANG, app2=[TASK])
+    for name in ("app1", "app2", "app3"):
+        assert rloop("start", str(rloop.project(name))).code == 0
+    rloop.await_turn(1, "app1")
+    rloop.await_turn(1, "app3")
+    rloop.await_end("app2")
+    assert [*rloop.table()] == ["NAME", "app1", "app2", "app3"], "oldest first, whichever are at work"
+    before = (rloop.config / "state.json").read_text()
+    assert rloop("stop", "--all").code == 0
+    (rloop.config / "state.json").write_text(before.replace('"sessions": {', '"sessions": {"theirs": {"status": "x"},'))
+    assert rloop.word("app1") == "stopped"
+    assert [rloop.session(name)["status"] for name in ("theirs", "app1", "app2")] == ["x", "stopped", "complete"]
+    assert rloop.home.bydawn("dismiss", "app3").code == 0
+    assert [*rloop.table()] == ["NAME", "theirs", "app1", "app2"]
+    assert [*rloop.sessions] == ["theirs", "app1", "app2"]
+
+
+def test_what_remains_is_read_from_a_list_that_was_moved_there(rloop: Rloop) -> None:
+    """R-040: its time stamp is older than the session."""
+    folder = rloop.project()
+    (folder / "OLD.md").write_text("- [ ] one\n- [ ] two\n")
+    assert rloop.runs(folder).code == 0
+    (folder / "OLD.md").rename(folder / "PRD.md")
+    assert rloop.table()["app1"][3] == "2 tasks"

@@ -15,6 +15,7 @@ from bydawn.dialects.rloop.config import NAME
 from bydawn.dialects.rloop.files import CRASHED, FAILED, RUNNING, session, words
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.rloop.configuration import config_folder
+from bydawn.store.lock import is_held
 from bydawn.store.registry import Standing
 from bydawn.system import kernel, shared_file
 from bydawn.system.reading import read_text
@@ -59,17 +60,13 @@ def table(say: Callable[[str], None] = lambda _: None) -> list[Session]:
     """Every session, the oldest first."""
     path = state_file()  # first: without a home there is nothing to look at
     ours: dict[str, Standing] = {}
-    known = set[str]()
     for each in sorted(loops.everywhere(DIALECT), key=lambda each: (each.alive, each.loop.created_at)):
-        known.add(name := words(each.loop).get("session", each.loop.id))
-        ours.pop(name, None)  # the new one takes the place of the old one, unless that is at work
-        if not each.state.dismissed:
-            ours[name] = each
-    found = [_of_loop(name, each) for name, each in ours.items()]
+        ours[words(each.loop).get("session", each.loop.id)] = each  # the newest, or one at work
+    found = [_of_loop(name, each) for name, each in sorted(ours.items(), key=lambda row: row[1].loop.created_at)]
     theirs = _entries(path, found, say)
     return [
-        *(_of_original(name, row) for name, row in theirs.items() if name not in known and isinstance(row, dict)),
-        *found,
+        *(_of_original(name, row) for name, row in theirs.items() if name not in ours and isinstance(row, dict)),
+        *(each for each in found if not ours[each.name].state.dismissed),
     ]
 
 
@@ -82,7 +79,7 @@ def _remaining(standing: Standing) -> int | None:
     """Open boxes now. A list that no one has changed since the last fact is not read again."""
     loop, state = standing.loop, standing.state
     try:
-        changed = Path(loop.workspace, loop.tasks or "").stat().st_mtime
+        changed = Path(loop.workspace, loop.tasks or "").stat().st_ctime  # also of one that was moved there
         if state.tasks and state.updated_at and changed < state.updated_at.timestamp():
             return state.tasks.open
     except OSError:
@@ -104,16 +101,31 @@ def _of_original(name: str, row: dict[str, Any]) -> Session:
 
 
 def _entries(path: Path, ours: list[Session], say: Callable[[str], None]) -> dict[str, Any]:
-    """What the file says; one that is damaged or gone is written again. Our own sessions need no file."""
-    document = None
+    """What the file says. What is missing or wrong of ours is written again, if it can be: it is only a view."""
+    entries: dict[str, Any] = {}
     try:
-        document = shared_file.read(path)
-        if document is None and ours:
-            shared_file.update(path, {("sessions", each.name): each.fields for each in ours}, say)
+        found = (shared_file.read(path) or {}).get("sessions")
+        entries = found if isinstance(found, dict) else {}
+        changes: shared_file.Changes = {
+            ("sessions", name): None if standing.state.dismissed else fields
+            for name, fields, standing in ((each.name, each.fields, each.standing) for each in ours)
+            if standing and _is_wrong(standing, fields, entries.get(name))
+        }
+        if changes:
+            shared_file.update(path, changes, say)
     except OSError as error:
         say(f"{path} cannot be used: {error.strerror or error}")
-    entries = (document or {}).get("sessions")
-    return entries if isinstance(entries, dict) else {}
+    return entries
+
+
+def _is_wrong(standing: Standing, fields: dict[str, Any], entry: Any) -> bool:
+    """Has an entry to be written again? A loop at work writes its own, and another program may have the name."""
+    dismissed = standing.state.dismissed
+    if entry is None or standing.trouble:
+        return not dismissed and not standing.trouble
+    if not isinstance(entry, dict) or entry.get("started_at") != fields["started_at"]:
+        return False
+    return (dismissed or entry != {**entry, **fields}) and not is_held(standing.folder.lock)
 
 
 def find(name: str) -> Session:
