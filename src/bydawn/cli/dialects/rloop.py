@@ -208,7 +208,7 @@ def _row(each: "Session") -> tuple[str, ...]:
 
 @command()
 @_session
-@option("--follow", "-F", is_flag=True, help="Until the loop stops")
+@option("--follow", "-f", is_flag=True, help="Until the loop stops")
 def logs(name: str, follow: bool) -> int:
     """View logs for a loop"""
     from bydawn.operations.dialects.rloop import logs, sessions
