@@ -221,6 +221,8 @@ def test_the_basic_usage_and_the_one_with_options(rloop: Rloop) -> None:
     assert "Current iteration: 1/50" in call["prompt"]
     session = rloop.session("my-project")
     assert (session["iteration"], session["max_iterations"], session["completion_marker"]) == (1, 50, "ALL_DONE")
+    assert [path.name for path in sorted((folder / ".rloop").glob("ralph.log*"))] == ["ralph.log", "ralph.log.1"]
+    assert "✅ Ralph complete after 2 iterations." in (folder / ".rloop/ralph.log.1").read_text()
     assert len([*rloop.home.states.glob("loops/my-project-*/*/ledger.jsonl")]) == 2, "what the first one did is kept"
 
 
@@ -486,6 +488,35 @@ def test_stop_and_logs_know_what_there_is(rloop: Rloop) -> None:
     shown = rloop("logs", "app1").out.splitlines()
     assert (len(shown), shown) == (100, rloop.log().splitlines()[-100:])
     assert rloop("logs", "app1", "--follow").out.splitlines() == shown, "nothing more comes"
+
+
+def test_a_log_that_has_grown_too_large_is_moved_away_and_followed_across(rloop: Rloop) -> None:
+    """R-042, R-056."""
+    folder, first, second = rloop.project("app1", 2), rloop.gate("first"), rloop.gate("second")
+    rloop.plays({"reply": "One.", "wait_for": str(first), "tick": PRD}, {"wait_for": str(second), **TASK})
+    assert rloop("start", str(folder)).code == 0
+    wait_for(lambda: "One." in rloop.log())
+    log, seen = folder / ".rloop/ralph.log", rloop.home.root / "seen"
+    with seen.open("w") as screen:
+        following = rloop.start("logs", "app1", "--follow", stdout=screen)
+    wait_for(lambda: "One." in seen.read_text())
+    os.truncate(log, 21_000_000)  # as if much had been said; it takes no room
+    first.touch()
+    rloop.await_turn(2)
+    wait_for(lambda: (folder / ".rloop/ralph.log.1").exists())
+    second.touch()
+    assert rloop.await_end("app1") == ["complete"]
+    followed = said(following)
+    text = seen.read_text()
+    assert followed.code == 0, followed
+    lines = [
+        *("=== Iteration 1/30 (Remaining: 2) ===", "Tasks remaining after iteration: 1"),
+        *("=== Iteration 2/30 (Remaining: 1) ===", "✅ Ralph complete after 2 iterations."),
+    ]
+    assert [text.count(line) for line in lines] == [1, 1, 1, 1], text.replace("\0", "")
+    assert "=== Iteration 1/30 (Remaining: 2) ===" in (folder / ".rloop/ralph.log.1").read_text()
+    assert log.stat().st_size < 10_000
+    assert rloop("logs", "app1").out.endswith(log.read_text()[-100:])
 
 
 def test_resume_takes_what_can_go_on_and_says_why_the_rest_does_not(rloop: Rloop) -> None:
