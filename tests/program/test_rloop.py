@@ -463,6 +463,7 @@ def test_names_are_those_of_the_folders_and_unique(rloop: Rloop) -> None:
     assert is_refused(loser, session["dir"], code=8)
     third = rloop("start", str(first))
     assert is_refused(third, str(session["pid"]), session["dir"], code=8), "what is no letter becomes a dash"
+    assert is_refused(rloop("start", session["dir"], "--name", "two"), "my-app-v2", session["dir"], code=8)
     assert len(rloop.calls()) <= 1
     assert rloop("stop", "my-app-v2").code == 0
     replaced = rloop("start", str(second), "--name", "my-app-v2")
@@ -559,6 +560,10 @@ def test_a_shutdown_is_nobodys_wish_and_one_that_cannot_go_on_is_in_nobodys_way(
     rows = [line.split()[:2] for answer in answers for line in answer.out.splitlines()]
     assert sorted(row for row in rows if row[1] == "resumed") == [["stays", "resumed"], ["too", "resumed"]], answers
     assert rows.count(["gone", "refused"]) == 2, answers
+    assert [(answer.code, answer.err.count("FULL ACCESS"), "error" in answer.err) for answer in answers] == [
+        (2, 1, False),
+        (2, 1, False),
+    ], answers
     assert rloop.await_end("stays", "too") == ["complete", "complete"]
     assert [len(rloop.calls(name)) for name in names] == [1, 2, 2]
     assert rloop("stop", "gone").code == 0, "not even a folder is needed to end it"
