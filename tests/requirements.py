@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 ROOT = Path(__file__).parents[1]
-ID = re.compile(r"\b[A-Z]-\d+\b")
+ID = re.compile(r"\b[A-Z]-Q?\d+\b")
 SHOWN = 3  # tests that a row of the page names
 INTRODUCTION = """\
 # Requirements

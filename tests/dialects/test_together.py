@@ -80,7 +80,7 @@ def obstruct(place: Path, kind: str, target: Path) -> None:
 
 
 def test_writers_at_once_lose_nothing_and_no_reader_sees_a_part(roster: Path) -> None:
-    """A reader in a tight loop, while one writer of six is killed again and again."""
+    """R-048: a reader in a tight loop, while one writer of six is killed again and again."""
 
     def write(name: str) -> None:
         for number in range(40):

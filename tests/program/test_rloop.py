@@ -197,7 +197,7 @@ FR_9 = "rloop server --port 8080 --token SECRET"
 
 
 def test_the_basic_usage_and_the_one_with_options(rloop: Rloop) -> None:
-    """R-010, R-011, R-013, R-018, R-045: the second start replaces the first session and says so."""
+    """R-010, R-011, R-013, R-018, R-045, R-056: the second start replaces the first session and says so."""
     folder = rloop.project("../my-project", 2)
     begun = rloop.paste(FR_1)
     assert (begun.code, begun.err.count("FULL ACCESS")) == (0, 1), begun
@@ -283,7 +283,7 @@ def test_the_configuration_and_the_webhook_of_the_document(rloop: Rloop) -> None
 
 
 def test_the_server_is_said_to_be_missing_until_it_is_there(rloop: Rloop) -> None:
-    """R-044, R-053."""
+    """R-044"""
     assert is_refused(rloop.paste(FR_9))
     assert is_refused(rloop("server", "-p", "8080", "-t", "SECRET", "--cors", "https://example.org"))
 
@@ -611,7 +611,7 @@ def shown_in_tmux(home: Home) -> Iterator[Rloop]:
 
 @pytest.mark.usefixtures("tmux")
 def test_tmux_shows_the_loop_and_its_end_is_not_the_loops(shown_in_tmux: Rloop) -> None:
-    """R-046, R-054: `tmux attach -t rloop-NAME` works as the document's readers expect."""
+    """R-046: `tmux attach -t rloop-NAME` works as the document's readers expect."""
     rloop = shown_in_tmux
     rloop.plays(HANG)
 

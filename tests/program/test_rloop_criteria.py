@@ -126,7 +126,7 @@ def night(home: Home) -> Rloop:
 
 
 def test_twelve_loops_are_not_misled_and_go_on_after_a_reboot(night: Rloop) -> None:
-    """R-001, R-004, R-005, R-014, R-015, R-043, R-048, R-060: criteria 1, 3 and 4."""
+    """R-001, R-004, R-005, R-014, R-015, R-043, R-048, R-056, R-060: criteria 1, 3 and 4."""
     rloop = night
     boot = rloop.home.root / "boot"
     boot.write_text("11111111-2222-3333-4444-555555555555\n")

@@ -154,7 +154,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_a_checkout_installs_itself_in_an_environment_of_its_own(machine: Machine) -> None:
-    """R-030, R-031: bin folder, completions, default configuration, a message with the document's examples."""
+    """R-002, R-030, R-031: bin folder, completions, default configuration, a message with the document's examples."""
     ended = machine.install()
     assert (ended.code, ended.err) == (0, "")
     [environment] = machine.environments
