@@ -276,8 +276,7 @@ def test_the_configuration_and_the_webhook_of_the_document(rloop: Rloop) -> None
     assert rloop("config", "get", "defaults.model").out == "claude-sonnet-4-20250514\n"
     listed = rloop("config", "list").out
     assert [words for words in ("max_iterations", "30", "config.yaml") if words not in listed] == [], listed
-    wrong = rloop("config", "get", "defaults.modle")
-    assert (wrong.code, wrong.out, "defaults.model?" in wrong.err) == (2, "", True), wrong
+    assert is_refused(rloop("config", "get", "defaults.modle"), "defaults.model?")
     assert is_refused(rloop("config", "set", "defaults.max_iterations", "0"), "max_iterations")
     assert rloop("stop", "project").code == 0
 
@@ -560,6 +559,7 @@ def test_a_shutdown_is_nobodys_wish_and_one_that_cannot_go_on_is_in_nobodys_way(
     rows = [line.split()[:2] for answer in answers for line in answer.out.splitlines()]
     assert sorted(row for row in rows if row[1] == "resumed") == [["stays", "resumed"], ["too", "resumed"]], answers
     assert rows.count(["gone", "refused"]) == 2, answers
+    assert ["`rloop resume gone`" in answer.out for answer in answers] == [True, True], answers
     assert [(answer.code, answer.err.count("FULL ACCESS"), "error" in answer.err) for answer in answers] == [
         (2, 1, False),
         (2, 1, False),
@@ -597,6 +597,10 @@ def test_the_table_is_readable_at_every_width_and_in_colours(rloop: Rloop) -> No
         assert re.search(rf"\x1b\[[\d;]*{colour}m[^\x1b]*{word}", shown), shown
     assert rloop("resume", "crashed").code == 0
     assert rloop("stop", "crashed").code == 0
+    piped = rloop.project("a-name-of-a-project-that-is-quite-long-and-leaves-no-room-for-others")
+    assert rloop.runs(piped).code == 0
+    [row] = [line for line in rloop("status").out.splitlines() if line.startswith(piped.name)]
+    assert row.split() == [piped.name, f"~/projects/{piped.name}", "1/30", "complete", "0", "tasks"], "for scripts"
 
 
 @pytest.fixture
