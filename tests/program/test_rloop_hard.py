@@ -2,7 +2,9 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -115,3 +117,31 @@ def test_what_remains_is_read_from_a_list_that_was_moved_there(rloop: Rloop) -> 
     assert rloop.runs(folder).code == 0
     (folder / "OLD.md").rename(folder / "PRD.md")
     assert rloop.table()["app1"][3] == "2 tasks"
+
+
+@pytest.mark.usefixtures("tmux")
+def test_stop_leaves_a_tmux_session_that_is_a_persons_own(home: Home) -> None:
+    """R-054: it has the name that ours would have."""
+    rloop = Rloop(home, tmux=True)
+    rloop.plays(HANG)
+    with TemporaryDirectory(prefix="by-") as home.env["TMUX_TMPDIR"]:  # a socket needs a short path
+
+        def tmux(*words: str) -> str:
+            return subprocess.run(["tmux", *words], env=home.env, capture_output=True, text=True).stdout
+
+        tmux("new-session", "-d", "-s", "rloop-app1", "sleep", "60")
+        assert rloop("start", str(rloop.project("app1"))).code == 0
+        assert rloop("start", str(rloop.project("app2"))).code == 0
+        assert tmux("list-sessions", "-F", "#{session_name}").split() == ["rloop-app1", "rloop-app2"]
+        assert rloop("stop", "--all").code == 0
+        assert tmux("list-sessions", "-F", "#{session_name}").split() == ["rloop-app1"]
+        tmux("kill-server")
+
+
+def test_a_tmux_that_hangs_keeps_no_one_waiting(rloop: Rloop) -> None:
+    rloop.plays(HANG)
+    (rloop.bin / "tmux").write_text("#!/bin/sh\nexec sleep 60\n")
+    (rloop.bin / "tmux").chmod(0o755)
+    assert rloop("start", str(rloop.project()), seconds=30).code == 0
+    assert rloop("stop", "app1", seconds=30).code == 0
+    assert rloop.nothing_is_alive()

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
@@ -16,6 +17,7 @@ from types import FrameType
 from bydawn.system import kernel
 
 _NOTHING_LEFT = b"left nothing".ljust(200)  # over the worker's signature: the next start need not look for anything
+_MOMENT = 3.0  # seconds
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -120,11 +122,15 @@ def await_start(guardian: int, waiting: int) -> tuple[bytes, list[bytes], int | 
 
 
 def start_viewer(viewer: list[bytes]) -> None:
-    """Start the program that shows a loop; without it nothing is missing."""
+    """Start the program that shows a loop, which takes a moment; without it nothing is missing."""
     if viewer:
         nothing = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
         with suppress(OSError):
-            os.waitpid(os.posix_spawn(viewer[0], viewer, os.environ, file_actions=nothing), 0)
+            pid, until = os.posix_spawn(viewer[0], viewer, os.environ, file_actions=nothing), time.monotonic() + _MOMENT
+            while os.waitpid(pid, os.WNOHANG)[0] == 0:
+                time.sleep(0.01)
+                if time.monotonic() > until:  # it hangs, and a person waits for us
+                    os.kill(pid, signal.SIGKILL)
 
 
 def run_guarded(work: Callable[[Tether], int], front: int = -1) -> tuple[int, list[str]]:

@@ -1,5 +1,6 @@
 """Start a session, go on with one, end one."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -176,9 +177,12 @@ def until_it_is_gone(found: Session) -> None:
 
 
 def _close_view(loop: Loop) -> None:
-    """It would close by itself, a moment later."""
+    """It would close by itself, a moment later. A session of that name that shows something else is the person's."""
     import subprocess  # tmux is rare
 
     tmux = words(loop)["tmux"]
     if tmux and (program := programs.find("tmux", Path(loop.workspace))):
-        subprocess.run([program, "kill-session", "-t", f"={tmux}"], capture_output=True, check=False, timeout=10)
+        is_ours = "#{m:*bydawn*attach*,#{pane_start_command}}"
+        close = [program, "if-shell", "-F", "-t", f"={tmux}:", is_ours, f"kill-session -t '={tmux}'"]
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(close, capture_output=True, check=False, timeout=3)
