@@ -9,6 +9,7 @@ from bydawn.store.folder import LoopFolder, StateFolder
 
 SOURCE = Path(__file__).parents[2] / "src/bydawn"
 KNOW_IT = {SOURCE / "store/folder.py", SOURCE / "core/layout.py"}
+THEIRS = {'"state.json"': {SOURCE / "dialects/rloop/config.py"}}  # a file of its own that has the same name
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,8 @@ KNOW_IT = {SOURCE / "store/folder.py", SOURCE / "core/layout.py"}
     ],
 )
 def test_no_other_module_spells_a_name_in_a_loops_folder(spelled: str) -> None:
-    assert {path for path in SOURCE.rglob("*.py") if spelled in path.read_text()} <= KNOW_IT
+    found = {path for path in SOURCE.rglob("*.py") if spelled in path.read_text()}
+    assert found <= KNOW_IT | THEIRS.get(spelled, set())
 
 
 def test_the_folder_of_a_loop_leads_to_everything_about_it() -> None:

@@ -1,5 +1,6 @@
 """What a shell completes after `rloop`."""
 
+import os
 from pathlib import Path
 
 import click
@@ -30,3 +31,6 @@ def test_sessions_are_completed_from_the_state_file(tmp_path: Path, monkeypatch:
     assert completed("app") == ["app1", "app2"]
     (tmp_path / "state.json").write_text('{"sessions": ')
     assert completed("") == []
+    (tmp_path / "state.json").unlink()
+    os.mkfifo(tmp_path / "state.json")
+    assert completed("") == [], "a key press waits for no one"

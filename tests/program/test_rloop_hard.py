@@ -121,7 +121,7 @@ def test_what_remains_is_read_from_a_list_that_was_moved_there(rloop: Rloop) -> 
 
 @pytest.mark.usefixtures("tmux")
 def test_stop_leaves_a_tmux_session_that_is_a_persons_own(home: Home) -> None:
-    """R-054: it has the name that ours would have."""
+    """R-046: it has the name that ours would have."""
     rloop = Rloop(home, tmux=True)
     rloop.plays(HANG)
     with TemporaryDirectory(prefix="by-") as home.env["TMUX_TMPDIR"]:  # a socket needs a short path

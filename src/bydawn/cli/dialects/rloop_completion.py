@@ -1,13 +1,12 @@
 """`rloop completion`: scripts with which a shell completes what is typed; rloop itself says what can come next."""
 
 from contextlib import suppress
-from pathlib import Path
 
 import click
-import msgspec
 
 from bydawn.cli.command import command
 from bydawn.core.errors import UserError
+from bydawn.dialects.rloop.config import STATE
 
 # completions/ has the same files; scripts/docs writes them.
 BASH = r"""# Completion for rloop in bash: source <(rloop completion bash)
@@ -52,15 +51,12 @@ def completion(shell: str) -> int:
     return 0
 
 
-class _State(msgspec.Struct):
-    sessions: dict[str, msgspec.Raw]
-
-
 def session_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's
     """The sessions whose names begin so; none if there is an error, which no one wants while typing."""
     from bydawn.operations.dialects.rloop.configuration import config_folder
+    from bydawn.system import shared_file
 
-    with suppress(OSError, ValueError, UserError):
-        text = Path(f"{config_folder()}/state.json").read_bytes()
-        return [name for name in msgspec.json.decode(text, type=_State).sessions if name.startswith(incomplete)]
+    with suppress(OSError, UserError):
+        entries = (shared_file.read(config_folder() / STATE) or {}).get("sessions")
+        return [name for name in entries if name.startswith(incomplete)] if isinstance(entries, dict) else []
     return []

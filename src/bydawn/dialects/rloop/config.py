@@ -9,7 +9,7 @@ from bydawn.core.keys import Checked, Key, Kind
 NAME, CLAUDE = "rloop", "claude"
 BACKENDS = (CLAUDE, "codex", "opencode", "gemini")
 FOLDER = ".rloop"
-USER, PROJECT = "config.yaml", ".rloop.yaml"
+USER, PROJECT, STATE = "config.yaml", ".rloop.yaml", "state.json"
 LOG, TEMPLATE, IGNORE = f"{FOLDER}/ralph.log", f"{FOLDER}/prompt-template.txt", f"{FOLDER}/.gitignore"
 SKIP = "--dangerously-skip-permissions"
 MOST_ITERATIONS = 1_000_000

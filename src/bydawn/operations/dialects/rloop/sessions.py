@@ -11,7 +11,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import near, plain
 from bydawn.core.values import Status
 from bydawn.dialects.rloop import DIALECT
-from bydawn.dialects.rloop.config import NAME
+from bydawn.dialects.rloop.config import NAME, STATE
 from bydawn.dialects.rloop.files import CRASHED, FAILED, RUNNING, session, words
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.rloop.configuration import config_folder
@@ -20,7 +20,6 @@ from bydawn.store.registry import Standing
 from bydawn.system import kernel, shared_file
 from bydawn.system.reading import read_text
 
-STATE = f"{'state'}.json"
 _BIGGEST = 16 << 20  # bytes of a task file
 
 
