@@ -4,11 +4,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from bydawn.core.facts import WaitStarted
+from bydawn.core.rules import Rule
 from bydawn.core.values import Usage
 from bydawn.operations.dialects.rloop.sessions import Session, document, trouble
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Standing
-from core.facts_made import BORN, a_round, after_all, run_started, todo
+from core.facts_made import BORN, NOON, a_round, after_all, decided, run_started, todo
 from dialects.rloop_made import LOOP
 
 
@@ -33,3 +35,15 @@ def test_one_whose_process_is_gone_has_crashed_and_says_what_helps() -> None:
     assert (document(gone)["status"], document(gone)["is_alive"]) == ("crashed", False)
     assert "`rloop resume app1` goes on" in trouble(gone)
     assert trouble(a_session(alive=True)) == ""
+
+
+def test_one_that_waits_for_a_limit_says_so_and_the_pause_is_not_told() -> None:
+    def waiting(rule: Rule) -> Session:
+        fact = WaitStarted(seconds=60, until=NOON, reason="session limit", decided=decided(rule))
+        session = a_session(alive=True)
+        assert session.standing
+        standing = replace(session.standing, state=replace(session.standing.state, waiting=fact))
+        return replace(session, standing=standing)
+
+    assert trouble(waiting(Rule.AGENT_LIMIT)).endswith(": session limit")
+    assert trouble(waiting(Rule.PAUSE)) == ""

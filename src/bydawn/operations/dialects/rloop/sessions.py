@@ -8,6 +8,7 @@ import msgspec
 
 from bydawn.core import tasks
 from bydawn.core.errors import UserError
+from bydawn.core.rules import Rule
 from bydawn.core.text import near, plain
 from bydawn.core.values import Status
 from bydawn.dialects.rloop import DIALECT
@@ -141,8 +142,12 @@ def find(name: str) -> Session:
 
 
 def trouble(each: Session) -> str:
-    """Why a session needs a person, and what helps; nothing if none is needed."""
+    """Why a session does not move, and what helps; nothing if it does, or has ended well."""
     stopped = each.standing.state.stopped if each.standing else None
+    waiting = each.standing.state.waiting if each.standing and each.is_alive else None
+    if waiting and waiting.decided.rule != Rule.PAUSE:
+        until = f" until {waiting.until.astimezone():%a %H:%M}" if waiting.until else ""
+        return f"{each.name} waits{until}: {plain(waiting.reason)}"
     if each.status == CRASHED:
         return f"{each.name} crashed, or the machine was shut down: `{NAME} resume {each.name}` goes on"
     if each.standing is None or stopped is None or each.status != FAILED:
