@@ -245,14 +245,15 @@ def _keep_awake(words: list[str]) -> None:
 
     Whether it works does not matter to the loop: `doctor` tells. It needs nothing from our environment.
     """
-    reading, _ = os.pipe()
-    files: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
-        (os.POSIX_SPAWN_DUP2, reading, 0),
-        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-        (os.POSIX_SPAWN_DUP2, 1, 2),
-    ]
     with suppress(OSError):
+        reading, _ = os.pipe()
+        files: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+            (os.POSIX_SPAWN_DUP2, reading, 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
         pid = os.posix_spawn(words[0], words, {}, file_actions=files, setsid=True, setsigmask=[], setsigdef=_FORWARDED)
+        os.close(reading)
 
         def reap(*_: object) -> None:
             with suppress(ChildProcessError):
@@ -260,7 +261,6 @@ def _keep_awake(words: list[str]) -> None:
 
         signal.signal(signal.SIGCHLD, reap)  # one that was refused would be listed all night
         reap()
-    os.close(reading)
 
 
 def _leave_the_terminal() -> None:
