@@ -158,13 +158,6 @@ rloop stop --all
 rloop logs app1
 rloop logs app1 --follow
 """
-FR_6 = """
-# On machine reboot, resume all previously running sessions
-rloop resume
-
-# Resume specific
-rloop resume app1
-"""
 FR_7 = """\
 defaults:
   max_iterations: 30

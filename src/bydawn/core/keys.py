@@ -305,5 +305,5 @@ def _refused(key: Key, node: Node, name: str) -> UserError:
 def _told(node: Node) -> str:
     """What it is instead."""
     if isinstance(node.value, str | int | float):
-        return f"it is {visible(told(node.value))}"
+        return f"it is {visible(told(node.value)).replace(chr(10), '⏎')}"
     return "it is empty" if node.value is None else f"it is a {'list' if isinstance(node.value, tuple) else 'mapping'}"

@@ -80,6 +80,8 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
         accept = Next(f"bydawn resume {loop.id}{there} --accept -d", "or keep it so")
         put_back = Next(go_on, "when you have put it back")
         return [*changes, put_back, *([accept] if stopped.can_be_accepted else [])]
+    if stopped.decided.rule == Rule.OBSTRUCTED:
+        return [look, *changes, Next(go_on, "when you have put that right")]
     if stopped.end is End.BLOCKED:
         tell = Next(f'bydawn tell {loop.id}{there} "…"', "say what to do differently")
         return [look, tell, Next(go_on, "then go on")]

@@ -15,7 +15,7 @@ from bydawn.dialects.rloop.files import COMPLETE, CRASHED, STOPPED, cap, words
 from bydawn.dialects.rloop.texts import boxes
 from bydawn.dialects.seam import Start
 from bydawn.operations import resume, settings, steer
-from bydawn.operations.dialects import config, end
+from bydawn.operations.dialects import begin, config, end
 from bydawn.operations.dialects.rloop import sessions
 from bydawn.operations.dialects.rloop.sessions import Session
 from bydawn.operations.many import Taken
@@ -51,7 +51,7 @@ def wanted(folder: Path, found: Config, name: str | None, template: Path | None,
         mine=_template(template) if template else None,
         state=str(sessions.state_file()),
         tmux=tmux,
-        in_git=any((each / ".git").exists() for each in (folder, *folder.parents)),
+        in_git=begin.in_git(folder),
     )
     start = replace(start, name=_loop_name(session))
     return _replacing(start, earlier) if earlier and is_work else start
