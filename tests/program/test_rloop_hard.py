@@ -101,6 +101,9 @@ def test_the_table_is_made_right_again_and_keeps_its_order(rloop: Rloop) -> None
     rloop.await_end("app2")
     assert [*rloop.table()] == ["NAME", "app1", "app2", "app3"], "oldest first, whichever are at work"
     before = (rloop.config / "state.json").read_text()
+    (rloop.config / "state.json").write_text('{"sessions": {}}')
+    rloop("status")
+    assert [*rloop.sessions] == ["app2"], "one at work writes its own: what we know of it may be old by now"
     assert rloop("stop", "--all").code == 0
     (rloop.config / "state.json").write_text(before.replace('"sessions": {', '"sessions": {"theirs": {"status": "x"},'))
     assert rloop.word("app1") == "stopped"

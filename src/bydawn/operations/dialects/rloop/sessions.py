@@ -21,8 +21,6 @@ from bydawn.store.registry import Standing
 from bydawn.system import kernel, shared_file
 from bydawn.system.reading import read_text
 
-_BIGGEST = 16 << 20  # bytes of a task file
-
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the table. One of the original program has no loop of ours, and says what its file says."""
@@ -89,7 +87,7 @@ def _remaining(standing: Standing) -> int | None:
 
 def _open_boxes(folder: str, path: str) -> int | None:
     try:
-        text = read_text(Path(folder), path, _BIGGEST)
+        text = read_text(Path(folder), path)
     except (UserError, ValueError):  # another program may have written any path
         return None
     return None if text is None else sum(not task.done for task in tasks.read(text).items)
@@ -109,7 +107,7 @@ def _entries(path: Path, ours: list[Session], say: Callable[[str], None]) -> dic
         changes: shared_file.Changes = {
             ("sessions", name): None if standing.state.dismissed else fields
             for name, fields, standing in ((each.name, each.fields, each.standing) for each in ours)
-            if standing and _is_wrong(standing, fields, entries.get(name))
+            if standing and isinstance(entry := entries.get(name), dict | None) and _is_wrong(standing, fields, entry)
         }
         if changes:
             shared_file.update(path, changes, say)
@@ -118,14 +116,12 @@ def _entries(path: Path, ours: list[Session], say: Callable[[str], None]) -> dic
     return entries
 
 
-def _is_wrong(standing: Standing, fields: dict[str, Any], entry: Any) -> bool:
+def _is_wrong(standing: Standing, fields: dict[str, Any], entry: dict[str, Any] | None) -> bool:
     """Has an entry to be written again? A loop at work writes its own, and another program may have the name."""
-    dismissed = standing.state.dismissed
-    if entry is None or standing.trouble:
-        return not dismissed and not standing.trouble
-    if not isinstance(entry, dict) or entry.get("started_at") != fields["started_at"]:
+    if standing.trouble or (entry is not None and entry.get("started_at") != fields["started_at"]):
         return False
-    return (dismissed or entry != {**entry, **fields}) and not is_held(standing.folder.lock)
+    is_right = entry is None if standing.state.dismissed else entry == {**(entry or {}), **fields}
+    return not is_right and not is_held(standing.folder.lock)
 
 
 def find(name: str) -> Session:
