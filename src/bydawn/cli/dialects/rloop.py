@@ -16,7 +16,7 @@ from bydawn.cli.dialects.rloop_completion import completion, session_names
 from bydawn.cli.dialects.rloop_config import config
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, visible
-from bydawn.dialects.rloop.config import BACKENDS, NAME, Config
+from bydawn.dialects.rloop.config import BACKENDS, KEYS, MOST_ITERATIONS, NAME, Config
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 DEFAULTS = Config()
 EXIT_OCCUPIED = 8
-_LARGEST = 1_000_000
 _session = click.argument("name", metavar="<name>", shell_complete=session_names)
 
 # -- start -------------------------------------------------------------------------------------------------------------
@@ -68,7 +67,7 @@ def start(
     from bydawn.operations.dialects.rloop import configuration, sessions, starting
 
     workspace = starting.folder_of(folder)
-    flags = {_KEYS[key]: value for key, value in given.items() if value is not None}
+    flags = {key.path: value for key in KEYS if (value := given.get(key.name)) is not None}
     found = configuration.read(workspace, flags)
     wanted = starting.wanted(workspace, found, name, prompt_template, in_front=no_tmux)
     is_work = starting.open_boxes(workspace, found.task_file) > 0
@@ -88,22 +87,13 @@ def start(
         raise
 
 
-_KEYS = {
-    "max_iterations": "defaults.max_iterations",
-    "task_file": "defaults.task_file",
-    "completion_marker": "defaults.completion_marker",
-    "backend": "defaults.backend",
-    "model": "defaults.model",
-    "webhook": "notifications.webhook",
-}
-
 # -- go on, end --------------------------------------------------------------------------------------------------------
 
 
 @command()
 @click.argument("name", metavar="[name]", required=False, shell_complete=session_names)
 @option("--stopped", is_flag=True, help="Also those that a person stopped")
-@option("--max-iterations", metavar="N", type=click.IntRange(1, _LARGEST), help="A new cap")
+@option("--max-iterations", metavar="N", type=click.IntRange(1, MOST_ITERATIONS), help="A new cap")
 def resume(name: str | None, stopped: bool, max_iterations: int | None) -> int:
     """Resume crashed/stopped loops"""
     from bydawn.cli.dialects.rloop_voice import RloopVoice

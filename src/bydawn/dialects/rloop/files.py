@@ -53,7 +53,7 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
             if state.runs == 1:  # a new session begins a new log
                 yield Rotate(LOG)
         case RoundStarted():
-            yield from _round_started(loop, state, history, at)
+            yield from _round_started(loop, state, history)
         case RoundEnded():
             yield Grow(LOG, tuple(_round_ended(fact, loop, state, history)))
         case WaitStarted() if fact.decided.rule != Rule.PAUSE:
@@ -72,7 +72,7 @@ def _beginning(loop: Loop, state: LoopState) -> tuple[str, ...]:
     return log.opening(*about, at, left(state))
 
 
-def _round_started(loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG001
+def _round_started(loop: Loop, state: LoopState, history: History) -> Iterator[View]:
     *earlier, mine = history.attempts
     if earlier and earlier[-1].counted == mine.counted and _is_of_now(earlier[-1], state):
         yield Grow(LOG, log.again(mine.counted))
