@@ -100,7 +100,7 @@ def resume(name: str | None, stopped: bool, max_iterations: int | None) -> int:
     from bydawn.cli.many import resume_these
     from bydawn.operations.dialects.rloop import starting
 
-    taken = starting.to_resume(name, stopped=stopped, rounds=max_iterations)
+    taken = starting.to_resume(name, _say, stopped=stopped, rounds=max_iterations)
     if not taken:
         click.echo("  Nothing to resume: no session is unfinished.")
     return resume_these(taken, RloopVoice())
@@ -118,7 +118,7 @@ def stop(name: str | None, all_: bool) -> int:
     if (name is None) == (not all_):
         cause = "neither a name nor --all was given" if name is None else "a name and --all were given"
         raise UserError("which one?", cause=cause, hint=f"`{NAME} stop app1` or `{NAME} stop --all`")
-    named = sessions.table(_say) if name is None else [sessions.find(name)]
+    named = sessions.table(_say) if name is None else [sessions.find(name, _say)]
     found = [each for each in named if each.standing and (each.is_alive or each.status == CRASHED)]
     # One that does not answer does not keep the others from it.
     codes = [shielded(partial(starting.stop, each)) for each in found]
@@ -203,7 +203,7 @@ def logs(name: str, follow: bool) -> int:
     """View logs for a loop"""
     from bydawn.operations.dialects.rloop import logs, sessions
 
-    session = sessions.find(name)
+    session = sessions.find(name, _say)
     lines = logs.last_lines(session)
     for line in logs.follow(session) if follow else lines:
         click.echo(line)
@@ -238,7 +238,7 @@ def server(**given: Any) -> int:  # noqa: ARG001 - taken, so that the message is
 
 
 def _say(text: str) -> None:
-    click.echo(f"  ! {text}", err=True)
+    click.echo(f"  ! {visible(plain(text))}", err=True)
 
 
 # -- help --------------------------------------------------------------------------------------------------------------

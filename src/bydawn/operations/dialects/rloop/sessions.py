@@ -124,9 +124,9 @@ def _is_wrong(standing: Standing, fields: dict[str, Any], entry: dict[str, Any] 
     return not is_right and not is_held(standing.folder.lock)
 
 
-def find(name: str) -> Session:
+def find(name: str, say: Callable[[str], None]) -> Session:
     """The session of that name; refused with the names there are."""
-    found = table()
+    found = table(say)
     for each in found:
         if each.name == name:
             return each

@@ -1,5 +1,7 @@
 """Start a session, go on with one, end one."""
 
+import shlex
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
 from bydawn.dialects.rloop import DIALECT, arguments
 from bydawn.dialects.rloop.config import FOLDER, NAME, TEMPLATE, Config
-from bydawn.dialects.rloop.files import COMPLETE, CRASHED, STOPPED, cap, words
+from bydawn.dialects.rloop.files import COMPLETE, CRASHED, RUNNING, STOPPED, cap, words
 from bydawn.dialects.rloop.texts import boxes
 from bydawn.dialects.seam import Start
 from bydawn.operations import resume, settings, steer
@@ -105,14 +107,18 @@ def keep_template(workspace: Path, template: Path) -> None:
 # -- resume ------------------------------------------------------------------------------------------------------------
 
 
-def to_resume(name: str | None, *, stopped: bool, rounds: int | None) -> dict[str, Taken]:
+def to_resume(name: str | None, say: Callable[[str], None], *, stopped: bool, rounds: int | None) -> dict[str, Taken]:
     """What becomes of one session, or of all that are unfinished."""
     refuse_inside_a_round()
     if name is not None:
-        found = sessions.find(name)
+        found = sessions.find(name, say)
         _refuse_to_resume(found, rounds)
         return {name: _taken(found, rounds)}
-    listed = [each for each in sessions.table() if each.status != COMPLETE]
+    listed = [each for each in sessions.table(say) if each.status != COMPLETE]
+    for each in listed:
+        if each.standing is None and each.status == RUNNING and not each.is_alive:
+            again = f"`{NAME} start {shlex.quote(each.folder)} --name {shlex.quote(each.name)}`"
+            say(f"{each.name} left no record here to go on from; begin again in its folder: {again}")
     return {each.name: _one_of_many(each, rounds, stopped=stopped) for each in listed if each.standing}
 
 
