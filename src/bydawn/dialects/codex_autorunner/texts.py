@@ -8,7 +8,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.values import End, Next
+from bydawn.core.values import FINISHED, End, Next
 
 PROMPT = """\
 You are Codex, an autonomous coding assistant operating on a git repository.
@@ -106,7 +106,7 @@ _COUNTING = (Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.CHE
 
 def reason(stopped: LoopStopped) -> str:
     """Why the loop stopped, in this tool's words."""
-    if stopped.end in (End.COMPLETE, End.UNVERIFIED):
+    if stopped.end in FINISHED:
         return "nothing is left open"
     if stopped.decided.rule not in _COUNTING:
         return stopped.reason
@@ -120,7 +120,7 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     go_on = f"codex-autorunner run{ours}"
     look = Next(f"codex-autorunner log{ours}", "what the last run said and did")
     changes = Next(f"git{others} status", "what was changed and is not committed")
-    if stopped.end in (End.COMPLETE, End.UNVERIFIED):
+    if stopped.end in FINISHED:
         return [look, changes]
     if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE):
         accept = Next(f"bydawn resume {loop.id} --accept{others}", "or keep it so")

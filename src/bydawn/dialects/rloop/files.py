@@ -11,7 +11,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.values import EXIT_CODES, End, Promised
+from bydawn.core.values import EXIT_CODES, FINISHED, End, Promised
 from bydawn.dialects.rloop import log, texts
 from bydawn.dialects.rloop.config import IGNORE, LOG
 from bydawn.dialects.seam import Create, Files, Grow, Rotate, Rotation, Share, View
@@ -102,17 +102,15 @@ def ending(stopped: LoopStopped, state: LoopState, at: datetime) -> tuple[str, .
     """The last lines: how it ended, what is left, when."""
     remaining, finished = f"Remaining tasks: {left(state)}", f"FINISHED: {log.moment(at)}"
     done = f"after {state.rounds} iterations"
-    match status(stopped):
-        case "complete":
-            return "", f"✅ Ralph complete {done}.", finished
-        case "failed" if stopped.decided.rule == Rule.ROUNDS:
-            return "", f"⚠️ Hit max iterations ({state.rounds})", remaining, finished
-        case "failed":
-            how = {"error": "failed", "limit": "stopped at a limit"}.get(why(stopped), why(stopped))
-            return "", f"❌ Ralph {how} {done}: {texts.reason(stopped)}", remaining, finished
-        case _:
-            how = "stopped" if status(stopped) == STOPPED else "interrupted"
-            return "", f"⏹ Ralph {how} {done}: {texts.reason(stopped)}", remaining, finished
+    word, cause = status(stopped), why(stopped)
+    if word == COMPLETE:
+        return "", f"✅ Ralph complete {done}.", finished
+    if cause == "max_iterations":
+        return "", f"⚠️ Hit max iterations ({state.rounds})", remaining, finished
+    how = {"error": "failed", "limit": "stopped at a limit"}.get(cause, cause)
+    how = how if word == FAILED else "stopped" if word == STOPPED else "interrupted"
+    sign = "❌" if word == FAILED else "⏹"
+    return "", f"{sign} Ralph {how} {done}: {texts.reason(stopped)}", remaining, finished
 
 
 def heard(event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG001
@@ -146,7 +144,7 @@ def status(stopped: LoopStopped | None) -> str:
     """What `state.json` says. A session that a shutdown ended is to go on: it still says `running`."""
     if stopped is None or stopped.by_machine:
         return RUNNING
-    if stopped.end in (End.COMPLETE, End.UNVERIFIED):
+    if stopped.end in FINISHED:
         return COMPLETE
     return STOPPED if stopped.end in (End.STOPPED, End.PAUSED) else FAILED
 

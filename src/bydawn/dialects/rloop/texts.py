@@ -8,7 +8,7 @@ from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.values import End, Next, Now
+from bydawn.core.values import FINISHED, End, Next, Now
 from bydawn.dialects.rloop.config import LOG, NAME
 
 # The document's own template says "mark it `- [ ]`": its loop had counted and changed its own text.
@@ -57,7 +57,7 @@ _COUNTING = (Rule.ROUNDS, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.CHECK_FAILUR
 
 def reason(stopped: LoopStopped) -> str:
     """Why the loop stopped, in this tool's words."""
-    if stopped.end in (End.COMPLETE, End.UNVERIFIED):
+    if stopped.end in FINISHED:
         return "no box is open"
     if stopped.decided.rule not in _COUNTING:
         return stopped.reason
@@ -72,7 +72,7 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     in_git = bool(loop.dialect and loop.dialect.words.get("git"))
     changes = [Next(f"git{there} status", "what was changed and is not committed")] if in_git else []
     go_on = f"{NAME} resume {name}"
-    if stopped.end in (End.COMPLETE, End.UNVERIFIED):
+    if stopped.end in FINISHED:
         return [look, *([Next(f"git{there} log --stat", "what was done")] if in_git else [])]
     if stopped.decided.rule == Rule.ROUNDS:
         return [look, Next(f"{go_on} --max-iterations {2 * max(state.rounds, 1)}", "go on with a higher cap")]

@@ -10,7 +10,7 @@ from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.values import End, Next
+from bydawn.core.values import FINISHED, End, Next
 
 _HEADER = """\
 You are in a Smithers loop: the same task comes again, in this one session, until it is done.
@@ -97,7 +97,7 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
             Next(higher, "go on with a higher cap"),
             Next("", "or make the prompt smaller or clearer, or add tests that say when it is done"),
         ]
-    if stopped.end in (End.COMPLETE, End.UNVERIFIED):
+    if stopped.end in FINISHED:
         return [look, *changed]
     if stopped.end is End.CHECKPOINT:
         return [look, Next(paste.resume, "you have looked: go on past the HARD STOP")]
