@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from bydawn.core.facts import WaitStarted
 from bydawn.core.rules import Rule
-from bydawn.core.values import Usage
+from bydawn.core.values import End, Usage
 from bydawn.operations.dialects.rloop.sessions import Session, document, trouble
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Standing
-from core.facts_made import BORN, NOON, a_round, after_all, decided, run_started, todo
+from core.facts_made import BORN, NOON, a_round, after_all, decided, run_started, stopped, todo
 from dialects.rloop_made import LOOP
 
 
@@ -47,3 +47,11 @@ def test_one_that_waits_for_a_limit_says_so_and_the_pause_is_not_told() -> None:
 
     assert trouble(waiting(Rule.AGENT_LIMIT)).endswith(": session limit")
     assert trouble(waiting(Rule.PAUSE)) == ""
+
+
+def test_one_that_only_sends_its_last_message_is_neither_running_nor_gone() -> None:
+    session = a_session(alive=True)
+    assert session.standing
+    ended = replace(session.standing, state=replace(session.standing.state, stopped=stopped(End.LIMIT)))
+    ending = replace(session, standing=ended, fields={"status": "failed"})
+    assert (ending.is_ending, ending.is_alive, session.is_ending) == (True, False, False)

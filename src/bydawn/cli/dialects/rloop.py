@@ -126,9 +126,12 @@ def stop(name: str | None, all_: bool) -> int:
         codes[number] = codes[number] or shielded(partial(starting.until_it_is_gone, each))
         if codes[number] == 0:
             click.echo(f"  {each.name} is stopped. Go on: {NAME} resume {each.name}")
-    if not found and name is None:
+    for each in (each for each in named if each.is_ending):
+        _say(f"{each.name} has ended already; waiting until its last message is sent")
+        codes.append(shielded(partial(starting.until_it_is_gone, each)))
+    if not codes and name is None:
         click.echo("  No session is running.")
-    elif not found:
+    elif not codes:
         _not_running(named[0])
     return max(codes, default=0)
 

@@ -38,6 +38,11 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return self.fields.get("status") == RUNNING and isinstance(pid, int) and bool(kernel.stat_fields(pid))
 
     @property
+    def is_ending(self) -> bool:
+        """Has it ended, but for a message that is being sent?"""
+        return self.standing is not None and self.standing.alive and self.standing.state.stopped is not None
+
+    @property
     def status(self) -> str:
         said = str(self.fields.get("status") or "?")
         return CRASHED if self.standing and said == RUNNING and not self.is_alive else said
