@@ -20,7 +20,8 @@ GOAL = ("-t", "TODO.md", "-k", CHECK, "-n", "0")
 def test_a_loop_of_20_rounds_killed_100_times_ends_like_an_undisturbed_one(tmp_path: Path, home: Home) -> None:
     undisturbed = Home(tmp_path / "undisturbed")
     assert undisturbed.run(a_diligent_agent(undisturbed, 20), *GOAL).code == 0
-    kill_again_and_again(home, a_diligent_agent(home, 20, {"sleep": 0.1}), tasks=20, kills=100)
+    # At the pace of fewer tasks: the rounds that may end, and some that end by chance, do not finish it too early.
+    kill_again_and_again(home, a_diligent_agent(home, 20, {"sleep": 0.1}), tasks=18, kills=100)
     assert home.bydawn("resume", "--plain").code == 0
 
     assert tree_of(home.repo) == tree_of(undisturbed.repo)

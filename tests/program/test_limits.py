@@ -129,7 +129,7 @@ def test_the_raise_that_is_suggested_reaches_beyond_what_is_used(home: Home) -> 
 
 
 def test_every_limit_that_is_used_up_is_in_the_suggested_raise(home: Home) -> None:
-    said = home.run(grown(home, spending(400_000)), "--budget", "1Mtok", "--rounds", "3", "--for", "0.1s")
+    said = home.run(grown(home, spending(400_000)), "--budget", "1Mtok", "--rounds", "3", "--for", "0.01s")
     assert suggested(said) == ["resume", "repo", "--for", "+2h"]  # the time is up, and nothing else yet
     said = home.bydawn(*suggested(said), "--plain")
     assert suggested(said) == ["resume", "repo", "--rounds", "+20", "--budget", "+1Mtok"]
