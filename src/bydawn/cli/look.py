@@ -15,11 +15,11 @@ from bydawn.core.values import Status
 from bydawn.operations import decisions, outputs, views
 from bydawn.operations.amounts import moment
 from bydawn.operations.changed import Changed, changed, look
-from bydawn.operations.detail import Field, check_views, loop_detail, loop_fields, round_fields
+from bydawn.operations.detail import check_views, loop_detail, loop_fields, round_fields
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.reasons import evidence
-from bydawn.operations.rounds import RoundRow, past_row, round_view, rounds, the_round
+from bydawn.operations.rounds import Field, RoundRow, past_row, round_view, rounds, the_round
 from bydawn.store.registry import Registry, Standing
 
 _LABELS = {"missing": "Missing", "open tasks": "Tasks"}  # what a rule looked at besides limits

@@ -22,6 +22,7 @@ from bydawn.operations.rounds import (
     OVER_BUDGET,
     WHY_OVER_BUDGET,
     EndedRoundView,
+    Field,
     RoundView,
     of_commit,
     outcome_of,
@@ -107,13 +108,6 @@ def usage_by_task(attempts: list[Attempt]) -> dict[str, Usage]:
 
 
 # -- line by line ------------------------------------------------------------------------------------------------------
-
-
-class Field(msgspec.Struct, frozen=True):
-    """A line with a label; empty if the label above still applies."""
-
-    label: str
-    text: str
 
 
 class CheckView(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,6 +78,13 @@ class RoundRow(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
 
 
+class Field(msgspec.Struct, frozen=True):
+    """A line with a label; empty if the label above still applies."""
+
+    label: str
+    text: str
+
+
 class Remark(msgspec.Struct, frozen=True):
     """A line below the row of a round."""
 

@@ -18,8 +18,8 @@ from bydawn.core.text import duration, plain
 from bydawn.core.values import Line, TaskReading, TaskStatus, Verdict
 from bydawn.core.verdicts import in_the_way
 from bydawn.operations.amounts import plural, rounds, totals
-from bydawn.operations.detail import Field
 from bydawn.operations.pending import asked, asked_words, waiting_words
+from bydawn.operations.rounds import Field
 
 WARNING = "!"
 

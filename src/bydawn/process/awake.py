@@ -1,6 +1,5 @@
 """Keep the machine from sleeping while a loop runs, with the program that the system has for it."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,6 +21,8 @@ def command(folder: Path) -> tuple[str, ...]:
 
 def trouble(folder: Path) -> str:
     """Why the machine cannot be kept awake; empty if it can."""
+    import subprocess  # slow to load, and a loop does not ask
+
     if not (words := command(folder)):
         return f"{PROGRAM} is not installed"
     try:
