@@ -713,7 +713,9 @@ class Player:
             kind = "update" if target.exists() else "add"
             before = target.read_bytes().decode(errors="surrogateescape") if kind == "update" else ""
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(edit(before).encode(errors="surrogateescape"))
+            with target.open("r+b" if kind == "update" else "wb") as file:  # never empty: it may be killed here
+                file.write(edit(before).encode(errors="surrogateescape"))
+                file.truncate()
         except OSError as error:
             self.stream.command(f"cat > {path}")(f"/bin/bash: line 1: {path}: {error.strerror}\n", 1)
             return

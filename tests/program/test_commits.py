@@ -394,6 +394,14 @@ def test_the_lock_of_a_commit_that_was_killed_is_not_in_the_way(home: Home) -> N
     assert not [*(home.repo / ".git").glob("*.lock")]
 
 
+def test_a_git_that_is_killed_leaves_no_lock_in_the_way_of_the_next_commit(home: Home) -> None:
+    hook(home, "pre-commit", f"test -e {home.root}/killed || {{ touch {home.root}/killed; kill -9 $PPID; }}")
+    ended = home.run(home.rounds([wrote("a"), OK], [wrote("b"), DONE]), *ON)
+    assert ended.code == 0, ended
+    assert not (home.repo / ".git/index.lock").exists()
+    assert [bool(fact["data"]["commit"]) for fact in home.facts("commit.ended")] == [False, True]
+
+
 def test_a_stop_in_the_middle_of_a_hook_ends_it_and_the_next_start_commits(home: Home) -> None:
     hook(home, "pre-commit", f"test -e {home.root}/go || {{ touch {home.root}/here; sleep 300; }}")
     running = home.start_run(home.rounds([wrote("a"), DONE]), *ON)

@@ -204,6 +204,8 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ran = True
             self._began.touch(0o600)
             exit_ = self.runner.run(COMMIT, command, round_, NO_QUESTIONS | identity, urgent)
+            if exit_.ending is not Ending.EXIT or exit_.signal:  # it could not clean up
+                self._release()
             self._began.unlink(missing_ok=True)
             if exit_.went_well:
                 if len(self._agreed) > 1:  # a hook may have committed more than the index knows
