@@ -15,7 +15,7 @@ KEYS = (
     Key("codex.args", Kind.TEXTS, default=("--yolo", "exec")),
     Key("runner.sleep_seconds", Kind.SECONDS, default=5),
     Key("runner.stop_after_runs", Kind.COUNT, nullable=True, least=1),
-    Key("runner.share", Kind.NUMBER, default=0.5),
+    Key("runner.share", Kind.SECONDS, default=0.5),
     Key("git.auto_commit", Kind.SWITCH, default=False),
 )
 

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
+from bydawn.cli.dialects.rloop import table_lines
 from bydawn.core.facts import WaitStarted
 from bydawn.core.rules import Rule
 from bydawn.core.values import End, Usage
@@ -55,3 +57,40 @@ def test_one_that_only_sends_its_last_message_is_neither_running_nor_gone() -> N
     ended = replace(session.standing, state=replace(session.standing.state, stopped=stopped(End.LIMIT)))
     ending = replace(session, standing=ended, fields={"status": "failed"})
     assert (ending.is_ending, ending.is_alive, session.is_ending) == (True, False, False)
+
+
+WIDE = """\
+NAME  DIR              ITERATION  STATUS    REMAINING
+app1  ~/projects/app1  5/30       running   12 tasks
+app2  ~/projects/app2  3/30       complete  0 tasks
+app3  /srv/app3        30/30      failed    1 task
+old   /srv/old         ?/?        running   ?"""
+NARROW = """\
+NAME  ITERATION  STATUS    REMAINING
+app1  5/30       running   12 tasks
+  ~/projects/app1
+app2  3/30       complete  0 tasks
+  ~/projects/app2
+app3  30/30      failed    1 task
+  /srv/app3
+old   ?/?        running   ?
+  /srv/old"""
+
+
+def test_the_table_at_120_and_at_48_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-040: as the document shows it; a narrow one has the folder below."""
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def row(name: str, folder: str, status: str, left: int | None, **numbers: int) -> Session:
+        return Session(name=name, fields={"dir": folder, "status": status, **numbers}, standing=None, remaining=left)
+
+    found = [
+        row("app1", "/home/ada/projects/app1", "running", 12, iteration=5, max_iterations=30),
+        row("app2", "/home/ada/projects/app2", "complete", 0, iteration=3, max_iterations=30),
+        row("app3", "/srv/app3", "failed", 1, iteration=30, max_iterations=30),
+        row("old", "/srv/old", "running", None),
+    ]
+    for columns, expected in (("120", WIDE), ("48", NARROW)):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert "\n".join(table_lines(found)) == expected

@@ -41,7 +41,6 @@ class Kind(StrEnum):
     SWITCH = "true or false"
     COUNT = "a whole number"
     SECONDS = "a number of seconds"
-    NUMBER = "a number"
     PATH = "a path inside the project"
     ITEMS = "a list of mappings"
     VARIABLES = "a mapping of names to texts"
@@ -79,7 +78,7 @@ class Key(msgspec.Struct, frozen=True):
     @property
     def wanted(self) -> str:
         span = f", {self.least:g} or more" if self.most == _MOST else f", {self.least:g} to {self.most:,}"
-        span = span if self.kind in (Kind.COUNT, Kind.SECONDS, Kind.NUMBER) else ""
+        span = span if self.kind in (Kind.COUNT, Kind.SECONDS) else ""
         span = f" {', '.join(self.choices)}" if self.choices else span
         span = f" without {' and '.join(self.without)}" if self.without else span
         return f"{self.kind}{span}{', or null' if self.nullable else ''}"
@@ -248,7 +247,7 @@ def _value(key: Key, node: Node, name: str) -> Value:
             return _path(key, node, name)
         case Kind.SWITCH if isinstance(value, bool):
             return value
-        case Kind.COUNT | Kind.SECONDS | Kind.NUMBER if isinstance(value, int | float) and not isinstance(value, bool):
+        case Kind.COUNT | Kind.SECONDS if isinstance(value, int | float) and not isinstance(value, bool):
             whole = key.kind is not Kind.COUNT or isinstance(value, int)
             if whole and isfinite(value) and key.least <= value <= key.most:
                 return value

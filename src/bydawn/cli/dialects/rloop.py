@@ -163,7 +163,7 @@ def status(as_json: bool) -> int:
         document = msgspec.json.encode({"sessions": [sessions.document(each) for each in found]})
         click.echo(msgspec.json.format(document, indent=2).decode())
     elif found:
-        click.echo("\n".join(_table(found)))
+        click.echo("\n".join(table_lines(found)))
         for line in filter(None, map(sessions.trouble, found)):
             _say(line)
     else:
@@ -175,7 +175,7 @@ _HEADINGS = ("NAME", "DIR", "ITERATION", "STATUS", "REMAINING")
 _COLORS = {"complete": "green", "running": "yellow"}
 
 
-def _table(found: "Sequence[Session]") -> Iterator[str]:
+def table_lines(found: "Sequence[Session]") -> Iterator[str]:
     """A row each; where the terminal is narrow, the folder is on a line of its own."""
     rows = [_HEADINGS, *(_row(each) for each in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
