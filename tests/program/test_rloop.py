@@ -158,6 +158,13 @@ rloop stop --all
 rloop logs app1
 rloop logs app1 --follow
 """
+FR_6 = """
+# On machine reboot, resume all previously running sessions
+rloop resume
+
+# Resume specific
+rloop resume app1
+"""
 FR_7 = """\
 defaults:
   max_iterations: 30
@@ -220,7 +227,7 @@ def test_the_basic_usage_and_the_one_with_options(rloop: Rloop) -> None:
 
 
 def test_many_projects_are_started_listed_stopped_and_looked_at(rloop: Rloop) -> None:
-    """R-005, R-040, R-041, R-042, R-046: FR-4 from its first to its last line."""
+    """R-005, R-040, R-041, R-042, R-046: FR-4 and FR-6 from their first to their last line."""
     for name in ("app1", "app2", "app3"):
         rloop.project(name, 2)
     rloop.plays(TASK, HANG)
@@ -246,6 +253,14 @@ def test_many_projects_are_started_listed_stopped_and_looked_at(rloop: Rloop) ->
     assert ended.out.count("=== Iteration 2/30 (Remaining: 1) ===") == 2, "once by each of the two"
     assert SAYS in log
     assert ended.out.endswith(log[-200:])
+    rloop.plays(TASK)
+    resumed = rloop.paste(f"set -e\n{FR_6}")
+    assert resumed.code == 0, resumed
+    assert [line.split()[:2] for line in resumed.out.splitlines()] == [
+        *([name, "skipped"] for name in ("app1", "app2", "app3")),  # a person stopped them
+        ["app1", "resumed"],
+    ]
+    assert rloop.await_end("app1") == ["complete"]
 
 
 def test_the_configuration_and_the_webhook_of_the_document(rloop: Rloop) -> None:
