@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from program.strict_codex import ACTIONS, Ended, Json, Kept, Player, Sandbox, complain, end_by, say
+from program.strict_codex import ACTIONS, Ended, Json, Kept, Player, Sandbox, complain, end_by, lines_of, say
 
 VERSION = "2.1.197"
 ENDINGS = {"fail", "until", "usage", "exit"}
@@ -94,8 +94,7 @@ def install(folder: Path, turns: Turns | Mapping[str, Turns], name: str = "claud
 
 def calls(folder: Path) -> list[Json]:
     """Every call: argv, pid, cwd and, unless it was refused, prompt, session, mode, model, turn and environment."""
-    path = folder / "kept/calls.jsonl"
-    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+    return lines_of(folder / "kept/calls.jsonl")
 
 
 # -- the command line --------------------------------------------------------------------------------------------------

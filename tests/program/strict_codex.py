@@ -77,8 +77,13 @@ def install(folder: Path, turns: Sequence[Mapping[str, Any]], *, logged_in: bool
 
 def calls(folder: Path) -> list[Json]:
     """Every call: argv, pid, cwd and, unless it was refused, prompt, session, sandbox and the number of the turn."""
-    path = folder / "calls.jsonl"
-    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+    return lines_of(folder / "calls.jsonl")
+
+
+def lines_of(path: Path) -> list[Json]:
+    """What its kept file says so far; half a last line is being written."""
+    data = path.read_bytes() if path.exists() else b""
+    return [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
 
 
 # -- the command line --------------------------------------------------------------------------------------------------

@@ -64,11 +64,12 @@ def model() -> Iterator[ModelServer]:
 def agent_env(home: Home, agents_bin: Path) -> Iterator[dict[str, str]]:
     """The environment of the story's home, with the real agents on its PATH and no settings for them.
 
-    The temporary folder is short, for the sockets that Claude's sandbox keeps there, and not above CODEX_HOME.
+    The temporary folder is short, for the sockets that Claude's sandbox keeps there, and not above CODEX_HOME. The
+    shell is bash: with zsh, which it takes by itself if there is one, Claude calls every command a success.
     """
     folder = tempfile.mkdtemp(prefix="by-")
     env = {name: value for name, value in home.env.items() if not name.upper().startswith(FOREIGN)}
-    yield env | {"PATH": f"{agents_bin}:{env['PATH']}", "TMPDIR": folder}
+    yield env | {"PATH": f"{agents_bin}:{env['PATH']}", "TMPDIR": folder, "SHELL": "/bin/bash"}
     shutil.rmtree(folder, ignore_errors=True)
 
 
