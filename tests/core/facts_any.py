@@ -44,6 +44,8 @@ def values_of(kind: Any, *, few: bool) -> st.SearchStrategy[Any]:
         return st.one_of([values_of(each, few=few) for each in inner])
     if origin is tuple:
         return st.lists(values_of(inner[0], few=few), max_size=2).map(tuple)
+    if origin is dict:
+        return st.dictionaries(*(values_of(each, few=few) for each in inner), max_size=2)
     if issubclass(kind, Enum):
         return st.sampled_from(kind)
     assert issubclass(kind, msgspec.Struct), f"tell the tests how to make a {kind}"

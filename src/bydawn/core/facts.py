@@ -7,6 +7,7 @@ import msgspec
 from bydawn.core.breakers import Limits
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import Outcome
+from bydawn.core.records import Iteration
 from bydawn.core.rules import Rule
 from bydawn.core.text import headline
 from bydawn.core.values import (
@@ -298,6 +299,34 @@ class NoteAdded(Fact, frozen=True, kw_only=True, tag="note.added"):
     request: str = ""
 
 
+class _Recorded(Fact, frozen=True, kw_only=True):
+    """An agent, or a person's own session, says something about its work: a claim."""
+
+    record: str  # its id: a record that is found twice is taken once
+    at: Moment  # when it was written down
+    by: str = ""
+    inside: bool = False  # by a process of a round, or by one that could not write to the ledger
+    round: int = 0  # the open round, or the last one
+
+
+class EventRecorded(_Recorded, frozen=True, kw_only=True, tag="event.recorded"):
+    kind: str
+    message: str
+    data: dict[str, str] = {}
+
+
+class IterationRecorded(_Recorded, frozen=True, kw_only=True, tag="iteration.recorded"):
+    claim: Iteration
+    batched: str = ""  # why it cannot have been done alone
+
+
+class LoopChanged(Fact, frozen=True, kw_only=True, tag="loop.changed"):
+    """A person changed the settings of a loop that does not run."""
+
+    settings: str  # the digest of loop.json from here on
+    by: str
+
+
 class PauseRequested(Fact, frozen=True, kw_only=True, tag="pause.requested"):
     by: str
     now: bool = False
@@ -377,6 +406,9 @@ AnyFact = (
     | WaitStarted
     | MachineSlept
     | NoteAdded
+    | EventRecorded
+    | IterationRecorded
+    | LoopChanged
     | PauseRequested
     | StopRequested
     | LoopDismissed

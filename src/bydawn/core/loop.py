@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 import msgspec
 
 from bydawn.core.breakers import Limits as Limits  # a part of a loop, beside the table that reads it
+from bydawn.core.records import Recording
 
 TASK_COMPLETE = "TASK_COMPLETE"
 COOKIE = "BYDAWN_COOKIE"  # the variable that every child of a loop has in its environment
@@ -281,6 +282,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     timeouts: Timeouts = Timeouts()
     on_interrupt: OnInterrupt = OnInterrupt.FINISH
     keep_awake: bool = True
+    recording: Recording | None = None  # may others record what they do for it?
     dialect: SpokenDialect | None = None
 
     @property
@@ -292,7 +294,13 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     def requires(self) -> tuple[str, ...]:
         """What completion needs; never empty (a loop with nothing else needs the promise)."""
         promise = self.promise and self.promise_required
-        wanted = {"tasks": self.tasks and self.tasks_required, "checks": self.checks, "promise": promise}
+        recorded = self.recording and not self.checks  # nothing else could end such a loop
+        wanted = {
+            "tasks": self.tasks and self.tasks_required,
+            "checks": self.checks,
+            "promise": promise,
+            "record": recorded,
+        }
         return tuple(name for name, given in wanted.items() if given) or ("promise",)
 
 

@@ -3,7 +3,8 @@
 import msgspec
 from msgspec.structs import replace
 
-from bydawn.core.facts import CommitEnded, RoundEnded, TaskSettled
+from bydawn.core import records
+from bydawn.core.facts import CommitEnded, EventRecorded, IterationRecorded, RoundEnded, TaskSettled
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.rules import Rule
@@ -254,3 +255,23 @@ def commit_ended(state: LoopState, fact: CommitEnded) -> LoopState:
         elapsed=fact.elapsed,
     )
     return replace(uncommitted(state, fact.tree) if fact.tree else state, commit_tried=True)
+
+
+def accepted(state: LoopState, paths: tuple[str, ...]) -> LoopState:
+    """The next reading is trusted again, but checkpoints and their approvals are not forgotten."""
+    tasks = state.tasks
+    if tasks and tasks.problem:
+        tasks = replace(tasks, problem=None, disbelieved="", text="", open_ids=(), above=())
+    tasks = replace(tasks, gone=()) if tasks else None
+    return replace(state, tampered=(), protected_tree="", tasks=tasks, added=(), accepted=paths)
+
+
+def recorded(state: LoopState, fact: EventRecorded | IterationRecorded) -> LoopState:
+    """Someone recorded what they did; nothing but what is shown of it changes."""
+    if isinstance(fact, EventRecorded):
+        then = records.after_event(state.records, fact.record, fact.at, fact.kind, fact.data)
+    else:
+        then = records.after_iteration(
+            state.records, fact.record, fact.at, fact.claim, round_=fact.round, batched=fact.batched
+        )
+    return replace(state, records=then)

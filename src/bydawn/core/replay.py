@@ -15,11 +15,14 @@ from bydawn.core.facts import (
     ChecksCut,
     ChecksEnded,
     CommitEnded,
+    EventRecorded,
     HookEnded,
+    IterationRecorded,
     LedgerRepaired,
     LimitsRaised,
     LinesAdded,
     LoopAdopted,
+    LoopChanged,
     LoopCreated,
     LoopDismissed,
     LoopStopped,
@@ -78,8 +81,12 @@ def after(state: LoopState, record: Record) -> LoopState:
 
 def _after(state: LoopState, record: Record) -> LoopState:
     match record.fact:
-        case LoopCreated():
-            return replace(state, created_at=record.at)
+        case LoopCreated() as fact:
+            return replace(state, created_at=record.at, settings=fact.settings)
+        case LoopChanged() as fact:
+            return replace(state, settings=fact.settings)
+        case EventRecorded() | IterationRecorded():
+            return progress.recorded(state, record.fact)
         case LoopAdopted() as fact:
             session = Session(id=fact.session, agent=fact.agent, rounds=fact.rounds) if fact.session else None
             rounds = max(state.rounds, fact.rounds)
@@ -96,13 +103,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case CheckpointApproved() as fact:
             return replace(state, approved=(*state.approved, fact.mark))
         case TamperingAccepted() as fact:
-            accepted = _joined(state.accepted, fact.paths)
-            # The next reading is trusted again, but checkpoints and their approvals are not forgotten.
-            tasks = state.tasks
-            if tasks and tasks.problem:
-                tasks = replace(tasks, problem=None, disbelieved="", text="", open_ids=(), above=())
-            tasks = replace(tasks, gone=()) if tasks else None
-            return replace(state, tampered=(), protected_tree="", tasks=tasks, added=(), accepted=accepted)
+            return progress.accepted(state, _joined(state.accepted, fact.paths))
         case HookEnded() as fact:
             refused = "" if fact.passed and fact.hook == state.refused else state.refused
             state = replace(state, elapsed=fact.elapsed, refused=refused)

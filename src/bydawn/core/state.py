@@ -11,6 +11,7 @@ from bydawn.core.breakers import Limits
 from bydawn.core.facts import LoopStopped, NoteAdded, Obstructed, PauseRequested, StopRequested, WaitStarted
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import Outcome
+from bydawn.core.records import Records
 from bydawn.core.values import Commands, Line, Promised, Result, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
 
 TREE_DIGITS = 16  # enough of a tree id to recognize it
@@ -216,6 +217,9 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     recent_seconds: tuple[float, ...] = ()
     strip: tuple[Result, ...] = ()  # the last rounds
     notes: tuple[NoteAdded, ...] = ()
+    records: Records = Records()
+    settings: str = ""  # the digest of loop.json
+    only_checks: bool = False  # this run may start no round
     pause: PauseRequested | None = None
     stop: StopRequested | None = None
     waiting: WaitStarted | None = None
