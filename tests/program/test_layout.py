@@ -9,7 +9,8 @@ from bydawn.store.folder import LoopFolder, StateFolder
 
 SOURCE = Path(__file__).parents[2] / "src/bydawn"
 KNOW_IT = {SOURCE / "store/folder.py", SOURCE / "core/layout.py"}
-THEIRS = {'"state.json"': {SOURCE / "dialects/rloop/config.py"}}  # a file of its own that has the same name
+# Files of their own that have the same name.
+THEIRS = {'"state.json"': {SOURCE / "dialects/rloop/config.py", SOURCE / "dialects/strict_agent_loop/paths.py"}}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,96 @@
+"""Everything that is agreed before the first iteration of a task."""
+
+import re
+from typing import Literal
+
+import msgspec
+
+from bydawn.core.errors import UserError
+
+Mode = Literal["interactive", "unattended"]
+INTERACTIVE, UNATTENDED = "interactive", "unattended"
+MODES = (INTERACTIVE, UNATTENDED)
+EFFORTS = ("low", "medium", "high", "xhigh")
+SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
+CODEX = "codex"
+MOST_ITERATIONS = 1_000_000
+_TITLE = 32  # characters of the goal in a task's id
+_LONGEST_ID = 63
+
+
+class Contract(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is agreed before the first iteration."""
+
+    task: str
+    goal: str
+    stop_condition: str
+    mode: Mode = "interactive"
+    evidence: tuple[str, ...] = ()
+    blocker: str = ""
+    next_task: str = ""
+    max_iterations: int = 200
+    max_no_progress: int = 8
+    context_chars: int = 12_000
+    executor: str = ""
+    commands: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()  # PATH::TEXT
+    codex_bin: str = CODEX
+    model: str = ""
+    effort: str = ""
+    sandbox: str = "workspace-write"
+    resume_thread: bool = False
+    budget: int = 5
+    max_failures: int = 3
+    pause: float = 0.0  # seconds between two invocations
+    invocation_seconds: float = 0.0  # of one invocation; 0: the loop's own limit
+    in_sandbox: bool = False  # made where the ledger could not be written: what it would run waits for a person
+
+
+def task_id(given: str) -> str:
+    """A text as the id of a task: letters, digits and `-`.
+
+    >>> task_id("fix parser_2")
+    'fix-parser-2'
+    """
+    found = re.sub(r"[^A-Za-z0-9-]", "-", given)
+    if not found.strip("-") or len(found) > _LONGEST_ID:
+        cause = "it needs a letter or a digit" if len(found) <= _LONGEST_ID else f"it has more than {_LONGEST_ID}"
+        hint = "give one such as --task-id fix-parser"
+        raise UserError(f"{given[:80]!r} cannot be the id of a task", cause=cause, hint=hint)
+    return found.lstrip("-")
+
+
+def id_from(goal: str, stamp: str) -> str:
+    """The id of a task that no one named; `stamp` is the time, with 14 digits."""
+    title = re.sub(r"[^A-Za-z0-9-]", "-", goal.strip()[:_TITLE]).strip("-")
+    return f"{stamp}-{title}" if title else stamp
+
+
+def checked(contract: Contract) -> Contract:
+    """Refuse what cannot be meant, before anything is written (S-022)."""
+    for value, option, name in (
+        (contract.goal, "--goal", "goal"),
+        (contract.stop_condition, "--global-stop-condition", "global stop condition"),
+    ):
+        if not value.strip():
+            hint = f'say it in a sentence: {option} "…"'
+            raise UserError(f"the {name} is empty", cause="a task without one never ends well", hint=hint)
+    for text in contract.texts:
+        path, colons, wanted = text.partition("::")
+        if not (colons and path and wanted):
+            cause = "it needs a file, two colons and a text" if not colons else "one side of the colons is empty"
+            hint = '--require-text "README.md::hailstone sequence"'
+            raise UserError(f"--require-text {text!r} cannot be read", cause=cause, hint=hint)
+    for path in (*contract.paths, *(text.partition("::")[0] for text in contract.texts)):
+        if path.startswith("/") or ".." in path.split("/"):
+            cause = "a stop check looks at the workspace"
+            raise UserError(f"{path} is outside the workspace", cause=cause, hint="give a path inside it")
+    if any(not command.strip() for command in contract.commands):
+        raise UserError("--stop-command is empty", cause="it is a command", hint='--stop-command "pytest -q"')
+    return contract
+
+
+def contract_of(words: dict[str, str]) -> Contract:
+    """What a loop was made from."""
+    return msgspec.json.decode(words["contract"], type=Contract)
