@@ -232,7 +232,9 @@ def test_a_promise_in_a_file_of_last_words_is_not_this_rounds(night: Night, mode
 
 
 def test_what_an_agent_leaves_running_is_gone_after_its_round(night: Night, model: ModelServer) -> None:
-    model.play([Answer(sh="setsid sleep 4711 > /dev/null 2>&1 & echo started"), DONE])
+    # When its shell ends, Codex kills that shell's process group: wait until the child is no longer in it.
+    leave = "setsid sh -c 'touch began; exec sleep 4711' > /dev/null 2>&1 &"
+    model.play([Answer(sh=f"{leave} until test -e began; do sleep 0.02; done"), DONE])
     assert night.run("-s", "full") == 0
     [ended] = night.home.rounds_ended()
     assert any("sleep 4711" in left for left in ended["leftovers"])
