@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.agents.codex import CodexAgent
-from bydawn.core.agent import Activity, CommandEnded, Ended, Event, Hopeless, Turn
+from bydawn.core.agent import CommandEnded, CommandStarted, Ended, Event, Hopeless, Turn
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Ending, Exit, Outcome
 from bydawn.core.values import Usage
@@ -78,7 +78,7 @@ def a_command(command: str, output: str, code: int | None, kind: str = "item.com
 def test_a_command_that_ended_is_told_as_it_was_typed_with_its_exit_code_and_the_end_of_its_output() -> None:
     begun = a_command("/bin/bash -lc 'pytest -q'", "", None, "item.started")
     events, _ = read(begun, a_command("/bin/bash -lc 'pytest -q'", "x" * 9000 + "\n1 failed\n", 1))
-    assert events[0] == Activity("runs pytest -q")
+    assert events[0] == CommandStarted("runs pytest -q", "pytest -q")
     [ended] = [event for event in events if isinstance(event, CommandEnded)]
     assert (ended.command, ended.exit_code, ended.failed) == ("pytest -q", 1, True)
     assert ended.output == "…\n1 failed\n"

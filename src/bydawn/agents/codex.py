@@ -258,7 +258,7 @@ class CodexReader(program.LineReader[_Line]):
                 self._reply = item.text
                 return (Message(item.text),)
             case "command_execution" if not ended:
-                return (Activity(f"runs {shorten(_typed(item.command), 120)}"),)
+                return (program.command_started(_typed(item.command)),)
             case "command_execution":
                 return self._command(item)
             case "file_change" if ended:

@@ -13,9 +13,9 @@ from typing import ClassVar, Generic, TypeVar
 
 import msgspec
 
-from bydawn.core.agent import CommandEnded, Event
+from bydawn.core.agent import CommandEnded, CommandStarted, Event
 from bydawn.core.outcome import Exit, Outcome
-from bydawn.core.text import last_part, plain
+from bydawn.core.text import last_part, plain, shorten
 from bydawn.system import programs
 
 _PATIENCE = 20.0  # seconds for a program to answer
@@ -145,6 +145,11 @@ def ask(workspace: Path, name: str, *words: str) -> tuple[int, str]:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     return process.returncode, output.decode(errors="replace")
+
+
+def command_started(command: str) -> CommandStarted:
+    """A command that the agent is about to run."""
+    return CommandStarted(f"runs {shorten(command, 120)}", plain(command[:_COMMAND]))
 
 
 def command_ended(command: str, output: str, exit_code: int | None = None, *, failed: bool) -> CommandEnded:

@@ -70,6 +70,12 @@ class Activity(_Said, frozen=True):
     """Something the agent does, as one short line (`editing src/settings.py`)."""
 
 
+class CommandStarted(Activity, frozen=True):
+    """A command that the agent has started; `CommandEnded` will have the same command."""
+
+    command: str
+
+
 class Retry(_Said, frozen=True):
     """The agent has trouble with its provider and is retrying by itself."""
 
