@@ -1,7 +1,6 @@
 """The command line of waylon-smithers, and what it prints."""
 
 import os
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from bydawn.operations import first_files
 from bydawn.operations.amounts import plural
 from bydawn.operations.dialects import begin, end, loops
 from bydawn.operations.first_files import Fate
+from bydawn.operations.installed_folder import home_of
 from bydawn.operations.places import NameTaken
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.process.guardian import Tether
@@ -410,7 +410,7 @@ _FATES = {Fate.CREATED: "written", Fate.REPLACED: _NEW, Fate.SAME: "is as it sho
 @option("--force", is_flag=True, help="Over what is there; a copy of it is kept.")
 def install_helpers(workspace: Path, force: bool) -> int:
     """Write the skill and the prompt for Codex"""
-    home = _codex_home()
+    home = home_of("codex")
     rows = {str(home / each.path) if each.home else each.path: each for each in texts.HELPERS}
     contents = {path: each.text for path, each in rows.items()}
     for path, fate in first_files.fates(workspace, contents, force=force).items():
@@ -421,17 +421,6 @@ def install_helpers(workspace: Path, force: bool) -> int:
         remark = f" ({rows[path].remark})" if rows[path].remark else ""
         click.echo(f"  {plain(str(workspace / path))}: {_FATES[fate]}{remark}")
     return 0
-
-
-def _codex_home() -> Path:
-    if not (os.environ.get("CODEX_HOME") or os.environ.get("HOME")):
-        raise UserError("Codex has no folder", cause="HOME and CODEX_HOME are unset", hint="export CODEX_HOME=…")
-    home = Path(os.environ.get("CODEX_HOME") or Path(os.environ["HOME"]) / ".codex")
-    if not home.is_absolute():
-        cause = "it means another folder wherever Codex is started"
-        hint = f"export CODEX_HOME={shlex.quote(str(home.absolute()))}, if that is the one"
-        raise UserError(f"CODEX_HOME is {str(home)!r}, which is not absolute", cause=cause, hint=hint)
-    return home
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------
