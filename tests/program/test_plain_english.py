@@ -1,4 +1,4 @@
-"""Phrases that read as if translated do not come back: in source, README and docs."""
+"""Phrases that read as if translated do not come back: in source, README, docs and skills."""
 
 import ast
 import re
@@ -64,7 +64,7 @@ def sources() -> list[Path]:
 
 
 def pages() -> list[Path]:
-    return done(iter([ROOT / "README.md", *ROOT.glob("docs/*.md")]))
+    return done(iter([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("src/bydawn/**/*.md")]))
 
 
 def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
