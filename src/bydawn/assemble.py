@@ -30,6 +30,7 @@ from bydawn.process.matching import full_match
 from bydawn.process.shell import Shell, ShellHooks
 from bydawn.settings.table import TABLE
 from bydawn.store.cooldowns import SharedCoolDowns
+from bydawn.store.drop import Drop
 from bydawn.store.folder import LoopFolder
 from bydawn.store.followers import Link, StateFile
 from bydawn.store.foreign_files import ForeignFiles
@@ -54,6 +55,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     seconds_allowed: float | None = None
     go_on: str = ""  # the command that the guardian offers if the worker is killed
     clock: Clock | None = None
+    only_checks: bool = False  # start no round
 
 
 def box_for(loop: Loop, folder: LoopFolder) -> Box | str:
@@ -89,6 +91,10 @@ def run_loop(
     watch = kernel.Watch()
     inbox = Inbox(folder.inbox, run)
     watch.add(str(inbox.folder))
+    drop = Drop(workspace, loop.recording.drop, worker.say) if loop.recording else None
+    if drop:
+        drop.prepare()
+        watch.add(str(drop.folder))
     channel = LoopChannel(Signals(run, loop.on_interrupt), inbox, worker.tether, run, watch)
     ours = [row.variable for row in TABLE if row.secret]
     env = for_children(os.environ, [*ours, *(name for row in dialects.TABLE.values() for name in row.secrets)])
@@ -165,6 +171,7 @@ def run_loop(
             channel=channel,
             clock=worker.clock or SystemClock(ledger.state.elapsed + files.unrecorded(loop, ledger.state)),
             full_match=full_match,
+            drop=drop,
             hide=secrets.hide,
             reveal=secrets.reveal,
             chance=lambda: os.urandom(1)[0] / 255,
@@ -192,6 +199,7 @@ def _started(run: str, loop: Loop, pool: Mapping[str, Agent], worker: Worker, fo
         sandbox=loop.sandbox or (Sandbox.WORKSPACE if held else ""),
         box=BOXED if isinstance(found, Box) else found,
         commits=loop.commit is not CommitMode.OFF,
+        only_checks=worker.only_checks,
     )
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bydawn.core.facts import AnyFact, Record
 from bydawn.core.loop import Checkpoint, Loop, OnLimit, OnTamper
 from bydawn.core.values import Now
-from core.facts_made import CHECKED, FOLDER, LISTED, NOON, PROMISED, PROVABLE, STRICT, a_loop, limited
+from core.facts_made import CHECKED, FOLDER, LISTED, NOON, PROMISED, PROVABLE, RECORDED, STRICT, a_loop, limited
 
 # Few values, so that they meet each other often and a thousand histories take no time; half of them are odd.
 FEW: dict[Any, st.SearchStrategy[Any]] = {
@@ -78,6 +78,8 @@ LOOPS: st.SearchStrategy[Loop] = st.sampled_from(
         limited(FOLDER, task_failures=1, same_failure=1, check_failures=1),
         a_loop(tasks="TODO.md", checkpoint=Checkpoint()),
         a_loop(checks=(CHECKED.checks[0],), on_tamper=OnTamper.REPORT),
+        RECORDED,
+        limited(a_loop(recording=RECORDED.recording, checks=CHECKED.checks), iterations=2),
     ]
 )
 CLOCKS: st.SearchStrategy[Now] = st.builds(Now, FEW[datetime], FEW[float])

@@ -11,6 +11,7 @@ from bydawn.core.facts import (
     AnyFact,
     ChecksEnded,
     Fact,
+    IterationRecorded,
     LimitsRaised,
     LoopCreated,
     LoopStopped,
@@ -24,6 +25,7 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import CommandCheck, Loop, Promise
 from bydawn.core.outcome import Outcome
+from bydawn.core.records import Iteration, Recording
 from bydawn.core.replay import replay
 from bydawn.core.state import LoopState
 from bydawn.core.tasks import Tasks
@@ -45,6 +47,7 @@ CHECKED = a_loop(checks=(MAKE_TEST,))
 LISTED = a_loop(tasks="TODO.md")
 PROVABLE = a_loop(tasks="TODO.md", checks=(MAKE_TEST,))
 FOLDER = a_loop(tasks="tasks", task_folder=True, checks=(MAKE_TEST,))
+RECORDED = a_loop(recording=Recording(drop=".codex-loop/tasks/t/drop"))
 STRICT = a_loop(tasks="TODO.md", checks=(MAKE_TEST,), promise=Promise())
 
 
@@ -118,6 +121,15 @@ def checked(number: int, *, passed: bool = True, tree: str | None = None, second
     )
     tree = f"tree-{number}" if tree is None else tree
     return ChecksEnded(round=number, tree=tree, verdicts=(verdict,), elapsed=60.0 * number, seconds=seconds)
+
+
+def iteration(
+    record: str = "r-1", *, seconds: float = 0.0, number: int = 0, batched: str = "", **claim: Any
+) -> IterationRecorded:
+    """An agent records one small task; unless told otherwise it goes on."""
+    said = {"task": "half 14", "local_done_condition": "it is 7", "result_summary": "7", "verification_summary": "7*2"}
+    at_ = NOON + timedelta(seconds=seconds)
+    return IterationRecorded(record=record, at=at_, round=number, batched=batched, claim=Iteration(**(said | claim)))
 
 
 def stopped(end: End, elapsed: float = 0.0) -> LoopStopped:

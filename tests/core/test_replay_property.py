@@ -7,14 +7,24 @@ from hypothesis import strategies as st
 
 from bydawn.core import completion
 from bydawn.core.decide import Action, Commit, Pause, RunChecks, Settle, SettleTask, StartRound, Stop, Wait, next_action
-from bydawn.core.facts import AnyFact, CommitEnded, LoopStopped, PauseRequested, RunStarted, StopRequested, TaskSettled
+from bydawn.core.facts import (
+    AnyFact,
+    CommitEnded,
+    EventRecorded,
+    IterationRecorded,
+    LoopStopped,
+    PauseRequested,
+    RunStarted,
+    StopRequested,
+    TaskSettled,
+)
 from bydawn.core.loop import Loop
 from bydawn.core.prompt import compose
 from bydawn.core.replay import after, replay
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.values import FINISHED, Now
-from core.facts_any import CLOCKS, FACTS, HISTORIES, LOOPS
+from bydawn.core.values import FINISHED, End, Now
+from core.facts_any import CLOCKS, FACTS, HISTORIES, LOOPS, values_of
 from core.facts_made import numbered
 
 
@@ -43,9 +53,9 @@ def test_no_action_contradicts_what_it_was_decided_from(loop: Loop, facts: list[
             assert state.open_round is not None
             assert number == state.open_round.round
         case Stop(end=end):
-            assert end not in FINISHED or not missing
+            assert end not in FINISHED or not missing or state.before
         case Pause():
-            assert state.pause
+            assert state.pause or state.only_checks
         case Commit():
             assert state.uncommitted
             done = CommitEnded(round=state.round, elapsed=0.0)
@@ -79,6 +89,24 @@ def test_once_somebody_has_asked_no_round_starts_and_nothing_waits_before_the_ne
     later = [fact for fact in facts if not isinstance(fact, RunStarted)]
     action = next_action(loop, replay(numbered([*facts, wanted, *later])), now)
     assert not isinstance(action, StartRound | Wait)
+
+
+CLAIMS = st.lists(st.one_of(values_of(EventRecorded, few=True), values_of(IterationRecorded, few=True)), max_size=4)
+OF_CLAIMS = {"records", "seq", "updated_at"}
+
+
+@given(LOOPS, HISTORIES, CLAIMS, CLOCKS)
+def test_what_others_record_changes_no_verdict_no_checkpoint_and_no_budget(
+    loop: Loop, facts: list[AnyFact], claims: list[AnyFact], now: Now
+) -> None:
+    """S-046: it is shown, and it can end a loop only as blocked, or as unverified where nothing could prove it."""
+    before, then = replay(numbered(facts)), replay(numbered([*facts, *claims]))
+    for name in {*LoopState.__struct_fields__} - OF_CLAIMS:
+        assert getattr(before, name) == getattr(then, name), name
+    action, was = next_action(loop, then, now), next_action(loop, before, now)
+    if isinstance(action, Stop) and action != was:
+        ends = {End.BLOCKED, End.LIMIT} | ({End.UNVERIFIED} if loop.recording and not loop.checks else set())
+        assert action.end in ends
 
 
 @given(HISTORIES)

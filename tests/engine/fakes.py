@@ -1,13 +1,13 @@
 """The world in memory: clocks, a ledger, a work tree, the files of the rounds, a channel, a witness."""
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 
 from bydawn.core.agent import Agent, Event
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, Fact, LoopCreated, Record
+from bydawn.core.facts import AnyFact, EventRecorded, Fact, IterationRecorded, LoopCreated, Record
 from bydawn.core.loop import Loop
 from bydawn.core.ports import CoolDown, Snapshot
 from bydawn.core.replay import after, replay
@@ -221,6 +221,22 @@ class FakeChannel:
     def done(self, request: Request) -> None:
         self.done_with.append(request)
         self.when_done(request)
+
+
+class FakeDrop:
+    """Records lie here until they stand in the ledger."""
+
+    def __init__(self) -> None:
+        self.waiting: list[EventRecorded | IterationRecorded] = []
+        self.when_done: Callable[[], None] = lambda: None
+
+    def take(self, known: Collection[str]) -> list[EventRecorded | IterationRecorded]:
+        self.waiting = [fact for fact in self.waiting if fact.record not in known]
+        return self.waiting[:2]
+
+    def done(self, fact: EventRecorded | IterationRecorded) -> None:
+        self.when_done()
+        self.waiting.remove(fact)
 
 
 class FakeCoolDowns:

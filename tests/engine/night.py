@@ -25,6 +25,7 @@ from engine.fakes import (
     FakeChannel,
     FakeClock,
     FakeCoolDowns,
+    FakeDrop,
     FakeWorkspace,
     Files,
     MemoryFiles,
@@ -265,6 +266,7 @@ class Night:
         self.hooks = FakeHooks(self)
         self.files = MemoryFiles()
         self.channel = FakeChannel()
+        self.drop = FakeDrop()
         self.witness = Witness()
         self.commits: Commits | None = None
         self.send: Callable[[Order, Callable[[], bool]], Sequence[Sent]] | None = None
@@ -278,7 +280,14 @@ class Night:
     def agents(self) -> dict[str, ScriptedAgent]:
         return {"demo": self.agent, **self.others}
 
-    def run(self, *, once: bool = False, rounds: int | None = None, seconds: float | None = None) -> LoopStopped:
+    def run(
+        self,
+        *,
+        once: bool = False,
+        rounds: int | None = None,
+        seconds: float | None = None,
+        only_checks: bool = False,
+    ) -> LoopStopped:
         self.clock.elapsed = self.ledger.state.elapsed  # as a new process counts on from the ledger
         self.workspace.watched = False
         world = World(
@@ -301,6 +310,7 @@ class Night:
             chance=lambda: 0.0,
             obstacles=lambda: self.obstacle,
             followers=(self.witness,),
+            drop=self.drop if self.loop.recording else None,
         )
         started = RunStarted(
             run=f"run-{self.ledger.state.runs + 1}",
@@ -312,6 +322,7 @@ class Night:
             seconds_allowed=seconds,
             box=self.box,
             commits=self.commits is not None,
+            only_checks=only_checks,
         )
         return Engine(self.loop, world, started).run()
 

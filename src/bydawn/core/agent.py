@@ -21,6 +21,7 @@ from bydawn.core.verdicts import of_failure
 
 _LATE = 30.0  # seconds after a reset, at most
 _ARGUMENT = 100_000  # bytes; Linux takes 131,072 in one argument
+_READ_ONLY = "Read-only file system"
 _FAILURES = 10  # failed commands of a round that are kept
 
 
@@ -362,4 +363,5 @@ class Listener:
             error=error,
             fingerprint=of_failure(error) if error else "",
             failures=tuple(each.text for each in failures),
+            read_only=any(_READ_ONLY in each.output for each in failures),
         )

@@ -35,6 +35,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     same_failure: int = 5
     task_failures: int = 5  # then the task is set aside, and the loop goes on
     no_task_done: int = 20  # only where a list has to be done
+    iterations: int = 200  # that agents recorded; only where they may
 
 
 class Tripped(msgspec.Struct, frozen=True):
@@ -134,6 +135,15 @@ _ROWS = (  # in the order in which `why` shows them
         reading=lambda state, _: state.rounds_this_run,
         trips_at=lambda _, state: state.rounds_allowed,
         reason=lambda it, _: f"this run was allowed {it.limit:.0f} {'round' if it.limit == 1 else 'rounds'}",
+    ),
+    Breaker(
+        rule=Rule.ITERATIONS,
+        end=End.LIMIT,
+        label="iterations that agents recorded",
+        field="iterations",
+        reading=lambda state, _: state.records.iterations,
+        reason=lambda it, _: f"all {it.limit:.0f} iterations are used up",
+        raising=Raising(flag="--iterations", step=50, used="has recorded {:.0f} iterations".format, is_total=True),
     ),
     Breaker(
         rule=Rule.NO_PROGRESS,
@@ -289,9 +299,10 @@ def limits_of(loop: "Loop", state: "LoopState") -> Limits:
 
 
 def _that_apply(loop: "Loop", state: "LoopState") -> Limits:
-    """Without a list that has to be done, no round can finish a task."""
+    """Without a list that has to be done, no round can finish a task; not every agent may record iterations."""
     limits = limits_of(loop, state)
-    return limits if "tasks" in loop.requires else msgspec.structs.replace(limits, no_task_done=0)
+    limits = limits if "tasks" in loop.requires else msgspec.structs.replace(limits, no_task_done=0)
+    return limits if loop.recording else msgspec.structs.replace(limits, iterations=0)
 
 
 def tripped(loop: "Loop", state: "LoopState", now: Now) -> Tripped | None:

@@ -1,6 +1,7 @@
 """Is the loop done? The one rule that both decisions and views use."""
 
 from bydawn.core.loop import Loop, Ticks
+from bydawn.core.records import COMPLETED
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten
 from bydawn.core.values import End, Line
@@ -24,6 +25,7 @@ def missing(loop: Loop, state: LoopState) -> list[str]:
         and not lost_lines(state)
         # Passing checks confirm doubtful boxes.
         and (not state.doubted or bool(loop.checks) or loop.ticks is Ticks.COUNT),
+        "record": state.records.claimed == COMPLETED,
     }
     # A list that only marks checkpoints means nothing once it cannot be trusted.
     problem = state.tasks is not None and bool(state.tasks.problem or lost_lines(state))
@@ -38,8 +40,9 @@ def lost_lines(state: LoopState) -> tuple[Line, ...]:
 
 
 def _worked(loop: Loop, state: LoopState) -> bool:
-    """Checks that passed before any work prove nothing, unless a task list says everything is done."""
-    return state.ok_rounds > 0 or loop.tasks is not None
+    """Checks that passed before any work prove nothing, unless a task list says everything is done, or the work may
+    be anyone's."""
+    return state.ok_rounds > 0 or loop.tasks is not None or loop.recording is not None
 
 
 def unproven(loop: Loop, state: LoopState) -> bool:
@@ -72,7 +75,7 @@ def describe(condition: str, loop: Loop, state: LoopState) -> str:
         if state.checks_passed:
             return "no round has succeeded yet, so passing checks prove nothing"
         return "the checks have not passed on the current work tree"
-    return "the promise has not been given"
+    return "no one has recorded that it is done" if condition == "record" else "the promise has not been given"
 
 
 def lost_words(lines: tuple[Line, ...]) -> str:

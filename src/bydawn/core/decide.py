@@ -10,6 +10,7 @@ from bydawn.core.facts import BOX, ITSELF, LoopStopped, RoundEnded
 from bydawn.core.loop import CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import Findings, Used, tally_of, ticked_and_red
+from bydawn.core.records import BLOCKED, COMPLETED, FAILED
 from bydawn.core.rules import Rule
 from bydawn.core.state import LastRound, LoopState, Tally
 from bydawn.core.values import Decided, End, Now, ReachedMark, TaskStatus, Verdict
@@ -138,6 +139,8 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
         return _finished(loop, state)
     if state.stop or state.pause:
         return _asked(loop, state)
+    if state.only_checks:
+        return _recorded_end(state) or _as_before(loop, state, now)
     return _stuck(loop, state, now) or _back_off(loop, state, now) or _next_round(loop, state, now)
 
 
@@ -187,7 +190,7 @@ def _is_unheard(loop: Loop, state: LoopState, now: Now) -> bool:
 
     A note from a round or a hook does not justify another round, or the loop would never end.
     """
-    return any(note.by != ITSELF for note in state.notes) and _stuck(loop, state, now) is None
+    return not state.only_checks and any(note.by != ITSELF for note in state.notes) and _stuck(loop, state, now) is None
 
 
 def _asked(loop: Loop, state: LoopState) -> Action:
@@ -270,6 +273,8 @@ def _finished(loop: Loop, state: LoopState) -> Action:
         "open tasks with a text that a round changed": state.rewritten,
     }
     evidence += [f"{what}: {', '.join(which)}" for what, which in rows.items() if which]
+    if "record" in loop.requires:
+        evidence.append(f"recorded as {COMPLETED}: {state.records.reason}")
     if state.promise_given:
         evidence.append(f"the promise was given in round {state.round}")
     return Stop(
@@ -284,6 +289,8 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if state.tasks and state.tasks.problem:
         return Stop(rule=Rule.TASK_FILE, end=End.BLOCKED, reason=f"{loop.tasks} {state.tasks.problem}")
     last = state.last
+    if (recorded := _recorded_end(state)) is not None:
+        return recorded
     if reason := _not_put_back(loop, state):
         return Stop(rule=Rule.TASK_FILE, end=End.BLOCKED, reason=reason)
     if last and POLICY[last.outcome].stops:
@@ -298,12 +305,35 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if loop.tasks_required and state.tasks and state.tasks.open and state.tasks.next is None:
         return _all_aside(loop, state)
     if found := breakers.tripped(loop, state, now):
-        reason = breakers.BY_RULE[found.name].reason(found, state)
-        if found.name is not Rule.COMMANDS_FAILED and last and last.commands.told:
-            reason += f"; in round {last.round}, {last.commands.told}"
-        evidence = state.free.told if found.name in breakers.FREE else _evidence(loop, state)
-        return Stop(rule=found.name, end=found.end, reason=reason, evidence=evidence)
+        return _broken(loop, state, found)
     return None
+
+
+def _broken(loop: Loop, state: LoopState, found: breakers.Tripped) -> Stop:
+    last, reason = state.last, breakers.BY_RULE[found.name].reason(found, state)
+    if found.name is not Rule.COMMANDS_FAILED and last and last.commands.told:
+        reason += f"; in round {last.round}, {last.commands.told}"
+    evidence = state.free.told if found.name in breakers.FREE else _evidence(loop, state)
+    return Stop(rule=found.name, end=found.end, reason=reason, evidence=evidence)
+
+
+def _recorded_end(state: LoopState) -> Action | None:
+    """Only the author of such a record can know that it cannot go on."""
+    known = state.records
+    if known.claimed not in (BLOCKED, FAILED):
+        return None
+    reason = f"recorded as {known.claimed}: {known.reason}"
+    return Stop(rule=Rule.RECORDED_END, end=End.BLOCKED, reason=reason, evidence=(known.claimed,))
+
+
+def _as_before(loop: Loop, state: LoopState, now: Now) -> Action:
+    """Only checks were to run: unless too much was recorded, the loop stays what it was."""
+    if found := breakers.used_up(loop, state, {"iterations"}, now):
+        return _broken(loop, state, found)
+    rule, before = Rule.ONLY_CHECKS, state.before
+    if before is None:
+        return Pause(rule=rule, reason="only its checks ran", by=ITSELF)
+    return Stop(rule=rule, end=before.end, reason=before.reason, evidence=before.evidence, by=before.by)
 
 
 def _not_put_back(loop: Loop, state: LoopState) -> str | None:
@@ -411,7 +441,7 @@ def _rest(loop: Loop, state: LoopState, rest: pool.Rest, now: Now) -> Action:
 
 def _session(loop: Loop, state: LoopState, agent: str, task: str | None) -> str | None:
     """The conversation to continue; always by its own id, never "the last one"."""
-    session = state.session
+    session = state.session if state.resumes else None
     if session is None or session.agent != agent or session.rounds >= loop.session_rounds > 0:
         return None
     if loop.session_rounds and state.rounds_without_progress >= pool.FRESH_SESSION_AFTER:

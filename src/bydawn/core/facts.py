@@ -75,6 +75,8 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     sandbox: str = ""  # what the agent may do to this machine, if it is restricted
     box: str = ""  # "on", or why checks run without one; empty if none is wanted
     commits: bool = False  # what its rounds change is committed
+    recording: bool = False  # others may record what they do for it
+    only_checks: bool = False  # this run may start no round
 
 
 class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):

@@ -1,13 +1,13 @@
 """What the engine needs from the outside, as small protocols; `assemble` supplies the real things."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 import msgspec
 
 from bydawn.core.agent import Agent, Event, Ladder
-from bydawn.core.facts import AnyFact, CommitEnded, Record
+from bydawn.core.facts import AnyFact, CommitEnded, EventRecorded, IterationRecorded, Record
 from bydawn.core.loop import Check, Loop
 from bydawn.core.outcome import Exit
 from bydawn.core.requests import Request
@@ -102,6 +102,16 @@ class Channel(Protocol):
 
     def done(self, request: Request) -> None:
         """The request is recorded in the ledger; forget it."""
+
+
+class Drop(Protocol):
+    """Where others leave what they record about their work."""
+
+    def take(self, known: Collection[str]) -> Sequence[EventRecorded | IterationRecorded]:
+        """The next few, oldest first, without those whose ids are `known`."""
+
+    def done(self, fact: EventRecorded | IterationRecorded) -> None:
+        """The record is in the ledger; forget it."""
 
 
 class ChildLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,13 +4,13 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core import records
-from bydawn.core.facts import CommitEnded, EventRecorded, IterationRecorded, RoundEnded, TaskSettled
+from bydawn.core.facts import CommitEnded, EventRecorded, IterationRecorded, RoundEnded, RunStarted, TaskSettled
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import FreeTurns, Limited, LoopState, Span, Tally, known_as, task_mark
 from bydawn.core.text import shorten
-from bydawn.core.values import Changes, Result, TaskReading, TaskStatus, Usage
+from bydawn.core.values import Changes, Result, TaskReading, TaskStatus, Usage, Verdict
 
 ENOUGH_ROUNDS = 3  # with fewer, an estimate is a guess
 _TOLD = 120  # characters about a turn that cost no round
@@ -264,6 +264,42 @@ def accepted(state: LoopState, paths: tuple[str, ...]) -> LoopState:
         tasks = replace(tasks, problem=None, disbelieved="", text="", open_ids=(), above=())
     tasks = replace(tasks, gone=()) if tasks else None
     return replace(state, tampered=(), protected_tree="", tasks=tasks, added=(), accepted=paths)
+
+
+def still_red(baseline: tuple[str, ...] | None, red: list[Verdict]) -> tuple[str, ...] | None:
+    """A check that has passed once is no longer excused."""
+    if baseline is None:
+        return None
+    return tuple(name for name in baseline if any(verdict.check == name for verdict in red))
+
+
+def command_error(fact: RoundEnded) -> str:
+    return fact.commands.fingerprint if fact.commands.all_failed and not fact.progress else ""
+
+
+def in_vain(state: LoopState, fact: RoundEnded) -> int:
+    """Rounds in a row in which every command failed with the same error, and nothing changed."""
+    error = command_error(fact)
+    if not error:
+        return 0
+    return state.vain_rounds + 1 if error == state.command_error else 1
+
+
+# -- what others recorded ----------------------------------------------------------------------------------------------
+
+
+def records_at_start(state: LoopState, fact: RunStarted) -> records.Records:
+    """A person who goes on knows of a recorded end; after a crash, and for a look at the checks, it still stands."""
+    is_over = state.stopped is not None and not fact.only_checks
+    return records.unclaimed(state.records) if is_over else state.records
+
+
+def records_after_round(state: LoopState, fact: RoundEnded) -> records.Records:
+    """A round that went well and recorded nothing counts as one iteration, if any are to be recorded."""
+    known, at = state.records, state.updated_at
+    if state.recording and at and fact.outcome is Outcome.OK and not known.in_round:
+        known = records.after_reply(known, at, fact.round, fact.said)
+    return records.measured(known, fact.round, progress=fact.progress, files=fact.changes.total)
 
 
 def recorded(state: LoopState, fact: EventRecorded | IterationRecorded) -> LoopState:

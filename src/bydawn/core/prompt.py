@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from bydawn.core import sections
+from bydawn.core import record_sections, sections
 from bydawn.core.breakers import limits_of
 from bydawn.core.digests import sha256
 from bydawn.core.history import number
@@ -36,6 +36,7 @@ _SECTIONS: dict[str, Section] = {
     "TASKS": Section(6_000, sections.tasks),
     "NOTES": Section(20_000, sections.notes),
     "EVENTS": Section(8_000, sections.events),
+    "RECORDED": Section(2_000, record_sections.rejected),
     "CHECKS": Section(12_000, sections.checks),
     "REPLY": Section(3_000, sections.reply),
     "STALL": Section(2_000, sections.stall),
@@ -44,15 +45,25 @@ _SECTIONS: dict[str, Section] = {
 _ASKED_FOR: dict[str, Section] = {  # only included by a template
     "PROGRESS": Section(20_000, sections.progress),
     "OPINIONS": Section(20_000, sections.opinions),
+    "RECORDS": Section(24_000, record_sections.records),
 }
 _AS_THEY_ARE = {"FILE": 100_000, "OUTPUT": OUTPUT_AT_MOST}  # the same, without a word of ours around it
 _OUTPUT = 6_000  # characters, unless a template says how many
 EARLIER_LEFT_OUT = "[… earlier output left out …]"
-_NEWS = ("NOTES", "EVENTS", "CHECKS", "REPLY", "STALL")
-_NEVER_LOST = ("GOAL", "TASKS", "TASK", "NOTES", "EVENTS", "CHECKS", "RULES")  # even if a template omits them
+_NEWS = ("NOTES", "EVENTS", "RECORDED", "CHECKS", "REPLY", "STALL")
+_NEVER_LOST = (
+    "GOAL",
+    "TASKS",
+    "TASK",
+    "NOTES",
+    "EVENTS",
+    "RECORDED",
+    "CHECKS",
+    "RULES",
+)  # even if a template omits them
 _KNOWN = ("GOAL", "RULES")
 # What is shortened first when the agent accepts less; never the goal, never a note.
-_GIVES_WAY = ("REPLY", "OUTPUT", "PROGRESS", "OPINIONS", "CHECKS", "FILE", "TASK")
+_GIVES_WAY = ("REPLY", "OUTPUT", "PROGRESS", "OPINIONS", "RECORDS", "CHECKS", "FILE", "TASK")
 
 BUDGETS: dict[str, int] = {name: section.budget for name, section in (_SECTIONS | _ASKED_FOR).items()} | _AS_THEY_ARE
 

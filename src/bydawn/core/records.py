@@ -95,7 +95,12 @@ class Records(Value, frozen=True, kw_only=True):
     @property
     def batched(self) -> str:
         """What the last round recorded too fast, if it did."""
-        return next((entry.batched for entry in reversed(self.entries[-self.in_round :]) if entry.batched), "")
+        return next((entry.batched for entry in reversed(self.latest) if entry.batched), "")
+
+    @property
+    def latest(self) -> tuple[Entry, ...]:
+        """Those of the last round that are still kept in full."""
+        return self.entries[max(len(self.entries) - self.in_round, 0) :]
 
 
 def after_event(records: Records, record: str, at: datetime, kind: str, data: dict[str, str]) -> Records:
@@ -136,9 +141,18 @@ def measured(records: Records, round_: int, *, progress: bool, files: int) -> Re
 
 
 def proven(records: Records, round_: int, passed: int) -> Records:
-    """The checks have run after that round."""
-    entries = (replace(each, checks=passed) if each.round == round_ else each for each in records.entries)
+    """The checks have run after that round; before the first one, what they said of earlier iterations stands."""
+
+    def concerned(entry: Entry) -> bool:
+        return entry.round == round_ and (round_ > 0 or entry.checks is None)
+
+    entries = (replace(each, checks=passed) if concerned(each) else each for each in records.entries)
     return replace(records, entries=tuple(entries))
+
+
+def unclaimed(records: Records) -> Records:
+    """A person goes on: an end that was recorded before does not end it again."""
+    return replace(records, claimed="", reason="", claimed_at=None)
 
 
 def compacted(records: Records, keep: int = KEPT, characters: int = ARCHIVED) -> Records:
@@ -172,7 +186,7 @@ def is_long(records: Records, most: int) -> bool:
 
 def batch_of(records: Records, claim: Iteration, at: datetime, budget: int) -> str:
     """Why an iteration that is recorded now cannot have been done alone; empty if it can."""
-    if records.in_round >= budget:
+    if 0 < budget <= records.in_round:
         return f"more than {budget} iterations in one round"
     last = records.entries[-1] if records.entries and records.in_round else None
     if last and abs((at - last.at).total_seconds()) < _AT_ONCE and claim.evidence == last.claim.evidence:

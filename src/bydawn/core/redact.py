@@ -225,6 +225,8 @@ def _rewritten(value: Any, change: Callable[[str], str]) -> Any:
         return value if isinstance(value, Enum) else change(value)
     if isinstance(value, tuple):
         return tuple(_rewritten(item, change) for item in value)
+    if isinstance(value, dict):
+        return {_rewritten(name, change): _rewritten(each, change) for name, each in value.items()}
     if isinstance(value, msgspec.Struct):
         fields = {name: _rewritten(getattr(value, name), change) for name in value.__struct_fields__}
         return msgspec.structs.replace(value, **fields)

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from bydawn.core import progress
+from bydawn.core import progress, records
 from bydawn.core.facts import (
     COMMIT,
     ITSELF,
@@ -56,16 +56,16 @@ from bydawn.core.state import (
     known_as,
     task_mark,
 )
-from bydawn.core.values import Verdict, whole
+from bydawn.core.values import whole
 
 RECENT = 10  # rounds that an estimate is based on
 _STRIP = 20  # rounds whose results are remembered
 
 
-def replay(records: Iterable[Record], state: LoopState | None = None) -> LoopState:
+def replay(ledger: Iterable[Record], state: LoopState | None = None) -> LoopState:
     """The state after a ledger, or after its tail on top of an earlier state."""
     state = state or LoopState()
-    for record in records:
+    for record in ledger:
         state = after(state, record)
     return state
 
@@ -172,7 +172,7 @@ def _given_up(state: LoopState) -> LoopState:
 
 def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
     return replace(
-        _moved(forgiven(state), fact.tree, fact.work),
+        _moved(state if fact.only_checks else forgiven(state), fact.tree, fact.work),
         run=fact.run,
         pid=fact.pid,
         runs=state.runs + 1,
@@ -181,6 +181,11 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         rounds_this_run=0,
         rounds_allowed=fact.rounds_allowed,
         run_elapsed=max(state.elapsed, fact.elapsed),
+        recording=fact.recording,
+        records=progress.records_at_start(state, fact),
+        only_checks=fact.only_checks,
+        before=(state.stopped or state.before) if fact.only_checks else None,
+        awaiting_checks=state.awaiting_checks or fact.only_checks,
         seconds_allowed=fact.seconds_allowed,
         ticks=fact.ticks,
         tasks=fact.tasks,
@@ -258,12 +263,14 @@ def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopSt
         notes=tuple(note for note in state.notes if note.note not in consumed),
         waiting=None,
         elapsed=fact.decided.elapsed,
+        records=replace(state.records, in_round=0),
     )
 
 
 def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
     policy = POLICY[fact.outcome]
     blip = not policy.counts and policy.backs_off
+    failed = policy.failure and not state.records.in_round  # what it recorded before was not in vain
     opened, cut = state.open_round, fact.outcome is Outcome.INTERRUPTED
     is_over = policy.counts or cut
     # A note that an agent had no chance to follow is kept for the next prompt.
@@ -304,6 +311,8 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         rounds_this_run=state.rounds_this_run + policy.counts,
         ok_rounds=state.ok_rounds + (fact.outcome is Outcome.OK),
         session=_session(state, fact),
+        resumes=state.resumes and not (fact.commands.read_only and not fact.progress),
+        records=progress.records_after_round(state, fact),
         limited=progress.limited_after(state, fact),
         usage=fact.usage.plus(state.usage) if fact.usage else state.usage,
         unpriced=state.unpriced or (fact.usage is not None and fact.usage.unpriced),
@@ -319,13 +328,16 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         unseen=state.unseen or fact.unseen,
         notes=(*unheeded, *state.notes),
         awaiting_checks=policy.checks,
-        command_error=_command_error(fact) if policy.counts else state.command_error,
-        vain_rounds=_in_vain(state, fact) if policy.counts else state.vain_rounds,
-        failures_in_a_row=_streak(state.failures_in_a_row, grows=policy.failure, holds=not policy.counts),
+        command_error=progress.command_error(fact) if policy.counts else state.command_error,
+        vain_rounds=progress.in_vain(state, fact) if policy.counts else state.vain_rounds,
+        failures_in_a_row=_streak(state.failures_in_a_row, grows=failed, holds=not policy.counts),
         free=progress.free_turns(state, fact),
         blips_in_a_row=_streak(state.blips_in_a_row, grows=blip, holds=fact.outcome is Outcome.INTERRUPTED),
         rounds_without_progress=_streak(
-            state.rounds_without_progress, grows=not fact.progress, holds=not policy.counts
+            state.rounds_without_progress,
+            grows=not fact.progress,
+            holds=not policy.counts,
+            by=max(1, state.records.in_round),
         ),
         rounds_without_result=_streak(state.rounds_without_result, grows=not closed, holds=not policy.counts),
         gave_up=state.gave_up and not fact.progress,
@@ -340,18 +352,6 @@ def _doubted(state: LoopState, fact: RoundEnded) -> tuple[str, ...]:
     if state.ticks is Ticks.DOUBT and fact.outcome is Outcome.OK:
         return fact.doubted
     return _joined(tuple(task for task in state.doubted if task not in fact.closed), fact.doubted)
-
-
-def _command_error(fact: RoundEnded) -> str:
-    return fact.commands.fingerprint if fact.commands.all_failed and not fact.progress else ""
-
-
-def _in_vain(state: LoopState, fact: RoundEnded) -> int:
-    """Rounds in a row in which every command failed with the same error, and nothing changed."""
-    error = _command_error(fact)
-    if not error:
-        return 0
-    return state.vain_rounds + 1 if error == state.command_error else 1
 
 
 def _session(state: LoopState, fact: RoundEnded) -> Session | None:
@@ -398,23 +398,17 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
         verdict_round=fact.round,
         awaiting_checks=False,
         flaky=_joined(state.flaky, (verdict.check for verdict in fact.verdicts if verdict.flaky)),
-        baseline=tuple(verdict.check for verdict in red) if is_baseline else _still_red(state.baseline, red),
+        baseline=tuple(verdict.check for verdict in red) if is_baseline else progress.still_red(state.baseline, red),
         check_failures_in_a_row=_streak(state.check_failures_in_a_row, grows=bool(blamed), holds=not counts),
         failure=failure,
         excused=bool(red) and not blamed,
         same_failure=_again(state, failure, got_on) if counts else state.same_failure,
         tallies=progress.blamed(state) if counts and blamed else state.tallies,
+        records=records.proven(state.records, fact.round, len(fact.verdicts) - len(red)),
         elapsed=fact.elapsed,
         recent_seconds=tuple(recent),
         strip=progress.proven(state.strip, red=bool(red)) if counts else state.strip,
     )
-
-
-def _still_red(baseline: tuple[str, ...] | None, red: list[Verdict]) -> tuple[str, ...] | None:
-    """A check that has passed once is no longer excused."""
-    if baseline is None:
-        return None
-    return tuple(name for name in baseline if any(verdict.check == name for verdict in red))
 
 
 def _again(state: LoopState, failure: str, got_on: bool) -> int:
@@ -424,11 +418,11 @@ def _again(state: LoopState, failure: str, got_on: bool) -> int:
     return state.same_failure + 1 if failure == state.failure else 1
 
 
-def _streak(length: int, *, grows: bool, holds: bool) -> int:
+def _streak(length: int, *, grows: bool, holds: bool, by: int = 1) -> int:
     """A streak of similar rounds: unchanged, longer, or broken."""
     if holds:
         return length
-    return length + 1 if grows else 0
+    return length + by if grows else 0
 
 
 def _moved(state: LoopState, tree: str, work: str) -> LoopState:

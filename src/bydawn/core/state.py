@@ -165,6 +165,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     seconds_allowed: float | None = None
     ok_rounds: int = 0
     session: Session | None = None
+    resumes: bool = True  # False once a command failed because the file system is read-only to that conversation
     limited: tuple[Limited, ...] = ()  # at most one row per agent
     usage: Usage | None = None  # of all rounds, if the agents report it
     unpriced: bool = False  # was something used without a known price?
@@ -219,7 +220,9 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[NoteAdded, ...] = ()
     records: Records = Records()
     settings: str = ""  # the digest of loop.json
-    only_checks: bool = False  # this run may start no round
+    recording: bool = False  # may others record what they do for it?
+    only_checks: bool = False  # this run may start no round, …
+    before: LoopStopped | None = None  # … and leaves the loop as it was, if it is not complete
     pause: PauseRequested | None = None
     stop: StopRequested | None = None
     waiting: WaitStarted | None = None

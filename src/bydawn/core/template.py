@@ -17,6 +17,7 @@ MARKERS = (
     "NEWS",
     "PROGRESS",
     "OPINIONS",
+    "RECORDS",
     "OUTPUT",
     "PROMISE",
     "ROUND",

@@ -309,6 +309,7 @@ class Commands(Value, frozen=True, kw_only=True):
     error: str = ""  # of the last one that failed
     fingerprint: str = ""  # identifies that error, ignoring times and addresses in it
     failures: tuple[str, ...] = ()  # the last few, for people
+    read_only: bool = False  # did one fail because the file system is read-only?
 
     @property
     def all_failed(self) -> bool:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import msgspec
 
+from bydawn.core import taking
 from bydawn.core.agent import Agent, Complaint, Event
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, LinesAdded, MachineSlept, Obstructed, RoundEnded, RunStarted, TasksRead
@@ -16,6 +17,7 @@ from bydawn.core.ports import (
     Clock,
     Commits,
     CoolDowns,
+    Drop,
     Follower,
     HookRunner,
     Ledger,
@@ -58,6 +60,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     chance: Callable[[], float]  # from 0 to 1
     obstacles: Callable[[], tuple[str, str] | None]
     followers: Sequence[Follower] = ()
+    drop: Drop | None = None  # where others leave what they record, if they may
 
 
 class Effects:
@@ -95,8 +98,29 @@ class Effects:
         """Take requests, record them, and only then delete them."""
         for request in self.world.channel.take():
             self.take(request)
+        self.take_records()
         if (slept := self.world.clock.slept()) > _SLEPT:
             self.record(MachineSlept(seconds=round(slept, 1)))
+
+    def take_records(self) -> bool:
+        """Write down what others have left to be recorded, a few at a time, and only then delete it; was there any?"""
+        if self.world.drop is None or self.world.ledger.disk_full:  # the last room is for our own facts
+            return False
+        found = self.world.drop.take(self.state.records.known)
+        for fact in found:
+            self.record(taking.taken(fact, self.loop, self.state, self.world.clock.now().at))
+            if shorter := taking.shortening(fact, self.loop, self.state):
+                self.record(shorter)
+        if found:
+            self.world.ledger.sync()
+        for fact in found:
+            self.world.drop.done(fact)
+        return bool(found)
+
+    def take_all_records(self) -> None:
+        """Before a round is over, so that they belong to it."""
+        while self.take_records():
+            pass
 
     def take(self, request: Request) -> None:
         self.record(as_fact(request))

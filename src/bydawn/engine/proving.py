@@ -82,7 +82,7 @@ class Proving:
         run, urgent, state = self._effects.world.checks.run, self._effects.urgent, self._effects.state
         freed = outside(state.verdicts)
         verdicts = run(self._loop.checks, round_, tree, urgent, outside=freed)
-        if state.box == BOXED and not state.round:  # nothing of the agent's exists yet
+        if state.box == BOXED and not state.round and not state.only_checks:  # nothing of the agent's exists yet
             return self._without_box(verdicts, tree)
         doubtful = () if self._effects.state.stop_now else suspects(self._loop.checks, verdicts, state)
         again = run(doubtful, round_, tree, urgent, again=True, outside=freed) if doubtful else ()

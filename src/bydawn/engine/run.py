@@ -57,7 +57,7 @@ from bydawn.core.rules import Rule
 from bydawn.core.secret_settings import variables
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import FINISHED, Decided, Promised, Usage
+from bydawn.core.values import FINISHED, Decided, Now, Promised, Usage
 from bydawn.engine.after_round import AfterRound
 from bydawn.engine.committing import Committing
 from bydawn.engine.effects import Effects, World
@@ -125,10 +125,7 @@ class Engine:
                     if not self.state.stop_now:
                         self.world.workspace.tidy()
                     if not self._list_has_changed():
-                        self._effects.record(fact := self._hook_runs.at_end(last_word(action, now), now))
-                        self.world.ledger.sync()
-                        self._notify(fact, now.at)
-                        return fact
+                        return self._end(last_word(action, now), now)
                 case _:
                     assert_never(action)
 
@@ -139,6 +136,7 @@ class Engine:
         known = self.state.obstructed
         if self.state.runs:
             self.world.processes.sweep()
+        self._effects.take_all_records()
         if (unborn := self.world.files.last()) > self.state.round:
             self._effects.mask(unborn)  # its prompt was written just before the power failed
         if self.state.runs and not self.state.stopped:  # perhaps in the middle of a check or a hook
@@ -163,6 +161,7 @@ class Engine:
         return msgspec.structs.replace(
             self._run,
             ticks=self.loop.ticks,
+            recording=self.loop.recording is not None,
             elapsed=self.world.clock.now().elapsed,
             tree=found.tree,
             work=found.work,
@@ -208,6 +207,15 @@ class Engine:
             self.world.ledger.sync()
         # A reset is a wall-clock time: a machine that slept through it need not wait any longer.
         self.world.processes.sleep(action.seconds, lambda: self._effects.asked() or self._effects.is_past(action.until))
+
+    def _end(self, fact: LoopStopped, now: Now) -> LoopStopped:
+        news = fact.decided.rule != Rule.ONLY_CHECKS  # then nothing has changed
+        fact = self._hook_runs.at_end(fact, now) if news else fact
+        self._effects.record(fact)
+        self.world.ledger.sync()
+        if news:
+            self._notify(fact, now.at)
+        return fact
 
     def _notify(self, stopped: LoopStopped, at: datetime) -> None:
         """Tell a person who is away. The end is on disk and on the screen: nothing waits for this or is changed by it.
@@ -348,6 +356,7 @@ class Engine:
         return breakers.overspent(self.loop, self.state, used)
 
     def _end_round(self, round_: int, exit_: Exit, ended: Ended, listener: Listener) -> None:
+        self._effects.take_all_records()
         hide = self.world.hide
         reply = hide(plain(ended.reply))
         self._effects.write(round_, REPLY, reply)

@@ -309,6 +309,13 @@ TABLE: tuple[Setting, ...] = (
         heading=Heading.OUTPUT,
     ),
     _limit(
+        "iterations",
+        kinds.COUNT,
+        "Stop after N iterations that agents recorded; 0 = never.",
+        field="iterations",
+        raises="Raise the limit of recorded iterations.",
+    ),
+    _limit(
         "max_no_change",
         kinds.COUNT,
         "Stop after N rounds without progress; 0 = never.",
