@@ -1,4 +1,5 @@
-"""A dialect that nobody speaks: no nameless command, short and nested words, a state file without any id, a live log.
+"""Dialects that nobody speaks: one without a nameless command, with short and nested words, a state file without any id
+and a live log; and one that keeps a folder of its own with lines of JSON.
 
 `bydawn.dialects.night_shift` and `bydawn.cli.dialects.night_shift` in one file; `ROW` is its row of the table.
 """
@@ -13,8 +14,8 @@ import click
 
 from bydawn.cli.command import group, option
 from bydawn.cli.dialects import running
-from bydawn.core.agent import Complaint, Event, Message
-from bydawn.core.facts import AnyFact, LoopStopped, RoundEnded, RoundStarted, RunStarted
+from bydawn.core.agent import Beat, Complaint, Event, Message
+from bydawn.core.facts import AnyFact, EventRecorded, LoopStopped, RoundEnded, RoundStarted, RunStarted
 from bydawn.core.history import History
 from bydawn.core.keys import Checked, Key, Kind
 from bydawn.core.loop import Loop
@@ -24,8 +25,10 @@ from bydawn.dialects import DialectRow
 from bydawn.dialects.seam import (
     Append,
     Copy,
+    Create,
     Files,
     Grow,
+    Line,
     Remove,
     Replace,
     Rotate,
@@ -73,6 +76,7 @@ def parsed(line: str) -> tuple[str, str, str] | None:
 class NightShift:
     name = NAME
     unit = "tour"
+    needs_history = True
     keys = (
         Key("shift.agent", Kind.TEXT, default="codex"),
         Key("shift.checks", Kind.TEXTS, default=()),
@@ -181,6 +185,42 @@ class NightShift:
 
 
 DIALECT = NightShift()
+
+
+class DayBook(NightShift):
+    """Looks at no earlier round: its files follow from each fact, and from the state after it."""
+
+    name = "day-book"
+    needs_history = False
+
+    def files(self, loop: Loop) -> Files:
+        book = f".book/{loop.id}"
+        return Files(
+            owned=(f"{book}/", f"{book}/passes/"),
+            lines=(f"{book}/events.jsonl", f"{book}/beats.jsonl"),
+            shared=(".book/.gitignore",),
+            together=(".book/index.json",),
+        )
+
+    def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
+        assert not history.attempts
+        kind = str(fact.__struct_config__.tag)
+        yield Create(".book/.gitignore", "*\n")
+        yield Replace(f".book/{loop.id}/state.json", json.dumps({"pass": state.round, "last": kind}))
+        yield Line(f".book/{loop.id}/events.jsonl", {"kind": kind}, getattr(fact, "record", ""))
+        if isinstance(fact, EventRecorded):
+            return
+        yield Share(".book/index.json", ("books", loop.id), {"pass": state.round})
+        if isinstance(fact, RoundEnded):
+            yield Copy(f".book/{loop.id}/passes/{fact.round}.log", Source(fact.round, "stdout"))
+            yield Line(f".book/{loop.id}/events.jsonl", {"kind": "pass", "number": fact.round})
+
+    def heard(self, event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG002
+        if isinstance(event, Beat):
+            yield Line(f".book/{loop.id}/beats.jsonl", {"at": f"{at:%FT%TZ}", "pass": state.round})
+
+
+DAY_BOOK = DayBook()
 
 
 @group(name=NAME, context_settings={"help_option_names": ["-h", "--help"]})

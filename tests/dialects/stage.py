@@ -18,12 +18,13 @@ from bydawn.core.state import LoopState
 from bydawn.dialects.codex_autorunner import DIALECT as AUTORUNNER
 from bydawn.dialects.follower import DialectFollower
 from bydawn.dialects.rloop import DIALECT as RLOOP
-from bydawn.dialects.seam import Append, Copy, Create, Dialect, Remove, Replace, Share, View
+from bydawn.dialects.seam import Append, Copy, Create, Dialect, Line, Remove, Replace, Share, View
 from bydawn.dialects.waylon_smithers import DIALECT as WAYLON
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Standing
 from bydawn.system.shared_file import beside
 from core.facts_made import NOON, PROMISED, a_loop, run_started
+from dialects.made_up import DAY_BOOK
 from dialects.made_up import DIALECT as NIGHT_SHIFT
 from dialects.rloop_made import LOOP as SESSION
 from dialects.rloop_made import spoken
@@ -37,16 +38,23 @@ LOOPS: dict[str, tuple[Dialect, Loop]] = {
     "codex-autorunner": (AUTORUNNER, a_loop(dialect=Spoken(name="codex-autorunner", numbers_cut=True))),
     "rloop": (RLOOP, replace(SESSION, tasks=None, promise_required=True, dialect=spoken(state=".table/state.json"))),
     "night-shift": (NIGHT_SHIFT, a_loop(dialect=Spoken(name="night-shift"))),
+    "day-book": (DAY_BOOK, a_loop(dialect=Spoken(name="day-book"))),
 }
 every_dialect = pytest.mark.parametrize(("dialect", "loop"), LOOPS.values(), ids=LOOPS)
 
 
 def told(dialect: Dialect, loop: Loop, records: list[Record]) -> Iterator[View]:
+    return (view for _, view in told_of(dialect, loop, records))
+
+
+def told_of(dialect: Dialect, loop: Loop, records: list[Record]) -> Iterator[tuple[int, View]]:
+    """Each view, and the number of its fact."""
     state, history = LoopState(created_at=NOON), History()
     for record in records:
         state = after(state, record)
-        history.saw(record.fact, state)
-        yield from dialect.views(record.fact, loop, state, history)
+        if dialect.needs_history:
+            history.saw(record.fact, state)
+        yield from ((record.seq, view) for view in dialect.views(record.fact, loop, state, history))
 
 
 class DiskFiles(MemoryFiles):
@@ -123,7 +131,7 @@ class Stage:
     def expected(self) -> dict[str, str]:
         """What all views of all facts amount to, each of them written once."""
         texts: dict[str, str] = {}
-        for view in told(self.dialect, self.loop, self.night.ledger.records):
+        for seq, view in told_of(self.dialect, self.loop, self.night.ledger.records):
             match view:
                 case Replace(path, text):
                     texts[path] = text
@@ -133,6 +141,10 @@ class Stage:
                     texts[path] = self.left(source.round, source.name)
                 case Append(path, source):
                     texts[path] = texts.get(path, "") + self.left(source.round, source.name)
+                case Line(path, value):
+                    before = texts.get(path, "")
+                    line = {"id": before.count("\n") + 1, **value, "seq": seq}
+                    texts[path] = f"{before}{json.dumps(line, separators=(',', ':'))}\n"
                 case Remove(path):
                     texts.pop(path, None)
                 case Share(path, (outer, key), value):  # the only one there

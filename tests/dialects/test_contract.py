@@ -12,7 +12,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
-from bydawn.dialects.seam import Append, Dialect, Grow, Remove, Rotate, Share, draft
+from bydawn.dialects.seam import Append, Dialect, Grow, Line, Remove, Rotate, Share, draft
 from bydawn.operations.dialects.end import clean_up
 from core.facts_any import HISTORIES
 from core.facts_made import decided, numbered
@@ -48,20 +48,25 @@ def test_whatever_happens_is_written_and_only_where_the_dialect_says(
                 assert view.path in files.growing
             case Grow() | Rotate():
                 assert view.path in files.live
+            case Line():
+                assert view.path in files.lines
             case Remove():
                 assert view.path in files.common
             case Share():
                 assert view.path in files.together
             case _:
-                assert re.sub("-?[0-9]+", "*", view.path) in whole
+                assert view.path.startswith(files.owned) or re.sub("-?[0-9]+", "*", view.path) in whole
 
 
 @every_dialect
 def test_no_file_is_of_two_kinds_and_exclusive_ones_are_among_the_whole(dialect: Dialect, loop: Loop) -> None:
     files = dialect.files(loop)
-    kinds = (*files.whole, *files.growing, *files.shared, *files.common, *files.live, *files.together)
+    known_by_history = (*files.whole, *files.growing, *files.common, *files.live)
+    kinds = (*known_by_history, *files.shared, *files.together, *files.lines, *files.owned)
     assert len(kinds) == len({*kinds})
     assert {*files.exclusive} <= {*files.whole}
+    assert all(path.endswith("/") for path in files.owned)
+    assert dialect.needs_history or (files.lines and not known_by_history)
 
 
 @every_dialect
@@ -71,7 +76,8 @@ def test_all_that_is_written_is_known_not_to_be_the_agents_work(dialect: Dialect
     replaced = (*files.whole, *files.common)
     drafts = {"".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in replaced}
     moved = {f"{path}.*" for path in files.live if files.rotation}
-    assert {*replaced, *files.growing, *files.live, *moved, *drafts} == {*files.names(loop)}
+    others = {*files.lines, *files.owned}
+    assert {*replaced, *files.growing, *files.live, *moved, *drafts, *others} == {*files.names(loop)}
 
 
 # -- what it writes, on a disk -----------------------------------------------------------------------------------------
@@ -147,6 +153,7 @@ def test_nothing_of_a_loop_is_left_when_it_is_cleaned_up_but_what_others_share(
     files = dialect.files(stage.loop)
     (stage.workspace / "mine").write_text("mine")
     clean_up(dialect, stage.standing())
-    assert {*stage.on_disk()} == {"mine", *files.growing, *files.shared, *files.together, *stage.common}
+    ours = {path for path in stage.on_disk() if path.startswith(files.owned)}
+    assert {*stage.on_disk()} == {"mine", *files.growing, *files.shared, *files.together, *stage.common, *ours}
     assert all((stage.workspace / path).exists() for path in files.live)
     assert clean_up(dialect, stage.standing()).removed == []

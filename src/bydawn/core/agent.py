@@ -125,6 +125,10 @@ class Notice(_Said, frozen=True):
     """What bydawn itself has to say about a round that runs."""
 
 
+class Beat(msgspec.Struct, frozen=True):
+    """The agent, or a check, is still at work; told every now and then if someone wants to know."""
+
+
 class Begun(msgspec.Struct, frozen=True):
     """The conversation now has a name by which it can be continued."""
 
@@ -146,7 +150,8 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 Event = (
-    Begun
+    Beat
+    | Begun
     | Message
     | Activity
     | CommandEnded

@@ -5,6 +5,7 @@ LOG = "worker.log"  # what a loop without a terminal would have shown
 CHECKOUTS = "checkouts"  # clean checkouts, while checks run in them
 PROMPT, STDOUT, STDERR, REPLY = "prompt.md", "stdout", "stderr", "reply.md"
 APPENDED, WRITTEN = "appended.json", "written.json"  # which files a loop has written for people, and how far
+LINES = "lines.json"  # the same for files of JSON lines
 
 
 def round_file(round_: int, name: str = "") -> str:

@@ -20,6 +20,7 @@ from bydawn.core.history import History
 from bydawn.core.layout import round_file
 from bydawn.core.loop import Loop
 from bydawn.core.redact import Secrets, rewritten
+from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.dialects import of_loop
@@ -29,6 +30,7 @@ from bydawn.dialects.seam import (
     Create,
     Dialect,
     Grow,
+    Line,
     Remove,
     Replace,
     Rotate,
@@ -37,7 +39,7 @@ from bydawn.dialects.seam import (
     View,
     draft,
 )
-from bydawn.dialects.written import Appended, Part, Written, digest_of
+from bydawn.dialects.written import Appended, Lines, Part, Written, digest_of
 from bydawn.system import shared_file
 from bydawn.system.live_file import LiveFile
 from bydawn.system.paths import open_fd, open_parent, open_regular, regular_at, unlink_regular
@@ -77,12 +79,15 @@ class DialectFollower:
         self._draft: Callable[[], str] = str
         self._left: set[str] = set()
         self._complained: set[str] = set()
+        self._odd: set[str] = set()
         self._marks = Appended(folder)
         self._written = Written(folder)
         self._at_rest = False  # had the loop ended in good order before what happens now?
         self._at_work = at_work
         self._now: tuple[Loop, LoopState] | None = None
         self._live: dict[str, LiveFile] = {}
+        self._lines = Lines(folder, workspace, ())
+        self._owned: tuple[str, ...] = ()
         self._grown = grown
         hidden = secrets or Secrets({})
         # A key that is printed line by line on one stream goes on when the other stream has said something.
@@ -91,11 +96,12 @@ class DialectFollower:
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
         self._now, history = (loop, state), self._history
         if history is None:  # the ledger has this fact already
-            history = self._history = History(self._watched(self._past()))
+            history = self._history = History(self._watched(self._past()) if self._dialect.needs_history else ())
             # Random, so that nothing can have been put there before.
             self._draft = lambda: draft(loop, int.from_bytes(os.urandom(8), "big"))
             files = self._dialect.files(loop)
-            sweep(Path(self._workspace), (*files.of([1]), *files.common), loop)
+            self._owned, self._lines = files.owned, Lines(self._folder, self._workspace, files.lines)
+            sweep(Path(self._workspace), (*files.of([1]), *files.common, *files.owned), loop)
             self._leave_alone(loop, state, history)
             rotation = astuple(files.rotation) if files.rotation else ()
             self._live = {path: LiveFile(self._workspace, path, *rotation) for path in files.live}
@@ -104,15 +110,21 @@ class DialectFollower:
             if not self._at_rest:
                 self._catch_up(loop, state, history)
             self._close(loop, state, history)
-            self._perform(_without_growth(views))
+            views = [*_without_growth(views)]
         else:
-            history.saw(fact, state)
-            self._perform(self._dialect.views(fact, loop, state, history))
+            self._remember(history, fact, state)
+            views = [*self._dialect.views(fact, loop, state, history)]
+        self._make_up(loop, state.seq - 1)
+        self._lines.begin(state.seq)
+        self._perform(views)
+        self._lines.end()
 
     def heard(self, event: Event) -> None:
         """What streams by grows into the live files; all else is copied when its round has ended."""
-        if not self._live or self._now is None or self._history is None:
+        if not (self._live or self._lines.paths) or self._now is None or self._history is None:
             return
+        self._make_up(self._now[0], self._now[1].seq)
+        self._lines.begin(0)
         hide = self._hide_complaint if isinstance(event, Complaint) else self._hide
         event = rewritten(event, lambda text: hide(plain(text)))  # before the dialect cuts it into lines
         self._perform(self._dialect.heard(event, *self._now, self._history, datetime.now(UTC)))
@@ -153,6 +165,31 @@ class DialectFollower:
         if history.attempts and (ended := history.attempts[-1].ended):
             self._perform(_without_growth(self._dialect.views(ended, loop, state, history)))
 
+    def _remember(self, history: History, fact: AnyFact, state: LoopState) -> None:
+        if self._dialect.needs_history:
+            history.saw(fact, state)
+
+    def _make_up(self, loop: Loop, last: int) -> None:
+        """Write the lines that are missing up to this fact, after a crash or because a file is gone, from the ledger.
+
+        Without a history, so are all other views of facts that no one has followed.
+        """
+        for path in self._lines.paths:
+            with self._complaining(path):
+                self._lines.fit(path, last)
+        if (since := self._lines.since(last)) >= last:
+            return
+        past, history, done = LoopState(), History(), self._lines.done
+        for record in self._past():
+            past = after(past, record)
+            self._remember(history, record.fact, past)
+            if since < record.seq <= last:
+                views = self._dialect.views(record.fact, loop, past, history)
+                is_new = record.seq > done and not self._dialect.needs_history
+                self._lines.begin(record.seq, again=True)
+                self._perform(view for view in views if is_new or isinstance(view, Line))
+                self._lines.end()
+
     def _perform(self, views: Iterable[View]) -> None:
         for view in views:
             with self._complaining(view.path):
@@ -188,6 +225,10 @@ class DialectFollower:
                 self._grow(path, lines)
             case Rotate(path):
                 self._live[path].rotate()
+            case Line(path):
+                if self._lines.add(view) and path not in self._odd:
+                    self._odd.add(path)
+                    self._say(f"{path} has lines that this loop did not write; they stay, and its own go on after them")
             case Share():
                 self._share(view)
             case Remove(path):
@@ -222,7 +263,8 @@ class DialectFollower:
             replacing(name, self._draft(), _NEW, _MODE, folder=folder) as fd,
         ):
             yield fd
-            self._written.note({path: digest_of(fd)})
+            if not path.startswith(self._owned):
+                self._written.note({path: digest_of(fd)})
 
     def _append(self, path: str, source: Source) -> None:
         """Once for each round, even if we die in the middle: where the file ended before is known."""

@@ -107,6 +107,17 @@ class Rotate(msgspec.Struct, frozen=True):
     path: str
 
 
+class Line(msgspec.Struct, frozen=True):
+    """One more line of JSON. `id`, which has no gaps, comes before these fields; the number of the fact, after them.
+
+    `record` names what an agent recorded. Where a process in a sandbox has written its line before, there is none.
+    """
+
+    path: str
+    value: dict[str, object]
+    record: str = ""
+
+
 class Remove(msgspec.Struct, frozen=True):
     """No such file any more."""
 
@@ -126,7 +137,7 @@ class Share(msgspec.Struct, frozen=True):
     owner: str = ""
 
 
-View = Replace | Create | Copy | Append | Grow | Rotate | Remove | Share
+View = Replace | Create | Copy | Append | Grow | Rotate | Line | Remove | Share
 
 
 class Rotation(msgspec.Struct, frozen=True):
@@ -149,6 +160,10 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     together: tuple[str, ...] = ()  # JSON files of all loops, at work or not, wherever; each has its own entry there
     exclusive: tuple[str, ...] = ()  # of the whole ones: no other loop may replace it, even after this one has ended
     claims: tuple[str, ...] = ()  # words that no two loops at work may have in common, such as "night-shift crew a"
+    # Folders that are this loop's alone, with a slash, where files are replaced whatever they say now; nothing else of
+    # theirs is known. And the files of JSON lines, in these folders or elsewhere.
+    owned: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
     folder: str = ""  # removed after the files, if it is empty by then
 
     def of(self, numbers: Iterable[int]) -> tuple[str, ...]:
@@ -162,7 +177,8 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
         """Every name that is written for this loop and is not the agent's work, drafts included."""
         drafts = ("".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in (*self.whole, *self.common))
         moved = (f"{path}.*" for path in self.live if self.rotation)
-        return tuple(dict.fromkeys((*self.whole, *self.growing, *self.common, *self.live, *moved, *drafts)))
+        ours = (*self.whole, *self.growing, *self.common, *self.live, *moved, *self.lines, *self.owned)
+        return tuple(dict.fromkeys((*ours, *drafts)))
 
 
 def draft(loop: Loop, number: int | str) -> str:
@@ -175,6 +191,9 @@ class Dialect(Protocol):
 
     name: str
     unit: str  # its word for a round
+    # Do its views look back at earlier rounds? If not, no start reads the ledger, however long it is. Such a dialect
+    # has lines, and no files but these and what is owned, shared or together.
+    needs_history: bool
 
     def counted(self, state: LoopState) -> int:
         """The number of the current or last round, as this tool counts them."""
@@ -209,7 +228,7 @@ class Dialect(Protocol):
         """What to write after this fact."""
 
     def heard(self, event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:
-        """What to write when the agent says or does something; only asked if there are live files."""
+        """What to write when the agent says or does something; only asked if there are live files, or lines."""
 
     def closing(
         self, path: str, tail: tuple[str, ...], loop: Loop, state: LoopState, history: History

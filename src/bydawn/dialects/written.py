@@ -1,15 +1,21 @@
 """What a loop has written for people, by digest, kept in its own folder, out of an agent's reach."""
 
 import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from bydawn.core.digests import blake2b
-from bydawn.core.layout import APPENDED, WRITTEN
+from bydawn.core.layout import APPENDED, LINES, WRITTEN
+from bydawn.dialects.seam import Line
+from bydawn.system.json_lines import JsonLines, Mark
 from bydawn.system.writing import replace_private, write_private
 
 _CHUNK = 1 << 20
+_PATIENCE = 60.0  # seconds until a file of lines that cannot be written is tried again
 
 
 def digest_of(fd: int, begin: int = 0, length: int | None = None) -> str:
@@ -84,5 +90,78 @@ class Appended:
     def _known(self) -> dict[str, Part]:
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=dict[str, Part])
+        except (FileNotFoundError, msgspec.DecodeError):
+            return {}
+
+
+class Lines:
+    """The files of JSON lines, and up to which fact each of them has all of its lines.
+
+    A mark is noted after the lines of a fact, so a crash may come in between: then the file itself tells.
+    """
+
+    def __init__(self, folder: Path, workspace: Path | str, paths: Sequence[str]) -> None:
+        self._path = folder / LINES
+        self._known = self._read()
+        self._files = {path: JsonLines(workspace, path, self._known.get(path, Mark())) for path in paths}
+        self._held: dict[str, float] = {}  # when a file that cannot be written is tried again
+        self._fact = (0, False)
+
+    @property
+    def paths(self) -> Sequence[str]:
+        return [*self._files]
+
+    @property
+    def done(self) -> int:
+        """The last fact whose views are all written, those of other kinds, too."""
+        return self._known.get("", Mark()).seq
+
+    def fit(self, path: str, last: int) -> None:
+        """Is it as its mark says?"""
+        if not self._is_held(path):
+            with self._holding(path):
+                self._files[path].fit(last)
+
+    def since(self, last: int) -> int:
+        """The fact after which something is missing; the last one if nothing is."""
+        return min((file.mark.seq for path, file in self._files.items() if not self._is_held(path)), default=last)
+
+    def begin(self, seq: int, *, again: bool = False) -> None:
+        """What is added from here on is of this fact; `again`: it may have been added before. 0 is for no fact."""
+        self._fact = (seq, again)
+
+    def add(self, line: Line) -> bool:
+        """Write it, unless something before it is missing; has the file lines that are not from us?"""
+        file, (seq, again) = self._files[line.path], self._fact
+        if self._is_held(line.path) or (seq and file.mark.seq != seq - 1):
+            return False
+        with self._holding(line.path):
+            file.add(line.value, line.record, seq=seq, again=again)
+        return file.is_odd
+
+    def end(self) -> None:
+        """All views of the fact are written, or could not be."""
+        seq = self._fact[0]
+        for path, file in self._files.items():
+            if file.mark.seq == seq - 1 and not self._is_held(path):
+                file.took(seq)
+        if self._files:
+            self._known = {path: file.mark for path, file in self._files.items()} | {"": Mark(max(seq, self.done))}
+            replace_private(self._path, msgspec.json.encode(self._known))
+
+    def _is_held(self, path: str) -> bool:
+        return time.monotonic() < self._held.get(path, 0.0)
+
+    @contextmanager
+    def _holding(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            self._held[path] = time.monotonic() + _PATIENCE
+            raise
+
+    def _read(self) -> dict[str, Mark]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, Mark])
         except (FileNotFoundError, msgspec.DecodeError):
             return {}

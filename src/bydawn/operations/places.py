@@ -205,10 +205,10 @@ def refuse_impossible(dialect: Dialect, loop: Loop, made: Sequence[str]) -> None
     """Before anything is spent: a loop that runs all night without its files is of no use."""
     files = dialect.files(loop)
     together = [*files.together, *(shared_file.beside(path)[0] for path in files.together)]
-    _refuse_tangled((*made, *files.growing, *files.shared, *files.common, *files.live, *together))
+    _refuse_tangled((*made, *files.growing, *files.shared, *files.common, *files.live, *files.lines, *together))
     _refuse_unwritable(loop, made, files.growing)
     try:
-        _refuse_unwritable(loop, files.common, (*files.live, *together))
+        _refuse_unwritable(loop, files.common, (*files.live, *files.lines, *together))
     except UserError as error:  # no one chooses these paths, so there is no other to give
         denied = error.cause.startswith("you may not")
         hint = "give yourself the right to do that" if denied else "move it away, then try again"
@@ -264,7 +264,7 @@ def _refuse_foreign(loop: Loop, named: Iterable[str]) -> None:
 def refuse_tracked(dialect: Dialect, loop: Loop) -> None:
     """No file of the project, even one that is gone from the work tree just now; but what all loops share may be."""
     git, ours = Git(folder=Path(loop.workspace), seconds=20), dialect.files(loop)
-    files = [path for path in ours.names(loop) if path not in (*ours.common, *ours.live)]
+    files = [path for path in ours.names(loop) if path not in (*ours.common, *ours.live, *ours.lines, *ours.owned)]
     inside = [path for path in files if not path.startswith("/")]
     # One that is in no part of the repository makes git say no to all of them.
     for asked in (inside, *([path] for path in files if path.startswith("/"))):

@@ -41,7 +41,7 @@ def update(path: Path, changes: Changes, say: Callable[[str], None], *, patience
     """
     with open_parent("/", str(path), make=True, mode=0o700) as (folder, name):
         lock, draft, bad = beside(name)
-        with _locked(folder, lock, patience):
+        with locked(folder, lock, patience):
             before = _bytes(folder, name)
             try:
                 after = _changed(_entries(before), changes)
@@ -58,12 +58,13 @@ def update(path: Path, changes: Changes, say: Callable[[str], None], *, patience
 
 
 @contextmanager
-def _locked(folder: int, name: str, patience: float) -> Iterator[None]:
+def locked(folder: int, name: str, patience: float, flags: int = 0, mode: int = 0o600) -> Iterator[int]:
+    """The descriptor of a file that no other process has locked; never waits longer than that."""
     deadline = time.monotonic() + patience
     while True:
-        with regular_at(folder, name, os.O_RDWR | os.O_CREAT, 0o600) as fd:
+        with regular_at(folder, name, os.O_RDWR | os.O_CREAT | flags, mode) as fd:
             if _is_taken(folder, name, fd):
-                yield
+                yield fd
                 return
         if time.monotonic() > deadline:
             raise OSError(errno.EAGAIN, f"another process holds {name}")

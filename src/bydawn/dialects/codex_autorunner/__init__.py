@@ -11,6 +11,7 @@ class CodexAutorunner:
 
     name = NAME
     unit = "run"
+    needs_history = True
     keys = config.KEYS
     from_config = staticmethod(arguments.from_config)
     counted = staticmethod(written.run_id)

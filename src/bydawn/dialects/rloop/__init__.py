@@ -12,6 +12,7 @@ class Rloop:
 
     name = NAME
     unit = "iteration"
+    needs_history = True
     keys = config.KEYS
     from_config = staticmethod(arguments.from_config)
     counted = staticmethod(counted)

@@ -17,6 +17,7 @@ class WaylonSmithers:
 
     name = NAME
     unit = "iteration"
+    needs_history = True
     counted = staticmethod(history.counted)
     word = staticmethod(written.status_of)
     reason = staticmethod(texts.reason)
