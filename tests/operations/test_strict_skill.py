@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 
 from bydawn.cli.dialects.strict_agent_loop_skill import HOW, install_skill
 from bydawn.core.errors import UserError
+from bydawn.dialects.strict_agent_loop.formats import HistoryEntry, State, StopReport
 from bydawn.operations.dialects.strict_agent_loop.skill import SOURCE
 from bydawn.operations.installed_folder import RECORD, files_of
 from driving import a_repository
@@ -125,6 +126,16 @@ def test_the_skill_says_what_is_too_big_for_a_round_and_what_is_not() -> None:
     assert ("reproduce one failure" in shown, "hailstone" in shown, "| finish the whole feature |" in shown) == (
         True,
     ) * 3
+
+
+# -- what it names exists ----------------------------------------------------------------------------------------------
+
+
+def test_the_reference_of_the_state_names_every_field() -> None:
+    """S-060."""
+    page = FILES["references/state_schema.md"]
+    fields = [*State.__struct_fields__, *HistoryEntry.__struct_fields__, *StopReport.__struct_fields__]
+    assert [name for name in fields if f"`{name}`" not in page and f"`{name}[]`" not in page] == []
 
 
 # -- where it is installed ---------------------------------------------------------------------------------------------
