@@ -13,7 +13,7 @@ from bydawn.core.facts import BOXED, COMMIT, LedgerRepaired, LoopStopped, RunSta
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, CommitMode, Loop, Sandbox
 from bydawn.core.notices import Order, Sent, place_of
-from bydawn.core.ports import Clock, Commits, Follower, Snapshot
+from bydawn.core.ports import NONE, Clock, Commits, Follower, Snapshot
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.secret_settings import variables
 from bydawn.core.state import LoopState
@@ -56,6 +56,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     go_on: str = ""  # the command that the guardian offers if the worker is killed
     clock: Clock | None = None
     only_checks: bool = False  # start no round
+    heartbeat: float | None = None  # seconds between two signs of life to followers, while something runs
 
 
 def box_for(loop: Loop, folder: LoopFolder) -> Box | str:
@@ -105,11 +106,11 @@ def run_loop(
     seen = Snapshot(tree=ledger.state.tree, work=ledger.state.work)
     kept = GitWorkspace(workspace, folder.git, documents, protect=protect, ours=ForeignFiles(loop, folder), seen=seen)
 
-    def shell(kind: str, timeout: float, withheld: frozenset[str]) -> Shell:
+    def shell(kind: str, timeout: float, withheld: frozenset[str], more: Mapping[str, str] = NONE) -> Shell:
         return Shell(
             processes=processes,
             files=files,
-            env={COOKIE: f"{loop.uid}.{kind}"},
+            env={**more, COOKIE: f"{loop.uid}.{kind}"},
             without=(withheld & os.environ.keys()) - {*loop.pass_env},
             timeout=timeout,
             reveal=secrets.reveal,
@@ -154,7 +155,12 @@ def run_loop(
             agent_path=lambda name: programs.path_outside(workspace) if agents.is_cli(name) else "",
             workspace=kept,
             checks=ShellChecks(
-                shell("check", loop.timeouts.check, agents.KEYS | secrets.withheld(os.environ)),
+                shell(
+                    "check",
+                    loop.timeouts.check,
+                    agents.KEYS | secrets.withheld(os.environ),
+                    loop.dialect.check_env if loop.dialect else NONE,
+                ),
                 workspace,
                 where=loop.check_where,
                 checkout=kept.checkout,
@@ -176,6 +182,7 @@ def run_loop(
             reveal=secrets.reveal,
             chance=lambda: os.urandom(1)[0] / 255,
             obstacles=lambda: _obstacle(loop, folder.path, lock),
+            heartbeat=worker.heartbeat,
             followers=(
                 StateFile(ledger),
                 Link(workspace, folder),

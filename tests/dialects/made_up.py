@@ -255,6 +255,7 @@ def start(
         template="Tour {{COUNTED}}.\n{{#OUTPUT}}\nBefore:\n{{OUTPUT}}\n{{/OUTPUT}}",
         sections=("GOAL",),
         numbers_cut=True,
+        check_env={"NIGHT_CREW": "late"},
     )
     workspace = checked_workspace(folder)
     return running.start(DIALECT, config.read(DIALECT, workspace) or wanted, workspace, tether)

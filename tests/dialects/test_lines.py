@@ -24,6 +24,7 @@ from bydawn.system import json_lines
 from bydawn.system.json_lines import JsonLines
 from core.facts_made import a_loop
 from dialects.made_up import DAY_BOOK
+from dialects.stage import LOOPS, Stage
 from effort import effort
 from engine.fakes import MemoryLedger, PowerCut
 
@@ -374,12 +375,24 @@ def test_what_a_process_in_a_sandbox_wrote_is_not_written_again_when_the_ledger_
 
 
 def test_a_sandbox_may_begin_a_file(book: Book) -> None:
-    JsonLines(book.workspace, EVENTS).add({"kind": "said"}, "r-1")
+    json_lines.append(book.workspace, EVENTS, {"kind": "said"}, record="r-1")
     book.add("r-1", "r-2")
     assert [each.get("record") for each in book.lines] == ["r-1", None, "r-2"]
-    found = json_lines.find(book.workspace, EVENTS, "r-1")
-    assert found == {"id": 1, "kind": "said", "record": "r-1"}
-    assert (json_lines.find(book.workspace, EVENTS, "") or {})["record"] == "r-2"
+    appended(b"hello\n")(book.path)
+    assert json_lines.last(book.workspace, EVENTS) == book.lines
+    assert json_lines.last(book.workspace, "nowhere.jsonl") == []
+
+
+@pytest.mark.parametrize(("every", "beats"), [(None, 0), (20.0, 3), (40.0, 0)])
+def test_every_now_and_then_while_an_agent_works_a_line_says_so(
+    tmp_path: Path, every: float | None, beats: int
+) -> None:
+    """Time counts from the start of a round, whose agent is asked once here, after 30 seconds."""
+    stage = Stage(tmp_path, *LOOPS["day-book"])
+    stage.night.heartbeat = every
+    stage.run()
+    lines = json_lines.last(stage.workspace, ".book/night/beats.jsonl")
+    assert [(each["id"], each["pass"]) for each in lines] == [(number, number) for number in range(1, beats + 1)]
 
 
 # -- what it costs -----------------------------------------------------------------------------------------------------

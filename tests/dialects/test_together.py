@@ -79,6 +79,17 @@ def obstruct(place: Path, kind: str, target: Path) -> None:
 # -- many writers ------------------------------------------------------------------------------------------------------
 
 
+def test_a_file_may_have_fields_of_its_own_beside_the_entries_of_loops(roster: Path) -> None:
+    put(roster, ("shifts", "late"), state="at work")
+    put(roster, (), version=1, updated="now")
+    put(roster, (), updated="later")
+    assert json.loads(roster.read_text()) == {
+        "shifts": {"late": {"state": "at work"}},
+        "version": 1,
+        "updated": "later",
+    }
+
+
 def test_writers_at_once_lose_nothing_and_no_reader_sees_a_part(roster: Path) -> None:
     """R-048: a reader in a tight loop, while one writer of six is killed again and again."""
 

@@ -273,6 +273,7 @@ class Night:
         self.messages: Messages | None = None
         self.hide: Callable[[str], str] = str
         self.obstacle: tuple[str, str] | None = None
+        self.heartbeat: float | None = None
         self.box = ""
         self.full_match: Callable[[str, str], bool] = lambda pattern, text: pattern == text
 
@@ -309,6 +310,7 @@ class Night:
             reveal=str,
             chance=lambda: 0.0,
             obstacles=lambda: self.obstacle,
+            heartbeat=self.heartbeat,
             followers=(self.witness,),
             drop=self.drop if self.loop.recording else None,
         )

@@ -153,6 +153,7 @@ class SpokenDialect(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()  # files in the workspace that are ours and not the agent's work: folders end with a slash, `*` is a number
     sections: tuple[str, ...] | None = None  # of ours that may follow its template; None: all that must not be lost
     numbers_cut: bool = False  # does a round that was cut short use up a number?
+    check_env: dict[str, str] = {}  # variables that its checks get
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped
 from bydawn.core.history import History
 from bydawn.core.keys import Checked, Key
 from bydawn.core.loop import Loop
+from bydawn.core.records import Recording
 from bydawn.core.state import LoopState
 from bydawn.core.values import Next
 
@@ -37,6 +38,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     numbers_cut: bool = False  # does a round that was cut short use up a number?
     tasks_required: bool = True
     promise_required: bool = True
+    check_env: dict[str, str] = {}  # variables that its checks get
+    recording: Recording | None = None  # may others record what they do for it?
     words: dict[str, str] = {}  # what the dialect has to remember
     paths: dict[str, str] = {}  # the same for paths, which may lead to files or folders
     named: bool = False  # did a person choose the name?
@@ -128,7 +131,8 @@ class Share(msgspec.Struct, frozen=True):
     """What this loop says in a JSON file of all loops of its dialect: the fields of the entry at `keys`.
 
     Every field, each time: what others wrote into the entry stays, and so does what an earlier loop said there.
-    `owner` names a field that tells whose entry it is: a process that is not at work leaves another loop's alone.
+    Without keys these are fields of the file itself. `owner` names a field that tells whose entry it is: a process that
+    is not at work leaves another loop's alone.
     """
 
     path: str

@@ -6,9 +6,18 @@ from datetime import datetime
 import msgspec
 
 from bydawn.core import taking
-from bydawn.core.agent import Agent, Complaint, Event
+from bydawn.core.agent import Agent, Beat, Complaint, Event
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, LinesAdded, MachineSlept, Obstructed, RoundEnded, RunStarted, TasksRead
+from bydawn.core.facts import (
+    AnyFact,
+    LinesAdded,
+    MachineSlept,
+    Obstructed,
+    RoundEnded,
+    RoundStarted,
+    RunStarted,
+    TasksRead,
+)
 from bydawn.core.loop import Loop
 from bydawn.core.notices import Messages, Order, Sent
 from bydawn.core.ports import (
@@ -60,6 +69,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     chance: Callable[[], float]  # from 0 to 1
     obstacles: Callable[[], tuple[str, str] | None]
     followers: Sequence[Follower] = ()
+    heartbeat: float | None = None  # seconds between two signs of life to followers, while something runs
     drop: Drop | None = None  # where others leave what they record, if they may
 
 
@@ -71,6 +81,7 @@ class Effects:
         self.world = world
         self.list = WorkList(loop, world.workspace, world.hide)
         self._looked = 0.0  # at the list while a round runs
+        self._beat_at = 0.0  # the last sign of life, or what has begun since
 
     @property
     def state(self) -> LoopState:
@@ -79,6 +90,8 @@ class Effects:
     def record(self, fact: AnyFact) -> None:
         if isinstance(fact, RunStarted | TasksRead | RoundEnded) and fact.tasks:
             fact = msgspec.structs.replace(fact, tasks=recorded(fact.tasks, self.state.tasks))
+        if isinstance(fact, RunStarted | RoundStarted):
+            self._beat_at = self.world.clock.now().elapsed
         fact = self.world.ledger.append(fact).fact  # as written: without secrets
         for follower in self.world.followers:
             follower.saw(fact, self.loop, self.state)
@@ -128,7 +141,12 @@ class Effects:
         self.world.channel.done(request)
 
     def urgent(self) -> bool:
+        """Asked again and again while an agent, a check or a hook runs."""
         self.hear()
+        now = self.world.clock.now().elapsed
+        if self.world.heartbeat and now - self._beat_at >= self.world.heartbeat:
+            self._beat_at = now
+            self.tell(Beat())
         return self.state.stop_now
 
     def urgent_in_round(self) -> bool:

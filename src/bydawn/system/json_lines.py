@@ -153,13 +153,18 @@ class JsonLines:
         return found
 
 
-def find(root: Path | str, path: str, record: str) -> dict[str, object] | None:
-    """The last line of a record, if it is near the end; or the very last one, if none is named."""
+def append(root: Path | str, path: str, value: Mapping[str, object], *, record: str = "") -> None:
+    """Add one line, as a process that does not know the ledger."""
+    JsonLines(root, path).add(value, record)
+
+
+def last(root: Path | str, path: str) -> list[dict[str, object]]:
+    """The lines near the end, oldest first; what is not a JSON object is left out."""
+    found = []
     with suppress(OSError), open_regular(root, path) as file:
         size = os.fstat(file.fileno()).st_size
-        lines = os.pread(file.fileno(), min(size, _FAR), max(0, size - _FAR)).split(b"\n")[:-1]
-        for line in reversed(lines):
+        data = os.pread(file.fileno(), min(size, _NEAR), max(0, size - _NEAR))
+        for line in data.split(b"\n")[size > _NEAR : -1]:
             with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                if not record or _DECODER.decode(line).record == record:
-                    return msgspec.json.decode(line, type=dict[str, object])
-    return None
+                found.append(msgspec.json.decode(line, type=dict[str, object]))
+    return found

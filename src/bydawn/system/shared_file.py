@@ -37,7 +37,8 @@ def read(path: Path) -> Entries | None:
 def update(path: Path, changes: Changes, say: Callable[[str], None], *, patience: float = PATIENCE) -> None:
     """Change the entries at these keys: the fields of each are replaced, all others stay; None removes an entry.
 
-    The path is absolute and leads through no link. A damaged file is kept beside the new one.
+    Without keys they are fields of the file itself. The path is absolute and leads through no link. A damaged file is
+    kept beside the new one.
     """
     with open_parent("/", str(path), make=True, mode=0o700) as (folder, name):
         lock, draft, bad = beside(name)
@@ -94,7 +95,11 @@ def _entries(data: bytes) -> Entries:
 
 
 def _changed(entries: Entries, changes: Changes) -> Entries:
-    for (*outer, key), value in changes.items():
+    for keys, value in changes.items():
+        if not keys:
+            entries |= value or {}
+            continue
+        *outer, key = keys
         inner = entries
         for each in outer:
             found = inner.setdefault(each, {})

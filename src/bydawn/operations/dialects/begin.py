@@ -63,6 +63,7 @@ def plan(
         words={**request.words, **paths},
         sections=request.sections,
         numbers_cut=request.numbers_cut,
+        check_env=request.check_env,
     )
     planned = start.plan(_wanted(dialect, request, gathered, workspace, spoken))
     if request.named and planned.loop.id != request.name:
@@ -95,6 +96,7 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
         follow_up=request.follow_up or None,
         tasks_required=request.tasks_required,
         promise_required=request.promise_required,
+        recording=request.recording,
     )
     return replace(wanted, loop=loop)
 
