@@ -9,6 +9,7 @@ from bydawn.core.agent import (
     Activity,
     Begun,
     CommandEnded,
+    CommandStarted,
     Denied,
     Ended,
     Event,
@@ -171,6 +172,20 @@ def test_the_error_of_a_round_is_the_same_whatever_time_and_temporary_folder_are
     first, second = (heard(failed("a", error)) for error in errors)
     assert first.error != second.error
     assert first.fingerprint == second.fingerprint != heard(failed("a", "another error")).fingerprint
+
+
+def test_a_command_that_starts_while_another_runs_tells_of_both() -> None:
+    """S-033: what overlaps was not done and verified one after the other."""
+
+    def beside(*lines: str) -> list[tuple[str, str]]:
+        told = list[Event]()
+        events = [CommandStarted(line, line[1:]) if line[0] == "+" else failed(line[1:]) for line in lines]
+        Listener(Telling(events), told.append, lambda _: False).on_line(b"")
+        return [(each.command, each.beside) for each in told if isinstance(each, CommandStarted) and each.beside]
+
+    assert beside("+a", "-a", "+b", "-never begun", "-b", "+c") == []
+    assert beside("+a", "+b", "-a", "+c") == [("b", "a"), ("c", "b")]
+    assert beside("+a", "+a", "-a", "+b") == [("a", "a"), ("b", "a")]
 
 
 def test_ten_failures_are_kept_without_secrets_even_where_a_cut_would_tear_one() -> None:

@@ -1,10 +1,8 @@
-"""strict-agent-loop: what an invocation is told, and what is said of commands that run at the same time."""
+"""strict-agent-loop: what an invocation is told."""
 
 from bydawn.core import template
-from bydawn.core.agent import Begun, CommandEnded, CommandStarted, Event, Message
 from bydawn.dialects.strict_agent_loop import prompt
 from bydawn.dialects.strict_agent_loop.contract import Contract
-from bydawn.dialects.strict_agent_loop.overlaps import Overlap, overlap
 
 STATE = "/home/me/my repo/.codex-loop/tasks/hail/state.json"
 CONTRACT = Contract(
@@ -22,15 +20,19 @@ CONTRACT = Contract(
 
 
 def filled(contract: Contract, command: str = "strict-agent-loop") -> str:
-    text = prompt.template(contract, STATE, command).replace("{{RECORDS}}", "{{REPLY}}")
+    text = prompt.template(contract, STATE, command)
     assert template.problem(text) is None
-    values = {"PROMPT": contract.goal, "WORKSPACE": "/home/me/my repo", "REPLY": "1. write 7: done"}
+    values = {
+        "PROMPT": contract.goal,
+        "WORKSPACE": "/home/me/my repo",
+        "RECORDS": "## Where the task stands\n\n1. write 7: done",
+    }
     assert template.markers(text) == set(values)
     return template.fill(text, values)
 
 
 def test_an_invocation_is_told_all_of_the_contract_and_the_exact_commands() -> None:
-    """S-020, S-031, S-038, S-041: what is agreed, eight steps, what an atomic task is, when to end."""
+    """S-020, S-031, S-038, S-040, S-041, S-065: what is agreed, eight steps, what an atomic task is, when to end."""
     text = filled(CONTRACT, "/opt/venv/bin/strict-agent-loop")
     for said in (
         *(CONTRACT.goal, CONTRACT.stop_condition, *CONTRACT.evidence, CONTRACT.blocker, "1. write 7: done"),
@@ -38,7 +40,8 @@ def test_an_invocation_is_told_all_of_the_contract_and_the_exact_commands() -> N
         "- `REPORT.md` contains the text `17 numbers`",
         "/home/me/my repo/.codex-loop/tasks/hail/latest-stop-report.json",
         "- after 3 iterations in this session",
-        "If nothing is recorded yet: write 7",
+        "If none is recorded yet, begin with this: write 7",
+        "If the workspace and the records disagree",
     ):
         assert said in text
     for command in ("append-event", "update-state", "check-stop", "report-status", "compact-state"):
@@ -63,27 +66,3 @@ def test_our_words_around_a_task_stay_within_five_kilobytes() -> None:
     bare = Contract(task="t", goal="", stop_condition="", next_task=" ")
     with_checks = Contract(task="t", goal="", stop_condition="", commands=("x",))
     assert all(len(prompt.template(each, "s.json").encode()) <= 5_120 for each in (bare, with_checks))
-
-
-def after(*events: Event) -> list[Overlap]:
-    running, found = tuple[str, ...](), []
-    for event in events:
-        running, more = overlap(running, event)
-        found += [more] if more else []
-    return found
-
-
-def start(command: str) -> Event:
-    return CommandStarted(f"runs {command}", command)
-
-
-def end(command: str) -> Event:
-    return CommandEnded(command=command, failed=False)
-
-
-def test_a_command_that_starts_while_another_runs_is_noticed_with_both() -> None:
-    assert after(start("a"), Message("hm"), end("a"), start("b")) == []
-    assert after(start("a"), start("b"), end("a"), start("c")) == [Overlap("a", "b"), Overlap("b", "c")]
-    assert after(start("a"), start("a"), end("a"), start("b")) == [Overlap("a", "a"), Overlap("a", "b")]
-    assert after(end("never begun"), start("a")) == []
-    assert after(start("cut short"), Begun("t-2"), start("a")) == []

@@ -75,6 +75,7 @@ class CommandStarted(Activity, frozen=True):
     """A command that the agent has started; `CommandEnded` will have the same command."""
 
     command: str
+    beside: str = ""  # one that was running already, although agents should do one thing after the other
 
 
 class Retry(_Said, frozen=True):
@@ -331,6 +332,7 @@ class Listener:
         self.hopeless = False  # it keeps retrying what cannot work, or exceeds the budget
         self.denied: list[str] = []
         self.ran = self.failed = 0  # commands
+        self._running: list[str] = []
         self.failures: deque[CommandEnded] = deque(maxlen=_FAILURES)
         self.spent: Usage | None = None
 
@@ -348,7 +350,12 @@ class Listener:
                     self.hopeless = self.hopeless or self._overspent(event.usage)
                 case Denied():
                     self.denied.append(event.text)
+                case CommandStarted():
+                    event = msgspec.structs.replace(event, beside=self._running[-1] if self._running else "")
+                    self._running.append(event.command)
                 case CommandEnded():
+                    if event.command in self._running:
+                        self._running.remove(event.command)
                     self.ran += 1
                     if event.failed:
                         self.failed += 1

@@ -68,11 +68,8 @@ Never record several iterations at once, and never one that you did not verify: 
 - when the goal cannot be reached at all: `--status failed --stop-reason "WHY"`
 <claim>
 If the workspace and the records disagree, believe the workspace, and record one iteration that puts the records right.
+If none is recorded yet, begin with this: <first>
 End with a short summary: what you verified, and what comes next.
-
-## Where the task stands
-
-If nothing is recorded yet: <first>
 
 {{RECORDS}}
 """
