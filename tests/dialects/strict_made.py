@@ -6,13 +6,14 @@ from typing import Any
 import msgspec
 
 from bydawn.core.facts import EventRecorded, IterationRecorded
-from bydawn.core.loop import CommandCheck, Loop, PathCheck, SpokenDialect
+from bydawn.core.loop import CommandCheck, Limits, Loop, PathCheck, Sessions, SpokenDialect
 from bydawn.core.records import Iteration, Recording
 from bydawn.core.values import Verdict
 from bydawn.dialects.strict_agent_loop import paths
 from bydawn.dialects.strict_agent_loop.contract import Contract
 from core.facts_made import NOON, a_loop
 
+WORKSPACE = "/home/ada/app"
 CONTRACT = Contract(
     task="hailstone",
     goal="Write the hailstone sequence of 7, one number per round",
@@ -32,7 +33,15 @@ def a_task(contract: Contract = CONTRACT, **more: Any) -> Loop:
     words = {"task": contract.task, "contract": msgspec.json.encode(contract).decode()}
     spoken = SpokenDialect(name=paths.NAME, words=words)
     recording = Recording(drop=paths.of(contract.task, paths.DROP), by_hand=contract.mode == "interactive")
-    given = {"id": contract.task, "prompt": contract.goal, "agent": "codex", "workspace": "/home/ada/app"}
+    given: dict[str, Any] = {
+        "id": contract.task,
+        "prompt": contract.goal,
+        "agent": "codex",
+        "workspace": "/home/ada/app",
+    }
+    limits = Limits(iterations=contract.max_iterations, no_progress=contract.max_no_progress)
+    sessions = Sessions.RESUME if contract.resume_thread else Sessions.FRESH
+    given |= {"limits": limits, "sessions": sessions}
     return a_loop(**given | {"checks": checks, "recording": recording, "dialect": spoken} | more)
 
 

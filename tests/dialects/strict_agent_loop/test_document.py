@@ -27,7 +27,7 @@ from bydawn.dialects.strict_agent_loop.document import (
 )
 from bydawn.dialects.strict_agent_loop.formats import State
 from core.facts_made import NOON, a_round, after_all, checked, decided, run_started, stopped
-from dialects.strict_made import BY_HAND, CONTRACT, a_task, an_event, an_iteration, verdicts
+from dialects.strict_made import BY_HAND, CONTRACT, WORKSPACE, a_task, an_event, an_iteration, verdicts
 
 TASK = a_task()
 SESSION = a_task(BY_HAND)
@@ -144,7 +144,7 @@ def test_a_record_that_the_ledger_does_not_have_is_pending() -> None:
 
 def test_ten_thousand_iterations_keep_the_document_small() -> None:
     """S-030: the window is compacted; numbers go on."""
-    made = begun(BY_HAND, "/home/ada/app", NOON)
+    made = begun(BY_HAND, WORKSPACE, NOON)
     sizes = []
     for number in range(1, 10_001):
         made = with_claim(made, an_iteration(number))
@@ -157,7 +157,7 @@ def test_ten_thousand_iterations_keep_the_document_small() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claims", "found", "fresh", "expected"),
+    ("claims", "found", "just_run", "expected"),
     [
         ([], (), True, ("running", 1)),  # nothing has run
         ([], RED, True, ("running", 1)),
@@ -172,13 +172,13 @@ def test_ten_thousand_iterations_keep_the_document_small() -> None:
     ],
 )
 def test_stop_checks_are_the_authority(
-    claims: list[dict[str, Any]], found: Any, fresh: bool, expected: tuple[str, int]
+    claims: list[dict[str, Any]], found: Any, just_run: bool, expected: tuple[str, int]
 ) -> None:
     """S-046, S-062: no record, and no edit of state.json, makes a success of checks that fail."""
     made = state_of(TASK, LoopState())
     for number, claim in enumerate(claims, start=1):
         made = with_claim(made, an_iteration(number, **claim))
-    report = stop_report(made, found, NOON, fresh=fresh)
+    report = stop_report(made, found, NOON, just_run=just_run)
     assert (report.status, report.exit_code) == expected
     assert report.success == (report.exit_code == 0)
     assert report.should_stop == (report.exit_code != 1)
@@ -188,7 +188,7 @@ def test_stop_checks_are_the_authority(
 def test_an_edited_status_is_not_believed() -> None:
     """S-046: the original said success with 0 of 2."""
     edited = replace(state_of(TASK, LoopState()), status="completed")
-    report = stop_report(edited, RED, NOON, fresh=True)
+    report = stop_report(edited, RED, NOON, just_run=True)
     assert (report.success, report.stop_checks.passed_checks, report.stop_checks.total_checks) == (False, 1, 2)
     assert report.reasons == ("python verify.py: exit 1",)
     script, file = report.stop_checks.commands[0], report.stop_checks.paths_exist[0]
@@ -198,7 +198,7 @@ def test_an_edited_status_is_not_believed() -> None:
 def test_without_checks_the_recorded_stop_ends_it_and_says_that_nothing_verified_it() -> None:
     """S-046: reported as unverified."""
     made = with_claim(state_of(SESSION, LoopState()), an_iteration(1, stop_met=True))
-    report = stop_report(made, (), NOON, fresh=True)
+    report = stop_report(made, (), NOON, just_run=True)
     assert (report.success, report.pending) == (True, True)
     assert report.reasons == ("a stop was recorded; there is no stop check to verify it",)
 
@@ -213,7 +213,7 @@ def test_only_the_ledger_makes_a_success_final() -> None:
     state = after_all(run_started(), a_round(1), ChecksEnded(round=1, tree="t", verdicts=GREEN, elapsed=1.0))
     ended = state_of(TASK, replace(state, stopped=stopped(End.COMPLETE)))
     assert not stop_report(ended, state.verdicts, NOON).pending
-    assert stop_report(state_of(TASK, state), GREEN, NOON, fresh=True).pending
+    assert stop_report(state_of(TASK, state), GREEN, NOON, just_run=True).pending
 
 
 def test_a_stop_check_that_reads_the_state_finds_one_where_all_else_is_done() -> None:
@@ -224,7 +224,7 @@ def test_a_stop_check_that_reads_the_state_finds_one_where_all_else_is_done() ->
 
 def test_commands_from_a_sandbox_wait_for_a_person() -> None:
     """What a contract from a sandbox would run is shown, and marked."""
-    made = begun(replace(CONTRACT, in_sandbox=True), "/home/ada/app", NOON)
+    made = begun(replace(CONTRACT, in_sandbox=True), WORKSPACE, NOON)
     assert (made.pending, made.stop_checks.commands[0].pending) == (True, True)
 
 

@@ -7,8 +7,8 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
 
 from bydawn.core import records as claims
+from bydawn.core.breakers import limits_of
 from bydawn.core.facts import EventRecorded, IterationRecorded, LoopStopped
-from bydawn.core.history import counted
 from bydawn.core.loop import Check, CommandCheck, Loop, PathCheck, TextCheck
 from bydawn.core.records import BLOCKED, COMPLETED, FAILED, RUNNING, Entry, Iteration, Records
 from bydawn.core.state import LoopState
@@ -25,22 +25,28 @@ from bydawn.dialects.strict_agent_loop.formats import (
     Logging,
     Ours,
     RegistryEntry,
-    State,
     StopCheck,
     StopChecks,
-    StopReport,
     Supervisor,
     Task,
+    Time,
     Word,
     moment,
     moment_of,
     read_moment,
 )
 from bydawn.dialects.strict_agent_loop.formats import (
+    State as State,
+)
+from bydawn.dialects.strict_agent_loop.formats import (
+    StopReport as StopReport,
+)
+from bydawn.dialects.strict_agent_loop.formats import (
     encoded as encoded,
 )
 
 STUCK = (BLOCKED, FAILED)
+_RARE = ("agent_id", "inherited_context", "recovery", "context_snapshot")  # left out of an entry that has none
 
 
 def begun(contract: Contract, workspace: str, at: datetime) -> State:
@@ -99,15 +105,18 @@ def state_of(loop: Loop, state: LoopState) -> State:
         reason=(stopped.reason if stopped else "") or None,
         updated_at=moment_of(claimed_at or (stopped.decided.at if stopped else None)),
     )
+    limits = limits_of(loop, state)  # they may have been raised
     document = replace(
         document,
+        limits=replace(document.limits, max_iterations=limits.iterations, max_no_progress_rounds=limits.no_progress),
         updated_at=moment(state.updated_at or loop.created_at),
         status=status,
         counters=replace(document.counters, no_progress_rounds=state.rounds_without_progress),
         supervisor=replace(
             document.supervisor,
             thread_id=state.session.id if state.session else None,
-            invocation_count=counted(state, numbers_cut=True),
+            resume_existing_thread=document.supervisor.resume_existing_thread and state.resumes,
+            invocation_count=state.round,
             consecutive_failures=state.failures_in_a_row,
             last_exit_code=state.last.exit_code if state.last else None,
         ),
@@ -118,21 +127,25 @@ def state_of(loop: Loop, state: LoopState) -> State:
     return _with_records(document, records)
 
 
-def word(stopped: LoopStopped) -> Word:
+def status_of(stopped: LoopStopped | None) -> Word:
     """The word for an end. A task that was paused is not over: it still says `running`."""
+    if stopped is None or stopped.end is End.PAUSED:
+        return RUNNING
     if stopped.end in FINISHED:
         return COMPLETED
-    if stopped.end is End.PAUSED:
-        return RUNNING
     return BLOCKED if stopped.end in (End.BLOCKED, End.CHECKPOINT) and FAILED not in stopped.evidence else FAILED
 
 
 def _status(state: LoopState) -> Word:
-    if state.stopped is None:
-        return RUNNING
-    was_claimed = state.stopped.end is End.BLOCKED and not {*STUCK}.isdisjoint(state.stopped.evidence)
+    was_claimed = state.stopped is not None and state.stopped.evidence in ((BLOCKED,), (FAILED,))
     went_on = was_claimed and not state.records.claimed  # its author found a way after all
-    return RUNNING if went_on else word(state.stopped)
+    return RUNNING if went_on else status_of(state.stopped)
+
+
+def unconfirmed(loop: Loop) -> tuple[str, ...]:
+    """The stop commands that were given in a sandbox: a person has to repeat them before they run outside."""
+    contract = contract_of(loop.dialect.words) if loop.dialect else None
+    return contract.commands if contract and contract.in_sandbox else ()
 
 
 def if_done(document: State) -> State:
@@ -218,6 +231,7 @@ def _with_records(document: State, records: Records, *, pending: bool = False) -
 
 def history_entry(entry: Entry, document: State, pending: bool | UnsetType = UNSET) -> HistoryEntry:
     said = asdict(entry.claim)
+    said |= {name: said[name] or UNSET for name in _RARE}
     return HistoryEntry(
         iteration=entry.number,
         timestamp=moment(entry.at),
@@ -229,8 +243,8 @@ def history_entry(entry: Entry, document: State, pending: bool | UnsetType = UNS
         files_changed=entry.files,
         checks_passed=entry.checks,
         invocation=entry.round,
-        batched=entry.batched,
-        from_reply=entry.from_reply,
+        batched=entry.batched or UNSET,
+        from_reply=entry.from_reply or UNSET,
         pending=pending,
         **said,
     )
@@ -238,15 +252,15 @@ def history_entry(entry: Entry, document: State, pending: bool | UnsetType = UNS
 
 def _entry_of(known: HistoryEntry) -> Entry:
     same = {*Iteration.__struct_fields__} & {*known.__struct_fields__}
-    said = {name: getattr(known, name) for name in same}
+    said = {name: value for name in same if (value := getattr(known, name)) is not UNSET}
     return Entry(
         number=known.iteration,
         at=datetime.fromisoformat(known.timestamp),
         claim=Iteration(progress=known.progress_made, stop_met=known.stop_condition_met, **said),
         round=known.invocation,
         seconds=known.elapsed_since_previous_seconds,
-        batched=known.batched,
-        from_reply=known.from_reply,
+        batched=known.batched or "",
+        from_reply=known.from_reply is True,
         progress=known.measured_progress,
         files=known.files_changed,
         checks=known.checks_passed,
@@ -271,14 +285,27 @@ def _check(part: StopCheck) -> Check:
     return TextCheck(path=part.path or "", text=part.pattern) if part.pattern else PathCheck(path=part.path or "")
 
 
-def stop_report(document: State, verdicts: Iterable[Verdict], at: datetime, *, fresh: bool = False) -> StopReport:
+def stop_report(document: State, verdicts: Iterable[Verdict], at: datetime, *, just_run: bool = False) -> StopReport:
     """Does it stop, and why?
 
-    `fresh`: the caller has just run the checks, but cannot decide; the report says what they mean.
+    `just_run`: the caller has run the checks itself, but cannot decide; the report says what they mean.
     """
-    found = {verdict.check: verdict for verdict in verdicts}
-    results = _results(document.stop_checks, found)
-    status, reasons = _judged(document, results, fresh=fresh)
+    results = _results(document.stop_checks, {verdict.check: verdict for verdict in verdicts})
+    return _report(document, results, moment(at), just_run=just_run)
+
+
+def last_report(loop: Loop, state: LoopState, at: datetime | None = None) -> StopReport:
+    """The same with what the checks said last."""
+    return stop_report(state_of(loop, state), state.verdicts, at or state.updated_at or loop.created_at)
+
+
+def fresh(report: StopReport, document: State) -> StopReport:
+    """An earlier report, with what the document says now."""
+    return _report(document, report.stop_checks, document.updated_at)
+
+
+def _report(document: State, results: CheckResults, at: Time, *, just_run: bool = False) -> StopReport:
+    status, reasons = _judged(document, results, just_run=just_run)
     return StopReport(
         should_stop=status != RUNNING,
         success=status == COMPLETED,
@@ -291,7 +318,7 @@ def stop_report(document: State, verdicts: Iterable[Verdict], at: datetime, *, f
         global_stop_condition=document.global_stop_condition,
         stop_checks=results,
         blocker=document.blocker,
-        generated_at=moment(at),
+        generated_at=at,
         task_id=document.task.id,
         state_path=document.path,
         pending=document.pending or status != document.status,
@@ -316,14 +343,14 @@ def _results(checks: StopChecks, found: dict[str, Verdict]) -> CheckResults:
 
 def _result(part: StopCheck, verdict: Verdict | None) -> StopCheck:
     if verdict is None:
-        return replace(part, passed=None, detail="it has not run yet", exit_code=None, output_tail="")
+        return replace(part, passed=None, detail="not run yet", exit_code=None, output_tail="")
     said = {"passed": verdict.passed, "detail": verdict.detail, "exit_code": verdict.exit_code}
     return replace(part, **said, output_tail=verdict.excerpt)
 
 
-def _judged(document: State, results: CheckResults, *, fresh: bool) -> tuple[Word, tuple[str, ...]]:
+def _judged(document: State, results: CheckResults, *, just_run: bool) -> tuple[Word, tuple[str, ...]]:
     status, most, parts = document.status, document.limits.max_iterations, _parts(results)
-    if results.all_passed and (fresh or status == COMPLETED):
+    if results.all_passed and (just_run or status == COMPLETED):
         count = "the stop check" if len(parts) == 1 else f"all {len(parts)} stop checks"
         not_yet = () if status == COMPLETED else ("the loop runs them itself before it ends",)
         return COMPLETED, (f"{count} passed", *not_yet)
@@ -331,7 +358,7 @@ def _judged(document: State, results: CheckResults, *, fresh: bool) -> tuple[Wor
         return COMPLETED, ("a stop was recorded; there is no stop check to verify it",)
     if status in STUCK:
         return status, (document.blocker.reason or f"the task is {status}",)
-    if fresh and document.counters.iteration >= most:
+    if just_run and document.counters.iteration >= most:
         return FAILED, (f"all {most} iterations are used up",)
     is_claimed = document.bydawn is not None and document.bydawn.claimed == COMPLETED
     too_early = ("a stop was recorded, but the stop checks decide",) if is_claimed and parts else ()

@@ -14,6 +14,7 @@ SCHEMA = 3
 CHECK_SECONDS = 900.0
 Word = Annotated[str, msgspec.Meta(extra_json_schema={"enum": [RUNNING, COMPLETED, BLOCKED, FAILED]})]
 Time = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"})]
+Datum = str | int | bool | None
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,12 +124,12 @@ class HistoryEntry(Part, frozen=True, kw_only=True):
     files_changed: int | None = None
     checks_passed: int | None = None
     invocation: int = 0  # 0: none
-    agent_id: str = ""
-    inherited_context: bool = False
-    recovery: bool = False
-    context_snapshot: str = ""
-    batched: str = ""  # why it cannot have been done alone
-    from_reply: bool = False
+    agent_id: str | UnsetType = UNSET
+    inherited_context: bool | UnsetType = UNSET
+    recovery: bool | UnsetType = UNSET
+    context_snapshot: str | UnsetType = UNSET
+    batched: str | UnsetType = UNSET  # why it cannot have been done alone
+    from_reply: bool | UnsetType = UNSET
     pending: bool | UnsetType = UNSET
 
 
@@ -197,7 +198,7 @@ class Event(Line, frozen=True, kw_only=True):
     message: str
     task_id: str
     state_path: str
-    data: dict[str, str | int | bool | None] = {}
+    data: dict[str, Datum] = {}
 
 
 class IterationLine(Line, frozen=True, kw_only=True):
@@ -266,7 +267,7 @@ class Report(Part, frozen=True, kw_only=True):
     stop_checks_total: int
     recent_iteration_seconds: tuple[float, ...]
     recent_average_seconds: float | None
-    elapsed_seconds: float
+    elapsed_seconds: float | None
     estimated_seconds_left: float | None
     supervisor_invocations: int
     next_task: str
