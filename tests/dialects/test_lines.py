@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import random
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from bydawn.dialects.follower import DialectFollower
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, records
 from bydawn.system import json_lines
-from bydawn.system.json_lines import JsonLines
+from bydawn.system.json_lines import JsonLines, Mark
 from core.facts_made import a_loop
 from dialects.made_up import DAY_BOOK
 from dialects.stage import LOOPS, Stage
@@ -374,11 +375,42 @@ def test_what_a_process_in_a_sandbox_wrote_is_not_written_again_when_the_ledger_
     assert book.said == []
 
 
+def test_a_record_may_have_two_lines(tmp_path: Path) -> None:
+    for kind in ("recorded", "blocked"):
+        JsonLines(tmp_path, "events.jsonl").add({"kind": kind}, "r-1")
+    again = JsonLines(tmp_path, "events.jsonl", Mark())
+    for kind in ("recorded", "blocked", "ended"):
+        again.add({"kind": kind}, "r-1", seq=2)
+    assert [each["kind"] for each in ours(tmp_path / "events.jsonl")] == ["recorded", "blocked", "ended"]
+
+
+def test_files_in_its_own_folder_are_replaced_whatever_they_say(book: Book) -> None:
+    """FAULTS 64: an agent edits them, puts a link there, or takes all of it away."""
+    state = book.workspace / ".book/night/state.json"
+    book.add("r-1")
+    before = state.read_text()
+    for change in ("edited", "gone", "a link"):
+        state.unlink()
+        if change == "edited":
+            state.write_text("mine")
+        elif change == "a link":
+            state.symlink_to("x")
+        book.see()
+        assert (state.read_text(), state.is_symlink()) == (before, False)
+    shutil.rmtree(state.parent)
+    book.add("r-2")
+    assert book.is_whole()
+    assert (state.exists(), book.said, (book.folder / "written.json").exists()) == (True, [], True)
+    assert ".book/night/" not in (book.folder / "written.json").read_text()
+
+
 def test_a_sandbox_may_begin_a_file(book: Book) -> None:
-    json_lines.append(book.workspace, EVENTS, {"kind": "said"}, record="r-1")
+    JsonLines(book.workspace, EVENTS).add({"kind": "said"}, "r-1")
     book.add("r-1", "r-2")
     assert [each.get("record") for each in book.lines] == ["r-1", None, "r-2"]
     appended(b"hello\n")(book.path)
+    assert json_lines.find(book.workspace, EVENTS, "r-1") == {"id": 1, "kind": "said", "record": "r-1"}
+    assert json_lines.find(book.workspace, EVENTS, "r-9") is None
     assert json_lines.last(book.workspace, EVENTS) == book.lines
     assert json_lines.last(book.workspace, "nowhere.jsonl") == []
 

@@ -101,7 +101,9 @@ class DialectFollower:
             self._draft = lambda: draft(loop, int.from_bytes(os.urandom(8), "big"))
             files = self._dialect.files(loop)
             self._owned, self._lines = files.owned, Lines(self._folder, self._workspace, files.lines)
-            sweep(Path(self._workspace), (*files.of([1]), *files.common, *files.owned), loop)
+            # A command beside a loop with thousands of files has no time to look at each.
+            owned = files.owned if self._at_work else ()
+            sweep(Path(self._workspace), (*files.of([1]), *files.common, *owned), loop)
             self._leave_alone(loop, state, history)
             rotation = astuple(files.rotation) if files.rotation else ()
             self._live = {path: LiveFile(self._workspace, path, *rotation) for path in files.live}
@@ -209,7 +211,7 @@ class DialectFollower:
     def _write(self, view: View) -> None:
         match view:
             case Replace(path, text):
-                if self._last.get(path) != text:
+                if self._last.get(path) != text or path.startswith(self._owned):
                     with self._new(path) as fd:
                         write_all(fd, _encoded(text))
                     self._last[path] = text

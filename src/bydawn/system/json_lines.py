@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +15,7 @@ from bydawn.system.shared_file import PATIENCE, locked
 
 _MODE = 0o644  # before the umask
 _NEAR, _FAR = 128 << 10, 4 << 20  # bytes at the end that are read at most, to find the last id and lines of others
-_RECORDS = 4_000  # of others, whose lines are known; at most 1,000 wait at a time
+_OTHERS = 4_000  # lines for records that the ledger does not have yet; at most 1,000 of these wait
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
@@ -56,11 +56,11 @@ class JsonLines:
         self.mark = mark
         self._id, self._end = mark.id, mark.end
         self._there: Counter[int] | None = None  # of later facts: lines that were written before we looked first
-        self._records: dict[str, int] = {}  # whose lines others wrote, and where
+        self._others: deque[tuple[str, int]] = deque(maxlen=_OTHERS)  # lines of others: their record, and where
 
     def took(self, seq: int) -> None:
         """All lines of the facts up to this one are in the file."""
-        self.mark = Mark(seq, self._id, self._end, min(self._records.values(), default=self._end))
+        self.mark = Mark(seq, self._id, self._end, self._others[0][1] if self._others else self._end)
 
     def fit(self, last: int) -> None:
         """Begin where the file itself says if it has no mark, or is shorter than its mark says: at 0 if it is gone."""
@@ -76,11 +76,12 @@ class JsonLines:
             self.took(min(seen - 1, last))
 
     def add(self, value: Mapping[str, object], record: str = "", *, seq: int = 0, again: bool = False) -> None:
-        """Add a line, unless others wrote one for this record. `again`: a killed process may have written it."""
+        """Add a line. For one of a fact: unless others wrote it for this record, or a killed process did (`again`)."""
         try:
             with self._open() as fd:
                 there = self._look(fd)
-                if record and self._records.pop(record, None) is not None:
+                if record and seq and (other := next((each for each in self._others if each[0] == record), None)):
+                    self._others.remove(other)
                     return
                 if again and there[seq]:
                     there[seq] -= 1
@@ -148,14 +149,14 @@ class JsonLines:
                 self._id, unseen = seen.id, 0
             if seen.seq > self.mark.seq:
                 found[seen.seq] += 1
-            elif seen.record and not seen.seq and len(self._records) < _RECORDS:
-                self._records[seen.record] = begin
+            elif seen.record and not seen.seq:
+                self._others.append((seen.record, begin))
         return found
 
 
-def append(root: Path | str, path: str, value: Mapping[str, object], *, record: str = "") -> None:
-    """Add one line, as a process that does not know the ledger."""
-    JsonLines(root, path).add(value, record)
+def find(root: Path | str, path: str, record: str) -> dict[str, object] | None:
+    """The last line of a record, if it is near the end."""
+    return next((line for line in reversed(last(root, path)) if line.get("record") == record), None)
 
 
 def last(root: Path | str, path: str) -> list[dict[str, object]]:
