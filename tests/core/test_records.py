@@ -148,9 +148,9 @@ def test_a_batch_is_recognized_by_its_number_and_by_its_speed() -> None:
     assert other.batched == ""
     many = after_all(BEGUN, started(1), *(iteration(f"r{each}", seconds=each * 9.0) for each in range(5)))
     late = taken(iteration("sixth", seconds=90), RECORDED, many, NOON.replace(hour=13))
-    assert late.batched == "more than 5 iterations in one round"
+    assert late.batched == "as one of more than 5 in one round"
     said = compose(RECORDED, after_all(BEGUN, started(1), late, ended(1)), 2, "f3nc3")
-    assert "More than 5 iterations in one round. Do one small task" in said
+    assert "One was recorded as one of more than 5 in one round. Do one small task" in said
     alone = after_all(*(iteration(f"r{each}", seconds=each * 9.0) for each in range(9)))
     assert batch_of(alone.records, late.claim, late.at, 0) == "", "a session of a person has no budget"
     assert taken(iteration("x", seconds=200), RECORDED, alone, NOON.replace(hour=13)).batched == ""

@@ -102,7 +102,7 @@ def test_a_run_that_only_checks_starts_no_round_and_tells_no_one() -> None:
     night.send = lambda *_: pytest.fail("nothing has changed")
     for _ in range(2):
         stopped = night.run(only_checks=True)
-        assert (stopped.end, stopped.reason) == (End.PAUSED, "only its checks ran")
+        assert (stopped.end, stopped.reason) == (End.PAUSED, "prepared: its own session works on it")
     assert night.agent.turns == 0
     night.workspace.edit({"done": "yes"})
     night.send = None

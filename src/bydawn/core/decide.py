@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 import msgspec
 
 from bydawn.core import breakers, completion, pool
-from bydawn.core.facts import BOX, ITSELF, LoopStopped, RoundEnded
+from bydawn.core.facts import BOX, ITSELF, LoopStopped
 from bydawn.core.loop import CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sessions
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.progress import Findings, Used, tally_of, ticked_and_red
-from bydawn.core.records import BLOCKED, COMPLETED, FAILED
+from bydawn.core.progress import tally_of, ticked_and_red
+from bydawn.core.records import BLOCKED, BY_HAND, COMPLETED, FAILED
 from bydawn.core.rules import Rule
 from bydawn.core.state import LastRound, LoopState, Tally
 from bydawn.core.values import Decided, End, Now, ReachedMark, TaskStatus, Verdict
@@ -94,29 +94,6 @@ def last_word(action: Pause | Stop, now: Now) -> LoopStopped:
     )
 
 
-def settled(action: Settle, now: Now, found: Findings, used: Used, *, unseen: bool = False) -> RoundEnded:
-    """The fact that ends a round whose end was not seen; its changes stay."""
-    return RoundEnded(
-        round=action.round,
-        outcome=Outcome.INTERRUPTED,
-        detail=action.reason,
-        elapsed=now.elapsed,
-        tree=found.tree,
-        work=found.work,
-        changes=found.changes,
-        tampered=found.tampered,
-        restored=found.restored,
-        tasks=found.tasks,
-        closed=found.closed,
-        doubted=found.doubted,
-        rewritten=found.rewritten,
-        progress=found.progress,
-        usage=used.turn,
-        session_usage=used.session,
-        unseen=unseen,
-    )
-
-
 def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
     """Order is meaning: a finished loop must not "give up", and a person's request comes first."""
     if state.open_round:
@@ -136,11 +113,11 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
     if (action := _tampered(loop, state) or _task_done(loop, state) or _checkpoint(loop, state)) is not None:
         return action
     if not completion.missing(loop, state) and not _is_unheard(loop, state, now):
-        return _finished(loop, state)
+        return finished(loop, state)
     if state.stop or state.pause:
         return _asked(loop, state)
     if state.only_checks:
-        return _recorded_end(state) or _as_before(loop, state, now)
+        return recorded_end(state) or as_before(loop, state, now)
     return _stuck(loop, state, now) or _back_off(loop, state, now) or _next_round(loop, state, now)
 
 
@@ -258,7 +235,7 @@ def _claimed(loop: Loop, state: LoopState) -> Tally | None:
     return mine if is_open and believable else None
 
 
-def _finished(loop: Loop, state: LoopState) -> Action:
+def finished(loop: Loop, state: LoopState) -> Stop:
     evidence = []
     if state.tasks and loop.tasks:
         evidence.append(f"{loop.tasks}: {state.tasks.done} of {state.tasks.total} tasks done")
@@ -289,7 +266,7 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if state.tasks and state.tasks.problem:
         return Stop(rule=Rule.TASK_FILE, end=End.BLOCKED, reason=f"{loop.tasks} {state.tasks.problem}")
     last = state.last
-    if (recorded := _recorded_end(state)) is not None:
+    if (recorded := recorded_end(state)) is not None:
         return recorded
     if reason := _not_put_back(loop, state):
         return Stop(rule=Rule.TASK_FILE, end=End.BLOCKED, reason=reason)
@@ -317,7 +294,7 @@ def _broken(loop: Loop, state: LoopState, found: breakers.Tripped) -> Stop:
     return Stop(rule=found.name, end=found.end, reason=reason, evidence=evidence)
 
 
-def _recorded_end(state: LoopState) -> Action | None:
+def recorded_end(state: LoopState) -> Stop | None:
     """Only the author of such a record can know that it cannot go on."""
     known = state.records
     if known.claimed not in (BLOCKED, FAILED):
@@ -326,13 +303,14 @@ def _recorded_end(state: LoopState) -> Action | None:
     return Stop(rule=Rule.RECORDED_END, end=End.BLOCKED, reason=reason, evidence=(known.claimed,))
 
 
-def _as_before(loop: Loop, state: LoopState, now: Now) -> Action:
-    """Only checks were to run: unless too much was recorded, the loop stays what it was."""
+def as_before(loop: Loop, state: LoopState, now: Now) -> Pause | Stop:
+    """No round may start: unless too much was recorded, the loop stays what it was, or goes on in its session."""
     if found := breakers.used_up(loop, state, {"iterations"}, now):
         return _broken(loop, state, found)
     rule, before = Rule.ONLY_CHECKS, state.before
-    if before is None:
-        return Pause(rule=rule, reason="only its checks ran", by=ITSELF)
+    if before is None or before.decided.rule in (Rule.RECORDED_END, Rule.ITERATIONS):
+        by_hand = loop.recording and loop.recording.by_hand
+        return Pause(rule=rule, reason=BY_HAND if by_hand else "only its checks ran", by=ITSELF)
     return Stop(rule=rule, end=before.end, reason=before.reason, evidence=before.evidence, by=before.by)
 
 

@@ -7,7 +7,7 @@ import msgspec
 from bydawn.core.breakers import Limits
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import Outcome
-from bydawn.core.records import Iteration
+from bydawn.core.records import PREPARED, Iteration
 from bydawn.core.rules import Rule
 from bydawn.core.text import headline
 from bydawn.core.values import (
@@ -374,6 +374,11 @@ class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
     def is_refusal(self) -> bool:
         """Did it end before anything was done, because what was asked for is impossible?"""
         return self.evidence == (BOX,)
+
+    @property
+    def is_preparation(self) -> bool:
+        """Has it not begun, or does a person's own session work on it?"""
+        return self.end is End.PAUSED and self.reason.startswith(PREPARED)
 
     @property
     def by_machine(self) -> bool:

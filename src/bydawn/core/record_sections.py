@@ -47,7 +47,7 @@ def rejected(given: Material, size: int) -> str:
     if state.records.batched:
         told.append(
             "## Iterations were recorded together\n\n"
-            f"{given.line(state.records.batched).capitalize()}. Do one small task, verify it, and record it before you "
-            "begin the next."
+            f"One was recorded {given.line(state.records.batched)}. Do one small task, verify it, and record it before "
+            "you begin the next."
         )
     return cut("\n\n".join(told), size, Keep.START)

@@ -11,6 +11,8 @@ from bydawn.core.values import Moment, Value
 COMPACTED = "state.compacted"  # the kind of an event that shortens what is shown of earlier iterations
 KEPT = 8  # iterations that stay in full then, …
 ARCHIVED = 8_000  # … and characters for all others
+PREPARED = "prepared"  # the first word of the reason why a loop rests that has not begun
+BY_HAND = f"{PREPARED}: its own session works on it"
 BLOCKED, FAILED, COMPLETED, RUNNING = "blocked", "failed", "completed", "running"
 _KNOWN = 64  # ids that are remembered; more never wait for a second look after a crash
 _AT_ONCE = 1.0  # seconds; no iteration is done and verified in less
@@ -187,7 +189,7 @@ def is_long(records: Records, most: int) -> bool:
 def batch_of(records: Records, claim: Iteration, at: datetime, budget: int) -> str:
     """Why an iteration that is recorded now cannot have been done alone; empty if it can."""
     if 0 < budget <= records.in_round:
-        return f"more than {budget} iterations in one round"
+        return f"as one of more than {budget} in one round"
     last = records.entries[-1] if records.entries and records.in_round else None
     if last and abs((at - last.at).total_seconds()) < _AT_ONCE and claim.evidence == last.claim.evidence:
         return f"within a second of iteration {last.number}, with the same evidence"

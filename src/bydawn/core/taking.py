@@ -5,12 +5,13 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from bydawn.core import records
+from bydawn.core import completion, decide, records
 from bydawn.core.facts import EventRecorded, IterationRecorded
 from bydawn.core.loop import Loop
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
+from bydawn.core.values import Now
 
 Claim = TypeVar("Claim", bound=EventRecorded | IterationRecorded)
 _NAMED = 100  # characters of the author or the kind of a record
@@ -41,3 +42,10 @@ def shortening(fact: EventRecorded | IterationRecorded, loop: Loop, state: LoopS
         kind=records.COMPACTED,
         message="earlier iterations were shortened to one line each",
     )
+
+
+def at_rest(loop: Loop, state: LoopState, now: Now) -> decide.Pause | decide.Stop:
+    """What a loop that does not run is, after others recorded something for it; checks only decide when they run."""
+    if "record" in loop.requires and not completion.missing(loop, state):
+        return decide.finished(loop, state)
+    return decide.recorded_end(state) or decide.as_before(loop, replace(state, before=state.stopped), now)

@@ -34,7 +34,6 @@ from bydawn.core.decide import (
     is_unseen,
     last_word,
     next_action,
-    settled,
 )
 from bydawn.core.facts import (
     AgentLimited,
@@ -55,6 +54,7 @@ from bydawn.core.progress import Findings
 from bydawn.core.redact import rewritten
 from bydawn.core.rules import Rule
 from bydawn.core.secret_settings import variables
+from bydawn.core.settling import settled
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import FINISHED, Decided, Now, Promised, Usage

@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 from bydawn.core import completion
 from bydawn.core.history import Attempt
 from bydawn.core.loop import CommitMode
+from bydawn.core.records import Entry, line_of
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Commands, Promised, Status, Usage, Verdict
@@ -36,6 +37,8 @@ from bydawn.store.registry import Standing, beside
 
 _LINES_OF_GIT = 10
 _LONGEST_CHECK = 80
+_ENTRIES = 8  # claims that programs are told, …
+_CLAIMS = 3  # … and people
 _LAST_LINES = 10  # of a failing check's output
 # Evidence that `_findings` shows on its own line.
 _FOUND = (completion.DOUBTED, completion.TAMPERED, completion.PUT_BACK, completion.ACCEPTED)
@@ -52,6 +55,16 @@ class QuestionView(msgspec.Struct, frozen=True, kw_only=True):
     task: str
     text: str
     question: str
+
+
+class RecordsView(msgspec.Struct, frozen=True, kw_only=True):
+    """What others recorded for a loop: claims, and beside each what was measured."""
+
+    iterations: int
+    events: int
+    claimed: str | None  # the end that the last of them claims
+    next_task: str
+    last: tuple[Entry, ...]
 
 
 class LoopDetail(LoopView, frozen=True, kw_only=True):
@@ -71,6 +84,7 @@ class LoopDetail(LoopView, frozen=True, kw_only=True):
     changed: Changed | None  # since the first round
     rounds: list[RoundView]
     folder: str
+    recorded: RecordsView | None  # what its agents say that they did; None if they may not record
 
 
 def loop_detail(standing: Standing, only: int | None = None) -> LoopDetail:
@@ -94,6 +108,21 @@ def loop_detail(standing: Standing, only: int | None = None) -> LoopDetail:
         changed=changed(standing),
         rounds=[round_view(attempt) for attempt in chosen],
         folder=str(standing.folder),
+        recorded=records_view(standing),
+    )
+
+
+def records_view(standing: Standing) -> RecordsView | None:
+    """The last claims of a loop whose agents record what they do."""
+    if standing.loop.recording is None:
+        return None
+    known = standing.state.records
+    return RecordsView(
+        iterations=known.iterations,
+        events=known.events,
+        claimed=known.claimed or None,
+        next_task=known.next_task,
+        last=known.entries[-_ENTRIES:],
     )
 
 
@@ -148,11 +177,25 @@ def loop_fields(standing: Standing, found: Changed | None = None) -> Iterator[Fi
         yield Field("Missing", reasons.missing(condition, standing))
     if not is_blocked:
         yield from _failed_checks(standing)
+    yield from _recorded(standing)
     if found:
         yield Field("Files", f"changed: {found.words}")
     yield from _findings(standing)
     if not is_blocked:
         yield from _last_words(standing)
+
+
+def _recorded(standing: Standing) -> Iterator[Field]:
+    """The last claims, each with what was measured."""
+    known = standing.state.records
+    if standing.loop.recording is None or not known.iterations:
+        return
+    yield Field("Claims", f"{plural(known.iterations, 'iteration')} recorded; the last:")
+    for entry in known.entries[-_CLAIMS:]:
+        seen = {None: "", True: ", files changed", False: ", no new change"}[entry.progress]
+        checks = "" if entry.checks is None else f", {plural(entry.checks, 'check')} passed"
+        batched = f", recorded {entry.batched}" if entry.batched else ""
+        yield Field("", plain(f"{line_of(entry)}{seen}{checks}{batched}"))
 
 
 def _why_stuck(standing: Standing) -> Iterator[Field]:

@@ -61,6 +61,8 @@ def why_not(standing: Standing, *, stopped: bool) -> str:
         return ""
     if end is None or standing.status not in (Status.PAUSED, Status.STOPPED) or end.is_refusal:
         return f"it {standing.status.words}"
+    if end.is_preparation:
+        return end.reason
     if stopped or end.by_machine:
         return ""
     return f"{end.reason}; --stopped takes it too"

@@ -26,6 +26,8 @@ def _ours(words: str, why: str) -> Next:
 
 def _by_status(standing: Standing) -> list[Next | None]:
     name, last_words, red = standing.reference, _last_words(standing), _red_checks(standing)
+    if standing.loop.recording and standing.loop.recording.by_hand and not standing.alive:
+        return [_ours(f"show {name}", "what its session recorded"), red]
     match standing.status:
         case Status.RUNNING:
             return [_ours(f"logs {name} -f", "watch it"), _pause_or_stop(standing)]
@@ -41,7 +43,8 @@ def _by_status(standing: Standing) -> list[Next | None]:
         case Status.LIMIT:
             return [_beyond_limits(standing), red, last_words]
         case Status.PAUSED:
-            return [_ours(f"resume {name}", "continue"), red]
+            stopped = standing.state.stopped
+            return [_ours(f"resume {name}", "begin" if stopped and stopped.is_preparation else "continue"), red]
         case Status.STOPPED:
             # What was refused at the start would be refused again.
             refused = standing.state.stopped is not None and standing.state.stopped.is_refusal
@@ -104,7 +107,7 @@ def _when_blocked(standing: Standing) -> list[Next | None]:
     rule = stopped.decided.rule if stopped else ""
     last_words = _last_words(standing)
     go_on = _ours(f"resume {name} {_higher_limits(standing)}".strip(), "then continue")
-    if rule == Rule.AGENT_BLOCKED:
+    if rule in (Rule.AGENT_BLOCKED, Rule.RECORDED_END):
         return [_answer(standing), go_on, last_words]
     if rule == Rule.TAMPERED:
         return [

@@ -28,6 +28,16 @@ def refuse_inside_a_round() -> None:
         )
 
 
+def refuse_by_hand(loop: Loop) -> None:
+    """Two must not do the same work."""
+    if loop.recording and loop.recording.by_hand:
+        raise UserError(
+            f"bydawn does not run {loop.id}: a person's own session works on it",
+            cause="it is an interactive task; that session does one iteration after the other and records them",
+            hint="go on in that session, or start a task of its own for bydawn",
+        )
+
+
 def checked_workspace(path: Path) -> Path:
     """The real path of an existing folder."""
     try:

@@ -18,7 +18,7 @@ from bydawn.core.values import Now, ReachedMark
 from bydawn.core.worklist import WorkList
 from bydawn.operations.checked_loop import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
 from bydawn.operations.plan import Plan, warned
-from bydawn.operations.preconditions import gone, refuse_inside_a_round
+from bydawn.operations.preconditions import gone, refuse_by_hand, refuse_inside_a_round
 from bydawn.store.registry import Standing, beside
 from bydawn.system.reading import FileTexts
 
@@ -30,13 +30,15 @@ def plan(
     approve: bool = False,
     accept: bool = False,
     limits: Sequence[NewLimit] = (),
+    by_hand: bool = False,
 ) -> Plan:
     """Continue a loop: with `approve` past its checkpoint, with `accept` keeping changed protected files.
 
-    `limits` replace those in force.
+    `limits` replace those in force. `by_hand`: only its checks will run, so that it may be a person's own session that
+    works on it, and no agent is needed.
     """
     standing = msgspec.structs.replace(standing, loop=standing.folder.with_secrets(standing.loop))
-    _refuse_unready(standing, secrets)
+    _refuse_unready(standing, secrets, by_hand=by_hand)
     _refuse_used_up(standing, limits)
     mark = _approved(standing) if approve else None
     accepts = _accepted(standing) if accept else ()
@@ -56,7 +58,7 @@ def plan(
     )
 
 
-def _refuse_unready(standing: Standing, secrets: Secrets) -> None:
+def _refuse_unready(standing: Standing, secrets: Secrets, *, by_hand: bool) -> None:
     """Refuse what can never continue, whatever the flags."""
     refuse_inside_a_round()
     if standing.trouble:
@@ -70,7 +72,9 @@ def _refuse_unready(standing: Standing, secrets: Secrets) -> None:
         )
     if problem := gone(standing):
         raise problem
-    for name in standing.loop.pool:
+    if not by_hand:
+        refuse_by_hand(standing.loop)
+    for name in () if by_hand else standing.loop.pool:
         checked_agent(name, Path(standing.loop.workspace), standing.loop.sandbox, env=standing.loop.agent_env)
     refuse_if_secrets_are_missing(standing, secrets)
 

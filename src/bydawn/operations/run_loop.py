@@ -1,6 +1,7 @@
 """Run a planned loop to its end."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,7 @@ from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import take_lock, user
 from bydawn.process import awake
 from bydawn.store.folder import LoopFolder
-from bydawn.store.ledger import LoopLedger, records
+from bydawn.store.ledger import LoopLedger
 from bydawn.system.writing import make_private, replace_private, sync
 
 
@@ -31,11 +32,11 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
     worker.tether.share(held.fd, worker.go_on or f"bydawn resume {loop.id}", keeping)
     ledger = LoopLedger(folder, worker.say, planned.secrets.hide)
     try:
-        _refuse_if_overtaken(planned, ledger.state)
+        refuse_if_overtaken(planned, ledger.state)
         if ledger.state.seq == 0:
-            _create(loop, ledger)
+            create(loop, ledger)
         else:
-            loop = _settings(folder)
+            loop = _settings(folder, ledger.state.settings)
         if loop.dialect:
             from bydawn.operations import places  # few loops have places of their own
 
@@ -62,7 +63,7 @@ def _given(planned: Plan, loop: Loop, state: LoopState) -> Iterator[AnyFact]:
         yield TamperingAccepted(paths=planned.accepts, by=user())
 
 
-def _refuse_if_overtaken(planned: Plan, state: LoopState) -> None:
+def refuse_if_overtaken(planned: Plan, state: LoopState) -> None:
     """Another process may have run between the plan and the lock; its goal must not be taken for ours."""
     born = planned.standing is None and state.seq > 0
     done = planned.standing is not None and state.stopped is not None and state.stopped.end in FINISHED
@@ -75,33 +76,51 @@ def _refuse_if_overtaken(planned: Plan, state: LoopState) -> None:
         )
 
 
-def _create(loop: Loop, ledger: LoopLedger) -> None:
-    """The settings are on disk before the ledger's first fact, which has their digest. Secrets have a file apart."""
-    apart = SecretSettings.of(loop)
-    if apart == SecretSettings():
-        ledger.folder.secrets.unlink(missing_ok=True)  # of a start that a power cut ended here
-    else:
-        replace_private(ledger.folder.secrets, msgspec.json.encode(apart), durable=True)
-    data = msgspec.json.format(msgspec.json.encode(apart.masked.put_into(loop)), indent=2)
+def create(loop: Loop, ledger: LoopLedger) -> None:
+    """The settings are on disk before the ledger's first fact, which has their digest."""
+    data = stored(loop, ledger.folder)
     replace_private(ledger.folder.settings, data, durable=True)
     sync(ledger.folder.home)
     ledger.append(creation_of(loop, data))
     ledger.sync()
 
 
+def stored(loop: Loop, folder: LoopFolder) -> bytes:
+    """The settings as they are kept. Secrets have a file apart, which is written here."""
+    apart = SecretSettings.of(loop)
+    if apart == SecretSettings():
+        folder.secrets.unlink(missing_ok=True)  # of a start that a power cut ended here
+    else:
+        replace_private(folder.secrets, msgspec.json.encode(apart), durable=True)
+    return msgspec.json.format(msgspec.json.encode(apart.masked.put_into(loop)), indent=2)
+
+
 def creation_of(loop: Loop, settings: bytes) -> LoopCreated:
     """The first fact of a ledger."""
-    return LoopCreated(loop=loop.id, uid=loop.uid, settings=sha256(settings).hexdigest())
+    return LoopCreated(loop=loop.id, uid=loop.uid, settings=digest_of(settings))
 
 
-def _settings(folder: LoopFolder) -> Loop:
-    """The settings a loop was started with; refused if the file changed since."""
+def digest_of(settings: bytes) -> str:
+    return sha256(settings).hexdigest()
+
+
+def _settings(folder: LoopFolder, digest: str) -> Loop:
+    """The settings that the ledger knows; refused if the file changed since."""
     data = folder.settings.read_bytes()
-    first = next(records(folder)).fact
-    if not isinstance(first, LoopCreated) or first.settings != sha256(data).hexdigest():
-        raise OwnFailure(
-            f"{folder.settings} has changed since the loop was started",
-            cause="its digest differs from the recorded one",
-            hint="restore it, or start another loop with --new",
-        )
+    if digest_of(data) != digest:
+        data = _changed(folder, digest)
     return folder.with_secrets(msgspec.json.decode(data, type=Loop))
+
+
+def _changed(folder: LoopFolder, digest: str) -> bytes:
+    """The settings of a change that a power cut ended just before they were in their place."""
+    with suppress(FileNotFoundError):
+        data = folder.next_settings.read_bytes()
+        if digest_of(data) == digest:
+            folder.next_settings.replace(folder.settings)
+            return data
+    raise OwnFailure(
+        f"{folder.settings} has changed since the loop was started",
+        cause="its digest differs from the recorded one",
+        hint="restore it, or start another loop with --new",
+    )

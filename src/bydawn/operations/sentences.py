@@ -14,7 +14,7 @@ from bydawn.core.hooks import complaint
 from bydawn.core.loop import CommandCheck, Loop, OnInterrupt
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.text import duration, plain
+from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Line, TaskReading, TaskStatus, Verdict
 from bydawn.core.verdicts import in_the_way
 from bydawn.operations.amounts import plural, rounds, totals
@@ -81,6 +81,10 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
             yield Sentence("☾", f"the machine slept for {duration(fact.seconds)}; all timers were paused")
         case facts.NoteAdded():
             yield Sentence("✎", f"note from {plain(fact.by)} for the next prompt")
+        case facts.IterationRecorded():
+            yield from _recorded(fact, state)
+        case facts.EventRecorded() if fact.by != "bydawn":
+            yield Sentence("•", f"{_who(fact)} recorded {plain(fact.kind)} (a claim): {plain(fact.message)}")
         case facts.PauseRequested() | facts.StopRequested():
             yield from _stopping(fact, before, state, counting)
         case facts.HookEnded() if not fact.passed:
@@ -98,6 +102,20 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
             yield Sentence("", f"Limits {_how_changed(limits_of(loop, before), fact.limits)}.")
         case _:
             pass
+
+
+def _recorded(fact: facts.IterationRecorded, state: LoopState) -> Iterator[Sentence]:
+    number, claim = state.records.iterations, fact.claim
+    told = shorten(plain(f"{claim.task}: {claim.result_summary}"), 200)
+    yield Sentence("•", f"{_who(fact)} recorded iteration {number} (a claim): {told}")
+    if fact.batched:
+        yield Sentence(WARNING, f"iteration {number} was recorded {plain(fact.batched)}; the next prompt says so")
+    if claim.ends:
+        yield Sentence(WARNING, f"it says that the work is {claim.ends}: {plain(state.records.reason)}")
+
+
+def _who(fact: facts.IterationRecorded | facts.EventRecorded) -> str:
+    return plain(fact.by) or ("the agent" if fact.inside else "its session")
 
 
 def _newly_lost(before: LoopState, state: LoopState) -> tuple[Line, ...]:

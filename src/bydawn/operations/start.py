@@ -21,7 +21,7 @@ from bydawn.core.worklist import WorkList
 from bydawn.operations.checked_loop import checked_loop, doubts
 from bydawn.operations.loop_request import LoopRequest
 from bydawn.operations.plan import Plan, warned
-from bydawn.operations.preconditions import checked_workspace, refuse_inside_a_round
+from bydawn.operations.preconditions import checked_workspace, refuse_by_hand, refuse_inside_a_round
 from bydawn.settings.table import BY_KEY
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import OVER, Registry, Standing, beside, free_name
@@ -190,6 +190,7 @@ def _meant(wanted: LoopRequest, loop: Loop, there: list[Standing]) -> Standing |
         if not differences(each.loop, loop):
             return each
     in_the_way = [each for each in unfinished if each.status not in OVER and not each.state.dismissed]
+    in_the_way = [each for each in in_the_way if not (each.loop.recording and each.loop.recording.by_hand)]
     return _go_on(loop, in_the_way[-1]) if in_the_way else None
 
 
@@ -222,6 +223,7 @@ def _go_on(loop: Loop, standing: Standing) -> Standing:
         raise UserError(f"the loop {name} is already {standing.status}", hint=another(loop))
     if standing.trouble:
         raise standing.trouble
+    refuse_by_hand(standing.loop)
     changed = differences(standing.loop, loop)
     if changed:
         what = ", ".join("limits (rounds, --for, --until …)" if field == "limits" else field for field in changed)

@@ -77,7 +77,7 @@ def dismiss(standing: Standing) -> None:
             hint=f"end it first: `bydawn stop {standing.reference}`",
         )
     held = take_lock(standing.folder, standing.loop)
-    ledger = LoopLedger(standing.folder, lambda _: None, _secrets(standing).hide)
+    ledger = LoopLedger(standing.folder, lambda _: None, secrets_of(standing).hide)
     try:
         if not ledger.state.dismissed:
             ledger.append(LoopDismissed(by=user()))
@@ -98,7 +98,7 @@ def add(standing: Standing, line: Line) -> Answer:
     return _ask(standing, AskAdd(id=_new_id(), run="", by=user(), line=line))
 
 
-def _secrets(standing: Standing) -> Secrets:
+def secrets_of(standing: Standing) -> Secrets:
     """What must never be written to disk. Settings are loaded only if there are any: `stop` has to be quick."""
     if has_settings_file() or {"BYDAWN_SECRETS", "BYDAWN_NOT_SECRET"} & os.environ.keys():
         from bydawn.operations.settings import secrets
@@ -131,7 +131,7 @@ def _ask(standing: Standing, request: Request) -> Answer:
 
         request = msgspec.structs.replace(request, run=run)
         state, offset = load(folder)
-        posted = inbox.post(folder.inbox, rewritten(request, _secrets(standing).hide))
+        posted = inbox.post(folder.inbox, rewritten(request, secrets_of(standing).hide))
         if _acknowledged(folder, request, offset, state.seq):
             return Answer(taken_by="worker")
         posted.unlink(missing_ok=True)
@@ -166,7 +166,7 @@ def _record(standing: Standing, request: Request) -> Answer:
     if isinstance(request, AskPause | AskStop):
         request = msgspec.structs.replace(request, now=True)
     held = take_lock(standing.folder, standing.loop)
-    hidden = _secrets(standing)
+    hidden = secrets_of(standing)
     ledger = LoopLedger(standing.folder, lambda _: None, hidden.hide)
     before = ledger.state.seq
     ended: tuple[str, ...] = ()
@@ -234,7 +234,9 @@ def _record_end(
     now = Now(datetime.now(UTC), elapsed)
     action = decide.next_action(loop, ledger.state, now)
     if isinstance(action, decide.Settle):
-        last = decide.settled(action, now, *_left_open(standing, ledger.state, hidden), unseen=True)
+        from bydawn.core.settling import settled  # only after a crash
+
+        last = settled(action, now, *_left_open(standing, ledger.state, hidden), unseen=True)
         ledger.append(msgspec.structs.replace(last, leftovers=ended))
         action = decide.next_action(loop, ledger.state, now)
     assert isinstance(action, decide.Pause | decide.Stop)  # noqa: S101 - a request for now leads nowhere else

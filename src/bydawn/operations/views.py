@@ -18,7 +18,12 @@ from bydawn.operations.leftovers import left_words
 from bydawn.operations.pending import Asked, Waiting
 from bydawn.store.registry import Left, Standing, beside
 
-_MET = {"promise": "the promise was given", "checks": "every check passed", "tasks": "every task is done"}
+_MET = {
+    "promise": "the promise was given",
+    "checks": "every check passed",
+    "tasks": "every task is done",
+    "record": "it was recorded as done",
+}
 # The states in which a loop needs a person, the worst first.
 NEEDS_YOU = (Status.DAMAGED, Status.CRASHED, Status.FAILED, Status.BLOCKED, Status.CHECKPOINT, Status.LIMIT)
 

@@ -37,6 +37,8 @@ def post(folder: Path, fact: Claim) -> Path:
             hint="put long texts into a file, and name the file as an artifact",
         )
     name = f"{time.time_ns()}-{fact.record}.json"
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{fact.record!r} cannot be the id of a record")
     try:
         with _opened(folder, make=True) as fd:
             if len(_names(fd, WAITING)) >= WAITING:

@@ -49,6 +49,7 @@ class LoopFolder(_Folder, frozen=True):
     """What bydawn keeps for one loop."""
 
     settings = _Inside("loop.json")
+    next_settings = _Inside("loop.json.next")  # changed ones, until the ledger has their digest
     secrets = _Inside("secrets.json")  # the values of settings that may hold some
     ledger = _Inside("ledger.jsonl")
     snapshot = _Inside("state.json")
