@@ -26,6 +26,7 @@ from bydawn.dialects.strict_agent_loop.document import (
     with_claim,
 )
 from bydawn.dialects.strict_agent_loop.formats import State
+from bydawn.dialects.strict_agent_loop.texts import status_text
 from core.facts_made import NOON, a_round, after_all, checked, decided, run_started, stopped
 from dialects.strict_made import BY_HAND, CONTRACT, WORKSPACE, a_task, an_event, an_iteration, verdicts
 
@@ -241,3 +242,15 @@ def test_a_state_of_the_original_can_be_read() -> None:
     made = msgspec.convert(theirs, State)
     assert (made.bydawn, made.counters.iteration, made.goal) == (None, 4, "x")
     assert documents.encoded(made).startswith('{\n  "schema_version": 3,\n  "skill_name": "strict-agent-loop",\n')
+
+
+def test_times_that_someone_edited_break_nothing() -> None:
+    """Nothing in a task's folder can do more than be shown."""
+    made = with_claim(begun(BY_HAND, WORKSPACE, NOON), an_iteration(1))
+    for time in ("", "yesterday", "2026-01-06", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"):
+        entry = replace(made.history[0], timestamp=time)
+        log = replace(made.logging, last_iteration_at=time)
+        edited = replace(made, created_at=time, updated_at=time, history=(entry,), logging=log)
+        after = with_claim(edited, an_iteration(2))
+        assert after.counters.iteration == 2
+        assert "Elapsed time: " in status_text(after, stop_report(after, (), NOON))

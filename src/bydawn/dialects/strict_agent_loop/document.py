@@ -1,7 +1,7 @@
 """How the JSON files of a task are made: from the ledger, or from an earlier document and one more record."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
@@ -13,37 +13,12 @@ from bydawn.core.loop import Check, CommandCheck, Loop, PathCheck, TextCheck
 from bydawn.core.records import BLOCKED, COMPLETED, FAILED, RUNNING, Entry, Iteration, Records
 from bydawn.core.state import LoopState
 from bydawn.core.values import FINISHED, End, Verdict
-from bydawn.dialects.strict_agent_loop import paths
+from bydawn.dialects.strict_agent_loop import formats, paths
 from bydawn.dialects.strict_agent_loop.contract import UNATTENDED, Contract, contract_of
-from bydawn.dialects.strict_agent_loop.formats import (
-    CHECK_SECONDS,
-    Blocker,
-    CheckResults,
-    Executor,
-    HistoryEntry,
-    LimitsPart,
-    Logging,
-    Ours,
-    RegistryEntry,
-    StopCheck,
-    StopChecks,
-    Supervisor,
-    Task,
-    Time,
-    Word,
-    moment,
-    moment_of,
-    read_moment,
-)
-from bydawn.dialects.strict_agent_loop.formats import (
-    State as State,
-)
-from bydawn.dialects.strict_agent_loop.formats import (
-    StopReport as StopReport,
-)
-from bydawn.dialects.strict_agent_loop.formats import (
-    encoded as encoded,
-)
+from bydawn.dialects.strict_agent_loop.formats import Blocker, HistoryEntry, Ours, StopCheck, Word, moment
+from bydawn.dialects.strict_agent_loop.formats import State as State
+from bydawn.dialects.strict_agent_loop.formats import StopReport as StopReport
+from bydawn.dialects.strict_agent_loop.formats import encoded as encoded
 
 STUCK = (BLOCKED, FAILED)
 _RARE = ("agent_id", "inherited_context", "recovery", "context_snapshot")  # left out of an entry that has none
@@ -56,28 +31,28 @@ def begun(contract: Contract, workspace: str, at: datetime) -> State:
     return State(
         created_at=moment(at),
         updated_at=moment(at),
-        task=Task(id=contract.task, root_dir=root, manager_dir=f"{workspace}/{paths.FOLDER}"),
+        task=formats.Task(id=contract.task, root_dir=root, manager_dir=f"{workspace}/{paths.FOLDER}"),
         goal=contract.goal,
         global_stop_condition=contract.stop_condition,
         workspace_root=workspace,
         success_evidence=contract.evidence,
         blocker_definition=contract.blocker,
         operating_mode=contract.mode,
-        limits=LimitsPart(
+        limits=formats.LimitsPart(
             max_iterations=contract.max_iterations,
             max_no_progress_rounds=contract.max_no_progress,
             max_context_chars=contract.context_chars,
         ),
-        agent=Executor(executor_id=contract.executor or None),
-        stop_checks=StopChecks(
+        agent=formats.Executor(executor_id=contract.executor or None),
+        stop_checks=formats.StopChecks(
             commands=tuple(
-                StopCheck(command=command, cwd=workspace, timeout_seconds=CHECK_SECONDS, pending=pending)
+                StopCheck(command=command, cwd=workspace, timeout_seconds=formats.CHECK_SECONDS, pending=pending)
                 for command in contract.commands
             ),
             paths_exist=tuple(StopCheck(path=path) for path in contract.paths),
             text_patterns=tuple(StopCheck(path=path, pattern=text) for path, _, text in texts),
         ),
-        supervisor=Supervisor(
+        supervisor=formats.Supervisor(
             enabled=contract.mode == UNATTENDED,
             codex_bin=contract.codex_bin,
             model=contract.model or None,
@@ -103,7 +78,7 @@ def state_of(loop: Loop, state: LoopState) -> State:
     blocker = Blocker(
         needs_human_input=status == BLOCKED or claimed_at is not None,
         reason=(stopped.reason if stopped else "") or None,
-        updated_at=moment_of(claimed_at or (stopped.decided.at if stopped else None)),
+        updated_at=formats.moment_of(claimed_at or (stopped.decided.at if stopped else None)),
     )
     limits = limits_of(loop, state)  # they may have been raised
     document = replace(
@@ -172,9 +147,9 @@ def records_of(document: State) -> Records:
         inherited=document.agent.spawned_from_current_context,
         claimed=ours.claimed,
         reason=ours.reason,
-        claimed_at=read_moment(ours.claimed_at),
-        last_event_at=read_moment(log.last_event_at),
-        last_iteration_at=read_moment(log.last_iteration_at),
+        claimed_at=formats.read_moment(ours.claimed_at),
+        last_event_at=formats.read_moment(log.last_event_at),
+        last_iteration_at=formats.read_moment(log.last_iteration_at),
     )
 
 
@@ -208,18 +183,18 @@ def _with_records(document: State, records: Records, *, pending: bool = False) -
         own_snapshot=bool(records.snapshot),
         claimed=records.claimed,
         reason=records.reason,
-        claimed_at=moment_of(records.claimed_at),
+        claimed_at=formats.moment_of(records.claimed_at),
     )
     return replace(
         document,
         counters=replace(document.counters, iteration=records.iterations, recovery_count=records.recoveries),
-        agent=Executor(
+        agent=formats.Executor(
             executor_id=records.executor or document.agent.executor_id, spawned_from_current_context=records.inherited
         ),
-        logging=Logging(
+        logging=formats.Logging(
             iterations_persisted=records.iterations,
-            last_event_at=moment_of(records.last_event_at),
-            last_iteration_at=moment_of(records.last_iteration_at),
+            last_event_at=formats.moment_of(records.last_event_at),
+            last_iteration_at=formats.moment_of(records.last_iteration_at),
         ),
         next_task=records.next_task or document.next_task,
         context_snapshot=claims.context_of(records),
@@ -255,7 +230,7 @@ def _entry_of(known: HistoryEntry) -> Entry:
     said = {name: value for name in same if (value := getattr(known, name)) is not UNSET}
     return Entry(
         number=known.iteration,
-        at=datetime.fromisoformat(known.timestamp),
+        at=formats.read_moment(known.timestamp) or datetime.min.replace(tzinfo=UTC),
         claim=Iteration(progress=known.progress_made, stop_met=known.stop_condition_met, **said),
         round=known.invocation,
         seconds=known.elapsed_since_previous_seconds,
@@ -275,7 +250,7 @@ def checks_of(document: State) -> tuple[Check, ...]:
     return tuple(map(_check, _parts(document.stop_checks)))
 
 
-def _parts(checks: StopChecks | CheckResults) -> tuple[StopCheck, ...]:
+def _parts(checks: formats.StopChecks | formats.CheckResults) -> tuple[StopCheck, ...]:
     return (*checks.commands, *checks.paths_exist, *checks.text_patterns)
 
 
@@ -285,18 +260,20 @@ def _check(part: StopCheck) -> Check:
     return TextCheck(path=part.path or "", text=part.pattern) if part.pattern else PathCheck(path=part.path or "")
 
 
-def stop_report(document: State, verdicts: Iterable[Verdict], at: datetime, *, just_run: bool = False) -> StopReport:
+def stop_report(
+    document: State, verdicts: Iterable[Verdict], at: datetime | None = None, *, just_run: bool = False
+) -> StopReport:
     """Does it stop, and why?
 
     `just_run`: the caller has run the checks itself, but cannot decide; the report says what they mean.
     """
     results = _results(document.stop_checks, {verdict.check: verdict for verdict in verdicts})
-    return _report(document, results, moment(at), just_run=just_run)
+    return _report(document, results, moment(at) if at else document.updated_at, just_run=just_run)
 
 
 def last_report(loop: Loop, state: LoopState, at: datetime | None = None) -> StopReport:
     """The same with what the checks said last."""
-    return stop_report(state_of(loop, state), state.verdicts, at or state.updated_at or loop.created_at)
+    return stop_report(state_of(loop, state), state.verdicts, at)
 
 
 def fresh(report: StopReport, document: State) -> StopReport:
@@ -304,7 +281,7 @@ def fresh(report: StopReport, document: State) -> StopReport:
     return _report(document, report.stop_checks, document.updated_at)
 
 
-def _report(document: State, results: CheckResults, at: Time, *, just_run: bool = False) -> StopReport:
+def _report(document: State, results: formats.CheckResults, at: formats.Time, *, just_run: bool = False) -> StopReport:
     status, reasons = _judged(document, results, just_run=just_run)
     return StopReport(
         should_stop=status != RUNNING,
@@ -325,12 +302,12 @@ def _report(document: State, results: CheckResults, at: Time, *, just_run: bool 
     )
 
 
-def _results(checks: StopChecks, found: dict[str, Verdict]) -> CheckResults:
+def _results(checks: formats.StopChecks, found: dict[str, Verdict]) -> formats.CheckResults:
     def told(parts: tuple[StopCheck, ...]) -> tuple[StopCheck, ...]:
         return tuple(_result(part, found.get(_check(part).name)) for part in parts)
 
     passed = sum(part.passed is True for part in told(_parts(checks)))
-    return CheckResults(
+    return formats.CheckResults(
         has_checks=bool(_parts(checks)),
         all_passed=0 < passed == len(_parts(checks)),
         passed_checks=passed,
@@ -348,7 +325,7 @@ def _result(part: StopCheck, verdict: Verdict | None) -> StopCheck:
     return replace(part, **said, output_tail=verdict.excerpt)
 
 
-def _judged(document: State, results: CheckResults, *, just_run: bool) -> tuple[Word, tuple[str, ...]]:
+def _judged(document: State, results: formats.CheckResults, *, just_run: bool) -> tuple[Word, tuple[str, ...]]:
     status, most, parts = document.status, document.limits.max_iterations, _parts(results)
     if results.all_passed and (just_run or status == COMPLETED):
         count = "the stop check" if len(parts) == 1 else f"all {len(parts)} stop checks"
@@ -370,7 +347,7 @@ def _judged(document: State, results: CheckResults, *, just_run: bool) -> tuple[
 
 def registry_entry(document: State) -> dict[str, object]:
     root = document.task.root_dir
-    entry = RegistryEntry(
+    entry = formats.RegistryEntry(
         id=document.task.id,
         state_path=document.path,
         task_root_dir=root,

@@ -341,7 +341,11 @@ def moment_of(at: datetime | None) -> Time | None:
 
 
 def read_moment(time: Time | None) -> datetime | None:
-    return datetime.fromisoformat(time) if time else None
+    """The same back; None if it says none, because a file may have been edited."""
+    try:
+        return datetime.fromisoformat(time or "").astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def encoded(value: Part) -> str:

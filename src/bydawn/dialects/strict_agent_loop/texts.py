@@ -128,7 +128,7 @@ def heartbeat(document: State, stop: StopReport, at: datetime | None = None) -> 
 
 def announcement(document: State, task: str = "", done: str = "", stop: StopReport | None = None) -> list[str]:
     """What is said before a round (S-032)."""
-    told = report(document, stop or stop_report(document, (), datetime.fromisoformat(document.updated_at)))
+    told = report(document, stop or stop_report(document, ()))
     checks = told.stop_checks_total
     proof = f"all {checks} stop checks pass" if checks else "a stop is recorded"
     proof = "the stop check passes" if checks == 1 else proof
