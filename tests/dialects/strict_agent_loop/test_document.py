@@ -112,7 +112,7 @@ facts = some.builds(
 ) | some.builds(
     EventRecorded, record=words, at=moments, kind=some.just(COMPACTED) | words, message=texts, data=compactions
 )
-PLAIN = a_task(replace(BY_HAND, next_task="", context_chars=10**9))
+PLAIN = a_task(replace(BY_HAND, context_chars=10**9))
 
 
 def known(document: State) -> State:
@@ -141,6 +141,14 @@ def test_a_record_that_the_ledger_does_not_have_is_pending() -> None:
     event = with_claim(made, an_event(3))
     assert (event.status, event.bydawn.events if event.bydawn else 0) == ("blocked", 1)
     assert with_claim(event, an_iteration(3)).status == "running"
+
+
+def test_the_first_task_of_the_contract_is_not_named_again_once_it_is_done() -> None:
+    made = begun(BY_HAND, WORKSPACE, NOON)
+    assert (made.next_task, with_claim(made, an_event(1)).next_task) == ("write 7", "write 7")
+    silent = an_iteration(1, next_task="")
+    assert with_claim(made, silent).next_task == ""
+    assert state_of(SESSION, after_all(silent)).next_task == ""
 
 
 def test_ten_thousand_iterations_keep_the_document_small() -> None:

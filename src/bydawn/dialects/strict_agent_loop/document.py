@@ -141,7 +141,7 @@ def records_of(document: State) -> Records:
         entries=tuple(map(_entry_of, document.history)),
         archive=document.archive_summary,
         snapshot=document.context_snapshot if ours.own_snapshot else "",
-        next_task=document.next_task,
+        next_task=document.next_task if document.counters.iteration else "",  # else it is the contract's
         recoveries=document.counters.recovery_count,
         executor=document.agent.executor_id or "",
         inherited=document.agent.spawned_from_current_context,
@@ -196,7 +196,7 @@ def _with_records(document: State, records: Records, *, pending: bool = False) -
             last_event_at=formats.moment_of(records.last_event_at),
             last_iteration_at=formats.moment_of(records.last_iteration_at),
         ),
-        next_task=records.next_task or document.next_task,
+        next_task=records.next_task if records.iterations else document.next_task,
         context_snapshot=claims.context_of(records),
         archive_summary=records.archive,
         history=history,
