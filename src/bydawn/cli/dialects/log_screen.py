@@ -25,10 +25,17 @@ if TYPE_CHECKING:
 class LogScreen:
     """The log on stdout as it grows, and our own words on stderr."""
 
-    def __init__(self, dialect: Dialect, runs: int | None = None, seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        runs: int | None = None,
+        seconds: float | None = None,
+        heartbeat: float | None = None,
+    ) -> None:
         self._dialect = dialect
         self._runs = runs
         self._seconds = seconds
+        self._heartbeat = heartbeat
         self._before = LoopState()
 
     def run(self, tether: Tether, planned: "Plan") -> int:
@@ -51,14 +58,15 @@ class LogScreen:
             go_on=shlex.join([dialect.name, *dialect.go_on(planned.loop)]),
             rounds_allowed=self._runs,
             seconds_allowed=self._seconds,
+            heartbeat=self._heartbeat,
         )
         stopped = run(planned, worker)
         if standing := standing_of(planned.folder):
-            line(f"\n  {plain(self.summary(standing, stopped))}", err=True)
+            self._own(f"\n  {plain(self.summary(standing, stopped))}")
             for row in reasons.evidence(standing):
-                line(f"  · {plain(row)}", err=True)
+                self._own(f"  · {plain(row)}")
             for step in render.step_lines(dialect.next_steps(standing.loop, standing.state, stopped, here)):
-                line(step, err=True)
+                self._own(step)
         return self.exit_code(stopped)
 
     def summary(self, standing: "Standing", stopped: LoopStopped) -> str:  # noqa: ARG002
@@ -84,14 +92,20 @@ class LogScreen:
                 rows = sentences(fact, loop, self._before, state, counting)
                 said = [f"{row.sign} {row.text}".lstrip() for row in rows]
         for text in said:
-            line(f"  {text}", err=True)
+            self._remark(text)
         self._before = state
 
     def heard(self, event: Event) -> None:
         """The log has it."""
 
     def _say(self, text: str) -> None:
-        line(f"  ! {render.as_typed(text)}", err=True)
+        self._remark(f"! {render.as_typed(text)}")
+
+    def _remark(self, text: str) -> None:
+        self._own(f"  {text}")
+
+    def _own(self, text: str) -> None:
+        line(text, err=True)
 
 
 def line(text: str, *, err: bool = False) -> None:
