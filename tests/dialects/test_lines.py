@@ -216,6 +216,16 @@ def test_lines_of_facts_that_a_power_cut_lost_do_not_hide_those_that_come_in_the
     assert book.lines[-1]["record"] == "r-9"
 
 
+def test_a_mark_that_cannot_be_written_stops_nothing(book: Book) -> None:
+    """As on a full disk; then the file itself says what it has."""
+    (book.folder / "lines.json").mkdir()
+    book.add("r-1", "r-2")
+    book.start()
+    book.add("r-3")
+    assert book.is_whole()
+    assert book.said == []
+
+
 def test_a_reader_in_a_tight_loop_sees_only_whole_lines(tmp_path: Path) -> None:
     for name in ("state", "work"):
         (tmp_path / name).mkdir()

@@ -24,6 +24,7 @@ THEIRS = {'"state.json"': {SOURCE / "dialects/rloop/config.py", SOURCE / "dialec
             '"reply.md"',
             '"written.json"',
             '"appended.json"',
+            '"lines.json"',
         ),
         *(':04}"', 'f"before/', 'f"after/', "refs/bydawn", "parents[2]", '"cool-downs"', '/ "rounds"', '/ "inbox"'),
     ],

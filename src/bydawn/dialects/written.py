@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -147,7 +147,8 @@ class Lines:
                 file.took(seq)
         if self._files:
             self._known = {path: file.mark for path, file in self._files.items()} | {"": Mark(max(seq, self.done))}
-            replace_private(self._path, msgspec.json.encode(self._known))
+            with suppress(OSError):  # on a full disk the loop goes on, and an older mark does no harm
+                replace_private(self._path, msgspec.json.encode(self._known))
 
     def _is_held(self, path: str) -> bool:
         return time.monotonic() < self._held.get(path, 0.0)
@@ -163,5 +164,5 @@ class Lines:
     def _read(self) -> dict[str, Mark]:
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=dict[str, Mark])
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError):
             return {}
