@@ -13,6 +13,7 @@ MODES = (INTERACTIVE, UNATTENDED)
 EFFORTS = ("low", "medium", "high", "xhigh")
 SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
 CODEX = "codex"
+CHECK_SECONDS = 900
 MOST_ITERATIONS = 1_000_000
 _TITLE = 32  # characters of the goal in a task's id
 _LONGEST_ID = 63

@@ -14,7 +14,7 @@ from bydawn.core.records import BLOCKED, COMPLETED, FAILED, RUNNING, Entry, Iter
 from bydawn.core.state import LoopState
 from bydawn.core.values import FINISHED, End, Verdict
 from bydawn.dialects.strict_agent_loop import formats, paths
-from bydawn.dialects.strict_agent_loop.contract import UNATTENDED, Contract, contract_of
+from bydawn.dialects.strict_agent_loop.contract import CHECK_SECONDS, UNATTENDED, Contract, contract_of
 from bydawn.dialects.strict_agent_loop.formats import Blocker, HistoryEntry, Ours, StopCheck, Word, moment
 from bydawn.dialects.strict_agent_loop.formats import State as State
 from bydawn.dialects.strict_agent_loop.formats import StopReport as StopReport
@@ -46,7 +46,7 @@ def begun(contract: Contract, workspace: str, at: datetime) -> State:
         agent=formats.Executor(executor_id=contract.executor or None),
         stop_checks=formats.StopChecks(
             commands=tuple(
-                StopCheck(command=command, cwd=workspace, timeout_seconds=formats.CHECK_SECONDS, pending=pending)
+                StopCheck(command=command, cwd=workspace, timeout_seconds=CHECK_SECONDS, pending=pending)
                 for command in contract.commands
             ),
             paths_exist=tuple(StopCheck(path=path) for path in contract.paths),

@@ -11,7 +11,6 @@ from bydawn.dialects.strict_agent_loop import paths
 from bydawn.dialects.strict_agent_loop.contract import Mode
 
 SCHEMA = 3
-CHECK_SECONDS = 900.0
 Word = Annotated[str, msgspec.Meta(extra_json_schema={"enum": [RUNNING, COMPLETED, BLOCKED, FAILED]})]
 Time = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"})]
 Datum = str | int | bool | None
@@ -61,7 +60,7 @@ class StopCheck(Part, frozen=True, kw_only=True):
 
     command: str | UnsetType = UNSET
     cwd: str | UnsetType = UNSET
-    timeout_seconds: float | UnsetType = UNSET
+    timeout_seconds: int | float | UnsetType = UNSET
     path: str | UnsetType = UNSET
     pattern: str | UnsetType = UNSET
     description: str | None = None
