@@ -123,13 +123,12 @@ def checked(number: int, *, passed: bool = True, tree: str | None = None, second
     return ChecksEnded(round=number, tree=tree, verdicts=(verdict,), elapsed=60.0 * number, seconds=seconds)
 
 
-def iteration(
-    record: str = "r-1", *, seconds: float = 0.0, number: int = 0, batched: str = "", **claim: Any
-) -> IterationRecorded:
+def iteration(record: str = "r-1", *, seconds: float = 0.0, **more: Any) -> IterationRecorded:
     """An agent records one small task; unless told otherwise it goes on."""
     said = {"task": "half 14", "local_done_condition": "it is 7", "result_summary": "7", "verification_summary": "7*2"}
-    at_ = NOON + timedelta(seconds=seconds)
-    return IterationRecorded(record=record, at=at_, round=number, batched=batched, claim=Iteration(**(said | claim)))
+    ours = {"round": more.pop("number", 0)} | {name: more.pop(name) for name in ("batched", "by") if name in more}
+    claim = Iteration(**(said | more))
+    return IterationRecorded(record=record, at=NOON + timedelta(seconds=seconds), claim=claim, **ours)
 
 
 def stopped(end: End, elapsed: float = 0.0) -> LoopStopped:

@@ -24,6 +24,7 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import Checkpoint, CommandCheck, CommitMode, Hooks, OnTamper, Sandbox
 from bydawn.core.outcome import Outcome
+from bydawn.core.records import BY_HAND, Recording
 from bydawn.core.rules import Rule
 from bydawn.core.values import Changes, Commands, Decided, End, Promised, TaskStatus, Usage
 from bydawn.store.ledger import encode
@@ -35,10 +36,13 @@ from core.facts_made import (
     MAKE_TEST,
     NOON,
     PROMISE,
+    RECORDED,
     a_loop,
     a_note,
     a_round,
     checked,
+    ended,
+    iteration,
     numbered,
     pause,
     raised,
@@ -60,6 +64,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any] = {}
     files: Mapping[str, str] = {}
     alive: bool = False
+    runs: bool = True  # has it ever run?
 
 
 def stopped(end: End, rule: Rule, reason: str, *evidence: str) -> LoopStopped:
@@ -247,6 +252,31 @@ STORIES = {
             msgspec.structs.replace(run_started(), version="9"),
         ]
     ),
+    "recorded": Story(
+        settings={"checks": (MAKE_TEST,), "recording": RECORDED.recording},
+        facts=[
+            run_started(recording=True),
+            started(1),
+            iteration("r-1", number=1, by="codex"),
+            iteration("r-2", number=1, by="codex", batched="within a second of iteration 1, with the same evidence"),
+            ended(1, said="two at once"),
+            checked(1, passed=False),
+            started(2),
+            iteration("r-3", number=2, by="codex", seconds=90, status="blocked", stop_reason="I need a key"),
+            ended(2),
+            checked(2, passed=False),
+            stopped(End.BLOCKED, Rule.RECORDED_END, "recorded as blocked: I need a key", "blocked"),
+        ],
+    ),
+    "session": Story(  # a person's own, which bydawn never runs
+        settings={"recording": Recording(drop="drop", by_hand=True)},
+        runs=False,
+        facts=[
+            stopped(End.PAUSED, Rule.ASKED_TO_PAUSE, BY_HAND),
+            iteration("r-1", status="failed", stop_reason="it cannot be halved"),
+            stopped(End.BLOCKED, Rule.RECORDED_END, "recorded as failed: it cannot be halved", "failed"),
+        ],
+    ),
     "crashed": Story(facts=[*a_round(1), checked(1), started(2)]),
 }
 
@@ -264,7 +294,8 @@ def write_loop(root: Path, name: str) -> None:
         (workspace / path).write_text(text)
     folder.mkdir(parents=True)
     (folder / "loop.json").write_bytes(msgspec.json.encode(a_loop(id=name, workspace=str(workspace), **story.settings)))
-    facts = [BORN, *([] if isinstance(story.facts[0], RunStarted) else [run_started()]), *story.facts]
+    begun = isinstance(story.facts[0], RunStarted) or not story.runs
+    facts = [BORN, *([] if begun else [run_started()]), *story.facts]
     (folder / "ledger.jsonl").write_bytes(b"".join(map(encode, numbered(facts))))
 
 

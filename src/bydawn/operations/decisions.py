@@ -8,8 +8,9 @@ from bydawn import __version__
 from bydawn.core import breakers, completion
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopStopped, Record, RoundStarted, RunStarted, WaitStarted
+from bydawn.core.loop import Loop
 from bydawn.core.replay import after
-from bydawn.core.rules import meaning_of
+from bydawn.core.rules import Rule, meaning_of
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration
 from bydawn.core.values import Decided, Now, Status
@@ -77,11 +78,8 @@ class _Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 def why(standing: Standing) -> Reason:
     """The last recorded decision, made again from the same facts."""
-    from bydawn.core.decide import next_action
-
     last = _last_decision(standing)
     decided, fact = last.fact.decided, last.fact
-    again = next_action(standing.loop, last.before, Now(decided.at, decided.elapsed))
     return Reason(
         loop=standing.loop.id,
         state=standing.status,
@@ -91,10 +89,23 @@ def why(standing: Standing) -> Reason:
         at=last.record.at,
         seq=last.record.seq,
         readings=_readings(standing, last.before, decided),
-        agrees=again.rule == decided.rule,
+        agrees=_agrees(standing.loop, last),
         version=last.version,
         evidence=fact.evidence if isinstance(fact, LoopStopped) else (),
     )
+
+
+def _agrees(loop: Loop, last: _Decision) -> bool:
+    """A person prepared a loop that has never run; what is recorded for one that rests is judged without its checks."""
+    from bydawn.core.decide import next_action
+    from bydawn.core.taking import at_rest
+
+    before, decided = last.before, last.fact.decided
+    now, asked = Now(decided.at, decided.elapsed), decided.rule in (Rule.ASKED_TO_STOP, Rule.ASKED_TO_PAUSE)
+    if isinstance(last.fact, LoopStopped) and last.fact.is_preparation and not before.runs:
+        return True
+    again = at_rest(loop, before, now) if before.stopped and not asked else next_action(loop, before, now)
+    return again.rule == decided.rule
 
 
 def _last_decision(standing: Standing) -> _Decision:
