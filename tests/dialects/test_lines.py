@@ -19,12 +19,13 @@ from bydawn.core.loop import Loop
 from bydawn.core.loop import SpokenDialect as Spoken
 from bydawn.core.records import Recording
 from bydawn.core.state import LoopState
+from bydawn.dialects import written
 from bydawn.dialects.follower import DialectFollower
 from bydawn.dialects.seam import Start
 from bydawn.operations.dialects import begin
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, records
-from bydawn.system import json_lines
+from bydawn.system import json_lines, paths, writing
 from bydawn.system.json_lines import JsonLines, Mark
 from core.facts_made import a_loop
 from dialects.made_up import DAY_BOOK
@@ -147,8 +148,6 @@ def test_a_kill_between_any_two_steps_leaves_no_gap_and_no_line_twice_or_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FAULTS 65: the agent may kill us at any time; killed twice, the second time while the first is made up for."""
-    from bydawn.system import paths, writing
-
     for at in range(1, 60):
         place = tmp_path / str(at)
         place.mkdir()
@@ -157,7 +156,7 @@ def test_a_kill_between_any_two_steps_leaves_no_gap_and_no_line_twice_or_lost(
         for again in (at, at // 2):
             cut = Cut(again)
             with monkeypatch.context() as patched:
-                for module in (json_lines, paths, writing):
+                for module in (json_lines, paths, writing, written):
                     patched.setattr(module, "os", cut)
                 try:
                     book.start()

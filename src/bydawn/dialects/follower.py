@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import count
@@ -43,6 +43,7 @@ from bydawn.dialects.written import Appended, Lines, Part, Written, digest_of
 from bydawn.system import shared_file
 from bydawn.system.live_file import LiveFile
 from bydawn.system.paths import open_fd, open_parent, open_regular, regular_at, unlink_regular
+from bydawn.system.reading import stamp
 from bydawn.system.writing import replacing, write_all
 
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW  # read again for its digest
@@ -74,12 +75,11 @@ class DialectFollower:
         self._workspace = str(workspace)
         self._say = say
         self._history: History | None = None
-        self._last: dict[str, str] = {}  # texts, so that nothing is written twice
+        self._last: dict[str, tuple[str, Hashable]] = {}  # texts, so that nothing is written twice
         self._shared: dict[tuple[str, ...], dict[str, object]] = {}  # the same for entries
         self._draft: Callable[[], str] = str
         self._left: set[str] = set()
         self._complained: set[str] = set()
-        self._odd: set[str] = set()
         self._marks = Appended(folder)
         self._written = Written(folder)
         self._at_rest = False  # had the loop ended in good order before what happens now?
@@ -101,8 +101,7 @@ class DialectFollower:
             self._draft = lambda: draft(loop, int.from_bytes(os.urandom(8), "big"))
             files = self._dialect.files(loop)
             self._owned, self._lines = files.owned, Lines(self._folder, self._workspace, files.lines)
-            # A command beside a loop with thousands of files has no time to look at each.
-            owned = files.owned if self._at_work else ()
+            owned = files.owned if self._at_work else ()  # there may be thousands of files
             sweep(Path(self._workspace), (*files.of([1]), *files.common, *owned), loop)
             self._leave_alone(loop, state, history)
             rotation = astuple(files.rotation) if files.rotation else ()
@@ -211,10 +210,10 @@ class DialectFollower:
     def _write(self, view: View) -> None:
         match view:
             case Replace(path, text):
-                if self._last.get(path) != text or path.startswith(self._owned):
+                if self._last.get(path) != (text, self._stamp(path)):
                     with self._new(path) as fd:
                         write_all(fd, _encoded(text))
-                    self._last[path] = text
+                    self._last[path] = (text, self._stamp(path))
             case Create(path, text):
                 if not os.path.lexists(Path(self._workspace, path)):  # whole or not at all, even if we die in between
                     self._write(Replace(path, text))
@@ -228,8 +227,7 @@ class DialectFollower:
             case Rotate(path):
                 self._live[path].rotate()
             case Line(path):
-                if self._lines.add(view) and path not in self._odd:
-                    self._odd.add(path)
+                if self._lines.add(view):
                     self._say(f"{path} has lines that this loop did not write; they stay, and its own go on after them")
             case Share():
                 self._share(view)
@@ -237,6 +235,10 @@ class DialectFollower:
                 self._last.pop(path, None)
                 with suppress(FileNotFoundError), open_parent(self._workspace, path) as (folder, name):
                     unlink_regular(folder, name)
+
+    def _stamp(self, path: str) -> Hashable:
+        """Of an owned file, which is written again if someone else has changed it."""
+        return stamp(Path(self._workspace), path) if path.startswith(self._owned) else None
 
     def _share(self, view: Share) -> None:
         """Only news, or if the file is gone; where another process keeps the lock it is asked for only briefly."""

@@ -12,9 +12,11 @@ from bydawn.core.digests import blake2b
 from bydawn.core.layout import APPENDED, LINES, WRITTEN
 from bydawn.dialects.seam import Line
 from bydawn.system.json_lines import JsonLines, Mark
+from bydawn.system.paths import open_fd
 from bydawn.system.writing import replace_private, write_private
 
 _CHUNK = 1 << 20
+_PAGE = 4096
 _PATIENCE = 60.0  # seconds until a file of lines that cannot be written is tried again
 
 
@@ -105,6 +107,7 @@ class Lines:
         self._known = self._read()
         self._files = {path: JsonLines(workspace, path, self._known.get(path, Mark())) for path in paths}
         self._held: dict[str, float] = {}  # when a file that cannot be written is tried again
+        self._odd: set[str] = set()
         self._fact = (0, False)
 
     @property
@@ -131,13 +134,15 @@ class Lines:
         self._fact = (seq, again)
 
     def add(self, line: Line) -> bool:
-        """Write it, unless something before it is missing; has the file lines that are not from us?"""
+        """Write it, unless something before it is missing; True, once, if the file has lines that are not from us."""
         file, (seq, again) = self._files[line.path], self._fact
         if self._is_held(line.path) or (seq and file.mark.seq != seq - 1):
             return False
         with self._holding(line.path):
             file.add(line.value, line.record, seq=seq, again=again)
-        return file.is_odd
+        is_news = file.is_odd and line.path not in self._odd
+        self._odd |= {line.path} if is_news else set()
+        return is_news
 
     def end(self) -> None:
         """All views of the fact are written, or could not be."""
@@ -147,8 +152,11 @@ class Lines:
                 file.took(seq)
         if self._files:
             self._known = {path: file.mark for path, file in self._files.items()} | {"": Mark(max(seq, self.done))}
-            with suppress(OSError):  # on a full disk the loop goes on, and an older mark does no harm
-                replace_private(self._path, msgspec.json.encode(self._known))
+            data = msgspec.json.encode(self._known)
+            # In place, because it is done for every fact: one write of whole pages. If it is damaged or cannot be
+            # written, the files themselves say how far they have come.
+            with suppress(OSError), open_fd(self._path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW) as fd:
+                os.write(fd, data.ljust(len(data) // _PAGE * _PAGE + _PAGE))
 
     def _is_held(self, path: str) -> bool:
         return time.monotonic() < self._held.get(path, 0.0)
