@@ -25,7 +25,7 @@ def missing(loop: Loop, state: LoopState) -> list[str]:
         and not lost_lines(state)
         # Passing checks confirm doubtful boxes.
         and (not state.doubted or bool(loop.checks) or loop.ticks is Ticks.COUNT),
-        "record": state.records.claimed == COMPLETED,
+        "record": state.records.claimed == COMPLETED and loop.recording is not None and loop.recording.ends,
     }
     # A list that only marks checkpoints means nothing once it cannot be trusted.
     problem = state.tasks is not None and bool(state.tasks.problem or lost_lines(state))
@@ -75,7 +75,10 @@ def describe(condition: str, loop: Loop, state: LoopState) -> str:
         if state.checks_passed:
             return "no round has succeeded yet, so passing checks prove nothing"
         return "the checks have not passed on the current work tree"
-    return "no one has recorded that it is done" if condition == "record" else "the promise has not been given"
+    if condition == "record":
+        waits = loop.recording is not None and not loop.recording.ends
+        return "its stop commands wait for a person" if waits else "no one has recorded that it is done"
+    return "the promise has not been given"
 
 
 def lost_words(lines: tuple[Line, ...]) -> str:

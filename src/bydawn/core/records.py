@@ -26,6 +26,7 @@ class Recording(Value, frozen=True, kw_only=True):
     budget: int = 5  # iterations of one round
     context_chars: int = 12_000  # then earlier ones are shortened
     by_hand: bool = False  # a person's own session works on it; bydawn never starts a round
+    ends: bool = True  # without checks, does a recorded stop end it? Not while stop commands wait for a person
 
 
 class Iteration(Value, frozen=True, kw_only=True):

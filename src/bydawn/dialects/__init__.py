@@ -34,6 +34,7 @@ TABLE: dict[str, DialectRow] = {
         secret_flags=("--webhook",),
         stays="--no-tmux",
     ),
+    "strict-agent-loop": DialectRow("strict_agent_loop", starts=("supervise", "check-stop")),
     "waylon-smithers": DialectRow(
         "waylon_smithers", starts=("resume",), looks=("status", "list", "cancel", "install-helpers")
     ),

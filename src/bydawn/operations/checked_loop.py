@@ -159,7 +159,10 @@ def checked_agent(
 def _checked_pool(wanted: Loop, workspace: Path, agent_from: Path | None) -> list[str]:
     """The full names of the agents, each able to do what is asked."""
     specs = (wanted.agent or first_that_works(workspace), *wanted.others)
-    names = [checked_agent(spec, workspace, wanted.sandbox, agent_from, wanted.agent_env) for spec in specs]
+    if wanted.recording:  # it is only prepared now; whether its agent works is asked when it begins
+        names = [agents.find(spec, agent_from).name for spec in specs]
+    else:
+        names = [checked_agent(spec, workspace, wanted.sandbox, agent_from, wanted.agent_env) for spec in specs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UserError(f"the agent {twice[0]} is given twice", hint="give each agent once, the best one first")
     if asked := [name for name in OF_ONE_AGENT if getattr(wanted, name) and len(names) > 1]:

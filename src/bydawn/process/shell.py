@@ -71,3 +71,27 @@ class ShellHooks:
             return self._shell.run(command, round_, hook_output(name), urgent, {**env, **about})
         except OSError as error:  # on a full disk the loop ends, and its last hook must not keep it from recording that
             return Exit(ending=Ending.NOT_STARTED, detail=f"{hook_output(name)}: {error.strerror}")
+
+
+def run_alone(command: str, folder: Path, seconds: float) -> tuple[int | None, bytes]:
+    """Run a command without a loop, as in an agent's sandbox: its exit code (None after that time) and its output."""
+    import os
+    import signal
+    import subprocess
+
+    with subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as child:
+        try:
+            output, _ = child.communicate(timeout=seconds)
+        except BaseException as error:
+            os.killpg(child.pid, signal.SIGKILL)  # nothing of it is left behind
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            return None, child.communicate()[0]
+    return child.returncode, output

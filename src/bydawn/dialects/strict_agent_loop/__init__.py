@@ -1,1 +1,89 @@
 """strict-agent-loop: one small verified task per round, recorded on disk, stopped by machines."""
+
+import shlex
+from datetime import datetime
+
+from bydawn.core.facts import LoopStopped
+from bydawn.core.history import History, counted
+from bydawn.core.loop import Loop
+from bydawn.core.rules import Rule
+from bydawn.core.state import LoopState
+from bydawn.core.values import EXIT_CODES, FINISHED, End, Next
+from bydawn.dialects.strict_agent_loop import files as written
+from bydawn.dialects.strict_agent_loop import paths
+from bydawn.dialects.strict_agent_loop.document import status_of
+from bydawn.dialects.strict_agent_loop.paths import NAME
+
+_STOPPED_SHORT = 2
+
+
+class StrictAgentLoop:
+    """How it speaks and what it writes, from its modules."""
+
+    name = NAME
+    unit = "invocation"
+    needs_history = False
+    counted = staticmethod(counted)
+    files = staticmethod(written.files)
+    views = staticmethod(written.views)
+    heard = staticmethod(written.heard)
+
+    def word(self, stopped: LoopStopped) -> str:
+        return status_of(stopped)
+
+    def reason(self, stopped: LoopStopped) -> str:
+        return stopped.reason
+
+    def exit_code(self, stopped: LoopStopped) -> int:
+        if stopped.end in FINISHED:
+            return 0
+        return EXIT_CODES[End.PAUSED] if stopped.end in (End.PAUSED, End.STOPPED) else _STOPPED_SHORT
+
+    def next_steps(self, loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:  # noqa: ARG002
+        address = address_of(loop)
+        if stopped.end in FINISHED:
+            return [Next(f"{NAME} show-task {task_flags(loop)}", "what was recorded")]
+        if loop.recording and loop.recording.by_hand:
+            return [Next(f"{NAME} check-stop {address}", "run its stop checks; its own session goes on with it")]
+        steps = [Next(f"{NAME} supervise {address}", "go on with the next iteration")]
+        if stopped.decided.rule == Rule.ITERATIONS:
+            more = (state.raised or loop.limits).iterations or 0
+            steps = [Next(f"bydawn resume {loop.id} --iterations +{more}", "go on with more iterations")]
+        elif stopped.end is End.BLOCKED:
+            steps.insert(0, Next(f'bydawn tell {loop.id} "…"', "answer it, or say what to do differently"))
+        return [*steps, Next(f"{NAME} report-status {address}", "where it stands")]
+
+    def messages(self, loop: Loop, state: LoopState, stopped: LoopStopped, at: datetime) -> tuple[str, ...] | None:  # noqa: ARG002
+        return None
+
+    def go_on(self, loop: Loop) -> list[str]:
+        return ["supervise", "--state", state_path(loop)]
+
+    def is_line(self, line: bytes) -> bool:  # noqa: ARG002
+        return False
+
+    def closing(
+        self,
+        path: str,  # noqa: ARG002
+        tail: tuple[str, ...],  # noqa: ARG002
+        loop: Loop,  # noqa: ARG002
+        state: LoopState,  # noqa: ARG002
+        history: History,  # noqa: ARG002
+    ) -> tuple[str, ...]:
+        return ()
+
+
+def state_path(loop: Loop) -> str:
+    return f"{loop.workspace}/{paths.of(written.task_of(loop), paths.STATE)}"
+
+
+def address_of(loop: Loop) -> str:
+    """The option that names a task from any folder."""
+    return f"--state {shlex.quote(state_path(loop))}"
+
+
+def task_flags(loop: Loop) -> str:
+    return f"--workspace-root {shlex.quote(loop.workspace)} --task-id {written.task_of(loop)}"
+
+
+DIALECT = StrictAgentLoop()

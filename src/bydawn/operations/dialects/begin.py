@@ -13,6 +13,7 @@ from bydawn.core.loop import SpokenDialect as Spoken
 from bydawn.core.values import End
 from bydawn.dialects.seam import Dialect, Start
 from bydawn.operations import places, resume, settings, start
+from bydawn.operations.checked_loop import checked_loop
 from bydawn.operations.loop_request import LoopRequest, loop_request
 from bydawn.operations.plan import Plan
 from bydawn.settings.layers import Given, Settings
@@ -85,6 +86,13 @@ def plan(
     return replace(planned, warnings=(*request.remarks, *planned.warnings), adopts=adopts)
 
 
+def checked(dialect: Dialect, request: Start, gathered: Settings, workspace: Path) -> Loop:
+    """The loop that this asks for, to take the place of one that is there: nothing is reserved for it."""
+    spoken = Spoken(name=dialect.name, words=request.words, sections=request.sections, numbers_cut=request.numbers_cut)
+    wanted = _wanted(dialect, request, gathered, workspace, spoken)
+    return checked_loop(wanted, workspace)
+
+
 def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Path, spoken: Spoken) -> LoopRequest:
     wanted = loop_request(gathered, workspace, name=request.name, new=True)
     _refuse_dollars(dialect, gathered, wanted.loop)
@@ -153,8 +161,8 @@ def in_git(workspace: Path) -> bool:
     return Git(folder=workspace, seconds=20).answer("rev-parse", "--is-inside-work-tree") is not None
 
 
-def plan_resume(standing: Standing) -> Plan:
-    """Go on. A person who resumes at a checkpoint has looked."""
+def plan_resume(standing: Standing, *, by_hand: bool = False) -> Plan:
+    """Go on. A person who resumes at a checkpoint has looked. `by_hand`: no round is started."""
     stopped = standing.state.stopped
     approves = stopped is not None and stopped.end is End.CHECKPOINT and resume.due(standing) is not None
-    return resume.plan(standing, settings.secrets(), approve=approves)
+    return resume.plan(standing, settings.secrets(), approve=approves, by_hand=by_hand)

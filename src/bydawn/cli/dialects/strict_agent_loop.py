@@ -1,0 +1,399 @@
+"""The command line of strict-agent-loop, which its scripts hand over to, and what it prints."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bydawn.cli.command import Group, command, option
+from bydawn.cli.dialects.strict_agent_loop_skill import HOW, install_skill
+from bydawn.core.errors import UserError
+from bydawn.core.text import plain, visible
+from bydawn.dialects.strict_agent_loop.contract import EFFORTS, MODES, MOST_ITERATIONS, SANDBOXES, Contract
+from bydawn.dialects.strict_agent_loop.paths import NAME
+from bydawn.process.guardian import Tether
+
+if TYPE_CHECKING:
+    from bydawn.dialects.strict_agent_loop.document import State
+    from bydawn.operations.dialects.strict_agent_loop.tasks import Task
+    from bydawn.settings.layers import Settings
+
+_COUNT = click.IntRange(1, MOST_ITERATIONS)
+_SECONDS = click.FloatRange(0, 1e7)
+_EXIT_GO_ON = 1
+_DEFAULT = Contract(task="", goal="", stop_condition="")
+
+
+def _addressed(function: Any) -> Any:
+    """A task: by the path of its state, by its id, or the only one that is not over."""
+    for each in (
+        option("--task-id", metavar="ID", help="The task, without --state."),
+        option("--workspace-root", metavar="PATH", help="Its repository, without --state.  [default: .]"),
+        option("--state", metavar="PATH", help="The task: .codex-loop/tasks/<task-id>/state.json"),
+    ):
+        function = each(function)
+    return function
+
+
+_workspace = option("--workspace-root", metavar="PATH", default=".", help="The repository.  [default: .]")
+_as_json = option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+# -- a task ------------------------------------------------------------------------------------------------------------
+
+
+@command()
+@option("--workspace-root", metavar="PATH", help="The repository; deliverables go there.")
+@option("--task-id", metavar="ID", help="Letters, digits and -.  [default: from the time and the goal]")
+@option("--state", metavar="PATH", help="The same as both: .codex-loop/tasks/<task-id>/state.json in the repository.")
+@option("--goal", metavar="TEXT", help="What is to be achieved.")
+@option("--global-stop-condition", "stop_condition", metavar="TEXT", help="When the task is over.")
+@option("--success-evidence", "evidence", metavar="TEXT", multiple=True, help="What shows success; repeatable.")
+@option("--blocker-definition", "blocker", metavar="TEXT", help="What only a person can remove.")
+@option("--next-task", metavar="TEXT", help="The first atomic task.")
+@option("--operating-mode", "mode", type=click.Choice(MODES), help="Who works on it.  [default: interactive]")
+@option("--max-iterations", metavar="N", type=_COUNT, help=f"[default: {_DEFAULT.max_iterations}]")
+@option(
+    "--max-no-progress-rounds",
+    "max_no_progress",
+    metavar="N",
+    type=_COUNT,
+    help=f"[default: {_DEFAULT.max_no_progress}]",
+)
+@option(
+    "--max-context-chars",
+    "context_chars",
+    metavar="N",
+    type=click.IntRange(500, 1_000_000),
+    help=f"[default: {_DEFAULT.context_chars}]",
+)
+@option("--executor-agent-id", "executor", metavar="ID", help="The subagent that does the work.")
+@option("--stop-command", "commands", metavar="CMD", multiple=True, help="Must exit with 0; repeatable.")
+@option("--require-path", "paths", metavar="PATH", multiple=True, help="Must exist; repeatable.")
+@option("--require-text", "texts", metavar="PATH::TEXT", multiple=True, help="Must be in that file; repeatable.")
+@option("--event-log", metavar="PATH", help="Only events.jsonl in the task's folder.")
+@option("--round-summary-dir", metavar="PATH", help="Only rounds/ in the task's folder.")
+@option("--supervisor-codex-bin", "codex_bin", metavar="PATH", help="[default: codex]")
+@option("--supervisor-model", "model", metavar="MODEL", help="[default: Codex's own]")
+@option(
+    "--supervisor-reasoning-effort",
+    "effort",
+    type=click.Choice(EFFORTS),
+    help="low or medium helps when a provider is overloaded.",
+)
+@option("--supervisor-sandbox", "sandbox", type=click.Choice(SANDBOXES), help=f"[default: {_DEFAULT.sandbox}]")
+@option(
+    "--supervisor-resume-existing-thread",
+    "resume_thread",
+    is_flag=True,
+    default=None,
+    help="Resume Codex's thread; a fresh one is the default.",
+)
+@option(
+    "--supervisor-max-rounds-per-invocation", "budget", metavar="N", type=_COUNT, help=f"[default: {_DEFAULT.budget}]"
+)
+@option(
+    "--supervisor-max-consecutive-failures",
+    "max_failures",
+    metavar="N",
+    type=_COUNT,
+    help=f"[default: {_DEFAULT.max_failures}]",
+)
+@option("--force", is_flag=True, help="Start again; the old task is kept as <task-id>.1.")
+def init_state(
+    workspace_root: str | None,
+    task_id: str | None,
+    state: str | None,
+    event_log: str | None,
+    round_summary_dir: str | None,
+    force: bool,
+    **given: Any,
+) -> int:
+    """Make a task, or change one that has not begun"""
+    from bydawn.operations.dialects.strict_agent_loop import creating, tasks
+
+    workspace_root, task_id = tasks.place_of(state, workspace_root, task_id)
+    if workspace_root is None:
+        hint = f'`{NAME} init-state --workspace-root . --goal "…" --global-stop-condition "…"`'
+        raise UserError("--workspace-root is missing", cause="a task belongs to a repository", hint=hint)
+    folder = tasks.workspace_of(workspace_root)
+    tasks.refuse_other_places(folder, task_id, event_log, round_summary_dir)
+    made = creating.init(folder, task_id, given, _trust, _say, force=force)
+    now = made.now
+    _json(
+        {
+            "state": made.state_path,
+            "task_id": made.id,
+            "task_root_dir": now.task.root_dir,
+            "manager_dir": now.task.manager_dir,
+            "registry_path": tasks.registry_path(folder),
+            "status": now.status,
+            "operating_mode": now.operating_mode,
+            **_pending(now),
+        }
+    )
+    return 0
+
+
+@command()
+@_addressed
+@option("--kind", metavar="KIND", required=True, help="Such as round.started.")
+@option("--message", metavar="TEXT", required=True, help="What happened.")
+@option("--data", metavar="KEY=VALUE", multiple=True, help="More about it; repeatable.")
+def append_event(
+    state: str | None, workspace_root: str | None, task_id: str | None, kind: str, message: str, data: tuple[str, ...]
+) -> int:
+    """Record an event"""
+    from bydawn.operations.dialects.strict_agent_loop import recording
+
+    fields = dict(_pair(each) for each in data)
+    recorded, event = recording.event(_find(state, workspace_root, task_id), kind, message, fields, _say)
+    _json(event | _pending(recorded))
+    return 0
+
+
+@command()
+@_addressed
+@option("--task", metavar="TEXT", required=True, help="The atomic task of this round.")
+@option("--local-done-condition", metavar="TEXT", required=True, help="When that was done.")
+@option("--result-summary", metavar="TEXT", required=True, help="What came of it.")
+@option("--verification-summary", metavar="TEXT", required=True, help="How that was verified.")
+@option("--announcement", metavar="TEXT", default="", help="What was announced before.")
+@option("--progress", type=click.Choice(("made", "none")), default="made", help="[default: made]")
+@option(
+    "--status",
+    type=click.Choice(("running", "completed", "blocked", "failed")),
+    default="running",
+    help="[default: running]",
+)
+@option("--stop-met", is_flag=True, help="The global stop condition is met; failing stop checks still decide.")
+@option("--stop-reason", metavar="TEXT", default="", help="Why it stops.")
+@option("--needs-human-input", is_flag=True, help="Only a person can go on.")
+@option("--next-task", metavar="TEXT", default="", help="The next atomic task.")
+@option("--agent-id", metavar="ID", default="", help="Who did it.")
+@option("--executor-inherited-context", "inherited_context", is_flag=True, help="It knew the rounds before.")
+@option("--recovery", is_flag=True, help="It replaces an executor that was lost.")
+@option("--evidence", metavar="TEXT", multiple=True, help="What shows the result; repeatable.")
+@option("--artifact", "artifacts", metavar="PATH", multiple=True, help="A file that was made; repeatable.")
+@option("--context-snapshot", metavar="TEXT", default="", help="Where the work stands, for the next session.")
+def update_state(
+    state: str | None, workspace_root: str | None, task_id: str | None, progress: str, **claim: Any
+) -> int:
+    """Record a verified iteration"""
+    from bydawn.core.records import Iteration
+    from bydawn.operations.dialects.strict_agent_loop import recording
+
+    task = _find(state, workspace_root, task_id)
+    now = recording.iteration(task, Iteration(progress=progress == "made", **claim), _say)
+    _json(
+        {
+            "state": task.state_path,
+            "iteration": now.counters.iteration,
+            "status": now.status,
+            "no_progress_rounds": now.counters.no_progress_rounds,
+            "round_summary_path": now.history[-1].round_summary_path if now.history else None,
+            **_pending(now),
+        }
+    )
+    return 0
+
+
+@command()
+@_addressed
+@option("--keep-last", metavar="N", type=click.IntRange(1, 1000), default=8, help="[default: 8]")
+@option("--max-archive-chars", metavar="N", type=click.IntRange(100, 1_000_000), default=8000, help="[default: 8000]")
+def compact_state(
+    state: str | None, workspace_root: str | None, task_id: str | None, keep_last: int, max_archive_chars: int
+) -> int:
+    """Shorten the history in state.json; the logs stay whole"""
+    from bydawn.operations.dialects.strict_agent_loop import recording
+
+    task = _find(state, workspace_root, task_id)
+    now = recording.compact(task, keep_last, max_archive_chars, _say)
+    _json(
+        {
+            "state": task.state_path,
+            "history_entries": len(now.history),
+            "snapshot_chars": len(now.context_snapshot),
+            **_pending(now),
+        }
+    )
+    return 0
+
+
+# -- is it over? -------------------------------------------------------------------------------------------------------
+
+
+@command()
+@_addressed
+@click.pass_obj
+def check_stop(tether: Tether | None, /, state: str | None, workspace_root: str | None, task_id: str | None) -> int:
+    """Run the stop checks: exit 0 success, 1 go on, 2 stopped without success"""
+    from bydawn.dialects.strict_agent_loop import document
+    from bydawn.operations.dialects.strict_agent_loop import stopping, tasks
+
+    task = _find(state, workspace_root, task_id)
+    tasks.refuse_foreign(task)
+    stopping.refuse_unconfirmed(task)
+    if stopping.decides(task):
+        assert tether  # noqa: S101 - this command runs under a guardian
+        stopping.decide(task, tether, _say)
+        task = tasks.find(task.state_path)
+    report = stopping.report_of(task) if stopping.is_known(task) else stopping.look(task, _say)
+    click.echo(document.encoded(report), nl=False)
+    return report.exit_code
+
+
+@command()
+@_addressed
+@_as_json
+@option("--label", metavar="TEXT", default="status.reported", help="[default: status.reported]")
+def report_status(state: str | None, workspace_root: str | None, task_id: str | None, as_json: bool, label: str) -> int:
+    """Say where it stands, and refresh the status files"""
+    from bydawn.operations.dialects.strict_agent_loop import reporting
+
+    line, text = reporting.report(_find(state, workspace_root, task_id), label, _say)
+    if as_json:
+        _json(line)
+    else:
+        click.echo(text, nl=False)
+    return 0
+
+
+# -- look --------------------------------------------------------------------------------------------------------------
+
+
+@command()
+@_workspace
+@_as_json
+def list_tasks(workspace_root: str, as_json: bool) -> int:
+    """List the tasks of a repository"""
+    from bydawn.operations.dialects.strict_agent_loop import reporting, tasks
+
+    found = reporting.listed(tasks.workspace_of(workspace_root), _trust, _say)
+    if as_json:
+        _json({"tasks": [reporting.entry(each) for each in found]})
+    elif found:
+        for each in found:
+            click.echo("\n".join(visible(plain(row)) for row in reporting.rows(each)))
+    else:
+        click.echo(
+            f'No tasks here. Make one: {NAME} init-state --workspace-root . --goal "…" --global-stop-condition "…"'
+        )
+    return 0
+
+
+@command()
+@_addressed
+@_as_json
+def show_task(state: str | None, workspace_root: str | None, task_id: str | None, as_json: bool) -> int:
+    """Show one task"""
+    from bydawn.operations.dialects.strict_agent_loop import reporting
+
+    task = _find(state, workspace_root, task_id)
+    if as_json:
+        _json(reporting.entry(task) | {"state": reporting.document_of(task)})
+    else:
+        click.echo(visible(plain(reporting.shown(task))), nl=False)
+    return 0
+
+
+# -- the whole night ---------------------------------------------------------------------------------------------------
+
+
+@command()
+@_addressed
+@option("--skill-path", metavar="PATH", help="Not needed: this finds its own.")
+@option("--max-cycles", metavar="N", type=_COUNT, default=200, help="Invocations of this run.  [default: 200]")
+@option("--sleep-seconds", "pause", metavar="S", type=_SECONDS, help="Between two invocations.  [default: 0]")
+@option("--heartbeat-seconds", metavar="S", type=_SECONDS, default=30.0, help="0: none.  [default: 30]")
+@option("--prompt-note", metavar="TEXT", help="A note for the next invocation.")
+@option("--max-rounds-per-invocation", "budget", metavar="N", type=_COUNT, help="Iterations of one invocation.")
+@option("--max-invocation-seconds", "invocation_seconds", metavar="S", type=_SECONDS, help="0: the loop's own limit.")
+@option("--codex-bin", metavar="PATH", help="Which Codex.")
+@option("--model", metavar="MODEL", help="Which model.")
+@option("--reasoning-effort", "effort", type=click.Choice(EFFORTS), help="How much it thinks.")
+@option("--sandbox", type=click.Choice(SANDBOXES), help="What Codex may do.")
+@click.pass_obj
+def supervise(
+    tether: Tether | None,
+    /,
+    state: str | None,
+    workspace_root: str | None,
+    task_id: str | None,
+    skill_path: str | None,  # noqa: ARG001
+    max_cycles: int,
+    heartbeat_seconds: float,  # noqa: ARG001
+    prompt_note: str | None,
+    **given: Any,
+) -> int:
+    """Run Codex again and again until the stop checks pass: exit 0 success, 2 stopped, 130 interrupted"""
+    from bydawn.cli.dialects import running
+    from bydawn.cli.dialects.log_screen import LogScreen
+    from bydawn.dialects.strict_agent_loop import DIALECT
+    from bydawn.operations.dialects.strict_agent_loop import supervising
+
+    planned = supervising.plan(_find(state, workspace_root, task_id), given, prompt_note, _trust)
+    screen = LogScreen(DIALECT, runs=max_cycles)
+    return running.resume(DIALECT, planned, tether, run=screen.run)
+
+
+def _find(state: str | None, workspace: str | None, task: str | None) -> "Task":
+    from bydawn.operations.dialects.strict_agent_loop import reporting, tasks
+
+    reporting.take_in(state, workspace, _trust, _say)
+    return reporting.up_to_date(tasks.find(state, workspace, task), _say)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise UserError(f"--data {text!r} cannot be read", cause="it needs KEY=VALUE", hint="--data round=3")
+    return key, value
+
+
+def _pending(now: "State") -> dict[str, object]:
+    return {"pending": True} if now.pending else {}
+
+
+def _json(value: object) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def _trust(gathered: "Settings", workspace: Path, state_folder: Path) -> None:
+    from bydawn.cli.foreground import be_trusted
+
+    if gathered.has_project:
+        be_trusted(gathered, workspace, state_folder)
+
+
+def _say(text: str) -> None:
+    click.echo(f"  ! {visible(plain(text))}", err=True)
+
+
+class _Commands(Group):
+    """The help says how to use it, with a command for each point (S-004)."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        formatter.write(f"\n{HOW}")
+
+
+COMMANDS = _Commands(
+    name=NAME,
+    help="One small verified task per round, recorded on disk, until machines say stop.",
+    commands=[
+        init_state,
+        append_event,
+        update_state,
+        check_stop,
+        report_status,
+        compact_state,
+        list_tasks,
+        show_task,
+        supervise,
+        install_skill,
+    ],
+    context_settings={"help_option_names": ["-h", "--help"]},
+)

@@ -1,0 +1,194 @@
+"""Make a task, or change one that has not begun."""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from bydawn.core.errors import UserError
+from bydawn.dialects.strict_agent_loop import DIALECT, arguments, contract, paths
+from bydawn.dialects.strict_agent_loop.contract import Contract, contract_of
+from bydawn.dialects.strict_agent_loop.paths import NAME
+from bydawn.operations import changing, prepare, steer
+from bydawn.operations.dialects import begin, loops
+from bydawn.operations.dialects.strict_agent_loop import sandboxed, tasks
+from bydawn.operations.dialects.strict_agent_loop.tasks import Task
+from bydawn.operations.preconditions import refuse_inside_a_round
+from bydawn.settings.layers import Settings
+from bydawn.store.registry import Standing
+from bydawn.system.reading import read_inside
+
+Say = Callable[[str], None]
+Trust = Callable[[Settings, Path, Path], None]  # asks a person about a file of the repository, if it has one
+_LISTS = ("evidence", "commands", "paths", "texts")
+_REQUIRED = {"goal": "--goal", "stop_condition": "--global-stop-condition"}
+
+
+def init(
+    workspace: Path, task: str | None, given: Mapping[str, Any], trust: Trust, say: Say, *, force: bool = False
+) -> Task:
+    """A new task; or, if it has not begun, the same one with what is given added or changed (S-014, S-020)."""
+    refuse_inside_a_round()
+    name = contract.task_id(task) if task is not None else None
+    if name and (found := _known(workspace, name)):
+        tasks.refuse_foreign(found)
+        if not force:
+            return _again(found, given, trust)
+    made = _contract(workspace, name, given)
+    if not tasks.can_make(workspace):
+        return sandboxed.create(workspace, replace(made, in_sandbox=True), say)
+    _refuse_foreign_folder(workspace, made.task, force=force)
+    _create(workspace, made, trust, say, force=force)
+    return tasks.find(None, str(workspace), made.task)
+
+
+def take_in(workspace: Path, trust: Trust, say: Say) -> None:
+    """Make loops of the tasks that sandboxed sessions made here; what those would run waits for a person."""
+    for path in sorted((workspace / paths.TASKS).glob(f"*/{paths.DROP}/{paths.CONTRACT}")):
+        name = path.parent.parent.name
+        inside = str(path.relative_to(workspace))
+        try:
+            data = read_inside(workspace, inside, 1 << 16)
+            made = contract.checked(msgspec.json.decode(data or b"", type=Contract))
+            if made.task != name or contract.task_id(name) != name:
+                raise ValueError(f"it is about {made.task}")
+        except (UserError, ValueError, msgspec.DecodeError, RecursionError) as error:
+            path.replace(path.with_suffix(".bad"))
+            say(f"{inside} is not a contract ({error}); it is kept as {path.with_suffix('.bad').name}")
+            continue
+        if not _ours(workspace, name):
+            _create(workspace, replace(made, in_sandbox=True), trust, say, force=False)
+        path.unlink(missing_ok=True)
+
+
+def changed(standing: Standing, new: Contract, trust: Trust) -> None:
+    """The same loop under a changed contract."""
+    workspace = Path(standing.loop.workspace)
+    request = arguments.start(new, str(workspace), _command())
+    gathered = begin.gather(DIALECT, request, workspace)
+    trust(gathered, workspace, loops.registry_of(gathered).root.path)
+    loop, spoken = begin.checked(DIALECT, request, gathered, workspace), standing.loop.dialect
+    assert loop.dialect and spoken  # noqa: S101 - it is a loop of a dialect
+    kept = {name: getattr(standing.loop, name) for name in ("id", "uid", "created_at", "workspace")}
+    new_loop = replace(loop, **kept, dialect=replace(loop.dialect, files=spoken.files))
+    if new_loop != standing.loop:
+        changing.change(standing, new_loop)
+
+
+def has_begun(standing: Standing) -> bool:
+    """Was anything done for it, or recorded?"""
+    state = standing.state
+    return bool(state.round or state.records.iterations) or standing.finished
+
+
+# -- one task ----------------------------------------------------------------------------------------------------------
+
+
+def _again(found: Task, given: Mapping[str, Any], trust: Trust) -> Task:
+    standing = found.standing
+    if standing is None or tasks.where(found) is not tasks.Where.OUTSIDE:
+        raise _exists(found, "it can be changed outside the sandbox, before it begins")
+    if standing.trouble:
+        raise standing.trouble
+    if standing.alive or has_begun(standing):
+        raise _exists(found, "it has begun")
+    assert standing.loop.dialect  # noqa: S101 - it is a task of ours
+    before = contract_of(standing.loop.dialect.words)
+    more = {key: (*getattr(before, key), *given[key]) for key in _LISTS if given.get(key)}
+    if before.in_sandbox and given.get("commands"):
+        more["commands"] = given["commands"]  # a person has said which of them may run
+    fields = {key: value for key, value in given.items() if value not in (None, (), "")} | more
+    after = contract.checked(replace(before, **fields, in_sandbox=before.in_sandbox and not given.get("commands")))
+    changed(standing, after, trust)
+    return tasks.find(None, str(found.workspace), found.id)
+
+
+def _exists(found: Task, why: str) -> UserError:
+    hint = f"go on with it: `{NAME} show-task {found.flags}`; or `--force` starts again and keeps the old one beside it"
+    return UserError(f"there is a task {found.id} already", cause=why, hint=hint, exit_code=1)
+
+
+def _contract(workspace: Path, name: str | None, given: Mapping[str, Any]) -> Contract:
+    missing = [key for key in _REQUIRED if given.get(key) is None]
+    if missing:
+        known = [
+            *(["--task-id", name] if name else []),
+            *(["--operating-mode", given["mode"]] if given.get("mode") else []),
+        ]
+        line = shlex.join(["init-state", "--workspace-root", str(workspace), *known])
+        wanted = " ".join(f'{_REQUIRED[key]} "…"' for key in _REQUIRED)
+        hint = f"`{NAME} {line} {wanted}`"
+        raise UserError(
+            f"{' and '.join(_REQUIRED[key] for key in missing)} {'is' if len(missing) == 1 else 'are'} missing",
+            cause="a task does not begin before its goal and its end are clear",
+            hint=hint,
+        )
+    stamp = datetime.now(UTC).strftime("%Y%m%d%H%M%S")
+    fields = {key: value for key, value in given.items() if value is not None}
+    return contract.checked(Contract(task=name or contract.id_from(given["goal"], stamp), **fields))
+
+
+def _create(workspace: Path, made: Contract, trust: Trust, say: Say, *, force: bool) -> None:
+    request = arguments.start(made, str(workspace), _command())
+    gathered = begin.gather(DIALECT, request, workspace)
+    trust(gathered, workspace, loops.registry_of(gathered).root.path)
+    if force:
+        _set_aside(workspace, made.task, say)
+    planned = begin.plan(DIALECT, request, gathered, workspace)
+    try:
+        begin.secure(DIALECT, planned)
+        for warning in planned.warnings:
+            say(warning)
+        prepare.prepare(planned)
+    finally:
+        begin.give_back(request, planned)
+
+
+def _command() -> str:
+    """Our own command, for a shell that has another PATH."""
+    beside = Path(sys.executable).with_name(NAME)
+    return shlex.quote(str(beside)) if beside.exists() else NAME
+
+
+def _set_aside(workspace: Path, name: str, say: Say) -> None:
+    """The old task stays beside the new one; its loop is out of the list."""
+    for each in _ours(workspace, name):
+        if each.alive:
+            raise UserError(
+                f"{name} is running",
+                cause="it cannot be replaced now",
+                hint=f"`bydawn stop {each.reference}`",
+                exit_code=8,
+            )
+        if each.state.stopped and not each.state.dismissed:
+            steer.dismiss(each)
+    folder = workspace / paths.root(name)
+    if os.path.lexists(folder):
+        numbers = (number for number in range(1, 10_000) if not os.path.lexists(f"{folder}.{number}"))
+        aside = folder.rename(f"{folder}.{next(numbers)}")
+        say(f"the old {name} is kept as {aside}")
+
+
+def _refuse_foreign_folder(workspace: Path, name: str, *, force: bool) -> None:
+    folder = workspace / paths.root(name)
+    if os.path.lexists(folder) and not _ours(workspace, name) and not force:
+        cause = f"{folder} is there, and no task of ours wrote it"
+        raise UserError(f"the folder of {name} is taken", cause=cause, hint="give another --task-id", exit_code=1)
+
+
+def _ours(workspace: Path, name: str) -> list[Standing]:
+    from bydawn.dialects.strict_agent_loop.files import task_of
+
+    found = loops.in_workspace(DIALECT, workspace)
+    return [each for each in found if task_of(each.loop) == name and not each.state.dismissed]
+
+
+def _known(workspace: Path, name: str) -> Task | None:
+    is_there = _ours(workspace, name) or os.path.lexists(workspace / paths.of(name, paths.STATE))
+    return tasks.find(None, str(workspace), name) if is_there else None

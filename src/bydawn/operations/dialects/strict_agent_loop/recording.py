@@ -1,0 +1,73 @@
+"""Record what was done: events and iterations. What is recorded is a claim, wherever it comes from."""
+
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bydawn.core import records
+from bydawn.core.facts import EventRecorded, IterationRecorded
+from bydawn.core.records import Iteration
+from bydawn.dialects.strict_agent_loop import document, lines, paths
+from bydawn.dialects.strict_agent_loop.document import State
+from bydawn.operations import recording
+from bydawn.operations.dialects.strict_agent_loop import sandboxed, tasks
+from bydawn.operations.dialects.strict_agent_loop.tasks import Task, Where
+from bydawn.operations.preconditions import user
+from bydawn.store import drop
+from bydawn.system import json_lines
+
+Say = Callable[[str], None]
+_PATIENCE = 5.0  # seconds that the process of a round has to take a record
+
+
+def event(task: Task, kind: str, message: str, data: dict[str, str], say: Say) -> tuple[State, dict[str, Any]]:
+    """The task then, and the event as its line says it."""
+    fact = EventRecorded(**by(), kind=kind, message=message, data=data)
+    now = _record(task, fact, say)
+    found = json_lines.find(task.workspace, paths.of(task.id, paths.EVENTS), fact.record)
+    return now, found or msgspec.to_builtins(lines.event_of_claim(now, fact))
+
+
+def iteration(task: Task, claim: Iteration, say: Say) -> State:
+    return _record(task, IterationRecorded(**by(), claim=claim), say)
+
+
+def compact(task: Task, keep_last: int, characters: int, say: Say) -> State:
+    data = {"keep_last": str(keep_last), "max_archive_chars": str(characters)}
+    return event(task, records.COMPACTED, f"kept the last {keep_last} iterations in full", data, say)[0]
+
+
+def by() -> dict[str, Any]:
+    """Who says it, and when."""
+    return {"record": os.urandom(8).hex(), "at": datetime.now(UTC), "by": user()}
+
+
+def _record(task: Task, fact: EventRecorded | IterationRecorded, say: Say) -> State:
+    """The task as it is then; pending if the ledger has not got it yet."""
+    tasks.refuse_foreign(task)
+    match tasks.where(task):
+        case Where.OUTSIDE:
+            assert task.standing  # noqa: S101 - it could be written to
+            recording.record(task.standing, fact, say)
+            return tasks.find(task.state_path).now
+        case Where.INSIDE:
+            waiting = drop.post(task.workspace / paths.of(task.id, paths.DROP), fact)
+            if _is_taken(waiting):
+                return sandboxed.read(task)
+            return document.with_claim(sandboxed.read(task), fact)
+        case Where.SANDBOX:
+            return sandboxed.record(task, fact, say)
+
+
+def _is_taken(path: Path) -> bool:
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        if not os.path.lexists(path):
+            return True
+        time.sleep(0.01)
+    return False

@@ -1,0 +1,98 @@
+"""Say which tasks there are and where each stands; a command outside a sandbox first takes in what was recorded."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bydawn.dialects.strict_agent_loop import document, files, paths, texts
+from bydawn.dialects.strict_agent_loop.document import State, StopReport
+from bydawn.operations import recording as native
+from bydawn.operations.dialects.strict_agent_loop import creating, sandboxed, stopping, tasks
+from bydawn.operations.dialects.strict_agent_loop.creating import Trust
+from bydawn.operations.dialects.strict_agent_loop.tasks import Task, Where
+from bydawn.operations.preconditions import is_inside_a_round
+
+Say = Callable[[str], None]
+
+
+def take_in(state: str | None, workspace: str | None, trust: Trust, say: Say) -> None:
+    """Make loops of what sandboxed sessions began in this workspace, if we can."""
+    folder = tasks.place_of(state, workspace, None)[0] or "."
+    if not is_inside_a_round() and Path(folder).is_dir():
+        real = tasks.workspace_of(folder)
+        if any((real / paths.TASKS).glob(f"*/{paths.DROP}/{paths.CONTRACT}")) and tasks.can_make(real):
+            creating.take_in(real, trust, say)
+
+
+def up_to_date(task: Task, say: Say) -> Task:
+    """The task with all that waits for it in its drop folder; a running worker takes that itself."""
+    standing = task.standing
+    if standing is None or standing.trouble or standing.alive or tasks.where(task) is not Where.OUTSIDE:
+        return task
+    return tasks.find(task.state_path) if native.take_in(standing, say) else task
+
+
+def listed(workspace: Path, trust: Trust, say: Say) -> list[Task]:
+    take_in(None, str(workspace), trust, say)
+    if is_inside_a_round():
+        return tasks.every(workspace)
+    return [up_to_date(each, say) if each.is_ours else each for each in tasks.every(workspace)]
+
+
+def report(task: Task, label: str, say: Say) -> tuple[dict[str, Any], str]:
+    """One more line of the status history, and the status as a text; the status files are refreshed (S-030)."""
+    tasks.refuse_foreign(task)
+    now, stop = task.now, report_of(task)
+    line = texts.status_line(now, stop, label, datetime.now(UTC))
+    text = texts.status_text(now, stop)
+    running = task.standing is not None and task.standing.alive
+    views = [] if running else [*files.of_task(now, stop)]  # else its own process does it
+    sandboxed.write(task.workspace, [files.line(paths.of(task.id, paths.STATUSES), line), *views], say)
+    return msgspec.to_builtins(line), text
+
+
+def report_of(task: Task) -> StopReport:
+    return stopping.report_of(task) if stopping.is_known(task) else tasks.last_report(task.workspace, task.now)
+
+
+# -- what is shown -----------------------------------------------------------------------------------------------------
+
+
+def entry(task: Task) -> dict[str, Any]:
+    """What the registry says of it."""
+    found = document.registry_entry(document_of(task))
+    return found | ({} if task.is_ours else {"program": "another"})
+
+
+def document_of(task: Task) -> State:
+    return task.now
+
+
+def rows(task: Task) -> Iterator[str]:
+    now = task.now
+    other = "" if task.is_ours else " · another program's"
+    crashed = task.standing is not None and task.standing.status == "crashed"
+    at_work = "at work" if task.standing and task.standing.alive else "crashed" if crashed else ""
+    words = [now.status, now.operating_mode, f"{now.counters.iteration} iterations", at_work]
+    waiting = "recorded in a sandbox, not taken in yet" if now.pending else ""
+    yield f"{task.id}  {' · '.join(filter(None, [*words, waiting]))}{other}"
+    yield f"  {' '.join(now.goal.split())[:100]}"
+    if now.next_task:
+        yield f"  next: {' '.join(now.next_task.split())[:100]}"
+    yield f"  {task.state_path}"
+
+
+def shown(task: Task) -> str:
+    now = task.now
+    head = "\n".join([*rows(task), f"  stop when: {' '.join(now.global_stop_condition.split())}", ""])
+    return head + "\n" + texts.status_text(now, report_of(task)) + "".join(_recent(now))
+
+
+def _recent(now: State) -> Iterator[str]:
+    if now.history:
+        yield "\nRecorded last (claims):\n"
+    for each in now.history[-5:]:
+        yield f"  {each.iteration}. {' '.join(each.task.split())[:80]}: {' '.join(each.result_summary.split())[:120]}\n"

@@ -1,0 +1,117 @@
+"""Run the stop checks of a task, and say whether it should stop. They are the authority (S-046)."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bydawn.assemble import Worker
+from bydawn.core.errors import UserError
+from bydawn.core.facts import EventRecorded
+from bydawn.core.loop import Check, CommandCheck, PathCheck, TextCheck
+from bydawn.core.text import last_part, plain
+from bydawn.core.values import Verdict
+from bydawn.dialects.strict_agent_loop import document, paths
+from bydawn.dialects.strict_agent_loop.contract import CHECK_SECONDS
+from bydawn.dialects.strict_agent_loop.document import StopReport
+from bydawn.operations.dialects import begin
+from bydawn.operations.dialects.strict_agent_loop import recording, sandboxed, tasks
+from bydawn.operations.dialects.strict_agent_loop.tasks import Task, Where
+from bydawn.operations.run_loop import run
+from bydawn.process.guardian import Tether
+from bydawn.process.shell import run_alone
+from bydawn.store import drop
+from bydawn.system.reading import read_inside
+
+Say = Callable[[str], None]
+CHECKED = "stop.checked"
+_TAIL = 3_000  # characters of a failing check's output
+_OUTPUT = 1 << 20
+
+
+def decides(task: Task) -> bool:
+    """Can the ledger record what the checks say? Else they are run here, and what they say is a claim."""
+    standing = task.standing
+    at_rest = standing is not None and not standing.alive and not standing.finished
+    return at_rest and tasks.where(task) is Where.OUTSIDE
+
+
+def is_known(task: Task) -> bool:
+    """Does the ledger say it, so that nothing has to be run here?"""
+    if task.standing is None:
+        return False
+    return task.standing.finished or tasks.where(task) is Where.OUTSIDE
+
+
+def decide(task: Task, tether: Tether, say: Say) -> None:
+    """Have the engine run the checks and judge; a task that is not over stays as it was."""
+    assert task.standing  # noqa: S101 - `decides` has looked
+    run(begin.plan_resume(task.standing, by_hand=True), Worker(tether=tether, say=say, only_checks=True))
+
+
+def report_of(task: Task) -> StopReport:
+    """What the ledger says: the last verdicts, and how it ended."""
+    assert task.standing  # noqa: S101 - the caller has looked
+    if task.standing.trouble:
+        raise task.standing.trouble
+    return document.last_report(task.standing.loop, task.standing.state)
+
+
+def look(task: Task, say: Say) -> StopReport:
+    """Run the checks here, where only a claim can be recorded (inside a round, in a sandbox)."""
+    now = sandboxed.read(task)
+    verdicts = [_verdict(check, task.workspace) for check in document.checks_of(now)]
+    report = document.stop_report(now, verdicts, datetime.now(UTC), just_run=True)
+    passed = sum(verdict.passed for verdict in verdicts)
+    data = {"passed": str(passed), "total": str(len(verdicts)), "success": str(report.success).lower()}
+    fact = EventRecorded(
+        **recording.by(), kind=CHECKED, message=f"{passed} of {len(verdicts)} stop checks pass", data=data
+    )
+    if tasks.where(task) is Where.SANDBOX:
+        sandboxed.record(task, fact, say, report)
+    else:
+        drop.post(task.workspace / paths.of(task.id, paths.DROP), fact)
+    return report
+
+
+def refuse_unconfirmed(task: Task) -> None:
+    """Commands that a sandbox recorded run outside only when a person has said so."""
+    loop = task.standing.loop if task.standing else None
+    if loop and (commands := document.unconfirmed(loop)):
+        import shlex
+
+        words = " ".join(f"--stop-command {shlex.quote(each)}" for each in commands)
+        raise UserError(
+            f"the stop commands of {task.id} came from a sandbox",
+            cause="nothing that was recorded there runs outside before a person has agreed",
+            hint=f"read them, then: `strict-agent-loop init-state {task.flags} {words}`",
+        )
+
+
+# -- the checks, without an engine -------------------------------------------------------------------------------------
+
+
+def _verdict(check: Check, workspace: Path) -> Verdict:
+    match check:
+        case CommandCheck():
+            return _command(check, workspace)
+        case PathCheck():
+            there = (workspace / check.path).exists()
+            return Verdict(check=check.name, passed=there, detail="found" if there else f"{check.path} does not exist")
+        case TextCheck():
+            return _text(check, workspace)
+
+
+def _text(check: TextCheck, workspace: Path) -> Verdict:
+    try:
+        data = read_inside(workspace, check.path) or b""
+    except UserError as error:
+        return Verdict(check=check.name, passed=False, detail=f"{error.what}: {error.cause}")
+    there = check.text in data.decode(errors="replace")
+    return Verdict(check=check.name, passed=there, detail="found" if there else f"{check.path} does not contain it")
+
+
+def _command(check: CommandCheck, workspace: Path) -> Verdict:
+    code, output = run_alone(check.command, workspace, CHECK_SECONDS)
+    detail = f"exit {code}" if code is not None else f"no end after {CHECK_SECONDS} s"
+    tail = "" if code == 0 else last_part(plain(output[-_OUTPUT:].decode(errors="replace")), _TAIL)
+    return Verdict(check=check.name, passed=code == 0, detail=detail, exit_code=code, excerpt=tail)

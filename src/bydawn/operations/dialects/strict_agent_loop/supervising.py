@@ -1,0 +1,54 @@
+"""Supervise an unattended task: what to run, and with which changes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from bydawn.core.errors import UserError
+from bydawn.dialects.strict_agent_loop.contract import UNATTENDED, contract_of
+from bydawn.dialects.strict_agent_loop.paths import NAME
+from bydawn.operations import steer
+from bydawn.operations.dialects import begin
+from bydawn.operations.dialects.strict_agent_loop import creating, stopping, tasks
+from bydawn.operations.dialects.strict_agent_loop.creating import Trust
+from bydawn.operations.dialects.strict_agent_loop.tasks import Task
+from bydawn.operations.plan import Plan
+from bydawn.operations.preconditions import refuse_inside_a_round
+
+_WRONG_MODE = 1
+
+
+def plan(task: Task, given: Mapping[str, Any], note: str | None, trust: Trust) -> Plan:
+    """The next run of a task; what is given stays changed."""
+    refuse_inside_a_round()
+    tasks.refuse_foreign_supervisor(task)
+    tasks.refuse_foreign(task)
+    standing = task.standing
+    if standing is None:
+        raise UserError(
+            f"{task.id} has no record that we can write to",
+            cause="it was made in a sandbox, or for another user or state folder",
+            hint=f"look first: `{NAME} list-tasks --workspace-root {task.workspace}`",
+            exit_code=1,
+        )
+    if standing.trouble:
+        raise standing.trouble
+    assert standing.loop.dialect  # noqa: S101 - it is a task of ours
+    contract = contract_of(standing.loop.dialect.words)
+    if contract.mode != UNATTENDED:
+        raise UserError(
+            f"{task.id} is an interactive task",
+            cause="its own session works on it and records every round; no supervisor does",
+            hint=f"go on in that session, or make another: `{NAME} init-state … --operating-mode unattended`",
+            exit_code=_WRONG_MODE,
+        )
+    stopping.refuse_unconfirmed(task)
+    if standing.alive:
+        return begin.plan_resume(standing)  # which is refused, with the owner's name
+    fields = {key: value for key, value in given.items() if value is not None}
+    if fields:
+        creating.changed(standing, replace(contract, **fields), trust)
+    if note and note.strip():
+        steer.tell(standing, note)
+    return begin.plan_resume(tasks.find(task.state_path).standing or standing)

@@ -1,0 +1,321 @@
+"""Which tasks there are, which one is meant, and where the command that asks is running."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.core.loop import COOKIE
+from bydawn.dialects.strict_agent_loop import DIALECT, document, paths
+from bydawn.dialects.strict_agent_loop.document import State, StopReport
+from bydawn.dialects.strict_agent_loop.files import task_of
+from bydawn.dialects.strict_agent_loop.paths import NAME
+from bydawn.operations.dialects import loops
+from bydawn.operations.preconditions import checked_workspace, is_inside_a_round
+from bydawn.store.registry import Standing
+from bydawn.system import kernel
+from bydawn.system.reading import read_inside
+
+EXIT_NOT_FOUND = 1
+_BIGGEST = 4 << 20  # bytes of a state.json; ours stay far below
+_PLACE = re.compile(r"(.*)/\.codex-loop/tasks/([A-Za-z0-9-]+)/state\.json")
+_OLDER = re.compile(r"(.*)/\.codex-loop/state\.json")
+_SKILL = "skill_name"
+
+
+class Where(Enum):
+    """Where a command about a task runs, and so what it may write."""
+
+    OUTSIDE = auto()  # the ledger
+    INSIDE = auto()  # a record for the process that runs the round
+    SANDBOX = auto()  # a record, and the task's files
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """A task, as it is known here. One of the original program, or one seen from a sandbox, has no loop."""
+
+    workspace: Path
+    id: str
+    standing: Standing | None
+    document: State | None  # as its file says; None if that cannot be read
+    legacy: bool = False  # of the original's older layout
+
+    @property
+    def state_path(self) -> str:
+        return f"{self.workspace}/{paths.LEGACY if self.legacy else paths.of(self.id, paths.STATE)}"
+
+    @property
+    def is_ours(self) -> bool:
+        return self.standing is not None or (self.document is not None and self.document.bydawn is not None)
+
+    @property
+    def uid(self) -> str:
+        """What marks the processes of its rounds."""
+        if self.standing:
+            return self.standing.loop.uid
+        return self.document.bydawn.uid if self.document and self.document.bydawn else ""
+
+    @property
+    def flags(self) -> str:
+        return f"--workspace-root {shlex.quote(str(self.workspace))} --task-id {self.id}"
+
+    @property
+    def now(self) -> State:
+        """What is true of it: by its ledger if that can be seen, else by its file."""
+        if self.standing and not self.standing.trouble:
+            return document.state_of(self.standing.loop, self.standing.state)
+        if self.standing and self.standing.trouble:
+            raise self.standing.trouble
+        if self.document is None:
+            raise unreadable(self.state_path)
+        return self.document
+
+
+def workspace_of(path: str | None) -> Path:
+    """The folder that a person named, or the current one."""
+    try:
+        return checked_workspace(Path(path or ".").expanduser())
+    except (UserError, RuntimeError) as error:
+        what = error.what if isinstance(error, UserError) else f"there is no folder {path}"
+        cause = error.cause if isinstance(error, UserError) else str(error)
+        raise UserError(what, cause=cause, hint="give the root of the repository: --workspace-root PATH") from None
+
+
+def every(workspace: Path) -> list[Task]:
+    """The tasks of a workspace: ours, the oldest first, then those of the original program."""
+    ours: dict[str, Standing] = {}
+    for each in sorted(loops.in_workspace(DIALECT, workspace), key=lambda each: (each.alive, each.loop.created_at)):
+        if not each.state.dismissed:
+            ours[task_of(each.loop)] = each
+    found = [_task(workspace, name, each) for name, each in ours.items()]
+    listed = {path.parent.name for path in (workspace / paths.TASKS).glob(f"*/{paths.STATE}")}
+    found += [_task(workspace, name, None) for name in sorted(listed - ours.keys())]
+    return [*found, *_legacy(workspace)]
+
+
+def find(state: str | None, workspace: str | None = None, task: str | None = None) -> Task:
+    """The task that is meant: by the path of its state, by its id, or the only one that is not over here."""
+    if state is not None and (older := _OLDER.fullmatch(absolute(state))):
+        folder = workspace_of(older[1] or "/")
+        return next(iter(_legacy(folder)), None) or _existing(*_address(state, task))
+    if state is not None:
+        return _existing(*_address(state, task))
+    folder = workspace_of(workspace)
+    if task is not None:
+        return _existing(folder, task)
+    found = [each for each in every(folder) if each.is_ours and _is_open(each)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        hint = f"`{NAME} list-tasks --workspace-root {shlex.quote(str(folder))}` shows all of them"
+        raise UserError(f"no task is running in {folder}", cause="none is, or all have ended", hint=hint, exit_code=1)
+    rows = "".join(f"\n  {each.id}: {_one_line(each.now.goal)}" for each in found)
+    raise UserError(
+        "which task?", cause=f"{len(found)} are not over here:{rows}", hint=f"add --task-id {found[-1].id}", exit_code=2
+    )
+
+
+def place_of(state: str | None, workspace: str | None, task: str | None) -> tuple[str | None, str | None]:
+    """A workspace and a task's id; the path of a state stands for both."""
+    if state is None:
+        return workspace, task
+    place = _PLACE.fullmatch(absolute(state))
+    if place is None:
+        raise _no_address(state)
+    if task not in (None, place[2]):
+        cause = f"--state names {place[2]}"
+        raise UserError(f"{task} is another task", cause=cause, hint="give only one of --state and --task-id")
+    return place[1], place[2]
+
+
+def registry_path(workspace: Path) -> str:
+    return f"{workspace}/{paths.REGISTRY}"
+
+
+def refuse_other_places(workspace: Path, task: str | None, *given: str | None) -> None:
+    """The files of a task have one place; options that once moved them only accept that one."""
+    for path, usual in zip(given, (paths.EVENTS, paths.ROUNDS), strict=True):
+        own = str(workspace / paths.of(task or "", usual))
+        if path is not None and not (task and absolute(str(workspace / path)) == own):
+            cause = "what is recorded stays in the task's own folder, where every program finds it"
+            raise UserError(f"{path} cannot be used", cause=cause, hint=f"leave the option out: it is {usual} there")
+
+
+def where(task: Task) -> Where:
+    """Where we are. A process of another loop's round may not record anything here."""
+    if is_inside_a_round():
+        uid, known = os.environ.get(COOKIE, "").partition(".")[0], task.uid
+        if uid and known and uid != known:
+            raise UserError(
+                "this is a round of another loop",
+                cause=f"{task.id} is not the task that it works on",
+                hint=f"record what you do under your own task: `{NAME} list-tasks`",
+            )
+        return Where.INSIDE
+    return Where.OUTSIDE if task.standing and _is_writable(task.standing) else Where.SANDBOX
+
+
+def can_make(workspace: Path) -> bool:
+    """Can a new loop be made from here?"""
+    home = loops.registry_of().home(workspace)
+    there = next(each for each in (home, *home.parents) if each.exists())
+    try:
+        probe = there / f".bydawn-{os.urandom(6).hex()}.tmp"
+        os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        probe.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def read_state(workspace: Path, name: str) -> State:
+    """What the file of a task says now."""
+    return _read(workspace, paths.of(name, paths.STATE), name)
+
+
+def last_report(workspace: Path, now: State) -> StopReport:
+    """The stop report that is on disk, or one that knows of no check yet."""
+    with suppress(UserError, msgspec.DecodeError, msgspec.ValidationError, RecursionError):
+        data = read_inside(workspace, paths.of(now.task.id, paths.STOP_REPORT), _BIGGEST)
+        return document.fresh(msgspec.json.decode(data or b"", type=StopReport), now)
+    return document.stop_report(now, (), datetime.now(UTC))
+
+
+def refuse_foreign(task: Task) -> None:
+    """The original's files are read, never written."""
+    if task.is_ours:
+        return
+    if task.document is None and task.standing is None and not task.legacy:
+        raise unreadable(task.state_path)
+    goal = task.document.goal if task.document else ""
+    again = f"{NAME} init-state --workspace-root {shlex.quote(str(task.workspace))} --task-id {task.id}-2"
+    if goal:
+        again += f" --goal {shlex.quote(_one_line(goal))}"
+    if task.document and task.document.global_stop_condition:
+        again += f" --global-stop-condition {shlex.quote(_one_line(task.document.global_stop_condition))}"
+    cause = f"{task.state_path} was written by another program; it is only shown here"
+    raise UserError(
+        f"{task.id} is a task of another program", cause=cause, hint=f"start beside it: `{again}`", exit_code=1
+    )
+
+
+def refuse_foreign_supervisor(task: Task) -> None:
+    """Another program may be at work on it right now."""
+    for path in (Path(task.state_path).parent / "supervisor.lock", task.workspace / paths.FOLDER / "supervisor.lock"):
+        with suppress(OSError, UserError, ValueError):
+            data = read_inside(task.workspace, str(path.relative_to(task.workspace)), 10_000) or b""
+            pid = int((re.search(rb"\d{1,9}", data) or [b"0"])[0])
+            if pid and kernel.stat_fields(pid):
+                raise Supervised(path, pid)
+
+
+class Supervised(UserError):
+    """Another program runs a supervisor for this task."""
+
+    def __init__(self, path: Path, pid: int) -> None:
+        super().__init__(
+            "another supervisor is at work",
+            cause=f"{path} names process {pid}, which is alive",
+            hint=f"stop it first: kill {pid}",
+            exit_code=8,
+        )
+
+
+def unreadable(path: str, why: str = "it is not a state of a task") -> UserError:
+    hint = f"`{NAME} list-tasks` shows the tasks of this workspace"
+    return UserError(f"{path} cannot be read", cause=why, hint=hint, exit_code=EXIT_NOT_FOUND)
+
+
+# -- what is on disk ---------------------------------------------------------------------------------------------------
+
+
+def _address(state: str, task: str | None) -> tuple[Path, str]:
+    folder, name = place_of(state, None, task)
+    assert folder and name  # noqa: S101 - a state has both
+    if Path(absolute(state)).is_symlink():
+        raise UserError(f"{state} is a link", cause="a state is a file", hint="give the path of the task itself")
+    if not Path(folder).is_dir():
+        raise UserError(f"there is no folder {folder}", hint="check the path", exit_code=EXIT_NOT_FOUND)
+    return checked_workspace(Path(folder)), name
+
+
+def absolute(path: str) -> str:
+    """As it was typed, from the root on; links in it stay, so that they are seen."""
+    return os.path.normpath(Path(path).expanduser().absolute())
+
+
+def _no_address(state: str) -> UserError:
+    hint = f"it is .codex-loop/tasks/<task-id>/state.json in the workspace; `{NAME} list-tasks` shows the paths"
+    return UserError(f"{state} is not the state of a task", cause="a task has one place", hint=hint)
+
+
+def _existing(workspace: Path, name: str) -> Task:
+    ours = [each for each in loops.in_workspace(DIALECT, workspace) if task_of(each.loop) == name]
+    task = _task(workspace, name, ours[-1] if ours else None)
+    if task.standing is None and not os.path.lexists(task.state_path):
+        hint = f"`{NAME} list-tasks --workspace-root {shlex.quote(str(workspace))}` shows all of them"
+        cause = f"there is no {task.state_path}"
+        raise UserError(f"there is no task {name}", cause=cause, hint=hint, exit_code=EXIT_NOT_FOUND)
+    if task.standing is None:
+        _read(workspace, paths.of(name, paths.STATE), name)  # says why, if it cannot be read
+    return task
+
+
+def _task(workspace: Path, name: str, standing: Standing | None) -> Task:
+    found = None
+    with suppress(UserError):
+        found = _read(workspace, paths.of(name, paths.STATE), name)
+    return Task(workspace=workspace, id=name, standing=standing, document=found)
+
+
+def _read(workspace: Path, path: str, name: str = "") -> State:
+    """A state.json, ours or the original's; whatever is wrong with it is said."""
+    where = f"{workspace}/{path}"
+    if Path(where).is_symlink():
+        raise unreadable(where, "it is a link")
+    data = read_inside(workspace, path, _BIGGEST)
+    if data is None:
+        raise unreadable(where, "there is no such file")
+    try:
+        found: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
+        if _SKILL not in found:
+            raise unreadable(where)
+        read = msgspec.convert(found, State)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError) as error:
+        raise unreadable(where, str(error).partition(" - ")[0]) from None
+    if name and read.task.id != name:
+        raise unreadable(where, f"it is the state of {read.task.id}")
+    return read
+
+
+def _legacy(workspace: Path) -> Iterator[Task]:
+    """The original once had one task for each workspace; codex-loop has a file of that name, too."""
+    with suppress(UserError):
+        found = _read(workspace, paths.LEGACY)
+        if found.bydawn is None:
+            yield Task(workspace=workspace, id=found.task.id or "legacy", standing=None, document=found, legacy=True)
+
+
+def _is_open(task: Task) -> bool:
+    return task.now.status == "running"
+
+
+def _is_writable(standing: Standing) -> bool:
+    """A sandbox may let us read it and no more; only trying tells."""
+    try:
+        os.close(os.open(standing.folder.lock, os.O_RDWR | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:120]
