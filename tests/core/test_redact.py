@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bydawn.core.breakers import Limits
-from bydawn.core.facts import AnyFact, LoopStopped
+from bydawn.core.facts import AnyFact, EventRecorded, LoopStopped
 from bydawn.core.loop import Mode, Promise
 from bydawn.core.outcome import Outcome
 from bydawn.core.redact import HIDDEN, Secrets, Unnamed, for_children, looks_secret, rewritten
@@ -426,6 +426,8 @@ def test_words_of_a_fixed_vocabulary_numbers_and_moments_are_no_texts() -> None:
     assert (shouted.round, shouted.wait_until, shouted.session) == (1, moment, None)
     stop = LoopStopped(end=End.COMPLETE, reason="x", decided=decided(), evidence=("x",))
     assert rewritten(stop, lambda text: f"{text}!").end is End.COMPLETE
+    event = EventRecorded(record="x", at=moment, kind="x", message="x", data={"x": "y"})
+    assert rewritten(event, str.upper).data == {"X": "Y"}, "or a secret in it would reach the ledger"
     assert rewritten(Promise(text="x", mode=Mode.LINE), str.upper) == Promise(text="X", mode=Mode.LINE)
     assert rewritten(Limits(rounds=3, until=moment), str.upper) == Limits(rounds=3, until=moment)
 

@@ -5,14 +5,17 @@ from datetime import timedelta
 import pytest
 
 from bydawn.core.agent import CommandEnded
-from bydawn.core.facts import EventRecorded, IterationRecorded, LoopStopped, RoundEnded
+from bydawn.core.facts import EventRecorded, IterationRecorded, LoopStopped, RoundEnded, StopRequested
 from bydawn.core.loop import Sessions
+from bydawn.core.outcome import Outcome
 from bydawn.core.records import COMPACTED, Iteration, Recording
+from bydawn.core.requests import AskStop
 from bydawn.core.values import End
 from engine.fakes import NOON
 from engine.night import Night, Play
 
 RECORDING = Recording(drop="drop")
+STOP = AskStop(id="r-1", run="run-1", by="ada")
 
 
 def claim(record: str, *, seconds: float = 0.0, **more: object) -> IterationRecorded:
@@ -83,6 +86,21 @@ def test_what_was_recorded_while_nothing_ran_is_taken_before_the_open_round_is_s
     kinds = [type(record.fact) for record in night.ledger.records]
     assert kinds.index(IterationRecorded) < kinds.index(RoundEnded)
     assert night.state.records.entries[0].round == 1
+
+
+def test_many_records_are_taken_while_the_round_runs_but_never_keep_a_request_waiting() -> None:
+    def drop_many() -> None:
+        night.drop.waiting.extend(claim(f"a{number}", seconds=number * 2) for number in range(40))
+        asked = iter([False] * 3 + [True])
+        night.drop.when_done = lambda: night.ask(STOP) if next(asked, False) else None
+
+    night = Night([Play(writes={"a": "1"}, meanwhile=drop_many)], recording=RECORDING)
+    assert night.run().end is End.STOPPED
+    [ended] = night.facts(RoundEnded)
+    assert ended.outcome is Outcome.INTERRUPTED, "the request was heard between two batches"
+    kinds = [type(record.fact) for record in night.ledger.records]
+    assert kinds.index(StopRequested) - kinds.index(IterationRecorded) == 4
+    assert night.state.records.iterations == 40, "what is there belongs to its round"
 
 
 def test_a_long_history_is_shortened_by_an_event_of_our_own() -> None:

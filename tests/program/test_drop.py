@@ -1,4 +1,4 @@
-"""The drop folder is the agent's to write: nothing in it may be followed, wait, grow, or do more than record (X-14)."""
+"""The drop folder is the agent's to write: nothing in it may be followed, wait, grow, or do more than record."""
 
 import json
 import os

@@ -81,6 +81,7 @@ def test_a_prepared_loop_is_paused_until_a_person_begins_it(home: Home) -> None:
     assert home.status()["state"] == "paused"
     done = home.bydawn("resume", "repo", "--plain")
     assert done.code == 0
+    assert "30 rounds, 200 iterations that it records" in done.out
     assert "the agent recorded iteration 1 (a claim): one: did it" in done.out
     assert "it says that the work is completed: did it" in done.out
     assert home.status()["state"] == "unverified"
@@ -154,6 +155,7 @@ def test_two_commands_at_once_record_both(home: Home) -> None:
 
 
 def test_a_record_from_inside_another_loops_round_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FAULTS 66"""
     standing = prepared(home)
     monkeypatch.setenv("BYDAWN_COOKIE", "other.1.c0")
     with pytest.raises(UserError, match="agents may not do this"):

@@ -42,6 +42,7 @@ from bydawn.core.values import recorded
 from bydawn.core.worklist import WorkList
 
 _SLEPT = 5.0  # seconds of suspension worth recording
+_BATCHES = 64  # of records at one time; an agent could leave them without end
 _LOOK = 1.0  # seconds, at least, between two looks at the task list while a round runs
 
 
@@ -108,10 +109,12 @@ class Effects:
         return False
 
     def hear(self) -> None:
-        """Take requests, record them, and only then delete them."""
-        for request in self.world.channel.take():
-            self.take(request)
-        self.take_records()
+        """Take requests, record them, and only then delete them; between them, what others recorded."""
+        for _ in range(_BATCHES):
+            for request in self.world.channel.take():
+                self.take(request)
+            if self.state.stop_now or not self.take_records():
+                break
         if (slept := self.world.clock.slept()) > _SLEPT:
             self.record(MachineSlept(seconds=round(slept, 1)))
 

@@ -176,7 +176,9 @@ def opening(loop: Loop, state: LoopState, tasks: TaskReading | None, unit: str =
     if loop.sandbox:
         words = {"read-only": "read-only", "full": "FULL: no sandbox"}
         yield Field("Access", words.get(loop.sandbox, "can edit this folder"))
-    yield Field("Limit", ", ".join(totals(limits_of(loop, state), unit)))
+    limits = limits_of(loop, state)
+    recorded = [f"{plural(limits.iterations, 'iteration')} that it records"] if loop.recording else []
+    yield Field("Limit", ", ".join([*totals(limits, unit), *recorded]))
     finishes = loop.on_interrupt is OnInterrupt.FINISH
     yield Field("Ctrl-C", "stop after this round · twice: stop now" if finishes else "stop now")
 
