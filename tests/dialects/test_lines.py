@@ -396,6 +396,20 @@ def test_a_record_may_have_two_lines(tmp_path: Path) -> None:
     assert [each["kind"] for each in ours(tmp_path / "events.jsonl")] == ["recorded", "blocked", "ended"]
 
 
+def test_a_fact_without_a_line_of_its_own_forgets_nothing_of_others(tmp_path: Path) -> None:
+    path, mark = "events.jsonl", Mark()
+    for record in ("r-1", "r-2"):
+        JsonLines(tmp_path, path).add({"kind": "said"}, record)
+    for seq, record in enumerate(("", "r-1", "", "r-2", "r-3"), 1):  # each by another process
+        again = JsonLines(tmp_path, path, mark)
+        again.fit(seq - 1)
+        if record:
+            again.add({"kind": "said"}, record, seq=seq)
+        again.took(seq)
+        mark = again.mark
+    assert [each["record"] for each in ours(tmp_path / path)] == ["r-1", "r-2", "r-3"]
+
+
 def test_files_in_its_own_folder_are_replaced_whatever_they_say(book: Book) -> None:
     """FAULTS 64: an agent edits them, puts a link there, or takes all of it away."""
     state = book.workspace / ".book/night/state.json"

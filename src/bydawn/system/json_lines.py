@@ -60,7 +60,8 @@ class JsonLines:
 
     def took(self, seq: int) -> None:
         """All lines of the facts up to this one are in the file."""
-        self.mark = Mark(seq, self._id, self._end, self._others[0][1] if self._others else self._end)
+        unlooked = min(self.mark.look, self._end) if self._there is None else self._end
+        self.mark = Mark(seq, self._id, self._end, self._others[0][1] if self._others else unlooked)
 
     def fit(self, last: int) -> None:
         """Begin where the file itself says if it has no mark, or is shorter than its mark says: at 0 if it is gone."""
