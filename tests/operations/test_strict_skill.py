@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from ruamel.yaml import YAML
 
+from bydawn.cli.dialects.strict_agent_loop import COMMANDS
 from bydawn.cli.dialects.strict_agent_loop_skill import HOW, install_skill
 from bydawn.core.errors import UserError
 from bydawn.dialects.strict_agent_loop.formats import HistoryEntry, State, StopReport
@@ -129,6 +130,27 @@ def test_the_skill_says_what_is_too_big_for_a_round_and_what_is_not() -> None:
 
 
 # -- what it names exists ----------------------------------------------------------------------------------------------
+
+
+PAGES = {**{name: text for name, text in FILES.items() if name.endswith(".md")}, "--help": HOW}
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_and_option_that_the_skill_names_exists(page: str) -> None:
+    """S-017."""
+    known = {name: {word for each in found.params for word in each.opts} for name, found in COMMANDS.commands.items()}
+    text = PAGES[page].replace("\\\n", " ")
+    assert {*OPTION.findall(text)} <= {"--help", *(word for words in known.values() for word in words)}
+    typed = re.findall(r"(?:scripts/(\w+)\.py|strict-agent-loop ([a-z-]+))([^`\n]*)", text)
+    for script, command, rest in typed:
+        assert {*OPTION.findall(rest)} <= known[script.replace("_", "-") or command], (script, command)
+
+
+def test_each_of_the_nine_commands_is_a_script_too() -> None:
+    """S-017."""
+    scripts = {Path(name).stem.replace("_", "-") for name in FILES if re.match(r"scripts/[a-z]\w+\.py", name)}
+    assert scripts | {"install-skill"} == {*COMMANDS.commands}
 
 
 def test_the_reference_of_the_state_names_every_field() -> None:
