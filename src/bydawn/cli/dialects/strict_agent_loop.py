@@ -323,18 +323,18 @@ def supervise(
     task_id: str | None,
     skill_path: str | None,  # noqa: ARG001
     max_cycles: int,
-    heartbeat_seconds: float,  # noqa: ARG001
+    heartbeat_seconds: float,
     prompt_note: str | None,
     **given: Any,
 ) -> int:
     """Run Codex again and again until the stop checks pass: exit 0 success, 2 stopped, 130 interrupted"""
     from bydawn.cli.dialects import running
-    from bydawn.cli.dialects.log_screen import LogScreen
+    from bydawn.cli.dialects.strict_agent_loop_screen import Screen
     from bydawn.dialects.strict_agent_loop import DIALECT
     from bydawn.operations.dialects.strict_agent_loop import supervising
 
     planned = supervising.plan(_find(state, workspace_root, task_id), given, prompt_note, _trust)
-    screen = LogScreen(DIALECT, runs=max_cycles)
+    screen = Screen(DIALECT, cycles=max_cycles, heartbeat=heartbeat_seconds)
     return running.resume(DIALECT, planned, tether, run=screen.run)
 
 

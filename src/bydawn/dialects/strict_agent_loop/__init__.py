@@ -15,6 +15,10 @@ from bydawn.dialects.strict_agent_loop.document import status_of
 from bydawn.dialects.strict_agent_loop.paths import NAME
 
 _STOPPED_SHORT = 2
+_FINISHED = {
+    End.COMPLETE: "completed: every stop check passed",
+    End.UNVERIFIED: "completed: it was recorded as done, and there is no stop check to verify that",
+}
 
 
 class StrictAgentLoop:
@@ -32,7 +36,7 @@ class StrictAgentLoop:
         return status_of(stopped)
 
     def reason(self, stopped: LoopStopped) -> str:
-        return stopped.reason
+        return _FINISHED.get(stopped.end, stopped.reason)
 
     def exit_code(self, stopped: LoopStopped) -> int:
         if stopped.end in FINISHED:

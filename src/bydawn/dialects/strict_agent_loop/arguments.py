@@ -21,7 +21,7 @@ PRESET: dict[str, tuple[str, ...]] = {
     "check_timeout": (f"{CHECK_SECONDS}s",),
     "check_where": ("workspace",),
 }
-SECTIONS = ("NOTES", "EVENTS", "CHECKS", "STALL")  # of ours, behind the prompt
+SECTIONS = ("NOTES", "EVENTS", "RECORDED", "CHECKS", "STALL")  # of ours, behind the prompt
 
 
 def start(contract: Contract, workspace: str, command: str) -> Start:

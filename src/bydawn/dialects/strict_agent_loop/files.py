@@ -50,7 +50,7 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
     record = record_of(fact, task)
     for event in lines.events_of(fact, loop, state):
         yield line(paths.of(task, paths.EVENTS), event, record)
-    if (entry := _new_entry(fact, state)) is not None:
+    if (entry := lines.new_entry(fact, state)) is not None:
         yield from of_iteration(now, entry, record)
     match fact:
         case RoundStarted():
@@ -58,7 +58,7 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
         case RoundEnded():
             yield Copy(paths.invocation(task, fact.round, "jsonl"), Source(fact.round, STDOUT))
             yield Copy(paths.invocation(task, fact.round, "last.txt"), Source(fact.round, REPLY))
-        case LoopStopped() if state.updated_at:
+        case LoopStopped() if state.updated_at and not fact.is_preparation:
             yield _status(now, report, "loop.stopped", state.updated_at)
     yield from of_task(now, report)
 
@@ -91,7 +91,7 @@ def of_task(now: State, report: StopReport) -> Iterator[View]:
 def heard(event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG001
     """The heartbeat, so that the run never looks dead, and commands that overlap."""
     if isinstance(event, Beat):
-        now, report = document.state_of(loop, state), document.last_report(loop, state)
+        now, report = document.state_of(loop, state), document.last_report(loop, state, at)
         yield _status(now, report, HEARTBEAT, at)
         yield Replace(paths.of(now.task.id, paths.STATUS_TEXT), texts.status_text(now, report, at))
     elif isinstance(event, CommandStarted) and event.beside:
@@ -108,12 +108,3 @@ def line(path: str, value: msgspec.Struct, record: str = "") -> Line:
     fields = msgspec.to_builtins(value)
     fields.pop("id", None)
     return Line(path, fields, record)
-
-
-def _new_entry(fact: AnyFact, state: LoopState) -> Entry | None:
-    """The iteration that this fact added."""
-    last = state.records.entries[-1] if state.records.entries else None
-    if isinstance(fact, IterationRecorded):
-        return last
-    added = isinstance(fact, RoundEnded) and last is not None and last.from_reply and last.round == fact.round
-    return last if added else None

@@ -96,10 +96,11 @@ def _again(found: Task, given: Mapping[str, Any], trust: Trust) -> Task:
         raise _exists(found, "it can be changed outside the sandbox, before it begins")
     if standing.trouble:
         raise standing.trouble
-    if standing.alive or has_begun(standing):
-        raise _exists(found, "it has begun")
     assert standing.loop.dialect  # noqa: S101 - it is a task of ours
     before = contract_of(standing.loop.dialect.words)
+    agrees = before.in_sandbox and {key for key, value in given.items() if value} == {"commands"}
+    if standing.alive or (has_begun(standing) and not agrees):
+        raise _exists(found, "it has begun")
     more = {key: (*getattr(before, key), *given[key]) for key in _LISTS if given.get(key)}
     if before.in_sandbox and given.get("commands"):
         more["commands"] = given["commands"]  # a person has said which of them may run

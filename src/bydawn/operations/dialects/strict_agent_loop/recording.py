@@ -39,7 +39,7 @@ def iteration(task: Task, claim: Iteration, say: Say) -> State:
 
 def compact(task: Task, keep_last: int, characters: int, say: Say) -> State:
     data = {"keep_last": str(keep_last), "max_archive_chars": str(characters)}
-    return event(task, records.COMPACTED, f"kept the last {keep_last} iterations in full", data, say)[0]
+    return event(task, records.COMPACTED, f"iterations kept in full: {keep_last}", data, say)[0]
 
 
 def by() -> dict[str, Any]:

@@ -10,6 +10,7 @@ import msgspec
 from bydawn.dialects.strict_agent_loop import document, files, paths, texts
 from bydawn.dialects.strict_agent_loop.document import State, StopReport
 from bydawn.operations import recording as native
+from bydawn.operations.amounts import plural
 from bydawn.operations.dialects.strict_agent_loop import creating, sandboxed, stopping, tasks
 from bydawn.operations.dialects.strict_agent_loop.creating import Trust
 from bydawn.operations.dialects.strict_agent_loop.tasks import Task, Where
@@ -76,7 +77,7 @@ def rows(task: Task) -> Iterator[str]:
     other = "" if task.is_ours else " · another program's"
     crashed = task.standing is not None and task.standing.status == "crashed"
     at_work = "at work" if task.standing and task.standing.alive else "crashed" if crashed else ""
-    words = [now.status, now.operating_mode, f"{now.counters.iteration} iterations", at_work]
+    words = [now.status, now.operating_mode, plural(now.counters.iteration, "iteration"), at_work]
     waiting = "recorded in a sandbox, not taken in yet" if now.pending else ""
     yield f"{task.id}  {' · '.join(filter(None, [*words, waiting]))}{other}"
     yield f"  {' '.join(now.goal.split())[:100]}"

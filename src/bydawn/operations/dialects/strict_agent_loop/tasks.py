@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
-from bydawn.core.loop import COOKIE
+from bydawn.core.loop import COOKIE, CommandCheck, PathCheck, TextCheck
 from bydawn.dialects.strict_agent_loop import DIALECT, document, paths
 from bydawn.dialects.strict_agent_loop.document import State, StopReport
 from bydawn.dialects.strict_agent_loop.files import task_of
@@ -29,6 +30,7 @@ _BIGGEST = 4 << 20  # bytes of a state.json; ours stay far below
 _PLACE = re.compile(r"(.*)/\.codex-loop/tasks/([A-Za-z0-9-]+)/state\.json")
 _OLDER = re.compile(r"(.*)/\.codex-loop/state\.json")
 _SKILL = "skill_name"
+_OPTIONS = {CommandCheck: "--stop-command", PathCheck: "--require-path", TextCheck: "--require-text"}
 
 
 class Where(Enum):
@@ -103,9 +105,11 @@ def every(workspace: Path) -> list[Task]:
 
 def find(state: str | None, workspace: str | None = None, task: str | None = None) -> Task:
     """The task that is meant: by the path of its state, by its id, or the only one that is not over here."""
-    if state is not None and (older := _OLDER.fullmatch(absolute(state))):
-        folder = workspace_of(older[1] or "/")
-        return next(iter(_legacy(folder)), None) or _existing(*_address(state, task))
+    if state is not None and _OLDER.fullmatch(absolute(state)):
+        older = next(_legacy(workspace_of(place_of(state, None, None)[0])), None)
+        if older is None:
+            raise unreadable(state)
+        return older
     if state is not None:
         return _existing(*_address(state, task))
     folder = workspace_of(workspace)
@@ -127,6 +131,8 @@ def place_of(state: str | None, workspace: str | None, task: str | None) -> tupl
     """A workspace and a task's id; the path of a state stands for both."""
     if state is None:
         return workspace, task
+    if older := _OLDER.fullmatch(absolute(state)):
+        return older[1] or "/", task
     place = _PLACE.fullmatch(absolute(state))
     if place is None:
         raise _no_address(state)
@@ -201,6 +207,10 @@ def refuse_foreign(task: Task) -> None:
         again += f" --goal {shlex.quote(_one_line(goal))}"
     if task.document and task.document.global_stop_condition:
         again += f" --global-stop-condition {shlex.quote(_one_line(task.document.global_stop_condition))}"
+    if task.document:
+        again += f" --operating-mode {task.document.operating_mode}"
+        checks = document.checks_of(task.document)
+        again += "".join(f" {_OPTIONS[type(check)]} {shlex.quote(check.as_text)}" for check in checks)
     cause = f"{task.state_path} was written by another program; it is only shown here"
     raise UserError(
         f"{task.id} is a task of another program", cause=cause, hint=f"start beside it: `{again}`", exit_code=1
@@ -301,7 +311,10 @@ def _legacy(workspace: Path) -> Iterator[Task]:
     with suppress(UserError):
         found = _read(workspace, paths.LEGACY)
         if found.bydawn is None:
-            yield Task(workspace=workspace, id=found.task.id or "legacy", standing=None, document=found, legacy=True)
+            name = found.task.id or "legacy"
+            place = replace(found.task, id=name, root_dir=f"{workspace}/{paths.FOLDER}")
+            found = replace(found, task=place)
+            yield Task(workspace=workspace, id=name, standing=None, document=found, legacy=True)
 
 
 def _is_open(task: Task) -> bool:
