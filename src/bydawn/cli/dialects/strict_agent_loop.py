@@ -9,6 +9,7 @@ from bydawn.cli.command import Group, command, option
 from bydawn.cli.dialects.strict_agent_loop_skill import HOW, install_skill
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, visible
+from bydawn.core.values import EXIT_CODES, End
 from bydawn.dialects.strict_agent_loop.contract import EFFORTS, MODES, MOST_ITERATIONS, SANDBOXES, Contract
 from bydawn.dialects.strict_agent_loop.paths import NAME
 from bydawn.process.guardian import Tether
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _COUNT = click.IntRange(1, MOST_ITERATIONS)
 _SECONDS = click.FloatRange(0, 1e7)
-_EXIT_GO_ON = 1
+_EXIT_STOPPED = 2
 _DEFAULT = Contract(task="", goal="", stop_condition="")
 
 
@@ -333,7 +334,14 @@ def supervise(
     from bydawn.dialects.strict_agent_loop import DIALECT
     from bydawn.operations.dialects.strict_agent_loop import supervising
 
-    planned = supervising.plan(_find(state, workspace_root, task_id), given, prompt_note, _trust)
+    task = _find(state, workspace_root, task_id)
+    try:
+        planned = supervising.plan(task, given, prompt_note, _trust)
+    except UserError as error:
+        if error.exit_code != EXIT_CODES[End.FAILED]:
+            raise
+        # Codex cannot work: for this command that is one more way to stop without success.
+        raise UserError(error.what, cause=error.cause, hint=error.hint, exit_code=_EXIT_STOPPED) from None
     screen = Screen(DIALECT, cycles=max_cycles, heartbeat=heartbeat_seconds)
     return running.resume(DIALECT, planned, tether, run=screen.run)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,20 +11,24 @@ from bydawn.dialects.strict_agent_loop import document, files, paths, texts
 from bydawn.dialects.strict_agent_loop.document import State, StopReport
 from bydawn.operations import recording as native
 from bydawn.operations.amounts import plural
-from bydawn.operations.dialects.strict_agent_loop import creating, sandboxed, stopping, tasks
-from bydawn.operations.dialects.strict_agent_loop.creating import Trust
+from bydawn.operations.dialects.strict_agent_loop import sandboxed, stopping, tasks
 from bydawn.operations.dialects.strict_agent_loop.tasks import Task, Where
 from bydawn.operations.preconditions import is_inside_a_round
+
+if TYPE_CHECKING:
+    from bydawn.operations.dialects.strict_agent_loop.creating import Trust
 
 Say = Callable[[str], None]
 
 
-def take_in(state: str | None, workspace: str | None, trust: Trust, say: Say) -> None:
+def take_in(state: str | None, workspace: str | None, trust: "Trust", say: Say) -> None:
     """Make loops of what sandboxed sessions began in this workspace, if we can."""
     folder = tasks.place_of(state, workspace, None)[0] or "."
     if not is_inside_a_round() and Path(folder).is_dir():
         real = tasks.workspace_of(folder)
         if any((real / paths.TASKS).glob(f"*/{paths.DROP}/{paths.CONTRACT}")) and tasks.can_make(real):
+            from bydawn.operations.dialects.strict_agent_loop import creating  # rare, and most scripts should be quick
+
             creating.take_in(real, trust, say)
 
 
@@ -36,7 +40,7 @@ def up_to_date(task: Task, say: Say) -> Task:
     return tasks.find(task.state_path) if native.take_in(standing, say) else task
 
 
-def listed(workspace: Path, trust: Trust, say: Say) -> list[Task]:
+def listed(workspace: Path, trust: "Trust", say: Say) -> list[Task]:
     take_in(None, str(workspace), trust, say)
     if is_inside_a_round():
         return tasks.every(workspace)

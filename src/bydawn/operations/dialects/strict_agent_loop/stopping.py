@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bydawn.assemble import Worker
 from bydawn.core.errors import UserError
 from bydawn.core.facts import EventRecorded
 from bydawn.core.loop import Check, CommandCheck, PathCheck, TextCheck
@@ -13,14 +13,13 @@ from bydawn.core.values import Verdict
 from bydawn.dialects.strict_agent_loop import document, paths
 from bydawn.dialects.strict_agent_loop.contract import CHECK_SECONDS
 from bydawn.dialects.strict_agent_loop.document import StopReport
-from bydawn.operations.dialects import begin
 from bydawn.operations.dialects.strict_agent_loop import recording, sandboxed, tasks
 from bydawn.operations.dialects.strict_agent_loop.tasks import Task, Where
-from bydawn.operations.run_loop import run
-from bydawn.process.guardian import Tether
-from bydawn.process.shell import run_alone
 from bydawn.store import drop
 from bydawn.system.reading import read_inside
+
+if TYPE_CHECKING:
+    from bydawn.process.guardian import Tether
 
 Say = Callable[[str], None]
 CHECKED = "stop.checked"
@@ -42,8 +41,12 @@ def is_known(task: Task) -> bool:
     return task.standing.finished or tasks.where(task) is Where.OUTSIDE
 
 
-def decide(task: Task, tether: Tether, say: Say) -> None:
+def decide(task: Task, tether: "Tether", say: Say) -> None:
     """Have the engine run the checks and judge; a task that is not over stays as it was."""
+    from bydawn.assemble import Worker  # the other scripts need no engine
+    from bydawn.operations.dialects import begin
+    from bydawn.operations.run_loop import run
+
     assert task.standing  # noqa: S101 - `decides` has looked
     run(begin.plan_resume(task.standing, by_hand=True), Worker(tether=tether, say=say, only_checks=True))
 
@@ -111,6 +114,8 @@ def _text(check: TextCheck, workspace: Path) -> Verdict:
 
 
 def _command(check: CommandCheck, workspace: Path) -> Verdict:
+    from bydawn.process.shell import run_alone
+
     code, output = run_alone(check.command, workspace, CHECK_SECONDS)
     detail = f"exit {code}" if code is not None else f"no end after {CHECK_SECONDS} s"
     tail = "" if code == 0 else last_part(plain(output[-_OUTPUT:].decode(errors="replace")), _TAIL)
