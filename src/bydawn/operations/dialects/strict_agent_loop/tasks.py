@@ -166,7 +166,7 @@ def where(task: Task) -> Where:
                 hint=f"record what you do under your own task: `{NAME} list-tasks`",
             )
         return Where.INSIDE
-    return Where.OUTSIDE if task.standing and _is_writable(task.standing) else Where.SANDBOX
+    return Where.OUTSIDE if task.standing else Where.SANDBOX
 
 
 def can_make(workspace: Path) -> bool:
@@ -280,9 +280,12 @@ def _existing(workspace: Path, name: str) -> Task:
 
 
 def _task(workspace: Path, name: str, standing: Standing | None) -> Task:
+    """In a sandbox its ledger may be seen; what the session has recorded since is only in its files."""
     found = None
     with suppress(UserError):
         found = _read(workspace, paths.of(name, paths.STATE), name)
+    if standing and found and not _is_writable(standing):
+        standing = None
     return Task(workspace=workspace, id=name, standing=standing, document=found)
 
 
