@@ -66,6 +66,8 @@ def test_iterations_without_a_change_count_towards_the_no_progress_limit_one_by_
     action = next_action(loop, after_all(facts), at(120))
     assert isinstance(action, Stop)
     assert action.rule is Rule.NO_PROGRESS
+    assert action.reason == "5 iterations in a row made no new change"
+    assert "The last 5 iterations made no new change." in compose(loop, after_all(facts), 3, "f3nc3")
     assert after_all(facts[:6]).rounds_without_progress == 3
 
 
@@ -199,6 +201,8 @@ def test_a_template_can_tell_where_the_task_stands_within_its_budget() -> None:
     text = compose(RECORDED, after_all(BEGUN, started(1), *claims, ended(1)), 2, "f3nc3", template=template)
     assert len(text) < 30_000
     assert "the next one is number 10" in text
+    one = compose(RECORDED, after_all(BEGUN, recorded(1, 1)), 2, "f3nc3", template=template)
+    assert "1 iteration is recorded so far; the next one is number 2." in one
     assert "9. task 8 … → 7 (verified by: 7*2)" in text
     assert "half 8" in text
     assert text.count("f3nc3>>") == text.count("<<f3nc3"), "no record ends its own fence"

@@ -76,6 +76,7 @@ def test_a_prepared_loop_is_paused_until_a_person_begins_it(home: Home) -> None:
     status = home.status()
     assert (status["state"], status["reason"]) == ("paused", "prepared: it has not begun")
     assert status["offers"][0] == {"command": "bydawn resume repo", "why": "begin"}
+    assert "0 rounds · 0.0 s · it has not begun" in home.bydawn("status").out
     taken = home.bydawn("resume", "--all", "--stopped")
     assert "prepared: it has not begun" in taken.out + taken.err
     assert home.status()["state"] == "paused"

@@ -92,8 +92,9 @@ def _last(state: "LoopState") -> str:
     return f"; last: {state.last.detail}" if state.last and state.last.detail else ""
 
 
-def nothing_new(rounds: float) -> str:
-    return f"{rounds:.0f} rounds in a row made no new change"
+def nothing_new(state: "LoopState") -> str:
+    unit = "iterations" if state.recording else "rounds"
+    return f"{state.rounds_without_progress} {unit} in a row made no new change"
 
 
 def _same_failure(tripped: Tripped, state: "LoopState") -> str:
@@ -151,7 +152,7 @@ _ROWS = (  # in the order in which `why` shows them
         label="rounds without progress",
         field="no_progress",
         reading=lambda state, _: state.rounds_without_progress,
-        reason=lambda it, _: nothing_new(it.reading),
+        reason=lambda _, state: nothing_new(state),
         raising=Raising(flag="--max-no-change", step=5, used="made no progress in {:.0f} rounds".format),
     ),
     Breaker(

@@ -388,7 +388,7 @@ def _back_off(loop: Loop, state: LoopState, now: Now) -> Action | None:
         return None
     if pause > rest:
         return Wait(rule=Rule.PAUSE, seconds=seconds, reason="pause between rounds")
-    reason = last.detail if failed else breakers.nothing_new(state.rounds_without_progress)
+    reason = last.detail if failed else breakers.nothing_new(state)
     return Wait(rule=Rule.BACK_OFF, seconds=seconds, reason=reason, agent=last.agent if failed else "")
 
 

@@ -420,7 +420,7 @@ def stall(given: Material, size: int) -> str:
     if same >= 2:
         told.append(f"The checks failed in the same way {same} times in a row: what was tried so far does not fix it.")
     if idle:
-        told.append(f"The last {_rounds(idle)} made no new change.")
+        told.append(f"The last {_rounds(idle, 'iteration' if given.state.recording else 'round')} made no new change.")
     if not told:
         return ""
     told.append(_hint(max(idle, same - 1), given.resumed))
@@ -437,5 +437,5 @@ def _hint(times: int, resumed: bool) -> str:
     return f"{begun}If something blocks you that you cannot remove, {_BLOCKED}; that is better than going on."
 
 
-def _rounds(count: int) -> str:
-    return "round" if count == 1 else f"{count} rounds"
+def _rounds(count: int, unit: str = "round") -> str:
+    return unit if count == 1 else f"{count} {unit}s"

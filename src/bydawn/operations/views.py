@@ -183,6 +183,8 @@ def liveness(standing: Standing) -> str:
         return _doing(standing) + (f"; {pending.asked_words(asked)}" if asked else "")
     if stopped is None:
         return amounts.ago(standing.state.updated_at)
+    if stopped.is_preparation:  # nothing has ended
+        return stopped.reason.partition(": ")[2]
     return f"ended {amounts.moment(stopped.decided.at)}, {amounts.ago(stopped.decided.at)}"
 
 
