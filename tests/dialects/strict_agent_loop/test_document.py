@@ -60,12 +60,11 @@ def test_a_task_has_four_words_for_where_it_stands(stop: LoopStopped | None, wor
     assert made.blocker.needs_human_input == (word == "blocked")
 
 
-def test_a_recorded_end_is_shown_until_its_author_goes_on() -> None:
-    """S-041: only the agent knows that it is blocked, and that it is not any more."""
+def test_a_recorded_end_needs_a_person() -> None:
+    """S-041: only the agent knows that it is blocked, or has failed."""
     stuck = after_all(an_iteration(1, status="failed", stop_reason="no rules"), blocked_by("failed"))
     made = state_of(SESSION, stuck)
     assert (made.status, made.blocker.needs_human_input, made.blocker.reason) == ("failed", True, "needs the rules")
-    assert state_of(SESSION, recorded(stuck, an_iteration(2))).status == "running"
 
 
 def test_what_the_rounds_did_is_in_the_supervisor() -> None:

@@ -111,6 +111,13 @@ def test_an_end_is_an_event(fact: LoopStopped, kinds: list[str]) -> None:
     assert [event.kind for event in lines.events_of(fact, a_task(), state)] == kinds
 
 
+def test_the_end_of_a_task_that_no_one_runs_is_an_event_too() -> None:
+    """A session of a person's own recorded it."""
+    facts = (stopped(End.PAUSED), an_iteration(1, status="blocked"), stopped(End.BLOCKED))
+    events = lines.events_of(facts[-1], a_task(BY_HAND), after_all(*facts))
+    assert [event.kind for event in events] == ["loop.blocked"]
+
+
 def test_a_task_that_is_only_prepared_was_not_interrupted() -> None:
     prepared = stopped(End.PAUSED)
     assert not list(lines.events_of(prepared, a_task(), after_all(prepared)))

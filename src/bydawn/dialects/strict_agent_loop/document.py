@@ -73,7 +73,7 @@ def state_of(loop: Loop, state: LoopState) -> State:
     """`state.json` as the ledger has it."""
     assert loop.dialect  # noqa: S101 - a loop of this dialect
     document = begun(contract_of(loop.dialect.words), loop.workspace, loop.created_at)
-    records, stopped, status = state.records, state.stopped, _status(state)
+    records, stopped, status = state.records, state.stopped, status_of(state.stopped)
     claimed_at = records.claimed_at if records.claimed in STUCK else None
     blocker = Blocker(
         needs_human_input=status == BLOCKED or claimed_at is not None,
@@ -109,12 +109,6 @@ def status_of(stopped: LoopStopped | None) -> Word:
     if stopped.end in FINISHED:
         return COMPLETED
     return BLOCKED if stopped.end in (End.BLOCKED, End.CHECKPOINT) and FAILED not in stopped.evidence else FAILED
-
-
-def _status(state: LoopState) -> Word:
-    was_claimed = state.stopped is not None and state.stopped.evidence in ((BLOCKED,), (FAILED,))
-    went_on = was_claimed and not state.records.claimed  # its author found a way after all
-    return RUNNING if went_on else status_of(state.stopped)
 
 
 def unconfirmed(loop: Loop) -> tuple[str, ...]:

@@ -40,10 +40,11 @@ def events_of(fact: AnyFact, loop: Loop, state: LoopState) -> Iterator[Event]:
             yield _event(now, "round.started", "\n".join(texts.announcement(now)), number)
         case RoundEnded():
             yield from _round_ended(fact, loop, state, now)
-        case LoopStopped() if fact.decided.rule != Rule.ONLY_CHECKS and state.runs:
+        case LoopStopped() if fact.decided.rule != Rule.ONLY_CHECKS:
             word = status_of(fact)
             kind = f"{INVOCATION}interrupted" if word == RUNNING else f"loop.{word}"
-            yield _event(now, kind, fact.reason, {"end": fact.end, "by": fact.by})
+            if word != RUNNING or state.runs:  # else it is only prepared
+                yield _event(now, kind, fact.reason, {"end": fact.end, "by": fact.by})
         case _:
             pass
 
