@@ -18,16 +18,18 @@ from bydawn.dialects.strict_agent_loop import document as documents
 from bydawn.dialects.strict_agent_loop.document import (
     begun,
     checks_of,
+    fresh,
     if_done,
     records_of,
     registry_entry,
     state_of,
     stop_report,
+    unconfirmed,
     with_claim,
 )
 from bydawn.dialects.strict_agent_loop.formats import State
 from bydawn.dialects.strict_agent_loop.texts import status_text
-from core.facts_made import NOON, a_round, after_all, checked, decided, run_started, stopped
+from core.facts_made import NOON, a_round, after_all, checked, decided, raised, run_started, stopped
 from dialects.strict_made import BY_HAND, CONTRACT, WORKSPACE, a_task, an_event, an_iteration, verdicts
 
 TASK = a_task()
@@ -230,8 +232,29 @@ def test_a_stop_check_that_reads_the_state_finds_one_where_all_else_is_done() ->
     assert replace(if_done(made), status="running") == made
 
 
+def test_a_recorded_stop_leaves_the_status_to_the_checks() -> None:
+    """S-046"""
+    assert with_claim(state_of(TASK, LoopState()), an_iteration(1, stop_met=True)).status == "running"
+
+
+def test_raised_limits_are_shown() -> None:
+    state = after_all(raised(iterations=300, no_progress=9))
+    limits = state_of(TASK, state).limits
+    assert (limits.max_iterations, limits.max_no_progress_rounds) == (300, 9)
+
+
+def test_an_earlier_report_is_renewed_with_what_the_document_says_now() -> None:
+    before = state_of(TASK, LoopState())
+    old = stop_report(before, RED, NOON)
+    new = fresh(old, with_claim(before, an_iteration(1, status="blocked", stop_reason="no rules")))
+    assert (new.iteration, new.status, new.exit_code) == (1, "blocked", 2)
+    assert new.stop_checks == old.stop_checks
+
+
 def test_commands_from_a_sandbox_wait_for_a_person() -> None:
     """What a contract from a sandbox would run is shown, and marked."""
+    assert not unconfirmed(TASK)
+    assert unconfirmed(a_task(replace(CONTRACT, in_sandbox=True))) == ("python verify.py",)
     made = begun(replace(CONTRACT, in_sandbox=True), WORKSPACE, NOON)
     assert (made.pending, made.stop_checks.commands[0].pending) == (True, True)
 

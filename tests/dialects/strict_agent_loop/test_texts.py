@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from bydawn.core.facts import LoopStopped
+from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import End, Verdict
@@ -14,7 +15,7 @@ from bydawn.dialects.strict_agent_loop import lines, texts
 from bydawn.dialects.strict_agent_loop.contract import Contract
 from bydawn.dialects.strict_agent_loop.document import begun, state_of, stop_report, with_claim
 from bydawn.dialects.strict_agent_loop.formats import State, StopReport
-from core.facts_made import NOON, after_all, decided, run_started, stopped
+from core.facts_made import NOON, a_round, after_all, decided, run_started, stopped
 from dialects.strict_made import BY_HAND, CONTRACT, WORKSPACE, a_task, an_event, an_iteration, verdicts
 
 ONE_CHECK = replace(CONTRACT, paths=(), max_iterations=10)
@@ -116,6 +117,14 @@ def test_the_end_of_a_task_that_no_one_runs_is_an_event_too() -> None:
     facts = (stopped(End.PAUSED), an_iteration(1, status="blocked"), stopped(End.BLOCKED))
     events = lines.events_of(facts[-1], a_task(BY_HAND), after_all(*facts))
     assert [event.kind for event in events] == ["loop.blocked"]
+
+
+def test_only_a_task_that_resumes_its_thread_loses_one() -> None:
+    """S-042, S-051"""
+    facts = [run_started(), *a_round(1, Outcome.CONTEXT_FULL)]
+    fresh, resuming = a_task(), a_task(replace(CONTRACT, resume_thread=True))
+    kinds = [[event.kind for event in lines.events_of(facts[-1], loop, after_all(facts))] for loop in (fresh, resuming)]
+    assert kinds == [["supervisor.invocation.failed"], ["supervisor.invocation.failed", "supervisor.thread.reset"]]
 
 
 def test_a_task_that_is_only_prepared_was_not_interrupted() -> None:
