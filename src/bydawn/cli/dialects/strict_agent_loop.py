@@ -147,6 +147,7 @@ def append_event(
     """Record an event"""
     from bydawn.operations.dialects.strict_agent_loop import recording
 
+    _refuse_blank({"--kind": kind, "--message": message})
     fields = dict(_pair(each) for each in data)
     recorded, event = recording.event(_find(state, workspace_root, task_id), kind, message, fields, _say)
     _json(event | _pending(recorded))
@@ -184,6 +185,8 @@ def update_state(
     from bydawn.core.records import Iteration
     from bydawn.operations.dialects.strict_agent_loop import recording
 
+    required = ("task", "local_done_condition", "result_summary", "verification_summary")
+    _refuse_blank({f"--{name.replace('_', '-')}": claim[name] for name in required})
     task = _find(state, workspace_root, task_id)
     now = recording.iteration(task, Iteration(progress=progress == "made", **claim), _say)
     _json(
@@ -351,6 +354,12 @@ def _find(state: str | None, workspace: str | None, task: str | None) -> "Task":
 
     reporting.take_in(state, workspace, _trust, _say)
     return reporting.up_to_date(tasks.find(state, workspace, task), _say)
+
+
+def _refuse_blank(given: dict[str, str]) -> None:
+    for option_, text in given.items():
+        if not text.strip():
+            raise UserError(f"{option_} is empty", cause="what is recorded has to say something", hint=f'{option_} "…"')
 
 
 def _pair(text: str) -> tuple[str, str]:

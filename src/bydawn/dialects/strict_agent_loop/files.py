@@ -84,7 +84,12 @@ def of_task(now: State, report: StopReport) -> Iterator[View]:
     yield Replace(paths.of(task, paths.STATUS_TEXT), texts.status_text(now, report))
     yield Replace(paths.of(task, paths.STOP_REPORT), document.encoded(report))
     yield Replace(paths.of(task, paths.SUMMARY), texts.run_summary(now, report))
-    yield Share(paths.REGISTRY, ("tasks", task), document.registry_entry(now))
+    yield from of_registry(now)
+
+
+def of_registry(now: State) -> Iterator[View]:
+    """Its entry in the list of all tasks."""
+    yield Share(paths.REGISTRY, ("tasks", now.task.id), document.registry_entry(now))
     yield Share(paths.REGISTRY, (), {"schema_version": 1, "updated_at": now.updated_at})
 
 

@@ -28,6 +28,26 @@ Say = Callable[[str], None]
 Trust = Callable[[Settings, Path, Path], None]  # asks a person about a file of the repository, if it has one
 _LISTS = ("evidence", "commands", "paths", "texts")
 _REQUIRED = {"goal": "--goal", "stop_condition": "--global-stop-condition"}
+OPTIONS = _REQUIRED | {  # of init-state, by the field of the contract that each sets
+    "evidence": "--success-evidence",
+    "blocker": "--blocker-definition",
+    "next_task": "--next-task",
+    "mode": "--operating-mode",
+    "max_iterations": "--max-iterations",
+    "max_no_progress": "--max-no-progress-rounds",
+    "context_chars": "--max-context-chars",
+    "executor": "--executor-agent-id",
+    "commands": "--stop-command",
+    "paths": "--require-path",
+    "texts": "--require-text",
+    "codex_bin": "--supervisor-codex-bin",
+    "model": "--supervisor-model",
+    "effort": "--supervisor-reasoning-effort",
+    "sandbox": "--supervisor-sandbox",
+    "resume_thread": "--supervisor-resume-existing-thread",
+    "budget": "--supervisor-max-rounds-per-invocation",
+    "max_failures": "--supervisor-max-consecutive-failures",
+}
 
 
 def init(
@@ -116,23 +136,26 @@ def _exists(found: Task, why: str) -> UserError:
 
 
 def _contract(workspace: Path, name: str | None, given: Mapping[str, Any]) -> Contract:
-    missing = [key for key in _REQUIRED if given.get(key) is None]
-    if missing:
-        known = [
-            *(["--task-id", name] if name else []),
-            *(["--operating-mode", given["mode"]] if given.get("mode") else []),
-        ]
-        line = shlex.join(["init-state", "--workspace-root", str(workspace), *known])
-        wanted = " ".join(f'{_REQUIRED[key]} "…"' for key in _REQUIRED)
-        hint = f"`{NAME} {line} {wanted}`"
+    if missing := [option for key, option in _REQUIRED.items() if given.get(key) is None]:
         raise UserError(
-            f"{' and '.join(_REQUIRED[key] for key in missing)} {'is' if len(missing) == 1 else 'are'} missing",
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
             cause="a task does not begin before its goal and its end are clear",
-            hint=hint,
+            hint=f"`{_completed(workspace, name, given, missing)}`",
         )
     stamp = datetime.now(UTC).strftime("%Y%m%d%H%M%S")
     fields = {key: value for key, value in given.items() if value is not None}
     return contract.checked(Contract(task=name or contract.id_from(given["goal"], stamp), **fields))
+
+
+def _completed(workspace: Path, name: str | None, given: Mapping[str, Any], missing: list[str]) -> str:
+    """The command line that was typed, with what it lacks."""
+    words = ["--workspace-root", str(workspace), *(["--task-id", name] if name else [])]
+    for key, option in OPTIONS.items():
+        value = given.get(key)
+        values = value if isinstance(value, tuple) else () if value in (None, False) else (value,)
+        for each in values:
+            words += [option] if each is True else [option, str(each)]
+    return " ".join([f"{NAME} init-state", shlex.join(words), *(f'{option} "…"' for option in missing)])
 
 
 def _create(workspace: Path, made: Contract, trust: Trust, say: Say, *, force: bool) -> None:

@@ -1,5 +1,6 @@
 """Say which tasks there are and where each stands; a command outside a sandbox first takes in what was recorded."""
 
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,14 @@ def take_in(state: str | None, workspace: str | None, trust: "Trust", say: Say) 
             from bydawn.operations.dialects.strict_agent_loop import creating  # rare, and most scripts should be quick
 
             creating.take_in(real, trust, say)
+        if not os.path.lexists(real / paths.REGISTRY):
+            _rebuild_registry(real, say)
+
+
+def _rebuild_registry(workspace: Path, say: Say) -> None:
+    """The list of all tasks is gone: what each says of itself is still known."""
+    found = [document_of(each) for each in tasks.every(workspace) if each.standing and not each.standing.trouble]
+    sandboxed.write(workspace, [view for now in found for view in files.of_registry(now)], say)
 
 
 def up_to_date(task: Task, say: Say) -> Task:

@@ -119,8 +119,14 @@ def find(state: str | None, workspace: str | None = None, task: str | None = Non
     if len(found) == 1:
         return found[0]
     if not found:
-        hint = f"`{NAME} list-tasks --workspace-root {shlex.quote(str(folder))}` shows all of them"
-        raise UserError(f"no task is running in {folder}", cause="none is, or all have ended", hint=hint, exit_code=1)
+        place = f"--workspace-root {shlex.quote(str(folder))}"
+        hint, cause = f"`{NAME} list-tasks {place}` shows all of them", "all of them have ended"
+        if not every(folder):
+            hint, cause = (
+                f'make one: `{NAME} init-state {place} --goal "…" --global-stop-condition "…"`',
+                "there is none",
+            )
+        raise UserError(f"no task is running in {folder}", cause=cause, hint=hint, exit_code=EXIT_NOT_FOUND)
     rows = "".join(f"\n  {each.id}: {_one_line(each.now.goal)}" for each in found)
     raise UserError(
         "which task?", cause=f"{len(found)} are not over here:{rows}", hint=f"add --task-id {found[-1].id}", exit_code=2
