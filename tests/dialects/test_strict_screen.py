@@ -14,9 +14,9 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.records import Iteration, Recording
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
+from bydawn.dialects.strict_agent_loop import DIALECT
 from bydawn.dialects.strict_agent_loop.contract import Contract
 from core.facts_made import MAKE_TEST, NOON, a_loop, checked, ended, run_started, started
-from dialects.made_up import DIALECT
 
 CONTRACT = Contract(
     task="hail",
@@ -106,14 +106,16 @@ def test_messages_and_commands_are_relayed_with_a_prefix(told: Told) -> None:
     out = told(
         Begun("t-1"),
         Message("First I look.\nThen I write."),
-        CommandStarted("runs make", "make"),
-        CommandEnded(command="make", failed=True, exit_code=2, output="x" * 1000 + "\n" + "y" * 500 + "\nbroken"),
+        CommandStarted("runs make", "make -C /w/src"),
+        CommandEnded(
+            command="make -C /w/src", failed=True, exit_code=2, output="x" * 1000 + "\n" + "y" * 500 + "\nbroken"
+        ),
         CommandStarted("runs ls", "ls"),
         CommandEnded(command="ls", failed=False, exit_code=0),
         Retry("no answer, retry 1 of 5"),
     )
     assert out == (
-        "agent   | First I look.\nagent   | Then I write.\nstart   | make\nexit 2  | make\n"
+        "agent   | First I look.\nagent   | Then I write.\nstart   | make -C src\nexit 2  | make -C src\n"
         f"exit 2  | …\nexit 2  | {'y' * 500}\nexit 2  | broken\nstart   | ls\nexit 0  | ls\n"
         "retry   | no answer, retry 1 of 5\n"
     )
@@ -153,8 +155,8 @@ def test_what_is_recorded_is_shown_as_its_author_says_it_and_never_believed(told
 def test_an_invocation_that_recorded_nothing_or_failed_says_so(told: Told) -> None:
     told(BEGUN, started(1))
     out = told(ended(1, said="I wrote 22"))
-    assert "0 iterations recorded\nsaved   | iteration 1: round 1: I wrote 22\n" in out
+    assert "end     | 0 iterations recorded, so its reply counts as iteration 1\n" in out
     told(started(2))
     out = told(ended(2, Outcome.FAILED, detail="the model is gone"))
     assert "the model is gone" in out
-    assert "saved" not in out
+    assert "counts" not in out

@@ -35,6 +35,10 @@ class Pane:
     def screen(self) -> list[str]:
         return self._tmux("capture-pane", "-p").splitlines()
 
+    def history(self) -> list[str]:
+        """The screen, and what has left it at the top."""
+        return self._tmux("capture-pane", "-p", "-S", "-").splitlines()
+
     def lines(self) -> list[str]:
         return [line for line in self.screen() if line.strip()]
 

@@ -11,7 +11,7 @@ from bydawn.cli.dialects.log_screen import LogScreen, line
 from bydawn.core import agent, facts
 from bydawn.core.loop import Loop
 from bydawn.core.quote import Keep, cut
-from bydawn.core.records import COMPLETED, Entry
+from bydawn.core.records import COMPLETED, RUNNING, Entry
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, last_part, plain, shorten
@@ -20,13 +20,14 @@ from bydawn.dialects.strict_agent_loop import document, paths, texts
 from bydawn.operations.amounts import plural
 from bydawn.operations.rounds import outcome_words
 from bydawn.process.guardian import Tether
+from bydawn.store.registry import Standing
 
 if TYPE_CHECKING:
     from bydawn.operations.plan import Plan
 
 _ANNOUNCED = "round.started"  # the kind of the event with which an agent announces an iteration
 _TAIL = 600  # characters of the output of a command that failed
-_MESSAGE, _TEXT, _COMMAND = 4000, 300, 160  # characters; invocation-0001.jsonl has all of it
+_MESSAGE, _TEXT, _COMMAND = 4000, 300, 120  # characters; invocation-0001.jsonl has all of it
 _KINDS = {agent.Retry: "retry", agent.Denied: "denied", agent.LimitNotice: "limit", agent.Notice: "note"}
 
 
@@ -44,6 +45,12 @@ class Screen(LogScreen):
     def run(self, tether: Tether, planned: "Plan") -> int:
         self._hide = planned.secrets.hide
         return super().run(tether, planned)
+
+    def summary(self, standing: Standing, stopped: facts.LoopStopped) -> str:
+        task, state = document.state_of(standing.loop, standing.state).task.id, standing.state
+        done = f"{plural(state.records.iterations, 'iteration')}, {duration(state.elapsed)}"
+        word = {RUNNING: "paused: ", COMPLETED: ""}.get(status := self._dialect.word(stopped), f"{status}: ")
+        return f"{task} {word}{self._dialect.reason(stopped)}\n  {done}"
 
     # -- what happened -------------------------------------------------------------------------------------------------
 
@@ -104,9 +111,10 @@ class Screen(LogScreen):
         records, number = state.records, document.state_of(loop, state).supervisor.invocation_count
         detail = f": {fact.detail}" if fact.detail else ""
         self._row("end", f"invocation {number} after {duration(fact.seconds)}: {outcome_words(fact.outcome)}{detail}")
-        self._row("end", f"{plural(records.in_round, 'iteration')} recorded")
-        if records.entries and records.entries[-1].from_reply and records.entries[-1].round == fact.round:
-            self._recorded(loop, records.entries[-1])
+        told = f"{plural(records.in_round, 'iteration')} recorded"
+        if not records.in_round and records.entries and records.entries[-1].round == fact.round:
+            told += f", so its reply counts as iteration {records.iterations}"
+        self._row("end", told)
 
     # -- what the agent does -------------------------------------------------------------------------------------------
 
@@ -121,15 +129,15 @@ class Screen(LogScreen):
                 self._row("agent", cut(event.text.strip(), _MESSAGE, Keep.BOTH))
             case agent.CommandStarted():
                 self._running = event.command
-                self._row("start", shorten(event.command, _COMMAND))
+                self._row("start", self._typed(event.command))
                 if event.beside:
-                    self._row("WARNING", f"it started while another command was running: {shorten(event.beside, 80)}")
+                    self._row("WARNING", f"it started while another command was running: {self._typed(event.beside)}")
             case agent.CommandEnded():
                 self._running = "" if event.command == self._running else self._running
                 word = "failed" if event.failed else "done"
                 tail = last_part(event.output.strip(), _TAIL) if event.failed else ""
                 kind = word if event.exit_code is None else f"exit {event.exit_code}"
-                self._row(kind, f"{shorten(event.command, _COMMAND)}\n{tail}")
+                self._row(kind, f"{self._typed(event.command)}\n{tail}")
             case agent.Activity() | agent.Retry() | agent.Denied() | agent.LimitNotice() | agent.Notice():
                 self._row(_KINDS.get(type(event), "does"), shorten(event.text, _TEXT))
             case _:
@@ -143,7 +151,7 @@ class Screen(LogScreen):
         made, opened = document.state_of(self._loop, state), state.open_round
         doing = "the stop checks are running"
         if opened:
-            what = f"runs {shorten(self._running, 80)}" if self._running else "no command is running"
+            what = f"runs {self._typed(self._running)}" if self._running else "no command is running"
             age, silence = ((now - then).total_seconds() for then in (opened.started_at, self._heard_at))
             number = made.supervisor.invocation_count
             doing = f"invocation {number} for {duration(age)}, {what}, last output {duration(silence)} ago"
@@ -151,6 +159,10 @@ class Screen(LogScreen):
         self._row("alive", "\n".join(texts.heartbeat(made, document.stop_report(made, state.verdicts, now))))
 
     # -- lines ---------------------------------------------------------------------------------------------------------
+
+    def _typed(self, command: str) -> str:
+        """A command that fits: paths begin in the workspace."""
+        return shorten(command.replace(f"{self._loop.workspace}/", "") if self._loop else command, _COMMAND)
 
     def _own(self, text: str) -> None:
         line(text)
