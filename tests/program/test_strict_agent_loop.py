@@ -1,0 +1,387 @@
+"""strict-agent-loop from the outside: its scripts and its supervisor, with Codex played and with files compared."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driving import Home, Said, said, tree_of, wait_for
+from program.hailstone import NUMBERS, STEPS
+from program.strict import CHECK, DONE, LINES, SCRIPTS, STEP, Json, Strict
+
+NINE = (
+    "registry.json",
+    "tasks/smoke/state.json",
+    "tasks/smoke/events.jsonl",
+    "tasks/smoke/iterations.jsonl",
+    "tasks/smoke/status-history.jsonl",
+    "tasks/smoke/latest-status.txt",
+    "tasks/smoke/latest-stop-report.json",
+    "tasks/smoke/run-summary.md",
+    "tasks/smoke/rounds/iteration-0001.md",
+)
+
+
+@pytest.fixture
+def strict(home: Home) -> Strict:
+    return Strict(home)
+
+
+def pythons() -> list[str]:
+    """Every Python of this machine that the scripts promise to run on: one of each version, by its own path."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    places = [*root.glob("versions/*/bin"), *map(Path, os.environ["PATH"].split(":")), Path(sys.executable).parent]
+    found = (path for place in places if place.name != "shims" for path in place.glob("python3.*"))
+    named = {path.name: str(path) for path in found if re.fullmatch(r"python3\.(?:[89]|\d\d)", path.name)}
+    return [named[name] for name in sorted(named, key=lambda name: int(name.partition(".")[2]))]
+
+
+# -- the scripts, one after the other ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("python", pythons(), ids=lambda path: Path(path).name)
+def test_the_smoke_sequence_of_the_original(home: Home, python: str) -> None:
+    """S-002, S-010, S-011, S-012, S-017, S-030: init, list, show, event, two updates, check, report, compact."""
+    strict = Strict(home, "smoke")
+
+    def script(name: str, *words: str, code: int = 0) -> str:
+        ended = strict.script(name, *words, python=python)
+        assert ended.code == code, (name, ended)
+        return ended.out
+
+    state = ("--state", str(strict.state_path))
+    made = json.loads(script("init_state", *strict.new("--next-task", "the first", mode="interactive")[1:]))
+    assert [*made] == [
+        *("state", "task_id", "task_root_dir", "manager_dir", "registry_path", "status", "operating_mode"),
+    ]
+    assert (made["state"], made["task_id"], made["status"]) == (str(strict.state_path), "smoke", "running")
+    assert "smoke" in script("list_tasks", "--workspace-root", str(strict.repo))
+    assert "the first" in script("show_task", "--workspace-root", str(strict.repo), "--task-id", "smoke")
+    event = json.loads(
+        script("append_event", *state, "--kind", "round.started", "--message", "Iteration 1", "--data", "of=2")
+    )
+    assert (event["kind"], event["message"], event["data"]) == ("round.started", "Iteration 1", {"of": "2"})
+    for number in (1, 2):
+        out = script("update_state", *state, "--task", f"task {number}", *DONE, "--next-task", "the next")
+        updated = json.loads(out)
+        assert [*updated] == ["state", "iteration", "status", "no_progress_rounds", "round_summary_path"]
+        assert updated["iteration"] == number
+    report = json.loads(script("check_stop", *state, code=1))
+    assert (report["should_stop"], report["success"], report["exit_code"]) == (False, False, 1)
+    assert "Iterations completed" in script("report_status", *state)
+    compact = json.loads(script("compact_state", *state, "--keep-last", "1"))
+    assert [*compact] == ["state", "history_entries", "snapshot_chars"]
+    assert compact["history_entries"] == 1
+    assert [name for name in NINE if not (strict.root / name).is_file()] == []
+    assert strict.registry["tasks"]["smoke"]["iteration"] == 2
+    assert [entry["task"] for entry in strict.entries] == ["task 1", "task 2"], "compaction leaves them alone"
+    strict.has_no_gap()
+    git = subprocess.check_output(["git", "status", "--porcelain"], cwd=strict.repo, text=True)
+    assert git == "", "bookkeeping is ignored by git"
+
+
+# -- hailstone, supervised ---------------------------------------------------------------------------------------------
+
+
+def supervised(strict: Strict, *words: str) -> Said:
+    strict.init("--stop-command", CHECK)
+    return said(strict.supervise(*words))
+
+
+def assert_done(strict: Strict, ended: Said) -> None:
+    """All the numbers, one an iteration, and a machine says so."""
+    assert ended.code == 0, ended
+    assert tuple(strict.numbers) == NUMBERS
+    assert len(strict.entries) == STEPS == strict.state["counters"]["iteration"]
+    strict.has_no_gap()
+    assert strict.state["status"] == strict.registry["tasks"]["hail"]["status"] == "completed"
+    assert (strict.report["success"], strict.report["exit_code"]) == (True, 0)
+    assert strict.home.status("hail")["state"] == "complete"
+    assert strict.waiting == []
+
+
+class Reader(threading.Thread):
+    """Reads the files that grow in a tight loop, and keeps what it saw of a line that was not whole."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.folder, self.torn, self.read, self.done = folder, list[bytes](), 0, False
+
+    def run(self) -> None:
+        seen = dict.fromkeys(LINES, 0)
+        while not self.done:
+            for name in LINES:
+                path = self.folder / name
+                data = path.read_bytes()[seen[name] :] if path.exists() else b""
+                if data and not data.endswith(b"\n"):
+                    self.torn.append(data[-200:])
+                seen[name] += len(data)
+                self.read += len(data)
+            time.sleep(0.0002)
+
+    def stop(self) -> None:
+        self.done = True
+        self.join()
+
+
+def test_an_agent_that_records_through_the_scripts(strict: Strict) -> None:
+    """S-002, S-012, S-013, S-021, S-030, S-031, S-035, S-040, S-041, S-047."""
+    turns = [strict.round(count, "--event") for count in (5, 5, 5, 3)]
+    strict.plays(*turns)
+    reader = Reader(strict.folder)
+    reader.start()
+    ended = supervised(strict)
+    reader.stop()
+    assert_done(strict, ended)
+    assert (reader.torn, reader.read > 5000) == ([], True)
+    assert len(strict.prompts) == 4
+    assert [entry["task"] for entry in strict.entries][:2] == ["compute number 1", "compute number 2"]
+    assert strict.entries[-1]["task"] == "write the report"
+    kinds = [event["kind"] for event in strict.events()]
+    assert kinds.count("iteration.recorded") == STEPS
+    assert len([event for event in strict.events("round.started") if event["message"] == "the next one"]) == STEPS
+    invocation = "supervisor.invocation"
+    assert [kinds.count(f"{invocation}.{word}") for word in ("started", "finished", "failed")] == [4, 4, 0]
+    assert (kinds[0], kinds.count("loop.completed")) == ("loop.initialized", 1)
+    assert len([*strict.folder.glob("rounds/iteration-00*.md")]) == STEPS
+    for name in ("prompt.txt", "jsonl", "last.txt"):
+        assert (strict.folder / f"supervisor/invocation-0004.{name}").stat().st_size
+    assert all(str(strict.state_path) in prompt for prompt in strict.prompts), "the exact command line"
+    assert all(fact["inside"] for fact in strict.facts("iteration.recorded"))
+    # Deliverables and bookkeeping are never mixed.
+    made = {path for path in tree_of(strict.repo) if not path.startswith(".codex-loop/")}
+    assert made == {"README.md", "numbers.txt", "report.md"}
+    assert not {path.name for path in strict.folder.rglob("*")} & {"numbers.txt", "report.md"}
+    text = (strict.folder / "latest-status.txt").read_text()
+    assert re.search(r"Iterations completed: +18\b", text), text
+    assert re.search(r"Stop checks: +1/1 passed", text), text
+
+
+def test_an_agent_that_never_records(strict: Strict) -> None:
+    """S-030, S-041: each invocation counts as one iteration, whose result is the reply."""
+    strict.plays({"sh": STEP, "reply": "One number more."})
+    assert_done(strict, supervised(strict))
+    assert len(strict.prompts) == STEPS
+    assert {entry["result_summary"] for entry in strict.entries} == {"One number more."}
+
+
+def test_an_agent_that_records_in_batches_is_found_out(strict: Strict) -> None:
+    """S-002, S-033: recorded, marked, and said back."""
+    same = ("--evidence", "all of it works")
+    strict.plays(strict.round(7), strict.round(2, *same), strict.round(5), strict.round(4))
+    assert_done(strict, supervised(strict))
+    first = strict.facts("iteration.recorded")[:9]
+    marks = [fact["batched"] for fact in first]
+    assert [bool(mark) for mark in marks] == [False] * 5 + [True] * 2 + [False, True], marks
+    told = ["Iterations were recorded together" in prompt for prompt in strict.prompts]
+    assert told == [False, True, True, False]
+
+
+def test_an_agent_that_claims_to_be_done_too_early(strict: Strict) -> None:
+    """S-033, S-046: neither its words nor a file that it edited are believed while the check fails."""
+    claims = ("--stop-met", "--status", "completed", "--stop-reason", "everything is done")
+    lie = """s/"status": "running"/"status": "completed"/; s/"max_iterations": 200/"max_iterations": 1/"""
+    liar = strict.round(1, *claims)
+    edit = shlex.join(["sed", "-i", lie, str(strict.state_path)])
+    steps = "; ".join([STEP] * (STEPS - 1))
+    strict.plays(liar, {"sh": edit, "reply": "It is done."}, {"sh": steps, "reply": "Now it is."})
+    ended = supervised(strict)
+    assert (ended.code, strict.state["status"], len(strict.entries)) == (0, "completed", 3), ended
+    assert strict.entries[0]["stop_condition_met"] is True, "it is shown as it was claimed"
+    assert len(strict.events("loop.completed")) == 1
+    assert strict.state["limits"]["max_iterations"] == 200
+    assert "1 of 17 numbers" in strict.prompts[1], "what the check said"
+    assert ["recorded that all is done, and it is not" in prompt for prompt in strict.prompts] == [False, True, False]
+
+
+LIMITS: dict[str, tuple[tuple[str, ...], tuple[str, ...], int]] = {
+    "iterations": (("--max-iterations", "3"), (), 3),
+    "invocations of this run": ((), ("--max-cycles", "2"), 2),
+    "no progress": (("--max-no-progress-rounds", "2"), (), 2),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_limits_end_it_without_success(strict: Strict, limit: str) -> None:
+    """S-020, S-061, S-064."""
+    init, supervise, count = LIMITS[limit]
+    strict.plays({"reply": "I had a look."} if limit == "no progress" else {"sh": STEP, "reply": "More."})
+    strict.init("--stop-command", CHECK, *init)
+    ended = said(strict.supervise(*supervise))
+    assert (ended.code, len(strict.prompts)) == (2, count), ended
+    assert strict.state["status"] in ("failed", "blocked")
+    assert (strict.report["success"], strict.report["exit_code"]) == (False, 2)
+    assert strict.here("check-stop").code == 2
+
+
+@pytest.mark.parametrize("word", ["blocked", "failed"])
+def test_a_recorded_end_that_only_the_agent_can_know_stops_it(strict: Strict, word: str) -> None:
+    """S-041: a blocker needs a person; the stop checks have nothing to say about it."""
+    strict.plays(strict.round(1, "--status", word, "--stop-reason", "the key is missing"))
+    ended = supervised(strict)
+    assert (ended.code, len(strict.prompts), strict.state["status"]) == (2, 1, word), ended
+    assert len(strict.events(f"loop.{word}")) == 1
+    assert "the key is missing" in ended.out + ended.err
+
+
+def test_two_supervisors_and_the_commands_of_bydawn(strict: Strict) -> None:
+    """S-001, S-015: 8 for the second one; `bydawn` shows it; a person's record goes to the one that works."""
+    strict.plays({"wait_for": "../gate", "sh": STEP, "reply": "One."})
+    strict.init("--stop-command", "test -e numbers.txt")
+    assert strict.home.status("hail")["state"] == "paused", "prepared"
+    first = strict.supervise()
+    wait_for(lambda: strict.prompts)
+    second = said(strict.supervise())
+    assert (second.code, "Traceback" in second.err) == (8, False), second
+    outside = strict.here("append-event", "--kind", "note", "--message", "I am watching")
+    assert (outside.code, len(strict.events("note")), strict.waiting) == (0, 1, []), outside
+    (strict.home.root / "gate").touch()
+    assert said(first).code == 0
+    assert strict.home.status("hail")["state"] == "complete"
+
+
+def test_an_interactive_task_is_nobodys_but_its_sessions(strict: Strict) -> None:
+    """S-001, S-046: 1 for supervise, 2 for `bydawn`; its checks end it."""
+    strict.init("--stop-command", "test -e done.txt", mode="interactive")
+    strict.plays({"reply": "Nobody asks."})
+    for code, ended in ((1, said(strict.supervise())), (2, strict.home.bydawn("resume", "hail"))):
+        assert ended.code == code, ended
+        assert "session" in ended.err, ended
+    assert strict.prompts == []
+    assert strict.records("--stop-met").code == 0
+    assert strict.here("check-stop").code == 1
+    (strict.repo / "done.txt").touch()
+    assert strict.here("check-stop").code == 0
+    assert (strict.state["status"], strict.home.status("hail")["state"]) == ("completed", "complete")
+
+
+# -- where nothing but the workspace can be written --------------------------------------------------------------------
+
+
+def sandbox(strict: Strict) -> list[str]:
+    """What Codex puts in front of the commands of its sandbox, in other words."""
+    readable = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    writable = [word for path in (str(strict.repo), strict.home.env["TMPDIR"]) for word in ("--bind", path, path)]
+    return ["bwrap", *readable, *writable, "--unshare-all", "--die-with-parent", "--chdir", str(strict.repo)]
+
+
+@pytest.mark.usefixtures("bwrap")
+def test_a_session_in_a_sandbox(strict: Strict) -> None:
+    """S-001, S-030: files are current after every script; a command outside takes the records in, once."""
+
+    def inside(name: str, *words: str, code: int = 0) -> Json:
+        ended = strict.script(name, *words, before=sandbox(strict))
+        assert ended.code == code, (name, ended)
+        return dict(json.loads(ended.out))
+
+    state = ("--state", str(strict.state_path))
+    before = tree_of(strict.home.root / "home")
+    inside("init_state", *strict.new("--require-path", "done.txt", mode="interactive")[1:])
+    inside("append_event", *state, "--kind", "round.started", "--message", "Iteration 1")
+    assert [event["message"] for event in strict.events("round.started")] == ["Iteration 1"]
+    for number in (1, 2):
+        assert inside("update_state", *state, "--task", f"task {number}", *DONE)["iteration"] == number
+        assert strict.state["counters"]["iteration"] == number == len(strict.entries)
+        assert [entry["pending"] for entry in strict.state["history"]] == [True] * number
+    assert strict.registry["tasks"]["hail"]["iteration"] == 2
+    assert inside("check_stop", *state, code=1)["should_stop"] is False
+    (strict.repo / "done.txt").touch()
+    assert inside("check_stop", *state, code=0)["success"] is True
+    assert "report" in inside("report_status", *state, "--json")
+    assert strict.state["pending"] is True
+    assert tree_of(strict.home.root / "home") == before, "nothing but the workspace was written"
+    strict.has_no_gap()
+    lines = {name: (strict.folder / name).read_bytes() for name in LINES}
+    for _ in range(2):
+        listed = strict.script("list_tasks", "--workspace-root", str(strict.repo))
+        assert (listed.code, "hail" in listed.out) == (0, True), listed
+        assert len(strict.facts("iteration.recorded")) == 2, "taken in once"
+        assert (strict.waiting, strict.state["counters"]["iteration"]) == ([], 2)
+        assert "pending" not in strict.state["history"][0]
+        strict.has_no_gap()
+    assert len(strict.entries) == 2
+    assert all((strict.folder / name).read_bytes().startswith(data) for name, data in lines.items()), "only appended"
+    assert strict.here("check-stop").code == 0, "decided outside"
+    assert strict.state["status"] == "completed"
+
+
+@pytest.mark.usefixtures("bwrap")
+def test_a_stop_check_that_calls_the_scripts(strict: Strict) -> None:
+    """S-046: it runs boxed, sees no ledger and behaves as in a sandbox: its record waits, and is taken in once."""
+    # This package may be below /tmp, of which a box has its own.
+    strict.home.env |= {"BYDAWN_BOX": "auto", "BYDAWN_BOX_WRITE": str(Path(__file__).parents[2])}
+    words = ("--state", str(strict.state_path), "--kind", "check.ran", "--message", "from a check")
+    event = shlex.join([sys.executable, str(SCRIPTS / "append_event.py"), *words])
+    sees = f'test -d {strict.home.states} && test -z "$(ls {strict.home.states})"'
+    says = 'grep -q \'^  "status": "completed"\''
+    asks = f"{says} $STRICT_AGENT_LOOP_STATE && ! {says} {strict.state_path}"
+    strict.plays({"sh": STEP, "reply": "One."})
+    strict.init("--stop-command", f"{sees} && {event} && {asks}", "--require-path", "numbers.txt")
+    ended = said(strict.supervise())
+    assert ended.code == 0, (ended, strict.report)
+    checked = len(strict.facts("checks.ended"))
+    assert (len(strict.facts("event.recorded")), len(strict.events("check.ran")), checked) == (2, 2, 2)
+    assert strict("list-tasks", "--workspace-root", str(strict.repo)).code == 0
+    assert (len(strict.events("check.ran")), strict.waiting) == (2, [])
+    strict.has_no_gap()
+
+
+# -- in company --------------------------------------------------------------------------------------------------------
+
+CODEX_LOOP: dict[str, Any] = {
+    "state.json": {"meta": {"schema": 1, "project": "x"}, "tasks": {"one": {"status": "done"}}, "cycle": 4},
+    "metrics.json": {"iterations": 4},
+    "events.jsonl": {"event": "iteration.completed"},
+    "logs/run-0001.log": "a log",
+    "runs/0001/prompt.md": "a prompt",
+    "hail/state.json": {"meta": {}},
+}
+
+
+def test_the_files_of_codex_loop_beside_ours_are_left_alone(strict: Strict) -> None:
+    """S-010, S-013: both use .codex-loop/."""
+    for name, content in CODEX_LOOP.items():
+        (strict.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (strict.root / name).write_text(json.dumps(content))
+    theirs = tree_of(strict.root)
+    strict.plays(strict.round(2))
+    assert supervised(strict, "--max-cycles", "1").code == 2
+    assert strict.here("report-status").code == 0
+    listed = json.loads(strict("list-tasks", "--workspace-root", str(strict.repo), "--json").out)
+    assert [task["id"] for task in listed["tasks"]] == ["hail"]
+    now = tree_of(strict.root)
+    assert {name: now[name] for name in theirs} == theirs
+    assert {*now} - {*theirs} == {name for name in now if name.startswith(("tasks/hail/", "registry.", ".gitignore"))}
+
+
+def test_a_folder_of_the_original_is_shown_and_never_written_to(strict: Strict) -> None:
+    """S-010, S-011, S-015."""
+    mine = {"skill_name": "strict-agent-loop", "schema_version": 3, "task": {"id": "old"}, "goal": "an old goal"}
+    rest = {"status": "running", "operating_mode": "unattended", "counters": {"iteration": 41}, "history": []}
+    (strict.root / "tasks/old").mkdir(parents=True)
+    (strict.root / "tasks/old/state.json").write_text(json.dumps(mine | rest, indent=2))
+    entry = {"id": "old", "goal": "an old goal", "status": "running", "iteration": 41}
+    (strict.root / "registry.json").write_text(json.dumps({"schema_version": 1, "tasks": {"old": entry}}))
+    theirs = tree_of(strict.root / "tasks/old")
+    listed = strict("list-tasks", "--workspace-root", str(strict.repo))
+    assert ("old" in listed.out, "41" in listed.out) == (True, True), listed
+    for words in (
+        strict.new(task="old"),
+        strict.new("--force", task="old"),
+        ("supervise", "--state", str(strict.root / "tasks/old/state.json")),
+    ):
+        refused = strict(*words)
+        assert refused.code in (1, 2), refused
+        assert "init-state" in refused.err, "the command that starts beside it"
+    strict.init()
+    assert tree_of(strict.root / "tasks/old") == theirs
+    assert {*strict.registry["tasks"]} == {"old", "hail"}
+    assert strict.registry["tasks"]["old"] == entry
