@@ -163,6 +163,13 @@ def test_a_folder_with_more_names_than_anyone_leaves_is_taken_in_parts(
     assert any(drops.take() == [event("good")] for _ in range(20))
 
 
+def test_a_record_behind_many_files_that_are_none_is_taken_at_once(folder: Path) -> None:
+    for number in range(40):
+        (folder / f"{number}-x.json").touch()
+    post(folder, event("good"))
+    assert taker(folder, []).take() == [event("good")]
+
+
 def test_other_files_are_left_alone(folder: Path) -> None:
     names = ["init.json", ".9-x.json.tmp", "README", "x.json"]
     for name in names:

@@ -76,7 +76,10 @@ def test_a_prepared_loop_is_paused_until_a_person_begins_it(home: Home) -> None:
     status = home.status()
     assert (status["state"], status["reason"]) == ("paused", "prepared: it has not begun")
     assert status["offers"][0] == {"command": "bydawn resume repo", "why": "begin"}
-    assert "0 rounds · 0.0 s · it has not begun" in home.bydawn("status").out
+    row = home.bydawn("status").out
+    assert "paused" in row
+    assert "0 rounds · 0.0 s · prepared " in row
+    assert ", it has not begun" in row
     taken = home.bydawn("resume", "--all", "--stopped")
     assert "prepared: it has not begun" in taken.out + taken.err
     assert home.status()["state"] == "paused"
@@ -153,6 +156,17 @@ def test_two_commands_at_once_record_both(home: Home) -> None:
         thread.join()
     wait_for(lambda: recording.take_in(now(standing.folder)) or len(recorded(home)) == 4)
     assert sorted(recorded(home)) == ["r0", "r1", "r2", "r3"]
+
+
+def test_a_command_outside_sets_aside_what_is_no_record_and_says_so_once(home: Home) -> None:
+    standing, said = prepared(home), list[str]()
+    (home.repo / DROP).mkdir()
+    for number in range(40):
+        (home.repo / DROP / f"{number}-x.json").write_text("{")
+    assert recording.take_in(standing, said.append) == 0
+    assert os.listdir(home.repo / DROP) == ["bad"]
+    assert len(said) == 1
+    assert len(home.facts()) == 2
 
 
 def test_a_record_from_inside_another_loops_round_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def take_in(standing: Standing, say: Say = lambda _: None) -> int:
     """Record what waits in the drop folder, if no process runs the loop; how much that was."""
     if standing.loop.recording is None or is_inside_a_round() or lock.is_held(standing.folder.lock):
         return 0
-    if not drop.waiting(_place(standing)):
+    if drop.is_empty(_place(standing)):
         return 0
     return _write(standing, (), say)
 

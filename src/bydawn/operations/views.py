@@ -184,7 +184,7 @@ def liveness(standing: Standing) -> str:
     if stopped is None:
         return amounts.ago(standing.state.updated_at)
     if stopped.is_preparation:  # nothing has ended
-        return stopped.reason.partition(": ")[2]
+        return f"prepared {amounts.moment(stopped.decided.at)}, {stopped.reason.partition(': ')[2]}"
     return f"ended {amounts.moment(stopped.decided.at)}, {amounts.ago(stopped.decided.at)}"
 
 

@@ -63,6 +63,13 @@ def waiting(folder: Path) -> list[Claim]:
     return []
 
 
+def is_empty(folder: Path) -> bool:
+    """Is there nothing to take, nor anything to set aside?"""
+    with suppress(OSError), _opened(folder) as fd:
+        return not _names(fd, 1)
+    return True
+
+
 class Drop:
     """The taker's side. It holds the loop's lock."""
 
@@ -82,14 +89,18 @@ class Drop:
         """The next records, oldest first. What cannot be one is set aside; one that is known already is removed."""
         found: dict[str, Claim] = {}
         with suppress(OSError), _opened(self.folder) as fd:
-            for name in _names(fd, _AT_ONCE, self._stuck):
-                fact = _read(fd, name)
-                if fact is None:
-                    self._set_aside(fd, name)
-                elif fact.record in known or fact.record in found:
-                    _removed(fd, name)
-                else:
-                    found[fact.record], self._names[fact.record] = fact, name
+            for _ in range(WAITING // _AT_ONCE):  # until there is a record among them
+                names = _names(fd, _AT_ONCE, self._stuck)
+                for name in names:
+                    fact = _read(fd, name)
+                    if fact is None:
+                        self._set_aside(fd, name)
+                    elif fact.record in known or fact.record in found:
+                        _removed(fd, name)
+                    else:
+                        found[fact.record], self._names[fact.record] = fact, name
+                if found or not names:
+                    break
         return [*found.values()]
 
     def done(self, fact: Claim) -> None:
