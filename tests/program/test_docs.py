@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from bydawn.cli.dialects import rloop
+from bydawn.cli.dialects import rloop, strict_agent_loop
 from bydawn.cli.program import MODULES, bydawn
 from bydawn.cli.reference import reference
 from bydawn.cli.start import run
@@ -14,6 +14,8 @@ from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES, End
 from bydawn.dialects.rloop.config import KEYS
 from bydawn.dialects.rloop.files import session
+from bydawn.dialects.strict_agent_loop import formats, paths
+from bydawn.dialects.strict_agent_loop.contract import Contract
 from bydawn.settings.schema import page
 from dialects.rloop_made import LOOP
 from driving import OK, Home
@@ -136,3 +138,43 @@ def test_the_readme_names_rloop_and_every_box_of_the_example_is_a_task() -> None
     nested = re.findall(r"(?m)^ +- \[ \] ", example)
     assert len(nested) >= 3
     assert len(tasks.read(example).items) == len(re.findall(r"(?m)^ *- \[ \] ", example))
+
+
+# -- strict-agent-loop -------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_strict_agent_loop_has_every_command_option_file_and_field() -> None:
+    """S-012, S-017, S-060, S-062"""
+    page = (ROOT / "docs/strict-agent-loop.md").read_text()
+    commands = strict_agent_loop.COMMANDS.commands
+    scripts = {f"`{name.replace('-', '_')}.py`" for name in commands if name != "install-skill"}
+    options = {flag for each in commands.values() for param in each.params for flag in param.opts if flag != "--help"}
+    files = {paths.STATE, paths.IF_DONE, paths.EVENTS, paths.ITERATIONS, paths.STATUSES, paths.STATUS_TEXT}
+    files |= {paths.STOP_REPORT, paths.SUMMARY, f"{paths.ROUNDS}/iteration-0001.md", f"{paths.DROP}/"}
+    files |= {f"{paths.SUPERVISOR}/", "registry.json"}
+    fields = {f"`{name}`" for part in _parts() for name in part.__struct_fields__}
+    wanted = {f"| `{name}` |" for name in commands} | scripts | options | files | fields
+    assert [each for each in sorted(wanted) if each not in page] == []
+    assert [each for each in _defaults() if each not in page] == []
+
+
+def _parts() -> list[type[formats.Part]]:
+    """Everything in a JSON file, except what `latest-status.txt` says in words."""
+    found = [each for each in vars(formats).values() if isinstance(each, type) and issubclass(each, formats.Part)]
+    return [each for each in found if each not in (formats.Report, formats.Progress)]
+
+
+def _defaults() -> list[str]:
+    """S-061"""
+    usual = Contract(task="", goal="", stop_condition="")
+    rows = {
+        "--max-iterations": usual.max_iterations,
+        "--max-no-progress-rounds": usual.max_no_progress,
+        "--max-context-chars": usual.context_chars,
+        "--supervisor-max-rounds-per-invocation": usual.budget,
+        "--supervisor-max-consecutive-failures": usual.max_failures,
+        "--supervisor-codex-bin": f"`{usual.codex_bin}`",
+        "--supervisor-sandbox": f"`{usual.sandbox}`",
+        "--operating-mode": f"`{usual.mode}`",
+    }
+    return [f"| `{name}` | {value} |" for name, value in rows.items()]
