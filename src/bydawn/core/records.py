@@ -216,7 +216,7 @@ def _added(records: Records, entry: Entry) -> Records:
         iterations=entry.number,
         entries=(*records.entries, entry),
         snapshot=claim.context_snapshot or records.snapshot,
-        next_task=claim.next_task or records.next_task,
+        next_task=claim.next_task,
         recoveries=records.recoveries + claim.recovery,
         executor=claim.agent_id or records.executor,
         inherited=claim.inherited_context or records.inherited,

@@ -9,16 +9,11 @@ from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES, FINISHED, End, Next
+from bydawn.dialects.strict_agent_loop import document, paths
 from bydawn.dialects.strict_agent_loop import files as written
-from bydawn.dialects.strict_agent_loop import paths
-from bydawn.dialects.strict_agent_loop.document import status_of
 from bydawn.dialects.strict_agent_loop.paths import NAME
 
 _STOPPED_SHORT = 2
-_FINISHED = {
-    End.COMPLETE: "completed: every stop check passed",
-    End.UNVERIFIED: "completed: it was recorded as done, and there is no stop check to verify that",
-}
 
 
 class StrictAgentLoop:
@@ -32,11 +27,8 @@ class StrictAgentLoop:
     views = staticmethod(written.views)
     heard = staticmethod(written.heard)
 
-    def word(self, stopped: LoopStopped) -> str:
-        return status_of(stopped)
-
-    def reason(self, stopped: LoopStopped) -> str:
-        return _FINISHED.get(stopped.end, stopped.reason)
+    word = staticmethod(document.status_of)
+    reason = staticmethod(document.reason)
 
     def exit_code(self, stopped: LoopStopped) -> int:
         if stopped.end in FINISHED:

@@ -21,6 +21,10 @@ from bydawn.dialects.strict_agent_loop.formats import StopReport as StopReport
 from bydawn.dialects.strict_agent_loop.formats import encoded as encoded
 
 STUCK = (BLOCKED, FAILED)
+_FINISHED = {
+    End.COMPLETE: "completed: every stop check passed",
+    End.UNVERIFIED: "completed: it was recorded as done, and there is no stop check to verify that",
+}
 _RARE = ("agent_id", "inherited_context", "recovery", "context_snapshot")  # left out of an entry that has none
 
 
@@ -109,6 +113,11 @@ def status_of(stopped: LoopStopped | None) -> Word:
     if stopped.end in FINISHED:
         return COMPLETED
     return BLOCKED if stopped.end in (End.BLOCKED, End.CHECKPOINT) and FAILED not in stopped.evidence else FAILED
+
+
+def reason(stopped: LoopStopped) -> str:
+    """Why it ended, in a sentence."""
+    return _FINISHED.get(stopped.end, stopped.reason)
 
 
 def unconfirmed(loop: Loop) -> tuple[str, ...]:

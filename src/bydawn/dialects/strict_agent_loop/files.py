@@ -98,6 +98,7 @@ def heard(event: Event, loop: Loop, state: LoopState, history: History, at: date
     if isinstance(event, Beat):
         now, report = document.state_of(loop, state), document.last_report(loop, state, at)
         yield _status(now, report, HEARTBEAT, at)
+        yield line(paths.of(now.task.id, paths.EVENTS), lines.broadcast(now, report, at))
         yield Replace(paths.of(now.task.id, paths.STATUS_TEXT), texts.status_text(now, report, at))
     elif isinstance(event, CommandStarted) and event.beside:
         now = document.state_of(loop, state)

@@ -18,7 +18,7 @@ from bydawn.core.records import RUNNING, Entry
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.dialects.strict_agent_loop import texts
-from bydawn.dialects.strict_agent_loop.document import history_entry, state_of, status_of
+from bydawn.dialects.strict_agent_loop.document import history_entry, reason, state_of, status_of
 from bydawn.dialects.strict_agent_loop.formats import Datum, Event, IterationLine, State, StopReport, Time, moment
 
 INVOCATION = "supervisor.invocation."
@@ -44,7 +44,7 @@ def events_of(fact: AnyFact, loop: Loop, state: LoopState) -> Iterator[Event]:
             word = status_of(fact)
             kind = f"{INVOCATION}interrupted" if word == RUNNING else f"loop.{word}"
             if word != RUNNING or state.runs:  # else it is only prepared
-                yield _event(now, kind, fact.reason, {"end": fact.end, "by": fact.by})
+                yield _event(now, kind, reason(fact), {"end": fact.end, "by": fact.by, "invocation": state.round})
         case _:
             pass
 
@@ -58,7 +58,8 @@ def _round_ended(fact: RoundEnded, loop: Loop, state: LoopState, now: State) -> 
     detail = f": {fact.detail}" if fact.detail else ""
     about: dict[str, Datum] = {"invocation": fact.round, "outcome": fact.outcome, "exit_code": fact.exit_code}
     figures: dict[str, Datum] = {"iterations": count, "seconds": round(fact.seconds)}
-    yield _event(now, INVOCATION + word, f"invocation {fact.round} {word}{detail}", about | figures)
+    if not (word == "interrupted" and state.pause):  # else the end of the run tells of it
+        yield _event(now, INVOCATION + word, f"invocation {fact.round} {word}{detail}", about | figures)
     if loop.sessions is Sessions.FRESH:
         return
     if fact.outcome in _LOST:
