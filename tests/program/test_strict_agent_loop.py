@@ -88,6 +88,26 @@ def test_the_smoke_sequence_of_the_original(home: Home, python: str) -> None:
     assert git == "", "bookkeeping is ignored by git"
 
 
+def test_a_task_that_has_begun_is_not_taken_again(strict: Strict) -> None:
+    """S-014, S-016, S-047: an id from the goal, in a place that no one is asked for; checks can come after the task."""
+    goal = ("--goal", "Fix the parser: nested lists, please!", "--global-stop-condition", "it parses")
+    named = json.loads(strict("init-state", "--workspace-root", ".", *goal).out)
+    assert re.fullmatch(r"\d{14}-Fix-the-parser--nested-lists--pl", named["task_id"]), named
+    assert named["state"] == str(strict.root / "tasks" / named["task_id"] / "state.json")
+    strict.init()
+    more = ("init-state", "--workspace-root", ".", "--task-id", "hail", "--stop-command")
+    assert strict(*more, "false").code == 0
+    assert strict(*more, "test -e numbers.txt").code == 0
+    assert [each["command"] for each in strict.state["stop_checks"]["commands"]] == ["false", "test -e numbers.txt"]
+    assert strict.records().code == 0
+    refused = strict(*more, "true")
+    assert (refused.code, "it has begun" in refused.err, "--force" in refused.err) == (1, True, True), refused
+    again = strict(*strict.new("--force"))
+    assert (again.code, strict.state["counters"]["iteration"], strict.lines("iterations.jsonl")) == (0, 0, []), again
+    kept = json.loads((strict.root / "tasks/hail.1/state.json").read_text())
+    assert (kept["counters"]["iteration"], len(kept["stop_checks"]["commands"])) == (1, 2)
+
+
 # -- hailstone, supervised ---------------------------------------------------------------------------------------------
 
 
