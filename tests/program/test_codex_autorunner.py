@@ -676,7 +676,8 @@ def test_nothing_is_written_where_codex_leads_the_files(runner: Autorunner, path
     (victim / "file").write_text("theirs\n")
     runner.ready(3)
     place = victim if path == OURS else victim / "file"
-    runner.plays(ITEM, {**ITEM, "sh": f"rm -r {path}; ln -sT {place} {path}"}, ITEM)
+    exchange = f"until rm -rf {path} && ln -sT {place} {path}; do :; done"  # the log may be written in between
+    runner.plays(ITEM, {**ITEM, "sh": exchange}, ITEM)
     ended = runner("run")
     assert (ended.code, len(runner.calls)) == (0, 3), ended
     assert tree_of(victim) == {"file": b"theirs\n"}

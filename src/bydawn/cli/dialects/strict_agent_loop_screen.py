@@ -49,7 +49,7 @@ class Screen(LogScreen):
     def summary(self, standing: Standing, stopped: facts.LoopStopped) -> str:
         task, state = document.state_of(standing.loop, standing.state).task.id, standing.state
         done = f"{plural(state.records.iterations, 'iteration')}, {duration(state.elapsed)}"
-        word = {RUNNING: "paused: ", COMPLETED: ""}.get(status := self._dialect.word(stopped), f"{status}: ")
+        word = {RUNNING: "", COMPLETED: ""}.get(status := self._dialect.word(stopped), f"{status}: ")
         return f"{task} {word}{self._dialect.reason(stopped)}\n  {done}"
 
     # -- what happened -------------------------------------------------------------------------------------------------
