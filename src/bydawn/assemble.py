@@ -30,7 +30,6 @@ from bydawn.process.matching import full_match
 from bydawn.process.shell import Shell, ShellHooks
 from bydawn.settings.table import TABLE
 from bydawn.store.cooldowns import SharedCoolDowns
-from bydawn.store.drop import Drop
 from bydawn.store.folder import LoopFolder
 from bydawn.store.followers import Link, StateFile
 from bydawn.store.foreign_files import ForeignFiles
@@ -92,8 +91,11 @@ def run_loop(
     watch = kernel.Watch()
     inbox = Inbox(folder.inbox, run)
     watch.add(str(inbox.folder))
-    drop = Drop(workspace, loop.recording.drop, worker.say) if loop.recording else None
-    if drop:
+    drop = None
+    if loop.recording:
+        from bydawn.store.drop import Drop  # few loops have one
+
+        drop = Drop(workspace, loop.recording.drop, worker.say)
         drop.prepare()
         watch.add(str(drop.folder))
     channel = LoopChannel(Signals(run, loop.on_interrupt), inbox, worker.tether, run, watch)

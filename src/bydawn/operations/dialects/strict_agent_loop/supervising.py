@@ -17,6 +17,7 @@ from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import refuse_inside_a_round
 
 _WRONG_MODE = 1
+_UNCHECKED = "it has no stop check, so it ends when a stop is recorded, and nothing verifies that"
 
 
 def plan(task: Task, given: Mapping[str, Any], note: str | None, trust: Trust) -> Plan:
@@ -51,4 +52,5 @@ def plan(task: Task, given: Mapping[str, Any], note: str | None, trust: Trust) -
         creating.changed(standing, replace(contract, **fields), trust)
     if note and note.strip():
         steer.tell(standing, note)
-    return begin.plan_resume(tasks.find(task.state_path).standing or standing)
+    planned = begin.plan_resume(tasks.find(task.state_path).standing or standing)
+    return planned if planned.loop.checks else replace(planned, warnings=(_UNCHECKED, *planned.warnings))

@@ -72,10 +72,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def now(self) -> State:
         """What is true of it: by its ledger if that can be seen, else by its file."""
-        if self.standing and not self.standing.trouble:
+        if self.standing:
+            if self.standing.trouble:
+                raise self.standing.trouble
             return document.state_of(self.standing.loop, self.standing.state)
-        if self.standing and self.standing.trouble:
-            raise self.standing.trouble
         if self.document is None:
             raise unreadable(self.state_path)
         return self.document
