@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -252,6 +253,17 @@ def test_a_recorded_end_that_only_the_agent_can_know_stops_it(strict: Strict, wo
     assert "the key is missing" in ended.out + ended.err
 
 
+def test_without_a_stop_check_a_recorded_stop_ends_it_unverified(strict: Strict) -> None:
+    """S-046: reported as what it is."""
+    strict.plays(strict.round(1), strict.round(1, "--stop-met"))
+    strict.init()
+    ended = said(strict.supervise())
+    assert (ended.code, strict.state["status"], len(strict.prompts)) == (0, "completed", 2), ended
+    assert "there is no stop check to verify that" in ended.out
+    assert "there is no stop check to verify it" in strict.report["reasons"][0]
+    assert strict.home.status("hail")["state"] == "unverified"
+
+
 def test_two_supervisors_and_the_commands_of_bydawn(strict: Strict) -> None:
     """S-001, S-015: 8 for the second one; `bydawn` shows it; a person's record goes to the one that works."""
     strict.plays({"wait_for": "../gate", "sh": STEP, "reply": "One."})
@@ -281,6 +293,23 @@ def test_an_interactive_task_is_nobodys_but_its_sessions(strict: Strict) -> None
     (strict.repo / "done.txt").touch()
     assert strict.here("check-stop").code == 0
     assert (strict.state["status"], strict.home.status("hail")["state"]) == ("completed", "complete")
+
+
+def test_the_quick_start_of_the_document(strict: Strict) -> None:
+    """S-022, S-047: what it leaves out is asked for with that very command line completed; checks may come later."""
+    words = ("init-state", "--workspace-root", ".", "--task-id", "hail", "--operating-mode", "unattended")
+    for given in ((), ("--goal", "it's clear"), ("--stop-command", "test -e x")):
+        refused = strict(*words, *given)
+        assert refused.code == 2, refused
+        [completed] = re.findall(r"`strict-agent-loop (.+)`", refused.err)
+        told = shlex.split(completed)
+        assert {*words[3:], *given, "--goal", "--global-stop-condition"} <= {*told}, refused
+    assert not strict.root.exists()
+    strict.init()
+    again = strict(*words, "--stop-command", "test -e numbers.txt")
+    assert again.code == 0, again
+    strict.plays({"sh": STEP, "reply": "One."})
+    assert said(strict.supervise()).code == 0
 
 
 # -- where nothing but the workspace can be written --------------------------------------------------------------------
@@ -405,3 +434,22 @@ def test_a_folder_of_the_original_is_shown_and_never_written_to(strict: Strict) 
     assert tree_of(strict.root / "tasks/old") == theirs
     assert {*strict.registry["tasks"]} == {"old", "hail"}
     assert strict.registry["tasks"]["old"] == entry
+
+
+def test_several_tasks_are_listed_and_one_alone_is_taken(strict: Strict) -> None:
+    """S-014, S-015, S-016."""
+    strict.init()
+    words = ("append-event", "--kind", "note", "--message", "x", "--workspace-root", str(strict.repo))
+    assert strict(*words).code == 0
+    made = strict.init(task="Second Task!")
+    assert made["task_id"] == "Second-Task-"
+    several = strict(*words)
+    assert several.code == 2, several
+    assert ("hail" in several.err, "Second-Task-" in several.err) == (True, True), several
+    assert strict(*words, "--task-id", "hail").code == 0
+    shutil.rmtree(strict.root)
+    assert "hail" in strict("list-tasks", "--workspace-root", str(strict.repo)).out
+    assert strict(*words, "--task-id", "hail").code == 0
+    assert {*strict.registry["tasks"]} >= {"hail", "Second-Task-"}, "made again from the ledger"
+    assert [event["kind"] for event in strict.events()] == ["loop.initialized", "note", "note", "note"]
+    strict.has_no_gap()

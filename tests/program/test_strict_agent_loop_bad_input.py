@@ -94,6 +94,7 @@ CASES = {
     "no such state": Case(EVENT, "state.json", code=1, arrange=no_task),
     "no such state to supervise": Case(SUPERVISE, "state.json", code=1, arrange=no_task),
     "no such task": Case(("show-task", "--workspace-root", ".", "--task-id", "none"), "none", code=1),
+    "no task here": Case(("report-status",), "init-state", code=1, arrange=no_task),
     "no JSON": Case(EVENT, "state.json", code=1, arrange=instead(b"not json")),
     "another program's JSON": Case(UPDATE, "state.json", code=1, arrange=instead(b'{"meta": {}}')),
     "binary": Case(SUPERVISE, "state.json", code=1, arrange=instead(bytes(range(256)))),
@@ -104,6 +105,8 @@ CASES = {
     "the state of one task, the name of another": Case((*EVENT, "--task-id", "other"), "other"),
     "data without =": Case((*EVENT, "--data", "novalue"), "novalue"),
     "data without a name": Case((*EVENT, "--data", "=x"), "--data"),
+    "a blank kind": Case((*EVENT[:4], " ", *EVENT[5:]), "--kind"),
+    "a blank task": Case((*UPDATE[:4], " ", *UPDATE[5:]), "--task"),
     "another status": Case((*UPDATE, "--status", "nearly"), "--status"),
     "supervise an interactive task": Case(SUPERVISE, "interactive", 1, lambda strict: strict.init(mode="interactive")),
     "no cycles": Case((*SUPERVISE, "--max-cycles", "0"), "--max-cycles"),
@@ -138,6 +141,36 @@ def test_a_record_from_inside_another_loops_round_is_refused(strict: Strict) -> 
     assert said(strict.supervise()).code == 0
     assert ((strict.repo / "code.txt").read_text(), is_error((strict.repo / "said.txt").read_text())) == ("2\n", True)
     assert tree_of(other.parent) == before
+
+
+RUBBISH: dict[str, bytes] = {
+    "no JSON": b"not json",
+    "binary": bytes(range(256)) * 16,
+    "nested": b"[" * 60_000,
+    "huge": b'{"type": "event.recorded", "kind": "' + b"x" * 70_000 + b'"}',
+    "another fact": b'{"type": "loop.stopped", "end": "complete", "reason": "because"}',
+    "a fact of no kind": b'{"type": "loop.approved"}',
+    "a list": b"[]",
+    "empty": b"",
+}
+
+
+def test_what_is_no_record_in_the_drop_folder_is_put_aside_and_said_once(strict: Strict) -> None:
+    """S-030, S-046: it can do nothing but record."""
+    strict.init("--require-path", "done.txt")
+    drop = strict.folder / "drop"
+    drop.mkdir(exist_ok=True)
+    for number, (name, data) in enumerate(RUBBISH.items()):
+        (drop / f"{number + 1:019}-{name.replace(' ', '')}.json").write_bytes(data)
+    (drop / "9-link.json").symlink_to(strict.repo / "README.md")
+    os.mkfifo(drop / "9-pipe.json")
+    first, second = (strict("list-tasks", "--workspace-root", str(strict.repo)) for _ in range(2))
+    assert (first.code, second.code) == (0, 0), (first, second)
+    assert (first.err.count("is not a record"), second.err) == (1, ""), (first, second)
+    assert [path.name for path in drop.iterdir()] == ["bad"]
+    assert (strict.repo / "README.md").read_text(), "the link was not followed"
+    assert (strict.state["status"], strict.state["counters"]["iteration"]) == ("running", 0)
+    assert strict.facts("event.recorded") == []
 
 
 def test_the_same_record_twice_counts_once(strict: Strict) -> None:
