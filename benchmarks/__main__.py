@@ -6,7 +6,20 @@ import sys
 
 import msgspec
 
-from benchmarks import disk, growth, memory, prompts, rloop, rounds, silence, snapshots, startup, stopping, stream
+from benchmarks import (
+    disk,
+    growth,
+    memory,
+    prompts,
+    rloop,
+    rounds,
+    silence,
+    snapshots,
+    startup,
+    stopping,
+    stream,
+    strict,
+)
 from benchmarks.rows import HEADER, Row
 from benchmarks.stage import Broken, stage
 
@@ -19,6 +32,7 @@ BENCHES = (
     *memory.BENCHES,
     *growth.BENCHES,
     *rloop.BENCHES,
+    *strict.BENCHES,
     *stopping.BENCHES,
     *disk.BENCHES,
     *silence.BENCHES,
