@@ -24,10 +24,17 @@ def _ours(words: str, why: str) -> Next:
     return Next(command=f"bydawn {words}".strip(), why=why)
 
 
+def _of_its_dialect(standing: Standing) -> list[Next]:
+    from bydawn.dialects import of_loop
+
+    dialect, stopped = of_loop(standing.loop), standing.state.stopped
+    return dialect.next_steps(standing.loop, standing.state, stopped) if dialect and stopped else []
+
+
 def _by_status(standing: Standing) -> list[Next | None]:
     name, last_words, red = standing.reference, _last_words(standing), _red_checks(standing)
     if standing.loop.recording and standing.loop.recording.by_hand and not standing.alive:
-        return [_ours(f"show {name}", "what its session recorded"), red]
+        return [_ours(f"show {name}", "what its session recorded"), *_of_its_dialect(standing), red]
     match standing.status:
         case Status.RUNNING:
             return [_ours(f"logs {name} -f", "watch it"), _pause_or_stop(standing)]

@@ -14,6 +14,7 @@ from bydawn.core.progress import recorded
 from bydawn.core.records import COMPACTED, Iteration
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
+from bydawn.dialects.strict_agent_loop import DIALECT
 from bydawn.dialects.strict_agent_loop import document as documents
 from bydawn.dialects.strict_agent_loop.document import (
     begun,
@@ -284,3 +285,24 @@ def test_times_that_someone_edited_break_nothing() -> None:
         after = with_claim(edited, an_iteration(2))
         assert after.counters.iteration == 2
         assert "Elapsed time: " in status_text(after, stop_report(after, (), NOON))
+
+
+def test_what_is_recorded_in_a_sandbox_after_the_end_does_not_undo_it() -> None:
+    """S-046: checks have passed, and only the ledger knows more than this file."""
+    over = state_of(TASK, LoopState(stopped=stopped(End.COMPLETE)))
+    for claim in ({}, {"status": "blocked"}, {"stop_met": True}):
+        later = with_claim(over, an_iteration(1, **claim))
+        assert (later.status, later.counters.iteration, later.pending) == ("completed", 1, True)
+
+
+@pytest.mark.parametrize("in_sandbox", [False, True])
+def test_an_interactive_task_says_how_its_checks_are_run(in_sandbox: bool) -> None:
+    """S-046: stop commands from a sandbox wait for a person, who gets the command to agree."""
+    task = a_task(replace(BY_HAND, commands=("make 'all'",), in_sandbox=in_sandbox))
+    [step] = DIALECT.next_steps(task, LoopState(), stopped(End.PAUSED))
+    where = f"{WORKSPACE} --task-id hailstone"
+    assert step.command == (
+        f"strict-agent-loop init-state --workspace-root {where} --stop-command 'make '\"'\"'all'\"'\"''"
+        if in_sandbox
+        else f"strict-agent-loop check-stop --state {WORKSPACE}/.codex-loop/tasks/hailstone/state.json"
+    )

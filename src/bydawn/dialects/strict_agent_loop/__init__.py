@@ -39,6 +39,10 @@ class StrictAgentLoop:
         address = address_of(loop)
         if stopped.end in FINISHED:
             return [Next(f"{NAME} show-task {task_flags(loop)}", "what was recorded")]
+        if commands := document.unconfirmed(loop):
+            words = " ".join(f"--stop-command {shlex.quote(each)}" for each in commands)
+            agree = "read the stop commands that came from a sandbox; this lets them run"
+            return [Next(f"{NAME} init-state {task_flags(loop)} {words}", agree)]
         if loop.recording and loop.recording.by_hand:
             return [Next(f"{NAME} check-stop {address}", "run its stop checks; its own session goes on with it")]
         steps = [Next(f"{NAME} supervise {address}", "go on with the next iteration")]

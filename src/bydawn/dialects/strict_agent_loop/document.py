@@ -167,7 +167,8 @@ def with_claim(document: State, fact: EventRecorded | IterationRecorded) -> Stat
         if claims.is_long(records, document.limits.max_context_chars):
             records = claims.compacted(records)
     document = replace(_with_records(document, records, pending=True), updated_at=moment(fact.at), pending=True)
-    if isinstance(fact, EventRecorded):
+    is_over = document.status == COMPLETED and checks_of(document)  # which only the ledger can have said
+    if isinstance(fact, EventRecorded) or is_over:
         return document
     if records.claimed in STUCK:
         blocker = Blocker(needs_human_input=True, reason=records.reason, updated_at=moment(fact.at))
