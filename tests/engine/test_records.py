@@ -6,7 +6,7 @@ import pytest
 
 from bydawn.core.agent import CommandEnded
 from bydawn.core.facts import EventRecorded, IterationRecorded, LoopStopped, RoundEnded, StopRequested
-from bydawn.core.loop import Sessions
+from bydawn.core.loop import Sandbox, Sessions
 from bydawn.core.outcome import Outcome
 from bydawn.core.records import COMPACTED, Iteration, Recording
 from bydawn.core.requests import AskStop
@@ -138,8 +138,13 @@ def test_a_session_whose_work_is_checked_never_gets_it_run_outside_the_box() -> 
 def test_a_read_only_file_system_ends_the_resuming_of_conversations() -> None:
     """S-052, X-02"""
     failed = CommandEnded(command="touch x", failed=True, exit_code=1, output="touch: x: Read-only file system\nbye")
-    plays = [Play(writes={"a": "1"}), Play(runs=(failed,)), Play(writes={"a": "2"}), Play(writes={"a": "3"})]
+    denied = Play(runs=(failed,), outcome=Outcome.DENIED, detail="not allowed: touch x")  # as Codex's reader says
+    plays = [Play(writes={"a": "1"}), denied, Play(writes={"a": "2"}), Play(writes={"a": "3"})]
     night = Night(plays, sessions=Sessions.RESUME)
     night.run(rounds=4)
     assert night.agent.sessions == [None, "demo's", None, None]
     assert isinstance(night.ledger.records[-1].fact, LoopStopped)
+    for sandbox, asked in ((None, [None, "demo's", None]), (Sandbox.READ_ONLY, [None, "demo's"])):
+        night = Night([Play(writes={"a": "1"}), denied, denied], sessions=Sessions.RESUME, sandbox=sandbox)
+        stopped = night.run(rounds=4)
+        assert (night.agent.sessions, stopped.end) == (asked, End.BLOCKED), "a fresh one cannot write either"

@@ -7,7 +7,7 @@ import msgspec
 
 from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import BOX, ITSELF, LoopStopped
-from bydawn.core.loop import CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sessions
+from bydawn.core.loop import CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sandbox, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import tally_of, ticked_and_red
 from bydawn.core.records import BLOCKED, BY_HAND, COMPLETED, FAILED
@@ -273,7 +273,7 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if last and POLICY[last.outcome].stops:
         evidence = (last.outcome.value, *([last.words] if last.words else []))
         return Stop(rule=Rule.AGENT_STOP, end=End.FAILED, reason=last.detail, evidence=evidence)
-    if last and POLICY[last.outcome].stops_idle and not last.progress:
+    if last and POLICY[last.outcome].stops_idle and not last.progress and not _is_stale(loop, last):
         return Stop(rule=Rule.AGENT_DENIED, end=End.BLOCKED, reason=last.detail)
     if last and last.blocked and not last.progress:
         return _question(loop, state, last)
@@ -284,6 +284,11 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
     if found := breakers.tripped(loop, state, now):
         return _broken(loop, state, found)
     return None
+
+
+def _is_stale(loop: Loop, last: LastRound) -> bool:
+    """Was the file system read-only to a resumed conversation alone? The next one begins fresh, and will tell."""
+    return last.resumed and last.commands.read_only and loop.sandbox is not Sandbox.READ_ONLY
 
 
 def _broken(loop: Loop, state: LoopState, found: breakers.Tripped) -> Stop:

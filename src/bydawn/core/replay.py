@@ -303,6 +303,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             counts=policy.counts,
             cut=cut,
             commands=fact.commands,
+            resumed=opened is not None and opened.session is not None,
         ),
         rounds=state.rounds + policy.counts,
         cut_rounds=state.cut_rounds + cut,

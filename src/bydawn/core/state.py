@@ -81,6 +81,7 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     counts: bool = True  # against the round limit
     cut: bool = False  # interrupted, or its run ended before it was tried again
     commands: Commands = Commands()
+    resumed: bool = False  # did it go on in an earlier conversation?
 
 
 class Printed(msgspec.Struct, frozen=True, kw_only=True):
