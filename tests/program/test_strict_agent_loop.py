@@ -262,6 +262,8 @@ def test_without_a_stop_check_a_recorded_stop_ends_it_unverified(strict: Strict)
     assert "there is no stop check to verify that" in ended.out
     assert "there is no stop check to verify it" in strict.report["reasons"][0]
     assert strict.home.status("hail")["state"] == "unverified"
+    again = said(strict.supervise())
+    assert (again.code, "init-state" in again.out, len(strict.prompts)) == (0, True, 2), "a success stays one"
 
 
 def test_two_supervisors_and_the_commands_of_bydawn(strict: Strict) -> None:
