@@ -114,7 +114,7 @@ facts = some.builds(
 ) | some.builds(
     EventRecorded, record=words, at=moments, kind=some.just(COMPACTED) | words, message=texts, data=compactions
 )
-PLAIN = a_task(replace(BY_HAND, context_chars=10**9))
+PLAIN = a_task(replace(BY_HAND, context_chars=1_000_000))
 
 
 def known(document: State) -> State:

@@ -10,7 +10,15 @@ from bydawn.cli.dialects.strict_agent_loop_skill import HOW, install_skill
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, visible
 from bydawn.core.values import EXIT_CODES, End
-from bydawn.dialects.strict_agent_loop.contract import EFFORTS, MODES, MOST_ITERATIONS, SANDBOXES, Contract
+from bydawn.dialects.strict_agent_loop.contract import (
+    EFFORTS,
+    LEAST_CONTEXT,
+    MODES,
+    MOST_CONTEXT,
+    MOST_ITERATIONS,
+    SANDBOXES,
+    Contract,
+)
 from bydawn.dialects.strict_agent_loop.paths import NAME
 from bydawn.process.guardian import Tether
 
@@ -65,7 +73,7 @@ _as_json = option("--json", "as_json", is_flag=True, help="Print JSON.")
     "--max-context-chars",
     "context_chars",
     metavar="N",
-    type=click.IntRange(500, 1_000_000),
+    type=click.IntRange(LEAST_CONTEXT, MOST_CONTEXT),
     help=f"[default: {_DEFAULT.context_chars}]",
 )
 @option("--executor-agent-id", "executor", metavar="ID", help="The subagent that does the work.")

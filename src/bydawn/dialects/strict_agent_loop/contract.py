@@ -1,9 +1,11 @@
 """Everything that is agreed before the first iteration of a task."""
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
+from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
 
@@ -15,8 +17,15 @@ SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
 CODEX = "codex"
 CHECK_SECONDS = 900
 MOST_ITERATIONS = 1_000_000
+LEAST_CONTEXT, MOST_CONTEXT = 500, 1_000_000  # characters
 _TITLE = 32  # characters of the goal in a task's id
 _LONGEST_ID = 63
+# What a sandbox may say: how it is run, and by what, is for a person outside.
+_OF_THE_WORK = (
+    *("task", "goal", "stop_condition", "evidence", "blocker", "next_task", "executor", "commands", "paths", "texts"),
+    *("max_iterations", "max_no_progress", "context_chars", "in_sandbox"),
+)
+Count = Annotated[int, Meta(ge=1, le=MOST_ITERATIONS)]
 
 
 class Contract(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,9 +38,9 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
     blocker: str = ""
     next_task: str = ""
-    max_iterations: int = 200
-    max_no_progress: int = 8
-    context_chars: int = 12_000
+    max_iterations: Count = 200
+    max_no_progress: Count = 8
+    context_chars: Annotated[int, Meta(ge=LEAST_CONTEXT, le=MOST_CONTEXT)] = 12_000
     executor: str = ""
     commands: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
@@ -90,6 +99,18 @@ def checked(contract: Contract) -> Contract:
     if any(not command.strip() for command in contract.commands):
         raise UserError("--stop-command is empty", cause="it is a command", hint='--stop-command "pytest -q"')
     return contract
+
+
+def from_sandbox(contract: Contract) -> Contract:
+    """The same, if it only says what is to be done: its commands wait for a person; nothing else there could run."""
+    plain = Contract(**{name: getattr(contract, name) for name in _OF_THE_WORK})
+    if plain != contract:
+        raise UserError(
+            "an unattended task cannot be made in a sandbox",
+            cause="which program works on it, and what that may do, is for a person outside to say",
+            hint="run the same command outside the sandbox; or make an interactive one, without a supervisor's options",
+        )
+    return replace(contract, in_sandbox=True)
 
 
 def contract_of(words: dict[str, str]) -> Contract:

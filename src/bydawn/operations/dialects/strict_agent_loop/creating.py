@@ -22,11 +22,15 @@ from bydawn.operations.dialects.strict_agent_loop.tasks import Task
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.settings.layers import Settings
 from bydawn.store.registry import Standing
-from bydawn.system.reading import read_inside
+from bydawn.system.paths import open_parent, regular_at
 
 Say = Callable[[str], None]
 Trust = Callable[[Settings, Path, Path], None]  # asks a person about a file of the repository, if it has one
 _LISTS = ("evidence", "commands", "paths", "texts")
+_AT_ONCE = 20  # tasks that one command takes in; more come with the next one
+_LONGEST = 64 << 10  # bytes of a contract
+_BAD = "init.bad"
+_CONTRACTS = msgspec.json.Decoder(Contract)
 _REQUIRED = {"goal": "--goal", "stop_condition": "--global-stop-condition"}
 OPTIONS = _REQUIRED | {  # of init-state, by the field of the contract that each sets
     "evidence": "--success-evidence",
@@ -62,7 +66,7 @@ def init(
             return _again(found, given, trust)
     made = _contract(workspace, name, given)
     if not tasks.can_make(workspace):
-        return sandboxed.create(workspace, replace(made, in_sandbox=True), say)
+        return sandboxed.create(workspace, contract.from_sandbox(made), say)
     _refuse_foreign_folder(workspace, made.task, force=force)
     _create(workspace, made, trust, say, force=force)
     return tasks.find(None, str(workspace), made.task)
@@ -70,21 +74,31 @@ def init(
 
 def take_in(workspace: Path, trust: Trust, say: Say) -> None:
     """Make loops of the tasks that sandboxed sessions made here; what those would run waits for a person."""
-    for path in sorted((workspace / paths.TASKS).glob(f"*/{paths.DROP}/{paths.CONTRACT}")):
-        name = path.parent.parent.name
+    found = sorted((workspace / paths.TASKS).glob(f"*/{paths.DROP}/{paths.CONTRACT}"))
+    for path in found[:_AT_ONCE]:
         inside = str(path.relative_to(workspace))
         try:
-            data = read_inside(workspace, inside, 1 << 16)
-            made = contract.checked(msgspec.json.decode(data or b"", type=Contract))
-            if made.task != name or contract.task_id(name) != name:
-                raise ValueError(f"it is about {made.task}")
-        except (UserError, ValueError, msgspec.DecodeError, RecursionError) as error:
-            path.replace(path.with_suffix(".bad"))
-            say(f"{inside} is not a contract ({error}); it is kept as {path.with_suffix('.bad').name}")
-            continue
-        if not _ours(workspace, name):
-            _create(workspace, replace(made, in_sandbox=True), trust, say, force=False)
-        path.unlink(missing_ok=True)
+            with open_parent(workspace, inside) as (folder, name):
+                _take(workspace, path.parent.parent.name, folder, name, trust, say)
+        except (OSError, UserError) as error:  # the others are taken
+            say(f"{inside} was not taken in: {error}")
+
+
+def _take(workspace: Path, task: str, folder: int, name: str, trust: Trust, say: Say) -> None:
+    try:
+        with regular_at(folder, name) as fd:
+            made = contract.from_sandbox(contract.checked(_CONTRACTS.decode(os.read(fd, _LONGEST))))
+        if made.task != task or contract.task_id(task) != task:
+            raise ValueError(f"it is about {made.task}")
+    except (OSError, UserError, ValueError, RecursionError) as error:
+        os.replace(name, _BAD, src_dir_fd=folder, dst_dir_fd=folder)
+        say(f"{task}/{paths.DROP}/{name} is not the contract of a task ({error}); it is kept as {_BAD}")
+        return
+    if not _ours(workspace, task):
+        if os.path.lexists(workspace / paths.of(task, paths.STATE)):
+            tasks.refuse_foreign(tasks.find(None, str(workspace), task))
+        _create(workspace, made, trust, say, force=False)
+    os.unlink(name, dir_fd=folder)
 
 
 def changed(standing: Standing, new: Contract, trust: Trust) -> None:

@@ -1,5 +1,6 @@
 """Run the stop checks of a task, and say whether it should stop. They are the authority (S-046)."""
 
+import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,17 +78,22 @@ def look(task: Task, say: Say) -> StopReport:
 
 
 def refuse_unconfirmed(task: Task) -> None:
-    """Commands that a sandbox recorded run outside only when a person has said so."""
-    loop = task.standing.loop if task.standing else None
-    if loop and (commands := document.unconfirmed(loop)):
-        import shlex
-
+    """Commands that came from a sandbox, or with the folder, run outside only when a person has said so."""
+    if task.standing:
+        commands, again = document.unconfirmed(task.standing.loop), f"init-state {task.flags}"
+        why = "nothing that was recorded there runs outside before a person has agreed"
+        what = f"the stop commands of {task.id} came from a sandbox"
+    elif tasks.where(task) is Where.SANDBOX and tasks.can_make(task.workspace):  # so we are in none
+        now, what = task.now, f"there is no record of {task.id} here, only its files"
+        commands = tuple(part.command for part in now.stop_checks.commands if part.command)
+        why = "they came from elsewhere, and their stop commands run only when a person has agreed"
+        texts = shlex.join(["--goal", now.goal, "--global-stop-condition", now.global_stop_condition])
+        again = f"init-state {task.flags} --force {texts}"
+    else:
+        return
+    if commands:
         words = " ".join(f"--stop-command {shlex.quote(each)}" for each in commands)
-        raise UserError(
-            f"the stop commands of {task.id} came from a sandbox",
-            cause="nothing that was recorded there runs outside before a person has agreed",
-            hint=f"read them, then: `strict-agent-loop init-state {task.flags} {words}`",
-        )
+        raise UserError(what, cause=why, hint=f"read them, then: `strict-agent-loop {again} {words}`")
 
 
 # -- the checks, without an engine -------------------------------------------------------------------------------------

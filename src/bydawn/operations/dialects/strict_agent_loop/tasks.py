@@ -1,5 +1,6 @@
 """Which tasks there are, which one is meant, and where the command that asks is running."""
 
+import errno
 import os
 import re
 import shlex
@@ -183,7 +184,9 @@ def can_make(workspace: Path) -> bool:
         probe = there / f".bydawn-{os.urandom(6).hex()}.tmp"
         os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         probe.unlink()
-    except OSError:
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise  # such as a full disk
         return False
     return True
 
