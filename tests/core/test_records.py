@@ -1,5 +1,6 @@
 """What others record about their work: counted, shown, said back, never believed."""
 
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -172,6 +173,19 @@ def test_a_record_cannot_say_when_where_or_how_it_was_taken() -> None:
     assert isinstance(kept, EventRecorded)
     assert (kept.at, kept.by, kept.inside, kept.round, kept.message) == (NOON, "a b", True, 3, "m")
     assert len(kept.kind) == 100
+    ancient = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))  # no moment in UTC
+    assert taken(replace(forged, at=ancient), RECORDED, LoopState(), NOON).at.year == 2000
+    assert taken(iteration("r", status="approved"), RECORDED, LoopState(), NOON).claim.status == "running"
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "-1", "", "٣", "0"])
+def test_no_number_that_is_recorded_breaks_the_ledger(number: str) -> None:
+    """Whatever is in the ledger is replayed for ever."""
+    data = {"keep_last": number, "max_archive_chars": number}
+    short = EventRecorded(record="x", at=NOON, kind=COMPACTED, message="m", data=data)
+    records = after_all(BEGUN, *(iteration(f"r{each}", seconds=each) for each in range(12)), short).records
+    assert (records.iterations, len(records.entries)) == (12, 0 if number == "0" else KEPT)
+    assert records.archive == "…\n" if number == "0" else len(records.archive.splitlines()) == 12 - KEPT
 
 
 def test_when_earlier_iterations_get_long_they_are_shortened_to_one_line_each() -> None:

@@ -13,9 +13,10 @@ KEPT = 8  # iterations that stay in full then, …
 ARCHIVED = 8_000  # … and characters for all others
 PREPARED = "prepared"  # the first word of the reason why a loop rests that has not begun
 BY_HAND = f"{PREPARED}: its own session works on it"
-BLOCKED, FAILED, COMPLETED, RUNNING = "blocked", "failed", "completed", "running"
+WORDS = BLOCKED, FAILED, COMPLETED, RUNNING = "blocked", "failed", "completed", "running"
 _KNOWN = 64  # ids that are remembered; more never wait for a second look after a crash
 _AT_ONCE = 1.0  # seconds; no iteration is done and verified in less
+_DIGITS = 8
 _LINE = 200  # characters of an iteration in the archive
 
 
@@ -166,7 +167,7 @@ def compacted(records: Records, keep: int = KEPT, characters: int = ARCHIVED) ->
     lines = [line_of(entry) for entry in older]
     archive = "\n".join(([records.archive] if records.archive else []) + lines)
     if len(archive) > characters:
-        archive = "…\n" + archive[-characters:].partition("\n")[2]
+        archive = "…\n" + archive[len(archive) - characters :].partition("\n")[2]
     return replace(records, entries=records.entries[len(older) :], archive=archive)
 
 
@@ -228,4 +229,5 @@ def _added(records: Records, entry: Entry) -> Records:
 
 
 def _number(text: str | None, otherwise: int) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() else otherwise
+    """A number that anyone may have recorded; Python itself refuses one of 5,000 digits."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < _DIGITS else otherwise

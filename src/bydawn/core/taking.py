@@ -1,6 +1,6 @@
 """How a record of others comes into the ledger: what its author cannot know, or must not decide, is ours."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -14,18 +14,20 @@ from bydawn.core.text import plain, shorten
 from bydawn.core.values import Now
 
 Claim = TypeVar("Claim", bound=EventRecorded | IterationRecorded)
+_EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # the first year of the calendar cannot be told in every time zone
 _NAMED = 100  # characters of the author or the kind of a record
 
 
 def taken(fact: Claim, loop: Loop, state: LoopState, now: datetime, *, inside: bool = True) -> Claim:
     """One record as the ledger keeps it."""
     fact = rewritten(fact, plain)
-    by, at = shorten(fact.by, _NAMED), min(fact.at, now)
+    by, at = shorten(fact.by, _NAMED), min(max(fact.at, _EARLIEST), now)
     if isinstance(fact, EventRecorded):
         return replace(fact, by=by, at=at, inside=inside, round=state.round, kind=shorten(fact.kind, _NAMED))
     budget = loop.recording.budget if loop.recording and state.open_round else 0  # a person's session has none
     batched = records.batch_of(state.records, fact.claim, at, budget)
-    return replace(fact, by=by, at=at, inside=inside, round=state.round, batched=batched)
+    claim = fact.claim if fact.claim.status in records.WORDS else replace(fact.claim, status=records.RUNNING)
+    return replace(fact, by=by, at=at, inside=inside, round=state.round, batched=batched, claim=claim)
 
 
 def shortening(fact: EventRecorded | IterationRecorded, loop: Loop, state: LoopState) -> EventRecorded | None:
