@@ -1,6 +1,7 @@
 """Agents record what they do while a round runs; the engine takes it from the drop folder."""
 
 from datetime import timedelta
+from itertools import count
 
 import pytest
 
@@ -101,6 +102,16 @@ def test_many_records_are_taken_while_the_round_runs_but_never_keep_a_request_wa
     kinds = [type(record.fact) for record in night.ledger.records]
     assert kinds.index(StopRequested) - kinds.index(IterationRecorded) == 4
     assert night.state.records.iterations == 40, "what is there belongs to its round"
+
+
+def test_an_agent_that_leaves_records_without_end_does_not_keep_its_round_from_ending() -> None:
+    night = Night([Play(writes={"a": "1"})], recording=RECORDING)
+    numbers = count()
+    night.drop.when_done = lambda: night.drop.waiting.append(claim(f"a{next(numbers)}"))
+    night.drop.waiting.append(claim("first"))
+    night.run(rounds=1)
+    assert len(night.facts(RoundEnded)) == 1
+    assert len(night.drop.waiting) == 1, "it waits for the next round"
 
 
 def test_a_long_history_is_shortened_by_an_event_of_our_own() -> None:

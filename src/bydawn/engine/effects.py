@@ -134,9 +134,10 @@ class Effects:
         return bool(found)
 
     def take_all_records(self) -> None:
-        """Before a round is over, so that they belong to it."""
-        while self.take_records():
-            pass
+        """Before a round is over, so that they belong to it; not more than may wait, or it would never be over."""
+        for _ in range(_BATCHES):
+            if not self.take_records():
+                break
 
     def take(self, request: Request) -> None:
         self.record(as_fact(request))

@@ -90,7 +90,7 @@ def _write(standing: Standing, facts: Sequence[Claim], say: Say) -> int:
     place, count = _place(standing), 0
     drops = drop.Drop(place.parent, place.name, say)
     with writing(standing.folder, standing.loop, secrets_of(standing).hide, say) as writer:
-        while found := drops.take(writer.ledger.state.records.known):
+        while count < drop.WAITING and (found := drops.take(writer.ledger.state.records.known)):
             for fact in found:
                 _take(writer, fact, inside=True)
             writer.ledger.sync()
