@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from driving import Home, Said, said
+from bydawn.process.shell import run_alone
+from driving import Home, Said, is_alive, said, wait_for
 
 TASKS = ".codex-loop/tasks"
 CONTRACT = {"goal": "all numbers", "stop_condition": "1 is there"}
@@ -19,8 +20,16 @@ class Repository:
         self.proof = home.root / "it-ran"
         self.evil = f"touch {self.proof}"
 
-    def __call__(self, *words: str) -> Said:
-        return said(self.home.start(*words, command="strict-agent-loop"))
+    def __call__(self, *words: str, **env: str) -> Said:
+        return said(self.home.start(*words, command="strict-agent-loop", **env))
+
+    def has(self, task: str, *words: str) -> None:
+        """A task that a person made here, or changes."""
+        made = self(
+            *("init-state", "--workspace-root", ".", "--task-id", task),
+            *("--goal", "g", "--global-stop-condition", "s", *words),
+        )
+        assert made.code == 0, made
 
     def brings(self, name: str, **contract: object) -> Path:
         """A contract, as a session in a sandbox leaves one."""
@@ -81,12 +90,7 @@ def test_a_contract_behind_a_link_is_left_alone(repository: Repository) -> None:
 def test_stop_commands_that_came_with_the_folder_wait_for_a_person(repository: Repository) -> None:
     """S-046: neither a contract nor a forged state.json runs a command outside; the hint does what it says."""
     repository.brings("made", commands=[repository.evil])
-    assert (
-        repository(
-            "init-state", "--workspace-root", ".", "--task-id", "a", "--goal", "g", "--global-stop-condition", "s"
-        ).code
-        == 0
-    )
+    repository.has("a")
     forged = json.loads((repository.home.repo / TASKS / "a/state.json").read_text())
     forged["task"]["id"] = "forged"
     forged["stop_checks"]["commands"] = [{"command": repository.evil}]
@@ -96,3 +100,48 @@ def test_stop_commands_that_came_with_the_folder_wait_for_a_person(repository: R
     for task, what in (("made", "came from a sandbox"), ("forged", "there is no record of forged here")):
         refused = repository("check-stop", "--workspace-root", ".", "--task-id", task)
         assert (refused.code, what in refused.err, repository.proof.exists()) == (2, True, False)
+
+
+def test_one_task_that_cannot_be_read_hides_no_other(repository: Repository) -> None:
+    """Nor does what --force has kept, which is not listed."""
+    repository.has("a")
+    repository.has("a", "--force")
+    listed = repository("list-tasks")
+    assert (listed.code, listed.err, listed.out.count("state.json")) == (0, "", 1)
+    repository.has("b")
+    folder = repository.home.folder("b")
+    (folder / "state.json").unlink()
+    (folder / "ledger.jsonl").write_text("{\n")
+    listed = repository("list-tasks")
+    assert (listed.code, listed.out.count("state.json")) == (0, 1)
+    assert "b cannot be shown: the ledger" in listed.err
+    assert "doctor --repair b" in listed.err
+    assert repository("report-status").out.startswith("Task: a\n"), "it is the only one that can be meant"
+
+
+def test_a_stop_check_that_runs_the_stop_checks_is_refused(repository: Repository) -> None:
+    """It would run itself without end; the variable says so, also after a task was changed."""
+    repository.has("a")
+    repository.has("a", "--stop-command", 'test -n "$STRICT_AGENT_LOOP_STATE"')
+    assert repository("check-stop", "--workspace-root", ".", "--task-id", "a").code == 0
+    refused = repository("check-stop", STRICT_AGENT_LOOP_STATE="/any/state.json")
+    assert (refused.code, "a stop check cannot run the stop checks" in refused.err) == (2, True)
+
+
+def test_a_lock_with_the_number_of_any_process_names_no_command_that_ends_it(repository: Repository) -> None:
+    """An agent may have written it."""
+    repository.has("a", "--operating-mode", "unattended")
+    path = repository.home.repo / TASKS / "a/supervisor.lock"
+    path.write_text("1")
+    refused = repository("supervise", "--task-id", "a")
+    assert (refused.code, f"rm {path}" in refused.err, "kill" in refused.err) == (8, True, False), refused
+
+
+def test_a_command_without_a_loop_costs_no_memory_and_waits_for_nothing_that_it_left_behind(tmp_path: Path) -> None:
+    """As check-stop runs stop commands in an agent's sandbox."""
+    left = tmp_path / "pid"
+    noisy = f"sleep 60 & echo $! > {left}; head -c 3000000 /dev/zero | tr '\\0' x; echo $A; exit 3"
+    code, output = run_alone(noisy, tmp_path, 30, {"A": "end"})
+    assert (code, len(output), output[-5:]) == (3, 64 << 10, b"xend\n")
+    wait_for(lambda: not is_alive(int(left.read_text())))
+    assert run_alone("exec >&- 2>&-; sleep 60", tmp_path, 0.2, {}) == (None, b"")

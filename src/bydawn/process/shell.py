@@ -1,6 +1,7 @@
 """Run a person's shell command with a time limit and its output in a file; none of it survives."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from bydawn.core.outcome import Ending, Exit
 from bydawn.core.ports import ChildLimits, Job, Processes, RoundFiles
 
 _OUTPUT_CAP = 256 << 20
+_TAIL = 64 << 10  # bytes of the output that are kept
 _LADDER = Ladder(interrupt=1.0, terminate=2.0)
 _ELSEWHERE = 'cd "$1" && unset OLDPWD && exec /bin/sh -c "$2"'
 
@@ -73,25 +75,41 @@ class ShellHooks:
             return Exit(ending=Ending.NOT_STARTED, detail=f"{hook_output(name)}: {error.strerror}")
 
 
-def run_alone(command: str, folder: Path, seconds: float) -> tuple[int | None, bytes]:
-    """Run a command without a loop, as in an agent's sandbox: its exit code (None after that time) and its output."""
+def run_alone(command: str, folder: Path, seconds: float, env: Mapping[str, str]) -> tuple[int | None, bytes]:
+    """Run a command without a loop, as in an agent's sandbox: its exit code (None: too late), and how its output ends.
+
+    What it has started dies with it.
+    """
     import os
     import signal
     import subprocess
+    from select import select
+    from time import monotonic
 
+    end, output = monotonic() + seconds, b""
     with subprocess.Popen(
         ["/bin/sh", "-c", command],
         cwd=folder,
+        env={**os.environ, **env},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
     ) as child:
+        assert child.stdout  # noqa: S101 - a pipe
+        pipe = child.stdout.fileno()
         try:
-            output, _ = child.communicate(timeout=seconds)
-        except BaseException as error:
-            os.killpg(child.pid, signal.SIGKILL)  # nothing of it is left behind
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            return None, child.communicate()[0]
-    return child.returncode, output
+            while child.poll() is None and (left := end - monotonic()) > 0:
+                if select([pipe], [], [], min(left, 0.1))[0]:
+                    part = os.read(pipe, _TAIL)
+                    output = (output + part)[-_TAIL:]
+                    if not part:
+                        with suppress(subprocess.TimeoutExpired):
+                            child.wait(left)
+        finally:
+            code = child.poll()
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+        if select([pipe], [], [], 0)[0]:  # a pipe holds no more than this
+            output = (output + os.read(pipe, _TAIL))[-_TAIL:]
+    return code, output

@@ -244,6 +244,7 @@ def check_stop(tether: Tether | None, /, state: str | None, workspace_root: str 
     from bydawn.dialects.strict_agent_loop import document
     from bydawn.operations.dialects.strict_agent_loop import stopping, tasks
 
+    stopping.refuse_inside_a_check()
     task = _find(state, workspace_root, task_id)
     tasks.refuse_foreign(task)
     stopping.refuse_unconfirmed(task)
@@ -268,7 +269,7 @@ def report_status(state: str | None, workspace_root: str | None, task_id: str | 
     if as_json:
         _json(line)
     else:
-        click.echo(text, nl=False)
+        click.echo(visible(plain(text)), nl=False)
     return 0
 
 

@@ -60,6 +60,6 @@ def start(contract: Contract, workspace: str, command: str) -> Start:
             by_hand=contract.mode == INTERACTIVE,
             ends=not (contract.in_sandbox and contract.commands),
         ),
-        check_env={"STRICT_AGENT_LOOP_STATE": f"{workspace}/{paths.of(task, paths.IF_DONE)}"},
+        check_env={paths.VARIABLE: f"{workspace}/{paths.of(task, paths.IF_DONE)}"},
         remarks=(f"at most {contract.max_iterations} iterations, {contract.max_no_progress} without progress",),
     )

@@ -10,6 +10,7 @@ STATE, IF_DONE = "state.json", "state.if-done.json"
 EVENTS, ITERATIONS, STATUSES = "events.jsonl", "iterations.jsonl", "status-history.jsonl"
 STATUS_TEXT, STOP_REPORT, SUMMARY = "latest-status.txt", "latest-stop-report.json", "run-summary.md"
 ROUNDS, SUPERVISOR, DROP = "rounds", "supervisor", "drop"
+VARIABLE = "STRICT_AGENT_LOOP_STATE"  # names the state for a stop check, which would wait for itself in `STATE`
 CONTRACT = "init.json"  # in the drop folder: a task that was made where the ledger could not be written
 
 

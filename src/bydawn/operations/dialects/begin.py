@@ -59,13 +59,7 @@ def plan(
     _refuse_odd_name(request.name)
     # What is a folder, and where links lead, is for us to know: dialects have never seen a disk.
     paths = {key: places.placed(workspace, path) for key, path in request.paths.items()}
-    spoken = Spoken(
-        name=dialect.name,
-        words={**request.words, **paths},
-        sections=request.sections,
-        numbers_cut=request.numbers_cut,
-        check_env=request.check_env,
-    )
+    spoken = _spoken(dialect, request, paths)
     planned = start.plan(_wanted(dialect, request, gathered, workspace, spoken))
     if request.named and planned.loop.id != request.name:
         raise places.NameTaken(request.name)
@@ -88,9 +82,18 @@ def plan(
 
 def checked(dialect: Dialect, request: Start, gathered: Settings, workspace: Path) -> Loop:
     """The loop that this asks for, to take the place of one that is there: nothing is reserved for it."""
-    spoken = Spoken(name=dialect.name, words=request.words, sections=request.sections, numbers_cut=request.numbers_cut)
-    wanted = _wanted(dialect, request, gathered, workspace, spoken)
+    wanted = _wanted(dialect, request, gathered, workspace, _spoken(dialect, request, {}))
     return checked_loop(wanted, workspace)
+
+
+def _spoken(dialect: Dialect, request: Start, paths: dict[str, str]) -> Spoken:
+    return Spoken(
+        name=dialect.name,
+        words={**request.words, **paths},
+        sections=request.sections,
+        numbers_cut=request.numbers_cut,
+        check_env=request.check_env,
+    )
 
 
 def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Path, spoken: Spoken) -> LoopRequest:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from bydawn.core.errors import UserError
 from bydawn.dialects.strict_agent_loop import document, files, paths, texts
 from bydawn.dialects.strict_agent_loop.document import State, StopReport
 from bydawn.operations import recording as native
@@ -51,9 +52,18 @@ def up_to_date(task: Task, say: Say) -> Task:
 
 def listed(workspace: Path, trust: "Trust", say: Say) -> list[Task]:
     take_in(None, str(workspace), trust, say)
+    found = (each for each in tasks.every(workspace) if _is_readable(each, say))
     if is_inside_a_round():
-        return tasks.every(workspace)
-    return [up_to_date(each, say) if each.is_ours else each for each in tasks.every(workspace)]
+        return [*found]
+    return [up_to_date(each, say) if each.is_ours else each for each in found]
+
+
+def _is_readable(task: Task, say: Say) -> bool:
+    try:
+        return bool(task.now)
+    except UserError as error:  # the others are shown
+        say(f"{task.id} cannot be shown: {error.what}. {error.hint}")
+        return False
 
 
 def report(task: Task, label: str, say: Say) -> tuple[dict[str, Any], str]:

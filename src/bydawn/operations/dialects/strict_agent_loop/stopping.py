@@ -1,7 +1,8 @@
 """Run the stop checks of a task, and say whether it should stop. They are the authority (S-046)."""
 
+import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,7 +64,8 @@ def report_of(task: Task) -> StopReport:
 def look(task: Task, say: Say) -> StopReport:
     """Run the checks here, where only a claim can be recorded (inside a round, in a sandbox)."""
     now = sandboxed.read(task)
-    verdicts = [_verdict(check, task.workspace) for check in document.checks_of(now)]
+    env = {paths.VARIABLE: str(task.workspace / paths.of(task.id, paths.IF_DONE))}
+    verdicts = [_verdict(check, task.workspace, env) for check in document.checks_of(now)]
     report = document.stop_report(now, verdicts, datetime.now(UTC), just_run=True)
     passed = sum(verdict.passed for verdict in verdicts)
     data = {"passed": str(passed), "total": str(len(verdicts)), "success": str(report.success).lower()}
@@ -75,6 +77,16 @@ def look(task: Task, say: Say) -> StopReport:
     else:
         drop.post(task.workspace / paths.of(task.id, paths.DROP), fact)
     return report
+
+
+def refuse_inside_a_check() -> None:
+    """It would run itself without end."""
+    if paths.VARIABLE in os.environ:
+        raise UserError(
+            "a stop check cannot run the stop checks",
+            cause="this is one of them, and it would wait for itself",
+            hint=f"let it look at the work, or at the file that ${paths.VARIABLE} names",
+        )
 
 
 def refuse_unconfirmed(task: Task) -> None:
@@ -99,10 +111,10 @@ def refuse_unconfirmed(task: Task) -> None:
 # -- the checks, without an engine -------------------------------------------------------------------------------------
 
 
-def _verdict(check: Check, workspace: Path) -> Verdict:
+def _verdict(check: Check, workspace: Path, env: Mapping[str, str]) -> Verdict:
     match check:
         case CommandCheck():
-            return _command(check, workspace)
+            return _command(check, workspace, env)
         case PathCheck():
             there = (workspace / check.path).exists()
             return Verdict(check=check.name, passed=there, detail="found" if there else f"{check.path} does not exist")
@@ -119,10 +131,10 @@ def _text(check: TextCheck, workspace: Path) -> Verdict:
     return Verdict(check=check.name, passed=there, detail="found" if there else f"{check.path} does not contain it")
 
 
-def _command(check: CommandCheck, workspace: Path) -> Verdict:
+def _command(check: CommandCheck, workspace: Path, env: Mapping[str, str]) -> Verdict:
     from bydawn.process.shell import run_alone
 
-    code, output = run_alone(check.command, workspace, CHECK_SECONDS)
+    code, output = run_alone(check.command, workspace, CHECK_SECONDS, env)
     detail = f"exit {code}" if code is not None else f"no end after {CHECK_SECONDS} s"
     tail = "" if code == 0 else last_part(plain(output[-_OUTPUT:].decode(errors="replace")), _TAIL)
     return Verdict(check=check.name, passed=code == 0, detail=detail, exit_code=code, excerpt=tail)

@@ -99,7 +99,8 @@ def every(workspace: Path) -> list[Task]:
         if not each.state.dismissed:
             ours[task_of(each.loop)] = each
     found = [_task(workspace, name, each) for name, each in ours.items()]
-    listed = {path.parent.name for path in (workspace / paths.TASKS).glob(f"*/{paths.STATE}")}
+    states = (workspace / paths.TASKS).glob(f"*/{paths.STATE}")
+    listed = {path.parent.name for path in states if _PLACE.fullmatch(str(path))}  # not what --force kept
     found += [_task(workspace, name, None) for name in sorted(listed - ours.keys())]
     return [*found, *_legacy(workspace)]
 
@@ -227,25 +228,18 @@ def refuse_foreign(task: Task) -> None:
 
 
 def refuse_foreign_supervisor(task: Task) -> None:
-    """Another program may be at work on it right now."""
+    """Another program may be at work on it right now; or an agent wrote this, so no command here ends a process."""
     for path in (Path(task.state_path).parent / "supervisor.lock", task.workspace / paths.FOLDER / "supervisor.lock"):
-        with suppress(OSError, UserError, ValueError):
-            data = read_inside(task.workspace, str(path.relative_to(task.workspace)), 10_000) or b""
-            pid = int((re.search(rb"\d{1,9}", data) or [b"0"])[0])
-            if pid and kernel.stat_fields(pid):
-                raise Supervised(path, pid)
-
-
-class Supervised(UserError):
-    """Another program runs a supervisor for this task."""
-
-    def __init__(self, path: Path, pid: int) -> None:
-        super().__init__(
-            "another supervisor is at work",
-            cause=f"{path} names process {pid}, which is alive",
-            hint=f"stop it first: kill {pid}",
-            exit_code=8,
-        )
+        data = None
+        with suppress(UserError):
+            data = read_inside(task.workspace, str(path.relative_to(task.workspace)), 10_000)
+        if (pid := re.search(rb"\d{1,9}", data or b"")) and kernel.stat_fields(int(pid[0])):
+            raise UserError(
+                "another supervisor may be at work",
+                cause=f"{path} names process {int(pid[0])}, which is alive",
+                hint=f"`ps -fp {int(pid[0])}` says what it is; if no supervisor: `rm {shlex.quote(str(path))}`",
+                exit_code=8,
+            )
 
 
 def unreadable(path: str, why: str = "it is not a state of a task") -> UserError:
@@ -330,7 +324,7 @@ def _legacy(workspace: Path) -> Iterator[Task]:
 
 
 def _is_open(task: Task) -> bool:
-    return task.now.status == "running"
+    return not (task.standing and task.standing.trouble) and task.now.status == "running"
 
 
 def _is_writable(standing: Standing) -> bool:
