@@ -1,6 +1,7 @@
 """strict-agent-loop in a hostile repository: nothing that came with it runs, or is written, before a person says so."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -85,10 +86,22 @@ def test_a_contract_behind_a_link_is_left_alone(repository: Repository) -> None:
     assert (listed.code, listed.out[:8]) == (0, "No tasks")
     assert "evil/drop/init.json was not taken in" in listed.err
     assert sorted(outside.rglob("*")) == [outside / "drop", theirs]
+    shutil.rmtree(repository.home.repo / ".codex-loop")
+    (repository.home.repo / ".codex-loop/tasks").parent.symlink_to(outside.parent)
+    outside.rename(outside.with_name("tasks"))
+    moved = repository(
+        *("init-state", "--workspace-root", ".", "--task-id", "drop", "--goal", "g"),
+        *("--global-stop-condition", "s", "--force"),
+    )
+    assert (moved.code, "leads through a link" in moved.err, (outside.parent / "tasks/drop").exists()) == (
+        2,
+        True,
+        True,
+    )
 
 
 def test_stop_commands_that_came_with_the_folder_wait_for_a_person(repository: Repository) -> None:
-    """S-046: neither a contract nor a forged state.json runs a command outside; the hint does what it says."""
+    """Neither a contract nor a forged state.json runs a command outside; the hint does what it says."""
     repository.brings("made", commands=[repository.evil])
     repository.has("a")
     forged = json.loads((repository.home.repo / TASKS / "a/state.json").read_text())

@@ -55,14 +55,6 @@ def post(folder: Path, fact: Claim) -> Path:
     return folder / name
 
 
-def waiting(folder: Path) -> list[Claim]:
-    """The records that no process has taken yet, in order; nothing is changed."""
-    with suppress(OSError), _opened(folder) as fd:
-        found = (_read(fd, name) for name in _names(fd, WAITING))
-        return [fact for fact in found if fact]
-    return []
-
-
 def is_empty(folder: Path) -> bool:
     """Is there nothing to take, nor anything to set aside?"""
     with suppress(OSError), _opened(folder) as fd:

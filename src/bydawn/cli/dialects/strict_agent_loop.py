@@ -305,7 +305,7 @@ def show_task(state: str | None, workspace_root: str | None, task_id: str | None
 
     task = _find(state, workspace_root, task_id)
     if as_json:
-        _json(reporting.entry(task) | {"state": reporting.document_of(task)})
+        _json(reporting.entry(task) | {"state": task.now})
     else:
         click.echo(visible(plain(reporting.shown(task))), nl=False)
     return 0

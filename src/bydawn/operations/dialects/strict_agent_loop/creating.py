@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
+from bydawn.dialects.follower import refuse_unwritable
 from bydawn.dialects.strict_agent_loop import DIALECT, arguments, contract, paths
 from bydawn.dialects.strict_agent_loop.contract import Contract, contract_of
 from bydawn.dialects.strict_agent_loop.paths import NAME
@@ -196,6 +197,7 @@ def _command() -> str:
 
 def _set_aside(workspace: Path, name: str, say: Say) -> None:
     """The old task stays beside the new one; its loop is out of the list."""
+    refuse_unwritable(workspace, [paths.of(name, paths.STATE)])  # nothing is moved outside
     for each in _ours(workspace, name):
         if each.alive:
             raise UserError(

@@ -38,7 +38,7 @@ def take_in(state: str | None, workspace: str | None, trust: "Trust", say: Say) 
 
 def _rebuild_registry(workspace: Path, say: Say) -> None:
     """The list of all tasks is gone: what each says of itself is still known."""
-    found = [document_of(each) for each in tasks.every(workspace) if each.standing and not each.standing.trouble]
+    found = [each.now for each in tasks.every(workspace) if each.standing and not each.standing.trouble]
     sandboxed.write(workspace, [view for now in found for view in files.of_registry(now)], say)
 
 
@@ -87,12 +87,8 @@ def report_of(task: Task) -> StopReport:
 
 def entry(task: Task) -> dict[str, Any]:
     """What the registry says of it."""
-    found = document.registry_entry(document_of(task))
+    found = document.registry_entry(task.now)
     return found | ({} if task.is_ours else {"program": "another"})
-
-
-def document_of(task: Task) -> State:
-    return task.now
 
 
 def rows(task: Task) -> Iterator[str]:
