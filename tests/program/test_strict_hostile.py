@@ -158,3 +158,13 @@ def test_a_command_without_a_loop_costs_no_memory_and_waits_for_nothing_that_it_
     assert (code, len(output), output[-5:]) == (3, 64 << 10, b"xend\n")
     wait_for(lambda: not is_alive(int(left.read_text())))
     assert run_alone("exec >&- 2>&-; sleep 60", tmp_path, 0.2, {}) == (None, b"")
+
+
+def test_a_contract_beside_a_state_of_another_program_changes_nothing(repository: Repository) -> None:
+    path = repository.brings("theirs").parents[1] / "state.json"
+    path.write_text(json.dumps({"skill_name": "strict-agent-loop", "schema_version": 3, "task": {"id": "theirs"}}))
+    before = path.read_bytes()
+    listed = repository("list-tasks")
+    assert (listed.code, "theirs  running · interactive · 0 iterations · another" in listed.out) == (0, True)
+    assert "was not taken in: theirs is a task of another program; start beside it: `strict-agent-loop" in listed.err
+    assert (path.read_bytes(), sorted(each.name for each in path.parent.iterdir())) == (before, ["drop", "state.json"])

@@ -82,7 +82,8 @@ def take_in(workspace: Path, trust: Trust, say: Say) -> None:
             with open_parent(workspace, inside) as (folder, name):
                 _take(workspace, path.parent.parent.name, folder, name, trust, say)
         except (OSError, UserError) as error:  # the others are taken
-            say(f"{inside} was not taken in: {error}")
+            hint = f"; {error.hint}" if isinstance(error, UserError) else ""
+            say(f"{inside} was not taken in: {error}{hint}")
 
 
 def _take(workspace: Path, task: str, folder: int, name: str, trust: Trust, say: Say) -> None:

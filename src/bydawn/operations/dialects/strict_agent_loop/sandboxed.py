@@ -1,6 +1,5 @@
 """Write a task's files where its ledger cannot be written: from its state, and from what is recorded now."""
 
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -20,10 +19,11 @@ from bydawn.operations.dialects.strict_agent_loop.tasks import Task
 from bydawn.store import drop
 from bydawn.system import shared_file
 from bydawn.system.json_lines import JsonLines
-from bydawn.system.paths import open_parent, regular_at
+from bydawn.system.paths import open_parent
 from bydawn.system.writing import replacing, write_all
 
 Say = Callable[[str], None]
+_PATIENCE = 30.0  # seconds for the other scripts of a session
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
@@ -103,7 +103,6 @@ def _turn(task: Task) -> Iterator[None]:
     """Two scripts of one session take turns."""
     with (
         open_parent(str(task.workspace), paths.of(task.id, paths.DROP, ".lock"), make=True) as (folder, name),
-        regular_at(folder, name, os.O_RDWR | os.O_CREAT, 0o644) as fd,
+        shared_file.locked(folder, name, _PATIENCE),
     ):
-        fcntl.flock(fd, fcntl.LOCK_EX)
         yield
