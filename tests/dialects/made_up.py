@@ -205,15 +205,16 @@ class DayBook(NightShift):
     def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
         assert not history.attempts
         kind = str(fact.__struct_config__.tag)
+        yield Line(f".book/{loop.id}/events.jsonl", {"kind": kind}, getattr(fact, "record", ""))
+        if isinstance(fact, RoundEnded):
+            yield Line(f".book/{loop.id}/events.jsonl", {"kind": "pass", "number": fact.round})
         yield Create(".book/.gitignore", "*\n")
         yield Replace(f".book/{loop.id}/state.json", json.dumps({"pass": state.round, "last": kind}))
-        yield Line(f".book/{loop.id}/events.jsonl", {"kind": kind}, getattr(fact, "record", ""))
         if isinstance(fact, EventRecorded):
             return
         yield Share(".book/index.json", ("books", loop.id), {"pass": state.round})
         if isinstance(fact, RoundEnded):
             yield Copy(f".book/{loop.id}/passes/{fact.round}.log", Source(fact.round, "stdout"))
-            yield Line(f".book/{loop.id}/events.jsonl", {"kind": "pass", "number": fact.round})
 
     def heard(self, event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG002
         if isinstance(event, Beat):

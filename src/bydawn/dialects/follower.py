@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from stat import S_IMODE
 
@@ -188,7 +188,7 @@ class DialectFollower:
                 views = self._dialect.views(record.fact, loop, past, history)
                 is_new = record.seq > done and not self._dialect.needs_history
                 self._lines.begin(record.seq, again=True)
-                self._perform(view for view in views if is_new or isinstance(view, Line))
+                self._perform(views if is_new else takewhile(lambda view: isinstance(view, Line), views))
                 self._lines.end()
 
     def _perform(self, views: Iterable[View]) -> None:

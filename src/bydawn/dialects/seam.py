@@ -229,7 +229,7 @@ class Dialect(Protocol):
         """Can this line of a growing file be one of its own?"""
 
     def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
-        """What to write after this fact."""
+        """What to write after this fact; lines come first, so that a file of them can be made again quickly."""
 
     def heard(self, event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:
         """What to write when the agent says or does something; only asked if there are live files, or lines."""

@@ -44,22 +44,21 @@ def files(loop: Loop) -> Files:
 
 
 def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:  # noqa: ARG001
-    task, now = task_of(loop), document.state_of(loop, state)
-    report = document.last_report(loop, state)
-    yield Create(paths.IGNORE, "*\n")
-    record = record_of(fact, task)
+    task, now, record = task_of(loop), document.state_of(loop, state), record_of(fact, task_of(loop))
     for event in lines.events_of(fact, loop, state):
         yield line(paths.of(task, paths.EVENTS), event, record)
-    if (entry := lines.new_entry(fact, state)) is not None:
-        yield from of_iteration(now, entry, record)
-    match fact:
-        case RoundStarted():
-            yield Copy(paths.invocation(task, fact.round, "prompt.txt"), Source(fact.round, PROMPT))
-        case RoundEnded():
-            yield Copy(paths.invocation(task, fact.round, "jsonl"), Source(fact.round, STDOUT))
-            yield Copy(paths.invocation(task, fact.round, "last.txt"), Source(fact.round, REPLY))
-        case LoopStopped() if state.updated_at and not fact.is_preparation:
-            yield _status(now, report, "loop.stopped", state.updated_at)
+    added = [*of_iteration(now, entry, record)] if (entry := lines.new_entry(fact, state)) else []
+    yield from added[:1]
+    report = document.last_report(loop, state)
+    if isinstance(fact, LoopStopped) and state.updated_at and not fact.is_preparation:
+        yield _status(now, report, "loop.stopped", state.updated_at)
+    yield Create(paths.IGNORE, "*\n")
+    yield from added[1:]
+    if isinstance(fact, RoundStarted):
+        yield Copy(paths.invocation(task, fact.round, "prompt.txt"), Source(fact.round, PROMPT))
+    elif isinstance(fact, RoundEnded):
+        yield Copy(paths.invocation(task, fact.round, "jsonl"), Source(fact.round, STDOUT))
+        yield Copy(paths.invocation(task, fact.round, "last.txt"), Source(fact.round, REPLY))
     yield from of_task(now, report)
 
 
