@@ -240,7 +240,10 @@ def compact_state(
 @_addressed
 @click.pass_obj
 def check_stop(tether: Tether | None, /, state: str | None, workspace_root: str | None, task_id: str | None) -> int:
-    """Run the stop checks: exit 0 success, 1 go on, 2 stopped without success"""
+    """Run the stop checks
+
+    Exit codes: 0 success, 1 go on, 2 stopped without success.
+    """
     from bydawn.dialects.strict_agent_loop import document
     from bydawn.operations.dialects.strict_agent_loop import stopping, tasks
 
@@ -340,7 +343,10 @@ def supervise(
     prompt_note: str | None,
     **given: Any,
 ) -> int:
-    """Run Codex again and again until the stop checks pass: exit 0 success, 2 stopped, 130 interrupted"""
+    """Run Codex again and again until the stop checks pass
+
+    Exit codes: 0 success, 2 stopped without success, 130 interrupted.
+    """
     from bydawn.cli.dialects import running
     from bydawn.cli.dialects.strict_agent_loop_screen import Screen
     from bydawn.dialects.strict_agent_loop import DIALECT
