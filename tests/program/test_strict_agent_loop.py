@@ -130,7 +130,10 @@ def assert_done(strict: Strict, ended: Said) -> None:
 
 
 class Reader(threading.Thread):
-    """Reads the files that grow in a tight loop, and keeps what it saw of a line that was not whole."""
+    """Reads the files that grow in a tight loop, and keeps every whole line that is not one of JSON.
+
+    A line is whole when its newline is there: what crosses a page of the file may be seen in two steps.
+    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__(daemon=True)
@@ -142,10 +145,10 @@ class Reader(threading.Thread):
             for name in LINES:
                 path = self.folder / name
                 data = path.read_bytes()[seen[name] :] if path.exists() else b""
-                if data and not data.endswith(b"\n"):
-                    self.torn.append(data[-200:])
-                seen[name] += len(data)
-                self.read += len(data)
+                whole = data[: data.rfind(b"\n") + 1]
+                self.torn += [line for line in whole.splitlines() if not (line[:6] == b'{"id":' and line[-1:] == b"}")]
+                seen[name] += len(whole)
+                self.read += len(whole)
             time.sleep(0.0002)
 
     def stop(self) -> None:

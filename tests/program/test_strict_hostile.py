@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bydawn.process.shell import run_alone
-from driving import Home, Said, is_alive, said, wait_for
+from driving import Home, Said, is_alive, said, tree_of, wait_for
 
 TASKS = ".codex-loop/tasks"
 CONTRACT = {"goal": "all numbers", "stop_condition": "1 is there"}
@@ -113,6 +113,10 @@ def test_stop_commands_that_came_with_the_folder_wait_for_a_person(repository: R
     for task, what in (("made", "came from a sandbox"), ("forged", "there is no record of forged here")):
         refused = repository("check-stop", "--workspace-root", ".", "--task-id", task)
         assert (refused.code, what in refused.err, repository.proof.exists()) == (2, True, False)
+    before = tree_of(path.parent)
+    lost = repository("append-event", "--workspace-root", ".", "--task-id", "forged", "--kind", "k", "--message", "m")
+    assert (lost.code, "there is no record of forged here" in lost.err) == (2, True)
+    assert tree_of(path.parent) == before, "nobody would ever take it in"
 
 
 def test_one_task_that_cannot_be_read_hides_no_other(repository: Repository) -> None:

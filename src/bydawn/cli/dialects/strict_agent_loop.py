@@ -19,7 +19,7 @@ from bydawn.dialects.strict_agent_loop.contract import (
     SANDBOXES,
     Contract,
 )
-from bydawn.dialects.strict_agent_loop.paths import NAME
+from bydawn.dialects.strict_agent_loop.paths import NAME, round_summary
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:
@@ -196,14 +196,14 @@ def update_state(
     required = ("task", "local_done_condition", "result_summary", "verification_summary")
     _refuse_blank({f"--{name.replace('_', '-')}": claim[name] for name in required})
     task = _find(state, workspace_root, task_id)
-    now = recording.iteration(task, Iteration(progress=progress == "made", **claim), _say)
+    now, number = recording.iteration(task, Iteration(progress=progress == "made", **claim), _say)
     _json(
         {
             "state": task.state_path,
-            "iteration": now.counters.iteration,
+            "iteration": number,
             "status": now.status,
             "no_progress_rounds": now.counters.no_progress_rounds,
-            "round_summary_path": now.history[-1].round_summary_path if now.history else None,
+            "round_summary_path": f"{task.workspace}/{round_summary(task.id, number)}",
             **_pending(now),
         }
     )
@@ -250,6 +250,7 @@ def check_stop(tether: Tether | None, /, state: str | None, workspace_root: str 
     stopping.refuse_inside_a_check()
     task = _find(state, workspace_root, task_id)
     tasks.refuse_foreign(task)
+    tasks.refuse_unrecorded(task)
     stopping.refuse_unconfirmed(task)
     if stopping.decides(task):
         assert tether  # noqa: S101 - this command runs under a guardian

@@ -33,8 +33,13 @@ def event(task: Task, kind: str, message: str, data: dict[str, str], say: Say) -
     return now, found or msgspec.to_builtins(lines.event_of_claim(now, fact))
 
 
-def iteration(task: Task, claim: Iteration, say: Say) -> State:
-    return _record(task, IterationRecorded(**by(), claim=claim), say)
+def iteration(task: Task, claim: Iteration, say: Say) -> tuple[State, int]:
+    """The task then, and the number of this iteration; another one may have been recorded at the same moment."""
+    fact = IterationRecorded(**by(), claim=claim)
+    now = _record(task, fact, say)
+    found = json_lines.find(task.workspace, paths.of(task.id, paths.ITERATIONS), fact.record)
+    entry = found.get("entry") if found else None
+    return now, entry["iteration"] if isinstance(entry, dict) else now.counters.iteration
 
 
 def compact(task: Task, keep_last: int, characters: int, say: Say) -> State:
@@ -50,6 +55,7 @@ def by() -> dict[str, Any]:
 def _record(task: Task, fact: EventRecorded | IterationRecorded, say: Say) -> State:
     """The task as it is then; pending if the ledger has not got it yet."""
     tasks.refuse_foreign(task)
+    tasks.refuse_unrecorded(task)
     match tasks.where(task):
         case Where.OUTSIDE:
             assert task.standing  # noqa: S101 - it could be written to

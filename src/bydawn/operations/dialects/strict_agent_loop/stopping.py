@@ -15,6 +15,7 @@ from bydawn.core.values import Verdict
 from bydawn.dialects.strict_agent_loop import document, paths
 from bydawn.dialects.strict_agent_loop.contract import CHECK_SECONDS
 from bydawn.dialects.strict_agent_loop.document import StopReport
+from bydawn.dialects.strict_agent_loop.paths import NAME
 from bydawn.operations.dialects.strict_agent_loop import recording, sandboxed, tasks
 from bydawn.operations.dialects.strict_agent_loop.tasks import Task, Where
 from bydawn.store import drop
@@ -90,22 +91,14 @@ def refuse_inside_a_check() -> None:
 
 
 def refuse_unconfirmed(task: Task) -> None:
-    """Commands that came from a sandbox, or with the folder, run outside only when a person has said so."""
-    if task.standing:
-        commands, again = document.unconfirmed(task.standing.loop), f"init-state {task.flags}"
-        why = "nothing that was recorded there runs outside before a person has agreed"
-        what = f"the stop commands of {task.id} came from a sandbox"
-    elif tasks.where(task) is Where.SANDBOX and tasks.can_make(task.workspace):  # so we are in none
-        now, what = task.now, f"there is no record of {task.id} here, only its files"
-        commands = tuple(part.command for part in now.stop_checks.commands if part.command)
-        why = "they came from elsewhere, and their stop commands run only when a person has agreed"
-        texts = shlex.join(["--goal", now.goal, "--global-stop-condition", now.global_stop_condition])
-        again = f"init-state {task.flags} --force {texts}"
-    else:
-        return
-    if commands:
+    """Commands that came from a sandbox run outside only when a person has said so."""
+    if task.standing and (commands := document.unconfirmed(task.standing.loop)):
         words = " ".join(f"--stop-command {shlex.quote(each)}" for each in commands)
-        raise UserError(what, cause=why, hint=f"read them, then: `strict-agent-loop {again} {words}`")
+        raise UserError(
+            f"the stop commands of {task.id} came from a sandbox",
+            cause="nothing that was recorded there runs outside before a person has agreed",
+            hint=f"read them, then: `{NAME} init-state {task.flags} {words}`",
+        )
 
 
 # -- the checks, without an engine -------------------------------------------------------------------------------------

@@ -186,8 +186,8 @@ def can_make(workspace: Path) -> bool:
         os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         probe.unlink()
     except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise  # such as a full disk
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):  # that is not a sandbox
+            raise
         return False
     return True
 
@@ -219,12 +219,28 @@ def refuse_foreign(task: Task) -> None:
         again += f" --global-stop-condition {shlex.quote(_one_line(task.document.global_stop_condition))}"
     if task.document:
         again += f" --operating-mode {task.document.operating_mode}"
-        checks = document.checks_of(task.document)
-        again += "".join(f" {_OPTIONS[type(check)]} {shlex.quote(check.as_text)}" for check in checks)
+        again += _options(task.document)
     cause = f"{task.state_path} was written by another program; it is only shown here"
     raise UserError(
         f"{task.id} is a task of another program", cause=cause, hint=f"start beside it: `{again}`", exit_code=1
     )
+
+
+def refuse_unrecorded(task: Task) -> None:
+    """The files of a task that came from elsewhere; what they name runs only when a person has agreed."""
+    if task.standing or where(task) is not Where.SANDBOX or not can_make(task.workspace):  # else we are in no sandbox
+        return
+    now = task.now
+    words = ["--goal", now.goal, "--global-stop-condition", now.global_stop_condition]
+    again = f"{NAME} init-state {task.flags} --force {shlex.join(words)}{_options(now)}"
+    cause = "they came from elsewhere, or its record was removed; nothing takes in what is written there"
+    hint = f"read them, then make it yours: `{again}`"
+    raise UserError(f"there is no record of {task.id} here, only its files", cause=cause, hint=hint)
+
+
+def _options(now: State) -> str:
+    checks = document.checks_of(now)
+    return "".join(f" {_OPTIONS[type(check)]} {shlex.quote(check.as_text)}" for check in checks)
 
 
 def refuse_foreign_supervisor(task: Task) -> None:
