@@ -26,6 +26,7 @@ from core.facts_made import (
     after_all,
     at,
     checked,
+    decided,
     ended,
     idle_round,
     iteration,
@@ -70,6 +71,10 @@ def test_iterations_without_a_change_count_towards_the_no_progress_limit_one_by_
     assert action.reason == "5 iterations in a row made no new change"
     assert "The last 5 iterations made no new change." in compose(loop, after_all(facts), 3, "f3nc3")
     assert after_all(facts[:6]).rounds_without_progress == 3
+    paused = after_all(facts[:6], stopped(End.PAUSED), BEGUN)
+    assert paused.rounds_without_progress == 3, "they are counted over all runs"
+    last = replace(stopped(End.BLOCKED), decided=decided(Rule.NO_PROGRESS, 0.0))
+    assert after_all(facts, last, BEGUN).rounds_without_progress == 0, "a person who goes on gives it another chance"
 
 
 def test_a_failure_after_iterations_were_recorded_is_not_one_more_in_a_row() -> None:

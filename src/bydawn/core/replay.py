@@ -44,6 +44,7 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.rules import Rule
 from bydawn.core.state import (
     KNOWN_TREES,
     FreeTurns,
@@ -216,6 +217,8 @@ def forgiven(state: LoopState) -> LoopState:
     """The state a run begins with. Only a start after a recorded stop is a fresh chance (by a person or the host)."""
     if state.stopped is None:
         return state  # a crash resets nothing
+    # Recorded iterations are counted over all runs; only for who goes on although nothing new came, it begins again.
+    keeps = state.recording and state.stopped.decided.rule != Rule.NO_PROGRESS
     return replace(
         state,
         failures_in_a_row=0,
@@ -223,7 +226,7 @@ def forgiven(state: LoopState) -> LoopState:
         check_failures_in_a_row=0,
         same_failure=0,
         vain_rounds=0,
-        rounds_without_progress=0,
+        rounds_without_progress=state.rounds_without_progress if keeps else 0,
         rounds_without_result=0,
         gave_up=False,
         tallies=tuple(replace(tally, failures=0, before=0) for tally in state.tallies),

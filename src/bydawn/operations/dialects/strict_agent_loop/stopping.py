@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 CHECKED = "stop.checked"
 _TAIL = 3_000  # characters of a failing check's output
-_OUTPUT = 1 << 20
 
 
 def decides(task: Task) -> bool:
@@ -129,5 +128,5 @@ def _command(check: CommandCheck, workspace: Path, env: Mapping[str, str]) -> Ve
 
     code, output = run_alone(check.command, workspace, CHECK_SECONDS, env)
     detail = f"exit {code}" if code is not None else f"no end after {CHECK_SECONDS} s"
-    tail = "" if code == 0 else last_part(plain(output[-_OUTPUT:].decode(errors="replace")), _TAIL)
+    tail = "" if code == 0 else last_part(plain(output.decode(errors="replace")), _TAIL)
     return Verdict(check=check.name, passed=code == 0, detail=detail, exit_code=code, excerpt=tail)
