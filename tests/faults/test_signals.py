@@ -318,7 +318,7 @@ def test_what_is_left_when_guardian_and_worker_are_killed_at_once_is_swept_at_th
     wait_for(lambda: not is_alive(worker))
     cookie = f"BYDAWN_COOKIE={home.facts('round.started')[0]['data']['cookie']}"
     assert agent in alive_with(cookie)
-    assert len(alive_with(cookie)) == 2
+    wait_for(lambda: len(alive_with(cookie)) == 2)  # a process that begins its program has no environment to read yet
     assert home.status()["state"] == "crashed"
     goes_on(home)
     assert alive_with(cookie) == []
