@@ -46,6 +46,10 @@ class Pane:
         screen = "\n".join(self.lines())
         return all(word in screen for word in words)
 
+    def is_ready(self) -> bool:
+        """Does the shell wait for a command?"""
+        return self.lines()[-1:] in (["#"], ["$"])
+
     def close(self) -> None:
         self._tmux("kill-server")
 
@@ -55,8 +59,9 @@ def open_pane(home: Home, tmux: None) -> Iterator[Callable[[int], Pane]]:  # noq
     opened: list[Pane] = []
 
     def open_one(columns: int) -> Pane:
-        opened.append(Pane(home, columns))
-        return opened[-1]
+        opened.append(pane := Pane(home, columns))
+        wait_for(pane.is_ready)  # what is typed before that stands above the prompt
+        return pane
 
     yield open_one
     for pane in opened:
@@ -170,7 +175,7 @@ def test_a_watched_list_follows_the_loops_and_the_window_and_leaves_no_trace(
     pane.resize(100, 40)
     wait_for(lambda: pane.sees("one ", "two ", "three ") and not pane.sees("more loops"))
     pane.type("q")
-    wait_for(lambda: not pane.sees("Last look") and pane.lines()[-1].strip() in "#$")
+    wait_for(lambda: not pane.sees("Last look") and pane.is_ready())
     pane.type("echo ba''ck", "Enter")
     wait_for(lambda: pane.sees("echo ba''ck", "\nback"))  # what is typed is shown again
 
