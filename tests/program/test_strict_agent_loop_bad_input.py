@@ -188,3 +188,18 @@ def test_the_same_record_twice_counts_once(strict: Strict) -> None:
     assert (strict.waiting, len(strict.facts("iteration.recorded"))) == ([], 1)
     assert (len(strict.entries), strict.state["counters"]["iteration"]) == (1, 1)
     assert json.loads(strict.records().out)["iteration"] == 2
+
+
+def test_a_sandbox_replaces_no_folder_of_a_task(strict: Strict) -> None:
+    """S-030: neither one with the work of others in it, nor an earlier task of its own."""
+    strict.home.root.joinpath("nowhere").write_text("a file: nothing can be written below it")
+    strict.home.env["BYDAWN_STATE_DIR"] = str(strict.home.root / "nowhere/to/be/seen")
+    strict.init(mode="interactive")
+    kept = strict.repo / ".codex-loop/tasks/theirs"
+    kept.mkdir()
+    (kept / "notes.md").write_text("theirs")
+    before = tree_of(strict.repo)
+    for task in ("hail", "theirs"):
+        refused = strict(*strict.new("--force", mode="interactive", task=task))
+        assert (refused.code, f"{task} is taken" in refused.err) == (1, True), refused
+    assert tree_of(strict.repo) == before

@@ -67,6 +67,9 @@ def init(
             return _again(found, given, trust)
     made = _contract(workspace, name, given)
     if not tasks.can_make(workspace):
+        if os.path.lexists(workspace / paths.root(made.task)):  # to keep it beside the new one is for a person outside
+            cause = f"{workspace / paths.root(made.task)} is there, and a sandbox replaces nothing"
+            raise UserError(f"{made.task} is taken", cause=cause, hint="give another --task-id", exit_code=1)
         return sandboxed.create(workspace, contract.from_sandbox(made), say)
     _refuse_foreign_folder(workspace, made.task, force=force)
     _create(workspace, made, trust, say, force=force)
