@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from bydawn.core import completion
-from bydawn.core.decide import Pause, RunChecks, StartRound, Stop, next_action
+from bydawn.core.decide import Pause, RunChecks, StartRound, Stop, last_word, next_action
 from bydawn.core.facts import EventRecorded, Fact
 from bydawn.core.loop import Loop, Sessions
 from bydawn.core.outcome import Outcome
@@ -15,7 +15,7 @@ from bydawn.core.prompt import compose
 from bydawn.core.records import COMPACTED, KEPT, Records, batch_of
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.taking import shortening, taken
+from bydawn.core.taking import at_rest, shortening, taken
 from bydawn.core.values import Commands, End
 from core.facts_made import (
     CHECKED,
@@ -117,6 +117,17 @@ def test_without_checks_a_recorded_stop_ends_the_loop_unverified() -> None:
     action = next_action(RECORDED, done, at(60))
     assert isinstance(action, Stop)
     assert (action.end, action.evidence) == (End.UNVERIFIED, ("recorded as completed: it is 1",))
+
+
+def test_no_recorded_stop_ends_a_loop_whose_stop_commands_wait_for_a_person() -> None:
+    """S-046: they came from a sandbox, so the loop has no checks yet; nothing else may say that it is done."""
+    assert RECORDED.recording
+    waiting = replace(RECORDED, recording=replace(RECORDED.recording, ends=False))
+    claimed = after_all(BEGUN, recorded(1, 1, iteration("end", status="completed", stop_reason="it is 1")))
+    assert completion.missing(waiting, claimed) == ["record"]
+    assert completion.describe("record", waiting, claimed) == "its stop commands wait for a person"
+    resting = at_rest(waiting, replace(claimed, stopped=stopped(End.PAUSED)), at(60))
+    assert last_word(resting, at(60)).end is End.PAUSED, "nor when it is taken in by a command outside"
 
 
 @pytest.mark.parametrize("loop", [RECORDED, PROVEN])
