@@ -34,7 +34,7 @@ def refuse_by_hand(loop: Loop) -> None:
         raise UserError(
             f"bydawn does not run {loop.id}: a person's own session works on it",
             cause="it is an interactive task; that session does one iteration after the other and records them",
-            hint="go on in that session, or start a task of its own for bydawn",
+            hint='go on in that session, or give bydawn a loop of its own: `bydawn run --new "…"`',
         )
 
 
