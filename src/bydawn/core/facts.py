@@ -47,6 +47,8 @@ class LoopAdopted(Fact, frozen=True, kw_only=True, tag="loop.adopted"):
     session: str | None = None
     output: str = ""  # the readable end of what its last round printed
     notes: "tuple[NoteAdded, ...]" = ()  # which no prompt has had yet
+    done: tuple[str, ...] = ()  # tasks of a folder that it called done, …
+    sessions: dict[str, str] = {}  # … and conversations about others, by task
 
 
 BOX, BOXED = "box", "on"  # the obstacle that a box is to a check; checks run in one
@@ -77,6 +79,9 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     commits: bool = False  # what its rounds change is committed
     recording: bool = False  # others may record what they do for it
     only_checks: bool = False  # this run may start no round
+    cycle: int = 0  # its number if the program itself goes on again and again; 0: a person started it
+    per_task: bool = False  # each task has its own conversation
+    commits_all: bool = False  # in a work tree of the loop's own, whatever a round's end
 
 
 class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):
@@ -139,7 +144,11 @@ class HookEnded(Fact, frozen=True, kw_only=True, tag="hook.ended"):
     detail: str
     elapsed: float
     seconds: float = 0.0
-    output: str | None = None  # the file in the round's folder
+    output: str | None = None  # the file in the round's folder, …
+    excerpt: str = ""  # … and its end, if the command failed
+    command: str = ""
+    exit_code: int | None = None
+    timed_out: bool = False
     tree: str = ""  # the tree after `post_round`: a proof of an earlier tree does not hold for it
     work: str = ""
 

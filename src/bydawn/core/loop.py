@@ -156,6 +156,14 @@ class SpokenDialect(msgspec.Struct, frozen=True, kw_only=True):
     check_env: dict[str, str] = {}  # variables that its checks get
 
 
+class Worktree(msgspec.Struct, frozen=True, kw_only=True):
+    """A work tree of the repository, beside it and with a branch of its own, in which the agent works."""
+
+    branch: str
+    path: str  # its top
+    folder: str  # in it, what the workspace is in the repository
+
+
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The words in a task file where a person must look before the loop goes on."""
 
@@ -259,6 +267,8 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     tasks: str | None = None
     task_folder: bool = False  # is `tasks` a folder with one file per task?
     tasks_required: bool = True  # False: the list only marks checkpoints
+    change_required: bool = False  # is a task of a folder never done unless its rounds changed something?
+    final_checks: bool = False  # when all tasks are done, run the checks once more; what fails opens the last one again
     on_blocked_task: OnBlockedTask = OnBlockedTask.ASIDE
     ticks: Ticks = Ticks.DOUBT
     checkpoint: Checkpoint | None = None
@@ -277,6 +287,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     notify: tuple[str, ...] = ()  # addresses, each a secret; kept apart
     commit: CommitMode = CommitMode.OFF
     commit_message: str | None = None  # a template; None: a usual message
+    worktree: Worktree | None = None  # where the agent works, if not in the workspace
     promise: Promise | None = None
     promise_required: bool = True  # False: the rest decides, and a promise that comes too early is only answered
     limits: Limits = Limits()
@@ -290,6 +301,16 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     def pool(self) -> tuple[str, ...]:
         """Every agent that may work, in order of preference."""
         return (self.agent, *self.others)
+
+    @property
+    def folder(self) -> str:
+        """Where the agent works and checks and hooks run; the loop's own files are in the workspace."""
+        return self.worktree.folder if self.worktree else self.workspace
+
+    @property
+    def list_root(self) -> str:
+        """Where the work list is: boxes are ticked by the agent; the files of a task folder are only read."""
+        return self.workspace if self.task_folder else self.folder
 
     @property
     def requires(self) -> tuple[str, ...]:

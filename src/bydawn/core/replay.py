@@ -92,7 +92,8 @@ def _after(state: LoopState, record: Record) -> LoopState:
             session = Session(id=fact.session, agent=fact.agent, rounds=fact.rounds) if fact.session else None
             rounds = max(state.rounds, fact.rounds)
             state = replace(state, round=max(state.round, rounds), rounds=rounds, session=session)
-            return replace(state, output=fact.output, notes=fact.notes)
+            settled = replace(state.settled, done=_joined(state.settled.done, fact.done))
+            return replace(state, output=fact.output, notes=fact.notes, settled=settled, adopted=fact.done)
         case RunStarted():
             return _run_started(replace(_given_up(state), run_since=record.at), record.fact)
         case TasksRead() as fact:

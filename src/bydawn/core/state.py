@@ -166,6 +166,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     seconds_allowed: float | None = None
     ok_rounds: int = 0
     session: Session | None = None
+    adopted: tuple[str, ...] = ()  # done tasks that are so because another program said it
     resumes: bool = True  # False once a command failed because the file system is read-only to that conversation
     limited: tuple[Limited, ...] = ()  # at most one row per agent
     usage: Usage | None = None  # of all rounds, if the agents report it

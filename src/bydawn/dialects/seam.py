@@ -38,6 +38,9 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     numbers_cut: bool = False  # does a round that was cut short use up a number?
     tasks_required: bool = True
     promise_required: bool = True
+    change_required: bool = False
+    final_checks: bool = False
+    worktrees: str = ""  # the name of the folder for work trees beside the repository; ours unless given
     check_env: dict[str, str] = {}  # variables that its checks get
     recording: Recording | None = None  # may others record what they do for it?
     words: dict[str, str] = {}  # what the dialect has to remember

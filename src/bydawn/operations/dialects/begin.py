@@ -107,6 +107,8 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
         follow_up=request.follow_up or None,
         tasks_required=request.tasks_required,
         promise_required=request.promise_required,
+        change_required=request.change_required,
+        final_checks=request.final_checks,
         recording=request.recording,
     )
     return replace(wanted, loop=loop)
