@@ -4,7 +4,7 @@
 What it does is measured, and `tests/real/test_strict_codex.py` holds it against the real one. A turn is an object
 whose keys are played in the order in which they stand:
 
-    reply     what the agent says; without one it says nothing
+    reply     what the agent says, an object as JSON; without one it says nothing
     write     {path: text}, and `append`: the same at the end of a file
     tick      the file whose first open box is ticked
     sh        a command for the shell
@@ -442,9 +442,48 @@ def stdin_text() -> str:
         raise Ended(1, f"Failed to read prompt from stdin: input is not valid UTF-8 ({place}). {advice}") from None
 
 
-def check_schema(asked: Asked) -> None:
-    if (schema := asked.last("--output-schema")) and not Path(schema).exists():
-        raise Ended(1, f"Failed to read output schema file {schema}: No such file or directory (os error 2)")
+def the_schema(asked: Asked) -> Any:
+    """What an answer has to look like; None if nobody says so."""
+    if not (path := asked.last("--output-schema")):
+        return None
+    try:
+        return json.loads(Path(path).read_bytes())
+    except OSError as error:
+        why = f"{os.strerror(error.errno or 0)} (os error {error.errno})"
+        raise Ended(1, f"Failed to read output schema file {path}: {why}") from None
+    except ValueError as error:
+        raise Ended(1, f"Output schema file {path} is not valid JSON: {error}") from None
+
+
+def loose(schema: Any, place: tuple[str, ...] = ()) -> str:
+    """Why the provider, to whom every schema goes as a strict one, refuses this one; empty if it takes it."""
+    context = f"In context={place!r}, "
+    if not isinstance(schema, dict) or not {"type", "enum", "anyOf"} & schema.keys():
+        return f"{context}schema must have a 'type' key."
+    if not place and schema.get("type") != "object":
+        return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
+    properties = schema.get("properties", {})
+    if "object" in schema.get("type", "") and schema.get("additionalProperties") is not False:
+        return f"{context}'additionalProperties' is required to be supplied and to be false."
+    for name in properties:
+        if name not in schema.get("required", []):
+            every = "'required' is required to be supplied and to be an array including every key in properties."
+            return f"{context}{every} Missing '{name}'."
+    if "array" in schema.get("type", "") and "items" not in schema:
+        return f"{context}array schema missing items."
+    inner: dict[tuple[str, ...], Any] = {("properties", name): each for name, each in properties.items()}
+    inner |= {("items",): schema["items"]} if "items" in schema else {}
+    return next((why for step, each in inner.items() if (why := loose(each, (*place, *step)))), "")
+
+
+def refused(schema: Any) -> str:
+    """The provider's words for a schema that is not strict, as Codex hands them on; empty if it is one."""
+    if schema is None or not (why := loose(schema)):
+        return ""
+    kind = {"type": "invalid_request_error", "code": "invalid_json_schema", "param": "text.format.schema"}
+    return json.dumps(
+        {"error": {"message": f"Invalid schema for response_format 'codex_output_schema': {why}", **kind}}
+    )
 
 
 def repository(folder: Path) -> Path | None:
@@ -640,8 +679,8 @@ class Player:
             if key in ACTIONS:
                 ACTIONS[key](self, value)
 
-    def reply(self, text: str) -> None:
-        self.stream.says(text)
+    def reply(self, said: Json | str) -> None:
+        self.stream.says(said if isinstance(said, str) else json.dumps(said))
 
     def say(self, lines: Json | str | list[Json | str]) -> None:
         for line in lines if isinstance(lines, list) else [lines]:
@@ -778,7 +817,7 @@ def take_turn(kept: Kept, asked: Asked, argv: list[str]) -> int:
     """`codex exec`, from its settings to its exit code."""
     folder = check_settings(asked)
     prompt = the_prompt(asked)
-    check_schema(asked)
+    schema = the_schema(asked)
     check_place(asked, folder)
     session = kept.session(asked, folder)
     with session.held():
@@ -796,6 +835,8 @@ def take_turn(kept: Kept, asked: Asked, argv: list[str]) -> int:
             complain(banner(player.sandbox, session, prompt))
         player.stream.event("thread.started", thread_id=session.identity)
         player.stream.event("turn.started")
+        if why := refused(schema):
+            return finish({"error": why}, player.stream, session, asked)
         player.play(turn)
         return finish(turn, player.stream, session, asked)
 

@@ -95,6 +95,7 @@ STOPPED = [
     "exec -c sandbox_mode=bogus -",
     "exec -C no-such-folder -",
     "exec --output-schema no-such-file go",
+    "exec --output-schema .. go",
     "--remote ws://localhost:1 exec -",
 ]
 
@@ -308,6 +309,29 @@ def test_without_json_only_the_reply_is_on_stdout(both: Both) -> None:
         assert (code, out) == (0, "Done.\n")
         story = ["user", "look", "codex", "Done.", "tokens used", "850"]
         assert [line for line in err if line in story] == story
+
+
+def test_an_answer_by_a_schema_and_a_schema_that_is_refused_look_the_same(both: Both) -> None:
+    """C-068: a file that is no JSON stops it; what the provider does not take as a strict schema fails the turn."""
+    why = "Invalid schema for response_format 'codex_output_schema': In context=(), 'additionalProperties' is"
+    both.play(
+        [Answer(text='{"a": "x"}', times=2), Answer(fault="bad-request", message=f"{why} required …")],
+        [{"reply": {"a": "x"}}],
+    )
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    paths = {name: both.folder / f"{name}.json" for name in ("strict", "loose", "broken")}
+    paths["strict"].write_text(json.dumps(schema | {"additionalProperties": False}))
+    paths["loose"].write_text(json.dumps(schema))
+    paths["broken"].write_text("no JSON")
+    strict, loose, broken = (("--json", "--output-schema", str(path)) for path in paths.values())
+    first = both.turns(*strict)
+    again = tuple(side.turn(*strict, "resume", session(took)) for side, took in zip(both[:2], first, strict=True))
+    refused, stopped = both.turns(*loose), both.turns(*broken)
+    for real, fake in (first, again, refused, stopped):
+        assert (shape(fake), fake.code) == (shape(real), real.code)
+    assert [sent.body["text"]["format"]["strict"] for sent in both.model.asked[-3:]] == [True] * 3
+    assert [why in took.last["error"]["message"] for took in refused] == [True, True]
+    assert [f"{paths['broken']} is not valid JSON: " in took.stderr for took in stopped] == [True, True]
 
 
 # -- sessions ----------------------------------------------------------------------------------------------------------
