@@ -38,6 +38,7 @@ from bydawn.store.ledger import LoopLedger, records
 from bydawn.store.lock import Lock, trace_of
 from bydawn.store.rounds import Rounds
 from bydawn.system import kernel, programs
+from bydawn.system.reading import FileTexts
 from bydawn.system.user_folders import settings_file
 from bydawn.system.writing import make_private
 from bydawn.worktree.workspace import GitWorkspace
@@ -63,7 +64,7 @@ def box_for(loop: Loop, folder: LoopFolder) -> Box | str:
     if loop.box is BoxMode.OFF or not any(isinstance(check, CommandCheck) for check in loop.checks):
         return ""
     make_private(folder.state_folder.path)
-    found = box.find(Path(loop.workspace), [folder.state_folder.path, settings_file().parent], loop.box_write)
+    found = box.find(Path(loop.folder), [folder.state_folder.path, settings_file().parent], loop.box_write)
     if isinstance(found, str) and loop.box is BoxMode.ON:
         hint = "install it: sudo apt-get install bubblewrap" if found == box.MISSING else "use --box auto"
         raise UserError("checks cannot run in a box here (--box on)", cause=found, hint=hint)
@@ -80,12 +81,12 @@ def run_loop(
     loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worker: Worker, found: Box | str
 ) -> LoopStopped:
     """Run a loop until it stops; we hold its lock."""
-    folder, workspace = ledger.folder, Path(loop.workspace)
+    folder, workspace, work = ledger.folder, Path(loop.workspace), Path(loop.folder)
     found = _still(found, loop, ledger.state)
     run = os.urandom(6).hex()
     left = trace_of(folder, loop.uid)  # before our own signature replaces the last one
     lock.sign(run)
-    os.chdir(workspace)  # we keep it open, and every child inherits it
+    os.chdir(work)  # we keep it open, and every child inherits it
     kernel.become_subreaper()
     kernel.sign_as_worker()
     watch = kernel.Watch()
@@ -106,7 +107,7 @@ def run_loop(
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
     protect = (*ALWAYS_PROTECTED, *loop.protect)
     seen = Snapshot(tree=ledger.state.tree, work=ledger.state.work)
-    kept = GitWorkspace(workspace, folder.git, documents, protect=protect, ours=ForeignFiles(loop, folder), seen=seen)
+    kept = GitWorkspace(work, folder.git, documents, protect=protect, ours=ForeignFiles(loop, folder), seen=seen)
 
     def shell(kind: str, timeout: float, withheld: frozenset[str], more: Mapping[str, str] = NONE) -> Shell:
         return Shell(
@@ -132,7 +133,7 @@ def run_loop(
             told=ledger.state.obstructed is not None and ledger.state.obstructed.kind == COMMIT,
             folder=files.folder,
             changed=kept.changed,
-            runner=ShellHooks(shell("commit", loop.timeouts.hook, withheld), workspace),
+            runner=ShellHooks(shell("commit", loop.timeouts.hook, withheld), work),
             sleep=processes.sleep,
             is_secret=secrets.are_in,
         )
@@ -154,8 +155,9 @@ def run_loop(
             agents=pool,
             cool_downs=SharedCoolDowns(folder.state_folder.cool_downs, loop, env | variables(loop.agent_env)),
             agent_env=agent_env,
-            agent_path=lambda name: programs.path_outside(workspace) if agents.is_cli(name) else "",
+            agent_path=lambda name: programs.path_outside(work) if agents.is_cli(name) else "",
             workspace=kept,
+            lists=FileTexts(workspace) if loop.list_root != loop.folder else None,
             checks=ShellChecks(
                 shell(
                     "check",
@@ -163,14 +165,14 @@ def run_loop(
                     agents.KEYS | secrets.withheld(os.environ),
                     loop.dialect.check_env if loop.dialect else NONE,
                 ),
-                workspace,
+                work,
                 where=loop.check_where,
                 checkout=kept.checkout,
                 box=found if isinstance(found, Box) else None,
                 temporary=folder.temporary if isinstance(found, Box) or loop.protect else None,
                 distrusts_caches=bool(loop.protect),
             ),
-            hooks=ShellHooks(shell("hook", loop.timeouts.hook, agents.KEYS), workspace),
+            hooks=ShellHooks(shell("hook", loop.timeouts.hook, agents.KEYS), work),
             commits=commits(),
             send=send if loop.notify else None,
             messages=dialect.messages if (dialect := dialects.of_loop(loop)) else None,
@@ -222,11 +224,13 @@ def _views(loop: Loop, folder: LoopFolder, worker: Worker, secrets: Secrets) -> 
 
 def _obstacle(loop: Loop, folder: Path, lock: Lock) -> tuple[str, str] | None:
     """What would make a round impossible or unsafe right now."""
-    workspace = Path(loop.workspace)
+    workspace = Path(loop.folder)
     try:
         same = os.path.samestat(workspace.stat(), Path.cwd().stat())
     except OSError:
         same = False
+    if same and loop.worktree and not Path(loop.workspace).is_dir():
+        same, workspace = False, Path(loop.workspace)
     if not same:
         return "workspace", f"the folder {workspace} was removed or replaced"
     if loop.sandbox != Sandbox.READ_ONLY and not os.access(workspace, os.W_OK | os.X_OK):

@@ -26,6 +26,7 @@ from bydawn.core.agent import (
     used_by,
     why_no_argument,
 )
+from bydawn.core.loop import Worktree
 from bydawn.core.outcome import Exit, Outcome
 from bydawn.core.state import Session
 from bydawn.core.values import Commands, Usage
@@ -206,3 +207,12 @@ def test_a_prompt_is_an_argument_only_where_the_kernel_takes_it_and_no_secret_is
     }
     assert {text: why_no_argument(text, has_secret=False) for text in reasons} == reasons
     assert "any user here can read command lines" in why_no_argument("x", has_secret=True)
+
+
+def test_with_a_worktree_the_agent_works_there_and_task_files_are_read_from_the_project() -> None:
+    beside = Worktree(branch="bydawn/w", path="/trees/w", folder="/trees/w/app")
+    settings = {"workspace": "/project/app", "worktree": beside}
+    loop = a_loop(**settings, tasks="tasks", task_folder=True)
+    assert turn_of(loop, 1, None, "", is_root=False).workspace == loop.folder == "/trees/w/app"
+    assert loop.list_root == "/project/app"
+    assert a_loop(**settings, tasks="TODO.md").list_root == "/trees/w/app"  # its boxes are ticked by the agent

@@ -273,7 +273,7 @@ def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, i
         session = None  # no agent uses such a name; as an argument it would be an option
     return Turn(
         round=round_,
-        workspace=loop.workspace,
+        workspace=loop.folder,
         session=session,
         new_session="" if session else new_session,
         sandbox=loop.sandbox or Sandbox.WORKSPACE,

@@ -200,5 +200,5 @@ def _words(given: Material) -> dict[str, str]:
         "COUNTED": str(number(given.loop, given.state)),
         "ROUNDS": str(limits_of(given.loop, given.state).rounds or "unlimited"),
         "LOOP": given.loop.id,
-        "WORKSPACE": given.loop.workspace,
+        "WORKSPACE": given.loop.folder,
     }

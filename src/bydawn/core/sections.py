@@ -71,7 +71,7 @@ def header(given: Material, size: int) -> str:
         memory = "This conversation continues from the last round; the work tree may have changed, so look again."
     elif loop.sessions is Sessions.FRESH:
         memory = "Every round starts a fresh conversation; the only memory is the work tree."
-    return cut(f"You are working unattended in {loop.workspace}. {memory}", size, Keep.BOTH)
+    return cut(f"You are working unattended in {loop.folder}. {memory}", size, Keep.BOTH)
 
 
 def _reminder(loop: Loop) -> str:

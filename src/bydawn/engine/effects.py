@@ -33,6 +33,7 @@ from bydawn.core.ports import (
     Processes,
     RoundFiles,
     Snapshot,
+    Texts,
     Workspace,
 )
 from bydawn.core.requests import AskNote, Request, as_fact
@@ -55,6 +56,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     agent_env: dict[str, str] = {}
     agent_path: Callable[[str], str] = lambda _: ""  # where an agent's program is found, if not on the PATH
     workspace: Workspace
+    lists: Texts | None = None  # where the work list is read, if not there
     checks: Checks
     hooks: HookRunner
     commits: Commits | None = None  # if they are wanted
@@ -80,7 +82,7 @@ class Effects:
     def __init__(self, loop: Loop, world: World) -> None:
         self.loop = loop
         self.world = world
-        self.list = WorkList(loop, world.workspace, world.hide)
+        self.list = WorkList(loop, world.lists or world.workspace, world.hide)
         self._looked = 0.0  # at the list while a round runs
         self._beat_at = 0.0  # the last sign of life, or what has begun since
 

@@ -48,7 +48,7 @@ def changed(standing: Standing) -> Changed | None:
         return None
     try:
         rows = _differing(standing, before, after)
-        states = _uncommitted(Path(standing.loop.workspace), [path for _, _, path in rows]) if rows else None
+        states = _uncommitted(Path(standing.loop.folder), [path for _, _, path in rows]) if rows else None
     except UserError:  # the folder or a tree is gone, or git takes too long
         return None
     if not rows:
@@ -84,7 +84,7 @@ def _uncommitted(workspace: Path, paths: list[str]) -> list[str] | None:
 
 def look(standing: Standing, found: Changed, here: Path) -> Next:
     """A command that shows every change file by file, typed in this folder."""
-    workspace = Path(standing.loop.workspace)
+    workspace = Path(standing.loop.folder)
     why = "what changed, file by file"
     if not found.uncommitted or found.uncommitted < found.files:  # git's own answer would leave something out
         trees = [found.before[:12], found.after[:12]]

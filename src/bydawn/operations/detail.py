@@ -158,7 +158,7 @@ def loop_fields(standing: Standing, found: Changed | None = None) -> Iterator[Fi
         yield from _why_stuck(standing)
     yield Field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     yield Field("Where", loop.workspace)
-    if standing.alive and (company := beside(standing.folder)):
+    if standing.alive and (company := beside(standing.folder, loop)):
         yield Field("Shared", shared(company))
     so_far = f"{progress(standing)}, {duration(state.elapsed)} of work; {liveness(standing)}"
     yield Field("So far", so_far)

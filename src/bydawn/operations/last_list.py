@@ -37,7 +37,7 @@ def wanted(standing: Standing) -> LastList | None:
     if standing.alive or not loop.tasks or loop.task_folder:
         return None
     try:
-        text = read_text(Path(loop.workspace), loop.tasks)
+        text = read_text(Path(loop.folder), loop.tasks)
     except UserError:
         text = None
     # People may edit the list of a loop that is not running, unless the list is why it stopped.
@@ -51,7 +51,7 @@ def wanted(standing: Standing) -> LastList | None:
 def put_back(standing: Standing, last: LastList) -> bool:
     """Write the list back, if nothing is there anymore."""
     refuse_inside_a_round()
-    root, path = Path(standing.loop.workspace), standing.loop.tasks or ""
+    root, path = Path(standing.loop.folder), standing.loop.tasks or ""
     if os.path.lexists(root / path) or read_inside(root, path) is not None:
         return False
     (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ def _is_believed(text: str, loop: Loop, state: LoopState, before: TaskReading | 
 
 def _kept(standing: Standing) -> Iterator[LastList]:
     """Each text the list had, newest first; a list that git ignores is in no tree."""
-    root, private = Path(standing.loop.workspace), standing.folder.git
+    root, private = Path(standing.loop.folder), standing.folder.git
     git = Git(folder=root, seconds=20, places={"GIT_DIR": str(private)})
     name = os.path.normpath(standing.loop.tasks or "")
     known = set[str]()

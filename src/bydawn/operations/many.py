@@ -32,16 +32,16 @@ def take(registry: Registry, cd: Path | None, secrets: Secrets, *, stopped: bool
     found = registry.here(cd) if cd else registry.everywhere()
     listed = [each for each in found if not each.finished and not each.state.dismissed]
     taken = [_taken(each, secrets, stopped=stopped) for each in listed]
-    going = defaultdict[Path, list[str]](list)  # in each workspace
+    going = defaultdict[str, list[str]](list)  # in each folder
     for each in taken:
         if each.plan:
-            going[each.plan.folder.home].append(each.plan.folder.name)
+            going[each.plan.loop.folder].append(each.plan.folder.name)
     return [replace(each, beside=_beside(each.plan, going)) if each.plan else each for each in taken]
 
 
-def _beside(planned: Plan, going: Mapping[Path, list[str]]) -> tuple[str, ...]:
-    folder = planned.folder
-    return tuple(sorted({*beside(folder), *going[folder.home]} - {folder.name}))
+def _beside(planned: Plan, going: Mapping[str, list[str]]) -> tuple[str, ...]:
+    folder, loop = planned.folder, planned.loop
+    return tuple(sorted({*beside(folder, loop), *going[loop.folder]} - {folder.name}))
 
 
 def _taken(standing: Standing, secrets: Secrets, *, stopped: bool) -> Taken:

@@ -158,7 +158,7 @@ def _fix_list(standing: Standing) -> list[Next]:
     name, loop = standing.reference, standing.loop
     if not loop.task_folder:
         return [_ours(f"tasks edit {name}", "fix the list"), _ours(f"resume {name}", "then continue")]
-    where = Path(loop.workspace) / (loop.tasks or "")
+    where = Path(loop.list_root) / (loop.tasks or "")
     fix = _ours(f"tasks list {name}", "what is wrong with it")
     return [fix, _ours(f"resume {name}", f"once you have fixed {where}")]
 

@@ -51,7 +51,7 @@ def plan(
         folder=standing.folder,
         standing=standing,
         secrets=secrets.knowing(standing.folder.secret_texts()),
-        warnings=warned(beside(standing.folder)),
+        warnings=warned(beside(standing.folder, standing.loop)),
         approves=mark,
         accepts=accepts,
         raises=(lambda current: breakers.replaced(current, limits)) if limits else None,
@@ -140,7 +140,7 @@ def _approved(standing: Standing) -> ReachedMark:
 def due(standing: Standing) -> ReachedMark | None:
     """The checkpoint the loop is at, unless the list now has open tasks before it."""
     loop, state = standing.loop, standing.state
-    reading = WorkList(loop, FileTexts(Path(loop.workspace))).read(forgiven(state), None)
+    reading = WorkList(loop, FileTexts(Path(loop.list_root))).read(forgiven(state), None)
     mark = checkpoint_of(loop, state)
     if mark is None or reading is None or reading.problem:
         return None  # no one can approve what cannot be read

@@ -47,13 +47,13 @@ def plan(wanted: LoopRequest) -> Plan:
     _refuse_unsafe(registry.root.path, workspace)
     there = [replace(each, loop=each.folder.with_secrets(each.loop)) for each in registry.in_workspace(workspace)]
     if standing := _meant(wanted, loop, there):
-        company = warned(beside(standing.folder))
+        company = warned(beside(standing.folder, standing.loop))
         return Plan(
             loop=standing.loop, folder=standing.folder, standing=standing, secrets=wanted.secrets, warnings=company
         )
     name = free_name(loop.id, [each.loop.id for each in there])
     folder = LoopFolder(registry.home(workspace) / name)
-    warnings = [*doubts(loop, wanted.secrets), *warned(beside(folder))]
+    warnings = [*doubts(loop, wanted.secrets), *warned(beside(folder, loop))]
     if not wanted.new and wanted.name is None:
         warnings += _alike(loop, there)
     return Plan(loop=replace(loop, id=name), folder=folder, secrets=wanted.secrets, warnings=tuple(warnings))

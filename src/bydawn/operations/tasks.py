@@ -111,7 +111,7 @@ def of_loop(standing: Standing) -> Board:
 def trouble_if_accepted(standing: Standing) -> str | None:
     """What is wrong with the list even if a person accepts every change in it."""
     loop = standing.loop
-    reading = WorkList(loop, FileTexts(Path(loop.workspace))).read(forgiven(standing.state), None)
+    reading = WorkList(loop, FileTexts(Path(loop.list_root))).read(forgiven(standing.state), None)
     return f"{loop.tasks} {reading.problem}" if reading and reading.problem else None
 
 
@@ -155,7 +155,7 @@ def set_here(folder: Path) -> Board:
 
 def _source(loop: Loop) -> str | Mapping[str, str] | None:
     read = read_folder if loop.task_folder else read_text
-    return read(Path(loop.workspace), loop.tasks or "")
+    return read(Path(loop.list_root), loop.tasks or "")
 
 
 def list_view(board: Board) -> TaskListView:
@@ -214,7 +214,7 @@ def _no_tasks(board: Board) -> UserError:
 
 def _how_to_fix(board: Board) -> str:
     if board.loop.task_folder:
-        return f"fix it in {Path(board.loop.workspace) / board.file}"
+        return f"fix it in {Path(board.loop.list_root) / board.file}"
     return f"fix it: `bydawn tasks edit {board.reference}`"
 
 
@@ -345,7 +345,7 @@ def _write(path: Path, text: str, old: bytes | None) -> bool:
 
 def _new_box(standing: Standing, words: str) -> tuple[Line, Path, str, bytes | None]:
     loop = standing.loop
-    root, path = Path(loop.workspace), loop.tasks or ""
+    root, path = Path(loop.list_root), loop.tasks or ""
     data = read_inside(root, path) or b""
     text = new_task.with_box(data.decode(), words)
     if text is None:
@@ -360,7 +360,7 @@ def _new_box(standing: Standing, words: str) -> tuple[Line, Path, str, bytes | N
 
 def _new_file(standing: Standing, words: str) -> tuple[Line, Path, str, bytes | None]:
     loop = standing.loop
-    root, path = Path(loop.workspace), loop.tasks or ""
+    root, path = Path(loop.list_root), loop.tasks or ""
     files = read_folder(root, path) or {}
     name, text = new_task.file_name(words, files), f"# {words}\n"
     if problem := task_folder.read({**files, name: text}).problem:
@@ -379,7 +379,7 @@ def _refuse_problem(board: Board) -> None:
 
 def file_of(board: Board, word: str | None) -> tuple[Path, Listed | None]:
     """The file to edit, and the task in it if one was named."""
-    root = Path(board.loop.workspace)
+    root = Path(board.loop.list_root)
     if not board.loop.tasks:
         raise _no_tasks(board)
     task = named(board, word) if word is not None else None

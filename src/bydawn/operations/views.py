@@ -94,7 +94,7 @@ def loop_view(standing: Standing, offers: Iterable[Next] = ()) -> LoopView:
         waiting=pending.waiting(state) if standing.status == Status.WAITING else None,
         asked=pending.asked(state) if standing.alive else None,
         left_running=standing.left,
-        also_here=beside(standing.folder) if standing.alive else (),
+        also_here=beside(standing.folder, loop) if standing.alive else (),
         needs_you=needs_you(standing),
         dismissed=state.dismissed,
         since=since(standing),

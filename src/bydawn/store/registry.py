@@ -168,9 +168,10 @@ def _unreadable(folder: LoopFolder, loop: Loop, trouble: OwnFailure) -> Standing
     return Standing(folder=folder, loop=loop, state=LoopState(), alive=is_held(folder.lock), trouble=trouble)
 
 
-def beside(folder: LoopFolder) -> tuple[str, ...]:
-    """The names of the other loops that run in the same workspace right now."""
-    return tuple(each.name for each in loops_in(folder.home) if each.name != folder.name and is_held(each.lock))
+def beside(folder: LoopFolder, loop: Loop) -> tuple[str, ...]:
+    """The names of the other loops whose agents work in the same folder right now."""
+    held = [each for each in loops_in(folder.home) if each.name != folder.name and is_held(each.lock)]
+    return tuple(each.name for each in held if (found := standing_of(each)) and found.loop.folder == loop.folder)
 
 
 def reference(folder: LoopFolder, loop: Loop) -> str:

@@ -107,7 +107,7 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _place(self) -> Place:
-        if place := Place.around(Path(self.loop.workspace)):
+        if place := Place.around(Path(self.loop.folder)):
             return place
         raise UserError("this folder is not in a git work tree")
 
@@ -190,7 +190,7 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         replace_private(file, message.encode(errors="replace"))
         replace_private(paths, _pathspecs(wanted))
         replace_private(added, _pathspecs(new))
-        git = [program(Path(self.loop.workspace)), *IN_PEACE]
+        git = [program(Path(self.loop.folder)), *IN_PEACE]
         add = shlex.join([*git, "add", "--intent-to-add", *_from(added)])
         commit = shlex.join([*git, "commit", "--only", "--quiet", "--no-edit", "--cleanup=verbatim", f"--file={file}"])
         command = (f"{add} && " if new else "") + f"exec {commit} {shlex.join(_from(paths))}"
