@@ -146,7 +146,7 @@ def run_loop(
 
         return notices.send(order, env | {COOKIE: f"{loop.uid}.notice"}, wakes=channel.fds, urgent=urgent, slow=slow)
 
-    pool = agents.pool(loop)
+    pool, dialect = agents.pool(loop), dialects.of_loop(loop)
     if ledger.torn:
         ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
     with agents.temporary_folder(pool) as agent_env:
@@ -175,7 +175,8 @@ def run_loop(
             hooks=ShellHooks(shell("hook", loop.timeouts.hook, agents.KEYS), work),
             commits=commits(),
             send=send if loop.notify else None,
-            messages=dialect.messages if (dialect := dialects.of_loop(loop)) else None,
+            messages=dialect.messages if dialect else None,
+            hook_words=dialect.hook_words if dialect else None,
             processes=processes,
             files=files,
             channel=channel,

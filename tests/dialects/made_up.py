@@ -6,7 +6,7 @@ and a live log; and one that keeps a folder of its own with lines of JSON.
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -121,6 +121,9 @@ class NightShift:
 
     def messages(self, *_: object) -> None:
         return None
+
+    def hook_words(self, hook: str, loop: Loop, state: LoopState, told: Mapping[str, str]) -> Mapping[str, str]:
+        return {"SHIFT_EVENT": hook, "SHIFT": loop.id, "SHIFT_PASS": f"{state.round}\n{told.get('BYDAWN_CHECKS', '')}"}
 
     def go_on(self, loop: Loop) -> list[str]:
         return ["go", "on", loop.id]

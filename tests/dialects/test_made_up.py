@@ -98,6 +98,7 @@ def test_what_is_secret_in_it_is_neither_in_the_list_of_processes_nor_in_the_env
         seen = (shift.home.repo / f"{name}.txt").read_text()
         assert ("BYDAWN_COOKIE" in seen, "NIGHT_PAGER" in seen or token in seen) == (True, False), name
         assert ("NIGHT_CREW=late\n" in seen) == (name == "check"), "a dialect may tell its checks more"
+        assert ("SHIFT_EVENT=post_round\n" in seen) == (name == "hook"), "and its hooks, by names of its own"
 
 
 def test_killed_at_work_it_goes_on_although_its_state_file_has_no_id(shift: Shift) -> None:

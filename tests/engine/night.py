@@ -10,6 +10,7 @@ import msgspec
 from bydawn.core.agent import Abilities, AgentCommand, CommandEnded, Ended, Event, Ladder, Message, Turn
 from bydawn.core.facts import BOXED, CheckpointApproved, ChecksEnded, Fact, LoopStopped, RunStarted
 from bydawn.core.globs import ALWAYS_PROTECTED
+from bydawn.core.hooks import HookWords
 from bydawn.core.layout import hook_output
 from bydawn.core.loop import Check, CommandCheck, Loop
 from bydawn.core.notices import Messages, Order, Sent
@@ -210,22 +211,26 @@ class FakeHooks:
     def __init__(self, night: "Night") -> None:
         self._night = night
         self.runs: list[tuple[str, int, dict[str, str]]] = []
-        self.exits: dict[str, Exit] = {}
+        self.commands: list[str] = []
+        self.exits: dict[str, Exit] = {}  # by hook, or by command
         self.prints: dict[str, str] = {}
         self.writes: dict[str, Files] = {}
         self.meanwhile: Callable[[str], None] = lambda _: None
         self.seconds = 2.0
 
-    def run(self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool]) -> Exit:
-        assert command == getattr(self._night.loop.hooks, name)
+    def run(
+        self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool], number: int = 1
+    ) -> Exit:
+        assert command == self._night.loop.hooks.commands[name][number - 1]
         self.runs.append((name, round_, env))
-        self._night.files.write(round_, hook_output(name), self.prints.get(name, ""))
+        self.commands.append(command)
+        self._night.files.write(round_, hook_output(name, number), self.prints.get(name, ""))
         self._night.workspace.edit(self.writes.get(name, {}))
         self._night.clock.pass_by(self.seconds)
         self.meanwhile(name)
         if urgent():
             return Exit(ending=Ending.ASKED, seconds=self.seconds)
-        return self.exits.get(name, Exit(code=0, seconds=self.seconds))
+        return self.exits.get(command) or self.exits.get(name, Exit(code=0, seconds=self.seconds))
 
     @property
     def order(self) -> list[tuple[str, int]]:
@@ -271,6 +276,7 @@ class Night:
         self.commits: Commits | None = None
         self.send: Callable[[Order, Callable[[], bool]], Sequence[Sent]] | None = None
         self.messages: Messages | None = None
+        self.hook_words: HookWords | None = None
         self.hide: Callable[[str], str] = str
         self.obstacle: tuple[str, str] | None = None
         self.heartbeat: float | None = None
@@ -301,6 +307,7 @@ class Night:
             commits=self.commits,
             send=self.send,
             messages=self.messages,
+            hook_words=self.hook_words,
             processes=self.processes,
             files=self.files,
             channel=self.channel,

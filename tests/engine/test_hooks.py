@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from bydawn.core.breakers import Limits
 from bydawn.core.decide import next_action
@@ -18,6 +20,7 @@ from engine.night import DONE, TODO, Night, Play, busy, todo
 ALL = Hooks(pre_round="pre", post_round="post", on_complete="done", on_blocked="help", on_pause="later")
 BLOCK = Hooks(pre_round="pre", post_round="post", on_blocked="help", on_failure=OnHookFailure.BLOCK)
 THREE = Exit(code=3, seconds=2.0)
+ASK_STOP = AskStop(id="r", run="", by="ada")
 TWO_ROUNDS = [("pre_round", 1), ("post_round", 1), ("pre_round", 2), ("post_round", 2)]
 MADE = Play(says=DONE, writes={"made": "x"})
 
@@ -111,13 +114,15 @@ def test_hooks_are_told_about_the_round() -> None:
     ticked = Play(writes={TODO: todo("x one"), "made": "x"})
     night = Night([ticked], files={TODO: todo("one")}, tasks=TODO, check=lambda files: "made" in files, hooks=ALL)
     night.run()
-    about = {"BYDAWN_LOOP": "night", "BYDAWN_TASK": "one", "BYDAWN_AGENT_NAME": "demo"}
+    id_ = night.facts(RoundStarted)[0].task_id or ""
+    about = {"BYDAWN_LOOP": "night", "BYDAWN_TASK": "one", "BYDAWN_TASK_ID": id_, "BYDAWN_AGENT_NAME": "demo"}
     assert night.hooks.told("pre_round") == about
     how = {"BYDAWN_OUTCOME": "ok", "BYDAWN_PROGRESSED": "1", "BYDAWN_CHECKS": "passed"}
     assert night.hooks.told("post_round") == about | how
     assert night.hooks.told("on_complete") == about | {
         "BYDAWN_STATE": "complete",
         "BYDAWN_REASON": "tasks and checks",
+        "BYDAWN_RULE": "complete",
     }
 
 
@@ -143,6 +148,20 @@ def test_what_a_task_says_is_told_as_one_short_line() -> None:
     told = night.hooks.told("pre_round")["BYDAWN_TASK"]
     assert told.startswith("be red xxx")
     assert told.isprintable() and len(told) <= 1000
+
+
+def test_a_dialect_gives_them_names_of_its_own_as_one_short_line_without_secrets() -> None:
+    """C-065: `CODEX_LOOP_…` of codex-loop."""
+    night = Night([DONE], hooks=ALL)
+    night.hide = lambda text: text.replace("hunter2", "…")
+    night.hook_words = lambda hook, loop, state, told: {
+        "SHIFT": f"{hook} of {loop.id}\n{state.round} hunter2 {told['BYDAWN_AGENT_NAME']}" + "x" * 2000,
+        "BYDAWN_LOOP": "another",
+    }
+    night.run()
+    told = night.hooks.told("post_round")
+    assert told["SHIFT"].startswith("post_round of night 1 … demoxx") and len(told["SHIFT"]) <= 1000
+    assert told["BYDAWN_LOOP"] == "night"  # ours stay ours
 
 
 # -- what is recorded --------------------------------------------------------------------------------------------------
@@ -183,6 +202,83 @@ def test_what_a_hook_finds_on_the_disk_is_all_there_is() -> None:
     night.hooks.meanwhile = lambda _: behind.append(len(night.ledger.records) - night.ledger.synced)
     night.run()
     assert behind == [0] * 5
+
+
+# -- several commands ----------------------------------------------------------------------------------------------
+
+SEVERAL = Hooks(pre_round=("a", "b", "c"), post_round=("d", "e"), on_blocked=("f", "g"), on_pause=("h", "i"))
+STRICT = replace(SEVERAL, on_failure=OnHookFailure.BLOCK)
+
+
+def test_several_commands_of_a_hook_run_in_order_and_each_is_recorded() -> None:
+    """C-008"""
+    night = Night([DONE], hooks=SEVERAL)
+    night.hooks.exits["b"], night.hooks.prints["pre_round"] = THREE, "no database\n"
+    night.run()
+    assert night.hooks.commands == ["a", "b", "c", "d", "e"]
+    first, second, third = night.facts(HookEnded)[:3]
+    assert [each.output for each in (first, second, third)] == [f"hook-pre_round{end}.txt" for end in ("", "-2", "-3")]
+    assert (first.command, first.exit_code, first.passed, first.excerpt, first.more) == ("a", 0, True, "", True)
+    assert (second.command, second.exit_code, second.passed, second.more) == ("b", 3, False, True)
+    assert (second.excerpt, second.timed_out, third.more) == ("no database\n", False, False)
+    assert {(1, each.output or "") for each in (first, second, third)} <= {*night.files.masked}
+    assert_decisions_agree(night)
+
+
+@pytest.mark.parametrize(("failing", "ran"), [("b", "abfg"), ("d", "abcdfg")])
+def test_the_first_failure_blocks_and_nothing_of_that_hook_follows(failing: str, ran: str) -> None:
+    night = Night([DONE], hooks=STRICT)
+    night.hooks.exits[failing] = Exit(ending=Ending.TOTAL, signal=2)
+    assert night.run().end is End.BLOCKED
+    assert night.hooks.commands == [*ran]
+    assert [fact.command for fact in night.facts(HookEnded) if fact.timed_out] == [failing]
+
+
+def test_every_command_at_the_end_runs_even_if_one_fails() -> None:
+    night = Night(busy(), limits=Limits(rounds=1), hooks=STRICT)
+    night.hooks.exits["f"] = THREE
+    assert night.run().end is End.LIMIT
+    assert night.hooks.commands[-2:] == ["f", "g"]
+
+
+def test_who_is_in_a_hurry_ends_all_commands_of_the_last_hook() -> None:
+    night = Night(busy(), limits=Limits(rounds=1), hooks=SEVERAL)
+    at(night, "on_blocked", AskStop(id="r", run="", by="ada"))
+    assert night.run().end is End.LIMIT
+    assert night.hooks.commands[-1] == "f"
+
+
+def test_a_person_who_stops_the_loop_ends_all_commands_but_those_for_that_end() -> None:
+    night = Night([DONE], hooks=SEVERAL)
+    night.hooks.meanwhile = lambda _: night.ask(ASK_STOP) if night.hooks.commands == ["a"] else None
+    assert night.run().end is End.STOPPED
+    assert night.hooks.commands == ["a", "h", "i"]
+
+
+def test_a_hook_that_refused_has_agreed_only_when_all_its_commands_have() -> None:
+    night = Night([MADE], hooks=STRICT)
+    night.hooks.exits["e"] = THREE
+    assert night.run().end is End.BLOCKED
+    night.hooks.exits.clear()
+    night.hooks.meanwhile = lambda _: night.ask(ASK_STOP) if night.hooks.commands[-1] == "e" else None
+    assert night.run().end is End.STOPPED
+    night.hooks.meanwhile = lambda _: None
+    night.hooks.commands.clear()
+    assert night.run().end is End.UNVERIFIED
+    assert night.hooks.commands == ["d", "e"]
+
+
+def test_a_loop_of_an_older_version_still_loads_and_means_the_same() -> None:
+    old = msgspec.json.decode(b'{"pre_round": "pre", "post_round": null, "on_failure": "block"}', type=Hooks)
+    assert old == Hooks(pre_round=("pre",), on_failure=OnHookFailure.BLOCK)
+    assert old.commands == {
+        "pre_round": ("pre",),
+        "post_round": (),
+        "on_complete": (),
+        "on_blocked": (),
+        "on_pause": (),
+    }
+    assert msgspec.json.decode(msgspec.json.encode(old), type=Hooks) == old
 
 
 # -- what follows ------------------------------------------------------------------------------------------------------

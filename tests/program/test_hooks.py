@@ -42,6 +42,7 @@ def test_hooks_know_where_they_are_and_what_has_happened(home: Home) -> None:
         "BYDAWN_WORKSPACE": str(home.repo),
         "BYDAWN_FOLDER": str(home.folder() / "rounds/0001"),
         "BYDAWN_TASK": "",
+        "BYDAWN_TASK_ID": "",
         "BYDAWN_AGENT_NAME": home.show()["agent"],
     }
     more = {
@@ -52,13 +53,33 @@ def test_hooks_know_where_they_are_and_what_has_happened(home: Home) -> None:
             "BYDAWN_PROGRESSED": "1",
             "BYDAWN_CHECKS": "passed",
         },
-        "on-complete": {"BYDAWN_HOOK": "on_complete", "BYDAWN_STATE": "complete", "BYDAWN_REASON": "checks"},
+        "on-complete": {
+            "BYDAWN_HOOK": "on_complete",
+            "BYDAWN_STATE": "complete",
+            "BYDAWN_REASON": "checks",
+            "BYDAWN_RULE": "complete",
+        },
     }
     for name, its in more.items():
         assert variables(home.root / name) == common | its
     assert hooks_of(home) == [(name, 1, True, "exit 0") for name in ("pre_round", "post_round", "on_complete")]
     assert [fact["type"] for fact in home.facts()][-2:] == ["hook.ended", "loop.stopped"]
     assert agrees(home)
+
+
+def test_a_hook_with_several_commands(home: Home) -> None:
+    """C-008: each has its own output, and a person who is asked for trust sees every one of them."""
+    said = home.run(home.rounds([DONE]), "--pre-round", "echo one", "--pre-round", "echo two >&2; exit 3")
+    assert said.code == 0 and "! hook pre_round failed: exit 3" in said.out
+    printed = [(home.folder() / f"rounds/0001/hook-pre_round{end}.txt").read_text() for end in ("", "-2")]
+    assert printed == ["one\n", "two\n"]
+    first, second = (fact["data"] for fact in home.facts("hook.ended"))
+    assert (first["command"], first["exit_code"]) == ("echo one", 0)
+    assert (second["command"], second["exit_code"], second["excerpt"]) == ("echo two >&2; exit 3", 3, "two\n")
+    (home.repo / "bydawn.toml").write_text('post_round = ["make clean", "curl example.org"]\n')
+    asked = home.run(home.rounds([DONE]), "--new")
+    assert asked.code == 2
+    assert "post_round = make clean" in asked.err and "post_round = curl example.org" in asked.err
 
 
 def test_a_hook_runs_in_the_workspace_and_has_nothing_to_read(home: Home) -> None:

@@ -136,7 +136,7 @@ class TamperingAccepted(Fact, frozen=True, kw_only=True, tag="tampering.accepted
 
 
 class HookEnded(Fact, frozen=True, kw_only=True, tag="hook.ended"):
-    """A hook, one of the person's own commands, has run."""
+    """A command of a hook, one of the person's own, has run."""
 
     hook: str
     round: int
@@ -149,6 +149,7 @@ class HookEnded(Fact, frozen=True, kw_only=True, tag="hook.ended"):
     command: str = ""
     exit_code: int | None = None
     timed_out: bool = False
+    more: bool = False  # other commands of this hook come after it
     tree: str = ""  # the tree after `post_round`: a proof of an earlier tree does not hold for it
     work: str = ""
 

@@ -1,14 +1,18 @@
 """Which hook runs when, what it gets to know, and how its failure is reported."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from bydawn.core.facts import HookEnded, LoopStopped
-from bydawn.core.loop import Hooks, Loop
+from bydawn.core.loop import Loop
 from bydawn.core.state import LastRound, LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import End
 
 LONGEST = 1000  # characters of a value
+EXCERPT = 1500  # characters of the output of a command that failed
+
+# What a dialect calls the same things: from the hook's name, the loop, its state, and the values it gets anyway.
+HookWords = Callable[[str, Loop, LoopState, Mapping[str, str]], Mapping[str, str]]
 
 # A person is needed unless the work is done or a person stopped it.
 BY_END: dict[End, str] = {
@@ -23,21 +27,15 @@ BY_END: dict[End, str] = {
 }
 
 
-def at_end(hooks: Hooks, end: End) -> str | None:
-    """The hook that runs when a loop ends this way."""
-    table = {"on_complete": hooks.on_complete, "on_blocked": hooks.on_blocked, "on_pause": hooks.on_pause}
-    return table[BY_END[end]]
-
-
-def before_round(task: str | None, agent: str) -> dict[str, str]:
+def before_round(task: str | None, task_id: str | None, agent: str) -> dict[str, str]:
     """The values `pre_round` gets; every hook also gets the round's number and paths."""
-    return {"BYDAWN_TASK": task or "", "BYDAWN_AGENT_NAME": agent}
+    return {"BYDAWN_TASK": task or "", "BYDAWN_TASK_ID": task_id or "", "BYDAWN_AGENT_NAME": agent}
 
 
 def after_round(loop: Loop, state: LoopState, last: LastRound) -> dict[str, str]:
     """The values `post_round` gets."""
     return {
-        **before_round(last.task, last.agent),
+        **before_round(last.task, last.task_id, last.agent),
         "BYDAWN_OUTCOME": last.outcome.value,
         "BYDAWN_PROGRESSED": "1" if last.progress else "0",
         "BYDAWN_CHECKS": _checks(loop, state),
@@ -46,8 +44,10 @@ def after_round(loop: Loop, state: LoopState, last: LastRound) -> dict[str, str]
 
 def after_all(state: LoopState, stopped: LoopStopped) -> dict[str, str]:
     """The values the hooks at the end of a loop get."""
-    task, agent = (state.last.task, state.last.agent) if state.last else (None, "")
-    return {**before_round(task, agent), "BYDAWN_STATE": stopped.end.value, "BYDAWN_REASON": stopped.reason}
+    last = state.last
+    about = before_round(last.task, last.task_id, last.agent) if last else before_round(None, None, "")
+    ended = {"BYDAWN_STATE": stopped.end.value, "BYDAWN_REASON": stopped.reason, "BYDAWN_RULE": stopped.decided.rule}
+    return about | ended
 
 
 def _checks(loop: Loop, state: LoopState) -> str:
@@ -57,7 +57,7 @@ def _checks(loop: Loop, state: LoopState) -> str:
     return "passed" if state.checks_passed else "failed"
 
 
-def fit(values: dict[str, str], hide: Callable[[str], str]) -> dict[str, str]:
+def fit(values: Mapping[str, str], hide: Callable[[str], str]) -> dict[str, str]:
     """Text of agents and task files as variables: one line each, no secrets, limited length."""
     return {name: shorten(hide(plain(text)), LONGEST) for name, text in values.items()}
 

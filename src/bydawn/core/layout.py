@@ -18,8 +18,9 @@ def check_output(number: int, *, again: bool = False, outside: bool = False) -> 
     return f"{('outside' if outside else 'again') if again else 'check'}-{number}.txt"
 
 
-def hook_output(hook: str) -> str:
-    return f"hook-{hook}.txt"
+def hook_output(hook: str, number: int = 1) -> str:
+    """All that one of a hook's commands printed."""
+    return f"hook-{hook}{f'-{number}' if number > 1 else ''}.txt"
 
 
 def tree_before(round_: int) -> str:

@@ -133,14 +133,24 @@ class OnHookFailure(StrEnum):
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's own shell commands that run beside the loop."""
+    """A person's own shell commands that run beside the loop, one after the other. One may be given as a text."""
 
-    pre_round: str | None = None
-    post_round: str | None = None
-    on_complete: str | None = None
-    on_blocked: str | None = None
-    on_pause: str | None = None
+    pre_round: tuple[str, ...] | str | None = ()
+    post_round: tuple[str, ...] | str | None = ()
+    on_complete: tuple[str, ...] | str | None = ()
+    on_blocked: tuple[str, ...] | str | None = ()
+    on_pause: tuple[str, ...] | str | None = ()
     on_failure: OnHookFailure = OnHookFailure.IGNORE
+
+    def __post_init__(self) -> None:
+        for name, commands in self.commands.items():
+            msgspec.structs.force_setattr(self, name, commands)
+
+    @property
+    def commands(self) -> dict[str, tuple[str, ...]]:
+        """The commands of each hook, by its name."""
+        given = {name: getattr(self, name) for name in self.__struct_fields__ if name != "on_failure"}
+        return {name: (each,) if isinstance(each, str) else tuple(each or ()) for name, each in given.items()}
 
 
 class SpokenDialect(msgspec.Struct, frozen=True, kw_only=True):

@@ -90,8 +90,10 @@ class Commits(Protocol):
 
 
 class HookRunner(Protocol):
-    def run(self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool]) -> Exit:
-        """Run a hook; its output is kept in the round's folder."""
+    def run(
+        self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool], number: int = 1
+    ) -> Exit:
+        """Run a command of a hook; its output is kept in the round's folder, under its number."""
 
 
 class Channel(Protocol):

@@ -107,8 +107,8 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case TamperingAccepted() as fact:
             return progress.accepted(state, _joined(state.accepted, fact.paths))
         case HookEnded() as fact:
-            refused = "" if fact.passed and fact.hook == state.refused else state.refused
-            state = replace(state, elapsed=fact.elapsed, refused=refused)
+            agreed = fact.passed and not fact.more and fact.hook == state.refused
+            state = replace(state, elapsed=fact.elapsed, refused="" if agreed else state.refused)
             return _moved(progress.uncommitted(state, fact.tree), fact.tree, fact.work) if fact.tree else state
         case CommitEnded() as fact:
             state = progress.commit_ended(_touched(state, () if fact.restored else fact.tampered), fact)

@@ -9,6 +9,7 @@ import msgspec
 from bydawn.core.agent import Event
 from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped
 from bydawn.core.history import History
+from bydawn.core.hooks import HookWords
 from bydawn.core.keys import Checked, Key
 from bydawn.core.loop import Loop
 from bydawn.core.records import Recording
@@ -221,6 +222,10 @@ class Dialect(Protocol):
 
         What it is given is without secrets and control characters; only the addresses are as they are.
         """
+
+    @property
+    def hook_words(self) -> HookWords | None:
+        """The variables that its hooks get besides ours; each becomes one short line without secrets."""
 
     def go_on(self, loop: Loop) -> list[str]:
         """The words of its own command line that continue past a checkpoint."""

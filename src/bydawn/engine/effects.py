@@ -18,6 +18,7 @@ from bydawn.core.facts import (
     RunStarted,
     TasksRead,
 )
+from bydawn.core.hooks import HookWords
 from bydawn.core.loop import Loop
 from bydawn.core.notices import Messages, Order, Sent
 from bydawn.core.ports import (
@@ -59,6 +60,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     lists: Texts | None = None  # where the work list is read, if not there
     checks: Checks
     hooks: HookRunner
+    hook_words: HookWords | None = None  # if its dialect has names of its own for what hooks are told
     commits: Commits | None = None  # if they are wanted
     send: Callable[[Order, Callable[[], bool]], Sequence[Sent]] | None = None  # a notice, if there is an address
     messages: Messages | None = None  # if its dialect has some of its own

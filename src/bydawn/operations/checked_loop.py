@@ -130,7 +130,7 @@ def refuse_if_secrets_are_missing(standing: Standing, secrets: Secrets) -> None:
             cause=f"{standing.folder.secrets} is gone or damaged; it held values of its settings",
             hint="restore that file, or start another loop with --new",
         )
-    hooks = [command for command in msgspec.structs.astuple(loop.hooks) if isinstance(command, str)]
+    hooks = [command for commands in loop.hooks.commands.values() for command in commands]
     checks = [check.name for check in loop.checks]
     if names := secrets.missing(" ".join([loop.prompt, *loop.pool, *loop.agent_args, *checks, *hooks])):
         raise UserError(

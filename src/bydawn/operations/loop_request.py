@@ -14,7 +14,7 @@ from bydawn.core.redact import Secrets
 from bydawn.operations.settings import checkpoint_of, secrets_of, words_of
 from bydawn.settings.layers import Given, Settings
 from bydawn.settings.setting import Layer
-from bydawn.settings.table import BY_KEY, TABLE
+from bydawn.settings.table import TABLE
 from bydawn.store.registry import new_uid
 
 
@@ -148,7 +148,7 @@ def _converses(settings: Settings) -> bool:
 
 
 def _has_hooks(settings: Settings) -> bool:
-    return any(settings.text(name) for name in Hooks.__struct_fields__ if name in BY_KEY)
+    return any(settings.texts(name) for name in Hooks().commands)
 
 
 _NEEDS = (

@@ -55,8 +55,8 @@ def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:
     if stopped.decided.rule == Rule.OBSTRUCTED:  # the fact only has its kind, for programs
         if (failed := failed_hook(standing)) is None:
             return ()
-        command = getattr(standing.loop.hooks, failed.hook) or ""
-        output = standing.folder.round_file(failed.round, hook_output(failed.hook))
+        command = failed.command or ", ".join(standing.loop.hooks.commands[failed.hook])  # an older ledger has none
+        output = standing.folder.round_file(failed.round, failed.output or hook_output(failed.hook))
         return (f"command of {failed.hook}: {command}", f"its output: {outputs.place(output)}")
     if stopped.decided.rule == Rule.TASKS_ASIDE:
         from bydawn.operations.settings import secrets

@@ -133,8 +133,8 @@ def _typed_again(loop: Loop) -> Iterator[str]:
 
 
 def _hooks_again(hooks: Hooks) -> Iterator[str]:
-    for name in Hooks.__struct_fields__:
-        if name != "on_failure" and (command := getattr(hooks, name)):
+    for name, commands in hooks.commands.items():
+        for command in commands:
             yield from (f"--{name.replace('_', '-')}", command)
     if hooks.on_failure is not OnHookFailure.IGNORE:
         yield from ("--on-hook-failure", hooks.on_failure.value)

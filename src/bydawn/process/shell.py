@@ -61,7 +61,9 @@ class ShellHooks:
         self._shell = shell
         self._workspace = workspace
 
-    def run(self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool]) -> Exit:
+    def run(
+        self, name: str, command: str, round_: int, env: dict[str, str], urgent: Callable[[], bool], number: int = 1
+    ) -> Exit:
         # Paths are passed unchanged: one cleaned up for display would lead nowhere.
         about = {
             "BYDAWN_HOOK": name,
@@ -69,10 +71,11 @@ class ShellHooks:
             "BYDAWN_WORKSPACE": str(self._workspace),
             "BYDAWN_FOLDER": self._shell.files.folder(round_),
         }
+        output = hook_output(name, number)
         try:
-            return self._shell.run(command, round_, hook_output(name), urgent, {**env, **about})
+            return self._shell.run(command, round_, output, urgent, {**env, **about})
         except OSError as error:  # on a full disk the loop ends, and its last hook must not keep it from recording that
-            return Exit(ending=Ending.NOT_STARTED, detail=f"{hook_output(name)}: {error.strerror}")
+            return Exit(ending=Ending.NOT_STARTED, detail=f"{output}: {error.strerror}")
 
 
 def run_alone(command: str, folder: Path, seconds: float, env: Mapping[str, str]) -> tuple[int | None, bytes]:

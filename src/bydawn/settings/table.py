@@ -268,13 +268,13 @@ TABLE: tuple[Setting, ...] = (
     _timeout("check", "Longest check."),
     _timeout("hook", "Longest hook."),
     *(
-        _hook(name, kinds.TEXT, what, metavar="CMD", field=f"hooks.{name}")
+        _hook(name, kinds.TEXTS, f"{what}; repeatable.", metavar="CMD", field=f"hooks.{name}")
         for name, what in (
-            ("pre_round", "Your command to run before each round."),
-            ("post_round", "Your command to run after each round and its checks."),
-            ("on_complete", "Your command to run when the loop is complete."),
-            ("on_blocked", "Your command to run when the loop needs you."),
-            ("on_pause", "Your command to run when the loop is paused or stopped."),
+            ("pre_round", "Your command to run before each round"),
+            ("post_round", "Your command to run after each round and its checks"),
+            ("on_complete", "Your command to run when the loop is complete"),
+            ("on_blocked", "Your command to run when the loop needs you"),
+            ("on_pause", "Your command to run when the loop is paused or stopped"),
         )
     ),
     _hook(

@@ -12,6 +12,7 @@ class CodexAutorunner:
     name = NAME
     unit = "run"
     needs_history = True
+    hook_words = None
     keys = config.KEYS
     from_config = staticmethod(arguments.from_config)
     counted = staticmethod(written.run_id)

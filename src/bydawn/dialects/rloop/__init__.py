@@ -13,6 +13,7 @@ class Rloop:
     name = NAME
     unit = "iteration"
     needs_history = True
+    hook_words = None
     keys = config.KEYS
     from_config = staticmethod(arguments.from_config)
     counted = staticmethod(counted)

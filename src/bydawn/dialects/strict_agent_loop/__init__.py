@@ -22,6 +22,7 @@ class StrictAgentLoop:
     name = NAME
     unit = "invocation"
     needs_history = False
+    hook_words = None
     counted = staticmethod(counted)
     files = staticmethod(written.files)
     views = staticmethod(written.views)

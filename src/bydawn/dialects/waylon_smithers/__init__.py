@@ -18,6 +18,7 @@ class WaylonSmithers:
     name = NAME
     unit = "iteration"
     needs_history = True
+    hook_words = None
     counted = staticmethod(history.counted)
     word = staticmethod(written.status_of)
     reason = staticmethod(texts.reason)
