@@ -12,11 +12,11 @@ from bydawn.cli.dialects.strict_agent_loop import COMMANDS
 from bydawn.cli.dialects.strict_agent_loop_skill import HOW, install_skill
 from bydawn.core.errors import UserError
 from bydawn.dialects.strict_agent_loop.formats import HistoryEntry, State, StopReport
-from bydawn.operations.dialects.strict_agent_loop.skill import SOURCE
+from bydawn.operations.dialects.skills import source_of
 from bydawn.operations.installed_folder import RECORD, files_of
 from driving import a_repository
 
-FILES = files_of(SOURCE)
+FILES = files_of(source_of("strict-agent-loop"))
 SKILL = FILES["SKILL.md"]
 REFERENCES = ("protocol", "management", "modes", "stop_checks", "recovery", "state_schema", "prompt_templates")
 LEDGERS = (

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from bydawn.operations.dialects.strict_agent_loop.skill import SOURCE
+from bydawn.operations.dialects.skills import source_of
 from bydawn.operations.installed_folder import files_of
 from driving import Said, wait_for
 
@@ -39,7 +39,9 @@ class Installed:
 
     def __init__(self, root: Path) -> None:
         self.root, self.scripts = root, root / "skill/scripts"
-        shutil.copytree(SOURCE / "scripts", self.scripts, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            source_of("strict-agent-loop") / "scripts", self.scripts, ignore=shutil.ignore_patterns("__pycache__")
+        )
         for name in ("venv", "written", "path"):
             (root / name).mkdir()
         os.symlink(sys.executable, root / "venv/python")
@@ -78,10 +80,10 @@ def test_each_script_becomes_its_command_under_every_python(installed: Installed
 
 def test_there_is_a_script_for_each_of_the_nine_operations() -> None:
     """S-017."""
-    found = files_of(SOURCE / "scripts")
+    found = files_of(source_of("strict-agent-loop") / "scripts")
     assert sorted(found) == [".gitignore", "_command.py", *(f"{name}.py" for name in SCRIPTS)]
     for name in SCRIPTS:
-        assert os.access(SOURCE / f"scripts/{name}.py", os.X_OK)
+        assert os.access(source_of("strict-agent-loop") / f"scripts/{name}.py", os.X_OK)
 
 
 @pytest.mark.parametrize(
@@ -148,11 +150,13 @@ def test_newer_syntax_does_not_pass_the_linter(name: str, complains: bool) -> No
 # -- what is installed -------------------------------------------------------------------------------------------------
 
 
-def test_the_package_has_the_whole_skill(tmp_path: Path) -> None:
+def test_the_package_has_every_skill(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
     [wheel] = tmp_path.glob("*.whl")
     with ZipFile(wheel) as package:
-        prefix = "bydawn/dialects/strict_agent_loop/skill/"
-        names = [name.removeprefix(prefix) for name in package.namelist() if name.startswith(prefix)]
-    assert sorted(names) == sorted(files_of(SOURCE))
+        packaged = package.namelist()
+    for dialect in ("codex-loop", "strict-agent-loop"):
+        prefix = f"bydawn/dialects/{dialect.replace('-', '_')}/skill/"
+        names = [name.removeprefix(prefix) for name in packaged if name.startswith(prefix)]
+        assert sorted(names) == sorted(files_of(source_of(dialect)))

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from bydawn.operations.dialects.strict_agent_loop.skill import SOURCE, install_skill
+from bydawn.operations.dialects.skills import install_skill, source_of
 from driving import Home
 from real.model_server import Answer, ModelServer
 from real.turns import CLAUDE, CODEX, SANDBOX, take_turn
 
-SKILL = (SOURCE / "SKILL.md").read_text()
+SKILL = (source_of("strict-agent-loop") / "SKILL.md").read_text()
 [DESCRIPTION] = re.findall(r'^description: "(.*)"$', SKILL, re.MULTILINE)
 BODY = "Announce every round, record it on disk, and report progress after it."
 
@@ -30,7 +30,7 @@ def test_codex_knows_the_skill_and_runs_its_scripts_in_its_sandbox(
     command.chmod(0o755)
     monkeypatch.setenv("CODEX_HOME", codex_env["CODEX_HOME"])
     monkeypatch.setattr("sys.argv", [str(command)])
-    path = install_skill("codex", home.repo, user=user, force=False).path
+    path = install_skill("strict-agent-loop", "codex", home.repo, user=user, force=False).path
     model.play([Answer(text="Aha."), Answer(sh=f"python3 {path}/scripts/list_tasks.py --json"), Answer(text="Done.")])
     take_turn(*CODEX, "-", cwd=home.repo, env=codex_env, prompt="look around")
     assert f"- strict-agent-loop: {DESCRIPTION}" in told(model)
@@ -49,7 +49,7 @@ def test_claude_knows_the_skill(
     """S-001."""
     monkeypatch.setenv("HOME", claude_env["HOME"])
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    path = install_skill("claude", home.repo, user=user, force=False).path
+    path = install_skill("strict-agent-loop", "claude", home.repo, user=user, force=False).path
     model.play([Answer(text="Aha.", times=0)])
     claude = (*CLAUDE, "--settings", SANDBOX)
     take_turn(*claude, cwd=home.repo, env=claude_env, prompt="/strict-agent-loop How do I use this?")

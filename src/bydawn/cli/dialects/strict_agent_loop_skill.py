@@ -1,13 +1,6 @@
 """`strict-agent-loop install-skill`, and how the skill is used, for the help."""
 
-from pathlib import Path
-
-import click
-
-from bydawn.cli import render
-from bydawn.cli.command import command, option
-from bydawn.core.text import plain
-from bydawn.core.values import Next
+from bydawn.cli.dialects.skill_command import skill_command
 
 # S-004: the ten points that the skill explains, each with a command. One block without empty lines, for click.
 HOW = """\
@@ -47,24 +40,4 @@ How to use it
 10. More prompts to paste are in the skill. This one continues a task:
     codex '$strict-agent-loop Go on with the task parser.'"""
 
-_PROMPTS = {
-    "codex": "codex '$strict-agent-loop Fix the parser. Stop when pytest -q passes.'",
-    "claude": "claude '/strict-agent-loop Fix the parser. Stop when pytest -q passes.'",
-}
-
-
-@command(name="install-skill")
-@option("--for", "agent", type=click.Choice([*_PROMPTS]), default="codex", show_default=True, help="Which agent.")
-@option("--user", is_flag=True, help="For all repositories of yours, not only for this one.")
-@option("--force", is_flag=True, help="Over files that were changed; a copy of each is kept.")
-def install_skill(agent: str, user: bool, force: bool) -> int:
-    """Install the skill where Codex or Claude Code reads it"""
-    from bydawn.operations.dialects.strict_agent_loop import skill
-
-    done = skill.install_skill(agent, Path.cwd(), user=user, force=force)
-    news = f"{done.new} of {done.files} files written" if done.new else "is up to date"
-    click.echo(f"  {plain(done.path)}: {news}")
-    for name in done.kept:
-        click.echo(f"  {plain(name)}: a copy of yours is beside it")
-    render.next_steps([Next(command=_PROMPTS[agent], why="start")])
-    return 0
+install_skill = skill_command("strict-agent-loop", "Fix the parser. Stop when pytest -q passes.")

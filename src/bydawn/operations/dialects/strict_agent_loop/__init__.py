@@ -1,1 +1,1 @@
-"""What strict-agent-loop can do, as values: nine operations on tasks, and its skill."""
+"""What strict-agent-loop can do, as values: nine operations on tasks."""
