@@ -100,8 +100,7 @@ def run_loop(
         drop.prepare()
         watch.add(str(drop.folder))
     channel = LoopChannel(Signals(run, loop.on_interrupt), inbox, worker.tether, run, watch)
-    ours = [row.variable for row in TABLE if row.secret]
-    env = for_children(os.environ, [*ours, *(name for row in dialects.TABLE.values() for name in row.secrets)])
+    env = inherited()
     processes = ChildProcesses(channel.fds, env, on_start=lock.note_child, left=left)
     files = Rounds(folder, secrets)
     documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
@@ -196,6 +195,12 @@ def run_loop(
             ),
         )
         return Engine(loop, world, _started(run, loop, pool, worker, found)).run()
+
+
+def inherited() -> dict[str, str]:
+    """The environment that every child gets; no one's secret settings are in it."""
+    ours = [row.variable for row in TABLE if row.secret]
+    return for_children(os.environ, [*ours, *(name for row in dialects.TABLE.values() for name in row.secrets)])
 
 
 def _started(run: str, loop: Loop, pool: Mapping[str, Agent], worker: Worker, found: Box | str) -> RunStarted:

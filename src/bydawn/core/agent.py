@@ -39,6 +39,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...] = ()  # passed to the agent unchanged
     commits: bool = False  # may it write to the repository's .git?
     is_root: bool = False
+    schema: str = ""  # of the reply, for agents that accept one: the JSON schema, …
+    schema_file: str = ""  # … and a file with it
 
 
 def family(name: str) -> str:
@@ -239,6 +241,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     prompt_length: int | None = None  # the most characters it accepts
     tells_cost: bool = False  # in dollars
     account: tuple[str, ...] = ()  # the variables that say which account's limits apply
+    answers: bool = False  # can it be given a schema for its reply?
     litters: bool = False  # does it leave files in the temporary folder? then it gets its own
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from bydawn.core.agent import Agent, Event, Ladder
 from bydawn.core.facts import AnyFact, CommitEnded, EventRecorded, IterationRecorded, Record
-from bydawn.core.loop import Check, Loop
+from bydawn.core.loop import Check, Loop, Timeouts
 from bydawn.core.outcome import Exit
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState, Span
@@ -124,6 +124,17 @@ class ChildLimits(msgspec.Struct, frozen=True, kw_only=True):
     first_byte: float | None = None
     linger: float | None = None  # after its terminal event
     output: int | None = None
+
+    @classmethod
+    def of(cls, timeouts: Timeouts, *, streams: bool) -> "ChildLimits":
+        """Those of an agent's turn; one that prints nothing while it works has no limit for its first byte."""
+        return cls(
+            total=timeouts.round or None,
+            silence=timeouts.silence or None,
+            first_byte=(timeouts.first_byte or None) if streams else None,
+            linger=timeouts.linger or None,
+            output=timeouts.output or None,
+        )
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

@@ -320,7 +320,7 @@ class Engine:
                 self.world.cool_downs.tell(self.world.agents[agent], row.until, row.detail)
 
     def _job(self, round_: int, agent: Agent, command: AgentCommand, stdin: str, cookie: str) -> Job:
-        limits, folder = self.loop.timeouts, self.world.files.folder(round_)
+        folder = self.world.files.folder(round_)
         return Job(
             argv=tuple(self.world.reveal(word) for word in command.argv),
             path=self.world.agent_path(agent.name),
@@ -335,13 +335,7 @@ class Engine:
             stdin=stdin,
             stdout=f"{folder}/{STDOUT}",
             stderr=f"{folder}/{STDERR}",
-            limits=ChildLimits(
-                total=limits.round or None,
-                silence=limits.silence or None,
-                first_byte=limits.first_byte or None if agent.streams else None,
-                linger=limits.linger or None,
-                output=limits.output or None,
-            ),
+            limits=ChildLimits.of(self.loop.timeouts, streams=agent.streams),
             ladder=agent.ladder,
         )
 

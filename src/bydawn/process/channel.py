@@ -29,10 +29,18 @@ class Signals:
         self._come: list[int] = []
         self._interrupts = 0
         self.fd, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        for number in (signal.SIGINT, *_NOW):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # after `nohup`
-                signal.signal(number, self._note)
+        self._before = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        # After `nohup` one stays ignored.
+        ours = [each for each in (signal.SIGINT, *_NOW) if signal.getsignal(each) is not signal.SIG_IGN]
+        self._handlers = {number: signal.signal(number, self._note) for number in ours}
+
+    def close(self) -> None:
+        """Others handle signals again; one that has come is not sent to them."""
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._before)
+        os.close(self.fd)
+        os.close(self._write)
 
     def take(self) -> list[Request]:
         """The signals since the last call, as requests."""

@@ -1,6 +1,6 @@
 """Run a person's shell command with a time limit and its output in a file; none of it survives."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -78,10 +78,12 @@ class ShellHooks:
             return Exit(ending=Ending.NOT_STARTED, detail=f"{output}: {error.strerror}")
 
 
-def run_alone(command: str, folder: Path, seconds: float, env: Mapping[str, str]) -> tuple[int | None, bytes]:
+def run_alone(
+    command: str, folder: Path, seconds: float, env: Mapping[str, str], without: Collection[str] = ()
+) -> tuple[int | None, bytes]:
     """Run a command without a loop, as in an agent's sandbox: its exit code (None: too late), and how its output ends.
 
-    What it has started dies with it.
+    What it has started dies with it. It does not inherit the variables in `without`.
     """
     import os
     import signal
@@ -93,7 +95,7 @@ def run_alone(command: str, folder: Path, seconds: float, env: Mapping[str, str]
     with subprocess.Popen(
         ["/bin/sh", "-c", command],
         cwd=folder,
-        env={**os.environ, **env},
+        env={name: value for name, value in os.environ.items() if name not in without} | dict(env),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -40,6 +40,7 @@ class StateFolder(_Folder, frozen=True):
     cool_downs = _Inside("cool-downs")
     places = _Inside("places")
     trust = _Inside("trust")
+    asked = _Inside("asked")  # questions to agents outside any loop, while they are asked or if they failed
 
     def every_loop(self) -> Iterator["LoopFolder"]:
         return (folder for home in _listed(self.loops) for folder in loops_in(home))
