@@ -153,6 +153,11 @@ def stat_fields(pid: int) -> list[str]:
     return _peek(f"{pid}/stat").decode(errors="replace").rpartition(")")[2].split()
 
 
+def is_alive(pid: int) -> bool:
+    """Neither gone nor dead and not yet waited for."""
+    return stat_fields(pid)[:1] not in ([], ["Z"], ["X"])
+
+
 def start_time(pid: int) -> str:
     """When a process started, in clock ticks since boot: tells a reused pid from the earlier process."""
     fields = stat_fields(pid)

@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
+from bydawn.dialects.follower import digest_at
 from bydawn.dialects.seam import Dialect, Place
+from bydawn.dialects.written import Written
 from bydawn.operations import settings
 from bydawn.settings.layers import Settings
 from bydawn.store.registry import Registry, Standing
@@ -46,6 +48,12 @@ def only_one(standings: Sequence[Standing]) -> Standing | None:
     """The one that a person means without naming it: the only unfinished one, or the only one."""
     unfinished = [each for each in standings if not each.finished]
     return next((found[0] for found in (unfinished, standings) if len(found) == 1), None)
+
+
+def wrote(workspace: Path, path: str) -> bool:
+    """Did a loop of ours write a file as it is now?"""
+    digest, here = digest_at(workspace, path), registry_of().in_workspace(workspace)
+    return any(Written(each.folder.path).recognizes(path, digest) for each in here)
 
 
 def json_files(folder: Path) -> dict[str, dict[str, Any]]:

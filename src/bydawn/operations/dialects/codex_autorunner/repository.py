@@ -13,8 +13,6 @@ from bydawn.core.keys import checked
 from bydawn.dialects.codex_autorunner import DIALECT, config
 from bydawn.dialects.codex_autorunner.config import CONFIG, LOCK, NAME, STATE, Config
 from bydawn.dialects.codex_autorunner.files import ERROR, IDLE, RUNNING, State, run_id, state_of
-from bydawn.dialects.follower import digest_at
-from bydawn.dialects.written import Written
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_autorunner import logs
 from bydawn.operations.preconditions import checked_workspace
@@ -126,11 +124,9 @@ def owner_of_lock(root: Path) -> int | None:
     it has a lock of its own, and after a crash the number is another process's one day."""
     text = _bytes(root, LOCK).strip()
     pid = int(text) if text.isdigit() and len(text) < 10 else 0
-    if not pid or kernel.stat_fields(pid)[:1] in ([], ["Z"], ["X"]):  # gone, or dead and not yet waited for
+    if not pid or not kernel.is_alive(pid):
         return None
-    digest = digest_at(root, LOCK)
-    ours = (Written(each.folder.path).recognizes(LOCK, digest) for each in loops.in_workspace(DIALECT, root))
-    return None if any(ours) else pid
+    return None if loops.wrote(root, LOCK) else pid
 
 
 def _bytes(root: Path, path: str) -> bytes:
