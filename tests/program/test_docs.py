@@ -12,6 +12,7 @@ from bydawn.core import tasks
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES, End
+from bydawn.dialects.codex_loop import config as codex_loop_config
 from bydawn.dialects.rloop.config import KEYS
 from bydawn.dialects.rloop.files import session
 from bydawn.dialects.strict_agent_loop import formats, paths
@@ -178,3 +179,29 @@ def _defaults() -> list[str]:
         "--operating-mode": f"`{usual.mode}`",
     }
     return [f"| `{name}` | {value} |" for name, value in rows.items()]
+
+
+# -- codex-loop --------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_codex_loop_has_every_key_and_its_default() -> None:
+    """C-060"""
+    page = (ROOT / "docs/codex-loop.md").read_text()
+    rows = re.findall(r"(?m)^\| (`[a-z_.]+`(?:, `[a-z_.]+`)*) \| ([^|]*) \|", page.partition("## Configuration")[2])
+    told = {path: default for paths, default in rows for path in re.findall(r"`([^`]+)`", paths)}
+    usual = {key.path: _written(key.default, is_needed=not key.nullable) for key in codex_loop_config.KEYS}
+    assert (usual | {"project.name": "the folder's name"}).items() <= told.items()
+
+
+def _written(value: object, *, is_needed: bool) -> str:
+    match value:
+        case ():
+            return "none"
+        case None:
+            return "required" if is_needed else "null"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f"`{value}`"
+        case _:
+            return str(value)
