@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from bydawn import __version__, agents, dialects
+from bydawn.core import answers
 from bydawn.core.agent import Agent
 from bydawn.core.errors import UserError
 from bydawn.core.facts import BOXED, COMMIT, LedgerRepaired, LoopStopped, RunStarted
@@ -40,7 +42,7 @@ from bydawn.store.rounds import Rounds
 from bydawn.system import kernel, programs
 from bydawn.system.reading import FileTexts
 from bydawn.system.user_folders import settings_file
-from bydawn.system.writing import make_private
+from bydawn.system.writing import make_private, replace_private
 from bydawn.worktree.workspace import GitWorkspace
 
 
@@ -145,7 +147,11 @@ def run_loop(
 
         return notices.send(order, env | {COOKIE: f"{loop.uid}.notice"}, wakes=channel.fds, urgent=urgent, slow=slow)
 
-    pool, dialect = agents.pool(loop), dialects.of_loop(loop)
+    pool, dialect, schema_file = agents.pool(loop), dialects.of_loop(loop), ""
+    if answers.wanted(loop):
+        with suppress(OSError):  # on a full disk, which ends the run
+            replace_private(folder.schema, answers.SCHEMA.encode())
+            schema_file = str(folder.schema)
     if ledger.torn:
         ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
     with agents.temporary_folder(pool) as agent_env:
@@ -181,6 +187,7 @@ def run_loop(
             channel=channel,
             clock=worker.clock or SystemClock(ledger.state.elapsed + files.unrecorded(loop, ledger.state)),
             full_match=full_match,
+            schema_file=schema_file,
             drop=drop,
             hide=secrets.hide,
             reveal=secrets.reveal,

@@ -144,6 +144,21 @@ def test_the_reply_is_the_result_and_not_what_a_tool_printed() -> None:
     assert read(printed, says(PROMISE), result(result="not yet"))[1].reply == "not yet"
 
 
+def test_a_schema_is_an_argument_and_what_fits_it_is_the_reply() -> None:
+    """C-068."""
+    assert value("--json-schema", schema="{}", schema_file="/x", session=SESSION) == "{}"
+    assert "--json-schema" not in command().argv
+    assert read(result(result="Done.", structured_output={"status": "complete"}))[1].reply == '{"status": "complete"}'
+    assert read(result(result="Done.", structured_output=None))[1].reply == "Done."
+
+
+def test_a_turn_that_never_fits_its_schema_costs_a_round_and_is_no_failure() -> None:
+    never = result(
+        subtype="error_max_structured_output_retries", is_error=True, result=None, errors=["no valid output"]
+    )
+    assert read(never)[1].outcome is Outcome.TURN_LIMIT
+
+
 def test_a_failed_turn_has_no_reply_in_which_a_promise_could_be_found() -> None:
     failed = result(is_error=True, result=PROMISE)
     assert read(says(PROMISE), failed)[1] == Ended(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.agents.codex import CodexAgent
-from bydawn.core.agent import CommandEnded, CommandStarted, Ended, Event, Hopeless, Turn
+from bydawn.core.agent import CommandEnded, CommandStarted, Ended, Event, Hopeless, Message, Turn
 from bydawn.core.loop import Sandbox
 from bydawn.core.outcome import Ending, Exit, Outcome
 from bydawn.core.values import Usage
@@ -47,6 +47,10 @@ ARGV = [
         Turn(round=1, workspace="/ws", commits=True),
         "-s workspace-write --skip-git-repo-check -C /ws --add-dir /ws/.git -",
     ),
+    (
+        Turn(round=2, workspace="/ws", session="t-1", schema="{}", schema_file="/loop/answer.schema.json"),
+        "-s workspace-write --skip-git-repo-check -C /ws --output-schema /loop/answer.schema.json resume t-1 -",
+    ),
 ]
 
 
@@ -60,6 +64,21 @@ def test_the_reply_is_the_last_message_of_a_turn_that_was_completed() -> None:
     assert (ended.outcome, ended.reply, ended.session) == (Outcome.OK, "last", "t-1")
     assert ended.usage == Usage(tokens_in=9, tokens_cached=4, tokens_out=2)
     assert ended.usage_is_total
+
+
+def test_an_answer_by_schema_is_the_reply_and_its_summary_is_told() -> None:
+    """C-068."""
+    answer = '{"status": "complete", "summary": "rounds half up", "task_id": "01"}'
+    events, ended = read(STARTED, said(answer), COMPLETED)
+    assert ended.reply == answer
+    assert Message("rounds half up") in events
+
+
+def test_a_schema_that_its_provider_refuses_stops_at_once_with_its_words() -> None:
+    refused = "{'error': {'message': \"Invalid schema for response_format\", 'code': 'invalid_json_schema'}}"
+    _, ended = read(STARTED, {"type": "turn.failed", "error": {"message": refused}}, exit_=Exit(code=1))
+    assert ended.outcome is Outcome.CONFIG
+    assert "Invalid schema for response_format" in ended.detail
 
 
 def test_a_patch_that_the_sandbox_refuses_is_only_said_beside_the_stream() -> None:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bydawn.core.task_folder import Claim, Claimed, FolderTask, FolderTasks, read, ready, status_of, stranded
+from bydawn.core.task_folder import Claimed, FolderTask, FolderTasks, read, ready, status_of, stranded
+from bydawn.core.values import TaskClaim
 from effort import MANY_PASSES, effort
 
 
@@ -313,7 +314,7 @@ CLAIMS = [
     ("| STATUS: done |\n|---|\n| STATUS: done |", None),
     ("STATUS: done\n\nSTATUS: nearly", "unclear"),  # takes it back
     ('{"status": "nearly"}', "unclear"),
-    ('{"status": true}', None),
+    ('{"status": true}', "unclear"),
     ('{"state": "done"}', None),
     ('[{"status": "done"}]', None),
     ('{"result": {"status": "done"}}', None),
@@ -331,7 +332,7 @@ def test_a_status_block_is_read_and_a_mention_is_not(reply: str, status: str | N
 
 
 def test_a_status_that_is_not_understood_is_kept_as_it_was_written() -> None:
-    assert status_of("All good.\n**STATUS:** nearly there") == Claim(
+    assert status_of("All good.\n**STATUS:** nearly there") == TaskClaim(
         status=Claimed.UNCLEAR, summary="**STATUS:** nearly there"
     )
 
@@ -341,18 +342,18 @@ def test_a_status_that_is_not_understood_is_kept_as_it_was_written() -> None:
     [
         (
             "STATUS: blocked\nSUMMARY: wrote  half\nBLOCKED: no key for the API",
-            Claim(status=Claimed.BLOCKED, summary="wrote half", blocked="no key for the API"),
+            TaskClaim(status=Claimed.BLOCKED, summary="wrote half", blockers=("no key for the API",)),
         ),
-        ("SUMMARY: all of it\nBLOCKED: none\nSTATUS: done", Claim(status=Claimed.DONE, summary="all of it")),
-        ("**STATUS:** done\n**SUMMARY:** a `b`", Claim(status=Claimed.DONE, summary="a `b`")),
+        ("SUMMARY: all of it\nBLOCKED: none\nSTATUS: done", TaskClaim(status=Claimed.DONE, summary="all of it")),
+        ("**STATUS:** done\n**SUMMARY:** a `b`", TaskClaim(status=Claimed.DONE, summary="a `b`")),
         (
             '{"status": "blocked", "summary": "half", "blocked": "no key"}',
-            Claim(status=Claimed.BLOCKED, summary="half", blocked="no key"),
+            TaskClaim(status=Claimed.BLOCKED, summary="half", blockers=("no key",)),
         ),
-        ('{"status": "done", "summary": null, "blocked": "n/a"}', Claim(status=Claimed.DONE)),
+        ('{"status": "done", "summary": null, "blocked": "n/a"}', TaskClaim(status=Claimed.DONE)),
     ],
 )
-def test_a_claim_says_what_was_done_and_what_is_in_the_way(reply: str, claim: Claim) -> None:
+def test_a_claim_says_what_was_done_and_what_is_in_the_way(reply: str, claim: TaskClaim) -> None:
     assert status_of(reply) == claim
 
 

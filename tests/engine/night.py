@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from bydawn.core import answers
 from bydawn.core.agent import Abilities, AgentCommand, CommandEnded, Ended, Event, Ladder, Message, Turn
 from bydawn.core.facts import BOXED, CheckpointApproved, ChecksEnded, Fact, LoopStopped, RunStarted
 from bydawn.core.globs import ALWAYS_PROTECTED
@@ -70,6 +71,7 @@ class ScriptedAgent:
         self.turns = 0
         self.sessions: list[str | None] = []  # that it was asked to go on with
         self.prompt_last = False
+        self.answers = False  # can it be given a schema?
 
     def command(self, turn: Turn) -> AgentCommand:
         self.sessions.append(turn.session)
@@ -77,7 +79,7 @@ class ScriptedAgent:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(resumes=True)
+        return Abilities(resumes=True, answers=self.answers)
 
     def reader(self, turn: Turn | None = None) -> "PlayReader":
         if turn is None:  # only to read again what was printed
@@ -320,6 +322,7 @@ class Night:
             heartbeat=self.heartbeat,
             followers=(self.witness,),
             drop=self.drop if self.loop.recording else None,
+            schema_file="/loop/answer.schema.json" if answers.wanted(self.loop) else "",
         )
         started = RunStarted(
             run=f"run-{self.ledger.state.runs + 1}",

@@ -8,6 +8,21 @@ from pathlib import Path
 import msgspec
 
 from bydawn.agents import program
+from bydawn.agents.claude_lines import (
+    LINES,
+    AnyLine,
+    Assistant,
+    Block,
+    Denial,
+    Limit,
+    LimitLine,
+    ModelTokens,
+    Result,
+    System,
+    Tokens,
+    ToolResult,
+    User,
+)
 from bydawn.core.agent import (
     Abilities,
     Activity,
@@ -38,6 +53,7 @@ _CREDIT = "add credit in the Anthropic console (Billing), or use a subscription:
 _BY_REASON = {
     "error_max_turns": Outcome.TURN_LIMIT,
     "error_max_budget_usd": Outcome.TURN_LIMIT,
+    "error_max_structured_output_retries": Outcome.TURN_LIMIT,  # what it did may be fine; only its answer is not
     "prompt_too_long": Outcome.CONTEXT_FULL,
     "blocking_limit": Outcome.CONTEXT_FULL,
     "rapid_refill_breaker": Outcome.CONTEXT_FULL,  # full again right after compacting
@@ -113,6 +129,7 @@ class ClaudeAgent(program.CliAgent, frozen=True, kw_only=True):
         ),
         efforts=("low", "medium", "high", "xhigh", "max"),
         resumes=True,
+        answers=True,
         chooses_session=True,
         prompt_length=2_500_000,  # it accepts 10 MB, and a character may have four bytes
         tells_cost=True,
@@ -132,10 +149,11 @@ class ClaudeAgent(program.CliAgent, frozen=True, kw_only=True):
         session = ("--resume", turn.session) if turn.session else session
         model = ("--model", turn.model) if turn.model else ()
         effort = ("--effort", turn.effort) if turn.effort else ()
+        schema = ("--json-schema", turn.schema) if turn.schema else ()
         flags = ("-p", "--output-format", "stream-json", "--verbose", *_permissions(turn))
         as_root = {"IS_SANDBOX": "1"} if turn.sandbox is Sandbox.FULL and turn.is_root else {}
         return AgentCommand(
-            argv=(self.start, *flags, *session, *model, *effort, *turn.arguments), env={**_QUIET, **as_root}
+            argv=(self.start, *flags, *session, *model, *effort, *schema, *turn.arguments), env={**_QUIET, **as_root}
         )
 
     def reader(self, turn: Turn | None = None) -> "ClaudeReader":
@@ -162,140 +180,37 @@ def _sandbox(turn: Turn) -> str:
     return msgspec.json.encode({"sandbox": sandbox, "permissions": {"allow": ["Bash"]}}).decode()
 
 
-class _Line(msgspec.Struct, frozen=True, tag_field="type"):
-    """One event of a type that matters; lines of other types are skipped."""
-
-    session_id: str | None = None
-
-
-class _Tokens(msgspec.Struct, frozen=True):
-    input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
-class _ModelTokens(msgspec.Struct, frozen=True, rename="camel"):
-    input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
-class _System(_Line, frozen=True, tag="system"):
-    subtype: str = ""
-    key_source: str | None = msgspec.field(name="apiKeySource", default=None)
-    attempt: int = 0
-    max_retries: int = 0
-    retry_delay_ms: float = 0
-    error_status: int | None = None
-    error: str | None = None
-
-
-class _Block(msgspec.Struct, frozen=True):
-    type: str = ""
-    text: str = ""
-    id: str = ""
-    name: str = ""
-    input: dict[str, object] = {}
-
-
-class _Answer(msgspec.Struct, frozen=True):
-    id: str = ""
-    model: str = ""
-    content: tuple[_Block, ...] = ()
-    usage: _Tokens = _Tokens()
-
-
-class _Assistant(_Line, frozen=True, tag="assistant"):
-    message: _Answer = _Answer()
-    parent_tool_use_id: str | None = None  # of a helper the agent started
-    error: str | None = None
-
-
-class _ToolResult(msgspec.Struct, frozen=True):
-    tool_use_id: str = ""
-    is_error: bool | None = None
-    content: object = None  # text, unless it is an image
-
-    @property
-    def text(self) -> str:
-        return self.content if isinstance(self.content, str) else ""
-
-
-class _Results(msgspec.Struct, frozen=True):
-    content: str | tuple[_ToolResult, ...] = ()
-
-
-class _User(_Line, frozen=True, tag="user"):
-    message: _Results = _Results()  # what its tools answered
-
-
-class _Limit(msgspec.Struct, frozen=True):
-    status: str = ""
-    resets_at: float | None = msgspec.field(name="resetsAt", default=None)
-    kind: str | None = msgspec.field(name="rateLimitType", default=None)
-    utilization: float | None = None
-
-
-class _LimitLine(_Line, frozen=True, tag="rate_limit_event"):
-    rate_limit_info: _Limit = _Limit()
-
-
-class _Denial(msgspec.Struct, frozen=True):
-    tool_name: str = ""
-    tool_input: dict[str, object] = {}
-
-
-class _Result(_Line, frozen=True, tag="result"):
-    subtype: str = ""
-    is_error: bool = False
-    result: str | None = None
-    errors: tuple[str, ...] = ()
-    api_error_status: int | None = None
-    terminal_reason: str | None = None
-    num_turns: int | None = None
-    total_cost_usd: float | None = None
-    usage: _Tokens = _Tokens()
-    by_model: dict[str, _ModelTokens] = msgspec.field(name="modelUsage", default_factory=dict)
-    permission_denials: tuple[_Denial, ...] = ()
-
-
-_AnyLine = _System | _Assistant | _User | _LimitLine | _Result
-_LINES: msgspec.json.Decoder[_AnyLine] = msgspec.json.Decoder(_AnyLine)
-
-
-class ClaudeReader(program.LineReader[_AnyLine]):
+class ClaudeReader(program.LineReader[AnyLine]):
     """Reads the events and skips everything else in the stream."""
 
     def __init__(self, turn: Turn | None) -> None:
-        super().__init__(_LINES, (turn.session or turn.new_session) if turn else None)
+        super().__init__(LINES, (turn.session or turn.new_session) if turn else None)
         self._folder = f"{turn.workspace}/" if turn else ""
-        self._result: _Result | None = None
+        self._result: Result | None = None
         self._error: str | None = None  # the error code, if the last answer was one
-        self._limit = _Limit()
+        self._limit = Limit()
         self._patience = 1  # refused log-ins in a row before it is hopeless
         self._hopeless = ""
         self._tried_in_vain = False  # all the retries it allows itself
         self._commands: dict[str, str] = {}  # that are running, by the id of their call
-        self._tokens: dict[str, _Tokens] = {}  # by answer: each of its parts comes on its own line
+        self._tokens: dict[str, Tokens] = {}  # by answer: each of its parts comes on its own line
 
-    def events(self, line: _AnyLine) -> Iterable[Event]:
+    def events(self, line: AnyLine) -> Iterable[Event]:
         self._session = line.session_id or self._session
         match line:
-            case _System(subtype="init"):
+            case System(subtype="init"):
                 # A key cannot recover. A log-in can: it is refreshed after the first refusal.
                 self._patience = 1 if line.key_source == "ANTHROPIC_API_KEY" else 2
                 return ()
-            case _System():
+            case System():
                 return [*self._retried(line)] if line.subtype == "api_retry" else ()
-            case _Assistant():
+            case Assistant():
                 return [*self._answered(line)]
-            case _User():
+            case User():
                 return [*self._commands_ended(line.message.content)]
-            case _LimitLine():
+            case LimitLine():
                 return [*self._limited_by(line.rate_limit_info)]
-            case _Result():
+            case Result():
                 # More lines may follow, even another result when background work is done: the last one counts.
                 self._result = line
                 denied = [Denied(_denial(each)) for each in line.permission_denials]
@@ -313,14 +228,14 @@ class ClaudeReader(program.LineReader[_AnyLine]):
             outcome=outcome,
             detail=program.not_logged_in(CLI.name, detail, _LOGIN) if refused else detail,
             words=detail if refused else "",
-            reply=(self._result.result or "") if self._result and believed else "",
+            reply=_reply(self._result) if self._result and believed else "",
             session=None if elsewhere else self._session,
             usage=_usage(self._result) if self._result else _sum(self._tokens.values()) if self._tokens else None,
             wait_until=_moment(self._limit.resets_at) if limited else None,
             reset=detail.partition("resets ")[2] if limited else "",
         )
 
-    def _retried(self, retry: _System) -> Iterator[Event]:
+    def _retried(self, retry: System) -> Iterator[Event]:
         self._tried_in_vain = retry.attempt >= retry.max_retries
         status = f" ({retry.error_status})" if retry.error_status else ""
         trouble = f"{(retry.error or '').replace('_', ' ')}{status}" if status else "no answer"
@@ -329,7 +244,7 @@ class ClaudeReader(program.LineReader[_AnyLine]):
             self._hopeless = trouble
             yield Hopeless(self._hopeless)
 
-    def _answered(self, line: _Assistant) -> Iterator[Event]:
+    def _answered(self, line: Assistant) -> Iterator[Event]:
         answer, is_helper = line.message, line.parent_tool_use_id is not None
         if not is_helper:
             self._error = line.error
@@ -346,7 +261,7 @@ class ClaudeReader(program.LineReader[_AnyLine]):
                 self._tokens[answer.id] = answer.usage
                 yield Spent(_sum(self._tokens.values()))
 
-    def _commands_ended(self, results: str | tuple[_ToolResult, ...]) -> Iterator[Event]:
+    def _commands_ended(self, results: str | tuple[ToolResult, ...]) -> Iterator[Event]:
         for result in results if isinstance(results, tuple) else ():
             if (command := self._commands.pop(result.tool_use_id, None)) is not None:
                 text, failed = result.text, bool(result.is_error)
@@ -354,7 +269,7 @@ class ClaudeReader(program.LineReader[_AnyLine]):
                 code, output = (int(found[1]), text[found.end() :]) if found else (None, text)
                 yield program.command_ended(command, output, code, failed=failed)
 
-    def _limited_by(self, limit: _Limit) -> Iterator[Event]:
+    def _limited_by(self, limit: Limit) -> Iterator[Event]:
         self._limit = limit
         name, until = f"{(limit.kind or 'usage').replace('_', '-')} limit", _moment(limit.resets_at)
         if limit.status == "rejected":
@@ -363,7 +278,7 @@ class ClaudeReader(program.LineReader[_AnyLine]):
             used = f"{limit.utilization:.0%}" if limit.utilization is not None else "most"
             yield LimitNotice(text=f"{used} of the {name} is used", until=until)
 
-    def _doing(self, tool: _Block) -> str:
+    def _doing(self, tool: Block) -> str:
         verb, key = _TOOLS.get(tool.name, ("using", ""))
         what = str(tool.input.get(key, tool.name)).removeprefix(self._folder)
         return shorten(plain(f"{verb} {what}"), 120)
@@ -379,7 +294,7 @@ class ClaudeReader(program.LineReader[_AnyLine]):
             return imposed(exit_) or (Outcome.INTERRUPTED, "interrupted in the middle of its work")
         return self._failure(result) if result else imposed(exit_) or self._ended_early(exit_, stderr)
 
-    def _failure(self, result: _Result) -> tuple[Outcome, str]:
+    def _failure(self, result: Result) -> tuple[Outcome, str]:
         """The verdict on a result that is an error; `subtype` alone would call most of them a success."""
         text, status = program.normal(result.result or "; ".join(result.errors)), result.api_error_status
         if why := _BY_REASON.get(result.subtype) or _BY_REASON.get(result.terminal_reason or ""):
@@ -400,7 +315,12 @@ class ClaudeReader(program.LineReader[_AnyLine]):
         return outcome, _advised(headline(stderr) or f"exited with {exit_.code}", advice)
 
 
-def _success(result: _Result) -> tuple[Outcome, str]:
+def _reply(result: Result) -> str:
+    given = bytes(result.structured_output).decode()
+    return given if given not in ("", "null") else result.result or ""
+
+
+def _success(result: Result) -> tuple[Outcome, str]:
     if result.num_turns == 0 and (result.result or "").startswith("Unknown command: "):
         # The model was never asked: it took the prompt for one of its own commands, as it would every time.
         return Outcome.CONFIG, "it took the prompt for an unknown command; do not begin it with `/`"
@@ -421,21 +341,21 @@ def _advised(text: str, advice: str) -> str:
     return f"{said}; {advice}" if advice else said
 
 
-def _denial(denial: _Denial) -> str:
+def _denial(denial: Denial) -> str:
     _, key = _TOOLS.get(denial.tool_name, ("", ""))
     what = f": {denial.tool_input[key]}" if key in denial.tool_input else ""
     return shorten(plain(f"{denial.tool_name}{what}"), 120)
 
 
-def _usage(result: _Result) -> Usage:
+def _usage(result: Result) -> Usage:
     """For this turn only, even in a resumed session. Its total leaves out failed attempts; that by model does not."""
-    used: list[_Tokens | _ModelTokens] = [*result.by_model.values()] or [result.usage]
+    used: list[Tokens | ModelTokens] = [*result.by_model.values()] or [result.usage]
     written = [each.output_tokens for each in used if each.output_tokens is not None]
     out = sum(written) if written else None
     return msgspec.structs.replace(_sum(used), tokens_out=out, cost_usd=result.total_cost_usd)
 
 
-def _sum(used: Iterable[_Tokens | _ModelTokens]) -> Usage:
+def _sum(used: Iterable[Tokens | ModelTokens]) -> Usage:
     """What was read. How much an answer wrote is only known from the result: its lines come too early."""
     known = [each for each in used if each.input_tokens is not None]
     if not known:

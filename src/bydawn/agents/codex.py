@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.agents import program
+from bydawn.core import answers
 from bydawn.core.agent import (
     Abilities,
     Activity,
@@ -51,6 +52,7 @@ _SAYINGS: tuple[tuple[str, Outcome], ...] = (
     ("Quota exceeded", Outcome.CONFIG),
     ("does not exist or you do not have access", Outcome.CONFIG),
     ("unexpected status 413", Outcome.CONFIG),
+    ("invalid_json_schema", Outcome.CONFIG),
     ("content_filter", Outcome.FAILED),  # retried like a lost connection, endlessly
     ("exceeded retry limit", Outcome.TRANSIENT),
     ("rate limit exceeded", Outcome.TRANSIENT),
@@ -145,6 +147,7 @@ class CodexAgent(program.CliAgent, frozen=True, kw_only=True):
             *(f"{flag}{key}" for flag in ("", "-c", "--config=") for key in ("sandbox_mode", "approval_policy")),
         ),
         resumes=True,
+        answers=True,
         prompt_length=PROMPT_LENGTH,
         account=("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     )
@@ -155,9 +158,10 @@ class CodexAgent(program.CliAgent, frozen=True, kw_only=True):
         profile = ("-p", turn.profile) if turn.profile else ()
         effort = ("-c", f'model_reasoning_effort="{turn.effort}"') if turn.effort else ()
         commits = ("--add-dir", f"{turn.workspace}/.git") if turn.commits and turn.sandbox is Sandbox.WORKSPACE else ()
+        schema = ("--output-schema", turn.schema_file) if turn.schema_file else ()
         resume = ("resume", turn.session) if turn.session else ()
         flags = (*_SANDBOX[turn.sandbox], "--skip-git-repo-check", "-C", turn.workspace)
-        flags = (*flags, *commits, *model, *profile, *effort, *turn.arguments)
+        flags = (*flags, *commits, *model, *profile, *effort, *schema, *turn.arguments)
         return AgentCommand(argv=(self.start, "exec", "--json", *flags, *resume, "-"))
 
     def reader(self, turn: Turn | None = None) -> "CodexReader":
@@ -256,7 +260,7 @@ class CodexReader(program.LineReader[_Line]):
         match item.type:
             case "agent_message" if ended:
                 self._reply = item.text
-                return (Message(item.text),)
+                return (Message(answers.shown(item.text)),)
             case "command_execution" if not ended:
                 return (program.command_started(_typed(item.command)),)
             case "command_execution":

@@ -270,10 +270,18 @@ class Agent(Protocol):
         """Cause and hint if this agent cannot be started in a workspace on this machine."""
 
 
-def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, is_root: bool) -> Turn:
-    """What the loop's settings ask of its agent, identical on every call: sessions do not remember permissions."""
+def turn_of(
+    loop: Loop, round_: int, session: str | None, new_session: str, *, is_root: bool, schema_file: str = ""
+) -> Turn:
+    """What the loop's settings ask of its agent, identical on every call: sessions do not remember permissions.
+
+    `schema_file` has the schema of an answer, if the loop wants one.
+    """
     if session and session.startswith("-"):
         session = None  # no agent uses such a name; as an argument it would be an option
+    schema = ""
+    if schema_file:
+        from bydawn.core.answers import SCHEMA as schema  # noqa: N811 - few loops want one
     return Turn(
         round=round_,
         workspace=loop.folder,
@@ -286,6 +294,8 @@ def turn_of(loop: Loop, round_: int, session: str | None, new_session: str, *, i
         arguments=loop.agent_args,
         commits=loop.agent_commits,
         is_root=is_root,
+        schema=schema,
+        schema_file=schema_file,
     )
 
 

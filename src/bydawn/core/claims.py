@@ -32,7 +32,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     blocked: str = ""  # the words with which it says that only a person can help
 
 
-def from_reply(reply: str, outcome: Outcome, loop: Loop) -> Claims:
+def from_reply(reply: str, outcome: Outcome, loop: Loop, task: str | None = None) -> Claims:
     """Claims in the reply of a turn that went well; a status block is only read if one was asked for."""
     if outcome is not Outcome.OK:
         return Claims()
@@ -42,11 +42,12 @@ def from_reply(reply: str, outcome: Outcome, loop: Loop) -> Claims:
     from bydawn.core.task_folder import Claimed, status_of  # most loops have no task folder
 
     promise = promise_of(loop)
-    said = status_of(reply, promise.token if promise else "")
-    blocked = blocked_words(reply) or (said.blocked or said.summary if said and said.status is Claimed.BLOCKED else "")
-    if said and said.status is Claimed.DONE and blocked:
+    said = status_of(reply, promise.token if promise else "", task or "")
+    asks = said is not None and said.status == Claimed.BLOCKED
+    blocked = blocked_words(reply) or (("; ".join(said.blockers) or said.summary) if said and asks else "")
+    if said and said.status == Claimed.DONE and blocked:
         said = None  # a blocked task is not done, whatever the last line says
-    return Claims(task=TaskClaim(status=said.status, summary=said.summary) if said else None, blocked=blocked)
+    return Claims(task=said, blocked=blocked)
 
 
 def blocked_words(reply: str) -> str | None:

@@ -179,6 +179,7 @@ class RoundStarted(Fact, frozen=True, kw_only=True, tag="round.started"):
     notes: tuple[str, ...] = ()
     work: str = ""
     task_text: str = ""  # the digest of the task file in its prompt
+    fallback: str = ""  # why it is in a new session although its task has one, which could not be continued
 
 
 class SessionBegun(Fact, frozen=True, kw_only=True, tag="session.begun"):

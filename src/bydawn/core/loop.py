@@ -164,6 +164,7 @@ class SpokenDialect(msgspec.Struct, frozen=True, kw_only=True):
     sections: tuple[str, ...] | None = None  # of ours that may follow its template; None: all that must not be lost
     numbers_cut: bool = False  # does a round that was cut short use up a number?
     check_env: dict[str, str] = {}  # variables that its checks get
+    splits_output: bool = False  # does it show what checks print to stdout and to stderr apart?
 
 
 class Worktree(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,6 +275,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     pause: float = 0.0  # seconds between two rounds of one run
     sessions: Sessions = Sessions.FRESH
     session_rounds: int = 20  # then a fresh session begins, before the old one chokes on its history
+    fresh_if_lost: bool = True  # in a new session if the agent no longer knows the old one; False: that is a failure
     tasks: str | None = None
     task_folder: bool = False  # is `tasks` a folder with one file per task?
     tasks_required: bool = True  # False: the list only marks checkpoints

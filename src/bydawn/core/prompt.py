@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from bydawn.core import record_sections, sections
+from bydawn.core import news_sections, record_sections, sections
 from bydawn.core.breakers import limits_of
 from bydawn.core.digests import sha256
 from bydawn.core.history import number
@@ -34,15 +34,17 @@ _SECTIONS: dict[str, Section] = {
     "DOCUMENTS": Section(10_000, sections.documents),
     "TASK": Section(60_000, sections.task),
     "TASKS": Section(6_000, sections.tasks),
-    "NOTES": Section(20_000, sections.notes),
-    "EVENTS": Section(8_000, sections.events),
+    "NOTES": Section(20_000, news_sections.notes),
+    "EVENTS": Section(8_000, news_sections.events),
     "RECORDED": Section(2_000, record_sections.rejected),
-    "CHECKS": Section(12_000, sections.checks),
-    "REPLY": Section(3_000, sections.reply),
-    "STALL": Section(2_000, sections.stall),
+    "CHECKS": Section(12_000, news_sections.checks),
+    "REPLY": Section(3_000, news_sections.reply),
+    "STALL": Section(2_000, news_sections.stall),
     "FOOTER": Section(1_000, sections.footer),
 }
 _ASKED_FOR: dict[str, Section] = {  # only included by a template
+    "FAILED_CHECKS": Section(60_000, news_sections.failed_checks),
+    "SUMMARIES": Section(2_000, news_sections.summaries),
     "PROGRESS": Section(20_000, sections.progress),
     "OPINIONS": Section(20_000, sections.opinions),
     "RECORDS": Section(24_000, record_sections.records),
@@ -62,8 +64,10 @@ _NEVER_LOST = (
     "RULES",
 )  # even if a template omits them
 _KNOWN = ("GOAL", "RULES")
+# Markers that say what a section says.
+_INSTEAD = {"PROMPT": "GOAL", "TASK_TEXT": "TASK", "FAILED_CHECKS": "CHECKS"}
 # What is shortened first when the agent accepts less; never the goal, never a note.
-_GIVES_WAY = ("REPLY", "OUTPUT", "PROGRESS", "OPINIONS", "RECORDS", "CHECKS", "FILE", "TASK")
+_GIVES_WAY = ("REPLY", "OUTPUT", "PROGRESS", "OPINIONS", "RECORDS", "CHECKS", "FAILED_CHECKS", "FILE", "TASK")
 
 BUDGETS: dict[str, int] = {name: section.budget for name, section in (_SECTIONS | _ASKED_FOR).items()} | _AS_THEY_ARE
 
@@ -81,12 +85,14 @@ def compose(
     documents: Mapping[str, str] = {},
     template: str | None = None,
     length: int | None = None,
+    answers: bool = False,
 ) -> str:
     """The whole prompt of a round. `fence` is an unguessable word that encloses all data.
 
     `resumed`: the conversation goes on. Once it has answered, it knows goal and rules (and a template), and gets only
     what is new. `reply` is everything the last round said, `output` the end of what it printed. `length` is the most
     the agent accepts; if even the shortest prompt is longer, it is returned anyway, and the caller has to refuse it.
+    `answers`: the agent is given a schema for its reply.
     """
     session = state.session if resumed and not loop.follow_up else None
     knows = session is not None and session.knows
@@ -109,6 +115,7 @@ def compose(
         quoted_documents={path: harmless(text, fence) for path, text in documents.items() if path in quoted},
         output=output,
         documents=documents,
+        answers=answers,
     )
     return _fitted(lambda budgets: _written(given, template, budgets), length)
 
@@ -141,13 +148,17 @@ def _written(given: Material, template: str | None, budgets: Mapping[str, int]) 
 def _laid_out(given: Material, template: str, parts: Mapping[str, str], budgets: Mapping[str, int]) -> list[str]:
     """A person's template, followed by what it left out."""
     used, wanted = markers(template), markers(template, sections=True)
+    used |= {_INSTEAD[name] for name in used & _INSTEAD.keys()}
+    title = given.line(given.state.tasks.next or "" if given.state.tasks else "")
     values = {
         **parts,
         **{name: section.write(given, budgets[name]) for name, section in _ASKED_FOR.items()},
         **_words(given),
         "HEADER": f"{parts['HEADER']} {parts['FOOTER']}",
         "PROMPT": parts["GOAL"].removeprefix(sections.GOAL),
-        "TASK": parts["TASK"] or given.line(given.state.tasks.next or "" if given.state.tasks else ""),
+        "TASK": parts["TASK"] or title,
+        "TASK_TITLE": title,
+        "TASK_TEXT": parts["TASK"].removeprefix(sections.TASK) or title,
         # What a template places itself is not repeated.
         "NEWS": "\n\n".join(parts[name] for name in _NEWS if parts[name] and name not in used),
     }
@@ -185,7 +196,6 @@ def _forgotten(used: frozenset[str], tasks: str | None, *, is_known: bool) -> li
     `is_known`: the conversation has already seen goal and rules.
     """
     told = {*used, *(_NEWS if "NEWS" in used else ()), *(_KNOWN if is_known else ())}
-    told |= {"GOAL"} if "PROMPT" in used else set()
     # A template with the task, or with the whole list, need not include the section about it.
     told |= {"TASKS"} if used & {"TASK", f"FILE:{tasks}"} else set()
     return [name for name in _NEVER_LOST if name not in told]
@@ -199,6 +209,7 @@ def _words(given: Material) -> dict[str, str]:
         "ROUND": str(given.round),
         "COUNTED": str(number(given.loop, given.state)),
         "ROUNDS": str(limits_of(given.loop, given.state).rounds or "unlimited"),
+        "TASK_ID": given.line(given.state.tasks.next_id or "" if given.state.tasks else ""),
         "LOOP": given.loop.id,
         "WORKSPACE": given.loop.folder,
     }

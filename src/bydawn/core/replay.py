@@ -349,6 +349,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         elapsed=fact.elapsed,
         recent_seconds=(*state.recent_seconds, fact.seconds)[-RECENT:] if policy.counts else state.recent_seconds,
         strip=(*state.strip, progress.result_of(fact))[-_STRIP:],
+        summaries=(*state.summaries, fact.said)[-3:] if fact.outcome is Outcome.OK and fact.said else state.summaries,
     )
 
 

@@ -219,6 +219,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     clocked_at: datetime | None = None  # when that was
     recent_seconds: tuple[float, ...] = ()
     strip: tuple[Result, ...] = ()  # the last rounds
+    summaries: tuple[str, ...] = ()  # what the last three that went well said
     notes: tuple[NoteAdded, ...] = ()
     records: Records = Records()
     settings: str = ""  # the digest of loop.json

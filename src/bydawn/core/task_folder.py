@@ -8,14 +8,14 @@ from enum import StrEnum
 
 import msgspec
 
-from bydawn.core import markdown
+from bydawn.core import answers, markdown
 from bydawn.core.claims import says_nothing
 from bydawn.core.loop import Mode, Promise
 from bydawn.core.markdown import Block, Page, Span
 from bydawn.core.promise import judge
 from bydawn.core.tasks import BOX
 from bydawn.core.text import shorten, visible
-from bydawn.core.values import UNCLEAR, Promised
+from bydawn.core.values import UNCLEAR, Promised, TaskClaim
 
 _DEPENDS_ON = re.compile(r"(?P<indent>\s*)[\"']?depends[_-]on[\"']?\s*:(?P<value>.*)", re.IGNORECASE)
 _LISTED = re.compile(r"\s*-\s.*")
@@ -50,23 +50,8 @@ class Claimed(StrEnum):
 _MEANS = {
     **{status.value: status for status in Claimed if status is not Claimed.UNCLEAR},
     **dict.fromkeys(("complete", "completed", "finished"), Claimed.DONE),
+    **dict.fromkeys(("continue", "in_progress"), Claimed.IN_PROGRESS),
 }
-
-
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent says about its task; only a claim, until progress and checks confirm it."""
-
-    status: Claimed
-    summary: str = ""
-    blocked: str = ""
-
-
-class _Said(msgspec.Struct):
-    """A status block in JSON; other fields are ignored."""
-
-    status: str
-    summary: str | None = None
-    blocked: str | None = None
 
 
 class FolderTasks(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,20 +97,31 @@ def stranded(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) 
     return [task for task in left if task.id in reached]
 
 
-def status_of(reply: str, promise: str = "") -> Claim | None:
+def status_of(reply: str, promise: str = "", task: str = "") -> TaskClaim | None:
     """What a reply's status block says; the last status counts, and an unknown one cancels those before it.
 
-    "Done" must have the form of a promise, and nothing but the other fields and the promise may follow.
+    "Done" must have the form of a promise, and nothing but the other fields and the promise may follow. Words
+    about another task than this one claim nothing.
     """
-    fields = dict(_json(reply.strip()) or _fields(reply))
+    fields = dict(_json(reply) or _fields(reply))
+    answer = answers.read(fields.get("answer", reply))
+    odd = answer.odd if answer else ()
     if "status" not in fields:
-        return None
-    status = _MEANS.get(fields["status"].strip(" \t*_`.").lower(), Claimed.UNCLEAR)
-    line = fields.get("line", "")
+        return TaskClaim(status=Claimed.UNCLEAR, summary=answer.summary, odd=odd) if answer else None
+    claimed, line = fields["status"].strip(" \t*_`."), fields.get("line", "")
+    status = _MEANS.get(claimed.lower(), Claimed.UNCLEAR)
     if status is Claimed.UNCLEAR or (status is Claimed.DONE and line and not _is_given(reply, line, promise)):
-        return Claim(status=Claimed.UNCLEAR, summary=shorten(line or fields["status"], _LONGEST_WORDS))
+        return TaskClaim(status=Claimed.UNCLEAR, summary=shorten(line or fields["status"], _LONGEST_WORDS), odd=odd)
+    if answer and answer.task_id and task and _key(answer.task_id.rpartition("/")[2]) != _key(task):
+        status, odd = Claimed.UNCLEAR, (f"`task_id` is {_shown(answer.task_id)}, but the task was {task}", *odd)
     summary, blocked = (shorten(fields.get(key, "").strip(" \t*_"), _LONGEST_WORDS) for key in ("summary", "blocked"))
-    return Claim(status=status, summary=summary, blocked="" if says_nothing(blocked) else blocked)
+    return TaskClaim(
+        status=status,
+        summary=summary,
+        blockers=tuple(row for row in (answer.blockers if answer else ()) or (blocked,) if not says_nothing(row)),
+        files=answer.files_changed if answer else (),
+        odd=odd,
+    )
 
 
 def _is_given(reply: str, line: str, promise: str) -> bool:
@@ -162,7 +158,7 @@ def _fields(reply: str) -> Iterator[tuple[str, str]]:
             if field := _FIELD.fullmatch(line.strip()):
                 yield field["key"].lower(), field["value"]
                 if field["key"].lower() == "status":
-                    yield "line", line.strip()
+                    yield from (("line", line.strip()), ("answer", ""))
     last = reply.strip().rpartition("\n")[2]
     if said := _json(last):
         yield from said
@@ -171,13 +167,10 @@ def _fields(reply: str) -> Iterator[tuple[str, str]]:
 
 def _json(text: str) -> list[tuple[str, str]]:
     """The fields of a JSON object with a status, if this is one."""
-    if not text.lstrip().startswith("{"):
+    answer = answers.read(text)
+    if answer is None or not answer.status:
         return []
-    try:
-        said = msgspec.json.decode(text, type=_Said)
-    except (msgspec.DecodeError, RecursionError):  # an agent's text can be nested endlessly
-        return []
-    return [("status", said.status), ("summary", said.summary or ""), ("blocked", said.blocked or "")]
+    return [("status", answer.status), ("summary", answer.summary), ("blocked", answer.blocked), ("answer", text)]
 
 
 def _open(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) -> list[FolderTask]:

@@ -8,10 +8,15 @@ MARKERS = (
     "PROMPT",
     "TASKS",
     "TASK",
+    "TASK_ID",
+    "TASK_TITLE",
+    "TASK_TEXT",
     "RULES",
     "DOCUMENTS",
     "NOTES",
     "CHECKS",
+    "FAILED_CHECKS",
+    "SUMMARIES",
     "REPLY",
     "STALL",
     "NEWS",
@@ -28,7 +33,7 @@ MARKERS = (
 )
 FORMS = (*MARKERS, "FILE:PATH", "OUTPUT:CHARACTERS")
 OUTPUT_AT_MOST = 100_000  # characters
-_WORK = ("PROMPT", "TASK", "TASKS")  # at least one has to say what to do, or else the task list itself
+_WORK = ("PROMPT", "TASK", "TASKS", "TASK_TEXT")  # at least one has to say what to do, or else the task list itself
 _TOKEN = re.compile(r"(?P<literal>\{\{\{\{)|\{\{(?P<name>[^{}\n]*)\}\}|(?P<open>\{\{)")
 _END_TAG = re.compile(r"</\s*([A-Za-z][\w.-]*)\s*>")
 

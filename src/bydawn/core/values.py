@@ -288,6 +288,8 @@ class Verdict(Value, frozen=True, kw_only=True):
     outside: bool = False  # it runs outside the box, which is in its way
     needs: str = ""  # a folder that the box does not let it write to, as a person would type it
     fingerprint: str = ""  # identifies this failure, ignoring times and addresses in it
+    stdout: str = ""  # the end of each, where a dialect wants them apart
+    stderr: str = ""
 
     @property
     def never_ran(self) -> bool:
@@ -329,6 +331,9 @@ class TaskClaim(Value, frozen=True, kw_only=True):
 
     status: str
     summary: str = ""
+    blockers: tuple[str, ...] = ()  # what it needs from a person
+    files: tuple[str, ...] = ()  # that it says it changed
+    odd: tuple[str, ...] = ()  # what is wrong with the answer
 
 
 class Next(msgspec.Struct, frozen=True):

@@ -75,6 +75,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     obstacles: Callable[[], tuple[str, str] | None]
     followers: Sequence[Follower] = ()
     heartbeat: float | None = None  # seconds between two signs of life to followers, while something runs
+    schema_file: str = ""  # the schema of a reply, if the loop wants one
     drop: Drop | None = None  # where others leave what they record, if they may
 
 

@@ -85,6 +85,7 @@ def composed(given: Sources, turn: Turn, agent: Agent, task_text: str, fence: st
         documents=_documents(given, wanted),
         template=loop.template,
         length=agent.abilities.prompt_length,
+        answers=bool(turn.schema) and agent.abilities.answers,
     )
 
 

@@ -7,7 +7,7 @@ from typing import assert_never
 
 import msgspec
 
-from bydawn.core import breakers, claims, notices, promise, prompt
+from bydawn.core import answers, breakers, claims, notices, promise, prompt
 from bydawn.core.agent import (
     Agent,
     AgentCommand,
@@ -252,7 +252,8 @@ class Engine:
             return
         self._committing.before_round(action.round)
         chosen = _new_session() if agent.abilities.chooses_session else ""
-        turn = turn_of(self.loop, action.round, action.session, chosen, is_root=os.getuid() == 0)
+        schema, is_root = self.world.schema_file, os.getuid() == 0
+        turn = turn_of(self.loop, action.round, action.session, chosen, is_root=is_root, schema_file=schema)
         task_text = self._effects.list.text_of(action.task_id)
         text = self._prompting.compose(turn, agent, task_text)
         stdin = self._effects.write(action.round, PROMPT, text) if text is not None else None
@@ -356,7 +357,8 @@ class Engine:
         self._effects.write(round_, REPLY, reply)
         found = self._after_round.of_round(round_, self._effects.snapshot(keep_as=tree_after(round_)))
         used = used_by(ended, self.state.session, listener.spent)
-        said = claims.from_reply(reply, ended.outcome, self.loop)
+        opened = self.state.open_round
+        said = claims.from_reply(reply, ended.outcome, self.loop, opened.task_id if opened else None)
         self._effects.record(
             RoundEnded(
                 round=round_,
@@ -379,7 +381,7 @@ class Engine:
                 exit_code=exit_.code,
                 signal=exit_.signal,
                 seconds=round(exit_.seconds, 3),
-                said=shorten(reply, _SAID),
+                said=shorten(answers.shown(reply) if self.world.schema_file else reply, _SAID),
                 promise=self._promise(ended, said),
                 session=ended.session,
                 usage=used.turn,

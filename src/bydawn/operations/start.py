@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn import agents
-from bydawn.core import kinds
+from bydawn.core import answers, kinds
 from bydawn.core.agent import AgentCommand, turn_of
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
@@ -169,7 +169,8 @@ def rehearse(planned: Plan) -> Rehearsal:
     rounds = Rounds(planned.folder, planned.secrets)
     sources = Sources(loop=planned.loop, state=state, texts=texts, files=rounds, agents=pool)
     agent = pool[planned.loop.agent]
-    turn = turn_of(planned.loop, state.round + 1, None, "", is_root=os.getuid() == 0)
+    schema = str(planned.folder.schema) if answers.wanted(planned.loop) else ""
+    turn = turn_of(planned.loop, state.round + 1, None, "", is_root=os.getuid() == 0, schema_file=schema)
     return Rehearsal(
         plan=planned,
         sandbox=turn.sandbox.value if agent.abilities.sandboxes else "",

@@ -61,6 +61,7 @@ class LoopFolder(_Folder, frozen=True):
     git = _Inside("git")
     rounds = _Inside(layout.ROUNDS)
     checkouts = _Inside(layout.CHECKOUTS)
+    schema = _Inside("answer.schema.json")  # of a reply, for agents that want a file
     temporary = _Inside("tmp")  # of checks, while they run
 
     @property
