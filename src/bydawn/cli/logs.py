@@ -155,10 +155,8 @@ class _Shown:
 
     def _stderr(self, number: int) -> bool:
         """Print stderr; was there anything?"""
-        path, hide = self._standing.folder.round_file(number, STDERR), self._secrets().line_by_line()
-        for line in outputs.lines_before(path, self._tail or _STDERR):
-            hide(plain(line))
-        texts = [hide(plain(line)) for line in outputs.last_lines(path, self._tail or _STDERR)]
+        path = self._standing.folder.round_file(number, STDERR)
+        texts = outputs.masked_lines(path, self._tail or _STDERR, self._secrets())
         for text in texts:
             if self._json:
                 self._object("stderr", {"text": text})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bydawn.core.facts import RoundStarted
 from bydawn.core.layout import PROMPT, STDERR, STDOUT
 from bydawn.core.state import OpenRound
+from bydawn.core.text import plain
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
@@ -16,6 +17,7 @@ from bydawn.system.tail import LONGEST_LINE
 
 if TYPE_CHECKING:  # `status` has to be quick and never needs one
     from bydawn.core.agent import Event
+    from bydawn.core.redact import Secrets
 
 _BLOCK = 64 << 10
 _TAIL = 16 << 20  # bytes of a file's end that are shown at most
@@ -93,6 +95,14 @@ def _agent_of(standing: Standing, round_: int) -> str:
 def lines_before(path: Path, count: int | None) -> list[bytes]:
     """The lines before the last `count`: a secret may have begun there."""
     return last_lines(path, count + 500)[:-count] if count else []
+
+
+def masked_lines(path: Path, count: int, hidden: "Secrets") -> list[str]:
+    """The last lines as a person may see them; a file of a running round is not masked yet."""
+    hide = hidden.line_by_line()
+    for line in lines_before(path, count):
+        hide(plain(line))
+    return [hide(plain(line)) for line in last_lines(path, count)]
 
 
 def last_lines(path: Path, count: int, end: int | None = None) -> list[bytes]:

@@ -1,0 +1,50 @@
+"""`logs tail`: the end of what Codex printed, also while an iteration runs."""
+
+from pathlib import Path
+
+from bydawn.core import task_folder
+from bydawn.core.errors import UserError
+from bydawn.core.facts import RoundStarted
+from bydawn.core.layout import STDERR, STDOUT
+from bydawn.core.text import plain, shorten
+from bydawn.operations import outputs
+from bydawn.operations.dialects.codex_loop import project
+from bydawn.operations.settings import secrets
+from bydawn.store.ledger import records
+from bydawn.store.registry import Standing
+from bydawn.system.reading import read_folder
+
+NOTHING = "No iteration has run yet."
+
+
+def tail(root: Path, lines: int, task: str | None = None) -> list[str]:
+    """The last lines of the newest iteration, or of the newest one of a task; or one that says why there are none."""
+    standing = project.standing_of(root)
+    number = _newest(standing, task) if standing and standing.trouble is None else 0
+    if standing is None or not number:
+        return [NOTHING if task is None else f"No iteration has worked on {shorten(plain(task), 80)} yet."]
+    if outputs.is_removed(standing, number):
+        return [f"The output of iteration {number} was {outputs.REMOVED}."]
+    hidden = secrets().knowing(standing.folder.secret_texts())
+    for name in (STDOUT, STDERR):  # a program that fails usually says why on stderr
+        if found := outputs.masked_lines(standing.folder.round_file(number, name), lines, hidden):
+            return found
+    return [f"Iteration {number} has printed nothing{' yet' if standing.alive else ''}."]
+
+
+def _newest(standing: Standing, task: str | None) -> int:
+    """The number of the newest iteration, 0 if there is none; refused for a task that is unknown."""
+    last = standing.state.round
+    if task is None:
+        return last if standing.folder.round(last).is_dir() else 0  # the original may have counted so far
+    facts = (record.fact for record in records(standing.folder))
+    worked = {fact.task_id: fact.round for fact in facts if isinstance(fact, RoundStarted) and fact.task_id}
+    if task in worked:
+        return worked[task]
+    loop = standing.loop
+    files = read_folder(Path(loop.workspace), loop.tasks) if loop.tasks else None
+    known = {each.id: None for each in task_folder.read(files or {}).items} | dict.fromkeys(worked)
+    if task not in known:
+        told = ", ".join(shorten(plain(each), 60) for each in [*known][:20]) or "there are none"
+        raise UserError(f"there is no task {task!r}", cause=f"known: {told}", hint="leave --task-id out, or name one")
+    return 0
