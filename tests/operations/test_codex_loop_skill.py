@@ -1,13 +1,18 @@
 """The skill of codex-loop: what it says, and where it is installed."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 from bydawn.cli.dialects.skill_command import skill_command
+from bydawn.dialects.codex_loop.config import KEYS, Config, Verification
+from bydawn.operations.dialects.codex_loop import project
 from bydawn.operations.dialects.skills import source_of
 from bydawn.operations.installed_folder import RECORD, files_of
 from driving import a_repository
@@ -52,6 +57,23 @@ def test_the_steps_come_in_order_each_with_its_command() -> None:
         "status",
     )
     assert [words for words, step in zip(wanted, steps, strict=True) if words not in step] == []
+
+
+def test_the_configuration_that_it_shows_can_be_used_and_has_every_key_with_its_default(tmp_path: Path) -> None:
+    """C-060: but for the operator's section, which no command needs yet."""
+    [shown] = re.findall(r"```yaml\n(.*?)```", FILES["references/config.md"], re.DOTALL)
+    (tmp_path / "codex-loop.yaml").write_text(shown)
+    found = project.config_of(tmp_path)
+    assert found.remarks == ()
+    usual = Config(project=found.project, goal=found.goal, where=found.where)
+    assert found == msgspec.structs.replace(usual, verification=Verification(commands=found.verification.commands))
+    keys = {key.path for key in KEYS if not key.path.startswith("operator.")}
+    assert keys == set(_paths(YAML(typ="safe").load(shown)))
+
+
+def _paths(section: dict[str, Any], before: str = "") -> Iterator[str]:
+    for name, value in section.items():
+        yield from _paths(value, f"{before}{name}.") if isinstance(value, dict) else (f"{before}{name}",)
 
 
 @pytest.mark.parametrize(

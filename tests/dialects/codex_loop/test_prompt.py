@@ -1,8 +1,14 @@
 """codex-loop: what an iteration is told."""
 
-from bydawn.core import template
-from bydawn.dialects.codex_loop.prompt import FOLLOW_UP, PLAN, SPEC
+from bydawn.core import prompt, template
+from bydawn.core.facts import ChecksEnded
+from bydawn.core.loop import Loop, Sessions, SpokenDialect, Worktree
+from bydawn.core.replay import replay
+from bydawn.core.values import TaskClaim, TaskReading, Verdict
+from bydawn.dialects.codex_loop.config import PLAN, SPEC
+from bydawn.dialects.codex_loop.prompt import FOLLOW_UP
 from bydawn.dialects.codex_loop.prompt import template as first
+from core.facts_made import BORN, MAKE_TEST, a_loop, a_round, numbered, run_started
 
 ROOT = "/home/me/my shop"
 FAILED = "## Last Verification Output (FAILED)\n\n`pytest -q`: exit code 1"
@@ -37,7 +43,10 @@ def test_an_iteration_is_told_goal_task_summaries_and_the_failed_verification_in
             f"- {ROOT}/plan/001-implementation-plan.md\n",
             "## Rules\n\n- `pytest",
         ),
-        *("\n## Task 002-parser: Nested lists\n\nLists in lists must work.\n", "iterations\n\n- wrote the lexer\n"),
+        *(
+            "\n## Next task 002-parser: Nested lists\n\nLists in lists must work.\n",
+            "iterations\n\n- wrote the lexer\n",
+        ),
         *(FAILED, "## The task is not done yet"),
     )
     assert in_order(text, told), text
@@ -63,7 +72,65 @@ def test_a_done_condition_stays_on_one_line_and_cannot_place_anything() -> None:
     assert "- {{NEWS}}\n" in template.fill(text, NOTHING_NEW)
 
 
-def test_both_templates_stay_short() -> None:
-    """X-21: they are in every prompt, so they stay within 5 KB and 1.5 KB, with all that our own sections add."""
-    for text, size in ((first(["x"], ["/p"]), 2_000), (FOLLOW_UP, 400)):
-        assert len(text.encode()) <= size
+# -- with all that our own sections add --------------------------------------------------------------------------------
+
+READING = TaskReading(open=2, done=1, next="Nested lists", next_id="002-parser", open_ids=("002-parser", "003-docs"))
+TREE = "/home/me/.codex-loop-worktrees/shop/codex-loop-shop"
+
+
+def project(summary: str = "Write a parser.") -> Loop:
+    return a_loop(
+        workspace=ROOT,
+        prompt=summary,
+        tasks="tasks",
+        task_folder=True,
+        checks=(MAKE_TEST,),
+        sessions=Sessions.PER_TASK,
+        change_required=True,
+        template=first(["all tests pass"], [f"{ROOT}/{SPEC}", f"{ROOT}/{PLAN}"]),
+        follow_up=FOLLOW_UP,
+        dialect=SpokenDialect(name="codex-loop", sections=()),
+        worktree=Worktree(branch="codex-loop/shop", path=TREE, folder=TREE),
+    )
+
+
+def composed(*, resumed: bool) -> str:
+    """The second prompt of a task whose first answer was `complete` on a red tree."""
+    said = TaskClaim(status="done", summary="All of it is there.")
+    red = Verdict(check="make test", passed=False, detail="it failed", exit_code=2, stdout="1 failed", stderr="ouch")
+    facts = [
+        *(BORN, run_started(tasks=READING)),
+        *a_round(1, task_id="002-parser", claim=said, said=said.summary, tasks=READING),
+        ChecksEnded(round=1, tree="tree-1", elapsed=61.0, verdicts=(red,)),
+    ]
+    loop, text = project(), "# Nested lists\n\nLists in lists must work.\n"
+    return prompt.compose(
+        *(loop, replay(numbered(facts)), 2, "fence"),
+        resumed=resumed,
+        task_text=text,
+        template=loop.template,
+        answers=True,
+    )
+
+
+def test_complete_on_a_red_tree_is_answered_behind_the_failed_verification() -> None:
+    """C-042: with command, exit code, stdout and stderr; in a new conversation and in one that is resumed."""
+    told = (
+        *("002-parser: Nested lists", "Lists in lists must work."),
+        *("## Last Verification Output (FAILED)\n\n`make test`: exit code 2", "1 failed", "ouch"),
+        "## The task is not done yet\n\nYour reply said it is done, but its checks fail.",
+    )
+    fresh, resumed = composed(resumed=False), composed(resumed=True)
+    assert (in_order(fresh, told), in_order(resumed, told)) == (True, True)
+    assert in_order(fresh, (f"unattended in {TREE}. ", "`make test` must pass", "JSON object", "- All of it is there."))
+    assert ("## Checks that failed" in fresh + resumed, "## Tasks" in fresh + resumed) == (False, False)
+
+
+def test_our_words_around_a_task_stay_short_and_can_be_cached() -> None:
+    """X-21: within 5 KB and 1.5 KB, and what comes before the task is the same for all tasks."""
+    assert template.problem(project().template or "") is None
+    assert template.problem(FOLLOW_UP) is None
+    assert len(composed(resumed=False).encode()) <= 5_120
+    assert len(composed(resumed=True).encode()) <= 1_536
+    head, _, _ = (project().template or "").partition("## Next task")
+    assert template.markers(head) == {"WORKSPACE", "PROMPT", "RULES"}

@@ -5,12 +5,10 @@ from collections.abc import Iterable
 
 from bydawn.core.text import plain
 
-SPEC, PLAN = "spec/001-project-spec.md", "plan/001-implementation-plan.md"
-
 # What stays the same comes first, then what lasts for a task, then what is new.
 _TEMPLATE = """\
-You are working unattended in {{WORKSPACE}}. A supervisor gives you one task after the other, and runs you again on each
-until machines agree that it is done.
+You are working unattended in {{WORKSPACE}}. You get one task after the other, each again and again until machines
+agree that it is done.
 
 ## Goal
 
@@ -21,13 +19,11 @@ until machines agree that it is done.
 <done_when>
 
 <documents>{{RULES}}
-- Do this task and no other, even where the plan says what comes next.
-- A task is done when you say `complete`, something has changed, and every verification passes. Until then say
-  `continue`. Say `blocked` only if a person must do something, and name it in `blockers`.
-- Do not commit, and do not switch branches: the supervisor commits what each iteration changed.
-- Leave `.codex-loop/`, `codex-loop.yaml` and the task files alone.
+- Do nothing of the tasks after it, even where the plan says what comes next.
+- Do not commit, and do not switch branches: what you change is committed for you.
+- Leave `.codex-loop/` and `codex-loop.yaml` alone.
 
-## Task {{TASK_ID}}: {{TASK_TITLE}}
+## Next task {{TASK_ID}}: {{TASK_TITLE}}
 
 {{TASK_TEXT}}
 
@@ -46,7 +42,7 @@ Go on with task {{TASK_ID}}: {{TASK_TITLE}}. Goal and rules are still the same. 
 again. `task_id` of your answer is `{{TASK_ID}}`.
 
 {{#TASK_TEXT}}
-## Task {{TASK_ID}}
+## Next task {{TASK_ID}}
 
 {{TASK_TEXT}}
 {{/TASK_TEXT}}
