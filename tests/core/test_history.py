@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 
-from bydawn.core.facts import AnyFact, LoopAdopted
-from bydawn.core.history import History, counted, number
+from bydawn.core.facts import AnyFact, LoopAdopted, TaskSettled
+from bydawn.core.history import History, Totals, counted, number
 from bydawn.core.loop import SpokenDialect
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState, Printed
-from bydawn.core.values import End
+from bydawn.core.values import End, TaskStatus
 from core.facts_any import HISTORIES
 from core.facts_made import BORN, a_loop, a_round, after_all, checked, ended, numbered, run_started, started, stopped
 
@@ -118,10 +118,43 @@ def test_over_any_history_to_follow_it_is_the_same_as_to_read_it_afterwards(fact
     for record in numbered(facts):
         state = after(state, record)
         followed.saw(record.fact, state)
-    assert followed.attempts == History(numbered(facts)).attempts
+    read = History(numbered(facts))
+    assert followed.attempts == read.attempts
+    assert (followed.events, followed.tasks, followed.totals) == (read.events, read.tasks, read.totals)
 
 
 def test_a_resumed_loop_has_not_begun_another_round_yet() -> None:
     facts = [run_started(), *a_round(1, Outcome.DENIED), stopped(End.BLOCKED)]
     assert counted(after_all(*facts)) == 1
     assert counted(after_all(*facts, run_started())) == 1
+
+
+def test_a_task_has_its_rounds_its_last_checks_and_what_happened_since() -> None:
+    lost = started(3, task_id="a", fallback="the session is unknown")
+    facts = [*a_round(1, task_id="a"), checked(1), *a_round(2, task_id="b"), lost, ended(3, Outcome.CRASHED)]
+    known = past(*facts)
+    assert {task: each.rounds for task, each in known.tasks.items()} == {"a": 2, "b": 1}
+    mine = known.tasks["a"]
+    assert (mine.last, mine.checks, mine.fallback) == (known.attempts[-1], checked(1), "the session is unknown")
+    assert known.totals == Totals(failures=1, fallbacks=1)
+    assert mine.moved is None
+    aside = TaskSettled(task="a", text="A", status=TaskStatus.ASIDE, by="task-failures", reason="failed 5 times")
+    then = past(*facts, aside).tasks["a"].moved
+    assert then
+    assert (then.status, then.by, then.reason, then.round) == (TaskStatus.ASIDE, "task-failures", "failed 5 times", 3)
+    assert past(*facts, aside, started(4, task_id="a")).tasks["a"].moved is None
+
+
+def test_a_run_that_forgives_frees_the_tasks_that_were_set_aside() -> None:
+    facts = [TaskSettled(task=task, text=task, status=TaskStatus.ASIDE, by="x") for task in "ab"]
+    done = TaskSettled(task="c", text="c", status=TaskStatus.DONE, by="x")
+    events = past(*facts, done, stopped(End.BLOCKED), run_started()).events
+    moves = [(event.task, event.status) for event in events if event.status]
+    assert moves[:3] == [("a", TaskStatus.ASIDE), ("b", TaskStatus.ASIDE), ("c", TaskStatus.DONE)]
+    assert moves[3:] == [("a", TaskStatus.OPEN), ("b", TaskStatus.OPEN)]
+
+
+def test_checks_that_fail_are_counted_each_time() -> None:
+    known = past(*a_round(1), checked(1, passed=False), *a_round(2), checked(2), *a_round(3), checked(3, passed=False))
+    assert known.totals.red == 2
+    assert past(checked(0, passed=False)).totals.red == 0, "before any work there is no one to blame"

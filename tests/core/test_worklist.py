@@ -275,3 +275,8 @@ def test_a_text_that_another_round_changed_is_known() -> None:
     assert rewritten(before, now, "1-db") == ("3-docs",)
     assert rewritten(before, of_folder(FILES, Settled(), before), None) == ()
     assert rewritten(None, now, None) == ()
+
+
+def test_a_settled_task_of_a_folder_whose_file_is_gone_is_named() -> None:
+    settled = Settled(done=("1-db", "0-old"), aside=("9-gone",))
+    assert of_folder(FILES, settled).absent == ("0-old", "9-gone")

@@ -1,15 +1,30 @@
 """What has happened, round by round, for views that describe it in another tool's words."""
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from bydawn.core.facts import AnyFact, ChecksEnded, CommitEnded, Record, RoundEnded, RoundStarted
+from bydawn.core.facts import (
+    AnyFact,
+    ChecksEnded,
+    CommitEnded,
+    LoopStopped,
+    Record,
+    RoundEnded,
+    RoundStarted,
+    TaskSettled,
+)
 from bydawn.core.loop import Loop
+from bydawn.core.outcome import POLICY
 from bydawn.core.replay import after
-from bydawn.core.state import LoopState
+from bydawn.core.state import LoopState, Settled
+from bydawn.core.values import TaskStatus
+
+EVENTS_KEPT = 500
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,11 +42,45 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     stop_requested: bool = False  # did a person ask for its end?
 
 
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Between rounds: a task came into another state, or the run stopped."""
+
+    at: datetime
+    round: int  # the last one then
+    task: str | None = None
+    status: TaskStatus | None = None
+    by: str = ""
+    reason: str = ""
+    stopped: LoopStopped | None = None
+
+
+class Worked(msgspec.Struct, frozen=True, kw_only=True):
+    """What has happened to one task of a folder."""
+
+    rounds: int = 0
+    last: Attempt | None = None  # that has ended
+    checks: ChecksEnded | None = None
+    fallback: str = ""  # why a conversation about it could not be continued, if one ever could not
+    moved: Event | None = None  # since its last round began
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """Attempts over all runs."""
+
+    failures: int = 0  # of the agent, transient ones too
+    red: int = 0  # times that checks failed
+    fallbacks: int = 0
+
+
 class History:
-    """Every attempt so far, in order."""
+    """Every attempt so far, in order; the last events; and what became of each task of a folder."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self.attempts: list[Attempt] = []
+        self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self.tasks: dict[str, Worked] = {}
+        self.totals = Totals()
+        self._settled = Settled()
         state = LoopState()
         for record in records:
             state = after(state, record)
@@ -39,18 +88,60 @@ class History:
 
     def saw(self, fact: AnyFact, state: LoopState) -> None:
         """`state` is the state after the fact."""
-        at = state.updated_at
-        if isinstance(fact, RoundStarted) and at:
-            attempt = Attempt(
-                round=fact.round, counted=state.rounds + 1, cut=state.cut_rounds, started_at=at, started=fact
-            )
-            self.attempts.append(attempt)
-        elif self.attempts and isinstance(fact, RoundEnded):
-            self.attempts[-1] = replace(self.attempts[-1], ended=fact, ended_at=at, stop_requested=state.stop_now)
-        elif self.attempts and isinstance(fact, ChecksEnded) and fact.round == self.attempts[-1].round:
-            self.attempts[-1] = replace(self.attempts[-1], checks=fact)
-        elif self.attempts and isinstance(fact, CommitEnded) and fact.round == self.attempts[-1].round:
-            self.attempts[-1] = replace(self.attempts[-1], commit=fact)
+        at, last = state.updated_at, self.attempts[-1] if self.attempts else None
+        if at is None:
+            return
+        mine = (last and last.started.task_id) or ""
+        match fact:
+            case RoundStarted():
+                attempt = Attempt(
+                    round=fact.round, counted=state.rounds + 1, cut=state.cut_rounds, started_at=at, started=fact
+                )
+                self.attempts.append(attempt)
+                self._began(fact)
+            case RoundEnded() if last:
+                self.attempts[-1] = replace(last, ended=fact, ended_at=at, stop_requested=state.stop_now)
+                self._add(mine, last=self.attempts[-1])
+                self.totals = replace(self.totals, failures=self.totals.failures + POLICY[fact.outcome].is_trouble)
+            case ChecksEnded() if last and fact.round == last.round:
+                self.attempts[-1] = replace(last, checks=fact)
+                self._add(mine, last=self.attempts[-1], checks=fact)
+                self.totals = replace(self.totals, red=self.totals.red + (not fact.passed))
+            case CommitEnded() if last and fact.round == last.round:
+                self.attempts[-1] = replace(last, commit=fact)
+            case LoopStopped() if not fact.is_preparation:
+                self.events.append(Event(at=at, round=state.round, task=mine or None, stopped=fact))
+            case _:
+                pass
+        if state.settled is not self._settled:
+            for task, status in _moves(self._settled, state.settled):
+                by, reason = (fact.by, fact.reason) if isinstance(fact, TaskSettled) else ("", "")
+                event = Event(at=at, round=state.round, task=task, status=status, by=by, reason=reason)
+                self.events.append(event)
+                self._add(task, moved=event)
+            self._settled = state.settled
+
+    def _began(self, fact: RoundStarted) -> None:
+        known = self.tasks.get(fact.task_id or "", Worked())
+        self._add(fact.task_id or "", rounds=known.rounds + 1, moved=None, fallback=fact.fallback or known.fallback)
+        self.totals = replace(self.totals, fallbacks=self.totals.fallbacks + bool(fact.fallback))
+
+    def _add(self, task: str, **known: Any) -> None:
+        if task:
+            self.tasks[task] = replace(self.tasks.get(task, Worked()), **known)
+
+
+def _moves(before: Settled, now: Settled) -> Iterator[tuple[str, TaskStatus]]:
+    """The tasks that are in another state than before."""
+
+    def states(settled: Settled) -> dict[str, TaskStatus]:
+        places = {TaskStatus.DONE: settled.done, TaskStatus.ASIDE: settled.aside, TaskStatus.SKIPPED: settled.skipped}
+        return {task: status for status, tasks in places.items() for task in tasks}
+
+    was, is_now = states(before), states(now)
+    for task in {**was, **is_now}:
+        if (status := is_now.get(task, TaskStatus.OPEN)) is not was.get(task):
+            yield task, status
 
 
 def number(loop: Loop, state: LoopState) -> int:

@@ -36,6 +36,11 @@ class Policy(msgspec.Struct, frozen=True):
     stops_idle: bool = False  # the same, if the round made no progress
     backs_off: bool = False
 
+    @property
+    def is_trouble(self) -> bool:
+        """Did the agent not do its work, whether that counts or not?"""
+        return self.failure or self.stops or self.backs_off
+
 
 _FAILURE = Policy(failure=True, backs_off=True)
 _STOPS = Policy(counts=False, checks=False, stops=True)

@@ -63,7 +63,7 @@ class FolderTasks(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(files: Mapping[str, str]) -> FolderTasks:
     """The tasks of a folder, from file names and texts."""
-    names = sorted(files, key=_natural)
+    names = sorted(files, key=natural)
     pages = {name: markdown.of_file(files[name]) for name in names}
     ids = {_key(name): id_of(name) for name in names}
     tasks = tuple(
@@ -191,7 +191,7 @@ def _key(name: str) -> str:
     return unicodedata.normalize("NFC", id_of(name)).casefold()
 
 
-def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
+def natural(name: str) -> tuple[list[tuple[int, str]], str]:
     """`2-x` before `10-y`. Digits are compared by their count first: a number may be too long for an int."""
     parts = re.split(r"([0-9]+)", _key(name))
     digits = [part.lstrip("0") if index % 2 else part for index, part in enumerate(parts)]

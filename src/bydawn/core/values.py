@@ -150,6 +150,7 @@ class TaskReading(Value, frozen=True, kw_only=True):
     ahead: tuple[ReachedMark, ...] = ()  # the others
     texts: tuple[str, ...] = ()  # for each open task in a folder, the digest of its file
     stranded: tuple[str, ...] = ()  # titles of open tasks that wait for one that was set aside
+    absent: tuple[str, ...] = ()  # tasks of a folder that are done or set aside, and whose file is gone
     gone: tuple[Line, ...] = ()  # lines that a round took out again; nothing is complete without them
     # On record, a long list only says how it differs from the reading before: the open tasks of that one, without
     # these, and then those of this one.

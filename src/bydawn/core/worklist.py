@@ -224,7 +224,8 @@ def of_folder(files: Mapping[str, str], settled: Settled, before: TaskReading | 
     aside = {*settled.aside, *settled.skipped}
     left = [task for task in found.items if task.id not in settled.done and task.id not in settled.skipped]
     following = next(iter(task_folder.ready(found, settled.done, aside)), None)
-    lost = {*before.open_ids} - {task.id for task in found.items} - {*settled.skipped} if before else set()
+    there = {task.id for task in found.items}
+    lost = {*before.open_ids} - there - {*settled.skipped} if before else set()
     gone = f"lost {len(lost)} open {'task' if len(lost) == 1 else 'tasks'}: {', '.join(sorted(lost))}" if lost else None
     return TaskReading(
         open=len(left),
@@ -235,6 +236,7 @@ def of_folder(files: Mapping[str, str], settled: Settled, before: TaskReading | 
         problem=found.problem or gone,
         texts=tuple(_mark(task.text) for task in left),
         stranded=tuple(task.title for task in task_folder.stranded(found, settled.done, aside)),
+        absent=tuple(id_ for id_ in (*settled.done, *settled.aside) if id_ not in there),
     )
 
 
