@@ -1,0 +1,231 @@
+"""`state.json`: the whole project as one document, made from the ledger and never read back."""
+
+import msgspec
+from msgspec.structs import replace
+
+from bydawn.core.breakers import limits_of
+from bydawn.core.history import History, Worked
+from bydawn.core.loop import Loop
+from bydawn.core.progress import tally_of
+from bydawn.core.rules import Rule
+from bydawn.core.state import LoopState, known_as
+from bydawn.core.values import FINISHED, TaskReading, TaskStatus
+from bydawn.dialects.codex_loop import codes, texts
+from bydawn.dialects.codex_loop.history import Entry, Result, entries, error_of, moment, results
+
+PENDING, READY, IN_PROGRESS, DONE = "pending", "ready", "in_progress", "done"
+
+
+class Blocker(msgspec.Struct, frozen=True, kw_only=True):
+    task_id: str | None = None
+    code: str = ""
+    reason: str | None = None
+    timestamp: str | None = None
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    status: str = PENDING
+    session_id: str | None = None
+    iterations: int = 0
+    consecutive_task_failures: int = 0
+    last_summary: str | None = None
+    files_changed: tuple[str, ...] = ()
+    last_error: str | None = None
+    blocker_code: str | None = None
+    blocker_reason: str | None = None
+    resume_fallback_used: bool = False
+    resume_failure_reason: str | None = None
+    last_verification_results: tuple[Result, ...] = ()
+    updated_at: str | None = None
+
+
+class Meta(msgspec.Struct, frozen=True, kw_only=True):
+    project_name: str | None = None
+    source_prompt: str | None = None
+    iteration: int = 0
+    no_progress_iterations: int = 0
+    consecutive_runner_failures: int = 0
+    consecutive_verification_failures: int = 0
+    last_fingerprint: str | None = None
+    last_error: str | None = None
+    last_blocker: Blocker | None = None
+    overall_status: str = codes.INITIALIZED
+    archived_tasks: dict[str, Task] = {}  # those that a person skipped, or whose file is gone
+    worktree_path: str | None = None
+    worktree_branch: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+
+
+class Ours(msgspec.Struct, frozen=True, kw_only=True):
+    """What only bydawn knows."""
+
+    loop: str
+    uid: str
+    seq: int
+    runner_failures_total: int = 0  # over all iterations, also those that `history` no longer has
+    verification_failures_total: int = 0
+    resume_fallbacks_total: int = 0
+    adopted: tuple[str, ...] = ()  # done tasks that the original called so; nothing has proven them
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    meta: Meta
+    tasks: dict[str, Task]
+    history: tuple[Entry, ...]
+    bydawn: Ours
+
+
+def document_of(loop: Loop, state: LoopState, history: History, tasks: TaskReading | None = None) -> Document:
+    """The document as the ledger has it; `tasks` is a newer reading of the folder than that has."""
+    state = replace(state, tasks=tasks) if tasks else state
+    words, tree = loop.dialect.words if loop.dialect else {}, loop.worktree
+    listed, archived = _tasks(loop, state, history)
+    meta = Meta(
+        project_name=words.get("project") or loop.id,
+        source_prompt=words.get("source_prompt") or loop.prompt,
+        iteration=state.round,
+        no_progress_iterations=state.rounds_without_progress,
+        consecutive_runner_failures=state.failures_in_a_row,
+        consecutive_verification_failures=state.check_failures_in_a_row,
+        last_fingerprint=known_as(state.tree) or None,
+        last_error=error_of(history.attempts[-1]) if history.attempts else None,
+        last_blocker=_blocker(state, history),
+        overall_status=_overall(state),
+        archived_tasks=archived,
+        worktree_path=tree.path if tree else None,
+        worktree_branch=tree.branch if tree else None,
+        created_at=moment(loop.created_at),
+        updated_at=moment(state.updated_at or loop.created_at),
+    )
+    ours = Ours(
+        loop=loop.id,
+        uid=loop.uid,
+        seq=state.seq,
+        runner_failures_total=history.totals.failures,
+        verification_failures_total=history.totals.red,
+        resume_fallbacks_total=history.totals.fallbacks,
+        adopted=state.adopted,
+    )
+    return Document(meta=meta, tasks=listed, history=entries(history), bydawn=ours)
+
+
+def _overall(state: LoopState) -> str:
+    stopped = codes.last_stop(state)
+    if not state.runs:
+        return codes.INITIALIZED
+    if stopped is None:
+        return codes.RUNNING
+    # X-32: whatever ended it, a project with a blocked task is not complete.
+    return codes.COMPLETED if stopped.end in FINISHED and not state.settled.aside else codes.BLOCKED
+
+
+def _blocker(state: LoopState, history: History) -> Blocker | None:
+    """What blocks the whole run now, or else the task that was blocked last."""
+    stopped = codes.last_stop(state)
+    aside = state.settled.aside[-1] if state.settled.aside else None
+    if stopped and (code := codes.code_of(stopped)):
+        task = aside or (state.last.task_id if state.last else None)
+        return Blocker(task_id=task, code=code, reason=texts.reason(stopped), timestamp=moment(stopped.decided.at))
+    if aside and (moved := history.tasks.get(aside, Worked()).moved):
+        return Blocker(task_id=aside, code=codes.of_event(moved), reason=moved.reason, timestamp=moment(moved.at))
+    return None
+
+
+def _tasks(loop: Loop, state: LoopState, history: History) -> tuple[dict[str, Task], dict[str, Task]]:
+    """Those that are to be done or are done, and the others that are known, in natural order."""
+    from bydawn.core.task_folder import natural  # it brings a parser along, and `status` needs none
+
+    reading, settled = state.tasks, state.settled
+    there = {*settled.done, *settled.aside}
+    if reading and not reading.problem:
+        there = (there - {*reading.absent}) | {*reading.open_ids}
+    else:  # nothing can be said about what is gone
+        there |= {*history.tasks} - {*settled.skipped}
+    made = {id_: _task(id_, loop, state, history) for id_ in sorted({*there, *history.tasks}, key=natural)}
+    archived = {id_: task for id_, task in made.items() if id_ not in there}
+    return {id_: task for id_, task in made.items() if id_ in there}, archived
+
+
+def _task(id_: str, loop: Loop, state: LoopState, history: History) -> Task:
+    known, opened = history.tasks.get(id_, Worked()), state.open_round
+    last, moved = known.last, known.moved
+    ended = last.ended if last else None
+    session = (ended and ended.session) or (last.started.session if last else None)
+    if opened and opened.task_id == id_:
+        session = opened.session or session
+    is_blocked = id_ in state.settled.aside and moved is not None
+    # Once it is set aside, its failures no longer count against it; people want to see them.
+    gave_up = limits_of(loop, state).task_failures if moved and moved.by == Rule.TASK_FAILURES else 0
+    is_reopened = moved is not None and moved.status is TaskStatus.OPEN
+    return Task(
+        status=_status(id_, known, state),
+        session_id=session,
+        iterations=known.rounds,
+        consecutive_task_failures=max(gave_up if is_blocked else 0, tally_of(state.tallies, id_).failures),
+        last_summary=(ended and ended.said) or None,
+        files_changed=ended.changes.paths if ended else (),
+        last_error=(moved.reason if moved and is_reopened else None) or error_of(last),
+        blocker_code=codes.of_event(moved) if moved and is_blocked else None,
+        blocker_reason=moved.reason if moved and is_blocked else None,
+        resume_fallback_used=bool(known.fallback),
+        resume_failure_reason=known.fallback or None,
+        last_verification_results=results(known.checks),
+        updated_at=moment(moved.at if moved else last.ended_at if last else state.created_at),
+    )
+
+
+def _status(id_: str, known: Worked, state: LoopState) -> str:
+    """Only the one that is worked on, or comes next, is ready or in progress."""
+    if id_ in state.settled.done:
+        return DONE
+    if id_ in state.settled.aside:
+        return codes.BLOCKED
+    following = state.open_round.task_id if state.open_round else state.tasks.next_id if state.tasks else None
+    if id_ != following:
+        return PENDING
+    return IN_PROGRESS if known.rounds and known.moved is None else READY
+
+
+def with_liveness(document: Document, *, alive: bool) -> Document:
+    """The same if a process runs it; without one, a run that has not ended has died."""
+    meta = document.meta
+    if alive or meta.overall_status != codes.RUNNING:
+        return document
+    current = (id_ for id_, task in document.tasks.items() if task.status in (READY, IN_PROGRESS))
+    died = Blocker(task_id=next(current, None), code=codes.INTERRUPTED, reason=texts.DIED, timestamp=meta.updated_at)
+    return replace(document, meta=replace(meta, overall_status=codes.BLOCKED, last_blocker=died))
+
+
+def text_of(document: Document) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def decoded(text: bytes) -> Document | None:
+    """A file that this program wrote; None if it is something else."""
+    try:
+        return msgspec.json.decode(text, type=Document)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def summary_rows(document: Document) -> list[tuple[str, str]]:
+    """What `status --summary` shows, by name."""
+    meta, ours = document.meta, document.bydawn
+    current = next(((id_, task) for id_, task in document.tasks.items() if task.status in (READY, IN_PROGRESS)), None)
+    said = (entry.summary for entry in reversed(document.history) if entry.summary and entry.event_type != "requeued")
+    rows = {
+        "project": meta.project_name,
+        "overall_status": meta.overall_status,
+        "iteration": meta.iteration,
+        "no_progress_iterations": meta.no_progress_iterations,
+        "current_task": current[0] if current else None,
+        "current_task_session": current[1].session_id if current else None,
+        "runner_failures_total": ours.runner_failures_total,
+        "verification_failures_total": ours.verification_failures_total,
+        "resume_fallbacks_total": ours.resume_fallbacks_total,
+        "last_blocker_code": meta.last_blocker.code if meta.last_blocker else None,
+        "last_blocker_reason": meta.last_blocker.reason if meta.last_blocker else None,
+        "last_summary": next(said, None),
+    }
+    return [(name, "none" if value is None else str(value)) for name, value in rows.items()]

@@ -1,0 +1,136 @@
+"""The rows of `history` in `state.json`: each iteration, and what happened between them."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from bydawn.core.facts import ChecksEnded
+from bydawn.core.history import EVENTS_KEPT, Attempt, Event, History
+from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.rules import Rule
+from bydawn.core.state import known_as
+from bydawn.core.text import last_part
+from bydawn.core.values import TaskStatus
+from bydawn.dialects.codex_loop import codes, texts
+
+_OUTPUT = 1500  # characters of what a command printed, each of stdout and stderr
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verification command said."""
+
+    command: str
+    exit_code: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    timed_out: bool = False
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    event_type: str
+    timestamp: str
+    iteration: int
+    task_id: str | None = None
+    summary: str | None = None
+    fingerprint: str | None = None  # of the work tree
+    files_changed: tuple[str, ...] = ()  # says git; the first twenty
+    verification_passed: bool | None = None
+    agent_status: str | None = None
+    session_id: str | None = None
+    verification_results: tuple[Result, ...] = ()
+    blockers: tuple[str, ...] = ()
+    resume_fallback_used: bool = False
+    resume_failure_reason: str | None = None
+    error: str | None = None
+    blocker_code: str | None = None
+    blocker_reason: str | None = None
+
+
+def entries(history: History) -> tuple[Entry, ...]:
+    """The last ones, in order."""
+    rows: list[Attempt | Event] = [each for each in history.attempts[-EVENTS_KEPT - 1 :] if each.ended]
+    rows += [event for event in history.events if _is_listed(event)]
+    rows = sorted(rows, key=_when)[-EVENTS_KEPT:]
+    return tuple(_iteration(row) if isinstance(row, Attempt) else _event(row) for row in rows)
+
+
+def _is_listed(event: Event) -> bool:
+    if event.stopped:
+        return bool(codes.code_of(event.stopped)) and event.stopped.decided.rule != Rule.ONLY_CHECKS
+    return event.status in (TaskStatus.ASIDE, TaskStatus.OPEN)
+
+
+def _when(row: Attempt | Event) -> datetime:
+    return row.at if isinstance(row, Event) else row.ended_at or row.started_at
+
+
+def _iteration(attempt: Attempt) -> Entry:
+    started, ended, checks = attempt.started, attempt.ended, attempt.checks
+    assert ended  # noqa: S101 - only these are listed
+    claim = ended.claim
+    return Entry(
+        event_type="runner_failure" if POLICY[ended.outcome].is_trouble else "iteration",
+        timestamp=moment(attempt.ended_at),
+        iteration=attempt.round,
+        task_id=started.task_id,
+        summary=ended.said or None,
+        fingerprint=known_as(ended.tree) or None,
+        files_changed=ended.changes.paths,
+        verification_passed=checks.passed if checks else None,
+        agent_status=codes.agent_status(claim),
+        session_id=ended.session or started.session,
+        verification_results=results(checks),
+        blockers=claim.blockers if claim and claim.blockers else (ended.blocked,) if ended.blocked else (),
+        resume_fallback_used=bool(started.fallback),
+        resume_failure_reason=started.fallback or None,
+        error=error_of(attempt),
+    )
+
+
+def _event(event: Event) -> Entry:
+    code = codes.of_event(event)
+    reason = texts.reason(event.stopped) if event.stopped else event.reason
+    return Entry(
+        event_type="blocked" if code else "requeued",
+        timestamp=moment(event.at),
+        iteration=event.round,
+        task_id=event.task,
+        summary=None if code else reason or "to be tried again",
+        blocker_code=code or None,
+        blocker_reason=reason if code else None,
+    )
+
+
+def error_of(attempt: Attempt | None) -> str | None:
+    """What went wrong in an iteration: with the agent, or else with the verification."""
+    ended = attempt.ended if attempt else None
+    if ended and ended.outcome is not Outcome.OK:
+        return ended.words or ended.detail or ended.outcome.value
+    verdicts = attempt.checks.verdicts if attempt and attempt.checks else ()
+    return next((f"{verdict.check}: {verdict.told}" for verdict in verdicts if not verdict.passed), None)
+
+
+def results(checks: ChecksEnded | None) -> tuple[Result, ...]:
+    return tuple(
+        Result(
+            command=verdict.check,
+            exit_code=verdict.exit_code,
+            stdout=_cut(verdict.stdout if verdict.stdout or verdict.stderr else verdict.excerpt),
+            stderr=_cut(verdict.stderr),
+            timed_out=verdict.timed_out,
+        )
+        for verdict in (checks.verdicts if checks else ())
+    )
+
+
+def _cut(output: str) -> str:
+    return last_part(output, _OUTPUT - 2)  # and a mark where something is missing
+
+
+def moment(at: datetime | None) -> str:
+    """A time as the file writes it.
+
+    >>> moment(datetime(2026, 1, 6, 12, tzinfo=UTC))
+    '2026-01-06T12:00:00.000Z'
+    """
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z") if at else ""

@@ -1,0 +1,116 @@
+"""What codex-loop says: why it ended, what to do next, a line per iteration, and what hooks get to know."""
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from bydawn.core.facts import ChecksEnded, LoopStopped, RoundEnded
+from bydawn.core.loop import Loop
+from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.rules import Rule
+from bydawn.core.state import LoopState
+from bydawn.core.text import duration, shorten
+from bydawn.core.values import FINISHED, Next
+from bydawn.dialects.codex_loop import codes
+
+DIED = "the process that ran it died; `codex-loop run` goes on from there"
+EVENTS = {"pre_round": "pre_iteration", "post_round": "post_iteration", "on_complete": "on_completed"}
+# Their reasons count rounds, and quote no one.
+_COUNTING = (Rule.ROUNDS, Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.CHECK_FAILURES)
+
+
+def reason(stopped: LoopStopped) -> str:
+    """Why it ended, in this tool's words."""
+    if stopped.end in FINISHED:
+        return "every task is done, and the verification passed on the whole"
+    return _iterations(stopped.reason) if stopped.decided.rule in _COUNTING else stopped.reason
+
+
+def _iterations(text: str) -> str:
+    return re.sub(r"\bround(s?)\b", r"iteration\1", text)
+
+
+def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:
+    """What a person can do now, ready to be pasted in that folder; without one, anywhere."""
+    where = shlex.quote(loop.workspace) if folder != loop.workspace else ""
+    ours, others = (f" {flag} {where}" if where else "" for flag in ("--project-dir", "-C"))
+    last = state.last.task_id if state.last else None
+    run, status = f"codex-loop run{ours}", Next(f"codex-loop status --summary{ours}", "where it stands")
+    retry = Next(f"codex-loop run --retry-blocked{ours}", "then try what is blocked again")
+    task = f" --task-id {shlex.quote(last)}" if last else ""
+    logs = Next(f"codex-loop logs tail{task}{ours}", "what Codex said and did last")
+    doctor = Next(f"codex-loop doctor{ours}", "what is wrong here")
+    tell = Next(f'bydawn tell {loop.id} "…"{others}', "answer it, or say what to do differently")
+    changes = Next(f"git -C {shlex.quote(loop.folder)} status", "what was changed and is not committed")
+    accept = Next(f"bydawn resume {loop.id} --accept{others}", "or keep it so")
+    if stopped.end in FINISHED:
+        branch = loop.worktree.branch if loop.worktree else ""
+        merge = Next(f"git{others} merge {shlex.quote(branch)}", "bring the work into your branch")
+        return [merge, status] if branch else [status]
+    if stopped.is_preparation:
+        return [Next(run, "let Codex do the tasks")]
+    steps: dict[str, list[Next]] = {
+        codes.HOOK_FAILURE: [Next("", "fix the command that failed"), Next(run, "then go on")],
+        codes.AGENT_BLOCKED: [tell, retry],
+        codes.RUNNER_FAILURES: [logs, doctor, retry],
+        codes.VERIFICATION_FAILURES: [logs, tell, retry],
+        codes.TASK_FAILURES: [logs, tell, retry],
+        codes.NO_PROGRESS: [logs, tell, retry],
+        codes.NO_SELECTABLE_TASK: [status, Next("", "make the blocked tasks smaller or clearer"), retry],
+        codes.MAX_ITERATIONS: [Next(run, "go on with as many iterations again"), status],
+        codes.AGENT_UNAVAILABLE: [doctor, Next(run, "when Codex works again")],
+        codes.BUDGET: [Next(f"bydawn why {loop.id}{others}", "which limit that is"), Next(run, "when it is raised")],
+        codes.DISK: [Next("", "free some space"), Next(run, "then go on")],
+        codes.INTERRUPTED: [Next(run, "go on"), status],
+    }
+    looked = [changes, Next(run, "when you have put it right"), *([accept] if stopped.can_be_accepted else [])]
+    return steps.get(codes.code_of(stopped), looked)
+
+
+def iteration_line(ended: RoundEnded, checks: ChecksEnded | None, state: LoopState) -> str:
+    """`[iteration 3/30] 002-parser  complete  2 files  verification passed  41 s`.
+
+    Its number is for life, the limit is for one run: in a later run both counts are there.
+    """
+    policy, last = POLICY[ended.outcome], state.last
+    this, most = state.rounds_this_run + (not policy.counts), state.rounds_allowed
+    count = "" if most is None else f"/{most}" if this == ended.round else f", {this}/{most}"
+    told = shorten(ended.words or ended.detail or ended.outcome.value, 200)
+    files = ended.changes.total
+    parts = [
+        (last and last.task_id) or "",
+        codes.agent_status(ended.claim) or ("no status" if ended.outcome is Outcome.OK else f"failed: {told}"),
+        "no change" if not files else "1 file" if files == 1 else f"{files} files",
+        f"verification {'passed' if checks.passed else 'failed'}" if checks else "",
+        duration(ended.seconds + (checks.seconds if checks else 0)),
+    ]
+    return f"[iteration {ended.round}{count}] " + "  ".join(filter(None, parts))
+
+
+def hook_words(event: str, loop: Loop, state: LoopState, told: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a hook; `told` are ours, which know the task and, at the end, the rule behind it."""
+    is_before, rule = event == "pre_round", told.get("BYDAWN_RULE", "")
+    last, task = None if is_before else state.last, told.get("BYDAWN_TASK_ID", "")
+    is_done, is_blocked = task in state.settled.done, task in state.settled.aside
+    failed = [f"{verdict.check}: {verdict.told}" for verdict in state.failed_checks] if last else []
+    error = (last.words or last.detail) if last and last.outcome is not Outcome.OK else ""
+    outcomes = {"on_complete": codes.COMPLETED, "on_blocked": codes.BLOCKED, "on_pause": codes.INTERRUPTED}
+    kind = state.obstructed.kind if state.obstructed else ""
+    verified = last is not None and state.verdict_round == last.round and bool(state.verdicts)
+    words = {
+        "EVENT": EVENTS.get(event, event),
+        "PROJECT_DIR": loop.workspace,
+        "WORKING_DIR": loop.folder,
+        "TASK_ID": task,
+        "TASK_TITLE": told.get("BYDAWN_TASK", ""),
+        "TASK_STATUS": "" if not task else "done" if is_done else "blocked" if is_blocked else "in_progress",
+        "LOOP_ITERATION": str(state.round + is_before),
+        # Once a task is settled, its claim has been dealt with.
+        "AGENT_STATUS": (last and codes.agent_status(last.claim)) or ("complete" if last and is_done else ""),
+        "VERIFICATION_PASSED": ("false" if failed else "true") if verified else "",
+        "SUMMARY": last.said if last else "",
+        "ERROR": error or (failed[0] if failed else ""),
+        "BLOCKER_CODE": codes.code(rule, kind) if event == "on_blocked" else "",
+        "OUTCOME": outcomes.get(event, ""),
+    }
+    return {f"CODEX_LOOP_{name}": value for name, value in words.items()}

@@ -1,0 +1,241 @@
+"""codex-loop: `state.json` and what `status` shows of it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from bydawn.core.facts import AnyFact, LoopAdopted, TasksRead
+from bydawn.core.history import EVENTS_KEPT
+from bydawn.core.outcome import Outcome
+from bydawn.core.rules import Rule
+from bydawn.core.values import Changes, End, TaskStatus
+from bydawn.dialects.codex_loop.codes import BLOCKED, COMPLETED, INTERRUPTED, RUNNING
+from bydawn.dialects.codex_loop.document import Document, decoded, document_of, summary_rows, text_of, with_liveness
+from core.facts_any import HISTORIES
+from core.facts_made import run_started, started
+from dialects.codex_loop_made import (
+    COMPLETE,
+    DOCS,
+    LEXER,
+    PARSER,
+    PREPARATION,
+    a_project,
+    an_iteration,
+    begun,
+    past,
+    settled,
+    stop,
+    tasks,
+    verified,
+)
+
+GOLDEN = Path(__file__).with_name("golden")
+DONE, ASIDE, OPEN, SKIPPED = TaskStatus.DONE, TaskStatus.ASIDE, TaskStatus.OPEN, TaskStatus.SKIPPED
+LOST = "Codex no longer knows the session s-001-lexer"
+FAILING = "failed 5 times in a row; last: pytest -q: exit 1"
+
+
+def read(*open_: str, **more: Any) -> AnyFact:
+    return TasksRead(tasks=tasks(*open_, **more), tree="tree-1")
+
+
+def made(*facts: Any) -> Document:
+    return document_of(a_project(), *past(*facts))
+
+
+FINISHED: list[Any] = [
+    PREPARATION,
+    begun(LEXER, PARSER),
+    an_iteration(1),
+    verified(1, passed=False),
+    an_iteration(2, claim=None, outcome=Outcome.SESSION_LOST, session="s-1", detail=LOST, changes=Changes()),
+    an_iteration(3, claim="done", fallback=LOST, changes=Changes(modified=1, paths=("src/lexer.py",))),
+    verified(3),
+    settled(LEXER, DONE),
+    read(PARSER, done=1),
+    an_iteration(4, PARSER, claim="done"),
+    verified(4),
+    settled(PARSER, DONE),
+    read(done=2),
+    COMPLETE,
+]
+GIVEN_UP = settled(LEXER, ASIDE, Rule.TASK_FAILURES, FAILING)
+STUCK: list[Any] = [
+    begun(LEXER, PARSER, DOCS),
+    *(fact for number in range(1, 6) for fact in (*an_iteration(number), verified(number, passed=False))),
+    GIVEN_UP,
+    read(LEXER, PARSER, DOCS, next_=DOCS),
+    an_iteration(6, DOCS, claim="blocked", blocked="which license?"),
+    verified(6),
+    settled(DOCS, ASIDE, Rule.AGENT_BLOCKED, "which license?"),
+    read(LEXER, PARSER, DOCS, next_=None),
+    stop(End.BLOCKED, Rule.AGENT_BLOCKED, "which license?", ("set aside: Task 001-lexer",)),
+]
+STORIES: dict[str, list[Any]] = {"empty": [PREPARATION], "finished": FINISHED, "blocked": STUCK}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_state_json_and_its_summary_are_as_they_were_read_word_by_word(story: str) -> None:
+    """C-003, C-045: every field of the document in its order; `PIN_DOCUMENTS=1` writes the files anew."""
+    known = tasks(LEXER, PARSER) if story == "empty" else None  # before a run only the folder has them
+    document = document_of(a_project(), *past(*STORIES[story]), known)
+    summary = "".join(f"{name}: {value}\n" for name, value in summary_rows(document))
+    for name, text in ((f"{story}.json", text_of(document)), (f"{story}.txt", summary)):
+        if os.environ.get("PIN_DOCUMENTS"):
+            GOLDEN.mkdir(exist_ok=True)
+            (GOLDEN / name).write_text(text)
+        assert text == (GOLDEN / name).read_text()
+    assert decoded(text_of(document).encode()) == document
+
+
+def statuses(document: Document) -> dict[str, str]:
+    return {id_: task.status for id_, task in document.tasks.items()}
+
+
+def test_only_the_task_that_is_worked_on_or_comes_next_is_ready_or_in_progress() -> None:
+    facts: list[Any] = [begun(LEXER, PARSER)]
+    assert statuses(made(*facts)) == {LEXER: "ready", PARSER: "pending"}
+    facts += an_iteration(1)[:1]
+    assert statuses(made(*facts)) == {LEXER: "in_progress", PARSER: "pending"}
+    facts += [an_iteration(1)[1], verified(1)]
+    assert statuses(made(*facts)) == {LEXER: "in_progress", PARSER: "pending"}
+    facts += [settled(LEXER, DONE), read(PARSER, done=1)]
+    assert statuses(made(*facts)) == {LEXER: "done", PARSER: "ready"}
+
+
+def test_a_red_final_verification_makes_the_last_task_ready_again_and_says_why() -> None:
+    """C-041"""
+    why = "pytest -q fails on the whole: exit 1"
+    facts = [begun(LEXER), an_iteration(1, claim="done"), verified(1), settled(LEXER, DONE), read(done=1)]
+    facts += [verified(1, passed=False), settled(LEXER, OPEN, reason=why), read(LEXER)]
+    task = made(*facts).tasks[LEXER]
+    assert (task.status, task.last_error) == ("ready", why)
+    assert [result.exit_code for result in task.last_verification_results] == [1]
+    assert made(*facts).history[-1].event_type == "requeued"
+    assert made(*facts, an_iteration(2)[0]).tasks[LEXER].status == "in_progress"
+
+
+def test_what_was_blocked_is_requeued_by_the_next_run() -> None:
+    document = made(*STUCK, begun(LEXER, PARSER, DOCS))
+    assert statuses(document) == {LEXER: "ready", PARSER: "pending", DOCS: "pending"}
+    assert [(entry.event_type, entry.task_id) for entry in document.history[-2:]] == [
+        ("requeued", LEXER),
+        ("requeued", DOCS),
+    ]
+    assert (document.meta.overall_status, document.meta.last_blocker) == (RUNNING, None)
+    assert document.tasks[LEXER].consecutive_task_failures == 0
+    assert document.meta.iteration == 6
+
+
+def test_a_blocked_task_is_named_while_the_run_goes_on_with_the_next() -> None:
+    """C-047"""
+    blocker = made(*STUCK[: STUCK.index(GIVEN_UP) + 1]).meta.last_blocker
+    assert blocker
+    assert (blocker.task_id, blocker.code, blocker.reason) == (LEXER, "task_failure_circuit_breaker", FAILING)
+
+
+def test_tasks_that_a_person_skipped_or_whose_file_is_gone_are_archived() -> None:
+    facts = [begun(LEXER, PARSER, DOCS), an_iteration(1, claim="done"), verified(1), settled(LEXER, DONE)]
+    facts += [an_iteration(2, PARSER), settled(DOCS, SKIPPED, "ada"), read(PARSER, done=1)]
+    assert statuses(made(*facts)) == {LEXER: "done", PARSER: "in_progress"}
+    assert [*made(*facts).meta.archived_tasks] == [DOCS]
+    document = made(*facts, read(absent=(LEXER,)))
+    assert (document.tasks, [*document.meta.archived_tasks]) == ({}, [LEXER, PARSER, DOCS])
+    unreadable = made(*facts, read(problem="cannot be read"))
+    assert ([*unreadable.tasks], [*unreadable.meta.archived_tasks]) == ([LEXER, PARSER], [DOCS])
+
+
+def test_tasks_are_in_natural_order() -> None:
+    assert [*made(begun("10-b", "2-a", "1-c")).tasks] == ["1-c", "2-a", "10-b"]
+
+
+def test_a_run_whose_process_died_is_shown_as_blocked_and_interrupted() -> None:
+    document = made(begun(LEXER, PARSER), an_iteration(1)[0])
+    assert with_liveness(document, alive=True) is document
+    dead = with_liveness(document, alive=False).meta
+    assert (document.meta.overall_status, dead.overall_status) == (RUNNING, BLOCKED)
+    assert dead.last_blocker
+    assert (dead.last_blocker.task_id, dead.last_blocker.code) == (LEXER, INTERRUPTED)
+    finished = made(*FINISHED)
+    assert with_liveness(finished, alive=False) is finished
+
+
+@pytest.mark.parametrize("by", ["SIGINT", "SIGTERM", "ada"])
+def test_a_run_that_a_person_or_a_signal_ended_is_blocked_and_interrupted(by: str) -> None:
+    meta = made(begun(LEXER), an_iteration(1), stop(End.PAUSED, Rule.ASKED_TO_PAUSE, "paused", by=by)).meta
+    assert meta.last_blocker
+    assert (meta.overall_status, meta.last_blocker.code) == (BLOCKED, INTERRUPTED)
+
+
+def test_a_look_at_the_checks_changes_nothing_about_how_it_ended() -> None:
+    only = run_started(only_checks=True, tasks=tasks(LEXER, PARSER, DOCS, next_=None))
+    again = made(*STUCK, only, stop(End.BLOCKED, Rule.ONLY_CHECKS, "which license?"))
+    before = made(*STUCK)
+    assert again.meta.last_blocker == before.meta.last_blocker
+    assert (again.meta.overall_status, again.history) == (BLOCKED, before.history)
+
+
+def test_outputs_are_cut_at_their_beginning_and_history_to_the_last_entries() -> None:
+    long = "x" * 5_000 + "\nthe reason"
+    facts = [fact for number in range(1, EVENTS_KEPT + 20) for fact in an_iteration(number)]
+    document = made(begun(LEXER), facts, verified(EVENTS_KEPT + 19, passed=False, stdout=long, stderr=long))
+    assert [len(document.history), document.history[0].iteration] == [EVENTS_KEPT, 20]
+    [result] = document.tasks[LEXER].last_verification_results
+    for output in (result.stdout, result.stderr):
+        assert len(output) <= 1_500
+        assert output.endswith("the reason")
+
+
+def test_totals_count_more_than_the_history_has() -> None:
+    failures = [fact for number in range(1, EVENTS_KEPT + 20) for fact in an_iteration(number, outcome=Outcome.CRASHED)]
+    rows = dict(summary_rows(made(begun(LEXER), failures)))
+    assert rows["runner_failures_total"] == str(EVENTS_KEPT + 19)
+
+
+def test_a_transient_error_is_recorded_and_counts_against_nothing() -> None:
+    """C-046"""
+    document = made(begun(LEXER), an_iteration(1, claim=None, outcome=Outcome.TRANSIENT, detail="502"))
+    [entry] = document.history
+    assert (entry.event_type, entry.error) == ("runner_failure", "502")
+    assert document.meta.consecutive_runner_failures == 0
+    assert document.tasks[LEXER].consecutive_task_failures == 0
+
+
+def test_what_the_agent_says_it_changed_is_not_what_was_changed() -> None:
+    """C-040"""
+    document = made(begun(LEXER), an_iteration(1, claim="done", changes=Changes()), verified(1))
+    assert (document.history[0].files_changed, document.tasks[LEXER].files_changed) == ((), ())
+
+
+def test_tasks_that_the_original_called_done_are_marked_as_taken_at_its_word() -> None:
+    adopted = LoopAdopted(source=".codex-loop/state.json", rounds=12, agent="codex", done=(LEXER,))
+    document = made(adopted, begun(PARSER))
+    assert (document.meta.iteration, statuses(document)) == (12, {LEXER: "done", PARSER: "ready"})
+    assert document.bydawn.adopted == (LEXER,)
+
+
+OTHERS = [b"", b"{", b"[]", b"null", b"\xff", b'{"meta": "\xff"}', b'{"meta": {}, "tasks": {}}', b"[" * 9999]
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_what_this_program_did_not_write_is_none(text: bytes) -> None:
+    assert decoded(text) is None
+
+
+@given(HISTORIES)
+def test_over_any_history_the_document_can_be_written_and_never_contradicts_itself(facts: list[AnyFact]) -> None:
+    """X-32"""
+    document = made(*facts)
+    assert decoded(text_of(document).encode()) == document
+    words = [*statuses(document).values()]
+    assert words.count("ready") + words.count("in_progress") <= 1
+    assert document.meta.overall_status != COMPLETED or "blocked" not in words
+    assert all(value for _, value in summary_rows(with_liveness(document, alive=False))[:2])
+
+
+def test_an_open_iteration_has_the_session_that_codex_has_named() -> None:
+    opening = started(1, agent="codex", task="Task", task_id=LEXER, session="s-7")
+    assert made(begun(LEXER), opening).tasks[LEXER].session_id == "s-7"
