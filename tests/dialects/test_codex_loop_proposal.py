@@ -35,7 +35,7 @@ def task(**changed: object) -> list[object]:
 
 def test_an_answer_becomes_files_with_a_number_each() -> None:
     found = proposal.read(answer())
-    assert found.files == {
+    assert found.files("tasks") == {
         "spec/001-project-spec.md": "# Spec\n\nGreet.\n",
         "plan/001-implementation-plan.md": "# Plan\n\nOne by one.\n",
         "tasks/001-add-greeting.md": "# Add a greeting\n\nWrite it.\n",

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.keys import Checked, Key, Kind
+from bydawn.core.keys import Checked, Key, Kind, Node, checked
 
 NAME, CODEX = "codex-loop", "codex"
 FOLDER, CONFIG = ".codex-loop", "codex-loop.yaml"
@@ -17,8 +17,6 @@ STATE, SCHEMA = f"{FOLDER}/state.json", f"{FOLDER}/agent_result.schema.json"
 LOCK, DAEMON = f"{FOLDER}/run.lock", f"{FOLDER}/daemon.json"  # of the original
 VERSION = 1
 SANDBOXES = {"read-only": "read-only", "workspace-write": "workspace", "danger-full-access": "full"}
-APPROVALS = ("never", "on-request", "on-failure", "untrusted")
-_PRUNED = ("logs", "runs", "prompts")
 
 
 # -- the parts of the file; fields have the names and defaults of its keys ---------------------------------------------
@@ -48,10 +46,10 @@ class Execution(msgspec.Struct, frozen=True):
     max_consecutive_runner_failures: int = 3
     max_consecutive_verification_failures: int = 0
     max_consecutive_task_failures: int = 5
-    iteration_timeout_seconds: float = 1800
-    iteration_backoff_seconds: float = 0
-    iteration_backoff_jitter_seconds: float = 0
-    lock_stale_seconds: float = 21600  # kept, not needed: our lock cannot be stale
+    iteration_timeout_seconds: float = 1800.0
+    iteration_backoff_seconds: float = 0.0
+    iteration_backoff_jitter_seconds: float = 0.0
+    lock_stale_seconds: float = 21600.0  # kept, not needed: our lock cannot be stale
     resume_fallback_to_fresh: bool = True
     worktree: Worktree = Worktree()
 
@@ -65,7 +63,7 @@ class Codex(msgspec.Struct, frozen=True):
 class Verification(msgspec.Struct, frozen=True):
     commands: tuple[str, ...] = ()
     pass_requires_all: bool = True
-    timeout_seconds: float = 300
+    timeout_seconds: float = 300.0
 
 
 class Tasks(msgspec.Struct, frozen=True):
@@ -109,7 +107,7 @@ class Hooks(msgspec.Struct, frozen=True):
     on_completed: tuple[str, ...] = ()
     on_blocked: tuple[str, ...] = ()
     failure_policy: str = "ignore"
-    timeout_seconds: float = 300
+    timeout_seconds: float = 300.0
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,95 +127,104 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
 
-_USUAL = Config()
+# -- its keys ----------------------------------------------------------------------------------------------------------
+
+_KINDS = {int: Kind.COUNT, bool: Kind.SWITCH, float: Kind.SECONDS, str: Kind.LINE, tuple: Kind.TEXTS}
+# What the default of a key does not say about it.
+_MORE: dict[str, dict[str, Any]] = {
+    "project.name": {"kind": Kind.LINE},
+    "goal.summary": {"kind": Kind.TEXT, "default": None},
+    "goal.done_when": {"default": None},
+    "execution.sandbox": {"kind": Kind.CHOICE, "choices": tuple(SANDBOXES)},
+    "execution.approval": {"kind": Kind.CHOICE, "choices": ("never", "on-request", "on-failure", "untrusted")},
+    "execution.max_iterations": {"least": 1},
+    "execution.iteration_timeout_seconds": {"least": 1},
+    "codex.model": {"kind": Kind.LINE},
+    "verification.commands": {"default": None},
+    "verification.timeout_seconds": {"least": 1},
+    "tasks.strategy": {"kind": Kind.CHOICE, "choices": ("sequential",)},
+    "tasks.source_dir": {"kind": Kind.PATH},
+    "operator.events.default_limit": {"least": 1},
+    "hooks.failure_policy": {"kind": Kind.CHOICE, "choices": ("ignore", "block")},
+    "hooks.timeout_seconds": {"least": 1},
+}
 
 
-def _key(path: str, kind: Kind, **more: Any) -> Key:
-    return Key(path, kind, reduce(getattr, path.split("."), _USUAL), **more)  # type: ignore[arg-type] # a field of it
+def _keys(section: msgspec.Struct, above: str = "") -> Iterator[Key]:
+    for name in section.__struct_fields__:
+        usual, path = getattr(section, name), f"{above}{name}"
+        if isinstance(usual, msgspec.Struct):
+            yield from _keys(usual, f"{path}.")
+        elif path not in ("where", "remarks"):
+            row = {"kind": _KINDS.get(type(usual), Kind.COUNT), "default": usual, "nullable": usual is None}
+            row |= {"default": int(usual)} if isinstance(usual, float) else {}  # as people write it
+            yield Key(path, **(row | _MORE.get(path, {})))
 
 
-KEYS = (
-    _key("version", Kind.COUNT),
-    _key("project.name", Kind.LINE, nullable=True),
-    Key("goal.summary", Kind.TEXT),
-    Key("goal.done_when", Kind.TEXTS),
-    _key("execution.sandbox", Kind.CHOICE, choices=tuple(SANDBOXES)),
-    _key("execution.approval", Kind.CHOICE, choices=APPROVALS),
-    _key("execution.max_iterations", Kind.COUNT, least=1),
-    _key("execution.max_no_progress_iterations", Kind.COUNT),
-    _key("execution.max_consecutive_runner_failures", Kind.COUNT),
-    _key("execution.max_consecutive_verification_failures", Kind.COUNT),
-    _key("execution.max_consecutive_task_failures", Kind.COUNT),
-    _key("execution.iteration_timeout_seconds", Kind.SECONDS, least=1),
-    _key("execution.iteration_backoff_seconds", Kind.SECONDS),
-    _key("execution.iteration_backoff_jitter_seconds", Kind.SECONDS),
-    _key("execution.lock_stale_seconds", Kind.SECONDS),
-    _key("execution.resume_fallback_to_fresh", Kind.SWITCH),
-    _key("execution.worktree.enabled", Kind.SWITCH),
-    _key("execution.worktree.branch_prefix", Kind.LINE),
-    _key("codex.model", Kind.LINE, nullable=True),
-    _key("codex.use_json", Kind.SWITCH),
-    _key("codex.output_schema", Kind.LINE),
-    Key("verification.commands", Kind.TEXTS),
-    _key("verification.pass_requires_all", Kind.SWITCH),
-    _key("verification.timeout_seconds", Kind.SECONDS, least=1),
-    _key("tasks.strategy", Kind.CHOICE, choices=("sequential",)),
-    _key("tasks.source_dir", Kind.PATH),
-    _key("logging.save_prompts", Kind.SWITCH),
-    _key("logging.save_jsonl", Kind.SWITCH),
-    _key("operator.events.default_limit", Kind.COUNT, least=1),
-    _key("operator.cleanup.keep", Kind.COUNT),
-    _key("operator.cleanup.older_than_days", Kind.COUNT, nullable=True),
-    *(_key(f"operator.cleanup.directory_keep.{each}", Kind.COUNT, nullable=True) for each in _PRUNED),
-    *(_key(f"operator.cleanup.directory_older_than_days.{each}", Kind.COUNT, nullable=True) for each in _PRUNED),
-    *(_key(f"hooks.{each}", Kind.TEXTS) for each in Hooks.__struct_fields__[:5]),
-    _key("hooks.failure_policy", Kind.CHOICE, choices=("ignore", "block")),
-    _key("hooks.timeout_seconds", Kind.SECONDS, least=1),
-)
+KEYS = (*_keys(Config()),)
 
 
 def read(found: Checked) -> Config:
     """The configuration, from what the file says. Unknown keys are remarks of `found`."""
+    config = _config(found)
+    for error in _troubles(config, found):
+        raise error
+    return msgspec.structs.replace(
+        config, where={key.path: found.where(key.path) for key in KEYS}, remarks=tuple(_remarks(config, found))
+    )
+
+
+def problems(top: Node) -> list[UserError]:
+    """Everything that is wrong with the file."""
+    found: dict[str, UserError] = {}
+    for key in KEYS:
+        try:
+            checked(top, [key], CONFIG)
+        except UserError as error:
+            found.setdefault(error.what, error)
+    if found:
+        return [*found.values()]
+    read = checked(top, KEYS, CONFIG)
+    return [*_troubles(_config(read), read)]
+
+
+def _config(found: Checked) -> Config:
     nested: dict[str, Any] = {}
     for key in KEYS:
         *sections, name = key.path.split(".")
         reduce(lambda inner, section: inner.setdefault(section, {}), sections, nested)[name] = found.values[key.path]
-    config = msgspec.convert(nested, Config)
-    for path, cause, hint in _troubles(config):
-        raise UserError(f"{found.where(path)}: {path} cannot be used", cause=cause, hint=hint)
-    return msgspec.structs.replace(
-        config, where={key.path: found.where(key.path) for key in KEYS}, remarks=tuple(_remarks(config, found))
-    )
+    return msgspec.convert(nested, Config)
 
 
 # What git refuses in the name of a branch that something is added to.
 _NO_PREFIX = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|(^|/)\.|\.lock/|\./|^[-/]")
 
 
-def _troubles(config: Config) -> Iterator[tuple[str, str, str]]:
-    """Key, cause and hint of values that are of the right kind and still wrong."""
+def _troubles(config: Config, found: Checked) -> Iterator[UserError]:
+    """About values that are of the right kind and still wrong."""
+
+    def wrong(path: str, cause: str, hint: str) -> UserError:
+        return UserError(f"{found.where(path)}: {path} cannot be used", cause=cause, hint=hint)
+
     if config.version != VERSION:
         cause = f"it is {config.version}; this program reads version {VERSION}"
-        yield "version", cause, f"write `version: {VERSION}`, and look at every key: `{NAME} doctor` checks them"
+        yield wrong("version", cause, f"write `version: {VERSION}`, and look at every key: `{NAME} doctor` checks them")
     if not config.goal.done_when:
-        yield "goal.done_when", "the list is empty", 'say how one sees that the work is done: done_when: ["…"]'
+        yield wrong("goal.done_when", "the list is empty", 'say how one sees that the work is done: done_when: ["…"]')
     if not config.verification.commands:
         cause = "the list is empty, so nothing would show that a task is done"
-        yield (
-            "verification.commands",
-            cause,
-            'name a command that fails while something is wrong: commands: ["make test"]',
-        )
+        hint = 'name a command that fails while something is wrong: commands: ["make test"]'
+        yield wrong("verification.commands", cause, hint)
     if not config.verification.pass_requires_all:
         hint = 'remove it; alternatives go into one command: "make test || make old-test"'
-        yield "verification.pass_requires_all", "a task is only done when every command passes", hint
+        yield wrong("verification.pass_requires_all", "a task is only done when every command passes", hint)
     if not config.codex.use_json:
-        yield "codex.use_json", "sessions, answers and errors are read from Codex's JSON events", "remove it"
-    if found := _NO_PREFIX.search(config.execution.worktree.branch_prefix):
-        cause, hint = f"git allows no {found[0]!r} there", f"write branch_prefix: {Worktree().branch_prefix}"
-        yield "execution.worktree.branch_prefix", cause, hint
+        yield wrong("codex.use_json", "sessions, answers and errors are read from Codex's JSON events", "remove it")
+    if refused := _NO_PREFIX.search(config.execution.worktree.branch_prefix):
+        cause, hint = f"git allows no {refused[0]!r} there", f"write branch_prefix: {Worktree().branch_prefix}"
+        yield wrong("execution.worktree.branch_prefix", cause, hint)
     if (top := config.tasks.source_dir.split("/")[0]) in (".git", FOLDER):
-        yield "tasks.source_dir", f"{top} is not for tasks", f"write source_dir: {Tasks().source_dir}"
+        yield wrong("tasks.source_dir", f"{top} is not for tasks", f"write source_dir: {Tasks().source_dir}")
 
 
 def _remarks(config: Config, found: Checked) -> list[str]:

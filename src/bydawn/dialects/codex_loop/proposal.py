@@ -33,11 +33,10 @@ class Proposal(msgspec.Struct, frozen=True):
     tasks: tuple[ProposedTask, ...]
     verification_commands: tuple[str, ...]
 
-    @property
-    def files(self) -> dict[str, str]:
-        """The text of each file but the configuration, by its path."""
-        rows = {f"{Tasks().source_dir}/{name}": text for name, text in self.task_files.items()}
-        return {SPEC: f"{self.spec}\n", PLAN: f"{self.plan}\n", **rows}
+    def files(self, folder: str) -> dict[str, str]:
+        """The text of each file but the configuration, by its path; tasks are in this folder."""
+        tasks = {f"{folder}/{name}": text for name, text in self.task_files.items()}
+        return {SPEC: f"{self.spec}\n", PLAN: f"{self.plan}\n", **tasks}
 
     @property
     def task_files(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A project of codex-loop: where it is, what its file says, which loop is its own."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -9,12 +10,14 @@ from bydawn.core.errors import UserError
 from bydawn.core.keys import checked
 from bydawn.dialects.codex_loop import config
 from bydawn.dialects.codex_loop.config import CONFIG, FOLDER, NAME, Config
+from bydawn.operations import first_files
 from bydawn.operations.dialects import loops
+from bydawn.operations.first_files import Fate
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.settings import yaml
 from bydawn.store.registry import Standing
 from bydawn.system.git import Git
-from bydawn.system.reading import read_text
+from bydawn.system.reading import read_inside, read_text
 from bydawn.system.user_folders import folders_above
 
 _IGNORED = f"{FOLDER}/"
@@ -42,10 +45,20 @@ def config_of(root: Path) -> Config:
 
 
 def standing_of(root: Path) -> Standing | None:
-    """The loop of a project: the newest one, unless a new project has taken its place."""
-    found = [each for each in loops.registry_of().in_workspace(root) if not each.state.dismissed]
-    mine = [each for each in found if each.loop.dialect and each.loop.dialect.name == NAME]
-    return max(mine, key=lambda each: (each.alive, each.loop.created_at), default=None)
+    """The loop of a project: the newest one."""
+    found = loops.registry_of().in_workspace(root)
+    return next((each for each in reversed(found) if each.loop.dialect and each.loop.dialect.name == NAME), None)
+
+
+def refuse_without_commit(root: Path) -> None:
+    git = Git(folder=root, seconds=20)
+    inside = git.answer("rev-parse", "--is-inside-work-tree") == "true\n"
+    if not inside or git.answer("rev-parse", "--quiet", "--verify", "HEAD^{commit}") is None:
+        raise UserError(
+            "this repository has no commit yet" if inside else f"{root} is in no git repository",
+            cause="Codex works on a branch of its own, which starts from a commit",
+            hint=f"{'' if inside else '`git init`, then '}`git add -A && git commit -m Start`",
+        )
 
 
 def unignored(root: Path) -> dict[str, str]:
@@ -59,3 +72,15 @@ def unignored(root: Path) -> dict[str, str]:
             newline = "\r\n" if "\r\n" in text else "\n"
             found[path] = f"{text}{newline if text and not text.endswith(newline) else ''}{_IGNORED}{newline}"
     return found
+
+
+def ignore(root: Path) -> dict[str, Fate]:
+    """Have git ignore our folder; what became of each file."""
+    return update(root, unignored(root))
+
+
+def update(root: Path, texts: Mapping[str, str]) -> dict[str, Fate]:
+    """Write files that only grow, without a copy of what was there."""
+    places = {path: first_files.reached(root, path) for path in texts}
+    known = {path: first_files.digest(read_inside(*place) or b"") for path, place in places.items()}
+    return first_files.write(root, texts, known=known)
