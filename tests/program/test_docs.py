@@ -121,7 +121,7 @@ def _default(value: object) -> str:
         case True:
             return "true"
         case int():
-            return str(value)
+            return f"{value:g}"
         case str():
             return f"`{value}`"
         case dict():
@@ -204,4 +204,5 @@ def _written(value: object, *, is_needed: bool) -> str:
         case str():
             return f"`{value}`"
         case _:
-            return str(value)
+            assert isinstance(value, int | float)
+            return f"{value:g}"
