@@ -1,0 +1,110 @@
+"""A file that says again and again that a run is alive: an agent can be silent for half an hour."""
+
+import errno
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event, Lock, Thread
+from types import TracebackType
+
+import msgspec
+
+from bydawn.core.agent import Event as Heard
+from bydawn.core.errors import UserError
+from bydawn.core.facts import AnyFact, LoopStopped, RunStarted
+from bydawn.core.loop import Loop
+from bydawn.core.state import LoopState
+from bydawn.core.text import plain, shorten
+from bydawn.core.values import FINISHED
+from bydawn.system.writing import replace_private
+
+_LONGEST = 500  # characters of an error
+
+
+class Beat(msgspec.Struct, frozen=True, kw_only=True):
+    """What the file says."""
+
+    pid: int
+    phase: str  # running, completed, blocked, error
+    updated_at: datetime
+    cycle: int = 0
+    error_count: int = 0
+    outcome: str | None = None  # of the last run or cycle that has ended: completed, blocked
+    last_error: str | None = None
+
+
+class Heartbeat:
+    """Follows a run from another thread, which nothing that the run waits for can hold up.
+
+    A context manager around all of it: the file is written when it begins and ends, at every start and stop of the
+    loop, and in between every minute. No reader ever sees a part of it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        seconds: float = 60.0,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        wait: Callable[[float], bool] | None = None,  # so many seconds; is it over?
+    ) -> None:
+        self._path = path.absolute()  # a running loop is in another folder
+        self._seconds = seconds
+        self._now = now
+        self._over = Event()
+        self._wait = wait or self._over.wait
+        self._lock = Lock()
+        self._beat = Beat(pid=os.getpid(), phase="running", updated_at=now())
+        self._thread = Thread(target=self._go_on, daemon=True)
+
+    def __enter__(self) -> "Heartbeat":
+        try:
+            if os.path.lexists(self._path) and not self._path.is_file():
+                raise OSError(errno.EINVAL, "it is not a regular file")
+            self._write()
+        except OSError as error:
+            hint = "give the path of a file in a folder that you can write to"
+            cause = error.strerror or str(error)
+            raise UserError(f"the heartbeat {self._path} cannot be written", cause=cause, hint=hint) from None
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if error:
+            said = shorten(plain(str(error) or type(error).__name__), _LONGEST)
+            self._note(phase="error", error_count=self._beat.error_count + 1, last_error=said)
+        else:
+            self._note()
+
+    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:  # noqa: ARG002
+        match fact:
+            case RunStarted():
+                self._note(phase="running", cycle=fact.cycle)
+            case LoopStopped() if fact.end in FINISHED:
+                self._note(phase="completed", outcome="completed", last_error=None)
+            case LoopStopped():
+                self._note(phase="blocked", outcome="blocked", last_error=shorten(plain(fact.reason), _LONGEST))
+            case _:
+                pass
+
+    def heard(self, event: Heard) -> None:
+        """What an agent says does not show that bydawn is alive."""
+
+    def _go_on(self) -> None:
+        while not self._wait(self._seconds):
+            self._note()
+
+    def _note(self, **news: object) -> None:
+        """A disk that is full for a while must not end the run: then the file is old, which is what it is for."""
+        with self._lock, suppress(OSError):
+            self._beat = msgspec.structs.replace(self._beat, **news)
+            self._write()
+
+    def _write(self) -> None:
+        self._beat = msgspec.structs.replace(self._beat, updated_at=self._now())
+        replace_private(self._path, msgspec.json.encode(self._beat) + b"\n")
