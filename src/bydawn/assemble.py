@@ -19,6 +19,7 @@ from bydawn.core.ports import NONE, Clock, Commits, Follower, Snapshot
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.secret_settings import variables
 from bydawn.core.state import LoopState
+from bydawn.core.values import End
 from bydawn.engine.effects import World
 from bydawn.engine.run import Engine
 from bydawn.process import box
@@ -46,6 +47,19 @@ from bydawn.system.writing import make_private, replace_private
 from bydawn.worktree.workspace import GitWorkspace
 
 
+class Cycles(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that follow each other by themselves, in one process; the pause before each is a wait of that run."""
+
+    again: Callable[[LoopStopped, int], bool]  # go on after this end of this cycle?
+    sleep: float = 60.0  # seconds between two
+    most: int | None = None
+
+    def next_after(self, stopped: LoopStopped, cycle: int) -> bool:
+        """What a person stopped or paused goes on only if a person says so."""
+        by_a_person = stopped.end in (End.PAUSED, End.STOPPED)
+        return not by_a_person and cycle != self.most and self.again(stopped, cycle)
+
+
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """What a run of a loop gets from its caller."""
 
@@ -59,6 +73,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock | None = None
     only_checks: bool = False  # start no round
     heartbeat: float | None = None  # seconds between two signs of life to followers, while something runs
+    cycles: Cycles | None = None
+    keeps_aside: bool = False  # tasks that were set aside stay so
 
 
 def box_for(loop: Loop, folder: LoopFolder) -> Box | str:
@@ -201,7 +217,13 @@ def run_loop(
                 *worker.followers,
             ),
         )
-        return Engine(loop, world, _started(run, loop, pool, worker, found)).run()
+        started = _started(run, loop, pool, worker, found)
+        while True:
+            engine = Engine(loop, world, started)
+            stopped = engine.run()
+            if worker.cycles is None or engine.hurried or not worker.cycles.next_after(stopped, started.cycle):
+                return stopped
+            started = msgspec.structs.replace(started, cycle=started.cycle + 1, rest=worker.cycles.sleep)
 
 
 def inherited() -> dict[str, str]:
@@ -224,6 +246,8 @@ def _started(run: str, loop: Loop, pool: Mapping[str, Agent], worker: Worker, fo
         box=BOXED if isinstance(found, Box) else found,
         commits=loop.commit is not CommitMode.OFF,
         only_checks=worker.only_checks,
+        cycle=1 if worker.cycles else 0,
+        keeps_aside=worker.keeps_aside,
     )
 
 

@@ -144,6 +144,7 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     ),
     "back-off": (PROMISED, [run_started(), *a_round(1, Outcome.TRANSIENT)], at(60)),
     "pause": (a_loop(pause=5.0), [run_started(), *a_round(1)], at(60)),
+    "cycle": (CHECKED, [run_started(cycle=2, rest=60.0), FULL_DISK], at(59)),  # before anything else
     "next-round": (PROMISED, [run_started()], at()),
 }
 

@@ -296,6 +296,9 @@ class Night:
         rounds: int | None = None,
         seconds: float | None = None,
         only_checks: bool = False,
+        cycle: int = 0,
+        rest: float = 0.0,
+        keeps_aside: bool = False,
     ) -> LoopStopped:
         self.clock.elapsed = self.ledger.state.elapsed  # as a new process counts on from the ledger
         self.workspace.watched = False
@@ -335,8 +338,12 @@ class Night:
             box=self.box,
             commits=self.commits is not None,
             only_checks=only_checks,
+            cycle=cycle,
+            rest=rest,
+            keeps_aside=keeps_aside,
         )
-        return Engine(self.loop, world, started).run()
+        self.engine = Engine(self.loop, world, started)
+        return self.engine.run()
 
     def approve(self) -> None:
         """A person has looked at the checkpoint that the loop stands at."""

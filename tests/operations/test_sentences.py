@@ -67,6 +67,11 @@ def said(*past: AnyFact, unit: str = "round") -> list[Sentence]:
             "◷",
             "codex is at its usage limit until",
         ),
+        (
+            facts.RunStarted(run="r", pid=1, boot="b", version="0", tree="t", cycle=2),
+            "▷",
+            "cycle 2: bydawn goes on by itself",
+        ),
         (facts.HookEnded(hook="h", round=1, passed=False, detail="exit 3", elapsed=1.0), "!", "h failed: exit 3"),
         (
             facts.NoticeEnded(to="https://example.org", event="limit", sent=False, detail="HTTP 500", tries=3),

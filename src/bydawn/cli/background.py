@@ -21,7 +21,7 @@ class Background:
         self._voice = voice
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:  # noqa: ARG002
-        if isinstance(fact, RunStarted):
+        if isinstance(fact, RunStarted) and fact.cycle < 2:  # later ones only go on
             words = "\n".join([*self._voice.begun(self._plan, fact, state), ""])
             self._tether.release(self.log.fd, words, self._voice.viewer(self._plan))
 

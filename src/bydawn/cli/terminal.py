@@ -58,7 +58,7 @@ class Terminal:
         for line in self._rows.saw(fact, loop, state):
             self._screen.line(line)
         match fact:
-            case RunStarted() if not self._plan.goes_on or _will_work(loop, state):
+            case RunStarted() if fact.cycle < 2 and (not self._plan.goes_on or _will_work(loop, state)):
                 self._open(loop, state, fact.tasks)
             case RoundStarted():
                 self._round_began = time.monotonic() - _age(state)

@@ -100,6 +100,9 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
         return Settle(rule=Rule.INTERRUPTED_ROUND, round=state.open_round.round)
     if state.stop_now:
         return _asked(loop, state)
+    if (left := state.run_elapsed + state.rest - now.elapsed) > 0 and state.rest:
+        wait = Wait(rule=Rule.CYCLE, seconds=left, reason=f"pause before cycle {state.cycle}")
+        return _asked(loop, state) if state.stop or state.pause else wait
     if obstacle := state.obstructed:
         # What was refused before anything was done waits for no one.
         end = End.STOPPED if obstacle.kind == BOX else End.BLOCKED

@@ -79,7 +79,9 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     commits: bool = False  # what its rounds change is committed
     recording: bool = False  # others may record what they do for it
     only_checks: bool = False  # this run may start no round
-    cycle: int = 0  # its number if the program itself goes on again and again; 0: a person started it
+    cycle: int = 0  # its number if bydawn goes on by itself again and again; 0: it does not
+    rest: float = 0.0  # seconds to wait before anything else
+    keeps_aside: bool = False  # tasks that were set aside stay so
     per_task: bool = False  # each task has its own conversation
     commits_all: bool = False  # in a work tree of the loop's own, whatever a round's end
 

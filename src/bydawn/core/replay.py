@@ -42,12 +42,11 @@ from bydawn.core.facts import (
     TasksRead,
     WaitStarted,
 )
+from bydawn.core.forgiven import forgiven
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.rules import Rule
 from bydawn.core.state import (
     KNOWN_TREES,
-    FreeTurns,
     LastRound,
     Limited,
     LoopState,
@@ -174,7 +173,9 @@ def _given_up(state: LoopState) -> LoopState:
 
 def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
     return replace(
-        _moved(state if fact.only_checks else forgiven(state), fact.tree, fact.work),
+        _moved(state if fact.only_checks else forgiven(state, keeps_aside=fact.keeps_aside), fact.tree, fact.work),
+        cycle=fact.cycle,
+        rest=fact.rest,
         run=fact.run,
         pid=fact.pid,
         runs=state.runs + 1,
@@ -212,39 +213,6 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
 def _joined(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
     added = tuple(more)
     return tuple(dict.fromkeys((*known, *added))) if added else known
-
-
-def forgiven(state: LoopState) -> LoopState:
-    """The state a run begins with. Only a start after a recorded stop is a fresh chance (by a person or the host)."""
-    if state.stopped is None:
-        return state  # a crash resets nothing
-    # Recorded iterations are counted over all runs; only for who goes on although nothing new came, it begins again.
-    keeps = state.recording and state.stopped.decided.rule != Rule.NO_PROGRESS
-    return replace(
-        state,
-        failures_in_a_row=0,
-        free=FreeTurns(),
-        check_failures_in_a_row=0,
-        same_failure=0,
-        vain_rounds=0,
-        rounds_without_progress=state.rounds_without_progress if keeps else 0,
-        rounds_without_result=0,
-        gave_up=False,
-        tallies=tuple(replace(tally, failures=0, before=0) for tally in state.tallies),
-        settled=replace(state.settled, aside=()),
-        last=_forgiven(state.last),
-        limited=(),  # a person who resumes may know better; if not, the cool-downs that all loops share will say so
-    )
-
-
-def _forgiven(last: LastRound | None) -> LastRound | None:
-    """What stopped the loop at once (not logged in, BLOCKED) must not stop it again after a person resumed it."""
-    if last is None:
-        return None
-    last = replace(last, blocked="", tampered=())
-    if not (POLICY[last.outcome].stops or POLICY[last.outcome].stops_idle):
-        return last
-    return replace(last, outcome=Outcome.INTERRUPTED)
 
 
 def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopState:

@@ -60,6 +60,7 @@ class Rule(StrEnum):
     LATEST_WAKE = "latest-wake", "the provider's usage limit resets later than this loop may wait"
     AGENT_LIMIT = "agent-limit", "the provider's usage limit has not been reset yet"
     BACK_OFF = "back-off", "the agent had trouble a moment ago; a short wait costs nothing"
+    CYCLE = "cycle", "bydawn goes on by itself after a while, until a person stops it or there is nothing left to try"
     PAUSE = "pause", "this loop rests between two rounds"
     NEXT_ROUND = "next-round", "no rule says stop, and there is work left"
 

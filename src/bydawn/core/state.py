@@ -164,6 +164,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     rounds_allowed: int | None = None
     run_elapsed: float = 0.0  # when this run started, in working time
     seconds_allowed: float | None = None
+    cycle: int = 0  # as in `RunStarted`
+    rest: float = 0.0
     ok_rounds: int = 0
     session: Session | None = None
     adopted: tuple[str, ...] = ()  # done tasks that are so because another program said it

@@ -3,10 +3,10 @@
 import msgspec
 
 from bydawn.core import progress
+from bydawn.core.forgiven import forgiven
 from bydawn.core.loop import Ticks
 from bydawn.core.ports import Snapshot
 from bydawn.core.progress import Findings
-from bydawn.core.replay import forgiven
 from bydawn.core.values import TaskReading
 from bydawn.core.worklist import rewritten
 from bydawn.engine.effects import Effects
@@ -35,18 +35,18 @@ class AfterRound:
         found = self._tasks(touched.now)
         return _findings(touched, found, progress=self._progress(touched.now, found))
 
-    def at_start(self, snapshot: Snapshot, *, unseen: bool) -> Findings:
+    def at_start(self, snapshot: Snapshot, *, unseen: bool, keeps_aside: bool) -> Findings:
         """The same at the start of a run; `unseen`: the agent's code has run since the tree was last looked at."""
         touched = self._protection.at_start(snapshot, unseen=unseen)
-        found = self._tasks(touched.now) if unseen else _TasksFound(self._tasks_at_start())
+        found = self._tasks(touched.now) if unseen else _TasksFound(self._tasks_at_start(keeps_aside=keeps_aside))
         return _findings(touched, found)
 
-    def _tasks_at_start(self) -> TaskReading | None:
+    def _tasks_at_start(self, *, keeps_aside: bool) -> TaskReading | None:
         """After a recorded stop, a person's edits to the list count. Not after a crash, nor if the list was not
         trusted before: what is missing stays missing until it is back, or accepted."""
         state = self._effects.state
         believed = state.stopped and not (state.tasks and state.tasks.problem)
-        return self._effects.list.read(forgiven(state), None if believed else state.tasks)
+        return self._effects.list.read(forgiven(state, keeps_aside=keeps_aside), None if believed else state.tasks)
 
     def _tasks(self, after: Snapshot) -> _TasksFound:
         state = self._effects.state

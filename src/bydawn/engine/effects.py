@@ -88,6 +88,7 @@ class Effects:
         self.list = WorkList(loop, world.lists or world.workspace, world.hide)
         self._looked = 0.0  # at the list while a round runs
         self._beat_at = 0.0  # the last sign of life, or what has begun since
+        self.was_hurried = False
 
     @property
     def state(self) -> LoopState:
@@ -181,7 +182,8 @@ class Effects:
         for request in requests:
             if isinstance(request, AskNote) and not finished:
                 self.take(request)
-        return any(not isinstance(request, AskNote) for request in requests)
+        self.was_hurried |= any(not isinstance(request, AskNote) for request in requests)
+        return self.was_hurried
 
     def is_past(self, moment: datetime | None) -> bool:
         return moment is not None and self.world.clock.now().at >= moment

@@ -96,6 +96,11 @@ class Engine:
     def state(self) -> LoopState:
         return self.world.ledger.state
 
+    @property
+    def hurried(self) -> bool:
+        """Did someone want it to end at once when its end had been decided already?"""
+        return self._effects.was_hurried
+
     def run(self) -> LoopStopped:
         """Run until something says stop; return that."""
         self._begin()
@@ -150,7 +155,7 @@ class Engine:
         if isinstance(action, Settle):
             snapshot = self._settle(action, snapshot)
         unseen = is_unseen(self.loop, self.state)
-        found = self._after_round.at_start(snapshot, unseen=unseen)
+        found = self._after_round.at_start(snapshot, unseen=unseen, keeps_aside=self._run.keeps_aside)
         self._fresh = Snapshot(tree=found.tree, work=found.work)
         met = self.state.obstructed  # on the way in; starting does not remove it
         self._effects.record(self._started(found))
@@ -194,7 +199,7 @@ class Engine:
     def _wait(self, action: Wait, decided: Decided) -> None:
         self._fresh = None
         self._hook_runs.waited()
-        if self.state.waiting is None:
+        if self.state.waiting is None or self.state.waiting.decided.rule != decided.rule:
             self._effects.record(
                 WaitStarted(
                     seconds=action.seconds,

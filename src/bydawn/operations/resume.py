@@ -12,8 +12,8 @@ from bydawn.core.breakers import NewLimit, limits_of
 from bydawn.core.completion import lost_lines
 from bydawn.core.decide import checkpoint_of
 from bydawn.core.errors import UserError
+from bydawn.core.forgiven import forgiven
 from bydawn.core.redact import Secrets
-from bydawn.core.replay import forgiven
 from bydawn.core.values import Now, ReachedMark
 from bydawn.core.worklist import WorkList
 from bydawn.operations.checked_loop import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing

@@ -47,6 +47,8 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
     """What to tell people about a fact; nothing if a round's row or the summary says it."""
     match fact:
         case facts.RunStarted():
+            if fact.cycle > 1:
+                yield Sentence("▷", f"cycle {fact.cycle}: bydawn goes on by itself")
             if fact.put_back:
                 names = ", ".join(map(plain, fact.put_back[:3]))
                 yield Sentence(WARNING, f"protected files had changed since the last run and were put back: {names}")
