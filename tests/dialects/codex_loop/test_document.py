@@ -1,5 +1,6 @@
 """codex-loop: `state.json` and what `status` shows of it."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -7,15 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from bydawn.core.facts import AnyFact, LoopAdopted, TasksRead
+from bydawn.core.facts import AnyFact, HookEnded, LoopAdopted, TasksRead
 from bydawn.core.history import EVENTS_KEPT
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import Changes, End, TaskStatus
 from bydawn.dialects.codex_loop.codes import BLOCKED, COMPLETED, INTERRUPTED, RUNNING
 from bydawn.dialects.codex_loop.document import Document, decoded, document_of, summary_rows, text_of, with_liveness
+from bydawn.dialects.codex_loop.history import hook_line
 from core.facts_any import HISTORIES
-from core.facts_made import run_started, started
+from core.facts_made import NOON, run_started, started
 from dialects.codex_loop_made import (
     COMPLETE,
     DOCS,
@@ -214,15 +216,52 @@ def test_tasks_that_the_original_called_done_are_marked_as_taken_at_its_word() -
     adopted = LoopAdopted(source=".codex-loop/state.json", rounds=12, agent="codex", done=(LEXER,))
     document = made(adopted, begun(PARSER))
     assert (document.meta.iteration, statuses(document)) == (12, {LEXER: "done", PARSER: "ready"})
+    assert document.bydawn
     assert document.bydawn.adopted == (LEXER,)
 
 
-OTHERS = [b"", b"{", b"[]", b"null", b"\xff", b'{"meta": "\xff"}', b'{"meta": {}, "tasks": {}}', b"[" * 9999]
+ORIGINAL: dict[str, Any] = {
+    "meta": {"project_name": "shop", "iteration": 12, "worktree_branch": "codex-loop/x", "more": 1},
+    "tasks": {LEXER: {"status": "in_progress", "session_id": None, "title": "The lexer"}},
+}
 
 
-@pytest.mark.parametrize("text", OTHERS)
-def test_what_this_program_did_not_write_is_none(text: bytes) -> None:
+def test_a_file_of_the_original_can_be_shown_even_if_its_history_has_another_form() -> None:
+    for history in ([], [{"event_type": "iteration", "files_changed": None}], "gone"):
+        document = decoded(json.dumps(ORIGINAL | {"history": history}).encode())
+        assert document
+        assert (document.meta.iteration, document.tasks[LEXER].status, document.bydawn) == (12, "in_progress", None)
+        rows = dict(summary_rows(document))
+        assert (rows["current_task"], rows["runner_failures_total"]) == (LEXER, "none")
+
+
+OTHERS = [b"", b"{", b"[]", b"null", b"\xff", b'{"meta": "\xff"}', b'{"skill_name": "strict-agent-loop"}', b"[" * 9999]
+BAD_TASKS: list[Any] = [[], {"a": 1}, {"a": {"status": 1}}]
+
+
+@pytest.mark.parametrize("text", [*OTHERS, *(json.dumps(ORIGINAL | {"tasks": bad}).encode() for bad in BAD_TASKS)])
+def test_what_is_no_such_file_is_none(text: bytes) -> None:
     assert decoded(text) is None
+
+
+def test_a_hook_that_ran_is_a_line_of_its_event() -> None:
+    """C-065"""
+    failed: dict[str, Any] = {"exit_code": 1, "excerpt": "no network", "command": "./notify", "timed_out": False}
+    ended = HookEnded(hook="on_complete", round=4, passed=False, detail="exit 1", elapsed=9.0, seconds=1.5, **failed)
+    assert hook_line(ended, NOON) == (
+        "on_completed",
+        {
+            "timestamp": "2026-01-06T12:00:00.000Z",
+            "event": "on_completed",
+            "iteration": 4,
+            "command": "./notify",
+            "exit_code": 1,
+            "timed_out": False,
+            "passed": False,
+            "seconds": 1.5,
+            "output": "no network",
+        },
+    )
 
 
 @given(HISTORIES)

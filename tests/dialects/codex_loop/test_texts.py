@@ -90,6 +90,14 @@ def test_an_iteration_is_one_line() -> None:
     )
 
 
+def test_a_task_with_a_name_that_cannot_be_printed_breaks_no_line() -> None:
+    odd = "004-\x1b[31mred\nnew"
+    state, _ = past(begun(odd), [*an_iteration(1, odd)])
+    assert line(task=odd).startswith("[iteration 1/30] 004-red new  continue  ")
+    found = texts.next_steps(PROJECT, state, stop(End.FAILED, Rule.AGENT_FAILURES), PROJECT.workspace)
+    assert found[0].command == "codex-loop logs tail"
+
+
 def test_a_later_run_says_both_the_number_for_life_and_its_own() -> None:
     """X-08: never `31/30`."""
     assert line(33, earlier=32).startswith("[iteration 33, 1/30] ")

@@ -1,5 +1,8 @@
 """`state.json`: the whole project as one document, made from the ledger and never read back."""
 
+from contextlib import suppress
+from typing import Any
+
 import msgspec
 from msgspec.structs import replace
 
@@ -58,7 +61,7 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ours(msgspec.Struct, frozen=True, kw_only=True):
-    """What only bydawn knows."""
+    """What only bydawn knows; a file of the original has no such part."""
 
     loop: str
     uid: str
@@ -71,9 +74,9 @@ class Ours(msgspec.Struct, frozen=True, kw_only=True):
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     meta: Meta
-    tasks: dict[str, Task]
-    history: tuple[Entry, ...]
-    bydawn: Ours
+    tasks: dict[str, Task] = {}
+    history: tuple[Entry, ...] = ()
+    bydawn: Ours | None = None
 
 
 def document_of(loop: Loop, state: LoopState, history: History, tasks: TaskReading | None = None) -> Document:
@@ -202,9 +205,11 @@ def text_of(document: Document) -> str:
 
 
 def decoded(text: bytes) -> Document | None:
-    """A file that this program wrote; None if it is something else."""
+    """A file of ours, or of the original; None if it is neither. A history in another form is left out."""
     try:
-        return msgspec.json.decode(text, type=Document)
+        with suppress(msgspec.ValidationError):
+            return msgspec.json.decode(text, type=Document)
+        return msgspec.convert(msgspec.json.decode(text, type=dict[str, Any]) | {"history": []}, Document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -221,9 +226,9 @@ def summary_rows(document: Document) -> list[tuple[str, str]]:
         "no_progress_iterations": meta.no_progress_iterations,
         "current_task": current[0] if current else None,
         "current_task_session": current[1].session_id if current else None,
-        "runner_failures_total": ours.runner_failures_total,
-        "verification_failures_total": ours.verification_failures_total,
-        "resume_fallbacks_total": ours.resume_fallbacks_total,
+        "runner_failures_total": ours.runner_failures_total if ours else None,
+        "verification_failures_total": ours.verification_failures_total if ours else None,
+        "resume_fallbacks_total": ours.resume_fallbacks_total if ours else None,
         "last_blocker_code": meta.last_blocker.code if meta.last_blocker else None,
         "last_blocker_reason": meta.last_blocker.reason if meta.last_blocker else None,
         "last_summary": next(said, None),

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from bydawn.core.facts import ChecksEnded
+from bydawn.core.facts import ChecksEnded, HookEnded
 from bydawn.core.history import EVENTS_KEPT, Attempt, Event, History
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.rules import Rule
@@ -27,9 +27,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    event_type: str
-    timestamp: str
-    iteration: int
+    event_type: str = ""
+    timestamp: str | None = None
+    iteration: int = 0
     task_id: str | None = None
     summary: str | None = None
     fingerprint: str | None = None  # of the work tree
@@ -125,6 +125,22 @@ def results(checks: ChecksEnded | None) -> tuple[Result, ...]:
 
 def _cut(output: str) -> str:
     return last_part(output, _OUTPUT - 2)  # and a mark where something is missing
+
+
+def hook_line(ended: HookEnded, at: datetime) -> tuple[str, dict[str, object]]:
+    """The event that a hook ran for, and its line in the file of that event."""
+    event = texts.EVENTS.get(ended.hook, ended.hook)
+    return event, {
+        "timestamp": moment(at),
+        "event": event,
+        "iteration": ended.round,
+        "command": ended.command,
+        "exit_code": ended.exit_code,
+        "timed_out": ended.timed_out,
+        "passed": ended.passed,
+        "seconds": ended.seconds,
+        "output": ended.excerpt,  # the end of it, if it failed
+    }
 
 
 def moment(at: datetime | None) -> str:

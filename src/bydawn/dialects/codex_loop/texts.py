@@ -9,7 +9,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.text import duration, shorten
+from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import FINISHED, Next
 from bydawn.dialects.codex_loop import codes
 
@@ -34,7 +34,7 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     """What a person can do now, ready to be pasted in that folder; without one, anywhere."""
     where = shlex.quote(loop.workspace) if folder != loop.workspace else ""
     ours, others = (f" {flag} {where}" if where else "" for flag in ("--project-dir", "-C"))
-    last = state.last.task_id if state.last else None
+    last = state.last.task_id if state.last and (state.last.task_id or "").isprintable() else None
     run, status = f"codex-loop run{ours}", Next(f"codex-loop status --summary{ours}", "where it stands")
     retry = Next(f"codex-loop run --retry-blocked{ours}", "then try what is blocked again")
     task = f" --task-id {shlex.quote(last)}" if last else ""
@@ -78,7 +78,7 @@ def iteration_line(ended: RoundEnded, checks: ChecksEnded | None, state: LoopSta
     told = shorten(ended.words or ended.detail or ended.outcome.value, 200)
     files = ended.changes.total
     parts = [
-        (last and last.task_id) or "",
+        shorten(plain((last and last.task_id) or ""), 80),
         codes.agent_status(ended.claim) or ("no status" if ended.outcome is Outcome.OK else f"failed: {told}"),
         "no change" if not files else "1 file" if files == 1 else f"{files} files",
         f"verification {'passed' if checks.passed else 'failed'}" if checks else "",
