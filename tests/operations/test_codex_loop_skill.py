@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 from bydawn.cli.dialects.skill_command import skill_command
+from bydawn.dialects.codex_loop import codes
 from bydawn.dialects.codex_loop.config import KEYS, Config, Verification
 from bydawn.operations.dialects.codex_loop import project
 from bydawn.operations.dialects.skills import source_of
@@ -69,6 +70,12 @@ def test_the_configuration_that_it_shows_can_be_used_and_has_every_key_with_its_
     assert found == msgspec.structs.replace(usual, verification=Verification(commands=found.verification.commands))
     keys = {key.path for key in KEYS if not key.path.startswith("operator.")}
     assert keys == set(_paths(YAML(typ="safe").load(shown)))
+
+
+def test_the_workflow_says_what_to_do_for_every_blocker_code() -> None:
+    """C-063."""
+    page = FILES["references/workflow.md"]
+    assert {*codes.BY_RULE.values(), *codes.BY_KIND.values()} <= {*re.findall(r"`([a-z_]+)`", page)}
 
 
 def _paths(section: dict[str, Any], before: str = "") -> Iterator[str]:
