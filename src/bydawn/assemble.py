@@ -96,9 +96,16 @@ def _still(found: Box | str, loop: Loop, state: LoopState) -> Box | str:
 
 
 def run_loop(
-    loop: Loop, ledger: LoopLedger, lock: Lock, secrets: Secrets, worker: Worker, found: Box | str
+    loop: Loop,
+    ledger: LoopLedger,
+    lock: Lock,
+    secrets: Secrets,
+    worker: Worker,
+    found: Box | str,
+    *,
+    leftover: bool = False,
 ) -> LoopStopped:
-    """Run a loop until it stops; we hold its lock."""
+    """Run a loop until it stops; we hold its lock. `leftover`: its worktree has uncommitted work from before."""
     folder, workspace, work = ledger.folder, Path(loop.workspace), Path(loop.folder)
     found = _still(found, loop, ledger.state)
     run = os.urandom(6).hex()
@@ -217,13 +224,14 @@ def run_loop(
                 *worker.followers,
             ),
         )
-        started = _started(run, loop, pool, worker, found)
+        started = _started(run, loop, pool, worker, found, leftover)
         while True:
             engine = Engine(loop, world, started)
             stopped = engine.run()
             if worker.cycles is None or engine.hurried or not worker.cycles.next_after(stopped, started.cycle):
                 return stopped
-            started = msgspec.structs.replace(started, cycle=started.cycle + 1, rest=worker.cycles.sleep)
+            more = {"cycle": started.cycle + 1, "rest": worker.cycles.sleep, "leftover": False}
+            started = msgspec.structs.replace(started, **more)
 
 
 def inherited() -> dict[str, str]:
@@ -232,7 +240,9 @@ def inherited() -> dict[str, str]:
     return for_children(os.environ, [*ours, *(name for row in dialects.TABLE.values() for name in row.secrets)])
 
 
-def _started(run: str, loop: Loop, pool: Mapping[str, Agent], worker: Worker, found: Box | str) -> RunStarted:
+def _started(
+    run: str, loop: Loop, pool: Mapping[str, Agent], worker: Worker, found: Box | str, leftover: bool
+) -> RunStarted:
     held = any(agent.abilities.sandboxes for agent in pool.values())
     return RunStarted(
         run=run,
@@ -245,6 +255,8 @@ def _started(run: str, loop: Loop, pool: Mapping[str, Agent], worker: Worker, fo
         sandbox=loop.sandbox or (Sandbox.WORKSPACE if held else ""),
         box=BOXED if isinstance(found, Box) else found,
         commits=loop.commit is not CommitMode.OFF,
+        commits_all=loop.worktree is not None,
+        leftover=leftover,
         only_checks=worker.only_checks,
         cycle=1 if worker.cycles else 0,
         keeps_aside=worker.keeps_aside,

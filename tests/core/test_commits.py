@@ -41,6 +41,23 @@ def test_nothing_new_no_success_and_changed_protected_files_are_not_committed(fa
     assert not isinstance(next_action(ON, after_all(BEGUN, *facts), at(60)), Commit)
 
 
+@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.FAILED, Outcome.INTERRUPTED, Outcome.HUNG])
+def test_in_a_worktree_every_change_is_committed_at_once_and_nothing_else(outcome: Outcome) -> None:
+    begun = run_started(commits=True, commits_all=True)
+    assert isinstance(next_action(ON, after_all(begun, *a_round(1, outcome)), at(60)), Commit)
+    assert not isinstance(next_action(ON, after_all(begun, *idle_round(1)), at(60)), Commit)
+    assert not isinstance(next_action(ON, after_all(begun, *a_round(1, outcome), FAILED), at(60)), Commit)
+    again = after_all(begun, *a_round(1, outcome), FAILED, begun)  # it is tried again by the next run
+    assert isinstance(next_action(ON, again, at(60)), Commit)
+
+
+def test_what_was_in_a_worktree_before_is_the_first_commit() -> None:
+    state = after_all(run_started(commits=True, commits_all=True, leftover=True))
+    assert next_action(ON, state, at(0)) == Commit(rule=Rule.COMMIT_DUE, round=0)
+    assert message(ON, state, str).startswith("bydawn: what was there before\n")
+    assert not isinstance(next_action(ON, after_all(run_started(commits=True, commits_all=True)), at(0)), Commit)
+
+
 def test_protected_files_that_are_only_reported_keep_nothing_from_being_committed() -> None:
     loop = a_loop(commit=CommitMode.ON, on_tamper=OnTamper.REPORT)
     assert isinstance(next_action(loop, after_all(BEGUN, *a_round(1, tampered=("a",))), at(60)), Commit)

@@ -14,6 +14,7 @@ TEN_YEARS = 10 * 365 * 86400
 CHOICE = kinds.choice("tag", "line")
 KINDS = {
     "text": kinds.TEXT,
+    "branch": kinds.BRANCH,
     "count": kinds.COUNT,
     "span": kinds.SPAN,
     "moment": kinds.MOMENT,

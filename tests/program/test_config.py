@@ -135,7 +135,7 @@ def _words(row: Setting, word: str) -> list[str]:
     """A setting as it stands on a command line."""
     if not row.flags[-1].startswith("-"):
         return [word]
-    return [row.flags[-1]] if row.kind.literal == (bool,) else [row.flags[-1], word]
+    return [row.flags[-1] if row.kind.literal == (bool,) else f"{row.flags[-1]}={word}"]
 
 
 def shown(home: Home, **env: Any) -> dict[str, dict[str, Any]]:
@@ -419,7 +419,7 @@ PICKY_FLAGS = [row for row in PICKY if row.flags and row.kind.literal != (bool,)
 @pytest.mark.parametrize("row", PICKY_FLAGS, ids=lambda row: row.key)
 def test_a_wrong_value_of_a_flag_is_refused_by_its_name(row: Setting) -> None:
     with pytest.raises(click.BadParameter) as refused:
-        run.make_context("run", ["x", row.flags[-1], "?"])
+        run.make_context("run", ["x", f"{row.flags[-1]}=?"])
     assert row.flags[-1] in refused.value.format_message()
 
 

@@ -27,6 +27,11 @@ class Option(click.Option):
         self.help = help
         self.heading = heading
 
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """A value that can be left out is part of the same word."""
+        record = super().get_help_record(ctx)
+        return (record[0].replace(" [=", "[="), record[1]) if record else None
+
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Without `[x>=1]`, which no one needs to be told."""
         return {name: text for name, text in super().get_help_extra(ctx).items() if name != "range"}

@@ -16,13 +16,15 @@ from bydawn.process.guardian import Tether
 
 
 class WithRest(Command):
-    """Everything after `--` is for the agent, even without a prompt."""
+    """Everything after `--` is for the agent, even without a prompt; a branch is part of its own word."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
             place = args.index("--")
             ctx.meta["rest"] = tuple(args[place + 1 :])
             args = args[:place]
+        # Click would take the next word for its branch, which may well be the prompt.
+        args = ["--worktree=on" if arg == "--worktree" else arg for arg in args]
         return super().parse_args(ctx, args)
 
 

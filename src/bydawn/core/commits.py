@@ -27,8 +27,8 @@ def message(loop: Loop, state: LoopState, hide: Callable[[str], str]) -> str:
         "task": shorten(hide(plain(task)), _TASK),
         "counted": str(history.number(loop, state) - 1),  # a round that went well has been counted
     }
-    usual = "bydawn: {task}" if task else "bydawn: round {round}"
-    text = _filled(loop.commit_message or usual, values)
+    usual = "bydawn: {task}" if task else "bydawn: round {round}" if state.last else "bydawn: what was there before"
+    text = _filled((loop.commit_message if state.last else None) or usual, values)
     subject = text if text.strip() else _filled(usual, values)
     return f"{subject.strip()}\n\n{LOOP}: {loop.id}/{loop.uid}\n{ROUND}: {state.round}\n"
 

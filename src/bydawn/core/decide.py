@@ -127,11 +127,12 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
 def commit_due(loop: Loop, state: LoopState) -> bool:
     """Must what rounds changed be committed now? Not while a person has to look at protected files.
 
-    When everything is proven, that also goes for what no round that went well has left: nothing will follow.
+    When everything is proven, that also goes for what no round that went well has left: nothing will follow. In a
+    work tree of the loop's own, it goes for everything at once.
     """
     if not state.uncommitted or _tampered(loop, state):
         return False
-    return state.commit_due or (not state.commit_tried and not completion.missing(loop, state))
+    return state.commit_due or (not state.commit_tried and (state.commits_all or not completion.missing(loop, state)))
 
 
 def checks_due(loop: Loop, state: LoopState) -> bool:

@@ -84,6 +84,7 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     keeps_aside: bool = False  # tasks that were set aside stay so
     per_task: bool = False  # each task has its own conversation
     commits_all: bool = False  # in a work tree of the loop's own, whatever a round's end
+    leftover: bool = False  # there is work in it that is older than the loop and in no commit
 
 
 class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):

@@ -14,7 +14,7 @@ _PARTS = re.compile(r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)
 _SECONDS = (86400.0, 3600.0, 60.0, 1.0)
 _LONGEST = 10 * 365 * 86400.0
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30}
-_YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,9 +194,9 @@ def count(text: str) -> int:
 
 
 def switch(text: str) -> bool:
-    if text.lower() not in (*_YES, *_NO):
+    if text.lower() not in (*YES, *NO):
         raise ValueError(f"{text!r} is neither true nor false")
-    return text.lower() in _YES
+    return text.lower() in YES
 
 
 def words(text: str) -> str:
@@ -204,6 +204,13 @@ def words(text: str) -> str:
         raise ValueError("it is empty")
     if "\0" in text:
         raise ValueError("it contains a zero byte")
+    return text
+
+
+def branch(text: str) -> str:
+    """A branch, or whether there is one; git itself knows more rules about names."""
+    if re.search(r"[\s~^:?*\[\\]|\.\.", words(text)):
+        raise ValueError(f"{text!r} cannot be a branch; write a name such as night-1")
     return text
 
 
@@ -268,6 +275,7 @@ def yes_or_no(value: bool) -> str:
 
 
 TEXT = Kind(wanted="a string", example="text", read=words)
+BRANCH = Kind(wanted="on, off or a branch", example="night-1", read=branch)
 COUNT = Kind(
     wanted="a whole number", example="30", read=count, literal=(int,), schema=(("type", "integer"), ("minimum", 0))
 )

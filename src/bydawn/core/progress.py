@@ -242,6 +242,11 @@ def uncommitted(state: LoopState, tree: str) -> LoopState:
     return replace(state, uncommitted=(*spans, span)[-_SPANS:], commit_tried=False)
 
 
+def leftover(round_: int, tree: str) -> tuple[Span, ...]:
+    """What was in a work tree before the first round."""
+    return (Span(first=round_, last=round_, before="", after=tree.partition("+")[0]),)
+
+
 def commit_ended(state: LoopState, fact: CommitEnded) -> LoopState:
     """The state after a commit, or without one; what a git hook changed meanwhile waits for the next."""
     named = (*fact.left_out, *fact.secrets)

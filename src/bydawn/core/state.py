@@ -193,6 +193,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     baseline: tuple[str, ...] | None = None  # the checks that failed before any work; None: not known
     closed: tuple[str, ...] = ()  # every task ever closed, shortened
     commits: bool = False  # is what rounds change committed?
+    commits_all: bool = False  # … at once, whatever a round's end, with changes by others?
     uncommitted: tuple[Span, ...] = ()  # what is in no commit yet
     commit: str = ""  # the last one
     commit_due: bool = False  # has a round gone well since the last try?

@@ -337,7 +337,10 @@ def _checked_commits(workspace: Path, wanted: Loop) -> None:
     if unknown := unknown_names(wanted.commit_message or ""):
         names = ", ".join(f"{{{name}}}" for name in NAMES)
         raise UserError(f"--commit-message has no {{{unknown[0]}}}", hint=f"it fills in {names}")
-    if wanted.commit is CommitMode.REQUIRE and (why := commit_trouble(workspace)):
+    if wanted.worktree and wanted.agent_commits:
+        cause = "there every round is committed by bydawn, and .git is not in the agent's folder"
+        raise UserError("--agent-commits cannot be used with --worktree", cause=cause, hint="drop one of the two")
+    if wanted.commit is CommitMode.REQUIRE and not wanted.worktree and (why := commit_trouble(workspace)):
         raise UserError(
             "nothing can be committed here (--commit require)", cause=why, hint="fix that, or use --commit on"
         )
@@ -370,7 +373,7 @@ def doubts(loop: Loop, secrets: Secrets) -> tuple[str, ...]:
     for name in sorted(secrets.withheld(os.environ) - {*loop.pass_env}):
         if any(re.search(rf"\${{?{re.escape(name)}\b", check.command) for check in commands):
             rows.append(f"checks run without {name}, which looks like a secret; --pass-env {name} gives it to them")
-    if loop.commit is CommitMode.ON and (why := commit_trouble(Path(loop.workspace))):
+    if loop.commit is CommitMode.ON and not loop.worktree and (why := commit_trouble(Path(loop.workspace))):
         rows.append(f"nothing can be committed now (--commit on): {why}")
     if loop.sandbox is Sandbox.READ_ONLY:
         rows.append("the agent cannot change any file (--sandbox read-only)")

@@ -158,6 +158,8 @@ def loop_fields(standing: Standing, found: Changed | None = None) -> Iterator[Fi
         yield from _why_stuck(standing)
     yield Field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     yield Field("Where", loop.workspace)
+    if loop.worktree:
+        yield Field("Branch", f"{loop.worktree.branch}, in the worktree {loop.worktree.path}")
     if standing.alive and (company := beside(standing.folder, loop)):
         yield Field("Shared", shared(company))
     so_far = f"{progress(standing)}, {duration(state.elapsed)} of work; {liveness(standing)}"

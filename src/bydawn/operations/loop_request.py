@@ -9,7 +9,7 @@ import msgspec
 
 from bydawn.core import kinds, template
 from bydawn.core.errors import UserError
-from bydawn.core.loop import CHECKS, Check, Hooks, Loop, Match, Mode, Promise, Sessions
+from bydawn.core.loop import CHECKS, Check, CommitMode, Hooks, Loop, Match, Mode, Promise, Sessions, Worktree
 from bydawn.core.redact import Secrets
 from bydawn.operations.settings import checkpoint_of, secrets_of, words_of
 from bydawn.settings.layers import Given, Settings
@@ -26,6 +26,7 @@ class LoopRequest(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     new: bool = False
     state_dir: Path | None = None
+    worktrees: str = ""  # the name of the folder for worktrees, if it is not ours
     secrets: Secrets
 
 
@@ -63,6 +64,8 @@ def _loop(settings: Settings, workspace: Path) -> Loop:
         "checks": _checks(settings),
         "promise": _promise(settings),
     }
+    if tree := _worktree(settings):
+        fields |= {"worktree": tree, "commit": settings.text("commit") or CommitMode.ON}
     return msgspec.convert(fields, Loop)
 
 
@@ -98,6 +101,14 @@ def _promise(settings: Settings) -> Promise | None:
     return Promise(text=text or Promise().text, mode=Mode(mode or "tag"), match=Match(match or "end"))
 
 
+def _worktree(settings: Settings) -> Worktree | None:
+    """The branch that is asked for, if one is; where it will be is found when the loop has a name."""
+    word = settings.text("worktree") or "off"
+    if word.lower() in kinds.NO:
+        return None
+    return Worktree(branch="" if word.lower() in kinds.YES else word, path="", folder="")
+
+
 def _budget(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
@@ -125,6 +136,12 @@ def _refuse_contradictions(settings: Settings) -> None:
         )
     if settings["for"].value == 0:
         raise UserError(f"{settings['for'].where}: 0 leaves no time to work", hint="for example: --for 8h")
+    if _worktree(settings) and settings.text("commit") == CommitMode.OFF:
+        raise UserError(
+            f"{settings['commit'].where}: off cannot be used with --worktree",
+            cause="only what is committed there can be merged",
+            hint="drop it: in a worktree each round is committed",
+        )
     for needs in _NEEDS:
         given = settings[needs.key]
         # In a file it may be meant for other loops; a person who types it relies on it.

@@ -17,7 +17,13 @@ def next_steps(standing: Standing) -> list[Next]:
     """Useful commands for a loop in its current state, the most useful first."""
     steps = [step for step in _by_status(standing) if step]
     answer = _answer(standing)
-    return [answer, *steps] if standing.state.questions and answer not in steps else steps
+    steps = [answer, *steps] if standing.state.questions and answer not in steps else steps
+    if standing.loop.worktree is None:
+        return steps
+    from bydawn.operations.worktrees import merge_steps
+
+    merge = merge_steps(standing)
+    return [*merge, *steps] if standing.finished else [*steps, *merge]
 
 
 def _ours(words: str, why: str) -> Next:

@@ -25,7 +25,7 @@ from bydawn.system.writing import make_private, replace_private, sync
 def run(planned: Plan, worker: Worker) -> LoopStopped:
     """Take the loop's lock, hand it to the guardian as well, and run until the loop stops."""
     loop, folder = planned.loop, planned.folder
-    box = box_for(loop, folder)
+    box = "" if loop.worktree else box_for(loop, folder)
     make_private(folder.path)
     held = take_lock(folder, loop)
     keeping = awake.command(Path(loop.workspace)) if loop.keep_awake else ()
@@ -33,10 +33,15 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
     ledger = LoopLedger(folder, worker.say, planned.secrets.hide)
     try:
         refuse_if_overtaken(planned, ledger.state)
+        loop = _settings(folder, ledger.state.settings) if ledger.state.seq else loop
+        leftover = False
+        if loop.worktree:
+            from bydawn.operations import worktrees  # few loops have one
+
+            leftover = worktrees.ready(loop, worker.say, first=not ledger.state.runs)
+            box = box_for(loop, folder)
         if ledger.state.seq == 0:
             create(loop, ledger)
-        else:
-            loop = _settings(folder, ledger.state.settings)
         if loop.dialect:
             from bydawn.operations import places  # few loops have places of their own
 
@@ -45,7 +50,7 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
             fact = ledger.append(fact).fact
             for follower in worker.followers:
                 follower.saw(fact, loop, ledger.state)
-        return run_loop(loop, ledger, held, planned.secrets, worker, box)
+        return run_loop(loop, ledger, held, planned.secrets, worker, box, leftover=leftover)
     finally:
         ledger.close()
 

@@ -171,6 +171,8 @@ def _how_changed(was: Limits, now: Limits) -> str:
 def opening(loop: Loop, state: LoopState, tasks: TaskReading | None, unit: str = "round") -> Iterator[Field]:
     """What a loop is about to do, and its limits."""
     yield Field("Loop", loop.id)
+    if loop.worktree:
+        yield Field("Branch", f"{loop.worktree.branch}, in {loop.worktree.path}")
     yield Field("Agent", ", then ".join(loop.pool))
     yield Field("Tasks", f"{loop.tasks}, {tasks.open} open" if tasks else "none (prompt only)")
     names = (_short_command(check.name) if isinstance(check, CommandCheck) else check.name for check in loop.checks)

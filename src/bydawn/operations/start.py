@@ -13,7 +13,7 @@ from bydawn.core import answers, kinds
 from bydawn.core.agent import AgentCommand, turn_of
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
-from bydawn.core.loop import BoxMode, Hooks, Loop, OnHookFailure, differences
+from bydawn.core.loop import BoxMode, CommitMode, Hooks, Loop, OnHookFailure, differences
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
@@ -52,11 +52,18 @@ def plan(wanted: LoopRequest) -> Plan:
             loop=standing.loop, folder=standing.folder, standing=standing, secrets=wanted.secrets, warnings=company
         )
     name = free_name(loop.id, [each.loop.id for each in there])
-    folder = LoopFolder(registry.home(workspace) / name)
-    warnings = [*doubts(loop, wanted.secrets), *warned(beside(folder, loop))]
+    folder, loop = LoopFolder(registry.home(workspace) / name), replace(loop, id=name)
+    warnings = [*doubts(loop, wanted.secrets)]
+    if loop.worktree:
+        from bydawn.operations import worktrees  # few loops have one
+
+        tree = worktrees.planned(loop, loop.worktree.branch, wanted.worktrees, registry.everywhere())
+        loop = replace(loop, worktree=tree)
+        warnings += worktrees.remarks(loop)
+    warnings += warned(beside(folder, loop))
     if not wanted.new and wanted.name is None:
         warnings += _alike(loop, there)
-    return Plan(loop=replace(loop, id=name), folder=folder, secrets=wanted.secrets, warnings=tuple(warnings))
+    return Plan(loop=loop, folder=folder, secrets=wanted.secrets, warnings=tuple(warnings))
 
 
 def _refuse_unsafe(root: Path, workspace: Path) -> None:
@@ -84,7 +91,8 @@ def _refuse_unsafe(root: Path, workspace: Path) -> None:
 _SHORT = 200  # characters of a prompt that is still easy to paste
 _WORDS = ("sandbox", "model", "profile", "effort", "progress", "opinions")  # settings with a single word as value
 _LISTS = ("protect", "box_write", "pass_env")  # … and with several
-_TYPED_AGAIN = {"prompt", "agent", "others", "tasks", "task_folder", "checks", "hooks", "box", *_WORDS, *_LISTS}
+_OWN = {"prompt", "agent", "others", "tasks", "task_folder", "checks", "hooks", "box", "worktree"}  # each in its way
+_TYPED_AGAIN = {*_OWN, *_WORDS, *_LISTS}
 
 
 def another(loop: Loop) -> str:
@@ -101,7 +109,10 @@ def typed_again(loop: Loop) -> tuple[str, str]:
     if any("`" in word or not word.isprintable() for word in words):  # it would be unclear where the command ends
         return f'run --new "{PLACEHOLDER}"', ""
     typed = _TYPED_AGAIN | ({"limits"} if _are_typed(loop.limits) else set())
-    default = Loop(id="", uid="", workspace="", created_at=loop.created_at, prompt=loop.prompt, agent=loop.agent)
+    usual = CommitMode.ON if loop.worktree else CommitMode.OFF
+    default = Loop(
+        id="", uid="", workspace="", created_at=loop.created_at, prompt=loop.prompt, agent=loop.agent, commit=usual
+    )
     rest = [name for name in differences(default, loop) if name not in typed]
     left_out = f"{PLACEHOLDER} is the rest of its settings: {', '.join(rest)}" if rest else ""
     return " ".join(["run --new", *words, *([PLACEHOLDER] if rest else [])]), left_out
@@ -127,6 +138,8 @@ def _typed_again(loop: Loop) -> Iterator[str]:
             yield from (f"--{name.replace('_', '-')}", item)
     if loop.box is not BoxMode.AUTO:
         yield from ("--box", loop.box.value)
+    if loop.worktree:
+        yield "--worktree"
     yield from _hooks_again(loop.hooks)
     if _are_typed(loop.limits):
         yield from _limits_again(loop.limits)
@@ -188,11 +201,19 @@ def _meant(wanted: LoopRequest, loop: Loop, there: list[Standing]) -> Standing |
         return _go_on(loop, named[0]) if named else None
     unfinished = [each for each in there if not each.finished]
     for each in unfinished:
-        if not differences(each.loop, loop):
+        if not _differences(each, loop):
             return each
     in_the_way = [each for each in unfinished if each.status not in OVER and not each.state.dismissed]
     in_the_way = [each for each in in_the_way if not (each.loop.recording and each.loop.recording.by_hand)]
     return _go_on(loop, in_the_way[-1]) if in_the_way else None
+
+
+def _differences(standing: Standing, loop: Loop) -> list[str]:
+    """In which settings two loops differ; without the name of a branch, the worktree that is there is meant."""
+    asked, there = loop.worktree, standing.loop.worktree
+    if asked and there and asked.branch in ("", there.branch):
+        loop = replace(loop, worktree=there)
+    return differences(standing.loop, loop)
 
 
 def _alike(loop: Loop, there: list[Standing]) -> list[str]:
@@ -225,7 +246,7 @@ def _go_on(loop: Loop, standing: Standing) -> Standing:
     if standing.trouble:
         raise standing.trouble
     refuse_by_hand(standing.loop)
-    changed = differences(standing.loop, loop)
+    changed = _differences(standing, loop)
     if changed:
         what = ", ".join("limits (rounds, --for, --until …)" if field == "limits" else field for field in changed)
         raise UserError(

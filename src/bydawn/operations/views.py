@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.breakers import limits_of
-from bydawn.core.loop import Sandbox
+from bydawn.core.loop import Sandbox, Worktree
 from bydawn.core.progress import ENOUGH_ROUNDS
 from bydawn.core.rules import Rule
 from bydawn.core.state import Limited
@@ -38,6 +38,7 @@ class LoopView(msgspec.Struct, frozen=True, kw_only=True):
 
     loop: str
     workspace: str
+    worktree: Worktree | None  # where its agent works, if not there
     state: Status
     reason: str | None
     round: int
@@ -77,6 +78,7 @@ def loop_view(standing: Standing, offers: Iterable[Next] = ()) -> LoopView:
     return LoopView(
         loop=loop.id,
         workspace=loop.workspace,
+        worktree=loop.worktree,
         state=standing.status,
         reason=state.stopped.reason if state.stopped else reason(standing) or None,
         round=state.round,

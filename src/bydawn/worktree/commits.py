@@ -114,7 +114,9 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def note(self, round_: int, spans: Sequence[Span], tree: str) -> None:
         """Without this list nothing of the round is committed, so it may fail."""
         with suppress(UserError, OSError):
-            if not self._distrusted():
+            if self.loop.worktree:  # everything in it is committed
+                assert self._agreed is not None  # noqa: S101 - asked before the agent starts
+            elif not self._distrusted():
                 theirs = self._place.status()[0].keys() - self._sorted(spans, tree)[1]
                 write_private(f"{self.folder(round_)}/{DIRTY}", b"\0".join(theirs))
 
@@ -125,7 +127,7 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if why := self._distrusted():  # even a look at the files could run a filter
             return CommitEnded(round=round_, failure=why, needs_person=True)
         status, branch = self._place.status()
-        theirs, ours = self._sorted(spans, tree)
+        theirs, ours = self._sorted(spans, tree) if not self.loop.worktree else (set[bytes](), {*status})
         wanted = sorted(ours & status.keys())
         secrets = [path for path in wanted if self._holds_secret(path)]
         wanted = [path for path in wanted if path not in secrets]
@@ -137,10 +139,15 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
         if not wanted:
             return replace(named, commit=self._made_before(round_))
-        if why := self._place.busy(branch):
-            return replace(named, failure=why)
+        if why := self._place.busy(branch) or self._astray(branch):
+            return replace(named, failure=why, needs_person=self.loop.worktree is not None)
         new = [path for path in wanted if status[path] == b"?"]
         return self._run(round_, message, wanted, new, named, urgent)
+
+    def _astray(self, branch: bytes) -> str:
+        """Why a commit would not be found on the loop's own branch."""
+        ours = self.loop.worktree.branch if self.loop.worktree else os.fsdecode(branch)
+        return f"{os.fsdecode(branch)} is checked out instead of {ours}" if os.fsdecode(branch) != ours else ""
 
     def _sorted(self, spans: Sequence[Span], tree: str) -> tuple[set[bytes], set[bytes]]:
         """What rounds changed, from the top on: paths that someone else had changed too, and the others."""
@@ -242,10 +249,20 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         and no git is at work there."""
         with suppress(OSError):
             began = self._began.stat().st_mtime_ns
-            for lock in self._place.common.rglob("*.lock") if not kernel.is_at_work("git", self._place.top) else ():
+            for lock in self._locks() if not kernel.is_at_work("git", self._place.top) else ():
                 if lock.stat().st_ctime_ns >= began:
                     lock.unlink()
             self._began.unlink()
+
+    def _locks(self) -> list[Path]:
+        """In git's directory for this work tree, and in no other's: another git may be at work there."""
+        place = self._place
+        if place.directory == place.common:
+            others = place.common / "worktrees"
+            return [path for path in place.common.rglob("*.lock") if others not in path.parents]
+        ref = (place.directory / "HEAD").read_text().strip().removeprefix("ref: ")
+        found = [*place.directory.rglob("*.lock"), place.common / f"{ref}.lock"]
+        return [path for path in found if path.exists()]
 
     # -- what a commit runs ----------------------------------------------------------------------------------------
 

@@ -111,7 +111,7 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
         final_checks=request.final_checks,
         recording=request.recording,
     )
-    return replace(wanted, loop=loop)
+    return replace(wanted, loop=loop, worktrees=request.worktrees)
 
 
 def secure(dialect: Dialect, planned: Plan) -> None:

@@ -1,0 +1,412 @@
+"""Loops whose agent works in a worktree beside the repository, on a branch of its own (X-18, X-20, C-045)."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driving import DONE, HANG, OK, Fact, Home, Said, Step, is_error, said, tree_of, wait_for, worker_of
+
+ON = "--worktree"
+FAILED: Step = {"result": {"text": "", "outcome": "failed"}}
+
+
+@pytest.fixture(autouse=True)
+def _known(home: Home) -> None:
+    (home.root / "home/.gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
+
+
+def wrote(path: str, text: str = "x\n") -> Step:
+    return {"write": {"path": path, "text": text}}
+
+
+def git(home: Home, *words: str, folder: Path | None = None) -> str:
+    done = subprocess.run(["git", *words], cwd=folder or home.repo, env=home.env, capture_output=True, check=True)
+    return done.stdout.decode().rstrip("\n")
+
+
+def place(home: Home, branch: str = "bydawn-repo") -> Path:
+    return home.root / ".bydawn-worktrees/repo" / branch
+
+
+def subjects(home: Home, branch: str = "bydawn/repo") -> list[str]:
+    """What a loop committed, oldest first."""
+    return git(home, "log", "--reverse", "--format=%s", f"main..{branch}").splitlines()
+
+
+def commit(home: Home, **files: str) -> None:
+    for name, text in files.items():
+        path = home.repo / name.replace("__", "/")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    git(home, "add", "-A")
+    git(home, "commit", "-qm", "more")
+
+
+def commits(home: Home) -> list[Fact]:
+    return [fact["data"] for fact in home.facts("commit.ended")]
+
+
+def merge(home: Home, ended: Said, folder: Path | None = None) -> None:
+    """Run the merge command that was printed."""
+    [line] = [line for line in ended.out.splitlines() if " merge bydawn/" in line]
+    words = shlex.split(line)[: shlex.split(line).index("merge") + 2]
+    git(home, *words[1:], folder=folder)
+
+
+# -- a loop from beginning to end --------------------------------------------------------------------------------------
+
+
+def test_the_work_is_on_its_branch_and_the_printed_merge_brings_exactly_that(home: Home) -> None:
+    commit(home, TODO="", **{"TODO.md": "- [ ] one\n- [ ] two\n", ".gitignore": ".env\nbuild/\nlogs/\n"})
+    (home.repo / ".env").write_text("KEY=1\n")
+    (home.repo / ".env").chmod(0o640)
+    for name in ("build/app", "logs/log", "notes"):
+        (home.repo / name).parent.mkdir(exist_ok=True)
+        (home.repo / name).write_text("mine\n")
+    (home.repo / ".worktreeinclude").write_text("# what it needs\n.env\n/logs/\nnotes\n")
+    (home.repo / "README.md").write_text("changed\n")
+    before = tree_of(home.repo)
+    agent = home.each_task(wrote("{task}.txt"))
+    hook = f"pwd > {home.root}/hooked"
+    ended = home.run(agent, "-t", "TODO.md", "-k", "test -f .env && test ! -e notes", "--post-round", hook, ON)
+    assert ended.code == 0, ended
+    assert "1 file here has changes that are not committed, so they are not in the worktree" in ended.out
+    assert "made a worktree on the new branch bydawn/repo, from the last commit" in ended.out
+    assert "copied 2 ignored files into it, named by .worktreeinclude" in ended.out
+    assert "not in the worktree, because git does not have it: .worktreeinclude, build, notes" in ended.out
+    assert tree_of(home.repo) == before  # the project is left alone
+    assert subjects(home) == ["bydawn: one", "bydawn: two"]
+    assert (home.root / "hooked").read_text() == f"{place(home)}\n"
+    assert (place(home) / ".env").stat().st_mode & 0o777 == 0o640
+    assert "Branch bydawn/repo, in /" in ended.out
+    assert f"bydawn/repo, in the worktree {place(home)}" in home.bydawn("show").out
+    shown = {"branch": "bydawn/repo", "path": str(place(home)), "folder": str(place(home))}
+    assert home.show()["worktree"] == home.status()["worktree"] == shown
+    git(home, "checkout", "-q", "README.md")
+    merge(home, ended)
+    for name in ("one.txt", "two.txt", "TODO.md"):
+        assert (home.repo / name).read_bytes() == (place(home) / name).read_bytes()
+    assert git(home, "status", "--porcelain") == "?? .worktreeinclude\n?? notes"
+    assert git(home, "diff", "--stat", "bydawn/repo") == ""
+
+
+def test_task_files_that_git_does_not_have_are_read_from_the_project_and_do_not_collide(home: Home) -> None:
+    (home.repo / "tasks").mkdir()
+    (home.repo / "tasks/1.md").write_text("# first\n")
+    done = {"result": {"text": "TASK: 1\nSTATUS: DONE\nSUMMARY: it is there\n"}}
+    ended = home.run(home.rounds([wrote("made"), done]), "-t", "tasks", "-k", "test -e made", ON)
+    assert ended.code == 0, ended
+    assert not (place(home) / "tasks").exists()
+    prompt = (home.folder() / "rounds/0001/prompt.md").read_text()
+    assert f"working unattended in {place(home)}" in prompt
+    merge(home, ended)
+    assert (home.repo / "made").exists()
+
+
+def test_a_fresh_clone_gets_the_work_too(home: Home) -> None:
+    assert home.run(home.rounds([wrote("made"), DONE]), ON).code == 0
+    clone = home.root / "clone"
+    git(home, "clone", "-q", str(home.repo), str(clone))
+    git(home, "merge", "-q", "origin/bydawn/repo", folder=clone)
+    assert tree_of(clone) == tree_of(place(home))
+
+
+def test_every_round_that_changed_something_is_committed_whatever_its_end(home: Home) -> None:
+    """And nothing else is: no commit for a round without a change. A person's edits in that folder go along."""
+    agent = home.rounds([wrote("a"), FAILED], [OK], [wrote("b"), OK], [DONE])
+    assert home.run(agent, ON, "--once").code != 0
+    assert subjects(home) == ["bydawn: round 1"]
+    (place(home) / "mine").write_text("a person's\n")
+    assert home.bydawn("resume", "--plain").code == 0
+    assert subjects(home) == ["bydawn: round 1", "bydawn: round 3"]
+    assert git(home, "show", "--format=", "--name-only", "bydawn/repo").splitlines() == ["b", "mine"]
+    assert git(home, "status", "--porcelain", folder=place(home)) == ""
+
+
+def test_a_folder_below_the_top_of_the_repository_stays_one(home: Home) -> None:
+    commit(home, app__main="x\n", lib__code="x\n")
+    app = home.repo / "app"
+    ended = home.run(home.rounds([wrote("made"), DONE]), ON, "-C", str(app))
+    assert ended.code == 0, ended
+    assert git(home, "show", "--format=", "--name-only", "bydawn/app") == "app/made"
+    merge(home, ended)
+    assert (app / "made").exists()
+
+
+def test_two_loops_in_worktrees_do_not_share_a_folder(home: Home) -> None:
+    going = home.start_run(home.rounds([HANG]), ON, "--name", "one")
+    home.await_round(1, "one")
+    ended = home.run(home.rounds([wrote("made"), DONE]), "--worktree=mine", "--new", "--name", "two")
+    assert (ended.code, "also runs in this folder" in ended.out) == (0, False), ended
+    assert subjects(home, "mine") == ["bydawn: round 1"]
+    taken = home.run(home.rounds([DONE]), "--worktree=bydawn/one", "--new", "--name", "three")
+    assert (taken.code, is_error(taken.err)) == (2, True)
+    assert "the loop one has the worktree" in taken.err
+    home.bydawn("stop", "one")
+    said(going)
+
+
+def test_the_same_command_goes_on_in_the_same_worktree(home: Home) -> None:
+    agent = home.rounds([wrote("a"), OK], [wrote("b"), DONE])
+    home.run(agent, ON, "--once")
+    assert home.run(agent, ON).code == 0
+    assert subjects(home) == ["bydawn: round 1", "bydawn: round 2"]
+
+
+def test_work_that_was_there_before_the_first_round_is_the_first_commit(home: Home) -> None:
+    git(home, "worktree", "add", "-q", "-b", "bydawn/repo", str(place(home)))
+    (place(home) / "older").write_text("x\n")
+    ended = home.run(home.rounds([wrote("a"), DONE]), ON)
+    assert ended.code == 0, ended
+    assert "they become the loop's first commit" in ended.out
+    assert subjects(home) == ["bydawn: what was there before", "bydawn: round 1"]
+    assert git(home, "show", "--format=", "--name-only", "bydawn/repo~1") == "older"
+
+
+# -- found again -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def halfway(home: Home) -> Home:
+    """A loop that has done one of two rounds."""
+    home.run(home.rounds([wrote("a"), OK], [wrote("b"), DONE]), ON, "--once")
+    assert subjects(home) == ["bydawn: round 1"]
+    return home
+
+
+def remove_folder(home: Home) -> None:
+    subprocess.run(["rm", "-r", str(place(home))], check=True)
+
+
+def test_a_worktree_whose_folder_is_gone_is_made_again_on_its_branch(halfway: Home) -> None:
+    remove_folder(halfway)
+    ended = halfway.bydawn("resume", "--plain")
+    assert ended.code == 0, ended
+    assert "made a worktree on the branch bydawn/repo, which exists already" in ended.out
+    assert {"a", "b"} <= tree_of(place(halfway)).keys()
+
+
+def test_a_branch_that_is_gone_too_begins_again_at_the_last_commit(halfway: Home) -> None:
+    git(halfway, "worktree", "remove", str(place(halfway)))
+    git(halfway, "branch", "-D", "bydawn/repo")
+    ended = halfway.bydawn("resume", "--plain")
+    assert (ended.code, "on the new branch bydawn/repo" in ended.out) == (0, True), ended
+    assert subjects(halfway) == ["bydawn: round 2"]
+
+
+def test_a_worktree_that_git_had_not_filled_when_it_was_killed_is_made_again(halfway: Home) -> None:
+    """Otherwise the files that are missing would be committed as deleted."""
+    git(halfway, "worktree", "lock", "--reason", "initializing", str(place(halfway)))
+    (place(halfway) / "README.md").unlink()
+    ended = halfway.bydawn("resume", "--plain")
+    assert ended.code == 0, ended
+    assert git(halfway, "diff", "--stat", "main", "bydawn/repo", "--", "README.md") == ""
+
+
+def switched(home: Home) -> str:
+    git(home, "checkout", "-q", "-b", "other", folder=place(home))
+    return "other is checked out there"
+
+
+def detached(home: Home) -> str:
+    git(home, "checkout", "-q", "--detach", folder=place(home))
+    return "no branch is checked out there"
+
+
+def deleted(home: Home) -> str:
+    git(home, "update-ref", "-d", "refs/heads/bydawn/repo")
+    return "that branch was deleted"
+
+
+def moved(home: Home) -> str:
+    git(home, "worktree", "move", str(place(home)), str(home.root / "elsewhere"))
+    return f"the branch bydawn/repo is checked out in {home.root / 'elsewhere'}"
+
+
+def replaced(home: Home) -> str:
+    git(home, "worktree", "remove", str(place(home)))
+    place(home).mkdir(parents=True)
+    (place(home) / "file").touch()
+    return "it is not a worktree of this repository"
+
+
+def locked(home: Home) -> str:
+    git(home, "worktree", "lock", str(place(home)))
+    remove_folder(home)
+    return "it may be on a disk that is not mounted"
+
+
+@pytest.mark.parametrize("change", [switched, detached, deleted, moved, replaced, locked])
+def test_what_is_not_the_loops_own_worktree_is_refused_and_left_alone(
+    halfway: Home, change: Callable[[Home], str]
+) -> None:
+    why = change(halfway)
+    ended = halfway.bydawn("resume", "--plain")
+    assert (ended.code, is_error(ended.err)) == (2, True), ended
+    assert why in ended.err
+    assert halfway.status()["state"] == "limit"
+
+
+def test_an_agent_that_changes_branches_blocks_the_loop(home: Home) -> None:
+    """FAULTS 102: its commits would be found nowhere."""
+    agent = home.rounds([{"run": ["git", "checkout", "-q", "-b", "away"]}, wrote("a"), DONE])
+    ended = home.run(agent, ON)
+    assert (ended.code, "away is checked out instead of bydawn/repo" in ended.out) == (3, True), ended
+
+
+# -- refused before anything is written --------------------------------------------------------------------------------
+
+
+def unborn(home: Home) -> Path:
+    folder = home.root / "unborn"
+    git(home, "init", "-q", str(folder))
+    return folder
+
+
+def plain(home: Home) -> Path:
+    (home.root / "plain").mkdir()
+    return home.root / "plain"
+
+
+def bare(home: Home) -> Path:
+    git(home, "clone", "-q", "--bare", str(home.repo), str(home.root / "bare"))
+    return home.root / "bare"
+
+
+def untracked(home: Home) -> Path:
+    (home.repo / "sub").mkdir()
+    return home.repo / "sub"
+
+
+def in_the_way(home: Home) -> Path:
+    place(home).mkdir(parents=True)
+    (place(home) / "file").touch()
+    return home.repo
+
+
+def with_list(home: Home) -> Path:
+    home.tasks(1)
+    return home.repo
+
+
+def anything(home: Home) -> Path:
+    return home.repo
+
+
+ROWS: list[tuple[Callable[[Home], Path], list[str], str]] = [
+    (plain, [], "is in no repository"),
+    (unborn, [], "it has no commit yet"),
+    (bare, [], "this repository is bare"),
+    (untracked, [], "the folder sub is not in the last commit"),
+    (in_the_way, [], "already exists"),
+    (with_list, ["-t", "TODO.md"], "the task file TODO.md is not in the last commit"),
+    (anything, ["--worktree=-a"], "git does not accept it as the name of a branch"),
+    (anything, ["--worktree=a.lock"], "git does not accept it as the name of a branch"),
+    (anything, ["--worktree=main"], "the branch main is checked out in"),
+    (anything, ["--commit", "off"], "only what is committed there can be merged"),
+]
+
+
+@pytest.mark.parametrize(("make", "more", "why"), ROWS)
+def test_what_cannot_work_is_refused_with_the_reason(
+    home: Home, make: Callable[[Home], Path], more: list[str], why: str
+) -> None:
+    folder, before = make(home), {*home.root.glob(".bydawn-worktrees/*/*")}
+    ended = home.run(home.rounds([DONE]), ON, *more, "-C", str(folder))
+    assert (ended.code, is_error(ended.err), "hint" in ended.err) == (2, True, True), ended
+    assert why in ended.err
+    assert ({*home.root.glob(".bydawn-worktrees/*/*")}, home.has_loop()) == (before, False)
+
+
+def test_a_detached_head_is_a_start_with_a_word_about_the_merge(home: Home) -> None:
+    git(home, "checkout", "-q", "--detach")
+    ended = home.run(home.rounds([wrote("a"), DONE]), ON)
+    assert ended.code == 0, ended
+    assert "no branch is checked out here (detached HEAD): check one out before you merge" in ended.out
+
+
+def test_the_prompt_is_not_taken_for_a_branch_and_a_setting_turns_it_on(home: Home) -> None:
+    dry = home.bydawn("run", ON, "do it", "-a", home.rounds([DONE]), "--dry-run")
+    assert (dry.code, "working unattended in" in dry.out, "bydawn-repo" in dry.out) == (0, True, True), dry
+    assert home.run(home.rounds([wrote("a"), DONE]), BYDAWN_WORKTREE="night/1").code == 0
+    assert subjects(home, "night/1") == ["bydawn: round 1"]
+    assert place(home, "night-1").is_dir()
+    odd = home.run(home.rounds([DONE]), "--worktree=a b")
+    assert (odd.code, "'a b' cannot be a branch" in odd.err) == (2, True)
+    off = home.run(home.rounds([wrote("b"), DONE]), "--worktree=off", "--new", BYDAWN_WORKTREE="on")
+    assert (off.code, (home.repo / "b").exists()) == (0, True)
+
+
+def test_files_are_copied_through_no_link_and_only_if_git_ignores_them(home: Home) -> None:
+    commit(home, **{".gitignore": "*.key\nout\nlinked/\n", ".worktreeinclude": "*\n"})
+    outside = home.root / "outside"
+    outside.mkdir()
+    (outside / "x.key").write_text("not here\n")
+    (home.repo / "out").symlink_to(outside)
+    (home.repo / "a.key").symlink_to(outside / "x.key")
+    (home.repo / "b.key").write_text("b\n")
+    (home.repo / "mine").write_text("untracked\n")
+    os.mkfifo(home.repo / "pipe.key")
+    ended = home.run(home.rounds([wrote("a"), DONE]), ON)
+    assert ended.code == 0, ended
+    assert {path.name for path in place(home).iterdir()} == {
+        ".git",
+        ".gitignore",
+        ".worktreeinclude",
+        "README.md",
+        "a",
+        "b.key",
+    }
+    assert "could not copy all that .worktreeinclude names: a.key, out" in ended.out
+
+
+# -- killed ------------------------------------------------------------------------------------------------------------
+
+
+def hook(home: Home, name: str, script: str) -> None:
+    path = home.repo / ".git/hooks" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_a_commit_that_the_ledger_does_not_know_is_not_made_again(home: Home) -> None:
+    hook(home, "post-commit", f"test -e {home.root}/go || kill -9 $(ps -o ppid= -p $PPID)")
+    assert home.run(home.rounds([wrote("a"), DONE]), ON).code != 0
+    wait_for(lambda: home.status()["state"] == "crashed")
+    assert (len(subjects(home)), commits(home)) == (1, [])
+    (home.root / "go").touch()
+    assert home.bydawn("resume", "repo", "--plain").code == 0
+    assert len(subjects(home)) == 1
+    assert [row["commit"] for row in commits(home)] == [git(home, "rev-parse", "bydawn/repo")]
+
+
+def test_a_killed_commit_leaves_no_lock_in_the_way_and_a_persons_own_is_never_removed(home: Home) -> None:
+    """FAULTS 93: git's directory for a worktree is not .git."""
+    git_dir, own = home.repo / ".git/worktrees/bydawn-repo", home.repo / ".git/index.lock"
+    hook(home, "pre-commit", f"test -e {home.root}/go || {{ kill -9 $(ps -o ppid= -p $PPID); sleep 300; }}")
+    home.run(home.rounds([wrote("a"), DONE]), ON)
+    wait_for(lambda: home.status()["state"] == "crashed")
+    assert (git_dir / "index.lock").exists()
+    own.touch()  # a person's git is at work in the project
+    (home.root / "go").touch()
+    assert home.bydawn("resume", "repo", "--plain").code == 0
+    assert (subjects(home), own.exists()) == (["bydawn: round 1"], True)
+
+
+def test_a_round_that_was_killed_is_committed_at_the_next_start(home: Home) -> None:
+    going = home.start_run(home.rounds([wrote("a"), HANG], [DONE]), ON)
+    wait_for(lambda: (place(home) / "a").exists())
+    os.kill(worker_of(going), signal.SIGKILL)
+    said(going)
+    assert home.bydawn("resume", "--plain").code == 0
+    assert subjects(home) == ["bydawn: round 1"]
+    rows: list[Any] = json.loads(home.bydawn("show", "--json").out)["rounds"]
+    assert ["commit" in row for row in rows] == [True, False]
