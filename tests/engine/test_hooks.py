@@ -229,7 +229,9 @@ def test_several_commands_of_a_hook_run_in_order_and_each_is_recorded() -> None:
 def test_the_first_failure_blocks_and_nothing_of_that_hook_follows(failing: str, ran: str) -> None:
     night = Night([DONE], hooks=STRICT)
     night.hooks.exits[failing] = Exit(ending=Ending.TOTAL, signal=2)
-    assert night.run().end is End.BLOCKED
+    stopped = night.run()
+    assert stopped.end is End.BLOCKED
+    assert f"({failing}) failed: timed out" in stopped.reason
     assert night.hooks.commands == [*ran]
     assert [fact.command for fact in night.facts(HookEnded) if fact.timed_out] == [failing]
 

@@ -79,6 +79,36 @@ def test_an_agent_that_takes_no_schema_reads_it_in_the_prompt(desk: Desk) -> Non
     assert reply.startswith("Which?") and reply.endswith('{"type": "object"}')
 
 
+CODEX = """#!/bin/sh
+echo "$@" > {root}/flags
+while [ $# -gt 0 ]; do [ "$1" = --output-schema ] && cat "$2" > {root}/schema; shift; done
+echo '{{"type": "thread.started", "thread_id": "t"}}'
+echo '{{"type": "item.completed", "item": {{"id": "1", "type": "agent_message", "text": "{{\\"name\\": 1}}"}}}}'
+echo '{{"type": "turn.completed", "usage": {{"input_tokens": 5, "cached_input_tokens": 0, "output_tokens": 1}}}}'
+"""
+
+
+def test_codex_is_asked_read_only_and_by_a_schema(desk: Desk) -> None:
+    """C-010: what `init` of codex-loop needs."""
+    root = desk.folder.parent
+    (root / "codex").write_text(CODEX.format(root=root))
+    (root / "codex").chmod(0o755)
+    told = ask(
+        f"codex:{root}/codex",
+        "?",
+        desk.folder,
+        desk.tether,
+        root=desk.state,
+        secrets=Secrets({}),
+        schema="{}",
+        model="m",
+    )
+    assert (told.ended.outcome, told.ended.reply, (root / "schema").read_text()) == (Outcome.OK, '{"name": 1}', "{}")
+    flags = (root / "flags").read_text()
+    assert f"-s read-only --skip-git-repo-check -C {desk.folder} -m m" in flags and " resume " not in flags
+    assert desk.left == []
+
+
 def test_what_went_wrong_is_kept_without_secrets(desk: Desk) -> None:
     told = desk.ask(f"echo {TOKEN}; echo no account: {TOKEN} >&2; exit 3")
     assert (told.ended.outcome, told.ended.detail) == (Outcome.FAILED, f"no account: {'*' * len(TOKEN)}")

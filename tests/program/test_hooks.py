@@ -70,7 +70,7 @@ def test_hooks_know_where_they_are_and_what_has_happened(home: Home) -> None:
 def test_a_hook_with_several_commands(home: Home) -> None:
     """C-008: each has its own output, and a person who is asked for trust sees every one of them."""
     said = home.run(home.rounds([DONE]), "--pre-round", "echo one", "--pre-round", "echo two >&2; exit 3")
-    assert said.code == 0 and "! hook pre_round failed: exit 3" in said.out
+    assert said.code == 0 and "! hook pre_round (echo two >&2; exit 3) failed: exit 3" in said.out
     printed = [(home.folder() / f"rounds/0001/hook-pre_round{end}.txt").read_text() for end in ("", "-2")]
     assert printed == ["one\n", "two\n"]
     first, second = (fact["data"] for fact in home.facts("hook.ended"))

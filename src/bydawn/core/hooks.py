@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 
 from bydawn.core.facts import HookEnded, LoopStopped
+from bydawn.core.layout import hook_output
 from bydawn.core.loop import Loop
 from bydawn.core.state import LastRound, LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import End
 
 LONGEST = 1000  # characters of a value
+_NAME = 60  # characters of a command
 EXCERPT = 1500  # characters of the output of a command that failed
 
 # What a dialect calls the same things: from the hook's name, the loop, its state, and the values it gets anyway.
@@ -63,5 +65,7 @@ def fit(values: Mapping[str, str], hide: Callable[[str], str]) -> dict[str, str]
 
 
 def complaint(ended: HookEnded, last_line: str = "") -> str:
-    """What a person reads when a hook fails."""
-    return f"hook {ended.hook} failed: {ended.detail}" + (f": {last_line}" if last_line else "")
+    """What a person reads when a hook fails; of several commands, the one that failed is named."""
+    several = ended.more or ended.output not in (None, hook_output(ended.hook))
+    which = f" ({shorten(ended.command, _NAME)})" if several else ""
+    return f"hook {ended.hook}{which} failed: {ended.detail}" + (f": {last_line}" if last_line else "")
