@@ -131,14 +131,15 @@ class History:
             self.tasks[task] = replace(self.tasks.get(task, Worked()), **known)
 
 
+def states_of(settled: Settled) -> dict[str, TaskStatus]:
+    """The state of each task that is not open."""
+    places = {TaskStatus.DONE: settled.done, TaskStatus.ASIDE: settled.aside, TaskStatus.SKIPPED: settled.skipped}
+    return {task: status for status, tasks in places.items() for task in tasks}
+
+
 def _moves(before: Settled, now: Settled) -> Iterator[tuple[str, TaskStatus]]:
     """The tasks that are in another state than before."""
-
-    def states(settled: Settled) -> dict[str, TaskStatus]:
-        places = {TaskStatus.DONE: settled.done, TaskStatus.ASIDE: settled.aside, TaskStatus.SKIPPED: settled.skipped}
-        return {task: status for status, tasks in places.items() for task in tasks}
-
-    was, is_now = states(before), states(now)
+    was, is_now = states_of(before), states_of(now)
     for task in {**was, **is_now}:
         if (status := is_now.get(task, TaskStatus.OPEN)) is not was.get(task):
             yield task, status

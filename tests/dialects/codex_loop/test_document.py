@@ -120,7 +120,17 @@ def test_a_red_final_verification_makes_the_last_task_ready_again_and_says_why()
     assert made(*facts, an_iteration(2)[0]).tasks[LEXER].status == "in_progress"
 
 
-def test_what_was_blocked_is_requeued_by_the_next_run() -> None:
+def test_what_was_blocked_stays_so_in_a_plain_run() -> None:
+    document = made(*STUCK, run_started(tasks=tasks(LEXER, PARSER, DOCS, next_=None), keeps_aside=True))
+    assert statuses(document) == {LEXER: "blocked", PARSER: "pending", DOCS: "blocked"}
+    assert (document.tasks[LEXER].blocker_code, document.tasks[LEXER].blocker_reason) == (
+        "task_failure_circuit_breaker",
+        FAILING,
+    )
+    assert document.history == made(*STUCK).history
+
+
+def test_what_was_blocked_is_requeued_if_that_is_asked_for() -> None:
     document = made(*STUCK, begun(LEXER, PARSER, DOCS))
     assert statuses(document) == {LEXER: "ready", PARSER: "pending", DOCS: "pending"}
     assert [(entry.event_type, entry.task_id) for entry in document.history[-2:]] == [

@@ -7,16 +7,19 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.breakers import limits_of
-from bydawn.core.history import History, Worked
+from bydawn.core.history import History, Worked, states_of
 from bydawn.core.loop import Loop
 from bydawn.core.progress import tally_of
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState, known_as
+from bydawn.core.text import plain
 from bydawn.core.values import FINISHED, TaskReading, TaskStatus
 from bydawn.dialects.codex_loop import codes, texts
 from bydawn.dialects.codex_loop.history import Entry, Result, entries, error_of, moment, results
 
-PENDING, READY, IN_PROGRESS, DONE = "pending", "ready", "in_progress", "done"
+PENDING, READY, IN_PROGRESS = "pending", "ready", "in_progress"
+# One that a person skipped is archived, and never was more than pending.
+_STATUS = {TaskStatus.DONE: "done", TaskStatus.ASIDE: codes.BLOCKED, TaskStatus.SKIPPED: PENDING}
 
 
 class Blocker(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,55 +142,50 @@ def _tasks(loop: Loop, state: LoopState, history: History) -> tuple[dict[str, Ta
     """Those that are to be done or are done, and the others that are known, in natural order."""
     from bydawn.core.task_folder import natural  # it brings a parser along, and `status` needs none
 
-    reading, settled = state.tasks, state.settled
-    there = {*settled.done, *settled.aside}
+    reading, opened, settled = state.tasks, state.open_round, states_of(state.settled)
+    there = {id_ for id_, status in settled.items() if status is not TaskStatus.SKIPPED}
     if reading and not reading.problem:
         there = (there - {*reading.absent}) | {*reading.open_ids}
     else:  # nothing can be said about what is gone
-        there |= {*history.tasks} - {*settled.skipped}
-    made = {id_: _task(id_, loop, state, history) for id_ in sorted({*there, *history.tasks}, key=natural)}
+        there |= history.tasks.keys() - settled.keys()
+    # Only the one that is worked on, or comes next, is ready or in progress.
+    following = opened.task_id if opened else reading.next_id if reading else None
+    words = {id_: _STATUS[status] for id_, status in settled.items()}
+    if following and following not in settled:
+        known = history.tasks.get(following, Worked())
+        words[following] = IN_PROGRESS if known.rounds and known.moved is None else READY
+    made = {
+        id_: replace(_task(id_, loop, state, history.tasks.get(id_, Worked())), status=words.get(id_, PENDING))
+        for id_ in sorted({*there, *history.tasks}, key=natural)
+    }
     archived = {id_: task for id_, task in made.items() if id_ not in there}
     return {id_: task for id_, task in made.items() if id_ in there}, archived
 
 
-def _task(id_: str, loop: Loop, state: LoopState, history: History) -> Task:
-    known, opened = history.tasks.get(id_, Worked()), state.open_round
-    last, moved = known.last, known.moved
+def _task(id_: str, loop: Loop, state: LoopState, known: Worked) -> Task:
+    last, moved, opened = known.last, known.moved, state.open_round
     ended = last.ended if last else None
     session = (ended and ended.session) or (last.started.session if last else None)
     if opened and opened.task_id == id_:
         session = opened.session or session
-    is_blocked = id_ in state.settled.aside and moved is not None
-    # Once it is set aside, its failures no longer count against it; people want to see them.
-    gave_up = limits_of(loop, state).task_failures if moved and moved.by == Rule.TASK_FAILURES else 0
-    is_reopened = moved is not None and moved.status is TaskStatus.OPEN
+    blocked = moved if moved and moved.status is TaskStatus.ASIDE else None
+    failures = tally_of(state.tallies, id_).failures
+    if blocked and blocked.by == Rule.TASK_FAILURES:  # they no longer count against it; people want to see them
+        failures = limits_of(loop, state).task_failures
     return Task(
-        status=_status(id_, known, state),
         session_id=session,
         iterations=known.rounds,
-        consecutive_task_failures=max(gave_up if is_blocked else 0, tally_of(state.tallies, id_).failures),
+        consecutive_task_failures=failures,
         last_summary=(ended and ended.said) or None,
         files_changed=ended.changes.paths if ended else (),
-        last_error=(moved.reason if moved and is_reopened else None) or error_of(last),
-        blocker_code=codes.of_event(moved) if moved and is_blocked else None,
-        blocker_reason=moved.reason if moved and is_blocked else None,
+        last_error=(moved.reason if moved and moved.status is TaskStatus.OPEN else "") or error_of(last),
+        blocker_code=codes.of_event(blocked) if blocked else None,
+        blocker_reason=blocked.reason if blocked else None,
         resume_fallback_used=bool(known.fallback),
         resume_failure_reason=known.fallback or None,
         last_verification_results=results(known.checks),
         updated_at=moment(moved.at if moved else last.ended_at if last else state.created_at),
     )
-
-
-def _status(id_: str, known: Worked, state: LoopState) -> str:
-    """Only the one that is worked on, or comes next, is ready or in progress."""
-    if id_ in state.settled.done:
-        return DONE
-    if id_ in state.settled.aside:
-        return codes.BLOCKED
-    following = state.open_round.task_id if state.open_round else state.tasks.next_id if state.tasks else None
-    if id_ != following:
-        return PENDING
-    return IN_PROGRESS if known.rounds and known.moved is None else READY
 
 
 def with_liveness(document: Document, *, alive: bool) -> Document:
@@ -233,4 +231,4 @@ def summary_rows(document: Document) -> list[tuple[str, str]]:
         "last_blocker_reason": meta.last_blocker.reason if meta.last_blocker else None,
         "last_summary": next(said, None),
     }
-    return [(name, "none" if value is None else str(value)) for name, value in rows.items()]
+    return [(name, "none" if value is None else " ".join(plain(str(value)).split())) for name, value in rows.items()]
