@@ -13,7 +13,7 @@ from bydawn.core.agent import Agent
 from bydawn.core.errors import UserError
 from bydawn.core.facts import BOXED, COMMIT, LedgerRepaired, LoopStopped, RunStarted
 from bydawn.core.globs import ALWAYS_PROTECTED
-from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, CommitMode, Loop, Sandbox
+from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, CommitMode, Loop, Sandbox, Sessions
 from bydawn.core.notices import Order, Sent, place_of
 from bydawn.core.ports import NONE, Clock, Commits, Follower, Snapshot
 from bydawn.core.redact import Secrets, for_children
@@ -260,6 +260,7 @@ def _started(
         only_checks=worker.only_checks,
         cycle=1 if worker.cycles else 0,
         keeps_aside=worker.keeps_aside,
+        per_task=loop.sessions is Sessions.PER_TASK,
     )
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bydawn.core.breakers import Limits
 from bydawn.core.decide import Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
@@ -66,6 +67,11 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     "task-done": (
         FOLDER,
         [run_started(tasks=todo(2)), *a_round(1, task="one", task_id="task-1", claim=DONE), checked(1)],
+        at(60),
+    ),
+    "final-checks": (
+        replace(FOLDER, final_checks=True),
+        [run_started(tasks=todo(0, 2)), *a_round(1), checked(1)],
         at(60),
     ),
     "complete": (CHECKED, [run_started(), *a_round(1), checked(1)], at(60)),

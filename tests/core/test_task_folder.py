@@ -357,6 +357,12 @@ def test_a_claim_says_what_was_done_and_what_is_in_the_way(reply: str, claim: Ta
     assert status_of(reply) == claim
 
 
+def test_a_readme_is_not_a_task() -> None:
+    tasks = read({"README.md": "", "readme.MD": "# About", "readme-2.md": "# Write one", "a.md": "# a"})
+    assert ([task.id for task in tasks.items], tasks.problem) == (["a", "readme-2"], None)
+    assert read({"README.md": "# About"}).problem == "has no tasks"
+
+
 # ---------------------------------------------------------------- hostile texts
 
 HOSTILE = {

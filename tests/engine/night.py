@@ -13,7 +13,7 @@ from bydawn.core.facts import BOXED, CheckpointApproved, ChecksEnded, Fact, Loop
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.hooks import HookWords
 from bydawn.core.layout import hook_output
-from bydawn.core.loop import Check, CommandCheck, Loop
+from bydawn.core.loop import Check, CommandCheck, Loop, Sessions
 from bydawn.core.notices import Messages, Order, Sent
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.ports import NONE, Commits, Job
@@ -341,6 +341,7 @@ class Night:
             cycle=cycle,
             rest=rest,
             keeps_aside=keeps_aside,
+            per_task=self.loop.sessions is Sessions.PER_TASK,
         )
         self.engine = Engine(self.loop, world, started)
         return self.engine.run()

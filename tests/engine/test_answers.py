@@ -1,9 +1,15 @@
 """A folder of tasks whose agent answers by a schema: its words are claims, and the rest is measured."""
 
 import json
+from itertools import count
 from typing import Any
 
-from bydawn.core.facts import RoundEnded, TaskSettled
+import pytest
+
+from bydawn.core.breakers import Limits
+from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, TaskSettled
+from bydawn.core.loop import Sessions
+from bydawn.core.outcome import Outcome
 from bydawn.core.values import End
 from engine.fakes import Files
 from engine.night import Night, Play
@@ -57,3 +63,134 @@ def test_an_answer_without_a_status_costs_nothing_and_claims_nothing() -> None:
     assert (night.state.failures_in_a_row, night.state.rounds_without_progress) == (0, 0)
     night.run(rounds=1)
     assert "- 'status' is missing" in night.prompt(2)
+
+
+# -- done means proven -------------------------------------------------------------------------------------------------
+
+
+def test_when_all_tasks_are_done_the_checks_run_once_more_on_the_whole() -> None:
+    """C-041."""
+    night = folder(work("01-round"), work("02-tax"), final_checks=True)
+    assert night.run().end is End.COMPLETE
+    assert [(fact.round, fact.final) for fact in night.facts(ChecksEnded)] == [
+        (0, False),
+        (1, False),
+        (2, False),
+        (2, True),
+    ]
+
+
+def test_a_whole_that_fails_opens_the_last_task_again_and_the_next_prompt_has_the_failure() -> None:
+    """C-041: and the loop goes on with that task."""
+    night = folder(work("01-round"), work("02-tax"), work("02-tax", number=2), final_checks=True)
+    seen = count()
+    night.checks.rule = lambda files: files.get("02-tax.txt") != "1" or next(seen) < 1  # once green, then red
+    assert night.run().end is End.COMPLETE
+    settled = [(fact.task, fact.status, fact.by) for fact in night.facts(TaskSettled)]
+    assert settled[2:] == [("02-tax", "open", "final-checks"), ("02-tax", "done", "task-done")]
+    assert "every task was done, but then a check failed: make test" in night.facts(TaskSettled)[2].reason
+    assert "FAIL number 2" in night.prompt(3)
+    assert "It was done, until the checks failed on the whole." in night.prompt(3)
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_check_that_is_red_on_the_whole_again_and_again_ends_the_loop(changes: bool) -> None:
+    """C-047: neither rounds that change something for nothing nor idle ones go on for ever."""
+    plays = (work("02-tax", number=number if changes else 1) for number in count(1))
+    night = Night(
+        plays,
+        files={"tasks/02-tax.md": "# Tax"},
+        check=lambda _: True,
+        tasks="tasks",
+        task_folder=True,
+        final_checks=True,
+        change_required=True,
+        limits=Limits(rounds=0, check_failures=0, same_failure=0, no_task_done=0),
+    )
+    night.checks.rule = lambda _: not (night.state.tasks and not night.state.tasks.open)
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.BLOCKED, 5 if changes else 6)
+    assert stopped.decided.rule == ("tasks-aside" if changes else "no-progress")
+
+
+def test_where_a_change_is_required_words_alone_never_make_a_task_done() -> None:
+    """C-041: and each time the prompt says why it does not count."""
+    idle = [answer("01-round")] * 9
+    night = folder(*idle, files={"tasks/01-round.md": "# One"}, change_required=True)
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule, night.facts(TaskSettled)) == (End.BLOCKED, "no-progress", [])
+    assert "its rounds have changed nothing" in night.prompt(2)
+    natively = folder(*idle, files={"tasks/01-round.md": "# One"})
+    assert natively.run().end is End.COMPLETE
+
+
+def test_a_task_that_always_fails_is_set_aside_even_if_it_is_the_only_one_where_each_is_proven() -> None:
+    """C-047, X-32."""
+    limits = Limits(task_failures=3, check_failures=0, same_failure=0)
+    settings: Any = {"files": {"tasks/01-round.md": "# One"}, "change_required": True, "limits": limits}
+    night = folder(*(work("01-round", number=number) for number in range(9)), **settings)
+    night.checks.rule = lambda files: "01-round.txt" not in files
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.BLOCKED, 3)
+    assert [(fact.status, fact.by) for fact in night.facts(TaskSettled)] == [("aside", "task-failures")]
+
+
+def test_a_blocked_task_is_set_aside_even_if_its_round_changed_something() -> None:
+    night = folder(work("01-round", "blocked", blockers=["Which way?"]), work("02-tax"))
+    stopped = night.run()
+    assert (stopped.end, stopped.reason) == (End.BLOCKED, "Which way?")
+    assert [(fact.task, fact.status) for fact in night.facts(TaskSettled)] == [
+        ("01-round", "aside"),
+        ("02-tax", "done"),
+    ]
+
+
+# -- conversations -----------------------------------------------------------------------------------------------------
+
+
+def test_a_task_that_is_taken_up_again_goes_on_in_its_own_conversation() -> None:
+    """X-02."""
+    asks = Play(says=answer("01-round", "blocked", blockers=["Which way?"]), session="one")
+    again = Play(says=answer("01-round"), writes={"a": "1"}, session="one")
+    night = folder(
+        asks, Play(says=answer("02-tax"), writes={"b": "1"}, session="two"), again, sessions=Sessions.PER_TASK
+    )
+    assert night.run().end is End.BLOCKED
+    assert night.run().end is End.COMPLETE
+    assert night.agent.sessions == [None, None, "one"]
+    assert "Go on. The goal and the rules above still stand." in night.prompt(3), "it knows them"
+    assert [each.id for each in night.state.sessions] == ["two", "one"]
+
+
+def test_a_lost_conversation_is_tried_once_more_in_a_new_one_and_the_ledger_says_why() -> None:
+    """X-02: `resume_fallback_used`."""
+    lost = Play(outcome=Outcome.SESSION_LOST, detail="no rollout found")
+    plays = (work("01-round", "continue"), lost, work("01-round", number=2), work("02-tax"))
+    night = folder(*plays, sessions=Sessions.PER_TASK)
+    assert night.run().end is End.COMPLETE
+    assert night.agent.sessions == [None, "demo's", None, None]
+    assert [fact.fallback for fact in night.facts(RoundStarted)] == ["", "", "no rollout found", ""]
+    assert night.state.failures_in_a_row == 0
+
+
+def test_a_lost_conversation_is_a_failure_where_no_other_may_begin() -> None:
+    lost = Play(outcome=Outcome.SESSION_LOST, detail="no rollout found")
+    settings: Any = {"sessions": Sessions.PER_TASK, "fresh_if_lost": False}
+    night = folder(work("01-round", "continue"), lost, lost, lost, **settings)
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule) == (End.FAILED, "agent-failures")
+    assert night.agent.sessions[1:] == ["demo's"] * 3
+    assert night.facts(RoundEnded)[-1].detail == "no rollout found"
+
+
+# -- a finished loop that goes on --------------------------------------------------------------------------------------
+
+
+def test_a_finished_loop_that_is_run_again_proves_the_whole_and_does_what_is_new() -> None:
+    night = folder(work("01-round"), work("02-tax"), work("03-new"), final_checks=True)
+    assert night.run().end is End.COMPLETE
+    assert night.run().end is End.COMPLETE
+    assert (night.agent.turns, night.facts(ChecksEnded)[-1].final) == (2, True), "nothing was new"
+    night.workspace.edit({"tasks/03-new.md": "# Another"})
+    assert night.run().end is End.COMPLETE
+    assert night.agent.turns == 3

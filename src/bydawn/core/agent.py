@@ -321,7 +321,7 @@ def spent_unseen(
     listener = Listener(reader, lambda _: None, lambda _: False)
     for line in chain([first], lines):
         listener.on_line(line)
-    return used_by(reader.end(Exit(ending=Ending.ASKED), ""), state.session, listener.spent)
+    return used_by(reader.end(Exit(ending=Ending.ASKED), ""), state.conversation(opened.session), listener.spent)
 
 
 def reset_of(ended: Ended, now: datetime, chance: float) -> datetime | None:

@@ -7,7 +7,7 @@ import msgspec
 
 from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import BOX, ITSELF, LoopStopped
-from bydawn.core.loop import CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sandbox, Sessions
+from bydawn.core.loop import CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sandbox
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import tally_of, ticked_and_red
 from bydawn.core.records import BLOCKED, BY_HAND, COMPLETED, FAILED
@@ -112,9 +112,10 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
     if loop.checks and state.round == 0 and state.verdict_tree is None:
         return RunChecks(rule=Rule.BASELINE, round=0)
     if checks_due(loop, state):
-        return RunChecks(rule=Rule.CHECKS_DUE, round=state.round)
-    if (action := _tampered(loop, state) or _task_done(loop, state) or _checkpoint(loop, state)) is not None:
-        return action
+        return RunChecks(rule=Rule.FINAL_CHECKS if _is_final(loop, state) else Rule.CHECKS_DUE, round=state.round)
+    for decide in (_tampered, _task_done, _open_again, _checkpoint):
+        if (action := decide(loop, state)) is not None:
+            return action
     if not completion.missing(loop, state) and not _is_unheard(loop, state, now):
         return finished(loop, state)
     if state.stop or state.pause:
@@ -140,7 +141,8 @@ def checks_due(loop: Loop, state: LoopState) -> bool:
     if not loop.checks:
         return False
     if state.checks_passed:
-        return _is_outdated(loop, state) and not completion.missing(loop, state)
+        outdated = _is_outdated(loop, state) or (loop.final_checks and not state.final)
+        return outdated and not completion.missing(loop, state)
     stale = state.verdict_tree != state.tree  # a hook or a person changed something since
     return state.awaiting_checks or completion.unproven(loop, state) or (stale and _claimed(loop, state) is not None)
 
@@ -164,6 +166,20 @@ def would_finish(loop: Loop, state: LoopState, verdicts: Iterable[Verdict]) -> b
 def _is_outdated(loop: Loop, state: LoopState) -> bool:
     """Is the proof older than the last round? That may have changed files git ignores, which no tree shows."""
     return loop.check_where is CheckWhere.WORKSPACE and state.verdict_round < state.round
+
+
+def _is_final(loop: Loop, state: LoopState) -> bool:
+    return loop.final_checks and completion.missing(loop, state) in ([], ["checks"])
+
+
+def _open_again(loop: Loop, state: LoopState) -> Action | None:
+    """The checks of the whole failed: the task that was done last is open again."""
+    if state.final is not False or not loop.task_folder or not state.settled.done or not state.failed_checks:
+        return None
+    failed, task = state.failed_checks[0], state.settled.done[-1]
+    text = state.last.task if state.last and state.last.task_id == task else None
+    reason = f"every task was done, but then a check failed: {failed.check}: {failed.told}"
+    return SettleTask(rule=Rule.FINAL_CHECKS, task=task, text=text or task, status=TaskStatus.OPEN, reason=reason)
 
 
 def _is_unheard(loop: Loop, state: LoopState, now: Now) -> bool:
@@ -216,7 +232,7 @@ def checkpoint_of(loop: Loop, state: LoopState) -> ReachedMark | None:
 def _task_done(loop: Loop, state: LoopState) -> Action | None:
     """A task of a folder is done if the agent says so, its rounds made progress, and the checks pass.
 
-    Without any change, it takes a second round that says the same.
+    Without any change, it takes a second round that says the same, or never is if the loop requires one.
     """
     mine = _claimed(loop, state)
     if mine is None or (loop.checks and not state.checks_passed):
@@ -235,8 +251,8 @@ def _claimed(loop: Loop, state: LoopState) -> Tally | None:
         return None
     mine = tally_of(state.tallies, last.task_id)
     is_open = last.task_id in state.tasks.open_ids and last.task_id not in state.settled.done
-    believable = last.claim.status == TaskStatus.DONE and (mine.progress or mine.claims > 1)
-    return mine if is_open and believable else None
+    enough = mine.progress or (mine.claims > 1 and not loop.change_required)
+    return mine if is_open and enough and last.claim.status == TaskStatus.DONE else None
 
 
 def finished(loop: Loop, state: LoopState) -> Stop:
@@ -279,7 +295,7 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
         return Stop(rule=Rule.AGENT_STOP, end=End.FAILED, reason=last.detail, evidence=evidence)
     if last and POLICY[last.outcome].stops_idle and not last.progress and not _is_stale(loop, last):
         return Stop(rule=Rule.AGENT_DENIED, end=End.BLOCKED, reason=last.detail)
-    if last and last.blocked and not last.progress:
+    if last and last.blocked and (not last.progress or (last.claim and last.claim.status == BLOCKED)):
         return _question(loop, state, last)
     if (aside := _set_aside(loop, state)) is not None:
         return aside
@@ -287,7 +303,7 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
         return _all_aside(loop, state)
     if found := breakers.tripped(loop, state, now):
         return _broken(loop, state, found)
-    return None
+    return _set_aside(loop, state, alone=True) if loop.change_required else None
 
 
 def _is_stale(loop: Loop, last: LastRound) -> bool:
@@ -344,8 +360,8 @@ def _question(loop: Loop, state: LoopState, last: LastRound) -> Action:
     return Stop(rule=rule, end=End.BLOCKED, reason=last.blocked, evidence=(told,) if told else ())
 
 
-def _set_aside(loop: Loop, state: LoopState) -> Action | None:
-    """Set aside a task that fails again and again, as long as there is another one."""
+def _set_aside(loop: Loop, state: LoopState, *, alone: bool = False) -> Action | None:
+    """Set aside a task that fails again and again; usually only if there is another one, for which to go on."""
     last, limit = state.last, breakers.limits_of(loop, state).task_failures if loop.tasks_required else 0
     if last is None or last.task_id is None or state.tasks is None:
         return None
@@ -353,10 +369,11 @@ def _set_aside(loop: Loop, state: LoopState) -> Action | None:
         return None
     mine = tally_of(state.tallies, last.task_id)
     others = [id_ for id_ in state.tasks.open_ids if id_ != mine.task and id_ not in state.settled.aside]
-    if not 0 < limit <= mine.failures or not others or mine.task in state.settled.aside:
+    times = max(mine.failures, mine.reopened)
+    if not 0 < limit <= times or not (others or alone) or mine.task in state.settled.aside:
         return None
     failed = [f"{verdict.check}: {verdict.told}" for verdict in state.failed_checks]
-    reason = f"failed {mine.failures} times in a row" + (f"; last: {failed[0]}" if failed else "")
+    reason = f"failed {times} times in a row" + (f"; last: {failed[0]}" if failed else "")
     return SettleTask(rule=Rule.TASK_FAILURES, task=mine.task, text=mine.text, status=TaskStatus.ASIDE, reason=reason)
 
 
@@ -408,7 +425,7 @@ def _next_round(loop: Loop, state: LoopState, now: Now) -> Action:
     task, task_id = (state.tasks.next, state.tasks.next_id) if state.tasks and loop.tasks_required else (None, None)
     if state.last and (unproven := ticked_and_red(loop, state)):
         task, task_id = unproven, state.last.task_id
-    session = _session(loop, state, agent, task)
+    session = pool.session_for(loop, state, agent, task, task_id)
     number = state.round + 1
     return StartRound(rule=Rule.NEXT_ROUND, round=number, agent=agent, task=task, task_id=task_id, session=session)
 
@@ -424,14 +441,3 @@ def _rest(loop: Loop, state: LoopState, rest: pool.Rest, now: Now) -> Action:
     seconds = min(rest.seconds, breakers.time_left(loop, state, now))
     rule = Rule.AGENT_LIMIT if rest.until else Rule.BACK_OFF
     return Wait(rule=rule, seconds=seconds, until=rest.until, reason=rest.detail, agent=rest.agent)
-
-
-def _session(loop: Loop, state: LoopState, agent: str, task: str | None) -> str | None:
-    """The conversation to continue; always by its own id, never "the last one"."""
-    session = state.session if state.resumes else None
-    if session is None or session.agent != agent or session.rounds >= loop.session_rounds > 0:
-        return None
-    if loop.session_rounds and state.rounds_without_progress >= pool.FRESH_SESSION_AFTER:
-        return None  # what it remembers keeps it going in circles
-    wanted = {Sessions.FRESH: False, Sessions.RESUME: True, Sessions.PER_TASK: session.task == task}
-    return session.id if wanted[loop.sessions] else None

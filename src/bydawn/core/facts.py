@@ -269,6 +269,7 @@ class ChecksEnded(Fact, frozen=True, kw_only=True, tag="checks.ended"):
     tampered: tuple[str, ...] = ()  # protected files changed while they ran
     restored: bool = False
     work: str = ""  # of the tree, if the checks changed it and then passed on the result
+    final: bool = False  # once more on the whole, because every task is done
 
     @property
     def passed(self) -> bool:

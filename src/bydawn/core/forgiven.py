@@ -26,7 +26,7 @@ def forgiven(state: LoopState, *, keeps_aside: bool = False) -> LoopState:
         rounds_without_progress=state.rounds_without_progress if keeps else 0,
         rounds_without_result=0,
         gave_up=False,
-        tallies=tuple(replace(tally, failures=0, before=0) for tally in state.tallies),
+        tallies=tuple(replace(tally, failures=0, before=0, reopened=0) for tally in state.tallies),
         settled=state.settled if keeps_aside else replace(state.settled, aside=()),
         last=_forgiven(state.last),
         limited=(),  # a person who resumes may know better; if not, the cool-downs that all loops share will say so

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from bydawn.core.loop import Loop, OnLimit
+from bydawn.core.loop import Loop, OnLimit, Sessions
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.state import Limited, LoopState
 from bydawn.core.values import Now
@@ -78,3 +78,17 @@ def pause(loop: Loop, state: LoopState) -> float:
 
 def _jitter(loop: Loop, state: LoopState) -> float:
     return zlib.crc32(f"{loop.uid}/{state.round}".encode()) / 0xFFFFFFFF
+
+
+def session_for(loop: Loop, state: LoopState, agent: str, task: str | None, task_id: str | None) -> str | None:
+    """The conversation to continue; always by its own id, never "the last one"."""
+    session = state.session
+    if loop.sessions is Sessions.PER_TASK and task_id:
+        session = next((each for each in state.sessions if each.task_id == task_id), session)
+    if session is None or not state.resumes or session.agent != agent or session.rounds >= loop.session_rounds > 0:
+        return None
+    if loop.session_rounds and loop.fresh_if_lost and state.rounds_without_progress >= FRESH_SESSION_AFTER:
+        return None  # what it remembers keeps it going in circles
+    same_task = session.task == task or (task_id is not None and session.task_id == task_id)
+    wanted = {Sessions.FRESH: False, Sessions.RESUME: True, Sessions.PER_TASK: same_task}
+    return session.id if wanted[loop.sessions] else None

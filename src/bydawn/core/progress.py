@@ -8,13 +8,14 @@ from bydawn.core.facts import CommitEnded, EventRecorded, IterationRecorded, Rou
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.rules import Rule
-from bydawn.core.state import FreeTurns, Limited, LoopState, Span, Tally, known_as, task_mark
+from bydawn.core.state import FreeTurns, Limited, LoopState, Session, Span, Tally, known_as, task_mark
 from bydawn.core.text import shorten
 from bydawn.core.values import Changes, Result, TaskReading, TaskStatus, Usage, Verdict
 
 ENOUGH_ROUNDS = 3  # with fewer, an estimate is a guess
 _TOLD = 120  # characters about a turn that cost no round
 _TOLD_TURNS = 10
+_SESSIONS = 100
 _SPANS = 50  # what is older stays out of commits, like anything else that had changed before
 
 
@@ -137,13 +138,17 @@ def task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
     """
     others = tuple(tally for tally in state.tallies if tally.task != fact.task)
     question = fact.reason if fact.by == Rule.AGENT_BLOCKED else ""
-    if fact.status is TaskStatus.ASIDE:
-        others = (*others, Tally(task=fact.task, text=fact.text, question=question))
+    known, is_aside = tally_of(state.tallies, fact.task), fact.status is TaskStatus.ASIDE
+    reopened = known.reopened + (fact.by == Rule.FINAL_CHECKS)
+    if is_aside or reopened:
+        progress = known.progress and is_aside  # what its rounds changed is still there
+        mine = Tally(task=fact.task, text=fact.text, question=question, reopened=reopened, progress=progress)
+        others = (*others, mine)
     last = state.last
     if last and last.task_id == fact.task:
         last = replace(last, claim=None, blocked="")  # what it said about its task has been handled
     settled = state.settled.having(fact.task, fact.status, doubted=fact.doubted)
-    state = replace(state, settled=settled, tallies=others, last=last)
+    state = replace(state, settled=settled, tallies=others, last=last, final=None)
     if fact.status is TaskStatus.DONE:
         return replace(state, same_failure=0, check_failures_in_a_row=0, rounds_without_result=0)
     if question:  # asking is not idling
@@ -208,6 +213,39 @@ def limited_after(state: LoopState, fact: RoundEnded) -> tuple[Limited, ...]:
 
 def without(limited: tuple[Limited, ...], agent: str) -> tuple[Limited, ...]:
     return tuple(row for row in limited if row.agent != agent)
+
+
+# -- conversations -----------------------------------------------------------------------------------------------------
+
+
+def session_after(state: LoopState, fact: RoundEnded) -> Session | None:
+    """The conversation that could be continued. Not one that is full or lost; after a crash, the id chosen
+    beforehand still names it."""
+    opened = state.open_round
+    name = fact.session or (opened.session if opened else None)
+    if name is None or opened is None or fact.outcome in (Outcome.CONTEXT_FULL, Outcome.SESSION_LOST):
+        return None
+    before = state.conversation(name)
+    went_well = fact.outcome is Outcome.OK  # a turn that was cut short may not have read its prompt
+    return Session(
+        id=name,
+        agent=opened.agent,
+        rounds=before.rounds + 1 if before else 1,
+        task=opened.task,
+        task_id=opened.task_id,
+        usage=fact.session_usage or (before.usage if before else None),
+        knows=went_well or (before is not None and before.knows),
+        task_text=opened.task_text if went_well else before.task_text if before else "",
+    )
+
+
+def sessions_after(state: LoopState, mine: Session | None) -> tuple[Session, ...]:
+    """The conversations of all tasks, after a round of one."""
+    opened = state.open_round
+    if not state.per_task or opened is None or opened.task_id is None:
+        return state.sessions
+    others = tuple(each for each in state.sessions if each.task_id != opened.task_id)
+    return (*others, mine)[-_SESSIONS:] if mine else others
 
 
 # -- in one word -------------------------------------------------------------------------------------------------------

@@ -79,6 +79,7 @@ def compose(
     fence: str,
     *,
     resumed: bool = False,
+    session_id: str | None = None,
     task_text: str = "",
     reply: str = "",
     output: str = "",
@@ -94,7 +95,7 @@ def compose(
     the agent accepts; if even the shortest prompt is longer, it is returned anyway, and the caller has to refuse it.
     `answers`: the agent is given a schema for its reply.
     """
-    session = state.session if resumed and not loop.follow_up else None
+    session = (state.conversation(session_id) or state.session) if resumed and not loop.follow_up else None
     knows = session is not None and session.knows
     if resumed and loop.follow_up:
         template = loop.follow_up

@@ -90,7 +90,9 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case LoopAdopted() as fact:
             session = Session(id=fact.session, agent=fact.agent, rounds=fact.rounds) if fact.session else None
             rounds = max(state.rounds, fact.rounds)
+            per_task = (Session(id=each, agent=fact.agent, task_id=task) for task, each in fact.sessions.items())
             state = replace(state, round=max(state.round, rounds), rounds=rounds, session=session)
+            state = replace(state, sessions=tuple(per_task))
             settled = replace(state.settled, done=_joined(state.settled.done, fact.done))
             return replace(state, output=fact.output, notes=fact.notes, settled=settled, adopted=fact.done)
         case RunStarted():
@@ -190,6 +192,8 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         recording=fact.recording,
         records=progress.records_at_start(state, fact),
         only_checks=fact.only_checks,
+        per_task=fact.per_task,
+        final=None if state.final else state.final,  # if it was complete, it is proven once more
         before=(state.stopped or state.before) if fact.only_checks else None,
         awaiting_checks=state.awaiting_checks or fact.only_checks,
         seconds_allowed=fact.seconds_allowed,
@@ -248,6 +252,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
     failed = policy.failure and not state.records.in_round  # what it recorded before was not in vain
     opened, cut = state.open_round, fact.outcome is Outcome.INTERRUPTED
     is_over = policy.counts or cut
+    session, lost = progress.session_after(state, fact), fact.outcome is Outcome.SESSION_LOST
     # A note that an agent had no chance to follow is kept for the next prompt.
     unheeded = opened.notes if opened and not policy.counts else ()
     closed = tuple(task for task in fact.closed if task_mark(task) not in state.closed)
@@ -286,7 +291,10 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         output="" if is_over else state.output,
         rounds_this_run=state.rounds_this_run + policy.counts,
         ok_rounds=state.ok_rounds + (fact.outcome is Outcome.OK),
-        session=_session(state, fact),
+        session=session,
+        sessions=progress.sessions_after(state, session),
+        session_lost=fact.detail if lost else "" if policy.counts else state.session_lost,
+        final=None,
         resumes=state.resumes and not (fact.commands.read_only and not fact.progress),
         records=progress.records_after_round(state, fact),
         limited=progress.limited_after(state, fact),
@@ -331,26 +339,6 @@ def _doubted(state: LoopState, fact: RoundEnded) -> tuple[str, ...]:
     return _joined(tuple(task for task in state.doubted if task not in fact.closed), fact.doubted)
 
 
-def _session(state: LoopState, fact: RoundEnded) -> Session | None:
-    """The conversation that could be continued. Not one that is full or lost; after a crash, the id chosen
-    beforehand still names it."""
-    opened = state.open_round
-    name = fact.session or (opened.session if opened else None)
-    if name is None or opened is None or fact.outcome in (Outcome.CONTEXT_FULL, Outcome.SESSION_LOST):
-        return None
-    before = state.session if state.session and state.session.id == name else None
-    went_well = fact.outcome is Outcome.OK  # a turn that was cut short may not have read its prompt
-    return Session(
-        id=name,
-        agent=opened.agent,
-        rounds=before.rounds + 1 if before else 1,
-        task=opened.task,
-        usage=fact.session_usage or (before.usage if before else None),
-        knows=went_well or (before is not None and before.knows),
-        task_text=opened.task_text if went_well else before.task_text if before else "",
-    )
-
-
 def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
     # A round includes its checks, or the estimate of the time left would be too low.
     recent = [*state.recent_seconds]
@@ -374,6 +362,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
         verdict_tree=fact.tree,
         verdict_round=fact.round,
         awaiting_checks=False,
+        final=not red if fact.final else None,
         flaky=_joined(state.flaky, (verdict.check for verdict in fact.verdicts if verdict.flaky)),
         baseline=tuple(verdict.check for verdict in red) if is_baseline else progress.still_red(state.baseline, red),
         check_failures_in_a_row=_streak(state.check_failures_in_a_row, grows=bool(blamed), holds=not counts),

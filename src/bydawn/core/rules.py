@@ -26,6 +26,10 @@ class Rule(StrEnum):
     )
     TAMPERED = "tampered", "a round changed a protected file, so nothing it says counts as proof"
     TASK_DONE = "task-done", "the agent says its task is done, its rounds made progress, and the checks pass"
+    FINAL_CHECKS = (
+        "final-checks",
+        "every task is done, so the checks run once more on the whole; if one fails, the last task is open again",
+    )
     COMPLETE = "complete", "everything this loop requires is there"
     TASK_FILE = "task-file", "the task file is damaged; an unreadable file is never an empty list"
     CHECKPOINT = "checkpoint", "the task file says a person must look before the loop goes on"
@@ -40,7 +44,10 @@ class Rule(StrEnum):
     PAID_TROUBLE = "paid-trouble", "too many times in a row, the agent used tokens and then had trouble"
     OUTAGE = "outage", "the agent had nothing but trouble for too long"
     RECORDED_END = "recorded-end", "the agent, or a person's own session, recorded that it cannot go on"
-    AGENT_BLOCKED = "agent-blocked", "the agent says only a person can help, and the round made no progress"
+    AGENT_BLOCKED = (
+        "agent-blocked",
+        "the agent says only a person can help, and made no progress or calls its task blocked",
+    )
     TASK_FAILURES = "task-failures", "one task failed too many times in a row; the loop goes on with the others"
     NO_PROGRESS = "no-progress", "too many rounds in a row made no new change"
     NO_TASK_DONE = "no-task-done", "too many rounds in a row finished no task and fixed no check"

@@ -124,6 +124,7 @@ def tasks(given: Material, size: int) -> str:
         rows.append(f"Next: {_next(given, reading)}")
         mine = tally_of(given.state.tallies, reading.next_id)
         rows += [f"Its last {rounds(mine.failures)} failed."] if mine.failures else []
+        rows += ["It was done, until the checks failed on the whole."] if mine.reopened else []
         rows += [f"An earlier round asked a person about it: {given.line(mine.question, 500)}"] if mine.question else []
     if not reading.open:
         rows.append("No task is left to do. What is still missing is listed below.")

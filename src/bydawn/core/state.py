@@ -42,6 +42,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     rounds: int = 1
     task: str | None = None
+    task_id: str | None = None
     usage: Usage | None = None  # of the whole session, if the agent adds up over turns
     knows: bool = False  # did a turn of it go well, so that it has seen goal and rules?
     task_text: str = ""  # the digest of the task file that such a turn was given last
@@ -100,6 +101,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     before: int = 0  # the same without the last round, whose checks may still turn it into a failure
     progress: bool = False  # did any of them make progress?
     claims: int = 0  # how often in a row the agent said it is done
+    reopened: int = 0  # how often it was done, and open again because the checks of the whole failed
     question: str = ""  # why its agent says that only a person can help
 
 
@@ -167,7 +169,10 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     cycle: int = 0  # as in `RunStarted`
     rest: float = 0.0
     ok_rounds: int = 0
-    session: Session | None = None
+    session: Session | None = None  # of the last round
+    per_task: bool = False  # has each task a conversation of its own?
+    sessions: tuple[Session, ...] = ()  # these, the last ones
+    session_lost: str = ""  # why a conversation could not be continued, until a round has counted
     adopted: tuple[str, ...] = ()  # done tasks that are so because another program said it
     resumes: bool = True  # False once a command failed because the file system is read-only to that conversation
     limited: tuple[Limited, ...] = ()  # at most one row per agent
@@ -206,6 +211,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     box: str = ""  # what was said about the box before the first round: the baseline is only valid for that
     flaky: tuple[str, ...] = ()  # checks that ever passed and failed on the same tree
     awaiting_checks: bool = False
+    final: bool | None = None  # what the checks said when they ran on the whole; None: they have not, or not on this
     check_failures_in_a_row: int = 0
     failure: str = ""  # identifies the last failure of the checks
     same_failure: int = 0  # rounds in a row that ended with it
@@ -242,6 +248,11 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def promise_given(self) -> bool:
         return self.last is not None and self.last.promise is Promised.GIVEN
+
+    def conversation(self, name: str | None) -> Session | None:
+        """What is known about a conversation."""
+        known = (self.session, *reversed(self.sessions))
+        return next((each for each in known if each and each.id == name), None)
 
     @property
     def questions(self) -> tuple[Tally, ...]:

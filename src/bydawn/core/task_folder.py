@@ -23,6 +23,7 @@ _REMARK = re.compile(r"(?:^|(?<=\s))#.*")
 _TAG = re.compile(r"<[^<>]*>")
 _NO_DEPENDENCY = {"", "none", "null", "nothing", "~", "-", "n/a"}
 _FIELD = re.compile(r"[*_]*(?P<key>status|summary|blocked)[*_]*[ \t]*:(?P<value>.*)", re.IGNORECASE)
+_README = "readme"  # tells people about the folder, and is not a task
 _LONGEST_TITLE = 120
 _LONGEST_WORDS = 1_000
 _LONGEST_NAME = 80
@@ -63,7 +64,7 @@ class FolderTasks(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(files: Mapping[str, str]) -> FolderTasks:
     """The tasks of a folder, from file names and texts."""
-    names = sorted(files, key=natural)
+    names = sorted((name for name in files if _key(name) != _README), key=natural)
     pages = {name: markdown.of_file(files[name]) for name in names}
     ids = {_key(name): id_of(name) for name in names}
     tasks = tuple(

@@ -77,6 +77,7 @@ def composed(given: Sources, turn: Turn, agent: Agent, task_text: str, fence: st
         turn.round,
         fence,
         resumed=turn.session is not None,
+        session_id=turn.session,
         task_text=task_text,
         reply=given.files.tail(last, REPLY, _REPLY) if last else "",
         output=previous_output(state, given.files, given.agents)

@@ -32,7 +32,7 @@ class Proving:
         self._protection = protection
         self._loop = effects.loop
 
-    def take(self, round_: int) -> None:
+    def take(self, round_: int, *, final: bool = False) -> None:
         """Run them and record the verdicts; cut short, they have none."""
         effects, started = self._effects, self._effects.world.clock.now().elapsed
         left, looked = None, self._look(round_, effects.state.tree)
@@ -59,6 +59,7 @@ class Proving:
                 seconds=round(now - started, 3),
                 tampered=looked.tampered,
                 restored=looked.restored,
+                final=final,
             )
         )
 

@@ -121,7 +121,7 @@ class Engine:
                     self._fresh = self._committing.take(action.round)
                 case RunChecks():
                     self._fresh = None
-                    self._proving.take(action.round)
+                    self._proving.take(action.round, final=action.rule is Rule.FINAL_CHECKS)
                 case SettleTask():
                     self._settle_task(action)
                 case Wait():
@@ -278,6 +278,7 @@ class Engine:
                 task=action.task,
                 task_id=action.task_id,
                 session=turn.session or turn.new_session or None,
+                fallback="" if turn.session else self.state.session_lost,
                 notes=tuple(note.note for note in self.state.notes),
                 task_text=prompt.fence_of(task_text, self.loop) if task_text else "",
             )
@@ -361,13 +362,13 @@ class Engine:
         reply = hide(plain(ended.reply))
         self._effects.write(round_, REPLY, reply)
         found = self._after_round.of_round(round_, self._effects.snapshot(keep_as=tree_after(round_)))
-        used = used_by(ended, self.state.session, listener.spent)
-        opened = self.state.open_round
+        used = used_by(ended, self.state.conversation(ended.session), listener.spent)
+        opened, lost = self.state.open_round, ended.outcome is Outcome.SESSION_LOST and not self.loop.fresh_if_lost
         said = claims.from_reply(reply, ended.outcome, self.loop, opened.task_id if opened else None)
         self._effects.record(
             RoundEnded(
                 round=round_,
-                outcome=believed(ended.outcome, exit_),
+                outcome=Outcome.FAILED if lost else believed(ended.outcome, exit_),
                 detail=shorten(hide(plain(ended.detail)), _SAID),
                 words=shorten(hide(plain(ended.words)), _SAID),
                 tree=found.tree,

@@ -36,6 +36,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     approves: ReachedMark | None = None  # the checkpoint a person approves
     adopts: LoopAdopted | None = None  # what another program has already done for it
     accepts: tuple[str, ...] = ()  # protected files or a task list whose changes a person accepts
+    finished: bool = False  # it may be complete already: it is run again on purpose
     raises: Callable[[Limits], Limits] | None = None  # from the current limits to the new ones
 
     @property

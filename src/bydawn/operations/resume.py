@@ -31,14 +31,15 @@ def plan(
     accept: bool = False,
     limits: Sequence[NewLimit] = (),
     by_hand: bool = False,
+    finished: bool = False,
 ) -> Plan:
     """Continue a loop: with `approve` past its checkpoint, with `accept` keeping changed protected files.
 
     `limits` replace those in force. `by_hand`: only its checks will run, so that it may be a person's own session that
-    works on it, and no agent is needed.
+    works on it, and no agent is needed. `finished`: one that is complete is run again; it looks for new tasks.
     """
     standing = msgspec.structs.replace(standing, loop=standing.folder.with_secrets(standing.loop))
-    _refuse_unready(standing, secrets, by_hand=by_hand)
+    _refuse_unready(standing, secrets, by_hand=by_hand, finished=finished)
     _refuse_used_up(standing, limits)
     mark = _approved(standing) if approve else None
     accepts = _accepted(standing) if accept else ()
@@ -54,16 +55,17 @@ def plan(
         warnings=warned(beside(standing.folder, standing.loop)),
         approves=mark,
         accepts=accepts,
+        finished=finished,
         raises=(lambda current: breakers.replaced(current, limits)) if limits else None,
     )
 
 
-def _refuse_unready(standing: Standing, secrets: Secrets, *, by_hand: bool) -> None:
+def _refuse_unready(standing: Standing, secrets: Secrets, *, by_hand: bool, finished: bool) -> None:
     """Refuse what can never continue, whatever the flags."""
     refuse_inside_a_round()
     if standing.trouble:
         raise standing.trouble
-    if standing.finished:
+    if standing.finished and not finished:
         from bydawn.operations.start import another  # for a message
 
         raise UserError(

@@ -72,6 +72,7 @@ def refuse_if_overtaken(planned: Plan, state: LoopState) -> None:
     """Another process may have run between the plan and the lock; its goal must not be taken for ours."""
     born = planned.standing is None and state.seq > 0
     done = planned.standing is not None and state.stopped is not None and state.stopped.end in FINISHED
+    done = done and not planned.finished
     if born or done:
         raise UserError(
             f"another process was faster with the loop {planned.loop.id}",

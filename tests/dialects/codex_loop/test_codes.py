@@ -15,7 +15,7 @@ from dialects.codex_loop_made import COMPLETE, PREPARATION, stop
 # They decide what comes next, and no run ends by them.
 GOING_ON = {
     *(Rule.INTERRUPTED_ROUND, Rule.BASELINE, Rule.COMMIT_DUE, Rule.CHECKS_DUE, Rule.TASK_DONE, Rule.COMPLETE),
-    *(Rule.AGENT_LIMIT, Rule.BACK_OFF, Rule.CYCLE, Rule.PAUSE, Rule.NEXT_ROUND),
+    *(Rule.FINAL_CHECKS, Rule.AGENT_LIMIT, Rule.BACK_OFF, Rule.CYCLE, Rule.PAUSE, Rule.NEXT_ROUND),
 }
 
 
