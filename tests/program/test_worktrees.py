@@ -410,3 +410,47 @@ def test_a_round_that_was_killed_is_committed_at_the_next_start(home: Home) -> N
     assert subjects(home) == ["bydawn: round 1"]
     rows: list[Any] = json.loads(home.bydawn("show", "--json").out)["rounds"]
     assert ["commit" in row for row in rows] == [True, False]
+
+
+# -- removed -----------------------------------------------------------------------------------------------------------
+
+
+def cleaned(home: Home, *more: str) -> list[tuple[str, str]]:
+    told = json.loads(home.bydawn("clean", "--worktrees", "--json", *more).out)
+    return [(row["loop"], row["kept"]) for row in told["worktrees"]]
+
+
+def test_a_worktree_is_removed_only_once_nothing_would_be_lost(home: Home) -> None:
+    """X-27: neither work that is not merged nor work that is not committed; and only of a loop that is over."""
+    ended = home.run(home.rounds([wrote("a"), DONE]), ON)
+    home.run(home.rounds([wrote("b"), OK]), ON, "--new", "--name", "going", "--once")
+    unmerged = "1 commit on bydawn/repo not merged yet: `git merge bydawn/repo`"
+    assert cleaned(home, "--apply") == [("repo", unmerged)]
+    merge(home, ended)
+    (place(home) / "mine").write_text("a person's\n")
+    dirty = home.bydawn("clean", "--worktrees", "repo", "going", "--apply").out
+    assert "repo  kept: it has changes that are not committed" in dirty
+    assert "going  kept: it has reached a limit and can go on; dismiss it first" in dirty
+    (place(home) / "mine").unlink()
+    assert "1 worktree would be removed; add --apply" in home.bydawn("clean", "--worktrees").out
+    assert place(home).is_dir()
+    assert cleaned(home, "--apply") == [("repo", "")]
+    assert (place(home).exists(), git(home, "branch", "--list", "bydawn/repo")) == (False, "")
+    assert place(home, "bydawn-going").is_dir()
+    assert cleaned(home) == []
+    assert home.show()["worktree"]["branch"] == "bydawn/repo"  # it can still be looked at
+    shown = home.bydawn("show", "repo").out
+    assert ("is unverified" in shown, "merge" in shown) == (True, False)
+
+
+def test_a_worktree_that_another_loop_uses_by_now_is_kept(home: Home) -> None:
+    merge(home, home.run(home.rounds([wrote("a"), DONE]), "--worktree=bydawn/x"))
+    home.run(home.rounds([OK]), "--worktree=bydawn/x", "--name", "second", "--once")
+    assert cleaned(home, "--apply") == [("repo", "second works there too")]
+
+
+def test_a_branch_that_is_merged_elsewhere_is_kept_without_its_worktree(home: Home) -> None:
+    home.run(home.rounds([wrote("a"), DONE]), ON)
+    git(home, "branch", "release", "bydawn/repo")
+    [(_, kept)] = cleaned(home, "--apply")
+    assert (place(home).exists(), "only the branch bydawn/repo is left" in kept) == (False, True)

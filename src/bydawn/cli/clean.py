@@ -1,4 +1,4 @@
-"""`clean`: remove the logs of loops that ended long ago."""
+"""`clean`: remove the logs of loops that ended long ago, or worktrees that are merged."""
 
 from pathlib import Path
 
@@ -10,18 +10,25 @@ from bydawn.cli.options import as_json, cd, read, state_dir
 from bydawn.core import kinds
 from bydawn.core.text import visible
 from bydawn.operations.amounts import moment, plural, size
-from bydawn.store.registry import Registry
+from bydawn.store.registry import Registry, Standing
 
 
 @command()
 @click.argument("loops", nargs=-1, metavar="[LOOP]...")
 @option("--older-than", default="7d", metavar="DURATION", help="Only loops that ended so long ago.  [default: 7d]")
+@option("--worktrees", is_flag=True, help="Remove worktrees instead, whose work is merged, and their branches.")
 @option("--apply", "apply_", is_flag=True, help="Remove it; without this, only say what would be removed.")
 @cd
 @as_json
 @state_dir
 def clean(
-    loops: tuple[str, ...], older_than: str, apply_: bool, cd: Path | None, as_json: bool, state_dir: Path | None
+    loops: tuple[str, ...],
+    older_than: str,
+    worktrees: bool,
+    apply_: bool,
+    cd: Path | None,
+    as_json: bool,
+    state_dir: Path | None,
 ) -> None:
     """Remove what old loops printed: output of agents and checks, prompts, and worker.log.
 
@@ -31,12 +38,16 @@ def clean(
     Examples
       bydawn clean
       bydawn clean --older-than 30d --apply
+      bydawn clean --worktrees --apply
     """
     from bydawn.operations.clean import clean as operation
 
     registry, seconds = Registry(state_dir), read(kinds.span, older_than)
     every = registry.here(cd) if cd else registry.everywhere()
     meant = [registry.find(name, cd) for name in loops] if loops else every
+    if worktrees:
+        _clean_worktrees(meant, registry.everywhere(), named=bool(loops), apply=apply_, as_json=as_json)
+        return
     rows = [*operation(meant, seconds, named=bool(loops), apply=apply_)]
     total = sum(row.bytes for row in rows)
     if as_json:
@@ -53,3 +64,20 @@ def clean(
         click.echo(f"  Freed {size(total)} of {plural(len(freed), 'loop')}.")
     else:
         click.echo(f"  {size(total)} of {plural(len(freed), 'loop')} would be freed; add --apply to remove it.")
+
+
+def _clean_worktrees(meant: list[Standing], every: list[Standing], *, named: bool, apply: bool, as_json: bool) -> None:
+    from bydawn.operations.worktrees import clean as operation
+
+    rows = [*operation(meant, every, named=named, apply=apply)]
+    if as_json:
+        render.emit_json({"applied": apply, "worktrees": rows})
+        return
+    for row in rows:
+        fate = f"kept: {row.kept}" if row.kept else "removed" if apply else "can be removed"
+        render.paragraph(f"{row.loop}  {visible(fate)}  {visible(render.tilde(row.worktree.path))}")
+    free = sum(not row.kept for row in rows)
+    if not free:
+        click.echo("  Nothing to remove.")
+    elif not apply:
+        click.echo(f"  {plural(free, 'worktree')} would be removed; add --apply to do it.")

@@ -1,6 +1,7 @@
 """Remove what old loops have printed. What they did, replied and kept of the work tree stays."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import msgspec
@@ -11,6 +12,8 @@ from bydawn.store.ledger import load
 from bydawn.store.lock import Lock, Owned
 from bydawn.store.registry import Standing
 from bydawn.store.rounds import Bulk, bulk
+
+STARTED = "it was started again"
 
 
 class Cleaned(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,14 +63,19 @@ def why_not(standing: Standing, older_than: float, now: datetime) -> str:
 
 
 def _removed(standing: Standing) -> tuple[Bulk, str]:
-    """While we hold its lock, no one can continue it."""
+    with alone(standing) as is_alone:
+        return (bulk(standing.folder, remove=True), "") if is_alone else (Bulk(), STARTED)
+
+
+@contextmanager
+def alone(standing: Standing) -> Iterator[bool]:
+    """While we hold its lock, no one can continue it; False if someone has."""
     try:
         held = Lock.take(standing.folder.lock)
     except Owned:
-        return Bulk(), "it was started again"
+        yield False
+        return
     try:
-        if load(standing.folder)[0].seq != standing.state.seq:
-            return Bulk(), "it was started again"
-        return bulk(standing.folder, remove=True), ""
+        yield load(standing.folder)[0].seq == standing.state.seq
     finally:
         held.release()

@@ -2,20 +2,26 @@
 
 import os
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop, Worktree
 from bydawn.core.text import shorten
 from bydawn.core.values import Next
 from bydawn.operations.amounts import plural
+from bydawn.operations.clean import STARTED, alone, why_not
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.store.registry import Standing
 from bydawn.worktree import branches
 from bydawn.worktree.commits import Place
 
 FOLDER = ".bydawn-worktrees"  # beside the repository
 _NAMED = 5
+_GONE = "it was removed before"
 
 
 def planned(loop: Loop, branch: str = "", folder: str = "", others: Iterable[Standing] = ()) -> Worktree:
@@ -128,7 +134,7 @@ def merge_command(loop: Loop) -> str:
 def merge_steps(standing: Standing) -> list[Next]:
     """How to bring the work of a loop that does not run into the person's own branch."""
     loop, state = standing.loop, standing.state
-    if loop.worktree is None or standing.alive or not (state.commit or state.uncommitted):
+    if loop.worktree is None or standing.alive or not Path(loop.worktree.path).is_dir():
         return []
     steps = []
     if state.uncommitted:
@@ -140,31 +146,55 @@ def merge_steps(standing: Standing) -> list[Next]:
     return steps
 
 
+# -- the end -----------------------------------------------------------------------------------------------------------
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """The worktree of a loop that is removed, or would be."""
+
+    loop: str
+    worktree: Worktree
+    kept: str  # why it is not
+
+
+def clean(loops: Iterable[Standing], every: Sequence[Standing], *, named: bool, apply: bool) -> Iterator[Removal]:
+    """Each worktree of a finished or dismissed loop, and its branch once that is merged; never what would be lost."""
+    refuse_inside_a_round()
+    for each in loops:
+        why = why_not(each, 0.0, datetime.now(UTC))
+        if (tree := each.loop.worktree) and (named or not why):
+            why = why or kept_because(each, every)
+            if apply and not why:
+                with alone(each) as is_alone:
+                    why = remove(each) if is_alone else STARTED
+            if named or why != _GONE:
+                yield Removal(loop=each.loop.id, worktree=tree, kept=why)
+
+
 def kept_because(standing: Standing, others: Iterable[Standing]) -> str:
     """Why the worktree of a loop cannot be removed; empty if nothing would be lost."""
-    tree = standing.loop.worktree
-    place = Place.around(Path(standing.loop.workspace))
+    tree, place = standing.loop.worktree, Place.around(Path(standing.loop.workspace))
     if tree is None or place is None:
-        return "its repository is gone" if tree else "it has no worktree"
+        return "its repository is gone"
     shared = [each for each in others if each.loop.worktree and each.loop.worktree.path == tree.path]
     if using := [each for each in shared if each.folder != standing.folder and not each.finished]:
         return f"{using[0].loop.id} works there too"
+    is_there, has_branch = Path(tree.path).is_dir(), branches.exists(place.git, tree.branch)
     try:
-        if Path(tree.path).is_dir() and branches.is_dirty(tree):
-            return f"{tree.path} has changes that are not committed"
-        count = branches.unmerged(place.git, tree.branch) if branches.exists(place.git, tree.branch) else 0
+        if is_there and branches.is_dirty(tree):
+            return "it has changes that are not committed"
+        count = branches.unmerged(place.git, tree.branch) if has_branch else 0
     except UserError as error:
         return f"{error.what}: {error.cause}"
-    merge = f"not merged yet: `{merge_command(standing.loop)}`"
-    return f"{plural(count, 'commit')} on {tree.branch}, {merge}" if count else ""
+    if count:
+        return f"{plural(count, 'commit')} on {tree.branch} not merged yet: `{merge_command(standing.loop)}`"
+    return "" if is_there or has_branch else _GONE
 
 
 def remove(standing: Standing) -> str:
     """Remove a worktree that nothing keeps; what git objects to, if it does."""
     tree, place = standing.loop.worktree, Place.around(Path(standing.loop.workspace))
-    if tree and place:
-        try:
-            branches.remove(place.git, tree)
-        except UserError as error:
-            return f"{error.what}: {error.cause}"
-    return ""
+    try:
+        return branches.remove(place.git, tree) if tree and place else ""
+    except UserError as error:
+        return f"{error.what}: {error.cause}"

@@ -198,12 +198,12 @@ def unmerged(git: Git, branch: str) -> int:
     return int(git.run("rev-list", "--count", f"refs/heads/{branch}", *others))
 
 
-def remove(git: Git, tree: Worktree) -> None:
-    """Never by force: git, too, refuses if anything would be lost."""
+def remove(git: Git, tree: Worktree) -> str:
+    """Never by force: git, too, refuses if anything would be lost. What is left, if anything is."""
     if any(each.path == tree.path for each in attached(git)):
         git.run("worktree", "remove", tree.path)
-    if exists(git, tree.branch):
-        git.answer("branch", "--delete", "--quiet", tree.branch)
+    kept = exists(git, tree.branch) and git.answer("branch", "--delete", "--quiet", tree.branch) is None
     for folder in Path(tree.path).parents[:2]:
         with suppress(OSError):  # others are in it
             folder.rmdir()
+    return f"only the branch {tree.branch} is left: it is not merged into the current branch" if kept else ""
