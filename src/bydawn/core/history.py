@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from bydawn.core.facts import (
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY
 from bydawn.core.replay import after
+from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState, Settled
 from bydawn.core.values import TaskStatus
 
@@ -46,7 +48,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Between rounds: a task came into another state, or the run stopped."""
 
     at: datetime
-    round: int  # the last one then
+    attempts: int  # so many before it: its place, whatever the clock says
+    round: int
     task: str | None = None
     status: TaskStatus | None = None
     by: str = ""
@@ -92,6 +95,7 @@ class History:
         if at is None:
             return
         mine = (last and last.started.task_id) or ""
+        event = partial(Event, at=at, attempts=len(self.attempts), round=state.round)
         match fact:
             case RoundStarted():
                 attempt = Attempt(
@@ -110,15 +114,14 @@ class History:
             case CommitEnded() if last and fact.round == last.round:
                 self.attempts[-1] = replace(last, commit=fact)
             case LoopStopped() if not fact.is_preparation:
-                self.events.append(Event(at=at, round=state.round, task=mine or None, stopped=fact))
+                self.events.append(event(task=blocked_task(fact, state), stopped=fact))
             case _:
                 pass
         if state.settled is not self._settled:
             for task, status in _moves(self._settled, state.settled):
                 by, reason = (fact.by, fact.reason) if isinstance(fact, TaskSettled) else ("", "")
-                event = Event(at=at, round=state.round, task=task, status=status, by=by, reason=reason)
-                self.events.append(event)
-                self._add(task, moved=event)
+                self.events.append(event(task=task, status=status, by=by, reason=reason))
+                self._add(task, moved=self.events[-1])
             self._settled = state.settled
 
     def _began(self, fact: RoundStarted) -> None:
@@ -129,6 +132,13 @@ class History:
     def _add(self, task: str, **known: Any) -> None:
         if task:
             self.tasks[task] = replace(self.tasks.get(task, Worked()), **known)
+
+
+def blocked_task(stopped: LoopStopped, state: LoopState) -> str | None:
+    """The task that an end is about: the one that was set aside last, if that is why, or the one worked on last."""
+    if stopped.decided.rule in (Rule.AGENT_BLOCKED, Rule.TASKS_ASIDE) and state.settled.aside:
+        return state.settled.aside[-1]
+    return state.last.task_id if state.last else None
 
 
 def states_of(settled: Settled) -> dict[str, TaskStatus]:

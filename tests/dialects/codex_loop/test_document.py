@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from bydawn.core.facts import AnyFact, HookEnded, LoopAdopted, TasksRead
-from bydawn.core.history import EVENTS_KEPT
+from bydawn.core.history import EVENTS_KEPT, History
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import Changes, End, TaskStatus
@@ -17,7 +18,7 @@ from bydawn.dialects.codex_loop.codes import BLOCKED, COMPLETED, INTERRUPTED, RU
 from bydawn.dialects.codex_loop.document import Document, decoded, document_of, summary_rows, text_of, with_liveness
 from bydawn.dialects.codex_loop.history import hook_line
 from core.facts_any import HISTORIES
-from core.facts_made import NOON, run_started, started
+from core.facts_made import NOON, numbered, run_started, started
 from dialects.codex_loop_made import (
     COMPLETE,
     DOCS,
@@ -199,6 +200,28 @@ def test_outputs_are_cut_at_their_beginning_and_history_to_the_last_entries() ->
     for output in (result.stdout, result.stderr):
         assert len(output) <= 1_500
         assert output.endswith("the reason")
+
+
+def test_entries_are_in_the_order_of_the_record_even_if_the_clock_goes_back() -> None:
+    facts = [fact for each in STUCK for fact in (each if isinstance(each, list) else [each])]
+    at_once = [replace(record, at=NOON) for record in numbered(facts)]
+    document = document_of(a_project(), past(*STUCK)[0], History(at_once))
+    rows = [(entry.event_type, entry.iteration, entry.task_id) for entry in document.history]
+    assert rows[4:] == [
+        ("iteration", 5, LEXER),
+        ("blocked", 5, LEXER),
+        ("iteration", 6, DOCS),
+        ("blocked", 6, DOCS),
+        ("blocked", 6, DOCS),
+    ]
+
+
+def test_a_run_that_ends_by_a_limit_is_about_the_task_that_was_worked_on_last() -> None:
+    facts = [begun(LEXER, PARSER), an_iteration(1), GIVEN_UP, an_iteration(2, PARSER)]
+    for rule, task in ((Rule.ROUNDS_THIS_RUN, PARSER), (Rule.TASKS_ASIDE, LEXER)):
+        document = made(*facts, stop(End.BLOCKED, rule, "why"))
+        assert document.meta.last_blocker
+        assert (document.meta.last_blocker.task_id, document.history[-1].task_id) == (task, task)
 
 
 def test_totals_count_more_than_the_history_has() -> None:

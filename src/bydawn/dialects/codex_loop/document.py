@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.breakers import limits_of
-from bydawn.core.history import History, Worked, states_of
+from bydawn.core.history import History, Worked, blocked_task, states_of
 from bydawn.core.loop import Loop
 from bydawn.core.progress import tally_of
 from bydawn.core.rules import Rule
@@ -131,8 +131,8 @@ def _blocker(state: LoopState, history: History) -> Blocker | None:
     stopped = codes.last_stop(state)
     aside = state.settled.aside[-1] if state.settled.aside else None
     if stopped and (code := codes.code_of(stopped)):
-        task = aside or (state.last.task_id if state.last else None)
-        return Blocker(task_id=task, code=code, reason=texts.reason(stopped), timestamp=moment(stopped.decided.at))
+        at, task = moment(stopped.decided.at), blocked_task(stopped, state)
+        return Blocker(task_id=task, code=code, reason=texts.reason(stopped), timestamp=at)
     if aside and (moved := history.tasks.get(aside, Worked()).moved):
         return Blocker(task_id=aside, code=codes.of_event(moved), reason=moved.reason, timestamp=moment(moved.at))
     return None

@@ -48,20 +48,18 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 def entries(history: History) -> tuple[Entry, ...]:
     """The last ones, in order."""
-    rows: list[Attempt | Event] = [each for each in history.attempts[-EVENTS_KEPT - 1 :] if each.ended]
-    rows += [event for event in history.events if _is_listed(event)]
-    rows = sorted(rows, key=_when)[-EVENTS_KEPT:]
-    return tuple(_iteration(row) if isinstance(row, Attempt) else _event(row) for row in rows)
+    first = max(0, len(history.attempts) - EVENTS_KEPT - 1)
+    attempts = enumerate(history.attempts[first:], first + 1)
+    rows: list[tuple[int, Attempt | Event]] = [(place, each) for place, each in attempts if each.ended]
+    rows += [(event.attempts, event) for event in history.events if _is_listed(event)]
+    rows.sort(key=lambda row: row[0])  # an event comes after the attempt before it
+    return tuple(_iteration(row) if isinstance(row, Attempt) else _event(row) for _, row in rows[-EVENTS_KEPT:])
 
 
 def _is_listed(event: Event) -> bool:
     if event.stopped:
         return bool(codes.code_of(event.stopped)) and event.stopped.decided.rule != Rule.ONLY_CHECKS
     return event.status in (TaskStatus.ASIDE, TaskStatus.OPEN)
-
-
-def _when(row: Attempt | Event) -> datetime:
-    return row.at if isinstance(row, Event) else row.ended_at or row.started_at
 
 
 def _iteration(attempt: Attempt) -> Entry:
