@@ -42,7 +42,7 @@ def tasks(*open_: str, done: int = 0, next_: str | None = "", **more: Any) -> Ta
 
 
 def begun(*open_: str, **more: Any) -> AnyFact:
-    return run_started(tasks=tasks(*open_), rounds_allowed=30, **more)
+    return run_started(tasks=tasks(*open_), rounds_allowed=30, per_task=True, **more)
 
 
 def an_iteration(

@@ -246,8 +246,9 @@ def test_what_the_agent_says_it_changed_is_not_what_was_changed() -> None:
 
 
 def test_tasks_that_the_original_called_done_are_marked_as_taken_at_its_word() -> None:
-    adopted = LoopAdopted(source=".codex-loop/state.json", rounds=12, agent="codex", done=(LEXER,))
-    document = made(adopted, begun(PARSER))
+    left: dict[str, Any] = {"rounds": 12, "done": (LEXER,), "sessions": {PARSER: "s-7"}}
+    document = made(LoopAdopted(source=".codex-loop/state.json", agent="codex", **left), begun(PARSER))
+    assert document.tasks[PARSER].session_id == "s-7"
     assert (document.meta.iteration, statuses(document)) == (12, {LEXER: "done", PARSER: "ready"})
     assert document.bydawn
     assert document.bydawn.adopted == (LEXER,)
@@ -306,6 +307,13 @@ def test_over_any_history_the_document_can_be_written_and_never_contradicts_itse
     assert words.count("ready") + words.count("in_progress") <= 1
     assert document.meta.overall_status != COMPLETED or "blocked" not in words
     assert all(value for _, value in summary_rows(with_liveness(document, alive=False))[:2])
+
+
+def test_a_session_that_is_lost_is_no_longer_that_of_its_task() -> None:
+    first, lost = an_iteration(1), an_iteration(2, claim=None, outcome=Outcome.SESSION_LOST, session="s-1")
+    assert made(begun(LEXER), first).tasks[LEXER].session_id == "s-001-lexer"
+    assert made(begun(LEXER), first, lost).tasks[LEXER].session_id is None
+    assert made(begun(LEXER), first, lost, an_iteration(3, fallback=LOST)).tasks[LEXER].session_id == "s-001-lexer"
 
 
 def test_an_open_iteration_has_the_session_that_codex_has_named() -> None:

@@ -165,7 +165,7 @@ def _tasks(loop: Loop, state: LoopState, history: History) -> tuple[dict[str, Ta
 def _task(id_: str, loop: Loop, state: LoopState, known: Worked) -> Task:
     last, moved, opened = known.last, known.moved, state.open_round
     ended = last.ended if last else None
-    session = (ended and ended.session) or (last.started.session if last else None)
+    session = next((each.id for each in state.sessions if each.task_id == id_), None)
     if opened and opened.task_id == id_:
         session = opened.session or session
     blocked = moved if moved and moved.status is TaskStatus.ASIDE else None
