@@ -152,16 +152,18 @@ def test_what_a_task_says_is_told_as_one_short_line() -> None:
 
 def test_a_dialect_gives_them_names_of_its_own_as_one_short_line_without_secrets() -> None:
     """C-065: `CODEX_LOOP_…` of codex-loop."""
-    night = Night([DONE], hooks=ALL)
+    night = Night([DONE], hooks=ALL, workspace="/my  project")
     night.hide = lambda text: text.replace("hunter2", "…")
     night.hook_words = lambda hook, loop, state, told: {
         "SHIFT": f"{hook} of {loop.id}\n{state.round} hunter2 {told['BYDAWN_AGENT_NAME']}" + "x" * 2000,
         "BYDAWN_LOOP": "another",
+        "SHIFT_FOLDER": loop.folder,
     }
     night.run()
     told = night.hooks.told("post_round")
     assert told["SHIFT"].startswith("post_round of night 1 … demoxx") and len(told["SHIFT"]) <= 1000
     assert told["BYDAWN_LOOP"] == "night"  # ours stay ours
+    assert told["SHIFT_FOLDER"] == "/my  project"  # a path that was cleaned up would lead nowhere
 
 
 # -- what is recorded --------------------------------------------------------------------------------------------------

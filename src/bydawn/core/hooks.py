@@ -1,6 +1,6 @@
 """Which hook runs when, what it gets to know, and how its failure is reported."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from bydawn.core.facts import HookEnded, LoopStopped
 from bydawn.core.layout import hook_output
@@ -59,9 +59,9 @@ def _checks(loop: Loop, state: LoopState) -> str:
     return "passed" if state.checks_passed else "failed"
 
 
-def fit(values: Mapping[str, str], hide: Callable[[str], str]) -> dict[str, str]:
-    """Text of agents and task files as variables: one line each, no secrets, limited length."""
-    return {name: shorten(hide(plain(text)), LONGEST) for name, text in values.items()}
+def fit(values: Mapping[str, str], hide: Callable[[str], str], paths: Collection[str] = ()) -> dict[str, str]:
+    """Text of agents and task files as variables: one line each, no secrets, limited length; `paths` as they are."""
+    return {name: text if text in paths else shorten(hide(plain(text)), LONGEST) for name, text in values.items()}
 
 
 def complaint(ended: HookEnded, last_line: str = "") -> str:

@@ -84,7 +84,7 @@ class HookRuns:
         world, state, commands = self._effects.world, self._effects.state, self._commands[name]
         told = {"BYDAWN_LOOP": self._loop.id, **told}
         words = world.hook_words(name, self._loop, state, told) if world.hook_words else {}
-        told = hooks.fit({**words, **told}, world.hide)
+        told = hooks.fit({**words, **told}, world.hide, (self._loop.workspace, self._loop.folder))
         for number, command in enumerate(commands, 1):
             world.ledger.sync()  # it may look at the loop, and act on what it sees
             exit_, output = world.hooks.run(name, command, round_, told, urgent, number), hook_output(name, number)

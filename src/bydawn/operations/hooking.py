@@ -43,7 +43,7 @@ def run_after_init(
     With `block` none runs after one that failed.
     """
     without = (agents.KEYS & os.environ.keys()) | (os.environ.keys() - inherited().keys())
-    told = {**hooks.fit(env, secrets.hide), COOKIE: "init.hook"}
+    told = {**hooks.fit(env, secrets.hide, [str(folder)]), COOKIE: "init.hook"}
     results: list[HookResult] = []
     for command in commands:
         started = time.monotonic()
