@@ -52,7 +52,8 @@ def test_what_is_blocked_is_tried_again_only_if_asked() -> None:
     assert steps(Rule.AGENT_BLOCKED) == ['bydawn tell shop "…"', "codex-loop run --retry-blocked"]
     assert steps(Rule.TASKS_ASIDE)[-1] == "codex-loop run --retry-blocked"
     assert steps(Rule.ROUNDS_THIS_RUN, end=End.LIMIT)[0] == "codex-loop run"
-    assert steps(Rule.AGENT_FAILURES)[0] == "codex-loop logs tail --task-id 001-lexer"
+    failed = ["codex-loop logs tail --task-id 001-lexer", "codex-loop doctor", "codex-loop run"]
+    assert steps(Rule.AGENT_FAILURES) == failed
     assert steps(Rule.OBSTRUCTED, "hook") == ["codex-loop run"]
     assert steps(Rule.OBSTRUCTED, "workspace", folder="")[-1] == "codex-loop run --project-dir /home/ada/shop"
     assert steps(Rule.TAMPERED)[-1] == "bydawn resume shop --accept"

@@ -52,7 +52,7 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     steps: dict[str, list[Next]] = {
         codes.HOOK_FAILURE: [Next("", "fix the command that failed"), Next(run, "then go on")],
         codes.AGENT_BLOCKED: [tell, retry],
-        codes.RUNNER_FAILURES: [logs, doctor, retry],
+        codes.RUNNER_FAILURES: [logs, doctor, Next(run, "then go on")],
         codes.VERIFICATION_FAILURES: [logs, tell, retry],
         codes.TASK_FAILURES: [logs, tell, retry],
         codes.NO_PROGRESS: [logs, tell, retry],
