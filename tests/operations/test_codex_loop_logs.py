@@ -97,3 +97,12 @@ def test_an_unknown_task_is_refused_with_the_known_ones(project: Project) -> Non
     with pytest.raises(UserError, match="there is no task '02'") as refused:
         tail(project.root, 40, "02")
     assert refused.value.cause == "known: 001-lexer, 002-parser, 003-docs, 000-gone"
+
+
+def test_a_task_is_known_before_anything_has_run(project: Project) -> None:
+    goal = {"summary": "A shop.", "done_when": ["it sells"]}
+    config = {"goal": goal, "verification": {"commands": ["true"]}}
+    (project.root / "codex-loop.yaml").write_bytes(msgspec.json.encode(config))
+    assert tail(project.root, 40, "001-lexer") == ["No iteration has worked on 001-lexer yet."]
+    with pytest.raises(UserError, match="there is no task '02'"):
+        tail(project.root, 40, "02")

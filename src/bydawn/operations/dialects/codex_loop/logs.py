@@ -14,15 +14,13 @@ from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 from bydawn.system.reading import read_folder
 
-NOTHING = "No iteration has run yet."
-
 
 def tail(root: Path, lines: int, task: str | None = None) -> list[str]:
     """The last lines of the newest iteration, or of the newest one of a task; or one that says why there are none."""
     standing = project.standing_of(root)
-    number = _newest(standing, task) if standing and standing.trouble is None else 0
+    number = _newest(root, standing if standing and standing.trouble is None else None, task)
     if standing is None or not number:
-        return [NOTHING if task is None else f"No iteration has worked on {shorten(plain(task), 80)} yet."]
+        return ["No iteration has run yet." if task is None else f"No iteration has worked on {task} yet."]
     if outputs.is_removed(standing, number):
         return [f"The output of iteration {number} was {outputs.REMOVED}."]
     hidden = secrets().knowing(standing.folder.secret_texts())
@@ -32,17 +30,16 @@ def tail(root: Path, lines: int, task: str | None = None) -> list[str]:
     return [f"Iteration {number} has printed nothing{' yet' if standing.alive else ''}."]
 
 
-def _newest(standing: Standing, task: str | None) -> int:
+def _newest(root: Path, standing: Standing | None, task: str | None) -> int:
     """The number of the newest iteration, 0 if there is none; refused for a task that is unknown."""
-    last = standing.state.round
     if task is None:
-        return last if standing.folder.round(last).is_dir() else 0  # the original may have counted so far
-    facts = (record.fact for record in records(standing.folder))
+        last = standing.state.round if standing else 0
+        return last if standing and standing.folder.round(last).is_dir() else 0  # the original may have counted so far
+    facts = (record.fact for record in (records(standing.folder) if standing else ()))
     worked = {fact.task_id: fact.round for fact in facts if isinstance(fact, RoundStarted) and fact.task_id}
     if task in worked:
         return worked[task]
-    loop = standing.loop
-    files = read_folder(Path(loop.workspace), loop.tasks) if loop.tasks else None
+    files = read_folder(root, (standing and standing.loop.tasks) or project.config_of(root).tasks.source_dir)
     known = {each.id: None for each in task_folder.read(files or {}).items} | dict.fromkeys(worked)
     if task not in known:
         told = ", ".join(shorten(plain(each), 60) for each in [*known][:20]) or "there are none"
