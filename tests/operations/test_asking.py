@@ -140,7 +140,7 @@ def test_the_death_of_the_parent_process_ends_it(desk: Desk) -> None:
 
 
 _ASKING = """
-import sys
+import os, sys
 from pathlib import Path
 from bydawn.core.redact import Secrets
 from bydawn.operations.asking import ask
@@ -149,8 +149,9 @@ from bydawn.store.folder import StateFolder
 
 def work(tether):
     folder = Path(sys.argv[1])
-    told = ask("cmd:sh -c 'sleep 300 & echo up; sleep 300'", "?", folder, tether,
+    told = ask("cmd:sh -c 'trap exit INT TERM; sleep 300 & echo up; wait'", "?", folder, tether,
                root=StateFolder(folder / "state"), secrets=Secrets({}), told=lambda _: print("up", flush=True))
+    os.kill(os.getpid(), int(sys.argv[2]))  # the same signal once more, passed on late by the parent
     print(told.ended.outcome, flush=True)
     return 130 if told.ended.outcome == "interrupted" else 1
 
@@ -160,8 +161,8 @@ sys.exit(run_guarded(work)[0])
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_the_agent_and_all_it_started(tmp_path: Path, number: signal.Signals) -> None:
-    """To the whole foreground group, as a terminal sends it: the worker gets it twice."""
-    words = [sys.executable, "-c", _ASKING, str(tmp_path)]
+    """To the whole foreground group, as a terminal sends it: the worker gets it twice, once perhaps late."""
+    words = [sys.executable, "-c", _ASKING, str(tmp_path), str(int(number))]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as asking:
         assert asking.stdout and asking.stdout.readline() == "up\n"
         os.killpg(asking.pid, number)

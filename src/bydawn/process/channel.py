@@ -28,6 +28,7 @@ class Signals:
         self._patience = 1 if on_interrupt is OnInterrupt.FINISH else 0  # interrupts that only ask
         self._come: list[int] = []
         self._interrupts = 0
+        self._has_come = False
         self.fd, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._before = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         # After `nohup` one stays ignored.
@@ -35,10 +36,10 @@ class Signals:
         self._handlers = {number: signal.signal(number, self._note) for number in ours}
 
     def close(self) -> None:
-        """Others handle signals again; one that has come is not sent to them."""
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+        """Others handle signals again, unless one has come: it may come twice, from terminal and parent."""
         signal.set_wakeup_fd(self._before)
+        for number, handler in self._handlers.items() if not self._has_come else ():
+            signal.signal(number, handler)
         os.close(self.fd)
         os.close(self._write)
 
@@ -51,6 +52,7 @@ class Signals:
 
     def _note(self, number: int, _: FrameType | None) -> None:
         self._come.append(number)
+        self._has_come = True
 
     def _request(self, number: int) -> Request:
         if number == signal.SIGINT:
