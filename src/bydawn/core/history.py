@@ -114,7 +114,7 @@ class History:
             case CommitEnded() if last and fact.round == last.round:
                 self.attempts[-1] = replace(last, commit=fact)
             case LoopStopped() if not fact.is_preparation:
-                self.events.append(event(task=blocked_task(fact, state), stopped=fact))
+                self.events.append(event(task=blocked_task(fact.decided.rule, state), stopped=fact))
             case _:
                 pass
         if state.settled is not self._settled:
@@ -134,9 +134,9 @@ class History:
             self.tasks[task] = replace(self.tasks.get(task, Worked()), **known)
 
 
-def blocked_task(stopped: LoopStopped, state: LoopState) -> str | None:
-    """The task that an end is about: the one that was set aside last, if that is why, or the one worked on last."""
-    if stopped.decided.rule in (Rule.AGENT_BLOCKED, Rule.TASKS_ASIDE) and state.settled.aside:
+def blocked_task(rule: str, state: LoopState) -> str | None:
+    """The task that an end by this rule is about: the one set aside last, if that is why, or the one worked on last."""
+    if rule in (Rule.AGENT_BLOCKED, Rule.TASKS_ASIDE) and state.settled.aside:
         return state.settled.aside[-1]
     return state.last.task_id if state.last else None
 

@@ -147,3 +147,20 @@ def test_hooks_at_the_end_are_told_how_it_ended() -> None:
     told = hooks.after_all(blocked, stop(End.BLOCKED, Rule.OBSTRUCTED, "the disk is full", ("disk",)))
     words = texts.hook_words("on_blocked", PROJECT, blocked, told)
     assert [words[f"CODEX_LOOP_{name}"] for name in ("BLOCKER_CODE", "OUTCOME")] == ["disk", "blocked"]
+
+
+def test_a_hook_at_a_block_is_told_of_the_task_that_is_blocked_not_of_the_last_one() -> None:
+    asks = settled(LEXER, TaskStatus.ASIDE, Rule.AGENT_BLOCKED, "which license?")
+    facts = [
+        begun(LEXER, "002-parser"),
+        an_iteration(1, claim="blocked"),
+        asks,
+        an_iteration(2, "002-parser"),
+        verified(2),
+    ]
+    state, _ = past(*facts)
+    told = hooks.after_all(state, stop(End.BLOCKED, Rule.AGENT_BLOCKED, "which license?"))
+    words = texts.hook_words("on_blocked", PROJECT, state, told)
+    names = ("TASK_ID", "TASK_TITLE", "TASK_STATUS", "AGENT_STATUS", "ERROR", "BLOCKER_CODE", "VERIFICATION_PASSED")
+    expected = [LEXER, f"Task {LEXER}", "blocked", "blocked", "which license?", "agent_blocked", ""]
+    assert [words[f"CODEX_LOOP_{name}"] for name in names] == expected

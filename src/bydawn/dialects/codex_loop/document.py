@@ -131,7 +131,7 @@ def _blocker(state: LoopState, history: History) -> Blocker | None:
     stopped = codes.last_stop(state)
     aside = state.settled.aside[-1] if state.settled.aside else None
     if stopped and (code := codes.code_of(stopped)):
-        at, task = moment(stopped.decided.at), blocked_task(stopped, state)
+        at, task = moment(stopped.decided.at), blocked_task(stopped.decided.rule, state)
         return Blocker(task_id=task, code=code, reason=texts.reason(stopped), timestamp=at)
     if aside and (moved := history.tasks.get(aside, Worked()).moved):
         return Blocker(task_id=aside, code=codes.of_event(moved), reason=moved.reason, timestamp=moment(moved.at))

@@ -5,8 +5,10 @@ import shlex
 from collections.abc import Mapping
 
 from bydawn.core.facts import ChecksEnded, LoopStopped, RoundEnded
+from bydawn.core.history import blocked_task
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.progress import tally_of
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
@@ -90,27 +92,29 @@ def iteration_line(ended: RoundEnded, checks: ChecksEnded | None, state: LoopSta
 def hook_words(event: str, loop: Loop, state: LoopState, told: Mapping[str, str]) -> dict[str, str]:
     """The variables of a hook; `told` are ours, which know the task and, at the end, the rule behind it."""
     is_before, rule = event == "pre_round", told.get("BYDAWN_RULE", "")
-    last, task = None if is_before else state.last, told.get("BYDAWN_TASK_ID", "")
-    is_done, is_blocked = task in state.settled.done, task in state.settled.aside
+    last, task, title = None if is_before else state.last, told.get("BYDAWN_TASK_ID", ""), told.get("BYDAWN_TASK", "")
     failed = [f"{verdict.check}: {verdict.told}" for verdict in state.failed_checks] if last else []
     error = (last.words or last.detail) if last and last.outcome is not Outcome.OK else ""
+    code = codes.code(rule, state.obstructed.kind if state.obstructed else "") if event == "on_blocked" else ""
+    if code and (about := blocked_task(rule, state) or "") != task:
+        task, title, last = about, tally_of(state.tallies, about).text, None
+    is_done, is_blocked = task in state.settled.done, task in state.settled.aside
     outcomes = {"on_complete": codes.COMPLETED, "on_blocked": codes.BLOCKED, "on_pause": codes.INTERRUPTED}
-    kind = state.obstructed.kind if state.obstructed else ""
     verified = last is not None and state.verdict_round == last.round and bool(state.verdicts)
+    claimed = last and codes.agent_status(last.claim)  # once a task is settled, its claim has been dealt with
     words = {
         "EVENT": EVENTS.get(event, event),
         "PROJECT_DIR": loop.workspace,
         "WORKING_DIR": loop.folder,
         "TASK_ID": task,
-        "TASK_TITLE": told.get("BYDAWN_TASK", ""),
+        "TASK_TITLE": title,
         "TASK_STATUS": "" if not task else "done" if is_done else "blocked" if is_blocked else "in_progress",
         "LOOP_ITERATION": str(state.round + is_before),
-        # Once a task is settled, its claim has been dealt with.
-        "AGENT_STATUS": (last and codes.agent_status(last.claim)) or ("complete" if last and is_done else ""),
+        "AGENT_STATUS": claimed or ("complete" if is_done else "blocked" if code == codes.AGENT_BLOCKED else ""),
         "VERIFICATION_PASSED": ("false" if failed else "true") if verified else "",
         "SUMMARY": last.said if last else "",
-        "ERROR": error or (failed[0] if failed else ""),
-        "BLOCKER_CODE": codes.code(rule, kind) if event == "on_blocked" else "",
+        "ERROR": error or (failed[0] if failed else told.get("BYDAWN_REASON", "") if code else ""),
+        "BLOCKER_CODE": code,
         "OUTCOME": outcomes.get(event, ""),
     }
     return {f"CODEX_LOOP_{name}": value for name, value in words.items()}
