@@ -94,6 +94,20 @@ def live_log(stage: Stage) -> Iterator[float]:
     yield (long - short) / (native_long - native_short)
 
 
+def worktree(stage: Stage) -> Iterator[float]:
+    """The slope of a loop in a worktree, which commits every round, against that of one that commits where it is."""
+    script = _script(stage)
+
+    def work(more: tuple[str, ...], rounds: int) -> float:
+        return stage.work(*run_command(stage.repository("commits"), script, rounds), "--new", *more, code=4)
+
+    kinds = (("--worktree",), ("--commit", "on"))
+    short, long, here_short, here_long = fastest(
+        [partial(work, more, rounds) for more in kinds for rounds in (_SHORT, _TALKATIVE)], _TURNS
+    )
+    yield (long - short) / (here_long - here_short)
+
+
 def _folder(workspace: Path) -> Path:
     return workspace / ".bydawn" / "loops" / workspace.name
 
@@ -126,5 +140,6 @@ BENCHES = (
     Bench((Budget("round: syncs", 8, "per round"), Budget("round: git calls", 6, "per round")), count),
     Bench((Budget("round: cost against the bare children", 2, "×"),), cost),
     Bench((Budget("round: cost of codex-autorunner against native", 1.2, "×"),), live_log),
+    Bench((Budget("round: in a worktree against commits in place", 1.1, "×"),), worktree),
     Bench((Budget("round: 800 to 1,000 against 3 to 203", 1.1, "×"),), growth),
 )
