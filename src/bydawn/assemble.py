@@ -250,7 +250,7 @@ def _started(
         boot=kernel.boot_id(),
         version=__version__,
         tree="",  # the engine looks
-        rounds_allowed=worker.rounds_allowed,
+        rounds_allowed=loop.rounds_each_run if worker.rounds_allowed is None else worker.rounds_allowed,
         seconds_allowed=worker.seconds_allowed,
         sandbox=loop.sandbox or (Sandbox.WORKSPACE if held else ""),
         box=BOXED if isinstance(found, Box) else found,

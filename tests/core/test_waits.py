@@ -146,6 +146,16 @@ def test_a_pause_is_the_same_whenever_it_is_asked_for_and_differs_from_loop_to_l
     assert rest(PAUSING, run_started(), a_round(1)) != rest(PAUSING, run_started(), a_round(2))
 
 
+def test_how_much_longer_a_pause_may_be_can_be_said() -> None:
+    """C-060"""
+    assert rest(a_loop(pause=100.0, pause_jitter=0.0), run_started(), a_round(1)) == ("pause", 100.0)
+    loops = [a_loop(pause=2.0, pause_jitter=60.0, uid=f"u-{number}") for number in range(20)]
+    waits = [rest(loop, run_started(), a_round(1))[1] for loop in loops]
+    assert min(waits) >= 2
+    assert 30 < max(waits) <= 62
+    assert rest(a_loop(pause_jitter=60.0), run_started(), a_round(1))[0] == "pause"  # even without any other rest
+
+
 def test_a_pause_never_outlasts_a_time_limit() -> None:
     assert rest(a_loop(pause=100.0, limits=Limits(seconds=70.0)), run_started(), a_round(1)) == ("pause", 10.0)
     assert rest(PAUSING, run_started(seconds_allowed=75.0), a_round(1)) == ("pause", 15.0)

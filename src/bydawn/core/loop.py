@@ -272,7 +272,8 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     agent_json: tuple[str, ...] = ()  # where to find the fields in the JSON lines of a `cmd:` agent
     agent_env: tuple[str, ...] = ()  # NAME=VALUE, for the agent only; kept apart (core/secret_settings.py)
     agent_commits: bool = False
-    pause: float = 0.0  # seconds between two rounds of one run
+    pause: float = 0.0  # seconds between two rounds of one run, …
+    pause_jitter: float | None = None  # … and at most so many more; None: a tenth
     sessions: Sessions = Sessions.FRESH
     session_rounds: int = 20  # then a fresh session begins, before the old one chokes on its history
     fresh_if_lost: bool = True  # in a new session if the agent no longer knows the old one; False: that is a failure
@@ -303,6 +304,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     promise: Promise | None = None
     promise_required: bool = True  # False: the rest decides, and a promise that comes too early is only answered
     limits: Limits = Limits()
+    rounds_each_run: int | None = None  # the most that one run may have, whoever starts it
     timeouts: Timeouts = Timeouts()
     on_interrupt: OnInterrupt = OnInterrupt.FINISH
     keep_awake: bool = True

@@ -72,8 +72,9 @@ def back_off(loop: Loop, state: LoopState, outcome: Outcome, times: int = 0) -> 
 
 def pause(loop: Loop, state: LoopState) -> float:
     """Seconds to rest between two rounds of one run. An attempt that cost no round is not followed by another one."""
-    rests = loop.pause and state.rounds_this_run and state.last and state.last.counts
-    return loop.pause * (1 + _jitter(loop, state) / 10) if rests else 0.0
+    more = loop.pause / 10 if loop.pause_jitter is None else loop.pause_jitter
+    rests = state.rounds_this_run and state.last and state.last.counts
+    return loop.pause + more * _jitter(loop, state) if rests else 0.0
 
 
 def _jitter(loop: Loop, state: LoopState) -> float:

@@ -11,7 +11,7 @@ from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped
 from bydawn.core.history import History
 from bydawn.core.hooks import HookWords
 from bydawn.core.keys import Checked, Key
-from bydawn.core.loop import Loop
+from bydawn.core.loop import Loop, Worktree
 from bydawn.core.records import Recording
 from bydawn.core.state import LoopState
 from bydawn.core.values import Next
@@ -41,6 +41,11 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     promise_required: bool = True
     change_required: bool = False
     final_checks: bool = False
+    fresh_if_lost: bool = True
+    splits_output: bool = False
+    pause_jitter: float | None = None
+    rounds_each_run: int | None = None
+    worktree: Worktree | None = None  # one that is there already
     worktrees: str = ""  # the name of the folder for work trees beside the repository; ours unless given
     check_env: dict[str, str] = {}  # variables that its checks get
     recording: Recording | None = None  # may others record what they do for it?

@@ -31,7 +31,8 @@ def planned(loop: Loop, branch: str = "", folder: str = "", others: Iterable[Sta
         cause = "git does not accept it as the name of a branch"
         raise UserError(f"--worktree={branch!r} cannot be a branch", cause=cause, hint="for example: --worktree=night")
     top = Path(place.top)
-    path = top.parent / (folder or FOLDER) / top.name / branch.replace("/", "-")
+    found = loop.worktree.path if loop.worktree else ""  # another program has made it
+    path = Path(found) if found else top.parent / (folder or FOLDER) / top.name / branch.replace("/", "-")
     tree = Worktree(branch=branch, path=str(path), folder=str(path / place.prefix))
     _refuse_shared(tree, others)
     mine = branches.refuse_taken(place.git, tree)

@@ -3,7 +3,7 @@
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,8 @@ from bydawn.dialects.seam import Dialect
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bydawn.operations.plan import Plan
     from bydawn.store.registry import Standing
 
@@ -31,17 +33,19 @@ class LogScreen:
         runs: int | None = None,
         seconds: float | None = None,
         heartbeat: float | None = None,
+        **more: Any,
     ) -> None:
+        """`more` goes to the worker."""
         self._dialect = dialect
         self._runs = runs
         self._seconds = seconds
         self._heartbeat = heartbeat
+        self._more = more
         self._before = LoopState()
 
     def run(self, tether: Tether, planned: "Plan") -> int:
         from bydawn.assemble import Worker
         from bydawn.cli.foreground import warn_if_unbounded
-        from bydawn.operations import reasons
         from bydawn.operations.run_loop import run
         from bydawn.store.registry import standing_of
 
@@ -59,11 +63,12 @@ class LogScreen:
             rounds_allowed=self._runs,
             seconds_allowed=self._seconds,
             heartbeat=self._heartbeat,
+            **self._more,
         )
         stopped = run(planned, worker)
         if standing := standing_of(planned.folder):
             self._own(f"\n  {plain(self.summary(standing, stopped))}")
-            for row in reasons.evidence(standing):
+            for row in self.evidence(standing):
                 self._own(f"  · {plain(row)}")
             for step in render.step_lines(dialect.next_steps(standing.loop, standing.state, stopped, here)):
                 self._own(step)
@@ -71,6 +76,11 @@ class LogScreen:
 
     def summary(self, standing: "Standing", stopped: LoopStopped) -> str:  # noqa: ARG002
         return self._dialect.reason(stopped)
+
+    def evidence(self, standing: "Standing") -> "Sequence[str]":
+        from bydawn.operations import reasons
+
+        return reasons.evidence(standing)
 
     def exit_code(self, stopped: LoopStopped) -> int:
         return self._dialect.exit_code(stopped)

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from bydawn import agents
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
-from bydawn.core.loop import Loop
+from bydawn.core.loop import OF_THE_LOOP, Loop
 from bydawn.core.loop import SpokenDialect as Spoken
 from bydawn.core.values import End
 from bydawn.dialects.seam import Dialect, Start
-from bydawn.operations import places, resume, settings, start
+from bydawn.operations import changing, places, resume, settings, start, worktrees
 from bydawn.operations.checked_loop import checked_loop
 from bydawn.operations.loop_request import LoopRequest, loop_request
 from bydawn.operations.plan import Plan
@@ -86,6 +86,20 @@ def checked(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
     return checked_loop(wanted, workspace)
 
 
+def change(dialect: Dialect, standing: Standing, request: Start, gathered: Settings) -> None:
+    """The same loop with other settings, if they are others; it keeps its name, its files and its work tree."""
+    old = standing.loop
+    new = checked(dialect, request, gathered, Path(old.workspace))
+    assert old.dialect and new.dialect  # noqa: S101 - it is a loop of a dialect
+    kept = {name: getattr(old, name) for name in OF_THE_LOOP}
+    new = replace(new, **kept, dialect=replace(new.dialect, files=old.dialect.files))
+    if new.worktree:
+        tree = old.worktree or worktrees.planned(new, new.worktree.branch, request.worktrees)
+        new = replace(new, worktree=tree)
+    if new != old:
+        changing.change(standing, new)
+
+
 def _spoken(dialect: Dialect, request: Start, paths: dict[str, str]) -> Spoken:
     return Spoken(
         name=dialect.name,
@@ -93,6 +107,7 @@ def _spoken(dialect: Dialect, request: Start, paths: dict[str, str]) -> Spoken:
         sections=request.sections,
         numbers_cut=request.numbers_cut,
         check_env=request.check_env,
+        splits_output=request.splits_output,
     )
 
 
@@ -109,7 +124,11 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
         promise_required=request.promise_required,
         change_required=request.change_required,
         final_checks=request.final_checks,
+        fresh_if_lost=request.fresh_if_lost,
+        pause_jitter=request.pause_jitter,
+        rounds_each_run=request.rounds_each_run,
         recording=request.recording,
+        worktree=request.worktree or wanted.loop.worktree,
     )
     return replace(wanted, loop=loop, worktrees=request.worktrees)
 

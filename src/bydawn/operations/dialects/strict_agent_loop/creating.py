@@ -16,7 +16,7 @@ from bydawn.dialects.follower import refuse_unwritable
 from bydawn.dialects.strict_agent_loop import DIALECT, arguments, contract, paths
 from bydawn.dialects.strict_agent_loop.contract import Contract, contract_of
 from bydawn.dialects.strict_agent_loop.paths import NAME
-from bydawn.operations import changing, prepare, steer
+from bydawn.operations import prepare, steer
 from bydawn.operations.dialects import begin, loops
 from bydawn.operations.dialects.strict_agent_loop import sandboxed, tasks
 from bydawn.operations.dialects.strict_agent_loop.tasks import Task
@@ -112,12 +112,7 @@ def changed(standing: Standing, new: Contract, trust: Trust) -> None:
     request = arguments.start(new, str(workspace), _command())
     gathered = begin.gather(DIALECT, request, workspace)
     trust(gathered, workspace, loops.registry_of(gathered).root.path)
-    loop, spoken = begin.checked(DIALECT, request, gathered, workspace), standing.loop.dialect
-    assert loop.dialect and spoken  # noqa: S101 - it is a loop of a dialect
-    kept = {name: getattr(standing.loop, name) for name in ("id", "uid", "created_at", "workspace")}
-    new_loop = replace(loop, **kept, dialect=replace(loop.dialect, files=spoken.files))
-    if new_loop != standing.loop:
-        changing.change(standing, new_loop)
+    begin.change(DIALECT, standing, request, gathered)
 
 
 def has_begun(standing: Standing) -> bool:
