@@ -1,4 +1,4 @@
-"""What Codex proposes for `init` (C-010, X-31), and the configuration that is written from it."""
+"""What Codex proposes for `init` (C-004, C-010, X-31), and the configuration that is written from it."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from bydawn.core.keys import checked
 from bydawn.dialects.codex_loop import proposal, written_yaml
 from bydawn.dialects.codex_loop.config import CONFIG, KEYS, Config, Goal, Hooks, Project, Verification, read
 from bydawn.settings.yaml import parse
+from program.strict_codex import loose
 
 ANSWER: dict[str, Any] = {
     "name": "greeter",
@@ -47,9 +48,7 @@ def test_an_answer_becomes_files_with_a_number_each() -> None:
 def test_the_schema_is_strict_and_takes_what_is_read() -> None:
     schema = msgspec.json.decode(proposal.SCHEMA)
     inner = schema["properties"]["tasks"]["items"]
-    for each in (schema, inner):
-        assert each["required"] == [*each["properties"]]
-        assert each["additionalProperties"] is False
+    assert loose(schema) == ""
     assert tuple(schema["properties"]) == proposal.Proposal.__struct_fields__
     assert tuple(inner["properties"]) == proposal.ProposedTask.__struct_fields__
 

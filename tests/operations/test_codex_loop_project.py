@@ -72,6 +72,10 @@ def test_our_folder_is_named_once_in_a_file_of_git(repo: Path, before: str | Non
     assert project.unignored(repo).get(".gitignore") == after
 
 
+def test_without_a_repository_nothing_is_ignored(tmp_path: Path) -> None:
+    assert project.unignored(tmp_path) == {}
+
+
 def test_the_exclude_file_of_a_worktree_is_the_one_of_its_repository(repo: Path) -> None:
     git(repo, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "first")
     git(repo, "worktree", "add", "-q", str(repo.parent / "other"))

@@ -25,6 +25,7 @@ TABLE: dict[str, DialectRow] = {
     "codex-autorunner": DialectRow(
         "codex_autorunner", starts=("run", "once", "resume"), config=".codex-autorunner/config.yml"
     ),
+    "codex-loop": DialectRow("codex_loop", starts=("init", "run"), config="codex-loop.yaml"),
     "rloop": DialectRow(
         "rloop",
         starts=("start",),

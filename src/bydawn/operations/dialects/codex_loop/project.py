@@ -37,11 +37,15 @@ def config_of(root: Path) -> Config:
     """What the file says; refused with its line where it is wrong."""
     node = yaml.read(root, CONFIG)
     if node is None:
-        hint = f'`{NAME} init --prompt "…"` sets it up'
-        raise UserError(f"{CONFIG} is missing", cause=f"{root} is not set up", hint=hint)
+        raise missing(root)
     found = checked(node, config.KEYS, CONFIG)
     read = config.read(found)
     return msgspec.structs.replace(read, remarks=(*found.remarks, *read.remarks))
+
+
+def missing(root: Path) -> UserError:
+    hint = f'`{NAME} init --prompt "…"` sets it up'
+    return UserError(f"{CONFIG} is missing", cause=f"{root} is not set up", hint=hint)
 
 
 def standing_of(root: Path) -> Standing | None:
@@ -57,7 +61,7 @@ def refuse_without_commit(root: Path) -> None:
         raise UserError(
             "this repository has no commit yet" if inside else f"{root} is in no git repository",
             cause="Codex works on a branch of its own, which starts from a commit",
-            hint=f"{'' if inside else '`git init`, then '}`git add -A && git commit -m Start`",
+            hint=f"{'' if inside else '`git init`, then '}`git add -A && git commit --allow-empty -m Start`",
         )
 
 
@@ -65,7 +69,7 @@ def unignored(root: Path) -> dict[str, str]:
     """The files of git that do not name our folder yet, and what they should say: `.gitignore` and `info/exclude`."""
     exclude = Git(folder=root, seconds=20).answer("rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
     found = {}
-    for path in (".gitignore", *([exclude.removesuffix("\n")] if exclude else ())):
+    for path in (".gitignore", exclude.removesuffix("\n")) if exclude else ():
         folder, name = (root, path) if path == ".gitignore" else (Path(path).parent, Path(path).name)
         text = (read_text(folder, name) if folder.is_dir() else None) or ""
         if not {line.strip().strip("/") for line in text.splitlines()} & {FOLDER}:

@@ -1,0 +1,52 @@
+"""The files of a project: what is in `.codex-loop/`, for people, scripts and agents."""
+
+from collections.abc import Iterator
+
+from bydawn.core import answers
+from bydawn.core.facts import AnyFact, HookEnded, LoopStopped, RoundEnded, RoundStarted, RunStarted
+from bydawn.core.history import History
+from bydawn.core.layout import PROMPT, REPLY, STDOUT
+from bydawn.core.loop import Loop
+from bydawn.core.state import LoopState
+from bydawn.dialects.codex_loop import document, history
+from bydawn.dialects.codex_loop.arguments import config_of
+from bydawn.dialects.codex_loop.config import FOLDER, LOCK, NAME, SCHEMA, STATE
+from bydawn.dialects.seam import Copy, Files, Line, Remove, Replace, Source, View
+
+LOGS, PROMPTS, RUNS, HOOKS = (f"{FOLDER}/{name}/" for name in ("logs", "prompts", "runs", "hooks"))
+_EVENTS = ("post_init", "pre_iteration", "post_iteration", "on_completed", "on_blocked")
+
+
+def files(loop: Loop) -> Files:
+    return Files(
+        whole=(STATE, SCHEMA),
+        common=(LOCK,),
+        owned=(LOGS, PROMPTS, RUNS, HOOKS),
+        lines=tuple(f"{HOOKS}{event}.jsonl" for event in _EVENTS[1:]),
+        claims=(f"{NAME} in {loop.workspace}",),
+    )
+
+
+def views(fact: AnyFact, loop: Loop, state: LoopState, past: History) -> Iterator[View]:
+    if isinstance(fact, HookEnded) and state.updated_at:
+        event, fields = history.hook_line(fact, state.updated_at)
+        yield Line(f"{HOOKS}{event}.jsonl", fields)
+    if isinstance(fact, RunStarted):
+        yield Replace(LOCK, f'{{"pid": {fact.pid}, "started_at": "{history.moment(state.updated_at)}"}}\n')
+    elif isinstance(fact, LoopStopped):
+        yield Remove(LOCK)
+    saved = config_of(loop.dialect.words).logging if loop.dialect else None
+    if isinstance(fact, RoundStarted) and saved and saved.save_prompts:
+        yield Copy(f"{PROMPTS}{_name(fact.round, fact.task_id)}.txt", Source(fact.round, PROMPT))
+    elif isinstance(fact, RoundEnded) and past.attempts:
+        task = past.attempts[-1].started.task_id
+        if saved and saved.save_jsonl:
+            yield Copy(f"{LOGS}{_name(fact.round, task)}.jsonl", Source(fact.round, STDOUT))
+        yield Copy(f"{RUNS}{task or 'whole'}-last.json", Source(fact.round, REPLY))
+    yield Replace(SCHEMA, answers.SCHEMA)
+    if state.updated_at:
+        yield Replace(STATE, document.text_of(document.document_of(loop, state, past)))
+
+
+def _name(round_: int, task: str | None) -> str:
+    return f"{round_:04}-{task or 'whole'}"

@@ -1,0 +1,115 @@
+"""Run a project: make its loop, or change it to what its files say now, and go on."""
+
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from bydawn.core.errors import UserError
+from bydawn.core.facts import LoopStopped
+from bydawn.core.state import Settled
+from bydawn.core.values import FINISHED
+from bydawn.core.worklist import of_folder
+from bydawn.dialects.codex_loop import DIALECT, arguments, codes
+from bydawn.dialects.codex_loop.config import NAME, PLAN, SPEC, Config
+from bydawn.dialects.seam import Start
+from bydawn.operations import places, resume, settings
+from bydawn.operations import prepare as preparing
+from bydawn.operations.dialects import begin, loops
+from bydawn.operations.dialects.codex_loop import adopting, project
+from bydawn.operations.dialects.codex_loop.adopting import Adoption
+from bydawn.operations.plan import Plan
+from bydawn.settings.layers import Settings
+from bydawn.store.registry import Standing, slug, standing_of
+from bydawn.system.reading import read_folder
+
+_ERRORS = (codes.RUNNER_FAILURES, codes.AGENT_UNAVAILABLE)  # of Codex itself
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run would start: the loop, and what it goes on from."""
+
+    start: Start
+    standing: Standing | None = None
+    adoption: Adoption | None = None  # of what the original program left
+
+
+def wanted(root: Path, config: Config, source_prompt: str = "") -> Wanted:
+    """The loop that the files of a project ask for now; with a prompt, a new one."""
+    standing = None if source_prompt else project.standing_of(root)
+    adoption = adopting.adopt(root, config) if standing is None and not source_prompt else None
+    name = standing.loop.id if standing else _free_name(root, config)
+    documents = tuple(str(root / path) for path in (SPEC, PLAN) if (root / path).is_file())
+    start = arguments.start(config, name, documents)
+    spoken = standing.loop.dialect if standing else None
+    before = spoken.words.get("source_prompt", "") if spoken else adoption.source_prompt if adoption else ""
+    words = start.words | {"source_prompt": source_prompt or before}
+    branch = {"worktree": (adoption.branch,)} if adoption and adoption.branch else {}
+    tree = adoption.worktree if adoption else None
+    start = replace(start, words=words, settings=start.settings | branch, worktree=tree)
+    return Wanted(start=start, standing=standing, adoption=adoption)
+
+
+def plan(root: Path, asked: Wanted, gathered: Settings) -> Plan:
+    """What comes next; a loop that is there goes on with the settings of now, whether it has finished or not."""
+    if (standing := asked.standing) is not None:
+        if standing.trouble:
+            raise standing.trouble
+        begin.change(DIALECT, standing, asked.start, gathered)
+        planned = resume.plan(standing_of(standing.folder) or standing, settings.secrets(), finished=True)
+        return replace(planned, warnings=(*asked.start.remarks, *planned.warnings))
+    adoption = asked.adoption
+    planned = begin.plan(DIALECT, asked.start, gathered, root, adoption.fact if adoption else None)
+    begin.secure(DIALECT, planned)
+    return replace(planned, warnings=(*(adoption.remarks if adoption else ()), *planned.warnings))
+
+
+def prepare(root: Path, config: Config, source_prompt: str) -> None:
+    """Write down that there is such a project, and its tasks; nothing has run yet."""
+    asked = wanted(root, config, source_prompt)
+    planned = plan(root, asked, begin.gather(DIALECT, asked.start, root))
+    try:
+        files = read_folder(root, config.tasks.source_dir) or {}
+        preparing.prepare(planned, tasks=of_folder(files, Settled()))
+    finally:
+        places.release(planned.loop)
+        begin.give_back(asked.start, planned)
+
+
+def _free_name(root: Path, config: Config) -> str:
+    """The project's name; with a number if a loop here has it, such as the one of a project that was replaced."""
+    name = slug(config.project.name or root.name) or "project"
+    taken = {each.loop.id.casefold() for each in loops.registry_of().in_workspace(root)}
+    numbered = (f"{name}-{number}" for number in range(2, 10_000))
+    return name if name.casefold() not in taken else next(each for each in numbered if each.casefold() not in taken)
+
+
+def refuse_beside_another(root: Path) -> None:
+    """One run per project, ours or the original's."""
+    standing = project.standing_of(root)
+    if standing and standing.alive:
+        raise occupied(f"the loop {standing.loop.id} is at work")
+    adopting.refuse_live_original(root)
+
+
+def occupied(cause: str) -> UserError:
+    hint = f"`{NAME} status --summary` says how it stands; `bydawn stop` ends it"
+    return UserError(f"{NAME} is already running in this project", cause=cause, hint=hint, exit_code=8)
+
+
+class Again:
+    """Does a continuous run begin another cycle? Never after a person, or a signal, has ended it."""
+
+    def __init__(self, *, blocked: bool, errors: bool, most_errors: int | None) -> None:
+        self._blocked, self._errors, self._most = blocked, errors, most_errors
+        self._failed = 0  # cycles in a row that ended with an error
+
+    def __call__(self, stopped: LoopStopped, _: int) -> bool:
+        code = codes.code_of(stopped)
+        if stopped.end in FINISHED or code == codes.INTERRUPTED:
+            return False
+        if code not in _ERRORS:
+            self._failed = 0
+            return self._blocked or code == codes.MAX_ITERATIONS
+        self._failed += 1
+        return (self._blocked or self._errors) and (self._most is None or self._failed <= self._most)

@@ -1,0 +1,49 @@
+"""How a project stands: from its ledger and its lock, never from the file that shows it."""
+
+from pathlib import Path
+
+from bydawn.core.errors import UserError
+from bydawn.core.history import History
+from bydawn.dialects.codex_loop import document
+from bydawn.dialects.codex_loop.config import CONFIG, NAME, STATE
+from bydawn.dialects.codex_loop.document import Document
+from bydawn.dialects.follower import digest_at
+from bydawn.dialects.written import Written
+from bydawn.operations.dialects.codex_loop import project
+from bydawn.store.ledger import records
+from bydawn.store.registry import Standing
+from bydawn.system.reading import read_inside
+
+
+def now(root: Path) -> Document:
+    """The state as it is now. What the original left is shown as it is, until `run` takes it over."""
+    standing = project.standing_of(root)
+    if standing is None:
+        theirs = document.decoded(_bytes(root))
+        if theirs is None or theirs.bydawn is not None:
+            hint = f"`{NAME} run` begins" if (root / CONFIG).exists() else f'`{NAME} init --prompt "…"` sets it up'
+            raise UserError("nothing has run here yet", cause=f"{root} has no loop of {NAME}", hint=hint)
+        return theirs
+    if standing.trouble:
+        raise standing.trouble
+    found = _written(root, standing)
+    if found is None:
+        found = document.document_of(standing.loop, standing.state, History(records(standing.folder)))
+    return document.with_liveness(found, alive=standing.alive)
+
+
+def _written(root: Path, standing: Standing) -> Document | None:
+    """What the file says, if it is as we wrote it and nothing has happened since: a long history need not be read."""
+    if not Written(standing.folder.path).recognizes(STATE, digest_at(root, STATE)):
+        return None
+    found = document.decoded(_bytes(root))
+    ours = found.bydawn if found else None
+    is_new = ours is not None and (ours.uid, ours.seq) == (standing.loop.uid, standing.state.seq)
+    return found if is_new else None
+
+
+def _bytes(root: Path) -> bytes:
+    try:
+        return read_inside(root, STATE) or b""
+    except UserError:
+        return b""
