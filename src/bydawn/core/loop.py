@@ -304,7 +304,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     promise: Promise | None = None
     promise_required: bool = True  # False: the rest decides, and a promise that comes too early is only answered
     limits: Limits = Limits()
-    rounds_each_run: int | None = None  # the most that one run may have, whoever starts it
+    rounds_each_run: int | None = None  # the most that one run may have, however it is started
     timeouts: Timeouts = Timeouts()
     on_interrupt: OnInterrupt = OnInterrupt.FINISH
     keep_awake: bool = True
