@@ -212,8 +212,19 @@ def test_entries_are_in_the_order_of_the_record_even_if_the_clock_goes_back() ->
         ("blocked", 5, LEXER),
         ("iteration", 6, DOCS),
         ("blocked", 6, DOCS),
-        ("blocked", 6, DOCS),
     ]
+
+
+def test_an_end_that_only_repeats_why_a_task_is_blocked_is_no_entry_of_its_own() -> None:
+    plain_run = run_started(tasks=tasks(LEXER, PARSER, DOCS, next_=None), keeps_aside=True)
+    once = made(*STUCK).history
+    assert [entry.task_id for entry in once if entry.event_type == "blocked"] == [LEXER, DOCS]
+    assert made(*STUCK, plain_run, STUCK[-1]).history == once
+    requeued = made(*STUCK, begun(LEXER), STUCK[-1]).history
+    assert [entry.event_type for entry in requeued[len(once) :]] == ["requeued", "requeued", "blocked"]
+    used_up = stop(End.LIMIT, Rule.ROUNDS_THIS_RUN, "this run was allowed 1 round")
+    twice = made(begun(LEXER), an_iteration(1), used_up, begun(LEXER), used_up, begun(LEXER), an_iteration(2), used_up)
+    assert [entry.event_type for entry in twice.history] == ["iteration", "blocked", "iteration", "blocked"]
 
 
 def test_a_run_that_ends_by_a_limit_is_about_the_task_that_was_worked_on_last() -> None:

@@ -1,5 +1,6 @@
 """The rows of `history` in `state.json`: each iteration, and what happened between them."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import msgspec
@@ -50,10 +51,23 @@ def entries(history: History) -> tuple[Entry, ...]:
     """The last ones, in order."""
     first = max(0, len(history.attempts) - EVENTS_KEPT - 1)
     attempts = enumerate(history.attempts[first:], first + 1)
-    rows: list[tuple[int, Attempt | Event]] = [(place, each) for place, each in attempts if each.ended]
-    rows += [(event.attempts, event) for event in history.events if _is_listed(event)]
-    rows.sort(key=lambda row: row[0])  # an event comes after the attempt before it
-    return tuple(_iteration(row) if isinstance(row, Attempt) else _event(row) for _, row in rows[-EVENTS_KEPT:])
+    rows: list[tuple[int, Attempt | Entry]] = [(place, each) for place, each in attempts if each.ended]
+    rows = sorted([*rows, *_events(history)], key=lambda row: row[0])  # an event comes after the attempt before it
+    return tuple(_iteration(row) if isinstance(row, Attempt) else row for _, row in rows[-EVENTS_KEPT:])
+
+
+def _events(history: History) -> Iterator[tuple[int, Entry]]:
+    """What happened in between, each with its place. An end that only repeats why its task is blocked is left out."""
+    known: dict[str | None, tuple[str | None, str | None, int]] = {}
+    for event in history.events:
+        if not _is_listed(event):
+            continue
+        entry = _event(event)
+        why = (entry.blocker_code, entry.blocker_reason, event.round if event.stopped else 0)
+        if event.stopped and known.get(event.task) in (why, (*why[:2], 0)):
+            continue
+        known[event.task] = why
+        yield event.attempts, entry
 
 
 def _is_listed(event: Event) -> bool:
