@@ -199,6 +199,7 @@ def run_loop(
                 box=found if isinstance(found, Box) else None,
                 temporary=folder.temporary if isinstance(found, Box) or loop.protect else None,
                 distrusts_caches=bool(loop.protect),
+                splits_output=bool(loop.dialect and loop.dialect.splits_output),
             ),
             hooks=ShellHooks(shell("hook", loop.timeouts.hook, agents.KEYS), work),
             commits=commits(),

@@ -111,6 +111,20 @@ def test_a_second_try_does_not_overwrite_what_the_first_one_said(root: Path, loo
     assert said(loop, "again-1.txt") == "second\n"
 
 
+def test_a_dialect_may_have_stdout_and_stderr_apart_of_checks_that_pass_too(root: Path, loop: Path) -> None:
+    """C-042: the end of each, where the reason stands."""
+    checks = ShellChecks(shell(loop), root, splits_output=True)
+    long = "seq 2000; echo FAILED: x >&2; exit 1"
+    passed, failed, complained = run(checks, "echo fine; echo hm >&2", long, "echo no >&2; exit 1")
+    assert (passed.stdout, passed.stderr, passed.excerpt) == ("fine\n", "hm\n", "")
+    assert failed.stdout.endswith("1999\n2000\n")
+    assert (len(failed.stdout) <= 1500, failed.stderr) == (True, "FAILED: x\n")
+    assert failed.excerpt.endswith("2000\nFAILED: x\n")
+    assert (failed.output, complained.output) == ("check-2.txt", "check-3-stderr.txt")
+    [usual] = run(checks_in(root, loop), "echo fine; echo hm >&2; exit 1")
+    assert (usual.stdout, usual.stderr, usual.excerpt.split()) == ("", "", ["fine", "hm"])
+
+
 def test_a_command_knows_where_it_is(root: Path, loop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PWD", "/somewhere/else")
     [verdict] = run(checks_in(root, loop), f'test "$PWD" = {root} && env | grep -qx PWD={root}')

@@ -18,6 +18,11 @@ def check_output(number: int, *, again: bool = False, outside: bool = False) -> 
     return f"{('outside' if outside else 'again') if again else 'check'}-{number}.txt"
 
 
+def stderr_beside(output: str) -> str:
+    """What a check printed to stderr, if its loop keeps that apart."""
+    return f"{output.removesuffix('.txt')}-stderr.txt"
+
+
 def hook_output(hook: str, number: int = 1) -> str:
     """All that one of a hook's commands printed."""
     return f"hook-{hook}{f'-{number}' if number > 1 else ''}.txt"

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
-from bydawn.core.layout import check_output
+from bydawn.core.layout import check_output, stderr_beside
 from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
 from bydawn.core.outcome import Ending, in_words
 from bydawn.core.ports import NONE
@@ -23,6 +23,7 @@ from bydawn.process.shell import Shell
 from bydawn.system.reading import read_inside
 
 _EXCERPT = 3000  # characters of a failing check's output for the next prompt
+_PART = 1498  # … where stdout and stderr are apart: with the sign that something is missing, 1,500
 _TAIL = 32_000  # bytes that identify a failure
 
 
@@ -48,8 +49,10 @@ class ShellChecks:
         box: Box | None = None,
         temporary: Path | None = None,
         distrusts_caches: bool = False,
+        splits_output: bool = False,
     ) -> None:
         """`temporary` is where they get a folder of their own; a box needs it, and so do fresh caches."""
+        self._splits_output = splits_output
         self._shell = shell
         self._workspace = workspace
         self._box, self._temporary = box, temporary
@@ -110,11 +113,16 @@ class ShellChecks:
             caches = f"{TEMPORARY if box else place.temporary}/pycache-{os.urandom(6).hex()}"
             env["PYTHONPYCACHEPREFIX"] = caches
         wrap = partial(box.around, folder=folder, temporary=place.temporary) if box else None
-        exit_ = self._shell.run(check.command, round_, name, place.urgent, env, elsewhere, wrap)
-        self._shell.files.mask(round_, name)
-        passed = exit_.went_well
+        errors = stderr_beside(name) if self._splits_output else ""
+        exit_ = self._shell.run(check.command, round_, name, place.urgent, env, elsewhere, wrap, errors)
+        names, passed = (name, errors) if errors else (name,), exit_.went_well
+        self._shell.files.mask(round_, *names)
         # A path in a checkout that will be removed helps no one; in the workspace it is the same file.
-        tail = "" if passed else self._shell.files.tail(round_, name, _TAIL).replace(str(folder), str(self._workspace))
+        wanted = names if errors or not passed else ()
+        tails = [
+            self._shell.files.tail(round_, each, _TAIL).replace(str(folder), str(self._workspace)) for each in wanted
+        ]
+        tail = "" if passed else "".join(tails)
         timed_out, detail = exit_.ending is Ending.TOTAL, in_words(exit_, self._shell.timeout)
         # A box reports a signal as the shell does. How far it got before the timeout says nothing.
         ended = f"exit {128 + exit_.signal}" if exit_.signal else detail
@@ -129,7 +137,9 @@ class ShellChecks:
             exit_code=exit_.code,
             timed_out=timed_out,
             seconds=round(exit_.seconds, 3),
-            output=name,
+            output=names[-1] if errors and not tails[0] else name,
+            stdout=last_part(tails[0], _PART) if errors else "",
+            stderr=last_part(tails[1], _PART) if errors else "",
             excerpt=last_part(tail, _EXCERPT),
             needs=needs,
             fingerprint=fingerprint,

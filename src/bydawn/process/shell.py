@@ -36,8 +36,10 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
         env: Mapping[str, str],
         folder: str | None = None,
         box: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None,
+        errors: str = "",
     ) -> Exit:
-        """`name` is the file for all its output; `folder` replaces the workspace; `box` puts it in a box."""
+        """`name` is the file for all its output; `folder` replaces the workspace; `box` puts it in a box; `errors` is
+        the file for its stderr, if that is kept apart."""
         output, command = self.files.write(round_, name, ""), self.reveal(command)
         argv = ("/bin/sh", "-c", _ELSEWHERE, "sh", folder, command) if folder else ("/bin/sh", "-c", command)
         job = Job(
@@ -47,7 +49,7 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
             without=self.without,
             stdin="/dev/null",
             stdout=output,
-            stderr=output,
+            stderr=self.files.write(round_, errors, "") if errors else output,
             limits=ChildLimits(total=self.timeout or None, output=_OUTPUT_CAP),
             ladder=_LADDER,
         )
