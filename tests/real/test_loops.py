@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from driving import Home, a_repository, name_of, processes, said, wait_for, worker_of
-from real.model_server import Answer, ModelServer, Request, Usage
+from real.model_server import Answer, Call, ModelServer, Request, Usage
 
 CLOCKED = Path(__file__).with_name("clocked.py")
 PROMISE = ("--done-when", "TASK_COMPLETE")
@@ -385,3 +385,50 @@ def test_full_access_is_shown_each_time(night: Night, model: ModelServer) -> Non
     assert (night.home.root / "outside.txt").exists()
     assert night.home.facts("run.started")[0]["data"]["sandbox"] == "full"
     assert night.home.status()["sandbox"] == "full"
+
+
+# -- answers by a schema -------------------------------------------------------------------------------------------
+
+
+def answered(night: Night, task: str, status: str, **more: object) -> Answer:
+    """The model's answer about a task, as each agent gets it: Codex as text, Claude by a tool of its own."""
+    said = {"status": status, "summary": f"{task} is {status}", "task_id": task, "files_changed": [], "next_action": ""}
+    said |= {"verification_expected": [], "needs_resume": False, "blockers": []} | more
+    if night.agent == "claude":
+        return Answer(calls=(Call("StructuredOutput", said),))
+    return Answer(text=json.dumps(said))
+
+
+def test_tasks_of_a_folder_are_answered_by_a_schema_in_new_and_resumed_conversations(
+    night: Night, model: ModelServer
+) -> None:
+    """C-068, X-02: strict for Codex, its own argument for Claude, in both kinds of turns."""
+    tasks = night.home.repo / "tasks"
+    tasks.mkdir()
+    (tasks / "1-one.md").write_text("# One\n")
+    (tasks / "2-two.md").write_text("# Two\n<!-- depends_on: 1-one -->\n")
+    plays = [
+        *(Answer(sh="touch one"), answered(night, "1-one", "continue")),
+        *(Answer(sh="touch more"), answered(night, "1-one", "complete")),
+        *(Answer(sh="touch two"), answered(night, "2-two", "complete")),
+    ]
+    model.play(plays)
+    assert night.run("-t", "tasks", "--session", "per-task", "-k", "test -e one") == 0
+    assert [ended["claim"]["status"] for ended in night.home.rounds_ended()] == ["in-progress", "done", "done"]
+    assert night.home.rounds_ended()[0]["said"] == "1-one is continue"
+    one, again, two = night.sessions
+    assert one == again != two
+
+
+def test_a_schema_that_the_provider_refuses_ends_the_loop_at_once_with_its_words(
+    codex: Night, model: ModelServer
+) -> None:
+    """Nothing that a round does could change that."""
+    (codex.home.repo / "tasks").mkdir()
+    (codex.home.repo / "tasks/1-one.md").write_text("# One\n")
+    refused = "Invalid schema for response_format 'codex_output_schema': 'required' is required to be supplied"
+    model.play([Answer(fault="bad-request", message=refused, times=0)])
+    assert codex.run("-t", "tasks", "-k", "true") == 7
+    [ended] = codex.home.rounds_ended()
+    assert ended["outcome"] == "config"
+    assert refused in ended["detail"]

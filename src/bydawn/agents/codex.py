@@ -53,6 +53,7 @@ _SAYINGS: tuple[tuple[str, Outcome], ...] = (
     ("does not exist or you do not have access", Outcome.CONFIG),
     ("unexpected status 413", Outcome.CONFIG),
     ("invalid_json_schema", Outcome.CONFIG),
+    ("Invalid schema for", Outcome.CONFIG),
     ("content_filter", Outcome.FAILED),  # retried like a lost connection, endlessly
     ("exceeded retry limit", Outcome.TRANSIENT),
     ("rate limit exceeded", Outcome.TRANSIENT),
