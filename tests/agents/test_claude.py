@@ -152,6 +152,13 @@ def test_a_schema_is_an_argument_and_what_fits_it_is_the_reply() -> None:
     assert read(result(result="Done.", structured_output=None))[1].reply == "Done."
 
 
+@pytest.mark.parametrize("words", ["/srv/500/rate_limit.py: no such file", "cannot read timeout/429/overloaded.txt"])
+def test_words_of_transient_trouble_in_a_path_are_none(words: str) -> None:
+    """C-046."""
+    assert read(result(is_error=True, result=words))[1].outcome is Outcome.FAILED
+    assert read(says(words), result(result=words))[1].outcome is Outcome.OK
+
+
 def test_a_turn_that_never_fits_its_schema_costs_a_round_and_is_no_failure() -> None:
     never = result(
         subtype="error_max_structured_output_retries", is_error=True, result=None, errors=["no valid output"]

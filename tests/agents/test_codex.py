@@ -74,6 +74,20 @@ def test_an_answer_by_schema_is_the_reply_and_its_summary_is_told() -> None:
     assert Message("rounds half up") in events
 
 
+PATHS = ("/srv/500/rate-limit.py: no such file", "cannot read timeout/429/overloaded.txt", "tests/http_503.rs:502: E")
+
+
+@pytest.mark.parametrize("words", PATHS)
+def test_words_of_transient_trouble_in_a_path_are_none(words: str) -> None:
+    """C-046, and the original's known break: neither in a turn that failed, nor in what a command or the agent says."""
+    failed = {"type": "turn.failed", "error": {"message": words}}
+    assert read(STARTED, failed, exit_=Exit(code=1))[1].outcome is Outcome.FAILED
+    assert read(exit_=Exit(code=1), stderr=words)[1].outcome is Outcome.FAILED
+    item = {"type": "command_execution", "command": "make", "aggregated_output": words, "exit_code": 1}
+    ran = {"type": "item.completed", "item": item}
+    assert read(STARTED, ran, said(words), COMPLETED)[1].outcome is Outcome.OK
+
+
 def test_a_schema_that_its_provider_refuses_stops_at_once_with_its_words() -> None:
     refused = "{'error': {'message': \"Invalid schema for response_format\", 'code': 'invalid_json_schema'}}"
     _, ended = read(STARTED, {"type": "turn.failed", "error": {"message": refused}}, exit_=Exit(code=1))

@@ -9,9 +9,10 @@ from bydawn.core import answers
 from bydawn.core.claims import from_reply
 from bydawn.core.loop import Promise
 from bydawn.core.outcome import Outcome
+from bydawn.core.prompt import fence_of
 from bydawn.core.task_folder import Claimed, status_of
 from bydawn.core.values import UNCLEAR, TaskClaim
-from core.facts_made import FOLDER, LISTED, PROMISED, a_loop, a_round, run_started
+from core.facts_made import FOLDER, LISTED, PROMISED, a_loop, a_round, ended, run_started, started
 from core.prompts_made import FIRST, headings, judged, outside_the_fence, prompt, red
 
 SAID: dict[str, Any] = {
@@ -143,3 +144,17 @@ def test_markers_for_task_summaries_and_failed_checks() -> None:
     assert "`slow`: TIMED OUT (timed out after 300 s)" in text
     assert "Checks that failed" not in text, "it stands for that section"
     assert headings(text).count("Task") == 0
+
+
+def test_a_follow_up_does_not_repeat_a_task_that_its_conversation_has_read() -> None:
+    follow_up = "Go on with {{TASK_ID}}.\n{{#TASK_TEXT}}\nRead:\n{{TASK_TEXT}}\n{{/TASK_TEXT}}"
+    loop = a_loop(tasks="tasks", task_folder=True, follow_up=follow_up, template="{{TASK_TEXT}}")
+    known = fence_of("# A", loop)
+    facts = [
+        run_started(tasks=FIRST),
+        started(1, task_id="01-round", task_text=known),
+        ended(1, session="s", tasks=FIRST),
+    ]
+    same, other = (prompt(loop, *facts, resumed=True, session_id="s", task_text=text) for text in ("# A", "# B"))
+    assert "Read:" not in same
+    assert "Read:\nThe task file (data" in other

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bydawn.core.breakers import Limits
-from bydawn.core.facts import ChecksEnded, RoundEnded, RoundStarted, TaskSettled
+from bydawn.core.facts import ChecksEnded, LoopStopped, RoundEnded, RoundStarted, TaskSettled
 from bydawn.core.loop import Sessions
 from bydawn.core.outcome import Outcome
 from bydawn.core.values import End
@@ -63,6 +63,12 @@ def test_an_answer_without_a_status_costs_nothing_and_claims_nothing() -> None:
     assert (night.state.failures_in_a_row, night.state.rounds_without_progress) == (0, 0)
     night.run(rounds=1)
     assert "- 'status' is missing" in night.prompt(2)
+
+
+def test_what_is_odd_about_an_answer_is_said_back_even_if_its_task_is_done() -> None:
+    night = folder(work("01-round", files_changed="a.py"), work("02-tax"))
+    assert night.run().end is End.COMPLETE
+    assert "- 'files_changed' is not a list of texts" in night.prompt(2)
 
 
 # -- done means proven -------------------------------------------------------------------------------------------------
@@ -133,6 +139,22 @@ def test_a_task_that_always_fails_is_set_aside_even_if_it_is_the_only_one_where_
     stopped = night.run()
     assert (stopped.end, night.agent.turns) == (End.BLOCKED, 3)
     assert [(fact.status, fact.by) for fact in night.facts(TaskSettled)] == [("aside", "task-failures")]
+
+
+def test_checks_that_failed_before_any_work_are_no_excuse_where_each_task_is_proven() -> None:
+    """C-030, C-043, C-047."""
+    works: Any = [work("01-round", "continue", number) for number in range(9)]
+    for limits in (Limits(check_failures=2), Limits(task_failures=2, check_failures=0, same_failure=0)):
+        night = folder(*works, change_required=True, limits=limits)
+        night.checks.rule = lambda _: False
+        night.run(rounds=3)
+        rules = {fact.by for fact in night.facts(TaskSettled)} | {
+            fact.decided.rule for fact in night.facts(LoopStopped)
+        }
+        assert (night.state.baseline, {"check-failures", "task-failures"} & rules != set()) == ((), True), rules
+        natively = folder(*works, limits=limits)
+        natively.checks.rule = lambda _: False
+        assert natively.run(rounds=3).decided.rule == "rounds-this-run"
 
 
 def test_a_blocked_task_is_set_aside_even_if_its_round_changed_something() -> None:

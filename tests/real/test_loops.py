@@ -392,7 +392,13 @@ def test_full_access_is_shown_each_time(night: Night, model: ModelServer) -> Non
 
 def answered(night: Night, task: str, status: str, **more: object) -> Answer:
     """The model's answer about a task, as each agent gets it: Codex as text, Claude by a tool of its own."""
-    said = {"status": status, "summary": f"{task} is {status}", "task_id": task, "files_changed": [], "next_action": ""}
+    said: dict[str, object] = {
+        "status": status,
+        "summary": f"{task} is {status}",
+        "task_id": task,
+        "files_changed": [],
+        "next_action": "",
+    }
     said |= {"verification_expected": [], "needs_resume": False, "blockers": []} | more
     if night.agent == "claude":
         return Answer(calls=(Call("StructuredOutput", said),))

@@ -280,7 +280,9 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     tasks: str | None = None
     task_folder: bool = False  # is `tasks` a folder with one file per task?
     tasks_required: bool = True  # False: the list only marks checkpoints
-    change_required: bool = False  # is a task of a folder never done unless its rounds changed something?
+    # Is a task of a folder never done unless its rounds changed something? Then its failures also count if it is the
+    # last one, and if its checks failed before the first round.
+    change_required: bool = False
     final_checks: bool = False  # when all tasks are done, run the checks once more; what fails opens the last one again
     on_blocked_task: OnBlockedTask = OnBlockedTask.ASIDE
     ticks: Ticks = Ticks.DOUBT

@@ -10,7 +10,7 @@ from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import FreeTurns, Limited, LoopState, Session, Span, Tally, known_as, task_mark
 from bydawn.core.text import shorten
-from bydawn.core.values import Changes, Result, TaskReading, TaskStatus, Usage, Verdict
+from bydawn.core.values import Changes, Result, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
 
 ENOUGH_ROUNDS = 3  # with fewer, an estimate is a guess
 _TOLD = 120  # characters about a turn that cost no round
@@ -146,7 +146,8 @@ def task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
         others = (*others, mine)
     last = state.last
     if last and last.task_id == fact.task:
-        last = replace(last, claim=None, blocked="")  # what it said about its task has been handled
+        odd = last.claim.odd if last.claim else ()  # not said back yet; what it said about its task has been handled
+        last = replace(last, claim=TaskClaim(status="", odd=odd) if odd else None, blocked="")
     settled = state.settled.having(fact.task, fact.status, doubted=fact.doubted)
     state = replace(state, settled=settled, tallies=others, last=last, final=None)
     if fact.status is TaskStatus.DONE:

@@ -95,7 +95,8 @@ def compose(
     the agent accepts; if even the shortest prompt is longer, it is returned anyway, and the caller has to refuse it.
     `answers`: the agent is given a schema for its reply.
     """
-    session = (state.conversation(session_id) or state.session) if resumed and not loop.follow_up else None
+    talked = (state.conversation(session_id) or state.session) if resumed else None
+    session = talked if not loop.follow_up else None
     knows = session is not None and session.knows
     if resumed and loop.follow_up:
         template = loop.follow_up
@@ -110,6 +111,7 @@ def compose(
         resumed=resumed,
         knows=knows,
         knows_task=session is not None and session.task_text == task_fence,
+        knows_text=talked is not None and talked.task_text == task_fence,
         task_text=harmless(harmless(task_text, task_fence), fence),
         task_fence=task_fence,
         reply=harmless(reply, fence),
@@ -159,7 +161,7 @@ def _laid_out(given: Material, template: str, parts: Mapping[str, str], budgets:
         "PROMPT": parts["GOAL"].removeprefix(sections.GOAL),
         "TASK": parts["TASK"] or title,
         "TASK_TITLE": title,
-        "TASK_TEXT": parts["TASK"].removeprefix(sections.TASK) or title,
+        "TASK_TEXT": "" if given.knows_text else parts["TASK"].removeprefix(sections.TASK) or title,
         # What a template places itself is not repeated.
         "NEWS": "\n\n".join(parts[name] for name in _NEWS if parts[name] and name not in used),
     }

@@ -364,7 +364,9 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
         awaiting_checks=False,
         final=not red if fact.final else None,
         flaky=_joined(state.flaky, (verdict.check for verdict in fact.verdicts if verdict.flaky)),
-        baseline=tuple(verdict.check for verdict in red) if is_baseline else progress.still_red(state.baseline, red),
+        baseline=tuple(each.check for each in red if fact.excuses)
+        if is_baseline
+        else progress.still_red(state.baseline, red),
         check_failures_in_a_row=_streak(state.check_failures_in_a_row, grows=bool(blamed), holds=not counts),
         failure=failure,
         excused=bool(red) and not blamed,

@@ -47,7 +47,8 @@ class Material(msgspec.Struct, frozen=True, kw_only=True):
     fence: str
     resumed: bool
     knows: bool  # the conversation has seen goal and rules, …
-    knows_task: bool  # … and this task's text
+    knows_task: bool  # … and this task's text, unless a template for it says everything again, …
+    knows_text: bool  # … or in any case
     task_text: str
     task_fence: str
     reply: str

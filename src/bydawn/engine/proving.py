@@ -60,6 +60,7 @@ class Proving:
                 tampered=looked.tampered,
                 restored=looked.restored,
                 final=final,
+                excuses=not self._loop.change_required,
             )
         )
 
