@@ -270,7 +270,7 @@ class ChecksEnded(Fact, frozen=True, kw_only=True, tag="checks.ended"):
     restored: bool = False
     work: str = ""  # of the tree, if the checks changed it and then passed on the result
     final: bool = False  # once more on the whole, because every task is done
-    excuses: bool = True  # is no round blamed for what failed before the first one?
+    excuses: bool = True  # rounds are not blamed for what failed before the first one
 
     @property
     def passed(self) -> bool:

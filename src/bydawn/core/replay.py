@@ -42,9 +42,9 @@ from bydawn.core.facts import (
     TasksRead,
     WaitStarted,
 )
-from bydawn.core.forgiven import forgiven
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.progress import forgiven
 from bydawn.core.state import (
     KNOWN_TREES,
     LastRound,

@@ -3,10 +3,9 @@
 import msgspec
 
 from bydawn.core import progress
-from bydawn.core.forgiven import forgiven
 from bydawn.core.loop import Ticks
 from bydawn.core.ports import Snapshot
-from bydawn.core.progress import Findings
+from bydawn.core.progress import Findings, forgiven
 from bydawn.core.values import TaskReading
 from bydawn.core.worklist import rewritten
 from bydawn.engine.effects import Effects

@@ -12,7 +12,7 @@ from bydawn.core.breakers import NewLimit, limits_of
 from bydawn.core.completion import lost_lines
 from bydawn.core.decide import checkpoint_of
 from bydawn.core.errors import UserError
-from bydawn.core.forgiven import forgiven
+from bydawn.core.progress import forgiven
 from bydawn.core.redact import Secrets
 from bydawn.core.values import Now, ReachedMark
 from bydawn.core.worklist import WorkList

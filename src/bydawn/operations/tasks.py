@@ -11,8 +11,8 @@ import msgspec
 
 from bydawn.core import added_lines, checkpoint, new_task, task_folder
 from bydawn.core.errors import UserError
-from bydawn.core.forgiven import forgiven
 from bydawn.core.loop import Checkpoint, Loop
+from bydawn.core.progress import forgiven
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten, visible
 from bydawn.core.values import Line, TaskStatus
