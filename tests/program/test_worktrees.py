@@ -110,6 +110,20 @@ def test_task_files_that_git_does_not_have_are_read_from_the_project_and_do_not_
     assert (home.repo / "made").exists()
 
 
+def test_what_would_keep_git_from_merging_is_named_before(home: Home) -> None:
+    for name in (".gitignore", "mine"):
+        (home.repo / name).write_text("a person's\n")
+    (home.repo / "README.md").write_text("changed\n")
+    ended = home.run(home.rounds([wrote(".gitignore"), wrote("README.md"), DONE]), ON)
+    why = "before you merge, commit or move away what the branch has too: .gitignore, README.md\n"
+    assert why.strip()[1:] in ended.out
+    assert why in home.bydawn("show").out
+    git(home, "checkout", "-q", "README.md")
+    (home.repo / ".gitignore").unlink()
+    assert "before you merge" not in home.bydawn("show").out
+    merge(home, ended)
+
+
 def test_a_fresh_clone_gets_the_work_too(home: Home) -> None:
     assert home.run(home.rounds([wrote("made"), DONE]), ON).code == 0
     clone = home.root / "clone"

@@ -154,6 +154,11 @@ class Terminal:
         if not loop.dialect and (found := changed(standing)):
             self._wrap(f"Changed {found.words}:")
             self._screen.line(f"      {look(standing, found, self._here).command}")
+            if loop.worktree:
+                from bydawn.operations.worktrees import in_the_way  # few loops have one
+
+                if why := in_the_way(loop):
+                    self._wrap(f"{why[0].upper()}{why[1:]}.")
         self._screen.line("")
         for line in render.step_lines(self._voice.next_steps(standing)):
             self._screen.line(line)

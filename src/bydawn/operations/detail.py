@@ -159,7 +159,11 @@ def loop_fields(standing: Standing, found: Changed | None = None) -> Iterator[Fi
     yield Field("Goal", shorten(plain(loop.prompt), 400) or f"the tasks in {loop.tasks}")
     yield Field("Where", loop.workspace)
     if loop.worktree:
+        from bydawn.operations.worktrees import in_the_way  # few loops have one
+
         yield Field("Branch", f"{loop.worktree.branch}, in the worktree {loop.worktree.path}")
+        if found and (why := in_the_way(loop)):
+            yield Field("Merge", why)
     if standing.alive and (company := beside(standing.folder, loop)):
         yield Field("Shared", shared(company))
     so_far = f"{progress(standing)}, {duration(state.elapsed)} of work; {liveness(standing)}"

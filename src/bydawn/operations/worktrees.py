@@ -147,6 +147,16 @@ def merge_steps(standing: Standing) -> list[Next]:
     return steps
 
 
+def in_the_way(loop: Loop) -> str:
+    """Why git would refuse to merge the loop's work into the project as it is now; empty if it would not."""
+    place = Place.around(Path(loop.workspace)) if loop.worktree else None
+    try:
+        files = branches.in_the_way(place, loop.worktree.branch) if place and loop.worktree else []
+    except UserError:  # no such branch, or git takes too long
+        return ""
+    return f"before you merge, commit or move away what the branch has too: {_few(files)}" if files else ""
+
+
 # -- the end -----------------------------------------------------------------------------------------------------------
 
 

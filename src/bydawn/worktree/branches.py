@@ -192,6 +192,14 @@ def absent(place: Place, tree: Worktree) -> list[str]:
 # -- the end -----------------------------------------------------------------------------------------------------------
 
 
+def in_the_way(place: Place, branch: str) -> list[str]:
+    """Files that a merge of the branch would change and that are not committed as they are, so that git refuses."""
+    git = msgspec.structs.replace(place.git, folder=Path(place.top))
+    theirs = git.run("diff", "--name-only", "-z", "--no-renames", f"HEAD...refs/heads/{branch}").split(b"\0")
+    ours = msgspec.structs.replace(place, git=git).status()[0]
+    return [os.fsdecode(path) for path in theirs if path in ours]
+
+
 def unmerged(git: Git, branch: str) -> int:
     """How many commits are only on this branch."""
     others = ("--not", f"--exclude={branch}", "--branches", "--remotes", "HEAD")
