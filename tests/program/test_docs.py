@@ -1,17 +1,19 @@
 """The documentation says what is so."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
 
-from bydawn.cli.dialects import rloop, strict_agent_loop
+from bydawn.cli.dialects import codex_loop, rloop, strict_agent_loop
 from bydawn.cli.program import MODULES, bydawn
 from bydawn.cli.reference import reference
 from bydawn.cli.start import run
-from bydawn.core import tasks
+from bydawn.core import answers, tasks
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES, End
+from bydawn.dialects.codex_loop import codes, document, history, texts
 from bydawn.dialects.codex_loop import config as codex_loop_config
 from bydawn.dialects.rloop.config import KEYS
 from bydawn.dialects.rloop.files import session
@@ -191,6 +193,22 @@ def test_the_page_of_codex_loop_has_every_key_and_its_default() -> None:
     told = {path: default for paths, default in rows for path in re.findall(r"`([^`]+)`", paths)}
     usual = {key.path: _written(key.default, is_needed=not key.nullable) for key in codex_loop_config.KEYS}
     assert (usual | {"project.name": "the folder's name"}).items() <= told.items()
+
+
+def test_the_page_of_codex_loop_has_every_command_option_field_code_and_variable() -> None:
+    """C-001, C-003, C-061, C-063, C-065, C-068"""
+    page = (ROOT / "docs/codex-loop.md").read_text()
+    commands = codex_loop.COMMANDS.commands
+    params = [param for each in (*commands.values(), codex_loop.tail) for param in each.params]
+    options = {flag for param in params for flag in param.opts if flag.startswith("--") and flag != "--help"}
+    parts = (document.Meta, document.Task, document.Blocker, document.Ours, history.Entry, history.Result)
+    fields = {name for part in parts for name in part.__struct_fields__}
+    fields |= {name for name, _ in document.summary_rows(document.Document(meta=document.Meta()))}
+    fields |= json.loads(answers.SCHEMA)["properties"].keys()
+    named = fields | {*codes.BY_RULE.values(), *codes.BY_KIND.values()}
+    named |= texts.hook_words("on_blocked", LOOP, LoopState(), {}).keys()
+    wanted = {f"`{name}" for name in commands} | options | {f"`{name}`" for name in named}
+    assert [each for each in sorted(wanted) if each not in page] == []
 
 
 def _written(value: object, *, is_needed: bool) -> str:

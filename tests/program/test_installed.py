@@ -1,12 +1,16 @@
 """Each command once as it is installed, from the start of the interpreter on: most other tests run a fork instead."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from bydawn.cli.program import MODULES
 from driving import DONE, OK, Home, said
+
+ROOT = Path(__file__).parents[2]
 
 WORDS: dict[str, tuple[str, ...]] = {
     "run": ("run", "x", "-a", "AGENT", "--plain", "--new", "--name", "other"),
@@ -64,3 +68,19 @@ def test_the_installed_dialect_says_what_a_fork_of_it_says(home: Home, words: tu
     forked = said(home.start(*words, command="waylon-smithers"))
     home.real = True
     assert said(home.start(*words, command="waylon-smithers")) == forked
+
+
+COMMANDS = ("bydawn", "codex-autorunner", "codex-loop", "rloop", "strict-agent-loop", "waylon-smithers")
+EDITABLE = ("install", "--ignore-installed", "--no-deps", "--no-build-isolation", "--editable")
+
+
+def test_an_editable_install_brings_every_command_and_the_source_compiles(tmp_path: Path) -> None:
+    """C-019: without the dependencies, which pip would have to fetch."""
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *EDITABLE, ROOT, "--prefix", tmp_path)
+    subprocess.run(pip, check=True, timeout=120)
+    assert sorted(path.name for path in (tmp_path / "bin").iterdir()) == list(COMMANDS)
+    for command in COMMANDS:
+        shown = subprocess.run([tmp_path / "bin" / command, "--version"], capture_output=True, text=True, timeout=60)
+        assert (shown.returncode, shown.stderr) == (0, ""), command
+        assert shown.stdout.startswith(command)
+    subprocess.run([sys.executable, "-m", "compileall", "-q", ROOT / "src"], check=True, timeout=120)
