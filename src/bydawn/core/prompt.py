@@ -98,7 +98,7 @@ def compose(
     talked = (state.conversation(session_id) or state.session) if resumed else None
     session = talked if not loop.follow_up else None
     knows = session is not None and session.knows
-    if resumed and loop.follow_up:
+    if resumed and loop.follow_up and (talked is None or talked.knows):
         template = loop.follow_up
     elif knows:
         template = None
@@ -111,7 +111,7 @@ def compose(
         resumed=resumed,
         knows=knows,
         knows_task=session is not None and session.task_text == task_fence,
-        knows_text=talked is not None and talked.task_text == task_fence,
+        knows_text=talked is not None and talked.knows and talked.task_text == task_fence,
         task_text=harmless(harmless(task_text, task_fence), fence),
         task_fence=task_fence,
         reply=harmless(reply, fence),

@@ -1,14 +1,15 @@
 """codex-loop: what an iteration is told."""
 
 from bydawn.core import prompt, template
-from bydawn.core.facts import ChecksEnded
+from bydawn.core.facts import ChecksEnded, LoopAdopted
 from bydawn.core.loop import Loop, Sessions, SpokenDialect, Worktree
+from bydawn.core.outcome import Outcome
 from bydawn.core.replay import replay
 from bydawn.core.values import TaskClaim, TaskReading, Verdict
 from bydawn.dialects.codex_loop.config import PLAN, SPEC
 from bydawn.dialects.codex_loop.prompt import FOLLOW_UP
 from bydawn.dialects.codex_loop.prompt import template as first
-from core.facts_made import BORN, MAKE_TEST, a_loop, a_round, numbered, run_started
+from core.facts_made import BORN, MAKE_TEST, a_loop, ended, numbered, run_started, started
 
 ROOT = "/home/me/my shop"
 FAILED = "## Last Verification Output (FAILED)\n\n`pytest -q`: exit code 1"
@@ -94,33 +95,52 @@ def project(summary: str = "Write a parser.") -> Loop:
     )
 
 
-def composed(*, resumed: bool) -> str:
+TEXT = "# Nested lists\n\nLists in lists must work.\n"
+
+
+def composed(*, resumed: bool, session: str | None = None, text: str = TEXT, outcome: Outcome = Outcome.OK) -> str:
     """The second prompt of a task whose first answer was `complete` on a red tree."""
-    said = TaskClaim(status="done", summary="All of it is there.")
+    loop, said = project(), TaskClaim(status="done", summary="All of it is there.")
     red = Verdict(check="make test", passed=False, detail="it failed", exit_code=2, stdout="1 failed", stderr="ouch")
     facts = [
-        *(BORN, run_started(tasks=READING)),
-        *a_round(1, task_id="002-parser", claim=said, said=said.summary, tasks=READING),
+        BORN,
+        LoopAdopted(source="s", rounds=0, agent="demo", sessions={"003-docs": "theirs"}),
+        run_started(tasks=READING, per_task=True),
+        started(1, task_id="002-parser", task_text=prompt.fence_of(TEXT, loop)),
+        ended(1, outcome, claim=said, said=said.summary, tasks=READING, session="ours"),
         ChecksEnded(round=1, tree="tree-1", elapsed=61.0, verdicts=(red,)),
     ]
-    loop, text = project(), "# Nested lists\n\nLists in lists must work.\n"
     return prompt.compose(
         *(loop, replay(numbered(facts)), 2, "fence"),
         resumed=resumed,
+        session_id=session,
         task_text=text,
         template=loop.template,
         answers=True,
     )
 
 
+def test_a_resumed_conversation_is_not_told_a_text_again_that_it_knows() -> None:
+    told = composed(resumed=True, session="ours")
+    assert ("Lists in lists" in told, "## Goal" in told, "Go on with task 002-parser" in told) == (False, False, True)
+    assert "In any depth." in composed(resumed=True, session="ours", text=f"{TEXT}In any depth.\n")
+
+
+def test_a_conversation_of_the_original_is_told_everything_once() -> None:
+    """It has never seen our rules; nor has, perhaps, one whose first turn was cut short."""
+    told = ("## Goal", "## Rules", "Lists in lists must work.")
+    assert in_order(composed(resumed=True, session="theirs"), told)
+    assert in_order(composed(resumed=True, session="ours", outcome=Outcome.TRANSIENT), told)
+
+
 def test_complete_on_a_red_tree_is_answered_behind_the_failed_verification() -> None:
     """C-042: with command, exit code, stdout and stderr; in a new conversation and in one that is resumed."""
     told = (
-        *("002-parser: Nested lists", "Lists in lists must work."),
+        "002-parser: Nested lists",
         *("## Last Verification Output (FAILED)\n\n`make test`: exit code 2", "1 failed", "ouch"),
         "## The task is not done yet\n\nYour reply said it is done, but its checks fail.",
     )
-    fresh, resumed = composed(resumed=False), composed(resumed=True)
+    fresh, resumed = composed(resumed=False), composed(resumed=True, session="ours")
     assert (in_order(fresh, told), in_order(resumed, told)) == (True, True)
     assert in_order(fresh, (f"unattended in {TREE}. ", "`make test` must pass", "JSON object", "- All of it is there."))
     assert ("## Checks that failed" in fresh + resumed, "## Tasks" in fresh + resumed) == (False, False)
