@@ -91,6 +91,13 @@ def test_an_iteration_is_one_line() -> None:
     )
 
 
+def test_an_iteration_that_was_cut_short_has_not_failed() -> None:
+    killed = "bydawn was killed during this round"
+    assert line(claim=None, passed=None, outcome=Outcome.INTERRUPTED, detail=killed, changes=Changes()) == (
+        "[iteration 1/30] 001-lexer  interrupted: bydawn was killed during this iteration  no change  41 s"
+    )
+
+
 def test_a_task_with_a_name_that_cannot_be_printed_breaks_no_line() -> None:
     odd = "004-\x1b[31mred\nnew"
     state, _ = past(begun(odd), [*an_iteration(1, odd)])

@@ -7,7 +7,7 @@ import msgspec
 
 from bydawn.core.facts import ChecksEnded, HookEnded
 from bydawn.core.history import EVENTS_KEPT, Attempt, Event, History
-from bydawn.core.outcome import POLICY, Outcome
+from bydawn.core.outcome import POLICY
 from bydawn.core.rules import Rule
 from bydawn.core.state import known_as
 from bydawn.core.text import last_part
@@ -115,9 +115,8 @@ def _event(event: Event) -> Entry:
 
 def error_of(attempt: Attempt | None) -> str | None:
     """What went wrong in an iteration: with the agent, or else with the verification."""
-    ended = attempt.ended if attempt else None
-    if ended and ended.outcome is not Outcome.OK:
-        return ended.words or ended.detail or ended.outcome.value
+    if attempt and attempt.ended and (told := texts.trouble(attempt.ended)):
+        return told
     verdicts = attempt.checks.verdicts if attempt and attempt.checks else ()
     return next((f"{verdict.check}: {verdict.told}" for verdict in verdicts if not verdict.passed), None)
 

@@ -32,6 +32,13 @@ def _iterations(text: str) -> str:
     return re.sub(r"\bround(s?)\b", r"iteration\1", text)
 
 
+def trouble(ended: RoundEnded) -> str:
+    """Why Codex did not come to its end, if it did not: in its own words, or in ours."""
+    if ended.outcome is Outcome.OK:
+        return ""
+    return ended.words or _iterations(ended.detail) or ended.outcome.value
+
+
 def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:
     """What a person can do now, ready to be pasted in that folder; without one, anywhere."""
     where = shlex.quote(loop.workspace) if folder != loop.workspace else ""
@@ -77,11 +84,11 @@ def iteration_line(ended: RoundEnded, checks: ChecksEnded | None, state: LoopSta
     policy, last = POLICY[ended.outcome], state.last
     this, most = state.rounds_this_run + (not policy.counts), state.rounds_allowed
     count = "" if most is None else f"/{most}" if this == ended.round else f", {this}/{most}"
-    told = shorten(ended.words or ended.detail or ended.outcome.value, 200)
-    files = ended.changes.total
+    files, told = ended.changes.total, shorten(trouble(ended), 200)
+    how = "interrupted" if ended.outcome is Outcome.INTERRUPTED else "failed"
     parts = [
         shorten(plain((last and last.task_id) or ""), 80),
-        codes.agent_status(ended.claim) or ("no status" if ended.outcome is Outcome.OK else f"failed: {told}"),
+        codes.agent_status(ended.claim) or (f"{how}: {told}" if told else "no status"),
         "no change" if not files else "1 file" if files == 1 else f"{files} files",
         f"verification {'passed' if checks.passed else 'failed'}" if checks else "",
         duration(ended.seconds + (checks.seconds if checks else 0)),
