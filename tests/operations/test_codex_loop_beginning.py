@@ -35,14 +35,14 @@ def tether() -> Iterator[Tether]:
 
 
 def write(stage: Stage, *, force: bool = False, agreed: bool = True) -> beginning.Begun:
-    kept = beginning.check(stage.root, force=force)
+    kept = beginning.check(stage.root, "Greet", force=force)
     return beginning.write(stage.root, kept, FOUND, "Greet", None, force=force, agreed=agreed)
 
 
-def refused(stage: Stage, *, force: bool = False) -> UserError:
+def refused(stage: Stage, prompt: str = "Greet", *, force: bool = False) -> UserError:
     before = stage.files
     with pytest.raises(UserError) as caught:
-        beginning.check(stage.root, force=force)
+        beginning.check(stage.root, prompt, force=force)
     assert caught.value.cause
     assert caught.value.hint
     assert stage.files == before
@@ -66,12 +66,6 @@ def test_an_answer_that_is_no_plan_is_refused_and_nothing_is_written(stage: Stag
         beginning.ask(stage.root, "Greet", None, tether, lambda _: None)
     assert caught.value.cause == "its answer is not JSON: I will begin with the tests."
     assert stage.files == {}
-
-
-def test_an_empty_prompt_is_refused_before_codex_is_asked(stage: Stage, tether: Tether) -> None:
-    with pytest.raises(UserError, match="the prompt is empty"):
-        beginning.ask(stage.root, " …", None, tether, lambda _: None)
-    assert not (stage.home / "argv").exists()
 
 
 def test_a_codex_that_fails_is_told_with_its_words_and_where_its_output_is(stage: Stage, tether: Tether) -> None:
@@ -128,7 +122,7 @@ def test_files_that_are_there_are_refused_by_name(stage: Stage, path: str) -> No
 
 def test_a_readme_beside_the_tasks_is_no_task(stage: Stage) -> None:
     stage.write("tasks/README.md", "How tasks are written.\n")
-    beginning.check(stage.root, force=False)
+    beginning.check(stage.root, "Greet", force=False)
 
 
 def test_force_keeps_a_copy_of_all_that_it_replaces_and_begins_a_new_loop(stage: Stage) -> None:
@@ -151,9 +145,9 @@ def test_force_keeps_a_copy_of_all_that_it_replaces_and_begins_a_new_loop(stage:
 
 def test_force_takes_nothing_over_from_a_configuration_that_is_not_trusted(stage: Stage) -> None:
     stage.write("codex-loop.yaml", "goal: 1\n")
-    assert beginning.check(stage.root, force=True) == Config(), "nor from one that is wrong"
+    assert beginning.check(stage.root, "Greet", force=True) == Config(), "nor from one that is wrong"
     stage.write("codex-loop.yaml", LEAST + "hooks: {post_init: [touch evil], on_blocked: [touch evil]}\n")
-    assert beginning.check(stage.root, force=True) == Config()
+    assert beginning.check(stage.root, "Greet", force=True) == Config()
     begun = write(stage, force=True)
     assert begun.hooks == []
     assert project.config_of(stage.root).hooks == Config().hooks
@@ -167,12 +161,14 @@ def test_commands_after_init_run_and_are_recorded(stage: Stage, policy: str, ran
     own_config.agree(DIALECT, stage.root, ["codex-loop.yaml"])
     begun = write(stage, force=True)
     assert [each.exit_code for each in begun.hooks] == ran
+    assert begun.failed == (policy == "block")
     assert stage.files.get("told") == ("post_init\n" if policy == "ignore" else None)
     lines = stage.files[".codex-loop/hooks/post_init.jsonl"].splitlines()
     assert [json.loads(line)["exit_code"] for line in lines] == ran
 
 
 def test_what_cannot_work_is_refused_before_codex_is_asked(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert refused(stage, " …").what == "the prompt is empty"
     stage.write("spec", "a file\n")
     assert "spec/001-project-spec.md" in refused(stage).what
     (stage.root / "spec").unlink()

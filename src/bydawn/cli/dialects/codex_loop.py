@@ -74,7 +74,7 @@ def init(tether: Tether | None, root: Path, prompt: str, model: str | None, forc
     from bydawn.operations.dialects.codex_loop import beginning
 
     assert tether  # noqa: S101 - what starts an agent runs under a guardian
-    kept = beginning.check(root, force=force)
+    kept = beginning.check(root, prompt, force=force)
     line("  Codex reads the project and proposes a plan; it cannot change anything.", err=True)
     proposal = beginning.ask(root, prompt, model, tether, _told)
     _show(proposal, kept.hooks.post_init)
@@ -87,7 +87,7 @@ def init(tether: Tether | None, root: Path, prompt: str, model: str | None, forc
         line(f"  post_init {plain(hook.command)}: {result}")
     for row in render.step_lines(begun.steps):
         line(row)
-    return 0
+    return _WRONG if begun.failed else 0
 
 
 def _told(event: Event) -> None:

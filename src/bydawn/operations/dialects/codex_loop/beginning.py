@@ -38,11 +38,14 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str]
     hooks: list[HookResult]
     steps: list[Next]
+    failed: bool = False  # did a command fail whose failure counts?
 
 
-def check(root: Path, *, force: bool) -> Config:
+def check(root: Path, prompt: str, *, force: bool) -> Config:
     """Refuse what cannot work, before Codex is asked. What is kept of a trusted configuration."""
     refuse_inside_a_round()
+    if not prompt.strip("… \n\t"):
+        raise UserError("the prompt is empty", cause="Codex would not know what to plan", hint='--prompt "Build …"')
     running.refuse_beside_another(root)
     project.refuse_without_commit(root)
     kept = _kept(root) if force else Config()
@@ -76,8 +79,6 @@ def _tasks(root: Path, folder: str) -> dict[str, str]:
 
 def ask(root: Path, prompt: str, model: str | None, tether: Tether, told: Callable[[Event], None]) -> Proposal:
     """What Codex proposes. It can read the project, and change nothing."""
-    if not prompt.strip("… \n\t"):
-        raise UserError("the prompt is empty", cause="Codex would not know what to plan", hint='--prompt "Build …"')
     answered = asking.ask(
         CODEX,
         proposal.prompt(prompt),
@@ -124,7 +125,9 @@ def write(
         own_config.agree(DIALECT, root, [CONFIG])
     running.prepare(root, project.config_of(root), prompt)
     results = _run_hooks(root, config) if agreed else []
-    return Begun(files={**fates, **ignored}, hooks=results, steps=_steps(root, config, agreed=agreed))
+    failed = config.hooks.failure_policy == "block" and any(each.exit_code != 0 for each in results)
+    steps = _steps(root, config, agreed=agreed)
+    return Begun(files={**fates, **ignored}, hooks=results, steps=steps, failed=failed)
 
 
 def _make_room(root: Path, folder: str, texts: Mapping[str, str]) -> None:
