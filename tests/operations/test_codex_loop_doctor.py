@@ -88,6 +88,13 @@ def test_repair_reads_the_same_from_json_and_from_windows_files(stage: Stage, te
     assert not any("leaves out" in row for row in doctor.examine(stage.root).checked)
 
 
+def test_nothing_is_repaired_where_there_is_no_project(stage: Stage) -> None:
+    (stage.root / "codex-loop.yaml").unlink()
+    before = stage.files
+    found = doctor.examine(stage.root, repair=True)
+    assert (found.fixed, found.warnings, stage.files) == ([], [], before)
+
+
 def test_each_mistake_in_the_configuration_is_an_error_with_its_line(stage: Stage) -> None:
     stage.write("codex-loop.yaml", "goal: {summary: Greet}\nverification: {commands: make}\nversion: x\n")
     assert [row.partition(": ")[0] + ": " + row.split(": ")[1] for row in doctor.errors(stage.root)] == [

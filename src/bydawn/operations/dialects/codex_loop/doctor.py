@@ -253,6 +253,8 @@ def _others(at: _Project) -> Rows:
 
 
 def _ignored(at: _Project) -> Rows:
+    if not os.path.lexists(at.root / CONFIG):  # not a project yet
+        return
     if at.repair:
         yield from (("fixed", f"{path} names {FOLDER}/") for path in project.ignore(at.root))
     yield from (
