@@ -76,7 +76,7 @@ def install(folder: Path, turns: Sequence[Mapping[str, Any]], *, logged_in: bool
 
 
 def calls(folder: Path) -> list[Json]:
-    """Every call: argv, pid, cwd and, unless it was refused, prompt, session, sandbox and the number of the turn."""
+    """Every call: argv, pid, cwd and, unless it was refused, prompt, session, sandbox, schema, number of the turn."""
     return lines_of(folder / "calls.jsonl")
 
 
@@ -524,7 +524,7 @@ class Kept(NamedTuple):
     root: Path
 
     def call(self, argv: list[str], **known: Any) -> None:
-        unknown = {"cwd": os.getcwd(), "prompt": None, "session": None, "sandbox": None, "turn": None}
+        unknown = {"cwd": os.getcwd(), "prompt": None, "session": None, "sandbox": None, "turn": None, "schema": None}
         line = json.dumps({"argv": argv, **unknown, **known, "pid": os.getpid()}) + "\n"
         with self.locked("calls.jsonl") as file:
             file.write(line)
@@ -828,7 +828,8 @@ def take_turn(kept: Kept, asked: Asked, argv: list[str]) -> int:
         heed_signals(player)
         number, turn = kept.next_turn()
         mode, place = player.sandbox.mode, str(folder)
-        kept.call(argv, cwd=place, prompt=prompt, session=session.identity, sandbox=mode, turn=number)
+        known = {"session": session.identity, "sandbox": mode, "turn": number, "schema": schema}
+        kept.call(argv, cwd=place, prompt=prompt, **known)
         if not asked.has("--ephemeral"):  # before anybody hears of it, so that a killed one can go on
             session.keep({"sandbox": mode, "usage": dict.fromkeys(USAGE, 0)} | session.read() | {"cwd": place})
         if not player.stream.events:

@@ -280,6 +280,7 @@ OPENAI = {  # name: status, kind, text
     "unauthorized": (401, "invalid_api_key", "Incorrect API key provided: dummy."),
     "forbidden": (403, "forbidden", "You are not allowed to use this."),
     "bad-request": (400, "invalid_request_error", "That is no request."),
+    "schema": (400, "invalid_json_schema", "Invalid schema for response_format 'codex_output_schema'."),
     "context": (400, "context_length_exceeded", "Your input exceeds the context window of this model."),
     "model": (404, "model_not_found", "The model does not exist or you do not have access to it."),
     "too-large": (413, "request_too_large", "The request is too large."),

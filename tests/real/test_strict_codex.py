@@ -315,7 +315,7 @@ def test_an_answer_by_a_schema_and_a_schema_that_is_refused_look_the_same(both: 
     """C-068: a file that is no JSON stops it; what the provider does not take as a strict schema fails the turn."""
     why = "Invalid schema for response_format 'codex_output_schema': In context=(), 'additionalProperties' is"
     both.play(
-        [Answer(text='{"a": "x"}', times=2), Answer(fault="bad-request", message=f"{why} required …")],
+        [Answer(text='{"a": "x"}', times=2), Answer(fault="schema", message=f"{why} required …")],
         [{"reply": {"a": "x"}}],
     )
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}

@@ -42,7 +42,8 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, past: History) -> Iterato
         task = past.attempts[-1].started.task_id
         if saved and saved.save_jsonl:
             yield Copy(f"{LOGS}{_name(fact.round, task)}.jsonl", Source(fact.round, STDOUT))
-        yield Copy(f"{RUNS}{task or 'whole'}-last.json", Source(fact.round, REPLY))
+        if fact.said:  # an iteration that was cut leaves the last answer as it is
+            yield Copy(f"{RUNS}{task or 'whole'}-last.json", Source(fact.round, REPLY))
     yield Replace(SCHEMA, answers.SCHEMA)
     if state.updated_at:
         yield Replace(STATE, document.text_of(document.document_of(loop, state, past)))

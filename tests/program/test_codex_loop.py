@@ -1,0 +1,350 @@
+"""codex-loop from the outside: a prompt becomes tasks, tasks become commits, and one merge brings them."""
+
+import json
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from driving import Home, tree_of
+from program.codex_loop import (
+    BRANCH,
+    CONFIG,
+    NAME,
+    ONE,
+    PROPOSAL,
+    THREE,
+    TWO,
+    CodexLoop,
+    answer,
+    idles,
+    merge_command,
+    works,
+)
+from program.strict import Strict
+
+WRITTEN = (
+    CONFIG,
+    "spec/001-project-spec.md",
+    "plan/001-implementation-plan.md",
+    "tasks/001-add.md",
+    "tasks/002-subtract.md",
+)
+ADD, SUBTRACT = "001-add", "002-subtract"
+ORIGINAL = Path(__file__).parents[1] / "dialects/codex_loop/original/state.json"
+
+
+@pytest.fixture
+def project(home: Home) -> CodexLoop:
+    return CodexLoop(home)
+
+
+# -- init --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_becomes_tasks_and_tasks_become_a_merge(project: CodexLoop) -> None:
+    """C-001, C-004, C-010, C-069, X-31: what a person agreed to in `init` runs without another question."""
+    does = [
+        {"write": {f"{word}.txt": word}, "reply": answer(task)} for word, task in (("add", ADD), ("subtract", SUBTRACT))
+    ]
+    project.plays({"reply": PROPOSAL}, *does)
+    made = project.answered("y\n", "init", "--prompt", "a shop, please")
+    assert made.code == 0, made.text
+    assert [word in made.text for word in ("test -e add.txt", "Subtract", "codex-loop run")] == [True] * 3
+    assert [name for name in WRITTEN if not (project.repo / name).is_file()] == []
+    [asked] = project.calls
+    assert (asked["sandbox"], sorted(asked["schema"]["properties"])) == ("read-only", sorted(PROPOSAL))
+    assert "a shop, please" in asked["prompt"]
+    for path in (".gitignore", ".git/info/exclude"):
+        assert (project.repo / path).read_text().splitlines().count(".codex-loop/") == 1
+    assert (project.meta["overall_status"], project.meta["source_prompt"]) == ("initialized", "a shop, please")
+    assert project.tasks == {ADD: "ready", SUBTRACT: "pending"}
+    ended = project.run()
+    assert (ended.code, project.tasks) == (0, {ADD: "done", SUBTRACT: "done"}), ended
+    project.git(*merge_command(ended.out).split()[1:])
+    assert (project.repo / "subtract.txt").read_text() == "subtract"
+    files = {name: (project.repo / name).read_bytes() for name in WRITTEN}
+    refused = project("init", "--prompt", "another one")
+    assert (refused.code != 0, CONFIG in refused.err, "--force" in refused.err) == (True, True, True), refused
+    assert ({name: (project.repo / name).read_bytes() for name in WRITTEN}, len(project.calls)) == (files, 3)
+
+
+def test_without_a_terminal_what_codex_proposed_does_not_run_until_a_person_agrees(project: CodexLoop) -> None:
+    """X-31: the next step that is printed is the command that agrees."""
+    project.plays({"reply": PROPOSAL}, works(ADD))
+    made = project("init", "--prompt", "a shop, please")
+    assert (made.code, "test -e add.txt" in made.out, "bydawn trust" in made.out) == (0, True, True), made
+    refused = project.run()
+    assert (refused.code, "bydawn trust" in refused.err, len(project.calls)) == (1, True, 1), refused
+    assert not project.worktree.exists()
+
+
+# -- a finished run ----------------------------------------------------------------------------------------------------
+
+
+def test_the_printed_merge_brings_exactly_the_work(project: CodexLoop) -> None:
+    """C-009, C-045, X-18, X-20: in the project and in a clone; the worktree stays until then."""
+    project.project(ONE, TWO, verify="test -e README.md")
+    project.write("notes.txt", "untracked, and not in the worktree\n")
+    project.plays(works(ONE), {"write": {"README.md": "new\n"}, **works(TWO)})
+    ended = project.run()
+    assert ended.code == 0, ended
+    assert [task in ended.out for task in (ONE, TWO)] == [True, True], "a line per iteration"
+    assert (project.meta["overall_status"], len(project.commits)) == ("completed", 2)
+    removed = project.home.bydawn("clean", "--worktrees", "--apply")
+    assert ("merge" in removed.out + removed.err, project.worktree.is_dir()) == (True, True), removed
+    work = tree_of(project.worktree)
+    assert work.keys() == {"README.md", f"{ONE}.txt", f"{TWO}.txt"}
+    clone = project.home.root / "clone"
+    project.git("clone", "-q", str(project.repo), str(clone))
+    project.git("merge", "-q", f"origin/{BRANCH}", cwd=clone)
+    assert tree_of(clone) == work
+    assert merge_command(ended.out) == f"git merge {BRANCH}"
+    project.git("merge", "-q", BRANCH)
+    assert project.git("diff", BRANCH) == ""
+    removed = project.home.bydawn("clean", "--worktrees", "--apply")
+    assert (removed.code, project.worktree.exists()) == (0, False), removed
+
+
+def test_a_finished_run_leaves_what_the_document_names(project: CodexLoop) -> None:
+    """C-003, C-008, C-018, C-065, C-068."""
+    words = ("EVENT", "TASK_ID", "TASK_STATUS", "LOOP_ITERATION", "AGENT_STATUS", "VERIFICATION_PASSED", "OUTCOME")
+    shown = " ".join(f'"$CODEX_LOOP_{word}"' for word in words)
+    told = f'printf "%s|" {shown} >> "$CODEX_LOOP_PROJECT_DIR/../told"; pwd -P >> "$CODEX_LOOP_PROJECT_DIR/../told"'
+    events = ("pre_iteration", "post_iteration", "on_completed", "on_blocked")
+    project.project(ONE, hooks={event: [told, "echo second"] for event in events})
+    project.plays(works(ONE, summary="It adds now."))
+    assert project.run().code == 0
+    files = {f"logs/0001-{ONE}.jsonl", f"prompts/0001-{ONE}.txt", f"runs/{ONE}-last.json", "agent_result.schema.json"}
+    hooks = {f"hooks/{event}.jsonl" for event in events[:3]}
+    left = {name for name in tree_of(project.folder) if not name.startswith("artifacts/")}
+    assert left - {"run.lock"} == files | hooks | {"state.json"}
+    assert (project.folder / f"prompts/0001-{ONE}.txt").read_text() == project.prompts[0]
+    assert json.loads((project.folder / f"runs/{ONE}-last.json").read_text())["summary"] == "It adds now."
+    assert json.loads((project.folder / "agent_result.schema.json").read_text()) == project.calls[0]["schema"]
+    first = json.loads((project.folder / f"logs/0001-{ONE}.jsonl").read_text().splitlines()[0])
+    assert first == {"type": "thread.started", "thread_id": project.calls[0]["session"]}
+    assert len((project.folder / "hooks/pre_iteration.jsonl").read_text().splitlines()) == 2
+    pre, post, end = (line.split("|") for line in (project.home.root / "told").read_text().splitlines())
+    assert {line[-1] for line in (pre, post, end)} == {str(project.worktree)}
+    assert (pre[:4], post[:2]) == ([events[0], ONE, pre[2], "1"], [events[1], ONE])
+    assert (post[4:6], end[0], end[6]) == (["complete", "true"], "on_completed", "completed")
+    assert project.git("status", "--porcelain", "--", ".codex-loop") == "" or not (project.repo / ".gitignore").exists()
+
+
+def test_the_prompt_says_what_its_document_says(project: CodexLoop) -> None:
+    """C-042, C-004: goal, done when, the task, the last summaries, and where verification failed."""
+    fails = f"! test -e {ONE}.txt || test -e {TWO}.txt || {{ echo to stdout; echo to stderr >&2; exit 7; }}"
+    project.write("spec/001-project-spec.md", "# Spec\n")
+    project.project(ONE, TWO, verify=fails)
+    half = works(ONE, "continue", summary="The first half.")
+    project.plays(half, works(TWO, summary="Not my task."), works(ONE), works(TWO))
+    assert project.run().code == 0
+    first, second, third, fourth = project.prompts
+    assert [word in first for word in ("A shop that can add.", "it adds", ONE, "Write 001-one.txt.")] == [True] * 4
+    assert str(project.repo / "spec/001-project-spec.md") in first
+    failed = "## Last Verification Output (FAILED)"
+    assert [failed in prompt for prompt in project.prompts] == [False, True, False, False]
+    assert [word for word in ("exit code 7", "to stdout", "to stderr") if word not in second] == []
+    assert TWO in third, "an answer for another task is no claim, and it is told so"
+    for summary in ("The first half.", "Not my task.", "Worked on 001-one."):
+        assert summary in fourth, "what was done before, to a conversation that knows nothing of it"
+
+
+# -- sessions and answers ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fallback", [True, False])
+def test_a_lost_session_is_begun_afresh_once_unless_it_may_not(project: CodexLoop, fallback: bool) -> None:
+    """C-006, X-02."""
+    limits = {"resume_fallback_to_fresh": fallback, "max_iterations": 1, "max_consecutive_runner_failures": 1}
+    project.project(ONE, execution=limits)
+    project.plays(works(ONE, "continue"), works(ONE))
+    assert (project.run().code, project.blocker) == (2, "max_iterations")
+    shutil.rmtree(project.bin / "sessions")
+    ended = project.run()
+    first, *more = project.calls
+    if fallback:
+        [second] = more
+        assert (ended.code, second["session"] == first["session"]) == (0, False), ended
+        task = project.task(ONE)
+        assert (task["resume_fallback_used"], "no rollout found" in task["resume_failure_reason"]) == (True, True)
+        assert project.history("iteration")[-1]["resume_fallback_used"] is True
+    else:
+        assert (ended.code, more, project.blocker) == (2, [], "runner_failure_circuit_breaker"), ended
+        assert "no rollout found" in ended.out + ended.err
+
+
+def test_blocked_blocks_its_task_and_the_rest_goes_on(project: CodexLoop) -> None:
+    """C-063, X-32: with its blockers; what depends on it waits, and the end is blocked."""
+    project.project(ONE, TWO, THREE, texts={TWO: f"<!-- depends_on: {ONE} -->\n# Two\n\nDo it.\n"})
+    project.plays(idles(ONE, "blocked", blockers=["there is no key for the shop"]), works(THREE))
+    ended = project.run()
+    assert (ended.code, project.tasks) == (2, {ONE: "blocked", TWO: "pending", THREE: "done"}), ended
+    task = project.task(ONE)
+    assert (task["blocker_code"], "no key for the shop" in task["blocker_reason"]) == ("agent_blocked", True)
+    assert "no key for the shop" in ended.out + ended.err
+    assert "--retry-blocked" in ended.out + ended.err
+    again = project.run()
+    assert (again.code, len(project.calls)) == (2, 2), "nothing is spent on what is blocked"
+    project.plays(works(ONE), works(TWO))
+    ended = project.run("--retry-blocked")
+    assert (ended.code, set(project.tasks.values()), len(project.commits)) == (0, {"done"}, 3), ended
+
+
+@pytest.mark.parametrize("reply", ["Did it.", {"summary": "no status"}, {"status": "nearly", "summary": 3}, "{", ""])
+def test_an_odd_answer_costs_nothing_and_claims_nothing(project: CodexLoop, reply: object) -> None:
+    """C-068."""
+    project.project(ONE, execution={"max_consecutive_runner_failures": 1, "max_consecutive_task_failures": 1})
+    project.plays({"append": {"a.txt": "x"}, "reply": reply}, works(ONE))
+    ended = project.run()
+    assert (ended.code, project.tasks, len(project.calls)) == (0, {ONE: "done"}, 2), ended
+    assert project.meta["consecutive_runner_failures"] == 0
+
+
+def test_max_iterations_bounds_one_run_and_the_number_goes_on(project: CodexLoop) -> None:
+    """C-030, X-08."""
+    project.project(ONE, execution={"max_iterations": 2})
+    project.plays(works(ONE, "continue"))
+    for number in (2, 4):
+        ended = project.run()
+        assert (ended.code, project.blocker, project.meta["iteration"]) == (2, "max_iterations", number), ended
+        assert f"{number}/2" not in ended.out.replace("2/2", ""), "31/30 is no number"
+    assert (project.folder / f"logs/0004-{ONE}.jsonl").is_file()
+    assert len(project.commits) == 4
+
+
+# -- the files are a view ----------------------------------------------------------------------------------------------
+
+
+def test_an_edited_state_changes_nothing_and_doctor_says_so(project: CodexLoop) -> None:
+    """C-003, C-011."""
+    project.project(ONE, TWO, execution={"max_iterations": 1})
+    project.plays(works(ONE), works(TWO))
+    project.run()
+    before = project.state
+    edited = json.loads(json.dumps(before))
+    edited["tasks"][TWO]["status"] = "done"
+    edited["meta"] |= {"iteration": 77, "overall_status": "completed"}
+    (project.folder / "state.json").write_text(json.dumps(edited))
+    assert (project.tasks[TWO], project.meta["iteration"]) == ("ready", 1)
+    looked = project("doctor")
+    assert (looked.code, "state.json" in looked.out) == (0, True), looked
+    assert project("doctor", "--repair").code == 0
+    assert project.state["tasks"] == before["tasks"]
+    ended = project.run()
+    assert (ended.code, project.meta["iteration"], len(project.calls)) == (0, 2, 2), ended
+
+
+def test_what_a_clone_brings_does_not_run_until_it_is_trusted(project: CodexLoop) -> None:
+    """Changed numbers do not ask again; changed commands do."""
+    project.project(ONE, verify="touch ../../../ran", agreed=False)
+    project.plays(works(ONE, "continue"))
+    refused = project.run()
+    assert (refused.code, "trust" in refused.err, project.calls) == (1, True, []), refused
+    assert not (project.home.root / "ran").exists()
+    project.agree()
+    project.project(verify="touch ../../../ran", execution={"max_iterations": 1}, agreed=False)
+    assert (project.run().code, len(project.calls)) == (2, 1)
+    project.project(verify="touch ../../../other", execution={"max_iterations": 1}, agreed=False)
+    refused = project.run()
+    assert (refused.code, len(project.calls), "other" in refused.err) == (1, 1, True), refused
+
+
+class Reader(threading.Thread):
+    """Reads the files in a tight loop, and keeps what is not whole."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.folder, self.torn, self.read, self.done = folder, list[str](), 0, False
+
+    def run(self) -> None:
+        while not self.done:
+            for path in (self.folder / "state.json", *self.folder.glob("runs/*.json")):
+                self.look(path)
+            time.sleep(0.0002)
+
+    def look(self, path: Path) -> None:
+        try:
+            json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return
+        except ValueError as error:
+            self.torn.append(f"{path.name}: {error}")
+        self.read += 1
+
+    def stop(self) -> None:
+        self.done = True
+        self.join()
+
+
+def test_a_reader_in_a_tight_loop_sees_no_torn_file(project: CodexLoop) -> None:
+    """C-003: from the first write on, and never a state in which two tasks are worked on."""
+    project.project(ONE, TWO)
+    project.plays(*[works(ONE, "continue", summary="x" * 20_000)] * 3, works(ONE), works(TWO))
+    reader = Reader(project.folder)
+    reader.start()
+    ended = project.run()
+    reader.stop()
+    assert (ended.code, reader.torn, reader.read > 50) == (0, [], True), ended
+
+
+def test_two_tools_share_one_folder(project: CodexLoop) -> None:
+    """X-03: strict-agent-loop and codex-loop leave each other's files alone."""
+    strict = Strict(project.home)
+    strict.init("--require-path", "there.txt")
+    theirs = tree_of(strict.folder) | {"registry.json": (strict.root / "registry.json").read_bytes()}
+    project.project(ONE)
+    project.plays(works(ONE))
+    ended = project.run()
+    assert (ended.code, project.tasks) == (0, {ONE: "done"}), ended
+    assert tree_of(strict.folder) | {"registry.json": (strict.root / "registry.json").read_bytes()} == theirs
+    ours = (project.folder / "state.json").read_bytes()
+    (project.repo / "there.txt").touch()
+    assert strict.here("check-stop").code == 0
+    assert (project.folder / "state.json").read_bytes() == ours
+    looked = project("doctor")
+    assert (looked.code, project.status["meta"]["project_name"]) == (0, NAME), looked
+
+
+# -- hooks, and a project of the original ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("policy", "code", "turns"), [("block", 2, 0), ("ignore", 0, 1)])
+def test_a_hook_that_fails_blocks_only_where_it_may(project: CodexLoop, policy: str, code: int, turns: int) -> None:
+    """C-008, C-063, C-065."""
+    project.project(ONE, hooks={"pre_iteration": ["echo out of stock; exit 4", "true"], "failure_policy": policy})
+    project.plays(works(ONE))
+    ended = project.run()
+    assert (ended.code, len(project.calls)) == (code, turns), ended
+    assert project.blocker == ("hook_failure" if code else "")
+    first = json.loads((project.folder / "hooks/pre_iteration.jsonl").read_text().splitlines()[0])
+    assert (first["exit_code"], "out of stock" in str(first)) == (4, True), first
+
+
+def test_a_project_of_the_original_goes_on(project: CodexLoop) -> None:
+    """C-003, C-045: done tasks, numbers and branch; what it left uncommitted is the first commit."""
+    project.project("001-lexer", "002-parser", "003-docs")
+    tree = project.home.root / "theirs"
+    project.git("worktree", "add", "-q", "-b", "codex-loop/shop-20260301", str(tree))
+    (tree / "lexer.txt").write_text("uncommitted\n")
+    project.folder.mkdir()
+    (project.folder / "state.json").write_text(ORIGINAL.read_text().replace("PATH", str(tree)))
+    (project.folder / "run.lock").write_text(json.dumps({"pid": os.getpid()}))
+    project.plays(works("002-parser"), works("003-docs"))
+    refused = project.run()
+    assert (refused.code, project.calls) == (8, []), refused
+    (project.folder / "run.lock").unlink()
+    ended = project.run()
+    assert (ended.code, set(project.tasks.values()), project.meta["iteration"]) == (0, {"done"}, 10), ended
+    assert project.task("002-parser")["resume_fallback_used"], "this Codex does not have its session: one number more"
+    meta = project.meta
+    assert (meta["worktree_path"], meta["worktree_branch"]) == (str(tree), "codex-loop/shop-20260301")
+    assert (len(project.calls), {call["cwd"] for call in project.calls}) == (2, {str(tree)})
+    files = project.git("log", "--reverse", "--format=", "--name-only", "main..codex-loop/shop-20260301").split()
+    assert files == ["lexer.txt", "002-parser.txt", "003-docs.txt"]
+    assert merge_command(ended.out) == "git merge codex-loop/shop-20260301"
+    assert "Half of it." in (project.folder / "state.original.json").read_text()

@@ -1,0 +1,82 @@
+"""Every command of codex-loop on a finished, a blocked and an empty project; `PIN_DOCUMENTS=1` writes what they say."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from driving import Home
+from program.codex_loop import ONE, TWO, CodexLoop, idles, works
+
+PINNED = Path(__file__).with_name("codex_loop_said")
+
+
+def finished(project: CodexLoop) -> None:
+    project.project(ONE, TWO, verify="test -e README.md")
+    project.plays(works(ONE, summary="It adds."), works(TWO, summary="It subtracts."))
+    assert project.run().code == 0
+
+
+def blocked(project: CodexLoop) -> None:
+    project.project(
+        ONE, TWO, texts={TWO: f"---\ndepends_on: {ONE}\n---\n# Two\n\nDo it.\n"}, verify="test -e README.md"
+    )
+    project.plays(idles(ONE, "blocked", summary="I cannot.", blockers=["there is no key"]))
+    assert project.run().code == 2
+
+
+def empty(project: CodexLoop) -> None:
+    project.plays({"reply": "Nobody asks."})
+
+
+PROJECTS: dict[str, Callable[[CodexLoop], None]] = {"finished": finished, "blocked": blocked, "empty": empty}
+# And how each ends in these three.
+COMMANDS: dict[str, tuple[int, int, int]] = {
+    "run": (0, 2, 1),
+    "status": (0, 0, 1),
+    "status --summary": (0, 0, 1),
+    "doctor": (0, 0, 1),
+    "doctor --repair": (0, 0, 1),
+    "logs": (0, 0, 0),
+    "logs tail --lines 2": (0, 0, 0),
+    f"logs tail --task-id {ONE}": (0, 0, 1),
+    "install-skill": (0, 0, 0),
+    "--version": (0, 0, 0),
+    "--help": (0, 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_every_command_says_what_it_always_said(home: Home, name: str) -> None:
+    """C-001, C-014, C-062: no traceback, documented exit codes."""
+    project = CodexLoop(home)
+    PROJECTS[name](project)
+    spent, rows = len(project.calls), []
+    for line, codes in COMMANDS.items():
+        ended = project(*line.split(), COLUMNS="100")
+        rows += [f"$ codex-loop {line}", *ended.out.splitlines(), *(f"! {row}" for row in ended.err.splitlines()), ""]
+        assert (ended.code, "Traceback" in ended.err) == (codes[[*PROJECTS].index(name)], False), (line, ended)
+    assert len(project.calls) == spent, "looking costs nothing, and nothing is left to do"
+    text = plain("\n".join(rows), project)
+    path = PINNED / f"{name}.txt"
+    if os.environ.get("PIN_DOCUMENTS"):  # look at the difference before you commit it
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def plain(text: str, project: CodexLoop) -> str:
+    """Without what differs from run to run."""
+    text = text.replace(str(project.home.root), "/ROOT")
+    for pattern, word in (
+        (r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)", "TIME"),
+        (r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "SESSION"),
+        (r"\b[0-9a-f]{40}\b", "TREE"),
+        (r"\b[0-9a-f]{12,16}\b", "UID"),
+        (r"\b\d+(?:\.\d+)? (?:ms|s|GB)\b", "SOME"),
+        (r"(?<=bydawn )\d+\.\d+\.\d+[\w.+]*", "VERSION"),
+        (r'(?<="seq": )\d+', "N"),
+    ):
+        text = re.sub(pattern, word, text)
+    return text

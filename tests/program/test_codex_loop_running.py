@@ -1,0 +1,123 @@
+"""codex-loop while it runs: one at a time, signals, cycles, the heartbeat."""
+
+import json
+import signal
+import subprocess
+from signal import SIGINT, SIGTERM
+
+import pytest
+
+from driving import Home, said, wait_for
+from program.codex_loop import ONE, TWO, CodexLoop, Turn, idles, works
+
+
+@pytest.fixture
+def project(home: Home) -> CodexLoop:
+    return CodexLoop(home)
+
+
+def begun(project: CodexLoop, *words: str, count: int = 1) -> "subprocess.Popen[str]":
+    """A run whose agent has begun a turn, and waits for its gate."""
+    process = project.start("run", *words)
+    wait_for(lambda: len(project.calls) >= count)
+    return process
+
+
+def interrupt(process: "subprocess.Popen[str]") -> None:
+    """Press Ctrl-C, and wait until it has been heard."""
+    process.send_signal(SIGINT)
+    assert process.stderr
+    for line in process.stderr:
+        if "Ctrl-C again" in line:
+            return
+    raise AssertionError("it ended")
+
+
+def gated(project: CodexLoop, turn: Turn) -> Turn:
+    return {"wait_for": str(project.gate()), **turn}
+
+
+def test_a_second_run_ends_with_8_and_changes_nothing(project: CodexLoop) -> None:
+    """C-017."""
+    project.project(ONE)
+    project.plays(gated(project, works(ONE)))
+    first = begun(project)
+    second = project.run()
+    assert (second.code, second.err.startswith("error: ")) == (8, True), second
+    assert (project.meta["overall_status"], project.tasks) == ("running", {ONE: "in_progress"})
+    project.gate().touch()
+    assert (said(first).code, len(project.calls)) == (0, 1)
+
+
+def test_the_first_ctrl_c_finishes_the_iteration(project: CodexLoop) -> None:
+    project.project(ONE, TWO)
+    project.plays(gated(project, works(ONE)), works(TWO))
+    process = begun(project)
+    interrupt(process)
+    project.gate().touch()
+    ended = said(process)
+    assert (ended.code, project.tasks, len(project.calls)) == (130, {ONE: "done", TWO: "ready"}, 1), ended
+    assert "codex-loop run" in ended.out + ended.err, "what goes on with it"
+    assert (project.run().code, len(project.commits)) == (0, 2)
+
+
+@pytest.mark.parametrize("number", [SIGINT, SIGTERM])
+def test_the_second_ctrl_c_and_sigterm_stop_now(project: CodexLoop, number: signal.Signals) -> None:
+    project.project(ONE)
+    project.plays({"append": {"half.txt": "half\n"}, "wait_for": str(project.gate())}, works(ONE))
+    process = begun(project)
+    wait_for((project.worktree / "half.txt").exists)
+    if number == SIGINT:
+        interrupt(process)
+    process.send_signal(number)
+    ended = said(process)
+    assert (ended.code, project.tasks, project.blocker) == (130, {ONE: "in_progress"}, "interrupted"), ended
+    ended = project.run()
+    assert (ended.code, project.tasks) == (0, {ONE: "done"}), ended
+    assert (project.worktree / "half.txt").read_text() == "half\n", "what was there is kept"
+
+
+def test_cycles_go_on_with_what_is_blocked_and_end_when_all_is_done(project: CodexLoop) -> None:
+    """C-044, C-061: the first cycle retries as well; the heartbeat tells how it stands."""
+    project.project(ONE)
+    project.plays(idles(ONE, "blocked", blockers=["not yet"]))
+    assert project.run().code == 2
+    project.plays(idles(ONE, "blocked", blockers=["still not"]), works(ONE))
+    beat = project.home.root / "heartbeat.json"
+    words = ("--continuous", "--retry-blocked", "--cycle-sleep-seconds", "0", "--heartbeat-path", str(beat))
+    ended = project.run(*words)
+    assert (ended.code, len(project.calls), project.meta["overall_status"]) == (0, 3, "completed"), ended
+    assert [run["cycle"] for run in project.facts("run.started")] == [0, 1, 2]
+    told = json.loads(beat.read_text())
+    assert (told["phase"], told["cycle"], told["outcome"]) == ("completed", 2, "completed")
+
+
+def test_so_many_cycles_and_no_more(project: CodexLoop) -> None:
+    """C-061: numbers of iterations go on; each cycle has its own max_iterations."""
+    project.project(ONE, execution={"max_iterations": 1})
+    project.plays(works(ONE, "continue"))
+    ended = project.run("--continuous", "--max-cycles", "3", "--cycle-sleep-seconds", "0")
+    assert (ended.code, project.blocker, project.meta["iteration"]) == (2, "max_iterations", 3), ended
+    assert len(project.commits) == 3
+
+
+def test_between_two_cycles_it_holds_the_project_and_hears_signals(project: CodexLoop) -> None:
+    project.project(ONE)
+    project.plays(idles(ONE, "blocked", blockers=["not yet"]))
+    beat = project.home.root / "heartbeat.json"
+    words = ("--continuous", "--retry-blocked", "--cycle-sleep-seconds", "600", "--heartbeat-path", str(beat))
+    process = begun(project, *words)
+    wait_for(lambda: project.facts("wait.started"))
+    assert json.loads(beat.read_text())["pid"] > 1
+    assert project.run().code == 8
+    process.send_signal(SIGINT)
+    ended = said(process)
+    assert (ended.code, len(project.calls)) == (130, 1), ended
+
+
+def test_a_heartbeat_that_cannot_be_written_is_refused_before_anything_is_spent(project: CodexLoop) -> None:
+    """C-044."""
+    project.project(ONE)
+    project.plays(works(ONE))
+    refused = project.run("--heartbeat-path", "no/such/folder/beat.json")
+    assert (refused.code != 0, refused.err.startswith("error: "), project.calls) == (True, True, []), refused
