@@ -7,6 +7,7 @@ import sys
 import msgspec
 
 from benchmarks import (
+    codex_loop,
     disk,
     growth,
     memory,
@@ -33,6 +34,7 @@ BENCHES = (
     *growth.BENCHES,
     *rloop.BENCHES,
     *strict.BENCHES,
+    *codex_loop.BENCHES,
     *stopping.BENCHES,
     *disk.BENCHES,
     *silence.BENCHES,

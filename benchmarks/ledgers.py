@@ -42,18 +42,24 @@ def write_loop(
     write_private(folder / "lock", b"")
     ledger = LoopLedger(LoopFolder(folder), print, str)
     ledger.append(LoopCreated(loop=name, uid=loop.uid, settings=hashlib.sha256(settings).hexdigest()))
-    ledger.append(RunStarted(run="0" * 12, pid=1, boot="", version="0", tree=_tree(0), tasks=_TASKS if tasks else None))
-    for number in range(1, rounds + 1):
-        for fact in _round(number):
-            ledger.append(fact)
-    reason = "paused by somebody"
-    ledger.append(LoopStopped(end=End.PAUSED, reason=reason, decided=_decided("asked-to-pause", rounds), by="somebody"))
-    ledger.snapshot()
-    ledger.close()
+    write_rounds(ledger, range(1, rounds + 1), _TASKS if tasks else None)
     return folder
 
 
-def _round(number: int) -> Iterator[AnyFact]:
+def write_rounds(ledger: LoopLedger, numbers: range, tasks: TaskReading | None = None, task_id: str = "") -> None:
+    """A run with these rounds, until somebody paused it; closes the ledger."""
+    first, last = numbers.start - 1, numbers.stop - 1
+    ledger.append(RunStarted(run="0" * 12, pid=1, boot="", version="0", tree=_tree(first), tasks=tasks))
+    for number in numbers:
+        for fact in _round(number, task_id):
+            ledger.append(fact)
+    reason = "paused by somebody"
+    ledger.append(LoopStopped(end=End.PAUSED, reason=reason, decided=_decided("asked-to-pause", last), by="somebody"))
+    ledger.snapshot()
+    ledger.close()
+
+
+def _round(number: int, task_id: str) -> Iterator[AnyFact]:
     yield RoundStarted(
         round=number,
         agent="demo",
@@ -62,6 +68,7 @@ def _round(number: int) -> Iterator[AnyFact]:
         argv=("/usr/bin/python3", "-I", "-S", "/usr/lib/python3/site-packages/bydawn/agents/player.py"),
         decided=_decided("next-round", number),
         task="Write slugify()",
+        task_id=task_id or None,
     )
     yield RoundEnded(
         round=number,
