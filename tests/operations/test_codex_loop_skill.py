@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 from click.testing import CliRunner
 from ruamel.yaml import YAML
 
-from bydawn.cli.dialects.skill_command import skill_command
+from bydawn.cli.dialects.codex_loop import COMMANDS, install_skill
 from bydawn.dialects.codex_loop import codes
 from bydawn.dialects.codex_loop.config import KEYS, Config, Verification
 from bydawn.operations.dialects.codex_loop import project
@@ -20,7 +21,6 @@ from driving import a_repository
 
 FILES = files_of(source_of("codex-loop"))
 SKILL = FILES["SKILL.md"]
-INSTALL = skill_command("codex-loop", "Let the parser accept nested lists.", "--project-dir")
 
 
 def test_an_agent_learns_from_the_front_matter_when_to_use_it() -> None:
@@ -101,10 +101,10 @@ def test_the_skill_goes_where_the_agent_reads_it(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("CODEX_HOME", raising=False)
     monkeypatch.chdir(repo)
-    said = CliRunner().invoke(INSTALL, words, catch_exceptions=False, standalone_mode=False).output
+    said = CliRunner().invoke(install_skill, words, catch_exceptions=False, standalone_mode=False).output
     folder = tmp_path / place / "skills/codex-loop"
     assert f"{folder}: 4 of 4 files written\n" in said
-    assert ("claude '/codex-loop Let" if "claude" in words else "codex '$codex-loop Let") in said
+    assert ("claude '/codex-loop Build" if "claude" in words else "codex '$codex-loop Build") in said
     found = files_of(folder)
     assert (found.pop(RECORD).count("\n"), found) == (4, FILES)
 
@@ -112,8 +112,28 @@ def test_the_skill_goes_where_the_agent_reads_it(
 def test_the_skill_can_be_installed_for_another_project(tmp_path: Path) -> None:
     a_repository(tmp_path / "other", "x\n")
     CliRunner().invoke(
-        INSTALL, ["--project-dir", str(tmp_path / "other")], standalone_mode=False, catch_exceptions=False
+        install_skill, ["--project-dir", str(tmp_path / "other")], standalone_mode=False, catch_exceptions=False
     )
     assert files_of(tmp_path / "other/.codex/skills/codex-loop").keys() == {*FILES, RECORD}
-    ended = CliRunner().invoke(INSTALL, ["--project-dir", str(tmp_path / "none")])
+    ended = CliRunner().invoke(install_skill, ["--project-dir", str(tmp_path / "none")])
     assert ("does not exist" in ended.output, ended.exit_code) == (True, 2)
+
+
+def _options(command: click.Command) -> set[str]:
+    """Also those of the commands in it."""
+    inner = command.commands.values() if isinstance(command, click.Group) else ()
+    return {word for each in (command, *inner) for option in each.params for word in option.opts}
+
+
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+@pytest.mark.parametrize("page", FILES)
+def test_every_command_and_option_that_the_skill_names_exists(page: str) -> None:
+    """C-018."""
+    known = {name: _options(found) for name, found in COMMANDS.commands.items()}
+    text = FILES[page].replace("\\\n", " ")
+    words = {word for options in known.values() for word in options}
+    assert {*OPTION.findall(text)} <= {"--version", *words}
+    for command, rest in re.findall(r"(?:`|^)codex-loop ([a-z][a-z-]+)([^`\n]*)", text, re.MULTILINE):
+        assert {*OPTION.findall(rest)} <= known[command], (command, rest)
