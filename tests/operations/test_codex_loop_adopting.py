@@ -2,21 +2,23 @@
 
 import os
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from bydawn.core.errors import UserError
-from bydawn.core.loop import Worktree
+from bydawn.core.loop import SpokenDialect, Worktree
 from bydawn.dialects.codex_loop import config
 from bydawn.dialects.codex_loop.config import Config, Execution
 from bydawn.dialects.follower import digest_at
 from bydawn.dialects.written import Written
+from bydawn.operations import places
 from bydawn.operations.dialects.codex_loop import adopting
 from bydawn.store.ledger import encode
 from bydawn.store.registry import Registry
-from core.facts_made import BORN, a_loop, numbered
+from core.facts_made import BORN, NOON, a_loop, a_round, numbered, run_started
 from driving import ME, a_repository
 
 ORIGINAL = (Path(__file__).parents[1] / "dialects/codex_loop/original/state.json").read_text()
@@ -146,3 +148,18 @@ def test_a_lock_of_a_dead_process_or_without_one_is_in_no_ones_way(project: Proj
     lock.unlink()
     lock.mkdir()
     adopting.refuse_live_original(project.root)
+
+
+def test_a_project_that_was_planned_anew_can_run_although_the_old_one_had_more_iterations(project: Project) -> None:
+    spoken = SpokenDialect(name="codex-loop")
+    for name, minutes, rounds in (("shop", 0, a_round(1)), ("shop-2", 1, [])):
+        folder, at = Registry().home(project.root) / name, NOON + timedelta(minutes=minutes)
+        folder.mkdir(parents=True)
+        loop = a_loop(id=name, uid=name, workspace=str(project.root), created_at=at, dialect=spoken)
+        (folder / "loop.json").write_bytes(msgspec.json.encode(loop))
+        (folder / "ledger.jsonl").write_bytes(b"".join(map(encode, numbered([BORN, run_started(), *rounds]))))
+    old, new = Registry().in_workspace(project.root)
+    (project.root / ".codex-loop/state.json").unlink()
+    places.take_up(new)
+    places.release(new.loop)
+    assert (old.state.round, new.state.round) == (1, 0)

@@ -355,7 +355,8 @@ def _refuse_overtaken(dialect: Dialect, standing: Standing) -> None:
 
     done = dialect.counted(standing.state)
     for each in loops.in_workspace(dialect, Path(standing.loop.workspace)):
-        if each.trouble is None and (further := dialect.counted(each.state)) > done:
+        later = each.loop.created_at > standing.loop.created_at  # an earlier one has made room, however far it came
+        if later and each.trouble is None and (further := dialect.counted(each.state)) > done:
             raise UserError(
                 f"{standing.loop.id} is not the last loop here",
                 cause=f"it is at {dialect.unit} {done}, and {each.loop.id} at {dialect.unit} {further}",

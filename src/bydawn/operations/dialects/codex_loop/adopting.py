@@ -9,8 +9,10 @@ from bydawn.core import task_folder
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import Worktree
+from bydawn.dialects import follower
 from bydawn.dialects.codex_loop import original
-from bydawn.dialects.codex_loop.config import DAEMON, LOCK, STATE, Config
+from bydawn.dialects.codex_loop.config import DAEMON, LOCK, SCHEMA, STATE, Config
+from bydawn.dialects.codex_loop.original import Original
 from bydawn.operations.dialects import loops
 from bydawn.system import kernel
 from bydawn.system.git import Git
@@ -42,15 +44,26 @@ def refuse_live_original(root: Path) -> None:
             )
 
 
-def adopt(root: Path, config: Config) -> Adoption | None:
-    """What the original left here; None if it has never run, or if the file is a loop's of ours.
-
-    What the file says of a worktree is only believed if git knows it too.
-    """
-    if (text := read_text(root, STATE)) is None:
+def left(root: Path) -> Original | None:
+    """What the original left here; None if it has never run, or if the file is a loop's of ours."""
+    if (text := read_text(root, STATE)) is None or loops.wrote(root, STATE):
         return None
     state = original.read(text)
-    if (state.bydawn or {}).get("uid") in {each.loop.uid for each in loops.registry_of().in_workspace(root)}:
+    known = {each.loop.uid for each in loops.registry_of().in_workspace(root)}
+    return None if (state.bydawn or {}).get("uid") in known else state
+
+
+def make_room(root: Path) -> None:
+    """Keep beside a new loop's files what is in their place."""
+    there = [path for path in (STATE, SCHEMA) if os.path.lexists(root / path) and not loops.wrote(root, path)]
+    for path in there:
+        follower.keep(root, path)
+    follower.remove(root, there)
+
+
+def adopt(root: Path, config: Config) -> Adoption | None:
+    """What a loop of ours can go on from; what the file says of a worktree is only believed if git knows it too."""
+    if (state := left(root)) is None:
         return None
     listed = task_folder.read(read_folder(root, config.tasks.source_dir) or {})
     fact, remarks = original.adopted(state, {task.id for task in listed.items})

@@ -240,6 +240,8 @@ def _others(at: _Project) -> Rows:
     loop = project.standing_of(at.root)
     if loop and loop.alive:
         return
+    if loop is None and adopting.left(at.root):
+        yield "checked", f"{STATE} is the original's; `{config.NAME} run` takes it over"
     adopting.refuse_live_original(at.root)
     for path in (LOCK, DAEMON):
         if follower.digest_at(at.root, path) is None:

@@ -59,6 +59,8 @@ def plan(root: Path, asked: Wanted, gathered: Settings) -> Plan:
         planned = resume.plan(standing_of(standing.folder) or standing, settings.secrets(), finished=True)
         return replace(planned, warnings=(*asked.start.remarks, *planned.warnings))
     adoption = asked.adoption
+    if adoption is None:
+        adopting.make_room(root)
     planned = begin.plan(DIALECT, asked.start, gathered, root, adoption.fact if adoption else None)
     begin.secure(DIALECT, planned)
     return replace(planned, warnings=(*(adoption.remarks if adoption else ()), *planned.warnings))
