@@ -4,8 +4,12 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from types import ModuleType
 
-from bydawn.cli.dialects import codex_loop, rloop, strict_agent_loop
+import click
+import pytest
+
+from bydawn.cli.dialects import codex_autorunner, codex_loop, rloop, strict_agent_loop
 from bydawn.cli.program import MODULES, bydawn
 from bydawn.cli.reference import reference
 from bydawn.cli.start import run
@@ -99,6 +103,13 @@ def test_the_commands_that_get_something_back_do_so(home: Home) -> None:
     assert (home.repo / "src/app.py").read_text() == "round 3\n"
     assert "-at first" in changed and "+round 3" in changed
     assert listed.splitlines() == ["README.md", "src/app.py"]
+
+
+@pytest.mark.parametrize("dialect", [codex_autorunner, codex_loop, rloop, strict_agent_loop])
+def test_what_each_command_of_a_dialect_does_fits_into_a_line(dialect: ModuleType) -> None:
+    context = click.Context(dialect.COMMANDS, terminal_width=80)
+    _, *lines = dialect.COMMANDS.get_help(context).splitlines()
+    assert [line for line in lines if line.endswith("...")] == []
 
 
 # -- rloop -------------------------------------------------------------------------------------------------------------

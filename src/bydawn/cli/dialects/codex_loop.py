@@ -70,7 +70,7 @@ _project = option(
 @option("--force", is_flag=True, help="Replace the files that are there; a copy of each is kept beside it.")
 @click.pass_obj
 def init(tether: Tether | None, root: Path, prompt: str, model: str | None, force: bool) -> int:
-    """Let Codex propose spec, plan, tasks and verification, and write them"""
+    """Let Codex propose spec, plan and tasks, and write them"""
     from bydawn.operations.dialects.codex_loop import beginning
 
     assert tether  # noqa: S101 - what starts an agent runs under a guardian
