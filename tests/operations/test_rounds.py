@@ -9,12 +9,14 @@ from bydawn.core.facts import AnyFact, ChecksEnded, RoundEnded
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
-from bydawn.core.values import Changes, Promised
+from bydawn.core.values import UNCLEAR, Changes, Promised, TaskClaim
 from bydawn.operations.rounds import EndedRoundView, past_row, remarks, round_view, row_at_end
 from core.facts_made import (
     BORN,
     BROKEN,
     CHECKED,
+    DONE,
+    FOLDER,
     PROMISED,
     a_round,
     after_all,
@@ -62,6 +64,19 @@ def test_a_promise_that_was_not_accepted_is_remarked_on_with_what_is_missing() -
     _, texts = at_end(*a_round(1, promise=Promised.GIVEN), checked(1, passed=False), loop=CHECKED)
     assert texts[0] == "exit 2: FAIL: test_rounding"
     assert texts[1].startswith("the agent says it is done, but 1 of 1 checks failed")
+
+
+def test_an_answer_that_claims_nothing_and_a_claim_without_a_change_are_remarked_on() -> None:
+    odd = TaskClaim(status=UNCLEAR, summary="x", odd=("`task_id` is 2, but the task was 1", "`blockers` is missing"))
+    unclear = TaskClaim(status=UNCLEAR, summary="STATUS: nearly")
+    for claim, why in ((odd, odd.odd[0]), (unclear, "“STATUS: nearly” is not a status")):
+        assert at_end(*a_round(1, claim=claim), loop=FOLDER)[1] == [f"the agent's answer claims nothing: {why}"]
+    idle = [*idle_round(1, task_id="1", claim=DONE), *idle_round(2, task_id="1", claim=DONE)]
+    strict = msgspec.structs.replace(FOLDER, change_required=True)
+    told = ["the agent says that its task is done, but its rounds changed nothing"]
+    assert at_end(*idle[:2], loop=FOLDER)[1] == at_end(*idle, loop=strict)[1] == told
+    assert at_end(*idle, loop=FOLDER)[1] == [], "said twice, it counts"
+    assert at_end(*a_round(1, task_id="1", claim=DONE), loop=strict)[1] == []
 
 
 def test_the_next_prompt_has_what_a_failing_check_said_and_nothing_else() -> None:

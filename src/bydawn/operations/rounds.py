@@ -14,9 +14,10 @@ from bydawn.core.facts import ChecksEnded, CommitEnded, RoundEnded
 from bydawn.core.history import Attempt, History
 from bydawn.core.loop import Loop, Ticks
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
+from bydawn.core.progress import tally_of
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
-from bydawn.core.values import Changes, Commands, Promised, Usage, Verdict
+from bydawn.core.values import UNCLEAR, Changes, Commands, Promised, TaskStatus, Usage, Verdict
 from bydawn.operations.amounts import plural
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
@@ -265,6 +266,13 @@ def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
         yield Remark(f"the agent says it is done, but {missing[0]}")
     if ended.promise is Promised.MENTIONED and "promise" in loop.requires:
         yield Remark("the agent only mentioned the promise, so it does not count")
+    if ended.claim and ended.claim.status == UNCLEAR:
+        why = (*ended.claim.odd, f"“{ended.claim.summary}” is not a status")[0]
+        yield Remark(f"the agent's answer claims nothing: {plain(why)}", for_agent=True)
+    if ended.claim and ended.claim.status == TaskStatus.DONE and state.last:
+        mine = tally_of(state.tallies, state.last.task_id)
+        if mine.claims and not mine.progress and (mine.claims == 1 or loop.change_required):
+            yield Remark("the agent says that its task is done, but its rounds changed nothing", for_agent=True)
     if ended.doubted:
         not_confirmed = ", so not confirmed" if loop.ticks is Ticks.DOUBT else ""
         yield Remark(f"{completion.DOUBTED}{not_confirmed}: {', '.join(ended.doubted)}")
