@@ -193,6 +193,14 @@ def test_a_disk_that_is_almost_full_is_said(stage: Stage, monkeypatch: pytest.Mo
     assert f"only 7 MB are free on the disk of {stage.root}" in doctor.examine(stage.root).warnings
 
 
+@pytest.mark.parametrize("text", ['{"meta": 3}', '{"skill_name": "strict-agent-loop"}', "[" * 9999])
+def test_a_state_that_a_run_could_not_take_over_is_an_error(stage: Stage, text: str) -> None:
+    stage.write(".codex-loop/state.json", text)
+    (error,) = doctor.examine(stage.root, repair=True).errors
+    assert error.startswith(".codex-loop/state.json ")
+    assert stage.files[".codex-loop/state.json"] == text
+
+
 def test_an_agent_may_look_and_not_repair(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(COOKIE, "x.1")
     assert doctor.examine(stage.root).errors == []
