@@ -14,7 +14,7 @@ from driving import DONE, HANG, OK, Home, said, wait_for
 
 STATUS_KEYS = {
     "loop", "workspace", "state", "reason", "round", "rounds_limit", "tasks", "agent", "agents", "limited", "sandbox",
-    "also_here", "usage", "usage_is_priced", "alive", "last_output_age_s", "updated_at",
+    "worktree", "also_here", "usage", "usage_is_priced", "alive", "last_output_age_s", "updated_at",
     "waiting", "asked", "left_running", "needs_you", "dismissed", "since", "strip", "offers",
 }  # fmt: skip
 
