@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 HELP = {"help_option_names": ["-h", "--help"]}
 _WRONG, _OCCUPIED = 1, 8
 _COLUMN = 16
+_CYCLE_SLEEP = 60.0  # seconds
 
 
 class _Commands(Group):
@@ -122,7 +123,6 @@ def _show(proposal: "Proposal", after_init: tuple[str, ...]) -> None:
     "sleep",
     metavar="N",
     type=click.FloatRange(0, 1e7),
-    default=60.0,
     help="Between two cycles.  [default: 60]",
 )
 @option("--max-cycles", metavar="N", type=click.IntRange(1), help="At most so many cycles.")
@@ -140,7 +140,7 @@ def run(
     root: Path,
     continuous: bool,
     retry_blocked: bool,
-    sleep: float,
+    sleep: float | None,
     max_cycles: int | None,
     retry_errors: bool,
     max_error_retries: int | None,
@@ -158,6 +158,14 @@ def run(
 
     assert tether  # noqa: S101 - what starts a loop runs under a guardian
     refuse_inside_a_round()
+    alone = {
+        "--cycle-sleep-seconds": sleep,
+        "--max-cycles": max_cycles,
+        "--retry-errors": retry_errors or None,
+        "--max-error-retries": max_error_retries,
+    }
+    for flag in [flag for flag, given in alone.items() if given is not None and not continuous]:
+        line(f"  ! {flag} has no effect without --continuous", err=True)
     running.refuse_beside_another(root)
     if errors := doctor.errors(root):
         for error in errors[1:]:
@@ -173,7 +181,7 @@ def run(
         cycles = None
         if continuous:
             cycles = Cycles(
-                sleep=sleep,
+                sleep=_CYCLE_SLEEP if sleep is None else sleep,
                 most=max_cycles,
                 again=running.Again(blocked=retry_blocked, errors=retry_errors, most_errors=max_error_retries),
             )
@@ -227,10 +235,13 @@ class _Screen(LogScreen):
         word, code, tree = codes.word(stopped), codes.code_of(stopped), standing.loop.worktree
         line(f"Outcome: {word}{f' ({code})' if code else ''}")
         if tree:
-            from bydawn.operations.worktrees import merge_command
+            from bydawn.operations.worktrees import in_the_way, merge_command
 
             line(f"Branch: {tree.branch}")
-            line(f"Merge: {merge_command(standing.loop)}")
+            if standing.state.commit:
+                if trouble := in_the_way(standing.loop):
+                    self._say(plain(trouble))
+                line(f"Merge: {merge_command(standing.loop)}")
         return super().summary(standing, stopped)
 
 

@@ -19,8 +19,7 @@ _EVENTS = ("post_init", "pre_iteration", "post_iteration", "on_completed", "on_b
 
 def files(loop: Loop) -> Files:
     return Files(
-        whole=(STATE, SCHEMA),
-        common=(LOCK,),
+        common=(STATE, SCHEMA, LOCK),
         owned=(LOGS, PROMPTS, RUNS, HOOKS),
         lines=tuple(f"{HOOKS}{event}.jsonl" for event in _EVENTS[1:]),
         claims=(f"{NAME} in {loop.workspace}",),

@@ -10,8 +10,9 @@ from bydawn.core.facts import LoopStopped
 from bydawn.core.state import Settled
 from bydawn.core.values import FINISHED
 from bydawn.core.worklist import of_folder
+from bydawn.dialects import follower
 from bydawn.dialects.codex_loop import DIALECT, arguments, codes
-from bydawn.dialects.codex_loop.config import NAME, PLAN, SPEC, Config
+from bydawn.dialects.codex_loop.config import NAME, PLAN, SPEC, STATE, Config
 from bydawn.dialects.seam import Start
 from bydawn.operations import places, resume, settings
 from bydawn.operations import prepare as preparing
@@ -63,6 +64,8 @@ def plan(root: Path, asked: Wanted, gathered: Settings) -> Plan:
         adopting.make_room(root)
     planned = begin.plan(DIALECT, asked.start, gathered, root, adoption.fact if adoption else None)
     begin.secure(DIALECT, planned)
+    if adoption:
+        follower.keep(root, STATE)
     return replace(planned, warnings=(*(adoption.remarks if adoption else ()), *planned.warnings))
 
 
