@@ -167,6 +167,13 @@ def test_commands_after_init_run_and_are_recorded(stage: Stage, policy: str, ran
     assert [json.loads(line)["exit_code"] for line in lines] == ran
 
 
+def test_commands_after_init_need_an_agreement_of_now_even_if_the_file_was_trusted(stage: Stage) -> None:
+    stage.write("codex-loop.yaml", LEAST + "hooks: {post_init: [touch ran]}\n")
+    own_config.agree(DIALECT, stage.root, ["codex-loop.yaml"])
+    assert write(stage, force=True, agreed=False).hooks == []
+    assert "ran" not in stage.files
+
+
 def test_what_cannot_work_is_refused_before_codex_is_asked(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(stage, " …").what == "the prompt is empty"
     stage.write("spec", "a file\n")

@@ -243,8 +243,6 @@ def _others(at: _Project) -> Rows:
     if loop is None and adopting.left(at.root):
         yield "checked", f"{STATE} is the original's; `{config.NAME} run` takes it over"
     adopting.refuse_live_original(at.root)
-    if loop is None and at.config:
-        adopting.adopt(at.root, at.config)  # says what a run could not take over
     for path in (LOCK, DAEMON):
         if follower.digest_at(at.root, path) is None:
             continue
