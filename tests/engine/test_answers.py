@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bydawn.core.breakers import Limits
-from bydawn.core.facts import ChecksEnded, LoopStopped, RoundEnded, RoundStarted, TaskSettled
+from bydawn.core.facts import ChecksEnded, LoopAdopted, LoopStopped, RoundEnded, RoundStarted, TaskSettled
 from bydawn.core.loop import Sessions
 from bydawn.core.outcome import Outcome
 from bydawn.core.values import End
@@ -94,7 +94,7 @@ def test_a_whole_that_fails_opens_the_last_task_again_and_the_next_prompt_has_th
     assert night.run().end is End.COMPLETE
     settled = [(fact.task, fact.status, fact.by) for fact in night.facts(TaskSettled)]
     assert settled[2:] == [("02-tax", "open", "final-checks"), ("02-tax", "done", "task-done")]
-    assert "every task was done, but then a check failed: make test" in night.facts(TaskSettled)[2].reason
+    assert "every task is done, but a check fails: make test" in night.facts(TaskSettled)[2].reason
     assert "FAIL number 2" in night.prompt(3)
     assert "It was done, until the checks failed on the whole." in night.prompt(3)
 
@@ -165,6 +165,16 @@ def test_a_blocked_task_is_set_aside_even_if_its_round_changed_something() -> No
         ("01-round", "aside"),
         ("02-tax", "done"),
     ]
+
+
+def test_tasks_that_another_program_called_done_are_proven_as_a_whole_too() -> None:
+    """C-041: nothing was done here yet, and the checks fail."""
+    night = folder(work("02-tax"), final_checks=True)
+    night.checks.rule = lambda files: "02-tax.txt" in files
+    night.ledger.append(LoopAdopted(source="state.json", rounds=4, agent="demo", done=("01-round", "02-tax")))
+    assert night.run().end is End.COMPLETE
+    assert [(fact.task, fact.status) for fact in night.facts(TaskSettled)] == [("02-tax", "open"), ("02-tax", "done")]
+    assert [fact.task_id for fact in night.facts(RoundStarted)] == ["02-tax"]
 
 
 # -- conversations -----------------------------------------------------------------------------------------------------

@@ -173,12 +173,13 @@ def _is_final(loop: Loop, state: LoopState) -> bool:
 
 
 def _open_again(loop: Loop, state: LoopState) -> Action | None:
-    """The checks of the whole failed: the task that was done last is open again."""
-    if state.final is not False or not loop.task_folder or not state.settled.done or not state.failed_checks:
+    """Every task is done and a check fails: the task that was done last is open again."""
+    is_red = bool(state.failed_checks) and state.verdict_tree == state.tree
+    if not (is_red and loop.task_folder and state.settled.done and _is_final(loop, state)):
         return None
     failed, task = state.failed_checks[0], state.settled.done[-1]
     text = state.last.task if state.last and state.last.task_id == task else None
-    reason = f"every task was done, but then a check failed: {failed.check}: {failed.told}"
+    reason = f"every task is done, but a check fails: {failed.check}: {failed.told}"
     return SettleTask(rule=Rule.FINAL_CHECKS, task=task, text=text or task, status=TaskStatus.OPEN, reason=reason)
 
 

@@ -149,7 +149,7 @@ def task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
         odd = last.claim.odd if last.claim else ()  # not said back yet; what it said about its task has been handled
         last = replace(last, claim=TaskClaim(status="", odd=odd) if odd else None, blocked="")
     settled = state.settled.having(fact.task, fact.status, doubted=fact.doubted)
-    state = replace(state, settled=settled, tallies=others, last=last, final=None)
+    state = replace(state, settled=settled, tallies=others, last=last, final=False)
     if fact.status is TaskStatus.DONE:
         return replace(state, same_failure=0, check_failures_in_a_row=0, rounds_without_result=0)
     if question:  # asking is not idling

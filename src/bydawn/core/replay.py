@@ -193,7 +193,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         records=progress.records_at_start(state, fact),
         only_checks=fact.only_checks,
         per_task=fact.per_task,
-        final=None if state.final else state.final,  # if it was complete, it is proven once more
+        final=False,
         before=(state.stopped or state.before) if fact.only_checks else None,
         awaiting_checks=state.awaiting_checks or fact.only_checks,
         seconds_allowed=fact.seconds_allowed,
@@ -294,7 +294,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         session=session,
         sessions=progress.sessions_after(state, session),
         session_lost=fact.detail if lost else "" if policy.counts else state.session_lost,
-        final=None,
+        final=False,
         resumes=state.resumes and not (fact.commands.read_only and not fact.progress),
         records=progress.records_after_round(state, fact),
         limited=progress.limited_after(state, fact),
@@ -362,7 +362,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
         verdict_tree=fact.tree,
         verdict_round=fact.round,
         awaiting_checks=False,
-        final=not red if fact.final else None,
+        final=fact.final and not red,
         flaky=_joined(state.flaky, (verdict.check for verdict in fact.verdicts if verdict.flaky)),
         baseline=tuple(each.check for each in red if fact.excuses)
         if is_baseline

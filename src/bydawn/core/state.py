@@ -211,7 +211,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     box: str = ""  # what was said about the box before the first round: the baseline is only valid for that
     flaky: tuple[str, ...] = ()  # checks that ever passed and failed on the same tree
     awaiting_checks: bool = False
-    final: bool | None = None  # what the checks said when they ran on the whole; None: they have not, or not on this
+    final: bool = False  # have the checks passed once more on the whole, since the last task was done?
     check_failures_in_a_row: int = 0
     failure: str = ""  # identifies the last failure of the checks
     same_failure: int = 0  # rounds in a row that ended with it
