@@ -212,7 +212,23 @@ def test_a_branch_that_is_gone_too_begins_again_at_the_last_commit(halfway: Home
     git(halfway, "branch", "-D", "bydawn/repo")
     ended = halfway.bydawn("resume", "--plain")
     assert (ended.code, "on the new branch bydawn/repo" in ended.out) == (0, True), ended
+    assert "earlier work of this loop is not in it, so what is done may be missing" in ended.out
     assert subjects(halfway) == ["bydawn: round 2"]
+
+
+def test_a_branch_that_was_merged_and_is_gone_begins_again_without_a_warning(halfway: Home) -> None:
+    git(halfway, "merge", "-q", "bydawn/repo")
+    git(halfway, "worktree", "remove", str(place(halfway)))
+    git(halfway, "branch", "-d", "bydawn/repo")
+    ended = halfway.bydawn("resume", "--plain")
+    assert (ended.code, "earlier work" in ended.out) == (0, False), ended
+
+
+def test_what_a_check_left_is_named_when_it_is_committed(home: Home) -> None:
+    agent = home.rounds([wrote("a"), OK], [wrote("b"), OK])
+    ended = home.run(agent, "-k", "touch report; test -e b", ON)
+    assert ended.code == 0, ended
+    assert ended.out.count("(2 files) with report, made by no round (see .gitignore)") == 1
 
 
 def test_a_worktree_that_git_had_not_filled_when_it_was_killed_is_made_again(halfway: Home) -> None:
@@ -443,7 +459,7 @@ def test_a_worktree_is_removed_only_once_nothing_would_be_lost(home: Home) -> No
     merge(home, ended)
     (place(home) / "mine").write_text("a person's\n")
     dirty = home.bydawn("clean", "--worktrees", "repo", "going", "--apply").out
-    assert "repo  kept: it has changes that are not committed" in dirty
+    assert f"repo  kept: it has changes that are not committed: `git -C {place(home)} status`" in dirty
     assert "going  kept: it has reached a limit and can go on; dismiss it first" in dirty
     (place(home) / "mine").unlink()
     assert "1 worktree would be removed; add --apply" in home.bydawn("clean", "--worktrees").out

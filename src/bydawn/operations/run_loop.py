@@ -38,7 +38,7 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
         if loop.worktree:
             from bydawn.operations import worktrees  # few loops have one
 
-            leftover = worktrees.ready(loop, worker.say, first=not ledger.state.runs)
+            leftover = worktrees.ready(loop, ledger.state, worker.say)
             box = box_for(loop, folder)
         if ledger.state.seq == 0:
             create(loop, ledger)

@@ -10,6 +10,7 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop, Worktree
+from bydawn.core.state import LoopState
 from bydawn.core.text import shorten
 from bydawn.core.values import Next
 from bydawn.operations.amounts import plural
@@ -81,9 +82,9 @@ def remarks(loop: Loop) -> list[str]:
     return rows
 
 
-def ready(loop: Loop, say: Callable[[str], None], *, first: bool) -> bool:
-    """Make the worktree, or find it as it was left; does it have uncommitted work from before the `first` run?"""
-    tree = loop.worktree
+def ready(loop: Loop, state: LoopState, say: Callable[[str], None]) -> bool:
+    """Make the worktree, or find it as it was left; does it have uncommitted work from before the first run?"""
+    tree, first = loop.worktree, not state.runs
     if tree is None:
         return False
     place = branches.repository(Path(loop.workspace))
@@ -97,22 +98,26 @@ def ready(loop: Loop, say: Callable[[str], None], *, first: bool) -> bool:
         raise UserError(f"there is no folder {tree.folder}", cause=cause, hint="commit it on that branch")
     if made:
         say(f"made a worktree {made}")
+    if made and branches.lacks(tree, state.commit):
+        back = f"`git -C {shlex.quote(tree.path)} reset --hard {state.commit[:12]}`"
+        say(f"earlier work of this loop is not in it, so what is done may be missing; {back} brings it back")
     if made or first:
-        _bring(place, tree, say)
+        _bring(loop, place, tree, say)
     found = first and not made and branches.is_dirty(tree)
     if found:
         say("the worktree has changes that are in no commit; they become the loop's first commit")
     return found
 
 
-def _bring(place: Place, tree: Worktree, say: Callable[[str], None]) -> None:
+def _bring(loop: Loop, place: Place, tree: Worktree, say: Callable[[str], None]) -> None:
     """Files that git does not have."""
     copied, left = branches.include(place, tree)
     if copied:
         say(f"copied {plural(copied, 'ignored file')} into it, named by {branches.INCLUDED}")
     if left:
         say(f"could not copy all that {branches.INCLUDED} names: {_few(left)}")
-    if names := branches.absent(place, tree):
+    ours = {path.split("/")[0] for path in loop.dialect.files} if loop.dialect else set()
+    if names := [name for name in branches.absent(place, tree) if name not in ours]:
         say(f"not in the worktree, because git does not have it: {_few(names)}")
 
 
@@ -193,7 +198,7 @@ def kept_because(standing: Standing, others: Iterable[Standing]) -> str:
     is_there, has_branch = Path(tree.path).is_dir(), branches.exists(place.git, tree.branch)
     try:
         if is_there and branches.is_dirty(tree):
-            return "it has changes that are not committed"
+            return f"it has changes that are not committed: `git -C {shlex.quote(tree.path)} status`"
         count = branches.unmerged(place.git, tree.branch) if has_branch else 0
     except UserError as error:
         return f"{error.what}: {error.cause}"

@@ -122,6 +122,12 @@ def attach(git: Git, tree: Worktree) -> str:
     return f"on the new branch {tree.branch}, from the last commit"
 
 
+def lacks(tree: Worktree, commit: str) -> bool:
+    """Is a commit not among those that the work tree is built on?"""
+    git = Git(folder=Path(tree.path), seconds=SECONDS)
+    return bool(commit) and git.answer("merge-base", "--is-ancestor", commit, "HEAD") is None
+
+
 def is_dirty(tree: Worktree) -> bool:
     """Is there anything in it that no commit has?"""
     git = Git(folder=Path(tree.path), seconds=SECONDS, deaf=False, trusting=True)

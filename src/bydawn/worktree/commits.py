@@ -136,6 +136,7 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             left_out=tuple(shown(path) for path in sorted(theirs & status.keys())),
             secrets=tuple(map(shown, secrets)),
             files=len(wanted),
+            remark=self._strangers(status, wanted, spans),
         )
         if not wanted:
             return replace(named, commit=self._made_before(round_))
@@ -143,6 +144,17 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return replace(named, failure=why, needs_person=self.loop.worktree is not None)
         new = [path for path in wanted if status[path] == b"?"]
         return self._run(round_, message, wanted, new, named, urgent)
+
+    def _strangers(self, status: dict[bytes, bytes], wanted: Sequence[bytes], spans: Sequence[Span]) -> str:
+        """New files in a worktree that no round has made: a check may have left them, and they would be merged."""
+        new = [path for path in wanted if status[path] == b"?"] if self.loop.worktree else []
+        if not new or any(not span.before for span in spans):
+            return ""
+        prefix = os.fsencode(self._place.prefix)
+        made = {prefix + path for span in spans for path in self.changed(span.before, span.after)}
+        names = [shown(path) for path in new if path not in made]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"with {names[0]}{more}, made by no round (see .gitignore)" if names else ""
 
     def _astray(self, branch: bytes) -> str:
         """Why a commit would not be found on the loop's own branch."""
@@ -219,7 +231,7 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                     self._place.git.answer("reset", "--quiet", *_from(paths))
                 id_ = self._place.git.run("rev-parse", "HEAD").decode().strip()
                 remark = "as bydawn <bydawn@localhost>, because git has no user.name and user.email here"
-                return replace(named, commit=id_, remark=remark if identity and new_here else "")
+                return replace(named, commit=id_, remark=remark if identity and new_here else named.remark)
             failure = in_words(exit_, self.loop.timeouts.hook)
             if exit_.ending is not Ending.EXIT or not self._lock.exists():
                 break
