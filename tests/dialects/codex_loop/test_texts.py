@@ -171,3 +171,9 @@ def test_a_hook_at_a_block_is_told_of_the_task_that_is_blocked_not_of_the_last_o
     names = ("TASK_ID", "TASK_TITLE", "TASK_STATUS", "AGENT_STATUS", "ERROR", "BLOCKER_CODE", "VERIFICATION_PASSED")
     expected = [LEXER, f"Task {LEXER}", "blocked", "blocked", "which license?", "agent_blocked", ""]
     assert [words[f"CODEX_LOOP_{name}"] for name in names] == expected
+
+
+def test_what_our_own_sentences_call_differently_is_said_in_its_words() -> None:
+    assert texts.spoken("! hook pre_round (make) failed: exit 2") == "! hook pre_iteration (make) failed: exit 2"
+    assert texts.spoken("reached the round's time limit") == "reached the iteration's time limit"
+    assert texts.spoken("a round of golf") == "a round of golf"

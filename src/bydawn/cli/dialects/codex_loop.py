@@ -225,6 +225,11 @@ class _Screen(LogScreen):
         else:
             super().saw(fact, loop, state)
 
+    def _remark(self, text: str) -> None:
+        from bydawn.dialects.codex_loop.texts import spoken
+
+        super()._remark(spoken(text))
+
     def evidence(self, standing: "Standing") -> list[str]:
         others = [row for row in super().evidence(standing) if not row.startswith("set aside: ")]
         return [*others, *(f"blocked: {id_}" for id_ in standing.state.settled.aside)]

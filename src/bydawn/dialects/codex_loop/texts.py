@@ -17,6 +17,8 @@ from bydawn.dialects.codex_loop import codes
 
 DIED = "the process that ran it died; `codex-loop run` goes on from there"
 EVENTS = {"pre_round": "pre_iteration", "post_round": "post_iteration", "on_complete": "on_completed"}
+_SPOKEN = {f"hook {ours} ": f"hook {its_own} " for ours, its_own in EVENTS.items()}
+_SPOKEN["the round's time limit"] = "the iteration's time limit"
 # Their reasons count rounds, and quote no one.
 _COUNTING = (Rule.ROUNDS, Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.CHECK_FAILURES)
 
@@ -25,7 +27,14 @@ def reason(stopped: LoopStopped) -> str:
     """Why it ended, in this tool's words."""
     if stopped.end in FINISHED:
         return "every task is done, and the verification passed on the whole"
-    return _iterations(stopped.reason) if stopped.decided.rule in _COUNTING else stopped.reason
+    return _iterations(stopped.reason) if stopped.decided.rule in _COUNTING else spoken(stopped.reason)
+
+
+def spoken(text: str) -> str:
+    """A sentence of ours, which may quote others, in this tool's words."""
+    for ours, its_own in _SPOKEN.items():
+        text = text.replace(ours, its_own)
+    return text
 
 
 def _iterations(text: str) -> str:
