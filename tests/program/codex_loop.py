@@ -113,7 +113,7 @@ class CodexLoop:
     # -- the command -----------------------------------------------------------------------------------------------
 
     def start(self, *words: str, **options: Any) -> "subprocess.Popen[str]":
-        return self.home.start(*words, command="codex-loop", **options)
+        return self.home.start(*words, command="codex-loop", **{"cwd": self.repo, **options})
 
     def __call__(self, *words: str, seconds: float = 60, **options: Any) -> Said:
         return said(self.start(*words, **options), seconds)

@@ -217,6 +217,56 @@ def test_max_iterations_bounds_one_run_and_the_number_goes_on(project: CodexLoop
     assert len(project.commits) == 4
 
 
+# -- what a person does between two runs -------------------------------------------------------------------------------
+
+
+def test_every_run_reads_the_project_again(project: CodexLoop) -> None:
+    """C-002, C-004: new tasks of a finished one are done; without any it is complete at once; settings are today's."""
+    project.project(ONE)
+    project.plays(works(ONE), works(TWO))
+    assert project.run().code == 0
+    project.project(ONE, TWO, goal={"summary": "A shop that can subtract, too."}, verify="test -e README.md")
+    ended = project.run()
+    assert (ended.code, project.tasks, project.meta["iteration"]) == (0, {ONE: "done", TWO: "done"}, 2), ended
+    assert ["subtract, too" in project.prompts[1], "test -e README.md" in project.prompts[1]] == [True, True]
+    (project.repo / f"tasks/{ONE}.md").unlink()
+    ended = project.run()
+    assert (ended.code, project.tasks, [*project.meta["archived_tasks"]]) == (0, {TWO: "done"}, [ONE]), ended
+    assert (len(project.calls), len(project.commits)) == (2, 2)
+
+
+def test_a_worktree_that_is_gone_is_made_again_from_its_branch(project: CodexLoop) -> None:
+    """C-045: or from the last commit, if the branch is gone as well."""
+    project.project(ONE, TWO, THREE, execution={"max_iterations": 1})
+    project.plays(works(ONE), works(TWO), works(THREE))
+    assert project.run().code == 2
+    shutil.rmtree(project.worktree)
+    assert (project.run().code, len(project.commits)) == (2, 2)
+    assert (project.worktree / f"{ONE}.txt").is_file()
+    project.git("merge", "-q", BRANCH)
+    project.git("worktree", "remove", str(project.worktree))
+    project.git("branch", "-qd", BRANCH)
+    ended = project.run()
+    assert (ended.code, len(project.commits)) == (0, 1), ended
+    assert tree_of(project.worktree).keys() == {"README.md", *(f"{task}.txt" for task in (ONE, TWO, THREE))}
+
+
+def test_a_project_below_the_top_of_its_repository(project: CodexLoop) -> None:
+    """X-20: Codex works in the same folder of the worktree."""
+    top, project.repo = project.repo, project.repo / "api"
+    project.write("main.py", "1\n")
+    project.git("add", ".")
+    project.git("commit", "-qm", "api")
+    project.project(ONE, verify="test -e main.py")
+    project.plays(works(ONE))
+    ended = project.run()
+    assert ended.code == 0, ended
+    assert project.calls[0]["cwd"] == f"{project.meta['worktree_path']}/api"
+    assert project.git("ls-tree", "-r", "--name-only", BRANCH, cwd=top).split() == [
+        *("README.md", f"api/{ONE}.txt", "api/main.py")
+    ]
+
+
 # -- the files are a view ----------------------------------------------------------------------------------------------
 
 

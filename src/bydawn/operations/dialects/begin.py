@@ -86,7 +86,7 @@ def checked(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
     return checked_loop(wanted, workspace)
 
 
-def change(dialect: Dialect, standing: Standing, request: Start, gathered: Settings) -> None:
+def change(dialect: Dialect, standing: Standing, request: Start, gathered: Settings, *, finished: bool = False) -> None:
     """The same loop with other settings, if they are others; it keeps its name, its files and its work tree."""
     old = standing.loop
     new = checked(dialect, request, gathered, Path(old.workspace))
@@ -97,7 +97,7 @@ def change(dialect: Dialect, standing: Standing, request: Start, gathered: Setti
         tree = old.worktree or worktrees.planned(new, new.worktree.branch, request.worktrees)
         new = replace(new, worktree=tree)
     if new != old:
-        changing.change(standing, new)
+        changing.change(standing, new, finished=finished)
 
 
 def _spoken(dialect: Dialect, request: Start, paths: dict[str, str]) -> Spoken:

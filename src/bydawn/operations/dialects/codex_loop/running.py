@@ -56,7 +56,7 @@ def plan(root: Path, asked: Wanted, gathered: Settings) -> Plan:
     if (standing := asked.standing) is not None:
         if standing.trouble:
             raise standing.trouble
-        begin.change(DIALECT, standing, asked.start, gathered)
+        begin.change(DIALECT, standing, asked.start, gathered, finished=True)
         planned = resume.plan(standing_of(standing.folder) or standing, settings.secrets(), finished=True)
         return replace(planned, warnings=(*asked.start.remarks, *planned.warnings))
     adoption = asked.adoption
