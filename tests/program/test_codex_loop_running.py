@@ -1,13 +1,14 @@
 """codex-loop while it runs: one at a time, signals, cycles, the heartbeat."""
 
 import json
+import os
 import signal
 import subprocess
-from signal import SIGINT, SIGTERM
+from signal import SIGINT, SIGKILL, SIGTERM
 
 import pytest
 
-from driving import Home, said, wait_for
+from driving import Home, said, wait_for, worker_of
 from program.codex_loop import ONE, TWO, CodexLoop, Turn, idles, works
 
 
@@ -75,6 +76,21 @@ def test_the_second_ctrl_c_and_sigterm_stop_now(project: CodexLoop, number: sign
     ended = project.run()
     assert (ended.code, project.tasks) == (0, {ONE: "done"}), ended
     assert (project.worktree / "half.txt").read_text() == "half\n", "what was there is kept"
+
+
+def test_a_run_that_died_is_blocked_until_the_next_one_goes_on(project: CodexLoop) -> None:
+    """C-003, C-017: FAULTS 1; nothing that runs is claimed, and no lock is stale."""
+    project.project(ONE)
+    project.plays(gated(project, works(ONE)))
+    process = begun(project)
+    for pid in (process.pid, worker_of(process)):
+        os.kill(pid, SIGKILL)
+    said(process)
+    wait_for(lambda: project.meta["overall_status"] == "blocked")
+    assert (project.blocker, project.state["meta"]["overall_status"]) == ("interrupted", "running")
+    project.gate().touch()
+    ended = project.run()
+    assert (ended.code, project.tasks, project.meta["iteration"]) == (0, {ONE: "done"}, 2), ended
 
 
 def test_cycles_go_on_with_what_is_blocked_and_end_when_all_is_done(project: CodexLoop) -> None:
