@@ -74,7 +74,7 @@ def test_a_prompt_becomes_tasks_and_tasks_become_a_merge(project: CodexLoop) -> 
 
 def test_without_a_terminal_what_codex_proposed_does_not_run_until_a_person_agrees(project: CodexLoop) -> None:
     """X-31: the next step that is printed is the command that agrees."""
-    project.plays({"reply": PROPOSAL}, works(ADD))
+    project.plays({"sh": "touch cannot-be-written", "reply": PROPOSAL}, works(ADD))
     made = project("init", "--prompt", "a shop, please")
     assert (made.code, "test -e add.txt" in made.out, "bydawn trust" in made.out) == (0, True, True), made
     refused = project.run()

@@ -101,7 +101,7 @@ def ask(
         )
     files.mask(1, PROMPT, STDOUT, STDERR)
     ended = rewritten(reader.end(exit_, files.tail(1, STDERR, _STDERR)), lambda text: secrets.hide(plain(text)))
-    over = ended.outcome in (Outcome.OK, Outcome.INTERRUPTED)
+    over = ended.outcome in (Outcome.OK, Outcome.DENIED, Outcome.INTERRUPTED)
     if over:
         shutil.rmtree(place.path, ignore_errors=True)
     return Answered(ended=ended, seconds=exit_.seconds, kept=None if over else place.round(1))

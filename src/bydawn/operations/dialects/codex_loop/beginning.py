@@ -94,7 +94,7 @@ def ask(root: Path, prompt: str, model: str | None, tether: Tether, told: Callab
     ended = answered.ended
     if ended.outcome is Outcome.INTERRUPTED:
         raise UserError("interrupted", cause="nothing was written", hint="ask again", exit_code=130)
-    if ended.outcome is not Outcome.OK:
+    if ended.outcome not in (Outcome.OK, Outcome.DENIED):  # it may have tried to write something, and answered
         cause = shorten(plain(": ".join(filter(None, (ended.detail, ended.words))) or str(ended.outcome)), 1000)
         raise UserError("Codex proposed nothing", cause=cause, hint=f"its output is in {answered.kept}")
     return proposal.read(ended.reply)
