@@ -4,6 +4,7 @@ import json
 from itertools import count
 from typing import Any
 
+import msgspec
 import pytest
 
 from bydawn.core.breakers import Limits
@@ -12,7 +13,7 @@ from bydawn.core.loop import Sessions
 from bydawn.core.outcome import Outcome
 from bydawn.core.values import End
 from engine.fakes import Files
-from engine.night import Night, Play
+from engine.night import DONE, Night, Play
 
 TASKS: Files = {"tasks/01-round.md": "# Round half up\n", "tasks/02-tax.md": "# Add the tax\n"}
 
@@ -69,6 +70,15 @@ def test_what_is_odd_about_an_answer_is_said_back_even_if_its_task_is_done() -> 
     night = folder(work("01-round", files_changed="a.py"), work("02-tax"))
     assert night.run().end is End.COMPLETE
     assert "- 'files_changed' is not a list of texts" in night.prompt(2)
+
+
+def test_an_agent_that_was_not_allowed_something_and_found_another_way_can_still_be_done() -> None:
+    denied = msgspec.structs.replace(work("01-round"), outcome=Outcome.DENIED, detail="not allowed: pip: read-only")
+    night = folder(denied, work("02-tax"))
+    assert night.run().end is End.COMPLETE
+    assert [fact.task for fact in night.facts(TaskSettled)] == ["01-round", "02-tax"]
+    promised = Night([Play(says=DONE, outcome=Outcome.DENIED)])
+    assert promised.run().decided.rule == "agent-denied", "a promise needs more"
 
 
 # -- done means proven -------------------------------------------------------------------------------------------------

@@ -33,8 +33,12 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def from_reply(reply: str, outcome: Outcome, loop: Loop, task: str | None = None) -> Claims:
-    """Claims in the reply of a turn that went well; a status block is only read if one was asked for."""
-    if outcome is not Outcome.OK:
+    """Claims in the reply of a turn that went well; a status block is only read if one was asked for.
+
+    About a task also in that of a turn in which something was not allowed: agents try what they may not do, and then
+    find another way. Checks and changes decide.
+    """
+    if outcome is not Outcome.OK and not (outcome is Outcome.DENIED and loop.task_folder):
         return Claims()
     if not loop.task_folder:
         return Claims(blocked=blocked_words(reply) or "")
