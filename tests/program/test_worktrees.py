@@ -168,10 +168,12 @@ def test_two_loops_in_worktrees_do_not_share_a_folder(home: Home) -> None:
 
 
 def test_the_same_command_goes_on_in_the_same_worktree(home: Home) -> None:
-    agent = home.rounds([wrote("a"), OK], [wrote("b"), DONE])
-    home.run(agent, ON, "--once")
-    assert home.run(agent, ON).code == 0
-    assert subjects(home) == ["bydawn: round 1", "bydawn: round 2"]
+    commit(home, **{"TODO.md": "- [ ] one\n- [ ] two\n"})
+    agent, listed = home.each_task(wrote("{task}")), ("-t", "TODO.md", ON)
+    home.run(agent, *listed, "--once")
+    assert "1 open, 1 done.\nNext: two" in home.run(agent, *listed, "--dry-run").out
+    assert home.run(agent, *listed).code == 0
+    assert subjects(home) == ["bydawn: one", "bydawn: two"]
 
 
 def test_work_that_was_there_before_the_first_round_is_the_first_commit(home: Home) -> None:

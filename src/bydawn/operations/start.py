@@ -175,7 +175,9 @@ def rehearse(planned: Plan) -> Rehearsal:
     from bydawn.store.rounds import Rounds
 
     state = planned.standing.state if planned.standing else LoopState()
-    texts, pool = FileTexts(Path(planned.loop.workspace)), agents.pool(planned.loop)
+    root = Path(planned.loop.list_root)  # a worktree is made when the loop first runs
+    texts = FileTexts(root if root.is_dir() else Path(planned.loop.workspace))
+    pool = agents.pool(planned.loop)
     listed = WorkList(planned.loop, texts)
     state = replace(state, tasks=listed.read(state, None))
     task_text = listed.text_of(state.tasks.next_id) if state.tasks else ""
