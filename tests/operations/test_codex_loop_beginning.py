@@ -179,6 +179,9 @@ def test_what_cannot_work_is_refused_before_codex_is_asked(stage: Stage, monkeyp
     stage.write("spec", "a file\n")
     assert "spec/001-project-spec.md" in refused(stage).what
     (stage.root / "spec").unlink()
+    (stage.root / ".codex-loop").symlink_to("src")  # not out of the project: still not where it should write
+    assert ".codex-loop/" in refused(stage).what
+    (stage.root / ".codex-loop").unlink()
     stage.git("checkout", "-q", "--orphan", "new")
     assert refused(stage).what == "this repository has no commit yet"
     (stage.root / ".git").rename(stage.home / "gone")

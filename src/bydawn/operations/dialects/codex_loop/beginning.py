@@ -59,10 +59,9 @@ def check(root: Path, prompt: str, *, force: bool) -> Config:
             cause="init would replace it",
             hint=f"`{NAME} run` works with what is there; --force replaces it, and keeps a copy",
         )
-    # The last is a stand-in for tasks whose names are not known yet.
-    first_files.fates(
-        root, dict.fromkeys((CONFIG, SPEC, PLAN, f"{folder}/.new"), "") | project.unignored(root), force=True
-    )
+    # The last two are stand-ins: for tasks whose names are not known yet, and for what the loop writes.
+    paths = (CONFIG, SPEC, PLAN, f"{folder}/.new", f"{FOLDER}/.new")
+    first_files.fates(root, dict.fromkeys(paths, "") | project.unignored(root), force=True)
     return kept
 
 
