@@ -110,7 +110,7 @@ def test_the_printed_merge_brings_exactly_the_work(project: CodexLoop) -> None:
 
 
 def test_a_finished_run_leaves_what_the_document_names(project: CodexLoop) -> None:
-    """C-003, C-008, C-018, C-065, C-068."""
+    """C-003, C-005, C-008, C-018, C-065, C-068."""
     words = ("EVENT", "TASK_ID", "TASK_STATUS", "LOOP_ITERATION", "AGENT_STATUS", "VERIFICATION_PASSED", "OUTCOME")
     shown = " ".join(f'"$CODEX_LOOP_{word}"' for word in words)
     told = f'printf "%s|" {shown} >> "$CODEX_LOOP_PROJECT_DIR/../told"; pwd -P >> "$CODEX_LOOP_PROJECT_DIR/../told"'
@@ -136,7 +136,7 @@ def test_a_finished_run_leaves_what_the_document_names(project: CodexLoop) -> No
 
 
 def test_the_prompt_says_what_its_document_says(project: CodexLoop) -> None:
-    """C-042, C-004: goal, done when, the task, the last summaries, and where verification failed."""
+    """C-042, C-004, C-007: goal, done when, the task, the last summaries, and where verification failed."""
     fails = f"! test -e {ONE}.txt || test -e {TWO}.txt || {{ echo to stdout; echo to stderr >&2; exit 7; }}"
     project.write("spec/001-project-spec.md", "# Spec\n")
     project.project(ONE, TWO, verify=fails)
@@ -179,7 +179,7 @@ def test_a_lost_session_is_begun_afresh_once_unless_it_may_not(project: CodexLoo
 
 
 def test_blocked_blocks_its_task_and_the_rest_goes_on(project: CodexLoop) -> None:
-    """C-063, X-32: with its blockers; what depends on it waits, and the end is blocked."""
+    """C-005, C-063, X-32: with its blockers; what depends on it waits, and the end is blocked."""
     project.project(ONE, TWO, THREE, texts={TWO: f"<!-- depends_on: {ONE} -->\n# Two\n\nDo it.\n"})
     project.plays(idles(ONE, "blocked", blockers=["there is no key for the shop"]), works(THREE))
     ended = project.run()
