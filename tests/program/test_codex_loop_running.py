@@ -73,6 +73,7 @@ def test_the_second_ctrl_c_and_sigterm_stop_now(project: CodexLoop, number: sign
     process.send_signal(number)
     ended = said(process)
     assert (ended.code, project.tasks, project.blocker) == (130, {ONE: "in_progress"}, "interrupted"), ended
+    assert "Outcome: interrupted\n" in ended.out
     ended = project.run()
     assert (ended.code, project.tasks) == (0, {ONE: "done"}), ended
     assert (project.worktree / "half.txt").read_text() == "half\n", "what was there is kept"

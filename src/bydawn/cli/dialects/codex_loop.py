@@ -238,7 +238,7 @@ class _Screen(LogScreen):
         from bydawn.dialects.codex_loop import codes
 
         word, code, tree = codes.word(stopped), codes.code_of(stopped), standing.loop.worktree
-        line(f"Outcome: {word}{f' ({code})' if code else ''}")
+        line(f"Outcome: {word}{f' ({code})' if code not in ('', word) else ''}")
         if tree:
             from bydawn.operations.worktrees import in_the_way, merge_command
 
