@@ -189,7 +189,7 @@ def _branch(at: _Project) -> Rows:
 def _login(at: _Project) -> Rows:
     found = look(CODEX, at.root)
     if found.logged_in is False:
-        yield "errors", f"Codex is not logged in → run `{found.login}`"
+        yield "warnings", f"Codex says that no one is logged in: run `{found.login}`, unless it has a key of its own"
     elif found.path:
         tested = "" if found.is_tested else f" (tested with {found.tested}x)"
         yield "checked", f"Codex {found.version or 'of unknown version'}{tested}"
