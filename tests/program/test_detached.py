@@ -54,11 +54,13 @@ def test_what_it_refuses_is_said_in_front_of_the_person(home: Home) -> None:
     assert not home.has_loop()
     agent = home.rounds([SAYS, HANG])
     assert home.run(agent, "-d").code == 0
-    before = (home.folder() / "worker.log").read_text()
+    log = home.folder() / "worker.log"
+    wait_for(lambda: "result" in log.read_text())  # the head of its table, which comes just after it has begun
+    before = log.read_text()
     again = home.run(agent, "-d")
     assert (again.code, again.out) == (8, "")
     assert "the loop repo is already running" in again.err
-    assert (home.folder() / "worker.log").read_text() == before
+    assert log.read_text() == before
     home.bydawn("stop")
 
 
