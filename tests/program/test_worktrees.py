@@ -97,6 +97,20 @@ def test_the_work_is_on_its_branch_and_the_printed_merge_brings_exactly_that(hom
     assert git(home, "diff", "--stat", "bydawn/repo") == ""
 
 
+def test_a_link_on_the_way_to_the_worktree_is_followed_once_and_for_all(home: Home) -> None:
+    """Git knows it by its real path, and a box can only have that."""
+    disk, link = home.root / "disk", home.root / ".bydawn-worktrees"
+    disk.mkdir()
+    link.symlink_to(disk)
+    agent = home.rounds([wrote("one"), {"result": {"text": "half"}}], [wrote("two"), DONE])
+    assert home.run(agent, "-k", "test -e two", "--once", ON).code == 4
+    real = f"{disk}/repo/bydawn-repo"
+    assert home.show()["worktree"]["path"] == real
+    link.unlink()
+    assert home.bydawn("resume").code == 0
+    assert subjects(home) == ["bydawn: round 1", "bydawn: round 2"]
+
+
 def test_task_files_that_git_does_not_have_are_read_from_the_project_and_do_not_collide(home: Home) -> None:
     (home.repo / "tasks").mkdir()
     (home.repo / "tasks/1.md").write_text("# first\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from bydawn import dialects
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop, Worktree
 from bydawn.core.state import LoopState
@@ -34,6 +35,7 @@ def planned(loop: Loop, branch: str = "", folder: str = "", others: Iterable[Sta
     top = Path(place.top)
     found = loop.worktree.path if loop.worktree else ""  # another program has made it
     path = Path(found) if found else top.parent / (folder or FOLDER) / top.name / branch.replace("/", "-")
+    path = Path(os.path.realpath(path))  # as git names it, and as a box can have it
     tree = Worktree(branch=branch, path=str(path), folder=str(path / place.prefix))
     _refuse_shared(tree, others)
     mine = branches.refuse_taken(place.git, tree)
@@ -116,8 +118,9 @@ def _bring(loop: Loop, place: Place, tree: Worktree, say: Callable[[str], None])
         say(f"copied {plural(copied, 'ignored file')} into it, named by {branches.INCLUDED}")
     if left:
         say(f"could not copy all that {branches.INCLUDED} names: {_few(left)}")
-    ours = {path.split("/")[0] for path in loop.dialect.files} if loop.dialect else set()
-    if names := [name for name in branches.absent(place, tree) if name not in ours]:
+    own = (*loop.dialect.files, dialects.TABLE[loop.dialect.name].config) if loop.dialect else ()
+    read = {path.split("/")[0] for path in (*own, loop.tasks or "")}  # in the project
+    if names := [name for name in branches.absent(place, tree) if name not in read]:
         say(f"not in the worktree, because git does not have it: {_few(names)}")
 
 
