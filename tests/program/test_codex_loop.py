@@ -235,7 +235,8 @@ def test_every_run_reads_the_project_again(project: CodexLoop) -> None:
     assert (len(project.calls), len(project.commits)) == (2, 2)
 
 
-def test_a_worktree_that_is_gone_is_made_again_from_its_branch(project: CodexLoop) -> None:
+@pytest.mark.parametrize("merged", [True, False])
+def test_a_worktree_that_is_gone_is_made_again_from_its_branch(project: CodexLoop, merged: bool) -> None:
     """C-045: or from the last commit, if the branch is gone as well."""
     project.project(ONE, TWO, THREE, execution={"max_iterations": 1})
     project.plays(works(ONE), works(TWO), works(THREE))
@@ -243,11 +244,16 @@ def test_a_worktree_that_is_gone_is_made_again_from_its_branch(project: CodexLoo
     shutil.rmtree(project.worktree)
     assert (project.run().code, len(project.commits)) == (2, 2)
     assert (project.worktree / f"{ONE}.txt").is_file()
-    project.git("merge", "-q", BRANCH)
+    head = project.git("rev-parse", BRANCH).strip()
     project.git("worktree", "remove", str(project.worktree))
-    project.git("branch", "-qd", BRANCH)
+    project.git("branch", "-qD", BRANCH)
+    project.git("reset", "-q", "--hard", head if merged else "main")
     ended = project.run()
     assert (ended.code, len(project.commits)) == (0, 1), ended
+    assert (f"reset --hard {head[:12]}" in ended.err) is not merged, "work that is not in it is named"
+    if not merged:
+        project.git("reset", "-q", "--hard", head, cwd=project.worktree)
+        return
     assert tree_of(project.worktree).keys() == {"README.md", *(f"{task}.txt" for task in (ONE, TWO, THREE))}
 
 
