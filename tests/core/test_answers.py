@@ -98,6 +98,13 @@ def test_blockers_are_the_words_of_the_question() -> None:
     assert (beside.blocked, beside.task and beside.task.status) == ("", "done"), "only a blocked task has some"
 
 
+def test_control_characters_that_json_spells_are_left_out_of_what_is_kept() -> None:
+    """The text of the reply has none; only what it says does."""
+    said = answers.read(answer(summary="all\x1b[2J good", blockers=["a\x1b]0;b\x07 key"], task_id="01-round\u202e"))
+    assert said
+    assert (said.summary, said.blockers, said.task_id) == ("all good", ("a key",), "01-round")
+
+
 def test_people_read_the_summary() -> None:
     assert answers.shown(answer()) == "rounds half up"
     for other in ("Done.", '{"a": 1}', answer(summary=""), '{"status": "x"'):

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from bydawn.core.loop import Loop
-from bydawn.core.text import shorten
+from bydawn.core.text import plain, shorten
 
 _MOST = 20  # rows of a list that are kept
 _LONG = 1_000  # characters of a text
@@ -76,7 +76,7 @@ def read(reply: str) -> Answer | None:
             if name == "status" or is_whole or not isinstance(value, NoneType):
                 odd.append(f"`{name}` is missing" if value is None else f"`{name}` is not {words}")
     blocked = said.get("blocked")
-    return Answer(**known, blocked=blocked if isinstance(blocked, str) else "", odd=tuple(odd))
+    return Answer(**known, blocked=plain(blocked) if isinstance(blocked, str) else "", odd=tuple(odd))
 
 
 def shown(reply: str) -> str:
@@ -86,6 +86,7 @@ def shown(reply: str) -> str:
 
 
 def _short(value: Any) -> Any:
+    """Without the control characters that JSON can spell, so that the text of the reply did not have them yet."""
     if isinstance(value, tuple):
-        return tuple(shorten(each, _ROW) for each in value[:_MOST])
-    return shorten(value, _LONG) if isinstance(value, str) else value
+        return tuple(shorten(plain(each), _ROW) for each in value[:_MOST])
+    return shorten(plain(value), _LONG) if isinstance(value, str) else value
