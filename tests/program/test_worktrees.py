@@ -413,6 +413,15 @@ def test_files_are_copied_through_no_link_and_only_if_git_ignores_them(home: Hom
     assert "could not copy all that .worktreeinclude names: a.key, out" in ended.out
 
 
+def test_a_file_that_git_ignores_only_since_the_last_commit_is_not_copied(home: Home) -> None:
+    """It would be committed in the worktree, and merged."""
+    for name, text in {".gitignore": ".env\n", ".worktreeinclude": ".env\n", ".env": "PORT=1\n"}.items():
+        (home.repo / name).write_text(text)
+    ended = home.run(home.rounds([wrote("a"), DONE]), ON)
+    assert (ended.code, git(home, "diff", "--name-only", "main", "bydawn/repo")) == (0, "a"), ended
+    assert "could not copy all that .worktreeinclude names: .env" in ended.out
+
+
 # -- killed ------------------------------------------------------------------------------------------------------------
 
 

@@ -147,7 +147,11 @@ def include(place: Place, tree: Worktree) -> tuple[int, list[str]]:
     git = msgspec.structs.replace(place.git, folder=Path(place.top))
     named = git.run("ls-files", "-z", "--others", "--ignored", f"--exclude-from={INCLUDED}")
     ignored = _ignored(git, named) if named else []
-    left = [os.fsdecode(path) for path in ignored[_COPIED:]]
+    # There, too: `.gitignore` may be newer than the last commit, and what git does not ignore there is committed.
+    safe = {*_ignored(msgspec.structs.replace(git, folder=Path(tree.path)), b"\0".join(ignored))} if ignored else set()
+    left = [os.fsdecode(path) for path in ignored if path not in safe]
+    ignored = [path for path in ignored if path in safe]
+    left += [os.fsdecode(path) for path in ignored[_COPIED:]]
     copied = 0
     for path in map(os.fsdecode, ignored[:_COPIED]):
         try:
