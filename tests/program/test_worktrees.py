@@ -158,6 +158,15 @@ def test_every_round_that_changed_something_is_committed_whatever_its_end(home: 
     assert git(home, "status", "--porcelain", folder=place(home)) == ""
 
 
+def test_an_agent_that_commits_by_itself_has_work_to_merge(home: Home) -> None:
+    """FAULTS 102: nothing is left to commit, and the branch has it."""
+    save = {"run": ["sh", "-c", "git add a && git commit -qm mine"]}
+    ended = home.run(home.rounds([wrote("a"), save], [DONE]), ON)
+    assert (ended.code, subjects(home)) == (0, ["mine"]), ended
+    merge(home, ended)
+    assert (home.repo / "a").is_file()
+
+
 def test_a_folder_below_the_top_of_the_repository_stays_one(home: Home) -> None:
     commit(home, app__main="x\n", lib__code="x\n")
     app = home.repo / "app"

@@ -189,10 +189,14 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.is_secret(path) or self.is_secret(content)
 
     def _made_before(self, round_: int) -> str:
-        """The commit that was made just before a crash, if there is one."""
+        """The commit that was made just before a crash; or, in a worktree, by the agent itself; if there is one."""
         ours = ("--no-show-signature", f"--grep=^{LOOP}: .*/{self.loop.uid}$", f"--grep=^{ROUND}: {round_}$")
         since = f"--since=@{self.loop.created_at.timestamp() - 86400:.0f}"  # no need to search years of history
-        return (self._place.git.answer("log", "-1", "--format=%H", "--all-match", since, *ours) or "").strip()
+        found = (self._place.git.answer("log", "-1", "--format=%H", "--all-match", since, *ours) or "").strip()
+        if found or not self.loop.worktree:
+            return found
+        others = ("--not", f"--exclude={self.loop.worktree.branch}", "--branches", "--remotes")
+        return (self._place.git.answer("rev-list", "-1", "HEAD", *others) or "").strip()
 
     # -- the commit itself -----------------------------------------------------------------------------------------
 
