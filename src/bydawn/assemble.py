@@ -151,7 +151,7 @@ def run_loop(
 
         misleading = {name for name in os.environ if not is_kept(name)}
         withheld = agents.KEYS | secrets.withheld(os.environ) | misleading  # its hooks run what the agent wrote
-        return GitCommits(
+        made = GitCommits(
             loop=loop,
             private=folder.git,
             told=ledger.state.obstructed is not None and ledger.state.obstructed.kind == COMMIT,
@@ -161,6 +161,8 @@ def run_loop(
             sleep=processes.sleep,
             is_secret=secrets.are_in,
         )
+        made.look()
+        return made
 
     def send(order: Order, urgent: Callable[[], bool]) -> Sequence[Sent]:
         from bydawn.process import notices

@@ -316,6 +316,30 @@ def test_an_agent_that_changes_branches_blocks_the_loop(home: Home) -> None:
     assert (ended.code, "away is checked out instead of bydawn/repo" in ended.out) == (3, True), ended
 
 
+@pytest.mark.parametrize("begins", ["before any round", "after the first"])
+def test_a_repository_that_a_check_puts_in_the_worktrees_place_runs_no_hook_and_gets_no_commit(
+    home: Home, begins: str
+) -> None:
+    """FAULTS 3.4: `.git` of a worktree is a file beside the work, so what runs there can lead git elsewhere."""
+    ran = home.root / "ran"
+    hook_of_its_own = f"printf '#!/bin/sh\\ntouch {ran}\\n' > other/hooks/pre-commit && chmod +x other/hooks/pre-commit"
+    copied = 'cp -r "$(git rev-parse --git-common-dir)" other && cp "$(git rev-parse --git-dir)"/HEAD other'
+    when = "test -e a &&" if begins == "after the first" else ""
+    check = (
+        f"{when} ! test -e other && {copied} && mkdir -p other/hooks && {hook_of_its_own} && echo gitdir: other > .git"
+    )
+    words = (ON, "--check", f"{check}; test -e b")
+    ended = home.run(home.rounds([wrote("a")], [wrote("b"), DONE]), *words)
+    assert (ended.code, "git finds another repository here" in ended.out, ran.exists()) == (3, True, False), ended
+    again = home.bydawn("resume", "--plain")
+    assert (again.code, "leads to another repository" in again.err, ran.exists()) == (2, True, False), again
+    command = again.err.partition("`")[2].partition("`")[0]
+    git(home, *shlex.split(command)[1:])
+    assert home.bydawn("resume", "--plain").code == 0
+    assert (bool(commits(home)[-1]["commit"]), ran.exists()) == (True, False)
+    assert (git(home, "show", "bydawn/repo:b"), git(home, "status", "--porcelain")) == ("x", "")
+
+
 # -- refused before anything is written --------------------------------------------------------------------------------
 
 

@@ -95,6 +95,12 @@ def ready(loop: Loop, state: LoopState, say: Callable[[str], None]) -> bool:
     except OSError as error:
         cause, hint = f"{error.filename}: {error.strerror}", "fix that, then try again"
         raise UserError(f"the worktree {tree.path} cannot be made", cause=cause, hint=hint) from error
+    if branches.leads_elsewhere(place, tree):
+        raise UserError(
+            f"{tree.path}/.git leads to another repository",
+            cause="an agent or a check may have changed it, and git would run the hooks of that one",
+            hint=f"look at it; `git worktree repair {shlex.quote(tree.path)}` puts it right",
+        )
     if not Path(tree.folder).is_dir():
         cause = f"the branch {tree.branch} does not have it"
         raise UserError(f"there is no folder {tree.folder}", cause=cause, hint="commit it on that branch")
@@ -200,6 +206,8 @@ def kept_because(standing: Standing, others: Iterable[Standing]) -> str:
         return f"{using[0].loop.id} works there too"
     is_there, has_branch = Path(tree.path).is_dir(), branches.exists(place.git, tree.branch)
     try:
+        if is_there and branches.leads_elsewhere(place, tree):
+            return f"{tree.path}/.git leads to another repository"
         if is_there and branches.is_dirty(tree):
             return f"it has changes that are not committed: `git -C {shlex.quote(tree.path)} status`"
         count = branches.unmerged(place.git, tree.branch) if has_branch else 0

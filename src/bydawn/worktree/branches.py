@@ -122,6 +122,12 @@ def attach(git: Git, tree: Worktree) -> str:
     return f"on the new branch {tree.branch}, from the last commit"
 
 
+def leads_elsewhere(place: Place, tree: Worktree) -> bool:
+    """Has someone changed its `.git`, so that git would take another repository's word, and run its filters?"""
+    found = Place.around(Path(tree.path))
+    return found is None or found.directory.parent.resolve() != (place.common / "worktrees").resolve()
+
+
 def lacks(tree: Worktree, commit: str) -> bool:
     """Is a commit not among those that the work tree is built on?"""
     git = Git(folder=Path(tree.path), seconds=SECONDS)

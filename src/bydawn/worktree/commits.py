@@ -111,12 +111,15 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return place
         raise UserError("this folder is not in a git work tree")
 
+    def look(self) -> None:
+        """Before any code of the workspace runs, a check's included: what is agreed to from here on."""
+        with suppress(UserError):
+            assert self._agreed is not None  # noqa: S101 - it is remembered
+
     def note(self, round_: int, spans: Sequence[Span], tree: str) -> None:
         """Without this list nothing of the round is committed, so it may fail."""
         with suppress(UserError, OSError):
-            if self.loop.worktree:  # everything in it is committed
-                assert self._agreed is not None  # noqa: S101 - asked before the agent starts
-            elif not self._distrusted():
+            if not self.loop.worktree and not self._distrusted():  # everything in a worktree is committed
                 theirs = self._place.status()[0].keys() - self._sorted(spans, tree)[1]
                 write_private(f"{self.folder(round_)}/{DIRTY}", b"\0".join(theirs))
 
@@ -286,7 +289,7 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _agreed(self) -> dict[str, str]:
         """Git's hooks and settings as they were when a person started the loop, or last saw that they changed.
 
-        So this has to be asked before any agent starts.
+        So this has to be asked first.
         """
         note = self.private / "commit-hooks"
         if not self.told and note.is_file():
@@ -299,6 +302,8 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _distrusted(self) -> str:
         """A commit runs hooks and filters. An agent, or a check, could have written those."""
+        if Place.around(Path(self.loop.folder)) != self._place:
+            return "git finds another repository here than when the run began, and a commit would run its hooks"
         now = self._runs()
         changed = [name for name in sorted({*now, *self._agreed}) if now.get(name) != self._agreed.get(name)]
         return f"git's {changed[0]} has changed since the loop began, and a commit would run it" if changed else ""
