@@ -15,6 +15,7 @@ from bydawn.operations.next_steps import next_steps
 from bydawn.operations.views import reason
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Left, Registry, standing_of
+from driving import wait_for
 from operations.stories import STORIES, held, home_of, write_loop
 
 
@@ -83,6 +84,8 @@ def test_what_is_left_is_found_by_the_mark_of_its_loop_if_that_has_crashed(tmp_p
     found = Registry(tmp_path / "state").everywhere()
     cookie = {"BYDAWN_COOKIE": f"{found[0].loop.uid}.1.ab"}
     with subprocess.Popen(["sleep", "600"], env=cookie, start_new_session=True) as process:
+        about = Path(f"/proc/{process.pid}")
+        wait_for(lambda: b"BYDAWN" in (about / "environ").read_bytes())  # it is empty for a moment after the exec
         left = {each.loop.id: each.left for each in with_leftovers(found)}
         process.kill()
     assert left == {"stopped": (), "crashed": (Left(pid=process.pid, command="sleep 600"),)}
