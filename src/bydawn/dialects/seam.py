@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -255,6 +255,25 @@ class Dialect(Protocol):
         They stand for every `Grow` of what has happened so far: whether those lines were written is not known. If
         the file is short, `tail` begins in the one that was moved away last, by an earlier loop perhaps.
         """
+
+
+class Usual:
+    """What a dialect does not have to say: it has all of its history, no live files, and no notices of its own."""
+
+    needs_history = True
+    hook_words: "HookWords | None" = None
+
+    def messages(self, *_: Any) -> tuple[str, ...] | None:
+        return None
+
+    def is_line(self, line: bytes) -> bool:  # noqa: ARG002 - no line of a growing file is its own
+        return False
+
+    def heard(self, *_: Any) -> Iterator[View]:
+        return iter(())
+
+    def closing(self, *_: Any) -> tuple[str, ...]:
+        return ()
 
 
 class Configured(Dialect, Protocol):

@@ -4,15 +4,14 @@ from bydawn.core.loop import Loop
 from bydawn.dialects.codex_autorunner import arguments, config, log, texts
 from bydawn.dialects.codex_autorunner import files as written
 from bydawn.dialects.codex_autorunner.config import NAME
+from bydawn.dialects.seam import Usual
 
 
-class CodexAutorunner:
+class CodexAutorunner(Usual):
     """How it speaks and what it writes, from its modules."""
 
     name = NAME
     unit = "run"
-    needs_history = True
-    hook_words = None
     keys = config.KEYS
     from_config = staticmethod(arguments.from_config)
     counted = staticmethod(written.run_id)
@@ -24,9 +23,6 @@ class CodexAutorunner:
     views = staticmethod(written.views)
     heard = staticmethod(written.heard)
     closing = staticmethod(written.closing)
-
-    def messages(self, *_: object) -> None:
-        return None
 
     def go_on(self, loop: Loop) -> list[str]:
         return ["run", "--repo", loop.workspace]

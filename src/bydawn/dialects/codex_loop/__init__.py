@@ -1,21 +1,18 @@
 """codex-loop: a goal becomes tasks, tasks become commits on a branch, verification has the last word."""
 
-from collections.abc import Iterator
-
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.dialects.codex_loop import arguments, codes, config, texts
 from bydawn.dialects.codex_loop import files as written
 from bydawn.dialects.codex_loop.config import NAME
-from bydawn.dialects.seam import View
+from bydawn.dialects.seam import Usual
 
 
-class CodexLoop:
+class CodexLoop(Usual):
     """How it speaks and what it writes, from its modules."""
 
     name = NAME
     unit = "iteration"
-    needs_history = True
     keys = config.KEYS
     from_config = staticmethod(arguments.from_config)
     word = staticmethod(codes.word)
@@ -30,20 +27,8 @@ class CodexLoop:
         """Every attempt has its number, for life; the files of an iteration have it in their names."""
         return state.round
 
-    def heard(self, *_: object) -> Iterator[View]:
-        return iter(())
-
-    def closing(self, *_: object) -> tuple[str, ...]:
-        return ()
-
-    def messages(self, *_: object) -> None:
-        return None
-
     def go_on(self, loop: Loop) -> list[str]:
         return ["run", "--project-dir", loop.workspace]
-
-    def is_line(self, _: bytes) -> bool:
-        return False
 
 
 DIALECT = CodexLoop()

@@ -5,15 +5,14 @@ from bydawn.core.loop import Loop
 from bydawn.dialects.rloop import arguments, config, texts, webhooks
 from bydawn.dialects.rloop import files as written
 from bydawn.dialects.rloop.config import NAME
+from bydawn.dialects.seam import Usual
 
 
-class Rloop:
+class Rloop(Usual):
     """How it speaks and what it writes, from its modules."""
 
     name = NAME
     unit = "iteration"
-    needs_history = True
-    hook_words = None
     keys = config.KEYS
     from_config = staticmethod(arguments.from_config)
     counted = staticmethod(counted)

@@ -1,14 +1,14 @@
 """strict-agent-loop: one small verified task per round, recorded on disk, stopped by machines."""
 
 import shlex
-from datetime import datetime
 
 from bydawn.core.facts import LoopStopped
-from bydawn.core.history import History, counted
+from bydawn.core.history import counted
 from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES, FINISHED, End, Next
+from bydawn.dialects.seam import Usual
 from bydawn.dialects.strict_agent_loop import document, paths
 from bydawn.dialects.strict_agent_loop import files as written
 from bydawn.dialects.strict_agent_loop.paths import NAME
@@ -16,13 +16,12 @@ from bydawn.dialects.strict_agent_loop.paths import NAME
 _STOPPED_SHORT = 2
 
 
-class StrictAgentLoop:
+class StrictAgentLoop(Usual):
     """How it speaks and what it writes, from its modules."""
 
     name = NAME
     unit = "invocation"
     needs_history = False
-    hook_words = None
     counted = staticmethod(counted)
     files = staticmethod(written.files)
     views = staticmethod(written.views)
@@ -54,24 +53,8 @@ class StrictAgentLoop:
             steps.insert(0, Next(f'bydawn tell {loop.id} "…"', "answer it, or say what to do differently"))
         return [*steps, Next(f"{NAME} report-status {address}", "where it stands")]
 
-    def messages(self, loop: Loop, state: LoopState, stopped: LoopStopped, at: datetime) -> tuple[str, ...] | None:  # noqa: ARG002
-        return None
-
     def go_on(self, loop: Loop) -> list[str]:
         return ["supervise", "--state", state_path(loop)]
-
-    def is_line(self, line: bytes) -> bool:  # noqa: ARG002
-        return False
-
-    def closing(
-        self,
-        path: str,  # noqa: ARG002
-        tail: tuple[str, ...],  # noqa: ARG002
-        loop: Loop,  # noqa: ARG002
-        state: LoopState,  # noqa: ARG002
-        history: History,  # noqa: ARG002
-    ) -> tuple[str, ...]:
-        return ()
 
 
 def state_path(loop: Loop) -> str:
