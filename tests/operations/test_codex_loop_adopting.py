@@ -98,6 +98,20 @@ def test_no_folder_is_believed_to_be_a_worktree_that_git_does_not_know_as_one(pr
         assert (found.worktree, found.branch) == (None, BRANCH if branch == BRANCH else ""), path
 
 
+def test_the_folder_that_a_person_works_in_is_never_taken_for_the_loops_own(project: Project) -> None:
+    """Neither the repository's own, nor the worktree that the project itself is in, on whatever branch they are."""
+    git(project.tree, "switch", "-q", "-c", "mine")
+    git(project.top, "switch", "-q", BRANCH)
+    (state := project.tree / "api/.codex-loop").mkdir()
+    for top, branch in ((project.top, BRANCH), (project.tree, "codex-loop/here")):
+        if top == project.tree:
+            git(project.tree, "switch", "-q", "-c", branch)
+        (state / "state.json").write_text(ORIGINAL.replace("PATH", str(top)).replace(BRANCH, branch))
+        found = adopting.adopt(project.tree / "api", Config())
+        assert found
+        assert (found.worktree, found.branch) == (None, branch), top
+
+
 def test_a_project_without_a_worktree_takes_over_the_rest(project: Project) -> None:
     found = project.adopt(worktree=False)
     assert found

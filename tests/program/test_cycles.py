@@ -37,12 +37,12 @@ sys.exit(run_guarded(work)[0])
 class Night:
     """A loop that is run so, after its first round."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, *words: str) -> None:
         self.home, self.beat = home, home.root / "beat.json"
         self.gate, self.key = home.gate()
         work = {"run": ["sh", "-c", "date +%N >> work"]}
         self.key.touch()  # it is open, unless a test closes it
-        assert home.run(home.rounds([work, self.gate, OK]), "--once").code == 4
+        assert home.run(home.rounds([work, self.gate, OK]), "--once", *words).code == 4
 
     def start(self, sleep: float) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
@@ -123,6 +123,18 @@ def test_ctrl_c_in_a_round_ends_all_cycles(night: Night, twice: bool) -> None:
     assert said(process, 20).code == 130
     assert night.home.outcomes() == ["ok", "interrupted" if twice else "ok"]
     assert (night.home.status()["state"], night.cycles) == ("paused", [0, 1])
+
+
+def test_ctrl_c_while_the_last_hook_of_a_cycle_runs_ends_all_cycles(home: Home) -> None:
+    """Its end has been decided by then, so nothing but the signal says that a person wants no more."""
+    go, ran = home.root / "go", home.root / "ran"
+    night = Night(home, "--on-blocked", f"! test -e {go} || {{ touch {ran}; sleep 60; }}")
+    go.touch()
+    process = night.start(0)
+    wait_for(ran.exists)
+    os.kill(process.pid, signal.SIGINT)
+    said(process, 20)
+    assert night.cycles == [0, 1]
 
 
 def test_after_a_double_kill_in_the_pause_a_person_can_go_on(night: Night) -> None:

@@ -340,6 +340,14 @@ def test_a_repository_that_a_check_puts_in_the_worktrees_place_runs_no_hook_and_
     assert (git(home, "show", "bydawn/repo:b"), git(home, "status", "--porcelain")) == ("x", "")
 
 
+def test_a_project_that_is_gone_ends_the_run_although_its_worktree_is_there(home: Home) -> None:
+    """Its settings, its tasks and its repository are gone: no further round is paid for."""
+    away = {"run": ["mv", str(home.repo), str(home.root / "moved")]}
+    ended = home.run(home.rounds([away, OK], [wrote("b"), DONE]), ON)
+    assert (ended.code, f"{home.repo} was removed or replaced" in ended.out) == (3, True), ended
+    assert not (place(home) / "b").exists()
+
+
 # -- refused before anything is written --------------------------------------------------------------------------------
 
 
@@ -444,6 +452,15 @@ def test_files_are_copied_through_no_link_and_only_if_git_ignores_them(home: Hom
         "b.key",
     }
     assert "could not copy all that .worktreeinclude names: a.key, out" in ended.out
+
+
+def test_a_file_that_a_worktree_has_is_not_replaced_by_one_of_the_project(home: Home) -> None:
+    commit(home, **{".gitignore": ".env\n", ".worktreeinclude": ".env\n"})
+    git(home, "worktree", "add", "-q", "-b", "bydawn/repo", str(place(home)))
+    for folder, text in ((home.repo, "PORT=1\n"), (place(home), "PORT=2\n")):
+        (folder / ".env").write_text(text)
+    assert home.run(home.rounds([wrote("a"), DONE]), ON).code == 0
+    assert (place(home) / ".env").read_text() == "PORT=2\n"
 
 
 def test_a_file_that_git_ignores_only_since_the_last_commit_is_not_copied(home: Home) -> None:
