@@ -53,6 +53,7 @@ class Cycles(msgspec.Struct, frozen=True, kw_only=True):
     again: Callable[[LoopStopped, int], bool]  # go on after this end of this cycle?
     sleep: float = 60.0  # seconds between two
     most: int | None = None
+    least: float = 10.0  # seconds after one without a round: nothing can have changed, and each is written down
 
     def next_after(self, stopped: LoopStopped, cycle: int) -> bool:
         """What a person stopped or paused goes on only if a person says so."""
@@ -233,7 +234,9 @@ def run_loop(
             stopped = engine.run()
             if worker.cycles is None or engine.hurried or not worker.cycles.next_after(stopped, started.cycle):
                 return stopped
-            more = {"cycle": started.cycle + 1, "rest": worker.cycles.sleep, "leftover": False}
+            least = 0.0 if ledger.state.rounds_this_run else worker.cycles.least
+            rest = max(worker.cycles.sleep, least)
+            more = {"cycle": started.cycle + 1, "rest": rest, "leftover": False}
             started = msgspec.structs.replace(started, **more)
 
 

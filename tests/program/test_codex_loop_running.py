@@ -132,6 +132,18 @@ def test_between_two_cycles_it_holds_the_project_and_hears_signals(project: Code
     assert (ended.code, len(project.calls)) == (130, 1), ended
 
 
+def test_a_cycle_without_an_iteration_is_not_followed_by_another_at_once(project: CodexLoop) -> None:
+    """T18: whatever keeps iterations from beginning would be written down ten times a second, all night."""
+    project.project(ONE, hooks={"pre_iteration": ["false"], "failure_policy": "block"})
+    project.plays(works(ONE))
+    process = project.start("run", "--continuous", "--retry-blocked", "--cycle-sleep-seconds", "0")
+    wait_for(lambda: [*project.home.states.glob("loops/*/*/ledger.jsonl")] and project.facts("wait.started"))
+    process.send_signal(SIGINT)
+    assert (said(process).code, len(project.facts("run.started")), project.calls) == (130, 2, [])
+    [wait] = project.facts("wait.started")
+    assert 9 < wait["seconds"] <= 10
+
+
 def test_a_heartbeat_that_cannot_be_written_is_refused_before_anything_is_spent(project: CodexLoop) -> None:
     """C-044."""
     project.project(ONE)
