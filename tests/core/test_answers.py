@@ -98,6 +98,12 @@ def test_blockers_are_the_words_of_the_question() -> None:
     assert (beside.blocked, beside.task and beside.task.status) == ("", "done"), "only a blocked task has some"
 
 
+def test_a_task_that_waits_for_a_person_is_not_done_whatever_its_status_says() -> None:
+    for status in ("STATUS: done", '{"status": "complete", "summary": "x"}'):
+        said = from_reply(f"BLOCKED: I need a key\n\n{status}", Outcome.OK, FOLDER, "01-round")
+        assert (said.task, said.blocked.partition("\n")[0]) == (None, "I need a key")
+
+
 def test_control_characters_that_json_spells_are_left_out_of_what_is_kept() -> None:
     """The text of the reply has none; only what it says does."""
     said = answers.read(answer(summary="all\x1b[2J good", blockers=["a\x1b]0;b\x07 key"], task_id="01-round\u202e"))
