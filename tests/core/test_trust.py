@@ -39,7 +39,9 @@ def a_value(row: Setting) -> st.SearchStrategy[Any]:
         return st.sampled_from(["07:00", "23:59", "2030-01-01T00:00"])
     if row.kind.literal:
         return numbers
-    return st.lists(words, min_size=1, max_size=3).map(tuple) if row.kind.many else words
+    # A rung that no project may choose by itself is no number; random words find it now and then.
+    usual = words.filter(lambda word: word not in row.never_in_project)
+    return st.lists(words, min_size=1, max_size=3).map(tuple) if row.kind.many else usual
 
 
 def values(rows: list[Setting]) -> st.SearchStrategy[dict[str, Any]]:
