@@ -348,6 +348,15 @@ def test_a_project_that_is_gone_ends_the_run_although_its_worktree_is_there(home
     assert not (place(home) / "b").exists()
 
 
+@pytest.mark.usefixtures("bwrap")
+def test_in_the_box_a_check_can_write_to_the_worktree_and_not_to_the_project(home: Home) -> None:
+    """X-18: neither to a person's own files nor to the repository, whose hooks and settings they use."""
+    theirs = [home.repo / name for name in ("made", "README.md", ".git/config", ".git/hooks/made")]
+    check = " && ".join(["touch made", *(f"! echo >> {path}" for path in theirs)])
+    ended = home.run(home.rounds([wrote("a"), DONE]), ON, "--box", "on", "--check", check)
+    assert (ended.code, (place(home) / "made").exists(), theirs[0].exists()) == (0, True, False), ended
+
+
 # -- refused before anything is written --------------------------------------------------------------------------------
 
 
