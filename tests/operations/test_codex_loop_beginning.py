@@ -100,6 +100,7 @@ def test_everything_is_written_and_trusted_if_a_person_agreed(stage: Stage) -> N
     assert own_config.is_trusted(DIALECT, stage.root)
     standing = project.standing_of(stage.root)
     assert standing is not None and standing.loop.id == "greeter"
+    assert [*(stage.root / ".codex-loop/artifacts").iterdir()] == []
     state = json.loads(files[".codex-loop/state.json"])
     assert state["meta"]["source_prompt"] == "Greet"
     commands = [step.command for step in begun.steps]

@@ -27,6 +27,7 @@ from bydawn.operations.first_files import Fate
 from bydawn.operations.hooking import HookResult
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.process.guardian import Tether
+from bydawn.system.paths import open_parent
 from bydawn.system.reading import read_folder, read_text
 
 _REPLACED = "replaced"  # a folder for tasks of before: only what is directly in the folder is a task
@@ -124,6 +125,8 @@ def write(
     if agreed:
         own_config.agree(DIALECT, root, [CONFIG])
     running.prepare(root, project.config_of(root), prompt)
+    with open_parent(root, f"{FOLDER}/artifacts/any", make=True):
+        pass  # the folder is for people and their hooks
     results = _run_hooks(root, config) if agreed else []
     failed = config.hooks.failure_policy == "block" and any(each.exit_code != 0 for each in results)
     steps = _steps(root, config, agreed=agreed)
