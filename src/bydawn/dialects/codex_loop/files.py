@@ -3,7 +3,16 @@
 from collections.abc import Iterator
 
 from bydawn.core import answers
-from bydawn.core.facts import AnyFact, HookEnded, LoopStopped, RoundEnded, RoundStarted, RunStarted
+from bydawn.core.facts import (
+    AnyFact,
+    CommitEnded,
+    HookEnded,
+    LoopStopped,
+    RoundEnded,
+    RoundStarted,
+    RunStarted,
+    TaskSettled,
+)
 from bydawn.core.history import History
 from bydawn.core.layout import PROMPT, REPLY, STDOUT
 from bydawn.core.loop import Loop
@@ -44,7 +53,7 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, past: History) -> Iterato
         if fact.said:  # an iteration that was cut leaves the last answer as it is
             yield Copy(f"{RUNS}{task or 'whole'}-last.json", Source(fact.round, REPLY))
     yield Replace(SCHEMA, answers.SCHEMA)
-    if state.updated_at:
+    if state.updated_at and not isinstance(fact, CommitEnded | TaskSettled):  # another fact follows these at once
         yield Replace(STATE, document.text_of(document.document_of(loop, state, past)))
 
 
