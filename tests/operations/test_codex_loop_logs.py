@@ -96,7 +96,7 @@ def test_an_unknown_task_is_refused_with_the_known_ones(project: Project) -> Non
     project.has(*a_round(1, task_id="000-gone"))
     with pytest.raises(UserError, match="there is no task '02'") as refused:
         tail(project.root, 40, "02")
-    assert refused.value.cause == "known: 001-lexer, 002-parser, 003-docs, 000-gone"
+    assert refused.value.cause == "the tasks are: 001-lexer, 002-parser, 003-docs, 000-gone"
 
 
 def test_a_task_is_known_before_anything_has_run(project: Project) -> None:

@@ -42,6 +42,7 @@ def _newest(root: Path, standing: Standing | None, task: str | None) -> int:
     files = read_folder(root, (standing and standing.loop.tasks) or project.config_of(root).tasks.source_dir)
     known = {each.id: None for each in task_folder.read(files or {}).items} | dict.fromkeys(worked)
     if task not in known:
-        told = ", ".join(shorten(plain(each), 60) for each in [*known][:20]) or "there are none"
-        raise UserError(f"there is no task {task!r}", cause=f"known: {told}", hint="leave --task-id out, or name one")
+        told = ", ".join(shorten(plain(each), 60) for each in [*known][:20]) or "none yet"
+        hint = "give one of these, or leave --task-id out"
+        raise UserError(f"there is no task {task!r}", cause=f"the tasks are: {told}", hint=hint)
     return 0
