@@ -113,3 +113,12 @@ def test_a_task_of_strict_agent_loops_older_layout_is_left_alone(project: CodexL
         refused = project(*words)
         assert (refused.code, "belongs to strict-agent-loop" in refused.out + refused.err) == (1, True), refused
     assert (len(project.calls), (project.folder / "state.json").read_text()) == (1, text)
+
+
+def test_checks_of_a_takeover_run_without_a_box_and_it_says_why(project: CodexLoop) -> None:
+    """No baseline would show whether the box is in their way."""
+    project.home.env["BYDAWN_BOX"] = "auto"
+    project.plays(works(TWO), works(THREE))
+    ended = project.run()
+    assert ended.code == 0, ended
+    assert "checks run without a box: another program began this work" in ended.err
