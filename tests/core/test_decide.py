@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from bydawn.core.breakers import Limits
 from bydawn.core.decide import Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
-from bydawn.core.facts import Fact, Obstructed, TasksRead
+from bydawn.core.facts import Fact, Obstructed, RestartsUsedUp, TasksRead
 from bydawn.core.loop import Checkpoint, CommitMode, Loop, OnLimit
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import End, Now, ReachedMark, Usage
+from bydawn.core.watching import Death, Restart
 from core.facts_made import (
     BROKEN,
     CHECKED,
@@ -60,6 +61,7 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     "interrupted-round": (PROMISED, [run_started(), started(1)], at()),
     "asked-to-stop": (PROMISED, [run_started(), stop()], at()),
     "asked-to-pause": (PROMISED, [run_started(), pause()], at()),
+    "restarts": (PROMISED, [run_started(), RestartsUsedUp(restart=Restart(number=11, why=Death.EXITED))], at()),
     "obstructed": (PROMISED, [run_started(), FULL_DISK], at()),
     "baseline": (CHECKED, [run_started()], at()),
     "checks-due": (CHECKED, [run_started(), *a_round(1)], at(60)),
@@ -104,7 +106,7 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     "agent-failures": (limited(agent_failures=1), [run_started(), *a_round(1, Outcome.CRASHED)], at(60)),
     "cut-short": (
         PROMISED,
-        [run_started(), *(fact for number in range(1, 11) for fact in a_round(number, Outcome.INTERRUPTED))],
+        [run_started(), *(fact for number in range(1, 12) for fact in a_round(number, Outcome.INTERRUPTED))],
         at(600),
     ),
     "paid-trouble": (

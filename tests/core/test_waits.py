@@ -287,8 +287,8 @@ def rule_after(*facts: Fact | list[Fact], loop: Loop = PROMISED) -> Rule:
 @pytest.mark.parametrize(
     ("outcome", "more", "most", "rule"),
     [
-        (Outcome.INTERRUPTED, {}, 10, Rule.CUT_SHORT),
-        (Outcome.INTERRUPTED, {"usage": PAID}, 10, Rule.CUT_SHORT),
+        (Outcome.INTERRUPTED, {}, 11, Rule.CUT_SHORT),
+        (Outcome.INTERRUPTED, {"usage": PAID}, 11, Rule.CUT_SHORT),
         (Outcome.TRANSIENT, {"usage": PAID}, 5, Rule.PAID_TROUBLE),
         (Outcome.TRANSIENT, {"usage": Usage(cost_usd=0.2)}, 5, Rule.PAID_TROUBLE),
         (Outcome.SESSION_LOST, {"usage": PAID}, 5, Rule.PAID_TROUBLE),

@@ -93,15 +93,15 @@ def test_many_power_cuts_in_a_row_change_nothing_about_the_end(every: int) -> No
     no_number_is_used_twice(night)
 
 
-def test_a_process_that_keeps_dying_takes_ten_turns_and_no_more() -> None:
+def test_a_process_that_keeps_dying_takes_eleven_turns_and_no_more() -> None:
     """Whatever its agent changes in them: nothing of it is ever counted or checked."""
-    dying = [Play(writes={"a": str(turn)}, meanwhile=lambda: night.crash()) for turn in range(11)]
+    dying = [Play(writes={"a": str(turn)}, meanwhile=lambda: night.crash()) for turn in range(12)]
     night = Night([*dying, Play(says=DONE)], limits=Limits(rounds=3))
-    for _ in range(10):
+    for _ in range(11):
         night.run_until_crash()
     ended = night.run()
-    assert (ended.end, ended.decided.rule, night.agent.turns) == (End.FAILED, Rule.CUT_SHORT, 10)
-    assert ended.evidence[-1] == "round 10: bydawn was killed during this round"
+    assert (ended.end, ended.decided.rule, night.agent.turns) == (End.FAILED, Rule.CUT_SHORT, 11)
+    assert ended.evidence[-1] == "round 11: bydawn was killed during this round"
     night.run_until_crash()  # a person has looked, and begins anew
     assert night.run().end is End.UNVERIFIED
 

@@ -12,6 +12,7 @@ from bydawn.core import kinds
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration
 from bydawn.core.values import End, Moment, Now, Usage
+from bydawn.core.watching import MOST_RESTARTS
 
 if TYPE_CHECKING:  # both have limits themselves
     from bydawn.core.loop import Loop
@@ -114,7 +115,7 @@ def _patience(limits: Limits, state: "LoopState") -> int:
 
 
 # Turns that cost no round; there are no flags for these, because more of them would not help.
-_CUT_SHORT = 10
+_CUT_SHORT = MOST_RESTARTS + 1  # what starts it again each time gives up first, and can say how each process died
 _PAID_TROUBLE = 5
 _OUTAGE = 6 * 3600  # seconds: an outage is waited out, however often it is tried
 _IN_VAIN = 3  # rounds; there is no flag for it, because more of them would fail as well

@@ -24,6 +24,7 @@ from bydawn.core.values import (
     Usage,
     Verdict,
 )
+from bydawn.core.watching import Restart
 
 _AGES = 1e10  # seconds; a moment even later than that could not be written down
 
@@ -81,6 +82,7 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     only_checks: bool = False  # this run may start no round
     cycle: int = 0  # its number if bydawn goes on by itself again and again; 0: it does not
     rest: float = 0.0  # seconds to wait before anything else
+    restart: Restart | None = None  # its process had died, and bydawn started it again by itself
     keeps_aside: bool = False  # tasks that were set aside stay so
     per_task: bool = False  # each task has its own conversation
     commits_all: bool = False  # in a work tree of the loop's own, whatever a round's end
@@ -358,6 +360,12 @@ class StopRequested(Fact, frozen=True, kw_only=True, tag="stop.requested"):
     request: str = ""
 
 
+class RestartsUsedUp(Fact, frozen=True, kw_only=True, tag="restarts.used_up"):
+    """The process of a loop died once more, and bydawn does not start it again by itself."""
+
+    restart: Restart  # the one that would have come next
+
+
 class LoopDismissed(Fact, frozen=True, kw_only=True, tag="loop.dismissed"):
     """A person no longer wants to see it in the list; a new run brings it back."""
 
@@ -434,6 +442,7 @@ AnyFact = (
     | LoopChanged
     | PauseRequested
     | StopRequested
+    | RestartsUsedUp
     | LoopDismissed
     | LimitsRaised
     | Obstructed

@@ -17,6 +17,7 @@ from bydawn.core.facts import (
     Record,
     RoundEnded,
     RoundStarted,
+    RunStarted,
     TaskSettled,
 )
 from bydawn.core.loop import Loop
@@ -25,6 +26,7 @@ from bydawn.core.replay import after
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState, Settled
 from bydawn.core.values import TaskStatus
+from bydawn.core.watching import Restart
 
 EVENTS_KEPT = 500
 
@@ -45,7 +47,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Between rounds: a task came into another state, or the run stopped."""
+    """Between rounds: a task came into another state, the run stopped, or it was started again by itself."""
 
     at: datetime
     attempts: int  # so many before it: its place, whatever the clock says
@@ -55,6 +57,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
     reason: str = ""
     stopped: LoopStopped | None = None
+    restart: Restart | None = None  # the process had died; with a stop: it had died so too often
 
 
 class Worked(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,8 +116,11 @@ class History:
                 self.totals = replace(self.totals, red=self.totals.red + (not fact.passed))
             case CommitEnded() if last and fact.round == last.round:
                 self.attempts[-1] = replace(last, commit=fact)
+            case RunStarted() if fact.restart:
+                self.events.append(event(restart=fact.restart))
             case LoopStopped() if not fact.is_preparation:
-                self.events.append(event(task=blocked_task(fact.decided.rule, state), stopped=fact))
+                died = state.given_up if fact.decided.rule == Rule.RESTARTS else None
+                self.events.append(event(task=blocked_task(fact.decided.rule, state), stopped=fact, restart=died))
             case _:
                 pass
         if state.settled is not self._settled:

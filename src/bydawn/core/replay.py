@@ -32,6 +32,7 @@ from bydawn.core.facts import (
     Obstructed,
     PauseRequested,
     Record,
+    RestartsUsedUp,
     RoundEnded,
     RoundStarted,
     RunStarted,
@@ -139,6 +140,8 @@ def _after(state: LoopState, record: Record) -> LoopState:
             return replace(state, pause=fact)
         case StopRequested() as fact:
             return replace(state, stop=fact)
+        case RestartsUsedUp() as fact:
+            return replace(state, given_up=fact.restart)
         case LoopDismissed():
             return replace(state, dismissed=True)
         case LimitsRaised() as fact:
@@ -149,7 +152,8 @@ def _after(state: LoopState, record: Record) -> LoopState:
             return replace(state, obstructed=fact, refused=fact.hook or state.refused, unseen=unseen, commit_due=due)
         case LoopStopped() as fact:
             # Its last hook ran between the decision and this.
-            return replace(state, stopped=fact, waiting=None, elapsed=max(state.elapsed, fact.decided.elapsed))
+            elapsed, lifetime = max(state.elapsed, fact.decided.elapsed), state.lifetime.ended(fact)
+            return replace(state, stopped=fact, waiting=None, elapsed=elapsed, lifetime=lifetime)
         case LedgerRepaired() as fact:
             return replace(state, round=max(state.round, fact.last_round))
         case MachineSlept() | NoticeEnded():
@@ -178,6 +182,9 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         _moved(state if fact.only_checks else forgiven(state, keeps_aside=fact.keeps_aside), fact.tree, fact.work),
         cycle=fact.cycle,
         rest=fact.rest,
+        restart=fact.restart,
+        given_up=None,
+        lifetime=state.lifetime.began(fact, is_first=not state.runs),
         run=fact.run,
         pid=fact.pid,
         runs=state.runs + 1,
@@ -285,6 +292,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             commands=fact.commands,
             resumed=opened is not None and opened.session is not None,
         ),
+        lifetime=state.lifetime.worked(fact),
         rounds=state.rounds + policy.counts,
         cut_rounds=state.cut_rounds + cut,
         printed=Printed(round=fact.round, agent=opened.agent if opened else "") if is_over else state.printed,

@@ -40,6 +40,7 @@ class Rule(StrEnum):
         "commands-failed",
         "every command that the agent ran failed with the same error, round after round, and nothing changed",
     )
+    RESTARTS = "restarts", "the process of this loop died too many times in a row"
     CUT_SHORT = "cut-short", "too many attempts in a row were cut short: bydawn was killed, or the agent interrupted"
     PAID_TROUBLE = "paid-trouble", "too many times in a row, the agent used tokens and then had trouble"
     OUTAGE = "outage", "the agent had nothing but trouble for too long"

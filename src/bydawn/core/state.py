@@ -9,10 +9,12 @@ import msgspec
 
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import LoopStopped, NoteAdded, Obstructed, PauseRequested, StopRequested, WaitStarted
+from bydawn.core.lifetime import Lifetime
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import Outcome
 from bydawn.core.records import Records
 from bydawn.core.values import Commands, Line, Promised, Result, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
+from bydawn.core.watching import Restart
 
 TREE_DIGITS = 16  # enough of a tree id to recognize it
 # Each fact copies them, and `status` reads them. A loop that goes in circles comes back after a few trees. One that
@@ -168,6 +170,9 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     seconds_allowed: float | None = None
     cycle: int = 0  # as in `RunStarted`
     rest: float = 0.0
+    restart: Restart | None = None
+    given_up: Restart | None = None  # as in `RestartsUsedUp`
+    lifetime: Lifetime = Lifetime()
     ok_rounds: int = 0
     session: Session | None = None  # of the last round
     per_task: bool = False  # has each task a conversation of its own?

@@ -128,6 +128,9 @@ def _when_blocked(standing: Standing) -> list[Next | None]:
             _ours(f"resume {name}", "once you have restored the files"),
             _ours(f"resume {name} --accept", "or keep the changes"),
         ]
+    if rule == Rule.RESTARTS:
+        why = _ours(f"events {name}", "when it died")
+        return [why, last_words, _ours(f"resume {name}", "once you know why")]
     if rule == Rule.TASK_FILE:
         return [*_fix_list(standing), _accept_list(standing)]
     obstacle = standing.state.obstructed

@@ -47,6 +47,8 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
     """What to tell people about a fact; nothing if a round's row or the summary says it."""
     match fact:
         case facts.RunStarted():
+            if fact.restart:
+                yield Sentence("▷", f"its process had died ({fact.restart.words}); bydawn started it again")
             if fact.cycle > 1:
                 yield Sentence("▷", f"cycle {fact.cycle}: bydawn goes on by itself")
             if fact.put_back:

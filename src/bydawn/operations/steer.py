@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import ITSELF, AnyFact, LoopDismissed
+from bydawn.core.facts import ITSELF, AnyFact, LoopDismissed, RestartsUsedUp
 from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.requests import AskAdd, AskNote, AskPause, AskSettle, AskStop, Request, as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER, plain, shorten
 from bydawn.core.values import FINISHED, End, Line, Now, TaskStatus
+from bydawn.core.watching import Restart
 from bydawn.operations.preconditions import is_inside_a_round, refuse_inside_a_round, take_lock, user
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
@@ -47,6 +48,11 @@ def pause(standing: Standing, *, now: bool) -> Answer:
 def stop(standing: Standing, *, now: bool) -> Answer:
     """End the loop now, or after this round."""
     return _ask(standing, AskStop(id=_new_id(), run="", by=user(), now=now))
+
+
+def give_up(standing: Standing, restart: Restart) -> Answer:
+    """End a loop whose process died too many times in a row; nothing of it runs."""
+    return _record(standing, RestartsUsedUp(restart=restart))
 
 
 def at_work(registry: Registry, cd: Path | None) -> list[Standing]:
@@ -161,7 +167,7 @@ def _acknowledged(folder: LoopFolder, request: Request, offset: int, seq: int) -
     return False
 
 
-def _record(standing: Standing, request: Request) -> Answer:
+def _record(standing: Standing, request: Request | RestartsUsedUp) -> Answer:
     """No process runs the loop: take the lock and record the request, and what follows from it, ourselves."""
     if isinstance(request, AskPause | AskStop):
         request = msgspec.structs.replace(request, now=True)
@@ -182,7 +188,8 @@ def _record(standing: Standing, request: Request) -> Answer:
             elapsed = ledger.state.elapsed
             if ledger.state.stopped is None or standing.folder.round(ledger.state.round + 1).exists():
                 elapsed += _mask_after_crash(standing, ledger.state, hidden)
-            _record_end(standing, ledger, hidden, as_fact(request), elapsed, ended)
+            fact = request if isinstance(request, RestartsUsedUp) else as_fact(request)
+            _record_end(standing, ledger, hidden, fact, elapsed, ended)
         ledger.sync()
         ledger.snapshot()
         _follow(standing, ledger)
@@ -217,7 +224,7 @@ def _follow(standing: Standing, ledger: LoopLedger) -> None:
         follower.saw(last.fact, loop, ledger.state)
 
 
-def _can_be_stopped(ledger: LoopLedger, request: Request) -> bool:
+def _can_be_stopped(ledger: LoopLedger, request: Request | RestartsUsedUp) -> bool:
     """A loop that paused for another reason can be; one that finished while we asked stays finished."""
     stopped = ledger.state.stopped
     return isinstance(request, AskStop) and stopped is not None and stopped.end not in {*FINISHED, End.STOPPED}

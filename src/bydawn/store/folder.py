@@ -56,6 +56,7 @@ class LoopFolder(_Folder, frozen=True):
     snapshot = _Inside("state.json")
     reserve = _Inside("reserve")  # given up when the disk is full, so that the last facts find room
     lock = _Inside("lock")
+    heartbeat = _Inside("heartbeat")  # touched by its worker again and again; only its time means something
     log = _Inside(layout.LOG)
     inbox = _Inside("inbox")
     git = _Inside("git")

@@ -27,6 +27,7 @@ def test_every_rule_that_can_end_a_run_has_a_code() -> None:
         *("task_failure_circuit_breaker", "no_progress_limit", "max_iterations", "no_selectable_task"),
     }
     ours = {"agent_unavailable", "tampering", "task_file", "budget", "workspace_gone", "disk", "interrupted"}
+    ours.add("watchdog_exhausted")
     assert {*codes.BY_RULE.values(), *codes.BY_KIND.values()} == theirs | ours
 
 

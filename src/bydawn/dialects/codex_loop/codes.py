@@ -5,19 +5,22 @@ from bydawn.core.history import Event
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import FINISHED, End, TaskClaim, TaskStatus
+from bydawn.core.watching import Death, Restart
 
 COMPLETED, BLOCKED, INITIALIZED, RUNNING = "completed", "blocked", "initialized", "running"
 _CLAIMED = {"done": "complete", "in-progress": "continue", "blocked": "blocked"}
 _BLOCKED_EXIT, _INTERRUPTED_EXIT = 2, 130
+_REASONS = {Death.HUNG: "stale_heartbeat", Death.FOUND: "process_gone"}
 
 HOOK_FAILURE, AGENT_BLOCKED, NO_SELECTABLE_TASK = "hook_failure", "agent_blocked", "no_selectable_task"
 RUNNER_FAILURES, VERIFICATION_FAILURES, TASK_FAILURES = (
     f"{kind}_failure_circuit_breaker" for kind in ("runner", "verification", "task")
 )
 NO_PROGRESS, MAX_ITERATIONS = "no_progress_limit", "max_iterations"
-# The original has no words for these. The last one: a person or a signal ended the run, or it died; `run` goes on.
+# The original has no words for these. `interrupted`: a person or a signal ended the run, or it died; `run` goes on.
 AGENT_UNAVAILABLE, TAMPERING, TASK_FILE, BUDGET = "agent_unavailable", "tampering", "task_file", "budget"
 WORKSPACE_GONE, DISK, INTERRUPTED = "workspace_gone", "disk", "interrupted"
+WATCHDOG_EXHAUSTED = "watchdog_exhausted"
 
 BY_RULE: dict[str, str] = {
     Rule.ASKED_TO_STOP: INTERRUPTED,
@@ -31,6 +34,7 @@ BY_RULE: dict[str, str] = {
     Rule.AGENT_FAILURES: RUNNER_FAILURES,
     Rule.COMMANDS_FAILED: RUNNER_FAILURES,
     Rule.CUT_SHORT: RUNNER_FAILURES,
+    Rule.RESTARTS: WATCHDOG_EXHAUSTED,
     Rule.PAID_TROUBLE: RUNNER_FAILURES,
     Rule.OUTAGE: AGENT_UNAVAILABLE,
     Rule.RECORDED_END: AGENT_BLOCKED,
@@ -78,6 +82,13 @@ def of_event(event: Event) -> str:
     if event.stopped:
         return code_of(event.stopped)
     return code(event.by) if event.status is TaskStatus.ASIDE else ""
+
+
+def restart_reason(restart: Restart | None) -> str | None:
+    """Why the watchdog started a run again, in the original's words where it has one."""
+    if restart is None:
+        return None
+    return _REASONS.get(restart.why) or f"exit_code:{restart.exit_code}"
 
 
 def agent_status(claim: TaskClaim | None) -> str | None:

@@ -45,6 +45,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     blocker_code: str | None = None
     blocker_reason: str | None = None
+    restart_reason: str | None = None
+    restart_count: int | None = None  # in a row
 
 
 def entries(history: History) -> tuple[Entry, ...]:
@@ -71,6 +73,8 @@ def _events(history: History) -> Iterator[tuple[int, Entry]]:
 
 
 def _is_listed(event: Event) -> bool:
+    if event.restart:
+        return True
     if event.stopped:
         return bool(codes.code_of(event.stopped)) and event.stopped.decided.rule != Rule.ONLY_CHECKS
     return event.status in (TaskStatus.ASIDE, TaskStatus.OPEN)
@@ -100,16 +104,21 @@ def _iteration(attempt: Attempt) -> Entry:
 
 
 def _event(event: Event) -> Entry:
-    code = codes.of_event(event)
+    code, restart = codes.of_event(event), event.restart
     reason = texts.reason(event.stopped) if event.stopped else event.reason
+    kind = "blocked" if code else "requeued"
+    if restart:
+        kind, reason = "watchdog_exhausted" if code else "watchdog_restart", reason or restart.words
     return Entry(
-        event_type="blocked" if code else "requeued",
+        event_type=kind,
         timestamp=moment(event.at),
         iteration=event.round,
         task_id=event.task,
         summary=None if code else reason or "to be tried again",
         blocker_code=code or None,
         blocker_reason=reason if code else None,
+        restart_reason=codes.restart_reason(restart),
+        restart_count=restart.number if restart else None,
     )
 
 

@@ -79,6 +79,7 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
         codes.AGENT_UNAVAILABLE: [doctor, Next(run, "when Codex works again")],
         codes.BUDGET: [Next(f"bydawn why {loop.id}{others}", "which limit that is"), Next(run, "when it is raised")],
         codes.DISK: [Next("", "free some space"), Next(run, "then go on")],
+        codes.WATCHDOG_EXHAUSTED: [logs, doctor, Next(run, "then go on, here in the terminal")],
         codes.INTERRUPTED: [Next(run, "go on"), status],
     }
     looked = [changes, Next(run, "when you have put it right"), *([accept] if stopped.can_be_accepted else [])]
