@@ -40,6 +40,7 @@ class StateFolder(_Folder, frozen=True):
     cool_downs = _Inside("cool-downs")
     places = _Inside("places")
     trust = _Inside("trust")
+    watches = _Inside("watches")  # locks of those who start loops again
     asked = _Inside("asked")  # questions to agents outside any loop, while they are asked or if they failed
 
     def every_loop(self) -> Iterator["LoopFolder"]:

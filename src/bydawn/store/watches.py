@@ -1,0 +1,39 @@
+"""Who starts the loops of a workspace again if their process dies? Whoever holds the lock of that watch."""
+
+from pathlib import Path
+
+import msgspec
+
+from bydawn.store.lock import Lock, is_held, signature
+from bydawn.store.registry import Registry
+from bydawn.system.writing import make_private
+
+EVERY = "service"  # bydawn's own, for all loops that no one else watches
+
+
+class Watch(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that watches."""
+
+    kind: str  # what it calls itself: daemon, service
+    pid: int
+
+
+def take(registry: Registry, workspace: Path | None, kind: str) -> Lock:
+    """Begin to watch one workspace, or everything; raises `Owned` if someone does."""
+    make_private(registry.root.watches)
+    held = Lock.take(_path(registry, workspace))
+    held.sign(kind)
+    return held
+
+
+def of(registry: Registry, workspace: Path | None) -> Watch | None:
+    """Who watches it now."""
+    path = _path(registry, workspace)
+    if not is_held(path):
+        return None
+    said = signature(path)
+    return Watch(kind=said.get("run", "?"), pid=int(pid) if (pid := said.get("pid", "")).isdigit() else 0)
+
+
+def _path(registry: Registry, workspace: Path | None) -> Path:
+    return registry.root.watches / (registry.home(workspace).name if workspace else EVERY)
