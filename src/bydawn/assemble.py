@@ -20,6 +20,7 @@ from bydawn.core.redact import Secrets, for_children
 from bydawn.core.secret_settings import variables
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
+from bydawn.core.watching import Restart
 from bydawn.engine.effects import World
 from bydawn.engine.run import Engine
 from bydawn.process import box
@@ -30,6 +31,7 @@ from bydawn.process.child import ChildProcesses, is_nearly_full
 from bydawn.process.clock import SystemClock
 from bydawn.process.guardian import Tether
 from bydawn.process.matching import full_match
+from bydawn.process.pulse import Pulse
 from bydawn.process.shell import Shell, ShellHooks
 from bydawn.settings.table import TABLE
 from bydawn.store.cooldowns import SharedCoolDowns
@@ -74,6 +76,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock | None = None
     only_checks: bool = False  # start no round
     heartbeat: float | None = None  # seconds between two signs of life to followers, while something runs
+    beats: Sequence[Callable[[], None]] = ()  # called again and again by a thread of its own, whatever is waited for
+    restart: Restart | None = None  # its process had died before
     cycles: Cycles | None = None
     keeps_aside: bool = False  # tasks that were set aside stay so
 
@@ -126,7 +130,9 @@ def run_loop(
         drop = Drop(workspace, loop.recording.drop, worker.say)
         drop.prepare()
         watch.add(str(drop.folder))
-    channel = LoopChannel(Signals(run, loop.on_interrupt), inbox, worker.tether, run, watch)
+    pulse = Pulse(folder.heartbeat, worker.beats)
+    signals = Signals(run, loop.on_interrupt)
+    channel = LoopChannel(signals, inbox, worker.tether, run, watch, pulse.moved)
     env = inherited()
     processes = ChildProcesses(channel.fds, env, on_start=lock.note_child, left=left)
     files = Rounds(folder, secrets)
@@ -181,7 +187,7 @@ def run_loop(
             schema_file = str(folder.schema)
     if ledger.torn:
         ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
-    with agents.temporary_folder(pool) as agent_env:
+    with pulse, agents.temporary_folder(pool) as agent_env:
         world = World(
             ledger=ledger,
             agents=pool,
@@ -237,7 +243,7 @@ def run_loop(
                 return stopped
             least = 0.0 if ledger.state.rounds_this_run else worker.cycles.least
             rest = max(worker.cycles.sleep, least)
-            more = {"cycle": started.cycle + 1, "rest": rest, "leftover": False}
+            more = {"cycle": started.cycle + 1, "rest": rest, "leftover": False, "restart": None}
             started = msgspec.structs.replace(started, **more)
 
 
@@ -267,6 +273,7 @@ def _started(
         only_checks=worker.only_checks,
         cycle=1 if worker.cycles else 0,
         keeps_aside=worker.keeps_aside,
+        restart=worker.restart,
         per_task=loop.sessions is Sessions.PER_TASK,
     )
 

@@ -1,4 +1,4 @@
-"""The heartbeat of a run: always whole, always recent, and never in the way."""
+"""Signs of life of a run: always recent, whatever it waits for, and never in the way."""
 
 import json
 import os
@@ -17,6 +17,7 @@ from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import Decided, End
 from bydawn.operations.beating import Heartbeat
+from bydawn.process.pulse import Pulse
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LOOP = Loop(id="x", uid="u", workspace="/w", created_at=NOON, prompt="p", agent="demo")
@@ -26,9 +27,10 @@ class Minutes:
     """A clock that stands still until the test lets a minute pass, and has seen what follows from it."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.at = path, NOON
-        self.turns, self.asked = Queue[bool](), Queue[float]()
-        self.beat = Heartbeat(path, now=lambda: self.at, wait=self._wait)
+        self.path, self.touched = path, path.with_name("heartbeat")
+        self.at, self.turns, self.asked = NOON, Queue[bool](), Queue[float]()
+        self.beat = Heartbeat(path, now=lambda: self.at)
+        self.pulse = Pulse(self.touched, [self.beat.beat], clock=lambda: self.at.timestamp(), wait=self._wait)
 
     def _wait(self, seconds: float) -> bool:
         self.asked.put(seconds)
@@ -38,6 +40,12 @@ class Minutes:
         self.at += timedelta(seconds=self.asked.get(timeout=20))
         self.turns.put(False)
         self.asked.put(self.asked.get(timeout=20))  # it waits again, so it has written
+
+    def is_touched(self) -> bool:
+        """Since the last time that anyone asked."""
+        touched = self.touched.stat().st_mtime > 1
+        os.utime(self.touched, (1, 1))
+        return touched
 
     def said(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.path.read_bytes())
@@ -62,8 +70,8 @@ def stopped(end: End, reason: str) -> LoopStopped:
 
 
 def test_it_beats_every_minute_whatever_the_run_waits_for(minutes: Minutes) -> None:
-    """C-044"""
-    with minutes.beat:
+    """C-044: an agent works for 20 minutes and says nothing."""
+    with minutes.beat, minutes.pulse:
         assert minutes.said() == {
             "pid": os.getpid(),
             "phase": "running",
@@ -73,14 +81,32 @@ def test_it_beats_every_minute_whatever_the_run_waits_for(minutes: Minutes) -> N
             "outcome": None,
             "last_error": None,
         }
-        for _ in range(3):
+        for _ in range(20):
             minutes.passes()
-        assert minutes.said()["updated_at"] == "2026-01-01T12:03:00Z"
+            minutes.pulse.moved()  # the main thread looks for requests while it waits
+            assert minutes.is_touched()
+        assert minutes.said()["updated_at"] == "2026-01-01T12:20:00Z"
+        minutes.turns.put(True)
+
+
+def test_a_worker_whose_main_thread_is_stuck_falls_silent(minutes: Minutes) -> None:
+    """X-30: a thread that beats whatever happens would hide that nothing gets on."""
+    with minutes.beat, minutes.pulse:
+        for _ in range(29):
+            minutes.passes()
+        assert minutes.is_touched()
+        for _ in range(5):
+            minutes.passes()
+        assert not minutes.is_touched()
+        assert minutes.said()["updated_at"] == "2026-01-01T12:29:00Z"
+        minutes.pulse.moved()
+        minutes.passes()
+        assert minutes.is_touched()
         minutes.turns.put(True)
 
 
 def test_it_says_how_each_cycle_began_and_ended(minutes: Minutes) -> None:
-    with minutes.beat:
+    with minutes.beat, minutes.pulse:
         assert minutes.saw(started(1))["cycle"] == 1
         ended = minutes.saw(stopped(End.BLOCKED, "no \x1b[31mdatabase"))
         assert (ended["phase"], ended["outcome"], ended["last_error"]) == ("blocked", "blocked", "no database")
@@ -101,7 +127,6 @@ def test_it_says_how_each_cycle_began_and_ended(minutes: Minutes) -> None:
 
 def test_an_error_is_told_and_goes_on(minutes: Minutes) -> None:
     with pytest.raises(UserError, match="no disk"), minutes.beat:
-        minutes.turns.put(True)
         raise UserError("no disk", hint="buy one")
     last = minutes.said()
     assert (last["phase"], last["error_count"], "no disk" in last["last_error"]) == ("error", 1, True)
@@ -134,16 +159,23 @@ def test_a_relative_path_means_the_folder_where_it_was_typed(tmp_path: Path, mon
 
 
 def test_no_reader_sees_a_part_of_it(tmp_path: Path) -> None:
-    """With two writers: the thread, and the facts of the loop."""
+    """With two writers: the thread of the worker, and the facts of the loop."""
     path = tmp_path / "beat.json"
 
     def many() -> None:
         for number in range(200):
             beat.saw(stopped(End.LIMIT, "x" * number), LOOP, LoopState())
 
-    with Heartbeat(path, seconds=0) as beat:
-        facts = Thread(target=many)
+    facts = Thread(target=many)
+    with Heartbeat(path) as beat:
         facts.start()
-        while facts.is_alive():
-            assert json.loads(path.read_bytes())["pid"] == os.getpid()
+        with Pulse(tmp_path / "touched", [beat.beat], wait=lambda _: not facts.is_alive()):
+            while facts.is_alive():
+                assert json.loads(path.read_bytes())["pid"] == os.getpid()
         facts.join()
+
+
+def test_a_file_that_cannot_be_touched_ends_nothing(tmp_path: Path) -> None:
+    with Pulse(tmp_path / "missing/heartbeat"):
+        pass
+    assert not (tmp_path / "missing").exists()

@@ -1,28 +1,37 @@
 """`resume --all`: many loops in the background, started by one command.
 
-Everything is loaded here once; each loop's processes are forks that share it. When this process ends, they go on.
+Everything is loaded here once; each loop's processes are forks that share it. When this process ends, they go on; with
+`--foreground` it stays, starts them again if they die, and ends them when it ends.
 """
 
 import ctypes  # noqa: F401 - this and others are loaded here once, for all loops
 import gc
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import click
 import markdown_it  # noqa: F401
+from msgspec.structs import replace
 
 from bydawn.cli import background, foreground, terminal  # noqa: F401
 from bydawn.cli.program import shielded
 from bydawn.cli.voice import Voice
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
-from bydawn.operations import many, places, run_loop, settings  # noqa: F401
+from bydawn.core.watching import BACK_OFF, Restart, given_up
+from bydawn.host.watchdog import Kept, Phase, Watchdog, spawn
+from bydawn.operations import keeping, many, places, resume, run_loop, settings  # noqa: F401
 from bydawn.operations.many import Taken
 from bydawn.operations.plan import Plan, shared
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.process.guardian import Tether, await_start, run_guarded, send_away, start_viewer
-from bydawn.store.registry import Registry
+from bydawn.store import watches
+from bydawn.store.folder import LoopFolder
+from bydawn.store.lock import Owned
+from bydawn.store.registry import Registry, standing_of
 
 _OVERTAKEN = 8  # the exit code if another process was faster
 
@@ -35,6 +44,84 @@ def resume_all(state_dir: Path | None, cd: Path | None, *, stopped: bool) -> int
     if not taken:
         click.echo("  No loop is unfinished.")
     return resume_these({each.standing.reference: each for each in taken}, Voice())
+
+
+def keep_all(state_dir: Path | None, back_off: float = BACK_OFF) -> int:
+    """Stay, and keep every loop running that crashed or that a shutdown ended; until we are asked to end."""
+    refuse_inside_a_round()
+    settings.gather(None).refuse_problems()
+    registry = Registry(state_dir)
+    try:
+        held = watches.take(registry, None, watches.EVERY)
+    except Owned as owned:
+        cause, hint = f"{owned} keeps all loops running", "`bydawn service status` tells about it"
+        raise UserError("bydawn is already doing that", cause=cause, hint=hint, exit_code=_OVERTAKEN) from None
+    known: set[LoopFolder] = set()
+
+    def scan() -> list[Kept]:
+        found = [each for each in keeping.due(registry) if each.standing.folder not in known]
+        known.update(each.standing.folder for each in found if not each.is_too_many)
+        for each in found:
+            if each.restart and each.is_too_many:
+                say(f"{each.standing.loop.id}: {given_up(each.restart)}; it is not started again")
+                _give_up(each.standing.folder, each.restart)
+        return [_kept(each) for each in found if not each.is_too_many]
+
+    def told(each: Kept) -> None:
+        words = {Phase.RUNNING: "goes on", Phase.OVER: "has ended", Phase.STOPPED: "pauses"}
+        if each.phase in words:
+            say(f"{each.name} {words[each.phase]}")
+        if each.phase is not Phase.RUNNING and each.phase is not Phase.RESTARTING:
+            known.discard(folder) if (folder := each.folder()) else None
+
+    say("keeping loops running; Ctrl-C pauses them and ends this")
+    Watchdog(
+        is_lost=keeping.is_lost_in, give_up=_exhausted, say=say, told=told, scan=scan, held=held, back_off=back_off
+    ).run()
+    held.release()
+    return 0
+
+
+def say(text: str) -> None:
+    with suppress(OSError):  # no one reads it
+        click.echo(f"  {shorten(plain(text), 300)}")
+
+
+def _kept(due: keeping.Due) -> Kept:
+    folder = due.standing.folder
+    return Kept(name=due.standing.loop.id, folder=lambda: folder, begin=partial(_begin, folder), restart=due.restart)
+
+
+def _begin(folder: LoopFolder, restart: Restart | None) -> int:
+    """In a child of the watchdog: run the loop under a guardian of its own."""
+
+    def work(tether: Tether) -> int:
+        return shielded(lambda: _go_on(tether, folder, restart))
+
+    return run_guarded(work, os.open(os.devnull, os.O_WRONLY), raw=True)[0]
+
+
+def _go_on(tether: Tether, folder: LoopFolder, restart: Restart | None) -> int:
+    standing = standing_of(folder)
+    if standing is None:
+        raise UserError(
+            f"the loop {folder.name} is gone", cause=f"{folder} has no record", hint="nothing to go on with"
+        )
+    planned = replace(resume.plan(standing, settings.secrets()), restart=restart)
+    try:
+        return _run(tether, planned, Voice())
+    finally:
+        places.release(planned.loop)
+
+
+def _exhausted(each: Kept, restart: Restart) -> None:
+    if folder := each.folder():
+        _give_up(folder, restart)
+
+
+def _give_up(folder: LoopFolder, restart: Restart) -> None:
+    """In a child: a notice takes its time, and other loops need us."""
+    spawn(lambda: shielded(lambda: keeping.give_up(folder, restart)))
 
 
 def resume_these(taken: Mapping[str, Taken], voice: Voice) -> int:

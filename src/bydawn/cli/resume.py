@@ -121,6 +121,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @option("--once", is_flag=True, help="Run only one round.")
 @option("--all", "all_", is_flag=True, help="Every loop that crashed or that a shutdown ended, in the background.")
 @option("--stopped", is_flag=True, help="With --all, also those that a person paused or stopped.")
+@option("--foreground", is_flag=True, help="With --all, stay and start them again if they die; for a service.")
 @detach
 @plain
 @state_dir
@@ -136,6 +137,7 @@ def resume(
     once: bool,
     all_: bool,
     stopped: bool,
+    foreground: bool,
     detach: bool,
     plain: bool,
     **limits: NewLimit | None,
@@ -155,6 +157,15 @@ def resume(
     if stopped and not all_:
         hint = "add --all, or drop it: a loop that you name goes on however it ended"
         raise UserError("--stopped only works with --all", hint=hint)
+    if foreground and (not all_ or stopped or detach or cd):
+        cause = "it keeps every loop running that crashed or that a shutdown ended, in any folder"
+        raise UserError(
+            "--foreground only works with --all alone", cause=cause, hint="`bydawn resume --all --foreground`"
+        )
+    if foreground:
+        from bydawn.cli.many import keep_all
+
+        return keep_all(state_dir)
     if all_:
         from bydawn.cli.many import resume_all
 

@@ -72,6 +72,24 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     tries: int = 0
 
 
+def of_end(
+    loop: Loop,
+    state: LoopState,
+    stopped: LoopStopped,
+    at: datetime,
+    messages: Messages | None,
+    hide: Callable[[str], str],
+) -> Order | None:
+    """What to send when a run has ended, without secrets; None if no one needs it."""
+
+    def clean(text: str) -> str:
+        return hide(plain(text))
+
+    loop, stopped = for_others(loop, clean), rewritten(stopped, clean)
+    texts = messages(loop, state, stopped, at) if messages else None
+    return order_of(about(loop, state, stopped, at), loop.notify, texts)
+
+
 def order_of(notice: Notice, addresses: tuple[str, ...], texts: tuple[str, ...] | None) -> Order | None:
     """What to send, and where; None if no one needs it. A dialect's `texts` decide that for each address."""
     if texts is None:

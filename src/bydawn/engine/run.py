@@ -51,7 +51,6 @@ from bydawn.core.loop import COOKIE, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, believed
 from bydawn.core.ports import ChildLimits, Job, Snapshot
 from bydawn.core.progress import Findings
-from bydawn.core.redact import rewritten
 from bydawn.core.rules import Rule
 from bydawn.core.secret_settings import variables
 from bydawn.core.settling import settled
@@ -229,10 +228,7 @@ class Engine:
         """
         if self.world.send is None:
             return
-        loop = notices.for_others(self.loop, lambda text: self.world.hide(plain(text)))
-        stopped = rewritten(stopped, lambda text: self.world.hide(plain(text)))
-        texts = self.world.messages(loop, self.state, stopped, at) if self.world.messages else None
-        order = notices.order_of(notices.about(loop, self.state, stopped, at), loop.notify, texts)
+        order = notices.of_end(self.loop, self.state, stopped, at, self.world.messages, self.world.hide)
         if order is None:
             return
         answers = self.world.send(order, partial(self._effects.hurried, finished=stopped.end in FINISHED))

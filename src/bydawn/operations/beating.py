@@ -1,4 +1,4 @@
-"""A file that says again and again that a run is alive: an agent can be silent for half an hour."""
+"""A file that says again and again, for scripts, that a run is alive and how it is."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Lock
 from types import TracebackType
 
 import msgspec
@@ -36,28 +36,15 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heartbeat:
-    """Follows a run from another thread, which nothing that the run waits for can hold up.
-
-    A context manager around all of it: the file is written when it begins and ends, at every start and stop of the
-    loop, and in between every minute. No reader ever sees a part of it.
+    """A context manager around a run: the file is written when it begins and ends, and at every start and stop of the
+    loop; in between the worker's own thread calls `beat` again and again. No reader ever sees a part of it.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        seconds: float = 60.0,
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        wait: Callable[[float], bool] | None = None,  # so many seconds; is it over?
-    ) -> None:
+    def __init__(self, path: Path, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._path = path.absolute()  # a running loop is in another folder
-        self._seconds = seconds
         self._now = now
-        self._over = Event()
-        self._wait = wait or self._over.wait
         self._lock = Lock()
         self._beat = Beat(pid=os.getpid(), phase="running", updated_at=now())
-        self._thread = Thread(target=self._go_on, daemon=True)
 
     def __enter__(self) -> "Heartbeat":
         try:
@@ -68,13 +55,11 @@ class Heartbeat:
             hint = "give the path of a file in a folder that you can write to"
             cause = error.strerror or str(error)
             raise UserError(f"the heartbeat {self._path} cannot be written", cause=cause, hint=hint) from None
-        self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._over.set()
         if error:
             said = shorten(plain(str(error) or type(error).__name__), _LONGEST)
             self._note(phase="error", error_count=self._beat.error_count + 1, last_error=said)
@@ -95,9 +80,8 @@ class Heartbeat:
     def heard(self, event: Heard) -> None:
         """What an agent says does not show that bydawn is alive."""
 
-    def _go_on(self) -> None:
-        while not self._wait(self._seconds):
-            self._note()
+    def beat(self) -> None:
+        self._note()
 
     def _note(self, **news: object) -> None:
         """A disk that is full for a while must not end the run: then the file is old, which is what it is for."""

@@ -1,19 +1,23 @@
-"""Try where notices go, before a loop relies on it."""
+"""Try where notices go, before a loop relies on it; and tell of an end that no worker is left to tell of."""
 
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bydawn import dialects
 from bydawn.core.errors import UserError
 from bydawn.core.facts import NoticeEnded
-from bydawn.core.notices import Notice, Order, ended
+from bydawn.core.notices import Notice, Order, ended, of_end
 from bydawn.core.redact import for_children
 from bydawn.core.secret_settings import SecretSettings
 from bydawn.core.text import plain
+from bydawn.operations.preconditions import take_lock
 from bydawn.operations.settings import secrets
 from bydawn.process.notices import send
 from bydawn.settings.table import TABLE
+from bydawn.store.ledger import LoopLedger
+from bydawn.store.registry import Standing
 
 
 def refuse_unknown(addresses: tuple[str, ...]) -> None:
@@ -25,6 +29,29 @@ def refuse_unknown(addresses: tuple[str, ...]) -> None:
                 cause=each.detail,
                 hint="`bydawn notify test URL` tries one; any https:// address works, and gets JSON",
             )
+
+
+def tell_of_end(standing: Standing) -> None:
+    """Send the notice of how a loop has ended, and write down what became of it; nothing of the loop runs."""
+    loop, state = standing.folder.with_secrets(standing.loop), standing.state
+    if state.stopped is None or not loop.notify:
+        return
+    dialect, hide = dialects.of_loop(loop), secrets().knowing(standing.folder.secret_texts()).hide
+    messages = dialect.messages if dialect else None
+    order = of_end(loop, state, state.stopped, datetime.now(UTC), messages, hide)
+    if order is None:
+        return
+    told = ended(order, send(order, _env()), hide)
+    held = take_lock(standing.folder, loop)
+    ledger = LoopLedger(standing.folder, lambda _: None, hide)
+    try:
+        for fact in told:
+            ledger.append(fact)
+        ledger.sync()
+        ledger.snapshot()
+    finally:
+        ledger.close()
+        held.release()
 
 
 def try_out(addresses: Sequence[str], workspace: Path) -> list[NoticeEnded]:
@@ -42,5 +69,8 @@ def try_out(addresses: Sequence[str], workspace: Path) -> list[NoticeEnded]:
 
 def _answers(order: Order) -> list[NoticeEnded]:
     hide = secrets().knowing(SecretSettings(notify=order.addresses).texts).hide
-    env = for_children(os.environ, [row.variable for row in TABLE if row.secret])
-    return ended(order, send(order, env), hide)
+    return ended(order, send(order, _env()), hide)
+
+
+def _env() -> dict[str, str]:
+    return for_children(os.environ, [row.variable for row in TABLE if row.secret])

@@ -9,6 +9,7 @@ from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import Loop
 from bydawn.core.redact import Secrets
 from bydawn.core.values import ReachedMark
+from bydawn.core.watching import Restart
 from bydawn.store.folder import LoopFolder, StateFolder
 from bydawn.store.registry import Standing, reference
 
@@ -38,6 +39,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     accepts: tuple[str, ...] = ()  # protected files or a task list whose changes a person accepts
     finished: bool = False  # it may be complete already: it is run again on purpose
     raises: Callable[[Limits], Limits] | None = None  # from the current limits to the new ones
+    restart: Restart | None = None  # its process has died, and bydawn goes on by itself
 
     @property
     def root(self) -> StateFolder:

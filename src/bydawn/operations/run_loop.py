@@ -50,6 +50,7 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
             fact = ledger.append(fact).fact
             for follower in worker.followers:
                 follower.saw(fact, loop, ledger.state)
+        worker = msgspec.structs.replace(worker, restart=planned.restart)
         return run_loop(loop, ledger, held, planned.secrets, worker, box, leftover=leftover)
     finally:
         ledger.close()

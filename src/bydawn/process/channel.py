@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
@@ -65,12 +66,22 @@ class Signals:
 class LoopChannel:
     """Takes from all three what was asked since the last call."""
 
-    def __init__(self, signals: Signals, inbox: Channel, tether: Tether, run: str, watch: kernel.Watch) -> None:
+    def __init__(
+        self,
+        signals: Signals,
+        inbox: Channel,
+        tether: Tether,
+        run: str,
+        watch: kernel.Watch,
+        asked: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`asked` is called whenever the worker looks."""
         self._signals = signals
         self._inbox = inbox
         self._tether = tether
         self._run = run
         self._watch = watch
+        self._asked = asked
         self._alone = False
         self._looked = 0.0
         self._poll = select.poll()
@@ -82,6 +93,7 @@ class LoopChannel:
         return [fd for fd in (self._signals.fd, self._watch.fd, self._tether.fd) if fd >= 0]
 
     def take(self) -> list[Request]:
+        self._asked()
         now = time.monotonic()
         if self._watch.works and now - self._looked < _LOOK and not self._poll.poll(0):
             return []  # asked again and again in a silent night

@@ -133,10 +133,11 @@ def start_viewer(viewer: list[bytes]) -> None:
                     os.kill(pid, signal.SIGKILL)
 
 
-def run_guarded(work: Callable[[Tether], int], front: int = -1) -> tuple[int, list[str]]:
+def run_guarded(work: Callable[[Tether], int], front: int = -1, *, raw: bool = False) -> tuple[int, list[str]]:
     """Run `work` in a child, the worker; when it ends, so does everything it started.
 
-    Returns the exit code, and a command from the worker for a person to confirm. `front`: see `in_front`.
+    Returns the exit code, and a command from the worker for a person to confirm. `front`: see `in_front`. `raw`: no
+    person waits; a worker that a signal ended has the negative number of that as its code.
     """
     ours, theirs = socket.socketpair()
     sys.stdout.flush()
@@ -166,7 +167,8 @@ def run_guarded(work: Callable[[Tether], int], front: int = -1) -> tuple[int, li
         # of its own when it ends, and a late signal must not change the exit code.
         asking = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
         signal.signal(number, asking if following else signal.SIG_IGN)
-    return _exit_code(os.waitstatus_to_exitcode(status), go_on), following
+    code = os.waitstatus_to_exitcode(status)
+    return code if raw else _exit_code(code, go_on), following
 
 
 def _left(line: socket.socket) -> list[str]:

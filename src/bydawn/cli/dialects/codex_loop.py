@@ -10,6 +10,7 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
 from bydawn.cli.dialects import WithNameless
+from bydawn.cli.dialects.codex_loop_options import HELP, in_project
 from bydawn.cli.dialects.log_screen import LogScreen, line
 from bydawn.cli.dialects.skill_command import skill_command
 from bydawn.core.agent import Event, readable
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from bydawn.dialects.codex_loop.proposal import Proposal
     from bydawn.store.registry import Standing
 
-HELP = {"help_option_names": ["-h", "--help"]}
 _WRONG, _OCCUPIED = 1, 8
 _COLUMN = 16
 _CYCLE_SLEEP = 60.0  # seconds
@@ -44,28 +44,11 @@ class _Commands(Group):
             raise
 
 
-def _root(ctx: click.Context, param: click.Parameter, given: Path) -> Path:  # noqa: ARG001 - click's
-    from bydawn.operations.dialects.codex_loop.project import root_of
-
-    return root_of(given)
-
-
-_project = option(
-    "--project-dir",
-    "root",
-    metavar="PATH",
-    type=click.Path(path_type=Path),
-    default=".",
-    callback=_root,
-    help="The project.  [default: .]",
-)
-
-
 # -- init --------------------------------------------------------------------------------------------------------------
 
 
 @command()
-@_project
+@in_project
 @option("--prompt", metavar="TEXT", required=True, help="What is to be built.")
 @option("--model", metavar="NAME", help="Codex's model.  [default: its own]")
 @option("--force", is_flag=True, help="Replace the files that are there; a copy of each is kept beside it.")
@@ -115,7 +98,7 @@ def _show(proposal: "Proposal", after_init: tuple[str, ...]) -> None:
 
 
 @command()
-@_project
+@in_project
 @option("--continuous", is_flag=True, help="Go on by itself, cycle after cycle, until all is done.")
 @option("--retry-blocked", is_flag=True, help="Try blocked tasks again, in every cycle.")
 @option(
@@ -185,7 +168,8 @@ def run(
                 most=max_cycles,
                 again=running.Again(blocked=retry_blocked, errors=retry_errors, most_errors=max_error_retries),
             )
-        screen = _Screen(beat, keeps_aside=not retry_blocked, cycles=cycles)
+        beats = (beat.beat,) if beat else ()
+        screen = _Screen(beat, keeps_aside=not retry_blocked, cycles=cycles, beats=beats)
         planned = running.plan(root, asked, gathered)
         try:
             return front.resume(DIALECT, planned, tether, run=screen.run)
@@ -254,7 +238,7 @@ class _Screen(LogScreen):
 
 
 @command()
-@_project
+@in_project
 @option("--summary", is_flag=True, help="The most important of it, a line each.")
 def status(root: Path, summary: bool) -> int:
     """How it stands, as JSON"""
@@ -271,7 +255,7 @@ def status(root: Path, summary: bool) -> int:
 
 
 @command()
-@_project
+@in_project
 @option("--repair", is_flag=True, help="Repair what can be repaired without you.")
 def doctor(root: Path, repair: bool) -> int:
     """What is right and wrong here"""
@@ -290,7 +274,7 @@ _task = option("--task-id", metavar="ID", help="Of this task.  [default: of the 
 
 
 @command(name="tail")
-@_project
+@in_project
 @_lines
 @_task
 def tail(root: Path, lines: int, task_id: str | None) -> int:

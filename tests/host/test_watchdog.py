@@ -1,0 +1,191 @@
+"""The parent that keeps loops running: what it starts again, when it gives up, and what it ends."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bydawn.core.watching import STALE, Death, Restart
+from bydawn.host.watchdog import Kept, Phase, Watchdog, spawn
+from bydawn.store.folder import LoopFolder
+from bydawn.store.lock import Lock
+from driving import wait_for
+
+QUICK: dict[str, Any] = {"back_off": 0.02, "look": 0.02, "terminate": 0.2}
+
+
+class Stage:
+    """A loop's folder, a process that plays its worker, and a watchdog in a child that tells what it did."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = LoopFolder(folder)
+        self.told = folder / "told"
+        self.starts = folder / "starts"
+        self.over = folder / "over"
+
+    def is_lost(self, _: LoopFolder) -> bool:
+        return not self.over.exists()
+
+    def note(self, path: Path, text: str) -> None:
+        with path.open("a") as file:
+            file.write(f"{text}\n")
+
+    def lines(self, path: Path) -> list[str]:
+        return path.read_text().splitlines() if path.exists() else []
+
+    def kept(self, work: Callable[[], int], restart: Restart | None = None) -> Kept:
+        def begin(restart: Restart | None) -> int:
+            self.note(self.starts, f"{restart.number} {restart.why} {restart.exit_code}" if restart else "first")
+            return work()
+
+        return Kept(name="shop", folder=lambda: self.folder, begin=begin, restart=restart)
+
+    def watchdog(self, **more: Any) -> Watchdog:
+        return Watchdog(
+            is_lost=self.is_lost,
+            give_up=lambda _, restart: self.note(self.told, f"gave up: {restart.number}"),
+            say=lambda text: self.note(self.told, text),
+            told=lambda each: self.note(self.told, each.phase),
+            **{**QUICK, **more},
+        )
+
+    def watch(self, work: Callable[[], int], **more: Any) -> int:
+        """In a child, as its signal handlers would be ours; its process id."""
+
+        def watch() -> int:
+            self.watchdog(**more).run([self.kept(work)])
+            return 0
+
+        return spawn(watch)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def ended(pid: int) -> int:
+    return os.waitstatus_to_exitcode(wait_for(lambda: (found := os.waitpid(pid, os.WNOHANG))[0] and found)[1])
+
+
+def test_a_process_that_dies_is_started_ten_times_and_no_more(stage: Stage) -> None:
+    """C-066"""
+    assert ended(stage.watch(lambda: -9)) == 0
+    assert stage.lines(stage.starts) == ["first", *(f"{number} exited -9" for number in range(1, 11))]
+    told = stage.lines(stage.told)
+    assert told[-2:] == ["gave up: 11", "exhausted"]
+    assert "shop: its process died 11 times in a row; the last time it was killed (signal 9)" in told[-3]
+
+
+def test_a_loop_that_ends_in_good_order_is_left_alone_whatever_its_exit_code(stage: Stage) -> None:
+    def work() -> int:
+        stage.over.touch()
+        return 3
+
+    assert ended(stage.watch(work)) == 0
+    assert stage.lines(stage.told) == ["running", "over"]
+
+
+def test_a_guardian_that_is_killed_itself_is_noticed(stage: Stage) -> None:
+    def work() -> int:
+        if len(stage.lines(stage.starts)) > 1:
+            stage.over.touch()
+            return 0
+        os.kill(os.getpid(), signal.SIGKILL)
+        return 0
+
+    assert ended(stage.watch(work)) == 0
+    assert stage.lines(stage.starts) == ["first", "1 exited -9"]
+
+
+def test_nothing_is_started_while_someone_holds_the_loops_lock(stage: Stage) -> None:
+    """The worker may outlive its guardian for a moment, or a person may have resumed it."""
+
+    def hold() -> int:
+        Lock.take(stage.folder.lock)
+        stage.note(stage.told, "held")
+        time.sleep(60)
+        return 0
+
+    holder = spawn(hold)
+    wait_for(lambda: stage.lines(stage.told))
+
+    def work() -> int:
+        stage.over.touch()
+        return 0
+
+    pid = stage.watch(work)
+    time.sleep(0.2)
+    assert not stage.starts.exists()
+    os.kill(holder, signal.SIGKILL)
+    ended(holder)
+    assert ended(pid) == 0
+    assert stage.lines(stage.starts) == ["first"]
+
+
+def test_a_process_that_hangs_is_ended_and_started_again(stage: Stage) -> None:
+    """Also one that ignores SIGTERM: its worker is killed, then its guardian."""
+
+    def work() -> int:
+        if len(stage.lines(stage.starts)) > 1:
+            stage.over.touch()
+            return 0
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            time.sleep(60)
+
+    assert ended(stage.watch(work, stale=0.1)) == 0
+    assert stage.lines(stage.starts) == ["first", "1 hung -9"]
+    assert "shop: no sign of life for 0.1 s; ending its process" in stage.lines(stage.told)
+
+
+def test_only_a_heartbeat_that_stops_means_that_a_process_hangs(stage: Stage) -> None:
+    """An agent that works for 20 minutes touches it every minute; a clock that stands still for hours is a suspend."""
+    watchdog, each = stage.watchdog(stale=STALE), stage.kept(lambda: 0)
+    each.pid, each.phase = os.getpid(), Phase.RUNNING
+    for minute in range(20):
+        stage.folder.heartbeat.touch()
+        os.utime(stage.folder.heartbeat, (minute, minute))
+        for second in range(0, 60, 5):
+            watchdog._look_at(each, minute * 60.0 + second)
+    assert not each.kills
+    os.utime(stage.folder.heartbeat, (1e9, 1e9))  # the wall clock jumped, or the machine slept
+    watchdog._look_at(each, 1200.0)
+    watchdog._look_at(each, 1200.0 + STALE - 1)
+    assert not each.kills
+    watchdog._look_at(each, 1200.0 + STALE)
+    assert [number for _, number in each.kills] == [signal.SIGTERM, signal.SIGKILL, signal.SIGKILL]
+    assert each.death is Death.HUNG
+
+
+def test_sigterm_ends_every_loop_gently_and_then_the_watchdog(stage: Stage) -> None:
+    def work() -> int:
+        def end(*_: object) -> None:
+            stage.note(stage.told, "asked to pause")
+            os._exit(130)
+
+        signal.signal(signal.SIGTERM, end)
+        stage.note(stage.told, "ready")
+        while True:
+            time.sleep(60)
+
+    pid = stage.watch(work)
+    wait_for(lambda: "ready" in stage.lines(stage.told))
+    os.kill(pid, signal.SIGTERM)
+    assert ended(pid) == 0
+    assert stage.lines(stage.told)[-3:] == ["asked to end; every loop pauses", "asked to pause", "stopped"]
+
+
+def test_a_loop_that_a_person_took_over_between_two_starts_is_left_to_them(stage: Stage) -> None:
+    def work() -> int:
+        return 1
+
+    pid = stage.watch(work, back_off=0.4)
+    wait_for(lambda: "restarting" in stage.lines(stage.told))
+    stage.over.touch()
+    assert ended(pid) == 0
+    assert (stage.lines(stage.starts), stage.lines(stage.told)[-1]) == (["first"], "over")
