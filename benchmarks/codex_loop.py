@@ -21,6 +21,7 @@ _NO_LIMIT = ("--max-no-task-done", "0")
 _OLD = 10_000
 _MB = 1e6
 _TASK = "001-one"
+_LOOKED_AT = ((("status",), 0), (("status", "--summary"), 0), (("events", "--limit", "20"), 0), (("health",), 2))
 _ANSWER = {"status": "continue", "summary": "One step.", "task_id": _TASK, "files_changed": [], "blockers": []}
 _MORE = {"verification_expected": [], "needs_resume": False, "next_action": ""}
 _CODEX = """#!/bin/sh
@@ -52,11 +53,11 @@ def cost(stage: Stage) -> Iterator[float]:
 
 
 def long_projects(stage: Stage) -> Iterator[float]:
-    """The state as JSON, and the file that everybody reads."""
+    """The state as JSON, what happened, whether all is well, and the file that everybody reads."""
     _codex(stage)
     folders = [_long_project(stage, iterations) for iterations in (10, _OLD)]
-    for words in (("status",), ("status", "--summary")):
-        calls = [partial(stage.work, CODEX_LOOP, *words, "--project-dir", str(folder)) for folder in folders]
+    for words, code in _LOOKED_AT:
+        calls = [partial(stage.work, CODEX_LOOP, *words, "--project-dir", str(folder), code=code) for folder in folders]
         small, big = fastest(calls, _LOOKS)
         yield big / small
     yield (folders[1] / ".codex-loop/state.json").stat().st_size / _MB
@@ -106,6 +107,8 @@ BENCHES = (
         (
             Budget("growth: 10,000 iterations against 10, status", 1.5, "×"),
             Budget("growth: 10,000 iterations against 10, --summary", 1.5, "×"),
+            Budget("growth: 10,000 iterations against 10, events", 1.5, "×"),
+            Budget("growth: 10,000 iterations against 10, health", 1.5, "×"),
             Budget("disk: codex-loop's state.json of 10,000", 2, "MB"),
         ),
         long_projects,

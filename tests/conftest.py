@@ -25,6 +25,7 @@ NEEDS = (
     "jq",
     "original",
     "strace",
+    "systemd_analyze",
     "tmux",
 )  # fixtures: a test that uses one needs what it is named after
 
@@ -52,6 +53,11 @@ def home(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Home]:
 @pytest.fixture(scope="session")
 def strace() -> None:
     _is_there("strace")
+
+
+@pytest.fixture(scope="session")
+def systemd_analyze() -> None:
+    _is_there("systemd-analyze", "systemd")
 
 
 @pytest.fixture(scope="session")

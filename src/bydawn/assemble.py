@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,8 +20,7 @@ from bydawn.core.ports import NONE, Clock, Commits, Follower, Snapshot
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.secret_settings import variables
 from bydawn.core.state import LoopState
-from bydawn.core.values import End
-from bydawn.core.watching import Restart
+from bydawn.core.values import End, Restart
 from bydawn.engine.effects import World
 from bydawn.engine.run import Engine
 from bydawn.process import box
@@ -34,6 +34,7 @@ from bydawn.process.matching import full_match
 from bydawn.process.pulse import Pulse
 from bydawn.process.shell import Shell, ShellHooks
 from bydawn.settings.table import TABLE
+from bydawn.store import heartbeat
 from bydawn.store.cooldowns import SharedCoolDowns
 from bydawn.store.folder import LoopFolder
 from bydawn.store.followers import Link, StateFile
@@ -130,7 +131,7 @@ def run_loop(
         drop = Drop(workspace, loop.recording.drop, worker.say)
         drop.prepare()
         watch.add(str(drop.folder))
-    pulse = Pulse(folder.heartbeat, worker.beats)
+    pulse = Pulse((partial(heartbeat.touch, folder), *worker.beats))
     signals = Signals(run, loop.on_interrupt)
     channel = LoopChannel(signals, inbox, worker.tether, run, watch, pulse.moved)
     env = inherited()

@@ -13,8 +13,7 @@ from bydawn.core.facts import Fact, Obstructed, RestartsUsedUp, TasksRead
 from bydawn.core.loop import Checkpoint, CommitMode, Loop, OnLimit
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
-from bydawn.core.values import End, Now, ReachedMark, Usage
-from bydawn.core.watching import Death, Restart
+from bydawn.core.values import Death, End, Now, ReachedMark, Restart, Usage
 from core.facts_made import (
     BROKEN,
     CHECKED,

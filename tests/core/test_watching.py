@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from bydawn.core.facts import RestartsUsedUp
-from bydawn.core.lifetime import Lifetime
 from bydawn.core.outcome import Outcome
-from bydawn.core.values import End
-from bydawn.core.watching import MOST_RESTARTS, Death, Restart, given_up, is_too_many, next_restart
+from bydawn.core.state import Lifetime
+from bydawn.core.values import MOST_RESTARTS, Death, End, Restart
+from bydawn.core.watching import is_too_many, next_restart
 from core.facts_made import a_round, after_all, decided, run_started, stopped
 
 
@@ -19,11 +19,11 @@ def test_the_eleventh_death_in_a_row_is_the_last() -> None:
         assert (last.number, is_too_many(last)) == (number, False)
     last = next_restart(last, Death.HUNG, None, lived=400.0)
     assert is_too_many(last)
-    assert given_up(last) == "its process died 11 times in a row; the last time it gave no sign of life for 5 minutes"
+    assert last.given_up == "its process died 11 times in a row; the last time it gave no sign of life for 5 minutes"
 
 
 @pytest.mark.parametrize(("lived", "number"), [(3599.0, 8), (3600.0, 1)])
-def test_a_process_that_ran_for_an_hour_is_counted_anew(lived: float, number: int) -> None:
+def test_a_process_that_ran_for_an_hour_starts_a_new_count(lived: float, number: int) -> None:
     """A machine that is switched off every evening is no reason to give up after ten days."""
     assert next_restart(Restart(number=7, why=Death.FOUND), Death.FOUND, None, lived).number == number
 
@@ -40,7 +40,7 @@ def test_how_a_process_died_in_words(restart: Restart, words: str) -> None:
     assert restart.words == words
 
 
-def test_who_resumes_a_loop_that_was_given_up_begins_anew() -> None:
+def test_a_person_who_resumes_a_loop_that_was_given_up_starts_a_new_count() -> None:
     restart = Restart(number=11, why=Death.EXITED, exit_code=-9)
     state = after_all(run_started(), RestartsUsedUp(restart=restart), stopped(End.BLOCKED), run_started())
     assert (state.given_up, state.restart) == (None, None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bydawn.core.watching import STALE, Death, Restart
+from bydawn.core.values import STALE, Death, Restart
 from bydawn.host.watchdog import Kept, Phase, Watchdog, spawn
 from bydawn.store.folder import LoopFolder
 from bydawn.store.lock import Lock
@@ -69,7 +69,9 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def ended(pid: int) -> int:
-    return os.waitstatus_to_exitcode(wait_for(lambda: (found := os.waitpid(pid, os.WNOHANG))[0] and found)[1])
+    """Its exit code, once it has ended."""
+    found = wait_for(lambda: [status for found, status in [os.waitpid(pid, os.WNOHANG)] if found])
+    return os.waitstatus_to_exitcode(found[0])
 
 
 def test_a_process_that_dies_is_started_ten_times_and_no_more(stage: Stage) -> None:
@@ -88,6 +90,15 @@ def test_a_loop_that_ends_in_good_order_is_left_alone_whatever_its_exit_code(sta
 
     assert ended(stage.watch(work)) == 0
     assert stage.lines(stage.told) == ["running", "over"]
+
+
+def test_a_loop_that_cannot_begin_is_tried_later_and_nothing_is_counted(stage: Stage) -> None:
+    """Its disk may not be mounted yet."""
+    pid = stage.watch(lambda: 2)
+    wait_for(lambda: "restarting" in stage.lines(stage.told))
+    assert stage.lines(stage.told) == ["running", "shop cannot go on now; the next try is in 1 m 00", "restarting"]
+    os.kill(pid, signal.SIGTERM)
+    assert (ended(pid), stage.lines(stage.starts)) == (0, ["first"])
 
 
 def test_a_guardian_that_is_killed_itself_is_noticed(stage: Stage) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from queue import Queue
 from threading import Thread
@@ -18,6 +19,8 @@ from bydawn.core.state import LoopState
 from bydawn.core.values import Decided, End
 from bydawn.operations.beating import Heartbeat
 from bydawn.process.pulse import Pulse
+from bydawn.store.folder import LoopFolder
+from bydawn.store.heartbeat import touch
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LOOP = Loop(id="x", uid="u", workspace="/w", created_at=NOON, prompt="p", agent="demo")
@@ -30,7 +33,8 @@ class Minutes:
         self.path, self.touched = path, path.with_name("heartbeat")
         self.at, self.turns, self.asked = NOON, Queue[bool](), Queue[float]()
         self.beat = Heartbeat(path, now=lambda: self.at)
-        self.pulse = Pulse(self.touched, [self.beat.beat], clock=lambda: self.at.timestamp(), wait=self._wait)
+        touches = partial(touch, LoopFolder(path.parent))
+        self.pulse = Pulse([touches, self.beat.beat], clock=lambda: self.at.timestamp(), wait=self._wait)
 
     def _wait(self, seconds: float) -> bool:
         self.asked.put(seconds)
@@ -169,13 +173,13 @@ def test_no_reader_sees_a_part_of_it(tmp_path: Path) -> None:
     facts = Thread(target=many)
     with Heartbeat(path) as beat:
         facts.start()
-        with Pulse(tmp_path / "touched", [beat.beat], wait=lambda _: not facts.is_alive()):
+        with Pulse([beat.beat], wait=lambda _: not facts.is_alive()):
             while facts.is_alive():
                 assert json.loads(path.read_bytes())["pid"] == os.getpid()
         facts.join()
 
 
 def test_a_file_that_cannot_be_touched_ends_nothing(tmp_path: Path) -> None:
-    with Pulse(tmp_path / "missing/heartbeat"):
+    with Pulse([partial(touch, LoopFolder(tmp_path / "missing"))]):
         pass
     assert not (tmp_path / "missing").exists()

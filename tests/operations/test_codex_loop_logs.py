@@ -2,47 +2,15 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact
-from bydawn.core.loop import SpokenDialect
 from bydawn.operations.dialects.codex_loop.logs import tail
-from bydawn.store.ledger import encode
 from bydawn.store.lock import Lock
-from bydawn.store.registry import Registry
-from core.facts_made import BORN, a_loop, a_round, numbered, run_started, started
+from core.facts_made import a_round, started
+from operations.codex_loop_project import Project
 
 KEY = "sk-proj-" + "a1B2" * 10
-
-
-class Project:
-    """A project with three tasks, and as much of a loop as a test wants."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.folder = root, Registry().home(root) / "shop"
-        for name in ("001-lexer", "002-parser", "003-docs"):
-            (root / "tasks").mkdir(exist_ok=True)
-            (root / f"tasks/{name}.md").write_text(f"# {name}\n\nDo it.\n")
-
-    def has(self, *facts: AnyFact) -> None:
-        loop = a_loop(
-            id="shop",
-            workspace=str(self.root),
-            tasks="tasks",
-            task_folder=True,
-            dialect=SpokenDialect(name="codex-loop"),
-        )
-        self.folder.mkdir(parents=True)
-        (self.folder / "loop.json").write_bytes(msgspec.json.encode(loop))
-        (self.folder / "ledger.jsonl").write_bytes(b"".join(map(encode, numbered([BORN, run_started(), *facts]))))
-
-    def printed(self, number: int, text: str, name: str = "stdout") -> None:
-        folder = self.folder / f"rounds/{number:04}"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "prompt.md").write_text("x")
-        (folder / name).write_text(text)
 
 
 @pytest.fixture
@@ -100,9 +68,7 @@ def test_an_unknown_task_is_refused_with_the_known_ones(project: Project) -> Non
 
 
 def test_a_task_is_known_before_anything_has_run(project: Project) -> None:
-    goal = {"summary": "A shop.", "done_when": ["it sells"]}
-    config = {"goal": goal, "verification": {"commands": ["true"]}}
-    (project.root / "codex-loop.yaml").write_bytes(msgspec.json.encode(config))
+    project.configured()
     assert tail(project.root, 40, "001-lexer") == ["No iteration has worked on 001-lexer yet."]
     with pytest.raises(UserError, match="there is no task '02'"):
         tail(project.root, 40, "02")

@@ -2,7 +2,7 @@
 
 import json
 
-from driving import DONE, OK, Home
+from driving import DONE, OK, Home, is_error
 
 LONG: dict[str, str] = {"say": "a long story"}
 
@@ -50,3 +50,30 @@ def test_a_dismissed_loop_can_go_on_after_its_logs_are_gone(home: Home) -> None:
     assert home.bydawn("resume", "repo", "--rounds", "+3").code == 0
     assert home.outcomes() == ["ok", "ok"]
     assert "a long story" in home.bydawn("logs", "repo").out
+
+
+def test_the_last_loops_can_be_kept_and_old_questions_are_named(home: Home) -> None:
+    """X-27."""
+    for name in ("first", "second"):
+        home.run(home.rounds([LONG, DONE]), "--new", "--name", name)
+    place = home.states / "asked/0123456789ab/rounds/0001"
+    place.mkdir(parents=True)
+    (place / "prompt.md").write_text("Which?")
+    dry = home.bydawn("clean", "--older-than", "0", "--keep", "1").out.splitlines()
+    assert dry[0].startswith("  first  ")
+    assert dry[1].startswith("  6 B · a question of ")
+    assert dry[1].endswith("asked/0123456789ab")
+    assert dry[2].endswith(" of 1 loop and 1 question would be freed; add --apply to remove it.")
+    assert home.bydawn("clean", "second", "--older-than", "0", "--keep", "1").out.startswith(
+        "  second  --keep 1 keeps it  "
+    )
+    done = home.bydawn("clean", "--older-than", "0", "--keep", "1", "--apply").out.splitlines()
+    assert (done[:2], done[2].endswith(" of 1 loop and 1 question.")) == (dry[:2], True)
+    assert [*(home.states / "asked").iterdir()] == []
+    assert "a long story" in home.bydawn("logs", "second").out
+
+
+def test_keep_does_not_go_with_worktrees(home: Home) -> None:
+    refused = home.bydawn("clean", "--worktrees", "--keep", "1")
+    assert (refused.code, is_error(refused.err)) == (2, True)
+    assert home.bydawn("clean", "--keep", "-1").code == 2

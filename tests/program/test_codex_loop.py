@@ -121,7 +121,7 @@ def test_a_finished_run_leaves_what_the_document_names(project: CodexLoop) -> No
     files = {f"logs/0001-{ONE}.jsonl", f"prompts/0001-{ONE}.txt", f"runs/{ONE}-last.json", "agent_result.schema.json"}
     hooks = {f"hooks/{event}.jsonl" for event in events[:3]}
     left = {name for name in tree_of(project.folder) if not name.startswith("artifacts/")}
-    assert left - {"run.lock"} == files | hooks | {"state.json"}
+    assert left - {"run.lock"} == files | hooks | {"state.json", "metrics.json"}
     assert (project.folder / f"prompts/0001-{ONE}.txt").read_text() == project.prompts[0]
     assert json.loads((project.folder / f"runs/{ONE}-last.json").read_text())["summary"] == "It adds now."
     assert json.loads((project.folder / "agent_result.schema.json").read_text()) == project.calls[0]["schema"]

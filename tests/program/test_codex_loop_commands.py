@@ -1,5 +1,6 @@
 """Every command of codex-loop on a finished, a blocked and an empty project; `PIN_DOCUMENTS=1` writes what they say."""
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -42,6 +43,45 @@ COMMANDS: dict[str, tuple[int, int, int]] = {
     "logs": (0, 0, 0),
     "logs tail --lines 2": (0, 0, 0),
     f"logs tail --task-id {ONE}": (0, 0, 1),
+    "events": (0, 0, 1),
+    "events --limit 1 --json": (0, 0, 1),
+    "events --summary": (0, 0, 1),
+    "events --summary --json --event-type blocked": (0, 0, 1),
+    f"events --task-id {ONE} --event-type iteration:complete --since 2026-01-01T00:00Z": (0, 0, 1),
+    "events --until 2026-01-01T00:00+01:00": (0, 0, 1),
+    "events --since 2026-01-01T00:00": (1, 1, 1),
+    "events --event-type iteration:done": (1, 1, 1),
+    "events --task-id 9": (1, 1, 1),
+    "events --output events.txt": (0, 0, 1),
+    "events --output tasks": (1, 1, 1),
+    "sessions": (0, 0, 1),
+    "sessions --json": (0, 0, 1),
+    "sessions --latest": (0, 0, 1),
+    f"sessions --task-id {ONE} --latest": (1, 1, 1),
+    "evidence": (0, 0, 1),
+    f"evidence --task-id {ONE} --prompt-lines 1 --log-lines 1 --event-limit 1 --json": (0, 0, 1),
+    "evidence --latest --output evidence.txt": (0, 0, 1),
+    "evidence --output evidence.txt --output-dir snapshots": (1, 1, 1),
+    "snapshots": (1, 1, 1),
+    "health": (0, 2, 3),
+    "health --json": (0, 2, 3),
+    "health --snapshot-dir gone": (1, 1, 1),
+    f"evidence --task-id {ONE} --output-dir snapshots": (0, 0, 1),
+    "snapshots --sort newest": (0, 0, 1),
+    "snapshots --json": (0, 0, 1),
+    "snapshots --latest-blocked": (0, 0, 1),
+    "snapshots --latest --latest-blocked": (1, 1, 1),
+    "snapshots --summary": (0, 0, 1),
+    "snapshots --summary --group-by status --json": (0, 0, 1),
+    "snapshots --group-by status": (1, 1, 1),
+    "snapshots --status completed --limit 1 --output listed.txt": (0, 0, 1),
+    "snapshots --task-id 9": (1, 1, 1),
+    "health --events-limit 1": (0, 2, 3),
+    "cleanup": (0, 0, 1),
+    "cleanup --keep 0 --runs-keep 1": (0, 0, 1),
+    "cleanup --keep 0 --logs-older-than-days 1 --no-worktrees --apply": (0, 0, 1),
+    "cleanup --keep 0 --no-worktrees": (0, 0, 1),
+    "cleanup --keep -1": (2, 2, 2),
     "install-skill": (0, 0, 0),
     "--version": (0, 0, 0),
     "--help": (0, 0, 0),
@@ -50,7 +90,7 @@ COMMANDS: dict[str, tuple[int, int, int]] = {
 
 @pytest.mark.parametrize("name", PROJECTS)
 def test_every_command_says_what_it_always_said(home: Home, name: str) -> None:
-    """C-001, C-014, C-062: no traceback, documented exit codes."""
+    """C-001, C-014, C-015, C-062, C-064, C-069: no traceback, documented exit codes."""
     project = CodexLoop(home)
     PROJECTS[name](project)
     spent, rows = len(project.calls), []
@@ -60,6 +100,9 @@ def test_every_command_says_what_it_always_said(home: Home, name: str) -> None:
         rows += [f"$ codex-loop {line}", *(said if line != "--help" else said[:1]), ""]
         assert (ended.code, "Traceback" in ended.err) == (codes[[*PROJECTS].index(name)], False), (line, ended)
     assert len(project.calls) == spent, "looking costs nothing, and nothing is left to do"
+    if name != "empty":  # C-016
+        numbers = json.loads((project.folder / "metrics.json").read_text())
+        assert (numbers["overall_status"], numbers["tasks_total"]) == (project.meta["overall_status"], 2)
     text = plain("\n".join(rows), project)
     path = PINNED / f"{name}.txt"
     if os.environ.get("PIN_DOCUMENTS"):  # look at the difference before you commit it
@@ -75,7 +118,7 @@ def plain(text: str, project: CodexLoop) -> str:
         (r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "SESSION"),
         (r"\b[0-9a-f]{40}\b", "TREE"),
         (r"\b[0-9a-f]{12,16}\b", "UID"),
-        (r"\b\d+(?:\.\d+)? (?:ms|s|GB)\b", "SOME"),
+        (r"\b\d+(?:\.\d+)? (?:ms|s|B|kB|GB)\b", "SOME"),
         (r"(?<=bydawn )\d+\.\d+\.\d+[\w.+]*", "VERSION"),
         (r'(?<="seq": )\d+', "N"),
     ):

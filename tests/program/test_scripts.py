@@ -123,6 +123,7 @@ def test_a_whole_run_needs_everything_and_shows_the_slowest(machine: Machine) ->
     machine.has("bin/tmux")
     machine.has("bin/bwrap")
     machine.has("bin/jq")
+    machine.has("bin/systemd-analyze")
     ended = machine.test(UNREADY="1", LACKS="Codex and Claude Code: about 700 MB by npm")
     rows = [
         "Python packages: about 150 MB in .venv",

@@ -21,7 +21,8 @@ from bydawn.cli.program import shielded
 from bydawn.cli.voice import Voice
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
-from bydawn.core.watching import BACK_OFF, Restart, given_up
+from bydawn.core.values import Restart
+from bydawn.core.watching import BACK_OFF
 from bydawn.host.watchdog import Kept, Phase, Watchdog, spawn
 from bydawn.operations import keeping, many, places, resume, run_loop, settings  # noqa: F401
 from bydawn.operations.many import Taken
@@ -63,7 +64,7 @@ def keep_all(state_dir: Path | None, back_off: float = BACK_OFF) -> int:
         known.update(each.standing.folder for each in found if not each.is_too_many)
         for each in found:
             if each.restart and each.is_too_many:
-                say(f"{each.standing.loop.id}: {given_up(each.restart)}; it is not started again")
+                say(f"{each.standing.loop.id}: {each.restart.given_up}; it is not started again")
                 _give_up(each.standing.folder, each.restart)
         return [_kept(each) for each in found if not each.is_too_many]
 
@@ -76,7 +77,7 @@ def keep_all(state_dir: Path | None, back_off: float = BACK_OFF) -> int:
 
     say("keeping loops running; Ctrl-C pauses them and ends this")
     Watchdog(
-        is_lost=keeping.is_lost_in, give_up=_exhausted, say=say, told=told, scan=scan, held=held, back_off=back_off
+        is_lost=keeping.is_lost_in, give_up=exhausted, say=say, told=told, scan=scan, held=held, back_off=back_off
     ).run()
     held.release()
     return 0
@@ -114,7 +115,7 @@ def _go_on(tether: Tether, folder: LoopFolder, restart: Restart | None) -> int:
         places.release(planned.loop)
 
 
-def _exhausted(each: Kept, restart: Restart) -> None:
+def exhausted(each: Kept, restart: Restart) -> None:
     if folder := each.folder():
         _give_up(folder, restart)
 

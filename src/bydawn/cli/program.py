@@ -22,11 +22,13 @@ TABLE: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "Look": (
         ("status", "status", "list all loops and their state"),
-        ("show", "look", "show one loop: rounds, what is missing"),
+        ("show", "look", "show a loop: rounds, what is missing"),
         ("attach", "attach", "watch a running loop live"),
         ("logs", "logs", "print what the agent said"),
         ("events", "logs", "print everything that was recorded"),
         ("why", "look", "explain the last decision"),
+        ("health", "health", "say whether all is well"),
+        ("metrics", "health", "add up figures of all loops"),
     ),
     "Steer": (
         ("tell", "steer", "add a note to the next prompt"),
@@ -39,6 +41,7 @@ TABLE: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Set up": (
         ("agents", "agents", "list agents, or test one"),
         ("notify", "notify", "test where notices are sent"),
+        ("service", "service", "continue loops after a reboot"),
         ("config", "config", "show and change settings"),
         ("trust", "trust", "allow what a repository wants to run"),
         ("edit", "edit", "open tasks, notes or settings in an editor"),

@@ -37,7 +37,7 @@ SIGNS = {
 _COLORS = {Status.COMPLETE: "green", Status.UNVERIFIED: "green", Status.RUNNING: "cyan", Status.WAITING: "cyan"}
 # The commands that read loops or trust from a state folder.
 OF_LOOPS = (
-    *("run", "resume", "demo", "status", "show", "attach", "logs", "events", "why"),
+    *("run", "resume", "demo", "status", "show", "attach", "logs", "events", "why", "health", "metrics"),
     *("tell", "tasks", "pause", "stop", "dismiss", "clean", "doctor", "trust"),
 )
 

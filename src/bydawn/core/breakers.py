@@ -11,8 +11,7 @@ import msgspec
 from bydawn.core import kinds
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration
-from bydawn.core.values import End, Moment, Now, Usage
-from bydawn.core.watching import MOST_RESTARTS
+from bydawn.core.values import MOST_RESTARTS, End, Moment, Now, Usage
 
 if TYPE_CHECKING:  # both have limits themselves
     from bydawn.core.loop import Loop

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from bydawn.core import breakers, completion, pool, watching
+from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import BOX, ITSELF, LoopStopped
 from bydawn.core.loop import CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sandbox
 from bydawn.core.outcome import POLICY, Outcome
@@ -98,8 +98,8 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
     """Order is meaning: a finished loop must not "give up", and a person's request comes first."""
     if state.open_round:
         return Settle(rule=Rule.INTERRUPTED_ROUND, round=state.open_round.round)
-    if state.given_up and not state.stop_now:
-        return Stop(rule=Rule.RESTARTS, end=End.BLOCKED, reason=watching.given_up(state.given_up))
+    if state.given_up:
+        return Stop(rule=Rule.RESTARTS, end=End.BLOCKED, reason=state.given_up.given_up)
     if state.stop_now:
         return _asked(loop, state)
     if (left := state.run_elapsed + state.rest - now.elapsed) > 0 and state.rest:

@@ -18,13 +18,13 @@ from bydawn.core.values import (
     Line,
     Moment,
     Promised,
+    Restart,
     TaskClaim,
     TaskReading,
     TaskStatus,
     Usage,
     Verdict,
 )
-from bydawn.core.watching import Restart
 
 _AGES = 1e10  # seconds; a moment even later than that could not be written down
 

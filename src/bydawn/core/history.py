@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -25,10 +25,10 @@ from bydawn.core.outcome import POLICY
 from bydawn.core.replay import after
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState, Settled
-from bydawn.core.values import TaskStatus
-from bydawn.core.watching import Restart
+from bydawn.core.values import FINISHED, Death, Restart, TaskStatus
 
 EVENTS_KEPT = 500
+K = TypeVar("K")
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +58,18 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     stopped: LoopStopped | None = None
     restart: Restart | None = None  # the process had died; with a stop: it had died so too often
+    is_repeat: bool = False  # an end that only says again why its task is blocked
+
+    @property
+    def blocks(self) -> bool:
+        """Does work on its task, or on all of them, no longer go on?"""
+        if self.stopped:
+            return self.stopped.end not in FINISHED and self.rule != Rule.ONLY_CHECKS
+        return self.status is TaskStatus.ASIDE
+
+    @property
+    def rule(self) -> str:
+        return self.stopped.decided.rule if self.stopped else self.by
 
 
 class Worked(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,11 +83,15 @@ class Worked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """Attempts over all runs."""
+    """Counts over all runs, also of what is no longer kept."""
 
-    failures: int = 0  # of the agent, transient ones too
+    failures: int = 0  # attempts in which the agent failed, transient ones too
     red: int = 0  # times that checks failed
     fallbacks: int = 0
+    blocks: dict[tuple[str, str], int] = {}  # by rule and, for an obstacle, its kind; without repeats
+    restarts: dict[tuple[Death, int | None], int] = {}  # by how the process had died
+    restarted: Event | None = None  # the last one, …
+    given_up: Event | None = None  # … and the last time that there was no other
 
 
 class History:
@@ -87,6 +103,7 @@ class History:
         self.tasks: dict[str, Worked] = {}
         self.totals = Totals()
         self._settled = Settled()
+        self._reasons: dict[str | None, tuple[str, str, int]] = {}  # why each task was blocked last
         state = LoopState()
         for record in records:
             state = after(state, record)
@@ -117,18 +134,37 @@ class History:
             case CommitEnded() if last and fact.round == last.round:
                 self.attempts[-1] = replace(last, commit=fact)
             case RunStarted() if fact.restart:
-                self.events.append(event(restart=fact.restart))
+                self._note(event(restart=fact.restart))
             case LoopStopped() if not fact.is_preparation:
                 died = state.given_up if fact.decided.rule == Rule.RESTARTS else None
-                self.events.append(event(task=blocked_task(fact.decided.rule, state), stopped=fact, restart=died))
+                self._note(event(task=blocked_task(fact.decided.rule, state), stopped=fact, restart=died))
             case _:
                 pass
         if state.settled is not self._settled:
             for task, status in _moves(self._settled, state.settled):
                 by, reason = (fact.by, fact.reason) if isinstance(fact, TaskSettled) else ("", "")
-                self.events.append(event(task=task, status=status, by=by, reason=reason))
-                self._add(task, moved=self.events[-1])
+                self._add(task, moved=self._note(event(task=task, status=status, by=by, reason=reason)))
             self._settled = state.settled
+
+    def _note(self, event: Event) -> Event:
+        stopped, totals = event.stopped, self.totals
+        why = (event.rule, stopped.reason if stopped else event.reason, event.round if stopped else 0)
+        if stopped and self._reasons.get(event.task) in (why, (*why[:2], 0)):
+            event = replace(event, is_repeat=True)
+        elif event.blocks or event.restart or event.status is TaskStatus.OPEN:
+            self._reasons[event.task] = why
+        if event.blocks and not event.is_repeat:
+            is_obstacle = stopped and stopped.evidence and event.rule == Rule.OBSTRUCTED
+            key = (event.rule, stopped.evidence[0] if stopped and is_obstacle else "")
+            totals = replace(totals, blocks=_one_more(totals.blocks, key))
+        if event.restart and stopped:
+            totals = replace(totals, given_up=event)
+        elif event.restart:
+            died = (event.restart.why, event.restart.exit_code)
+            totals = replace(totals, restarts=_one_more(totals.restarts, died), restarted=event)
+        self.totals = totals
+        self.events.append(event)
+        return event
 
     def _began(self, fact: RoundStarted) -> None:
         known = self.tasks.get(fact.task_id or "", Worked())
@@ -138,6 +174,10 @@ class History:
     def _add(self, task: str, **known: Any) -> None:
         if task:
             self.tasks[task] = replace(self.tasks.get(task, Worked()), **known)
+
+
+def _one_more(counts: dict[K, int], key: K) -> dict[K, int]:
+    return {**counts, key: counts.get(key, 0) + 1}
 
 
 def blocked_task(rule: str, state: LoopState) -> str | None:

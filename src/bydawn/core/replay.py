@@ -137,11 +137,11 @@ def _after(state: LoopState, record: Record) -> LoopState:
             state = replace(state, notes=(*state.notes, fact))
             return state if fact.by == ITSELF else progress.answered(state)
         case PauseRequested() as fact:
-            return replace(state, pause=fact)
+            return replace(state, pause=fact, given_up=None)
         case StopRequested() as fact:
-            return replace(state, stop=fact)
+            return replace(state, stop=fact, given_up=None)
         case RestartsUsedUp() as fact:
-            return replace(state, given_up=fact.restart)
+            return replace(state, given_up=fact.restart, pause=None, stop=None)
         case LoopDismissed():
             return replace(state, dismissed=True)
         case LimitsRaised() as fact:

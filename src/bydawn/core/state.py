@@ -8,13 +8,33 @@ from typing import Any, get_args
 import msgspec
 
 from bydawn.core.breakers import Limits
-from bydawn.core.facts import LoopStopped, NoteAdded, Obstructed, PauseRequested, StopRequested, WaitStarted
-from bydawn.core.lifetime import Lifetime
+from bydawn.core.facts import (
+    LoopStopped,
+    NoteAdded,
+    Obstructed,
+    PauseRequested,
+    RoundEnded,
+    RunStarted,
+    StopRequested,
+    WaitStarted,
+)
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import Outcome
 from bydawn.core.records import Records
-from bydawn.core.values import Commands, Line, Promised, Result, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
-from bydawn.core.watching import Restart
+from bydawn.core.rules import Rule
+from bydawn.core.values import (
+    FINISHED,
+    Commands,
+    Line,
+    Promised,
+    Restart,
+    Result,
+    TaskClaim,
+    TaskReading,
+    TaskStatus,
+    Usage,
+    Verdict,
+)
 
 TREE_DIGITS = 16  # enough of a tree id to recognize it
 # Each fact copies them, and `status` reads them. A loop that goes in circles comes back after a few trees. One that
@@ -149,6 +169,47 @@ class FreeTurns(msgspec.Struct, frozen=True, kw_only=True):
     told: tuple[str, ...] = ()  # what happened each time; the last ones
 
 
+class Lifetime(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures over all runs, folded as it goes: a long history need not be read for them."""
+
+    ends: dict[str, int] = {}  # by the state that a run ended in
+    rules: dict[str, int] = {}  # by the rule, of the ends with work left
+    unattended: int = 0  # of those: no person was needed to go on
+    restarts: int = 0  # after its process had died
+    resumes: int = 0  # runs that went on from an earlier one, …
+    resumed: int = 0  # … in which a round came to its end, or the loop finished
+    waits: bool = False  # for that, since the last resume
+
+    def began(self, fact: RunStarted, *, is_first: bool) -> "Lifetime":
+        if fact.cycle > 1:
+            return msgspec.structs.replace(self, unattended=self.unattended + 1)
+        if is_first or fact.only_checks:
+            return self
+        return msgspec.structs.replace(
+            self, resumes=self.resumes + 1, waits=True, restarts=self.restarts + (fact.restart is not None)
+        )
+
+    def worked(self, fact: RoundEnded) -> "Lifetime":
+        return self._went_on() if fact.outcome is not Outcome.INTERRUPTED else self
+
+    def ended(self, fact: LoopStopped) -> "Lifetime":
+        if fact.is_preparation or fact.decided.rule == Rule.ONLY_CHECKS:
+            return self
+        then = msgspec.structs.replace(self, ends=_more(self.ends, fact.end.value), waits=False)
+        if fact.end in FINISHED:
+            return msgspec.structs.replace(then, resumed=self._went_on().resumed)
+        rules = _more(self.rules, fact.decided.rule)
+        return msgspec.structs.replace(then, rules=rules, unattended=self.unattended + fact.by_machine)
+
+    def _went_on(self) -> "Lifetime":
+        return msgspec.structs.replace(self, resumed=self.resumed + 1, waits=False) if self.waits else self
+
+    @property
+    def interruptions(self) -> int:
+        """How often a run ended with work left, and a person had to do something."""
+        return sum(self.rules.values()) - self.unattended
+
+
 class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     """Everything decisions are based on; derived from the ledger and never stored as a second source."""
 
@@ -279,6 +340,10 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     def stop_now(self) -> bool:
         """Was an end requested that does not wait for the running round?"""
         return bool(self.pause and self.pause.now) or bool(self.stop and self.stop.now)
+
+
+def _more(counts: dict[str, int], name: str) -> dict[str, int]:
+    return counts | {name: counts.get(name, 0) + 1}
 
 
 def task_mark(text: str) -> str:

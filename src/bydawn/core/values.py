@@ -342,3 +342,37 @@ class Next(msgspec.Struct, frozen=True):
 
     command: str
     why: str
+
+
+STALE = 300.0  # seconds without a sign of life after which a process hangs
+MOST_RESTARTS = 10  # in a row
+
+
+class Death(StrEnum):
+    """How a process was lost."""
+
+    EXITED = "exited"  # before the loop had ended
+    HUNG = "hung"  # it gave no sign of life, and was killed
+    FOUND = "found"  # no one saw it: a power cut, a reboot, or it was killed together with its parent
+
+
+class Restart(Value, frozen=True, kw_only=True):
+    """bydawn started the loop again by itself."""
+
+    number: int  # in a row, from 1
+    why: Death
+    exit_code: int | None = None  # of the process before it; negative: the signal that killed it
+
+    @property
+    def words(self) -> str:
+        """`it was killed (signal 9)`"""
+        if self.why is Death.HUNG:
+            return f"it gave no sign of life for {STALE / 60:.0f} minutes"
+        if self.why is Death.FOUND or self.exit_code is None:
+            return "it was gone, and no one saw how it ended"
+        return f"it was killed (signal {-self.exit_code})" if self.exit_code < 0 else f"it exited with {self.exit_code}"
+
+    @property
+    def given_up(self) -> str:
+        """Why a loop is not started again, if this would be one restart too many."""
+        return f"its process died {self.number} times in a row; the last time {self.words}"

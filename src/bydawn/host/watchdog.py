@@ -13,12 +13,15 @@ from enum import StrEnum
 import msgspec
 
 from bydawn.core import watching
-from bydawn.core.watching import Death, Restart
+from bydawn.core.text import duration
+from bydawn.core.values import MOST_RESTARTS, STALE, Death, Restart
 from bydawn.store.folder import LoopFolder
 from bydawn.store.lock import Lock, is_held, owner
 
 _LOOK = 5.0  # seconds between two looks at heartbeats
 _SCAN = 60.0  # seconds between two looks for loops that died elsewhere
+_LONGEST = 3600.0  # seconds between two tries to start what could not begin
+_REFUSED = (2, 7, 8)  # exit codes of a loop that could not begin
 _NOTICES = 45.0  # seconds
 _ASKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SIGNALED = 128  # an exit code above it stands for a signal, as in a shell
@@ -30,7 +33,7 @@ class Phase(StrEnum):
     RUNNING = "running"
     RESTARTING = "restarting"  # its process has died
     OVER = "over"  # the loop has ended in good order
-    STOPPED = "stopped"  # whoever keeps it was asked to end
+    STOPPED = "stopped"  # the watchdog was asked to end
     EXHAUSTED = "exhausted"
 
 
@@ -46,6 +49,7 @@ class Kept(msgspec.Struct, kw_only=True, eq=False):
     due: float = 0.0  # when to look at it, or to start it
     code: int | None = None  # with which the guardian ended, until its loop was looked at
     began: float = 0.0
+    refusals: int = 0  # in a row
     stamp: float = 0.0  # the heartbeat's own time
     alive: float = 0.0  # when that was last seen to change, by our clock, which stops while the machine sleeps
     death: Death = Death.EXITED
@@ -65,7 +69,7 @@ class Watchdog:
         scan: Callable[[], Iterable[Kept]] | None = None,  # others that have died; without it we end with the last
         held: Lock | None = None,  # the lock of this watch: if we are killed, no loop may hold it any longer
         back_off: float = watching.BACK_OFF,
-        stale: float = watching.STALE,
+        stale: float = STALE,
         look: float = _LOOK,
         terminate: float = 10.0,  # seconds that a process gets to end by itself
     ) -> None:
@@ -81,9 +85,10 @@ class Watchdog:
         self._kept += first
         reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-        for number in _ASKED:
+        for number in _heard():
             signal.signal(number, self._ask)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # wakes us
+        gc.enable()
         gc.collect()
         gc.freeze()  # what is loaded now is shared with every child
         poll = select.poll()
@@ -133,21 +138,31 @@ class Watchdog:
                 self._start(each, now)
             return
         code, each.code = each.code, None
-        if (folder is None and code == 0) or (folder and not self._is_lost(folder)):
+        if (folder is None and code >= 0) or (folder and not self._is_lost(folder)):
             self._leave(each, Phase.OVER)
+        elif code in _REFUSED:
+            self._try_later(each, now)
         else:
             self._after_death(each, code, now)
 
+    def _try_later(self, each: Kept, now: float) -> None:
+        """Nothing died: it could not begin, and has said why. Its disk may be mounted later, or its agent installed."""
+        wait = min(_SCAN * 2**each.refusals, _LONGEST)
+        each.phase, each.due, each.refusals = Phase.RESTARTING, now + wait, each.refusals + 1
+        self._say(f"{each.name} cannot go on now; the next try is in {duration(wait)}")
+        self._told(each)
+
     def _after_death(self, each: Kept, code: int, now: float) -> None:
+        each.refusals = 0
         restart = watching.next_restart(each.restart, each.death, code, now - each.began)
         each.death = Death.EXITED
         if watching.is_too_many(restart):
-            self._say(f"{each.name}: {watching.given_up(restart)}; it is not started again")
+            self._say(f"{each.name}: {restart.given_up}; it is not started again")
             self._give_up(each, restart)
             self._leave(each, Phase.EXHAUSTED)
             return
         each.restart, each.phase, each.due = restart, Phase.RESTARTING, now + self._back_off
-        number = f"restart {restart.number} of {watching.MOST_RESTARTS}"
+        number = f"restart {restart.number} of {MOST_RESTARTS}"
         self._say(f"{each.name}: its process died: {restart.words}; {number} in {self._back_off:g} s")
         self._told(each)
 
@@ -196,7 +211,7 @@ class Watchdog:
                         each.pid, each.code, each.due = 0, _code(found[1]), now
 
     def _end_all(self) -> None:
-        """Each pauses as at a shutdown, so that whoever keeps it next goes on with it."""
+        """Each pauses as at a shutdown, so that the next watchdog goes on with it."""
         self._say("asked to end; every loop pauses")
         until = time.monotonic() + self._terminate * 2
         for each in self._kept:
@@ -232,7 +247,7 @@ def spawn(work: Callable[[], int], held: Lock | None = None) -> int:
             signal.set_wakeup_fd(-1)
             if held:
                 held.release()
-            for number in (*_ASKED, signal.SIGCHLD):
+            for number in (*_heard(), signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             code = work()
@@ -240,6 +255,11 @@ def spawn(work: Callable[[], int], held: Lock | None = None) -> int:
             os._exit(code if code >= 0 else _SIGNALED - code)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     return child
+
+
+def _heard() -> list[signal.Signals]:
+    """Those of a terminal that we have left stay ignored."""
+    return [each for each in _ASKED if signal.getsignal(each) is not signal.SIG_IGN]
 
 
 def _code(status: int) -> int:

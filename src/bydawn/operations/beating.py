@@ -40,8 +40,15 @@ class Heartbeat:
     loop; in between the worker's own thread calls `beat` again and again. No reader ever sees a part of it.
     """
 
-    def __init__(self, path: Path, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self,
+        path: Path,
+        reason: Callable[[LoopStopped], str] = lambda stopped: stopped.reason,  # why it ended, in words for its reader
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._path = path.absolute()  # a running loop is in another folder
+        self._reason = reason
         self._now = now
         self._lock = Lock()
         self._beat = Beat(pid=os.getpid(), phase="running", updated_at=now())
@@ -73,7 +80,7 @@ class Heartbeat:
             case LoopStopped() if fact.end in FINISHED:
                 self._note(phase="completed", outcome="completed", last_error=None)
             case LoopStopped():
-                self._note(phase="blocked", outcome="blocked", last_error=shorten(plain(fact.reason), _LONGEST))
+                self._note(phase="blocked", outcome="blocked", last_error=shorten(plain(self._reason(fact)), _LONGEST))
             case _:
                 pass
 

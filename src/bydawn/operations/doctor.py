@@ -14,11 +14,14 @@ from bydawn import agents
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import LedgerRepaired
 from bydawn.core.replay import replay
+from bydawn.core.rules import Rule
 from bydawn.operations.agents import found_here
 from bydawn.operations.leftovers import left_words, with_leftovers
+from bydawn.operations.next_steps import next_steps
 from bydawn.operations.preconditions import gone, refuse_inside_a_round, take_lock
 from bydawn.operations.run_loop import creation_of
 from bydawn.operations.settings import gather, secrets
+from bydawn.operations.views import hanging
 from bydawn.process import awake, box
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
@@ -161,6 +164,12 @@ def _ledger(standing: Standing) -> Finding:
         return Finding(name=name, ok=False, detail="state.json does not match the loop's history", hint=hint)
     if not standing.finished and (problem := gone(standing)):
         return _bad(name, problem)
+    if hangs := hanging(standing):
+        hint = f"end it: `bydawn stop {standing.reference}`, or wait if the machine was asleep"
+        return Finding(name=name, ok=False, detail=f"{standing.status}; {hangs}", hint=hint)
+    if state.stopped and state.stopped.decided.rule == Rule.RESTARTS and not state.dismissed:
+        hint = "; ".join(f"{step.why}: `{step.command}`" for step in next_steps(standing))
+        return Finding(name=name, ok=False, detail=f"{standing.status}; {state.stopped.reason}", hint=hint)
     if standing.left:
         hint = f"end it: `bydawn stop {standing.reference}`"
         return Finding(name=name, ok=False, detail=f"{standing.status}; {left_words(standing.left)}", hint=hint)

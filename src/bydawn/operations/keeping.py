@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.text import plain
-from bydawn.core.values import Status
-from bydawn.core.watching import Death, Restart, is_too_many, next_restart
+from bydawn.core.values import Death, Restart, Status
+from bydawn.core.watching import is_too_many, next_restart
 from bydawn.operations import many, notices, steer
 from bydawn.store import heartbeat, watches
 from bydawn.store.folder import LoopFolder

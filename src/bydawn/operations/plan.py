@@ -8,8 +8,7 @@ from bydawn.core.breakers import Limits
 from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import Loop
 from bydawn.core.redact import Secrets
-from bydawn.core.values import ReachedMark
-from bydawn.core.watching import Restart
+from bydawn.core.values import ReachedMark, Restart
 from bydawn.store.folder import LoopFolder, StateFolder
 from bydawn.store.registry import Standing, reference
 

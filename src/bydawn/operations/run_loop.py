@@ -17,6 +17,7 @@ from bydawn.core.values import FINISHED
 from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import take_lock, user
 from bydawn.process import awake
+from bydawn.store import heartbeat
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.system.writing import make_private, replace_private, sync
@@ -28,6 +29,7 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
     box = "" if loop.worktree else box_for(loop, folder)
     make_private(folder.path)
     held = take_lock(folder, loop)
+    heartbeat.touch(folder)  # the one of an earlier run may be old, and would say that we hang
     keeping = awake.command(Path(loop.workspace)) if loop.keep_awake else ()
     worker.tether.share(held.fd, worker.go_on or f"bydawn resume {loop.id}", keeping)
     ledger = LoopLedger(folder, worker.say, planned.secrets.hide)

@@ -14,8 +14,7 @@ from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.requests import AskAdd, AskNote, AskPause, AskSettle, AskStop, Request, as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER, plain, shorten
-from bydawn.core.values import FINISHED, End, Line, Now, TaskStatus
-from bydawn.core.watching import Restart
+from bydawn.core.values import FINISHED, End, Line, Now, Restart, TaskStatus
 from bydawn.operations.preconditions import is_inside_a_round, refuse_inside_a_round, take_lock, user
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
@@ -227,6 +226,8 @@ def _follow(standing: Standing, ledger: LoopLedger) -> None:
 def _can_be_stopped(ledger: LoopLedger, request: Request | RestartsUsedUp) -> bool:
     """A loop that paused for another reason can be; one that finished while we asked stays finished."""
     stopped = ledger.state.stopped
+    if isinstance(request, RestartsUsedUp):
+        return stopped is not None and stopped.by_machine
     return isinstance(request, AskStop) and stopped is not None and stopped.end not in {*FINISHED, End.STOPPED}
 
 

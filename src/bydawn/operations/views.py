@@ -16,6 +16,7 @@ from bydawn.core.values import Next, Result, Status, Usage
 from bydawn.operations import amounts, outputs, pending
 from bydawn.operations.leftovers import left_words
 from bydawn.operations.pending import Asked, Waiting
+from bydawn.store import heartbeat
 from bydawn.store.registry import Left, Standing, beside
 
 _MET = {
@@ -191,10 +192,20 @@ def liveness(standing: Standing) -> str:
 
 
 def _doing(standing: Standing) -> str:
+    if hangs := hanging(standing):
+        return hangs
     if standing.state.waiting:
         return pending.waiting_words(standing.state.waiting)
     age = outputs.last_output_age(standing)
     return "alive" if age is None else f"alive, last output {duration(age)} ago"
+
+
+def hanging(standing: Standing) -> str:
+    """`no sign of life for 6 m 40; it may hang`; empty unless its process has been silent for too long."""
+    works = standing.alive and not standing.state.stopped and not standing.trouble
+    if not works or not heartbeat.is_stale(standing.folder):
+        return ""
+    return f"no sign of life for {duration(heartbeat.age(standing.folder) or 0.0)}; it may hang"
 
 
 def with_current_tasks(standing: Standing) -> Standing:

@@ -271,6 +271,13 @@ def _leave_the_terminal() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
+def leave_for(log: int) -> None:
+    """Go on without a terminal, and print to a file."""
+    _leave_the_terminal()
+    _print_to(log)
+    os.chdir("/")  # what holds the folder of a command that is over could never be unmounted
+
+
 def _print_to(log: int) -> None:
     """No one who reads our standard streams has to wait for the end of the loop."""
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -1,11 +1,8 @@
-"""A worker shows that it is alive by touching a file, from a thread of its own: an agent can be silent for an hour."""
+"""A worker shows that it is alive, again and again from a thread of its own: an agent can be silent for an hour."""
 
-import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
 from threading import Event, Thread
 
 EVERY = 60.0  # seconds
@@ -17,15 +14,13 @@ class Pulse:
 
     def __init__(
         self,
-        path: Path,
-        others: Sequence[Callable[[], None]] = (),
+        beats: Sequence[Callable[[], None]],
         *,
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float], bool] | None = None,  # so many seconds; is it over?
     ) -> None:
-        """`others` are called with every beat."""
-        self._path = path
-        self._others = others
+        """`beats` are called at once, and then every minute."""
+        self._beats = beats
         self._clock = clock
         self._over = Event()
         self._wait = wait or self._over.wait
@@ -50,10 +45,7 @@ class Pulse:
         while not self._wait(EVERY):
             if self._clock() - self._moved < _STUCK:
                 self._beat()
-                for other in self._others:
-                    other()
 
     def _beat(self) -> None:
-        with suppress(OSError):  # a full disk must not end the run: then the file is old, which is what it is for
-            os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-            os.utime(self._path)
+        for beat in self._beats:
+            beat()

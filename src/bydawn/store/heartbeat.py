@@ -2,9 +2,17 @@
 
 import os
 import time
+from contextlib import suppress
 
-from bydawn.core.watching import STALE
+from bydawn.core.values import STALE
 from bydawn.store.folder import LoopFolder
+
+
+def touch(folder: LoopFolder) -> None:
+    """The worker of this loop is alive. A full disk must not end it: then the file is old, which is what it is for."""
+    with suppress(OSError):
+        os.close(os.open(folder.heartbeat, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        os.utime(folder.heartbeat)
 
 
 def age(folder: LoopFolder) -> float | None:

@@ -23,6 +23,7 @@ from bydawn.system.writing import draft_of, full_sync, replace_private, sync, wr
 
 VERSION = 1
 _RESERVE_BYTES = 64 * 1024
+_BLOCK = 64 << 10  # bytes that are read at once from the end
 _SEAL = len(b',"crc":"00000000"}')
 
 
@@ -162,19 +163,42 @@ def _read_on(file: BinaryIO, path: Path, offset: int, seq: int) -> Iterator[tupl
         if not line.endswith(b"\n"):
             return
         seq += 1
-        try:
-            record = decode(line, seq)
-        except _Bad as bad:
-            raise Damaged(path, seq, str(bad)) from None
-        except _Newer as newer:
-            raise Future(path, seq, newer.version) from None
         offset += len(line)
-        yield record, offset
+        yield _record(line, seq, path), offset
+
+
+def _record(line: bytes, seq: int, path: Path) -> Record:
+    try:
+        return decode(line, seq)
+    except _Bad as bad:
+        raise Damaged(path, seq, str(bad)) from None
+    except _Newer as newer:
+        raise Future(path, seq, newer.version) from None
 
 
 def records(folder: LoopFolder) -> Iterator[Record]:
     """All facts of a loop, oldest first."""
     return (record for record, _ in read(folder.ledger))
+
+
+def backwards(folder: LoopFolder) -> Iterator[Record]:
+    """The same, newest first; a long ledger costs no more than what is asked for."""
+    state, end = load(folder)
+    if state.seq:
+        with folder.ledger.open("rb") as file:
+            for seq, line in zip(range(state.seq, 0, -1), _lines_back(file, end), strict=False):
+                yield _record(line, seq, folder.ledger)
+
+
+def _lines_back(file: BinaryIO, end: int) -> Iterator[bytes]:
+    """The lines before this offset, the last one first."""
+    first, end = b"", end - 1  # without the last newline
+    while end > 0:
+        step = min(_BLOCK, end)
+        end -= step
+        first, *lines = (os.pread(file.fileno(), step, end) + first).split(b"\n")
+        yield from reversed(lines)
+    yield first
 
 
 def load(folder: LoopFolder, say: Callable[[str], None] = lambda _: None) -> tuple[LoopState, int]:

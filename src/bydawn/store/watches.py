@@ -1,4 +1,4 @@
-"""Who starts the loops of a workspace again if their process dies? Whoever holds the lock of that watch."""
+"""Who starts the loops of a workspace again if their process dies? The process that holds the lock of that watch."""
 
 from pathlib import Path
 

@@ -8,7 +8,7 @@ from bydawn.core.facts import AnyFact, CommitEnded, TasksRead
 from bydawn.core.loop import SpokenDialect
 from bydawn.core.values import TaskStatus
 from bydawn.dialects.codex_loop import files
-from bydawn.dialects.codex_loop.config import STATE, Config
+from bydawn.dialects.codex_loop.config import METRICS, STATE, Config
 from bydawn.dialects.seam import Copy, Remove, Replace
 from dialects.codex_loop_made import (
     COMPLETE,
@@ -55,17 +55,34 @@ def test_each_iteration_has_its_prompt_its_log_and_its_last_answer() -> None:
 
 
 def test_who_waits_for_a_verification_or_the_next_iteration_sees_how_it_stands() -> None:
-    """C-003: both take minutes. Nothing is written where another fact follows at once."""
+    """C-003: both take minutes. Nothing is written where another fact follows at once.
+
+    After a commit, too, although it changes nothing here: a file that is behind would make everyone who looks during
+    the verification read the whole record.
+    """
     seen = [written(fact)[1] for fact in STORY]
     stands = [(state["tasks"][LEXER]["status"], len(state["history"])) if state else None for state in seen]
     assert stands == [
         ("ready", 0),
         ("in_progress", 0),
         ("in_progress", 1),
-        None,
+        ("in_progress", 1),
         ("in_progress", 1),
         None,
         ("done", 1),
         ("done", 1),
     ]
     assert seen[-1]["meta"]["overall_status"] == "completed"
+
+
+def test_the_numbers_are_written_together_with_the_state_and_from_the_same_document() -> None:
+    """C-016: also in the list of common files, so that no one takes it for work of the agent."""
+    assert METRICS in files.files(PROJECT).common
+    for place, fact in enumerate(STORY):
+        state, history = past(*STORY[: place + 1])
+        views = [view for view in files.views(fact, PROJECT, state, history) if isinstance(view, Replace)]
+        texts = {view.path: msgspec.json.decode(view.text) for view in views if view.path in (STATE, METRICS)}
+        assert (STATE in texts) is (METRICS in texts)
+        if texts:
+            assert texts[METRICS]["generated_at"] == texts[STATE]["meta"]["updated_at"]
+            assert texts[METRICS]["history_entries"] == len(texts[STATE]["history"])

@@ -1,7 +1,6 @@
 """The command line of codex-loop, and what it prints."""
 
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,26 +9,23 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
 from bydawn.cli.dialects import WithNameless
+from bydawn.cli.dialects.codex_loop_daemon import daemon, service
 from bydawn.cli.dialects.codex_loop_options import HELP, in_project
-from bydawn.cli.dialects.log_screen import LogScreen, line
+from bydawn.cli.dialects.codex_loop_reports import REPORTS
+from bydawn.cli.dialects.log_screen import line
 from bydawn.cli.dialects.skill_command import skill_command
 from bydawn.core.agent import Event, readable
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, ChecksEnded, CommitEnded, LoopStopped, RoundEnded, RoundStarted, TaskSettled
-from bydawn.core.loop import Loop
-from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import EXIT_CODES, End, TaskStatus
+from bydawn.core.values import EXIT_CODES, End
 from bydawn.dialects.codex_loop.config import NAME
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:
     from bydawn.dialects.codex_loop.proposal import Proposal
-    from bydawn.store.registry import Standing
 
 _WRONG, _OCCUPIED = 1, 8
 _COLUMN = 16
-_CYCLE_SLEEP = 60.0  # seconds
 
 
 class _Commands(Group):
@@ -130,13 +126,8 @@ def run(
     heartbeat_path: Path | None,
 ) -> int:
     """Let Codex do one task after the other"""
-    from bydawn.assemble import Cycles
-    from bydawn.cli.dialects import running as front
-    from bydawn.cli.foreground import be_trusted
-    from bydawn.dialects.codex_loop import DIALECT
-    from bydawn.operations.beating import Heartbeat
-    from bydawn.operations.dialects import begin, loops
-    from bydawn.operations.dialects.codex_loop import doctor, project, running
+    from bydawn.cli.dialects import codex_loop_run as running
+    from bydawn.operations.dialects.codex_loop.running import refuse_beside_another
     from bydawn.operations.preconditions import refuse_inside_a_round
 
     assert tether  # noqa: S101 - what starts a loop runs under a guardian
@@ -149,89 +140,16 @@ def run(
     }
     for flag in [flag for flag, given in alone.items() if given is not None and not continuous]:
         line(f"  ! {flag} has no effect without --continuous", err=True)
-    running.refuse_beside_another(root)
-    if errors := doctor.errors(root):
-        for error in errors[1:]:
-            line(f"  ✗ {plain(error)}", err=True)
-        raise UserError("this project cannot run", cause=errors[0], hint=f"`{NAME} doctor` shows all that is wrong")
-    config = project.config_of(root)
-    asked = running.wanted(root, config)
-    gathered = begin.gather(DIALECT, asked.start, root)
-    for file in ("", asked.start.config):
-        be_trusted(gathered, root, loops.registry_of(gathered).root.path, config=file)
-    beat = Heartbeat(heartbeat_path) if heartbeat_path else None
-    with beat or nullcontext():
-        cycles = None
-        if continuous:
-            cycles = Cycles(
-                sleep=_CYCLE_SLEEP if sleep is None else sleep,
-                most=max_cycles,
-                again=running.Again(blocked=retry_blocked, errors=retry_errors, most_errors=max_error_retries),
-            )
-        beats = (beat.beat,) if beat else ()
-        screen = _Screen(beat, keeps_aside=not retry_blocked, cycles=cycles, beats=beats)
-        planned = running.plan(root, asked, gathered)
-        try:
-            return front.resume(DIALECT, planned, tether, run=screen.run)
-        except UserError as error:
-            if error.exit_code == _OCCUPIED:
-                raise running.occupied("another one was faster") from None
-            raise
-        finally:
-            begin.give_back(asked.start, planned)
-
-
-class _Screen(LogScreen):
-    """A line per iteration, and what a person should know between them."""
-
-    def __init__(self, beat: Any, **more: Any) -> None:
-        from bydawn.dialects.codex_loop import DIALECT
-
-        super().__init__(DIALECT, **more)
-        self._others = (beat,) if beat else ()
-        self._ended: RoundEnded | None = None
-
-    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
-        from bydawn.dialects.codex_loop.texts import iteration_line
-
-        for other in self._others:
-            other.saw(fact, loop, state)
-        checks = fact if isinstance(fact, ChecksEnded) else None
-        if self._ended and not isinstance(fact, CommitEnded):
-            line(plain(iteration_line(self._ended, checks, state)))
-            self._ended = None
-        if isinstance(fact, RoundEnded):
-            self._ended = fact
-        if isinstance(fact, TaskSettled) and fact.status is TaskStatus.ASIDE:
-            self._remark(f"▷ {plain(fact.task)} is blocked: {shorten(plain(fact.reason), 300)}")
-        if isinstance(fact, RoundStarted | RoundEnded | ChecksEnded | TaskSettled):
-            self._before = state
-        else:
-            super().saw(fact, loop, state)
-
-    def _remark(self, text: str) -> None:
-        from bydawn.dialects.codex_loop.texts import spoken
-
-        super()._remark(spoken(text))
-
-    def evidence(self, standing: "Standing") -> list[str]:
-        others = [row for row in super().evidence(standing) if not row.startswith("set aside: ")]
-        return [*others, *(f"blocked: {id_}" for id_ in standing.state.settled.aside)]
-
-    def summary(self, standing: "Standing", stopped: LoopStopped) -> str:
-        from bydawn.dialects.codex_loop import codes
-
-        word, code, tree = codes.word(stopped), codes.code_of(stopped), standing.loop.worktree
-        line(f"Outcome: {word}{f' ({code})' if code not in ('', word) else ''}")
-        if tree:
-            from bydawn.operations.worktrees import in_the_way, merge_command
-
-            line(f"Branch: {tree.branch}")
-            if standing.state.commit:
-                if trouble := in_the_way(standing.loop):
-                    self._say(plain(trouble))
-                line(f"Merge: {merge_command(standing.loop)}")
-        return super().summary(standing, stopped)
+    refuse_beside_another(root)
+    options = running.RunOptions(
+        continuous=continuous,
+        retry_blocked=retry_blocked,
+        sleep=running.CYCLE_SLEEP if sleep is None else sleep,
+        max_cycles=max_cycles,
+        retry_errors=retry_errors,
+        max_error_retries=max_error_retries,
+    )
+    return running.run(tether, root, options, heartbeat_path)
 
 
 # -- look --------------------------------------------------------------------------------------------------------------
@@ -305,6 +223,6 @@ install_skill = skill_command(NAME, "Build a parser for our logs, overnight.", "
 COMMANDS = _Commands(
     name=NAME,
     help=_HELP,
-    commands=[init, run, status, doctor, logs, install_skill],
+    commands=[init, run, status, doctor, logs, daemon, service, *REPORTS, install_skill],
     context_settings=HELP,
 )

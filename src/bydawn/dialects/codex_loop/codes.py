@@ -4,11 +4,11 @@ from bydawn.core.facts import BOX, COMMIT, LoopStopped
 from bydawn.core.history import Event
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.values import FINISHED, End, TaskClaim, TaskStatus
-from bydawn.core.watching import Death, Restart
+from bydawn.core.values import FINISHED, Death, End, Restart, TaskClaim, TaskStatus
 
 COMPLETED, BLOCKED, INITIALIZED, RUNNING = "completed", "blocked", "initialized", "running"
 _CLAIMED = {"done": "complete", "in-progress": "continue", "blocked": "blocked"}
+CLAIMS = tuple(_CLAIMED.values())
 _BLOCKED_EXIT, _INTERRUPTED_EXIT = 2, 130
 _REASONS = {Death.HUNG: "stale_heartbeat", Death.FOUND: "process_gone"}
 
@@ -62,6 +62,7 @@ BY_KIND = {
     "protect": TAMPERING,
     BOX: VERIFICATION_FAILURES,
 }
+EVERY = tuple(dict.fromkeys((*BY_RULE.values(), *BY_KIND.values())))
 
 
 def code_of(stopped: LoopStopped) -> str:
@@ -86,9 +87,11 @@ def of_event(event: Event) -> str:
 
 def restart_reason(restart: Restart | None) -> str | None:
     """Why the watchdog started a run again, in the original's words where it has one."""
-    if restart is None:
-        return None
-    return _REASONS.get(restart.why) or f"exit_code:{restart.exit_code}"
+    return death(restart.why, restart.exit_code) if restart else None
+
+
+def death(why: Death, exit_code: int | None) -> str:
+    return _REASONS.get(why) or f"exit_code:{exit_code}"
 
 
 def agent_status(claim: TaskClaim | None) -> str | None:

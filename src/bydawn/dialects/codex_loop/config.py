@@ -14,7 +14,9 @@ NAME, CODEX = "codex-loop", "codex"
 FOLDER, CONFIG = ".codex-loop", "codex-loop.yaml"
 SPEC, PLAN = "spec/001-project-spec.md", "plan/001-implementation-plan.md"
 STATE, SCHEMA = f"{FOLDER}/state.json", f"{FOLDER}/agent_result.schema.json"
-LOCK, DAEMON = f"{FOLDER}/run.lock", f"{FOLDER}/daemon.json"  # of the original
+METRICS = f"{FOLDER}/metrics.json"
+LOCK = f"{FOLDER}/run.lock"
+DAEMON, SERVICE = f"{FOLDER}/daemon.json", f"{FOLDER}/service.json"
 VERSION = 1
 SANDBOXES = {"read-only": "read-only", "workspace-write": "workspace", "danger-full-access": "full"}
 

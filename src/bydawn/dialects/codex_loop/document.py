@@ -1,5 +1,6 @@
 """`state.json`: the whole project as one document, made from the ledger and never read back."""
 
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -7,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.breakers import limits_of
-from bydawn.core.history import History, Worked, blocked_task, states_of
+from bydawn.core.history import Event, History, Totals, Worked, blocked_task, states_of
 from bydawn.core.loop import Loop
 from bydawn.core.progress import tally_of
 from bydawn.core.rules import Rule
@@ -33,6 +34,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     status: str = PENDING
     session_id: str | None = None
     iterations: int = 0
+    last_iteration: int | None = None  # its number
     consecutive_task_failures: int = 0
     last_summary: str | None = None
     files_changed: tuple[str, ...] = ()
@@ -63,15 +65,29 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: str | None = None
 
 
+class Died(msgspec.Struct, frozen=True, kw_only=True):
+    """The process of a run had died: it was started again, or had died too often for that."""
+
+    timestamp: str
+    iteration: int
+    restart_reason: str | None
+    restart_count: int | None  # in a row
+
+
 class Ours(msgspec.Struct, frozen=True, kw_only=True):
-    """What only bydawn knows; a file of the original has no such part."""
+    """What only bydawn knows; a file of the original has no such part. Counts include what `history` no longer has."""
 
     loop: str
     uid: str
     seq: int
-    runner_failures_total: int = 0  # over all iterations, also those that `history` no longer has
+    runner_failures_total: int = 0
     verification_failures_total: int = 0
     resume_fallbacks_total: int = 0
+    blocked_by_code: dict[str, int] = {}
+    watchdog_restart_reasons: dict[str, int] = {}
+    watchdog_exhausted_total: int = 0
+    latest_watchdog_restart: Died | None = None
+    latest_watchdog_exhausted: Died | None = None
     adopted: tuple[str, ...] = ()  # done tasks that the original called so; nothing has proven them
 
 
@@ -104,16 +120,40 @@ def document_of(loop: Loop, state: LoopState, history: History, tasks: TaskReadi
         created_at=moment(loop.created_at),
         updated_at=moment(state.updated_at or loop.created_at),
     )
-    ours = Ours(
+    return Document(meta=meta, tasks=listed, history=entries(history), bydawn=_ours(loop, state, history.totals))
+
+
+def _ours(loop: Loop, state: LoopState, totals: Totals) -> Ours:
+    blocked: Counter[str] = Counter()
+    for (rule, kind), count in totals.blocks.items():
+        blocked[codes.code(rule, kind)] += count
+    exhausted = blocked.pop(codes.WATCHDOG_EXHAUSTED, 0)
+    reasons: Counter[str] = Counter()
+    for (why, exit_code), count in totals.restarts.items():
+        reasons[codes.death(why, exit_code)] += count
+    return Ours(
         loop=loop.id,
         uid=loop.uid,
         seq=state.seq,
-        runner_failures_total=history.totals.failures,
-        verification_failures_total=history.totals.red,
-        resume_fallbacks_total=history.totals.fallbacks,
+        runner_failures_total=totals.failures,
+        verification_failures_total=totals.red,
+        resume_fallbacks_total=totals.fallbacks,
+        blocked_by_code=dict(blocked),
+        watchdog_restart_reasons=dict(reasons),
+        watchdog_exhausted_total=exhausted,
+        latest_watchdog_restart=_died(totals.restarted),
+        latest_watchdog_exhausted=_died(totals.given_up),
         adopted=state.adopted,
     )
-    return Document(meta=meta, tasks=listed, history=entries(history), bydawn=ours)
+
+
+def _died(event: Event | None) -> Died | None:
+    if event is None or event.restart is None:
+        return None
+    reason = codes.restart_reason(event.restart)
+    return Died(
+        timestamp=moment(event.at), iteration=event.round, restart_reason=reason, restart_count=event.restart.number
+    )
 
 
 def _overall(state: LoopState) -> str:
@@ -166,8 +206,9 @@ def _task(id_: str, loop: Loop, state: LoopState, known: Worked) -> Task:
     last, moved, opened = known.last, known.moved, state.open_round
     ended = last.ended if last else None
     session = next((each.id for each in state.sessions if each.task_id == id_), None)
+    number = last.round if last else None
     if opened and opened.task_id == id_:
-        session = opened.session or session
+        session, number = opened.session or session, opened.round
     blocked = moved if moved and moved.status is TaskStatus.ASIDE else None
     failures = tally_of(state.tallies, id_).failures
     if blocked and blocked.by == Rule.TASK_FAILURES:  # they no longer count against it; people want to see them
@@ -175,6 +216,7 @@ def _task(id_: str, loop: Loop, state: LoopState, known: Worked) -> Task:
     return Task(
         session_id=session,
         iterations=known.rounds,
+        last_iteration=number,
         consecutive_task_failures=failures,
         last_summary=(ended and ended.said) or None,
         files_changed=ended.changes.paths if ended else (),
@@ -193,13 +235,19 @@ def with_liveness(document: Document, *, alive: bool) -> Document:
     meta = document.meta
     if alive or meta.overall_status != codes.RUNNING:
         return document
-    current = (id_ for id_, task in document.tasks.items() if task.status in (READY, IN_PROGRESS))
-    died = Blocker(task_id=next(current, None), code=codes.INTERRUPTED, reason=texts.DIED, timestamp=meta.updated_at)
+    task, at = current_task(document), meta.updated_at
+    died = Blocker(task_id=task, code=codes.INTERRUPTED, reason=texts.DIED, timestamp=at)
     return replace(document, meta=replace(meta, overall_status=codes.BLOCKED, last_blocker=died))
 
 
-def text_of(document: Document) -> str:
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+def current_task(document: Document) -> str | None:
+    """The task that is worked on, or comes next."""
+    return next((id_ for id_, task in document.tasks.items() if task.status in (READY, IN_PROGRESS)), None)
+
+
+def text_of(value: object) -> str:
+    """A document, or another value, as it is written to a file."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
 def decoded(text: bytes) -> Document | None:
@@ -214,19 +262,21 @@ def decoded(text: bytes) -> Document | None:
 
 def summary_rows(document: Document) -> list[tuple[str, str]]:
     """What `status --summary` shows, by name."""
-    meta, ours = document.meta, document.bydawn
-    current = next(((id_, task) for id_, task in document.tasks.items() if task.status in (READY, IN_PROGRESS)), None)
+    meta, ours, current = document.meta, document.bydawn, current_task(document)
+    restarted = ours.latest_watchdog_restart if ours else None
     said = (entry.summary for entry in reversed(document.history) if entry.summary and entry.event_type != "requeued")
     rows = {
         "project": meta.project_name,
         "overall_status": meta.overall_status,
         "iteration": meta.iteration,
         "no_progress_iterations": meta.no_progress_iterations,
-        "current_task": current[0] if current else None,
-        "current_task_session": current[1].session_id if current else None,
+        "current_task": current,
+        "current_task_session": document.tasks[current].session_id if current else None,
         "runner_failures_total": ours.runner_failures_total if ours else None,
         "verification_failures_total": ours.verification_failures_total if ours else None,
         "resume_fallbacks_total": ours.resume_fallbacks_total if ours else None,
+        "watchdog_restarts_total": sum(ours.watchdog_restart_reasons.values()) if ours else None,
+        "last_watchdog_restart_reason": restarted.restart_reason if restarted else None,
         "last_blocker_code": meta.last_blocker.code if meta.last_blocker else None,
         "last_blocker_reason": meta.last_blocker.reason if meta.last_blocker else None,
         "last_summary": next(said, None),

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from bydawn.core import answers
 from bydawn.core.facts import (
     AnyFact,
-    CommitEnded,
     HookEnded,
     LoopStopped,
     RoundEnded,
@@ -19,18 +18,18 @@ from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.dialects.codex_loop import document, history
 from bydawn.dialects.codex_loop.arguments import config_of
-from bydawn.dialects.codex_loop.config import FOLDER, LOCK, NAME, SCHEMA, STATE
+from bydawn.dialects.codex_loop.config import FOLDER, LOCK, METRICS, NAME, SCHEMA, STATE
+from bydawn.dialects.codex_loop.metrics import metrics_of
 from bydawn.dialects.seam import Copy, Files, Line, Remove, Replace, Source, View
 
 LOGS, PROMPTS, RUNS, HOOKS = (f"{FOLDER}/{name}/" for name in ("logs", "prompts", "runs", "hooks"))
-_EVENTS = ("post_init", "pre_iteration", "post_iteration", "on_completed", "on_blocked")
 
 
 def files(loop: Loop) -> Files:
     return Files(
-        common=(STATE, SCHEMA, LOCK),
+        common=(STATE, METRICS, SCHEMA, LOCK),
         owned=(LOGS, PROMPTS, RUNS, HOOKS),
-        lines=tuple(f"{HOOKS}{event}.jsonl" for event in _EVENTS[1:]),
+        lines=tuple(f"{HOOKS}{event}.jsonl" for event in history.HOOK_EVENTS),
         claims=(f"{NAME} in {loop.workspace}",),
     )
 
@@ -45,16 +44,30 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, past: History) -> Iterato
         yield Remove(LOCK)
     saved = config_of(loop.dialect.words).logging if loop.dialect else None
     if isinstance(fact, RoundStarted) and saved and saved.save_prompts:
-        yield Copy(f"{PROMPTS}{_name(fact.round, fact.task_id)}.txt", Source(fact.round, PROMPT))
+        yield Copy(prompt_of(fact.round, fact.task_id), Source(fact.round, PROMPT))
     elif isinstance(fact, RoundEnded) and past.attempts:
         task = past.attempts[-1].started.task_id
         if saved and saved.save_jsonl:
-            yield Copy(f"{LOGS}{_name(fact.round, task)}.jsonl", Source(fact.round, STDOUT))
+            yield Copy(log_of(fact.round, task), Source(fact.round, STDOUT))
         if fact.said:  # an iteration that was cut leaves the last answer as it is
-            yield Copy(f"{RUNS}{task or 'whole'}-last.json", Source(fact.round, REPLY))
+            yield Copy(answer_about(task), Source(fact.round, REPLY))
     yield Replace(SCHEMA, answers.SCHEMA)
-    if state.updated_at and not isinstance(fact, CommitEnded | TaskSettled):  # another fact follows these at once
-        yield Replace(STATE, document.text_of(document.document_of(loop, state, past)))
+    if state.updated_at and not isinstance(fact, TaskSettled):  # another fact follows that at once
+        now = document.document_of(loop, state, past)
+        yield Replace(STATE, document.text_of(now))
+        yield Replace(METRICS, document.text_of(metrics_of(now)))
+
+
+def prompt_of(round_: int, task: str | None) -> str:
+    return f"{PROMPTS}{_name(round_, task)}.txt"
+
+
+def log_of(round_: int, task: str | None) -> str:
+    return f"{LOGS}{_name(round_, task)}.jsonl"
+
+
+def answer_about(task: str | None) -> str:
+    return f"{RUNS}{task or 'whole'}-last.json"
 
 
 def _name(round_: int, task: str | None) -> str:

@@ -8,12 +8,12 @@ import msgspec
 from bydawn.core.facts import ChecksEnded, HookEnded
 from bydawn.core.history import EVENTS_KEPT, Attempt, Event, History
 from bydawn.core.outcome import POLICY
-from bydawn.core.rules import Rule
 from bydawn.core.state import known_as
 from bydawn.core.text import last_part
 from bydawn.core.values import TaskStatus
 from bydawn.dialects.codex_loop import codes, texts
 
+HOOK_EVENTS = ("pre_iteration", "post_iteration", "on_completed", "on_blocked")  # of a run
 _OUTPUT = 1500  # characters of what a command printed, each of stdout and stderr
 
 
@@ -60,24 +60,9 @@ def entries(history: History) -> tuple[Entry, ...]:
 
 def _events(history: History) -> Iterator[tuple[int, Entry]]:
     """What happened in between, each with its place. An end that only repeats why its task is blocked is left out."""
-    known: dict[str | None, tuple[str | None, str | None, int]] = {}
     for event in history.events:
-        if not _is_listed(event):
-            continue
-        entry = _event(event)
-        why = (entry.blocker_code, entry.blocker_reason, event.round if event.stopped else 0)
-        if event.stopped and known.get(event.task) in (why, (*why[:2], 0)):
-            continue
-        known[event.task] = why
-        yield event.attempts, entry
-
-
-def _is_listed(event: Event) -> bool:
-    if event.restart:
-        return True
-    if event.stopped:
-        return bool(codes.code_of(event.stopped)) and event.stopped.decided.rule != Rule.ONLY_CHECKS
-    return event.status in (TaskStatus.ASIDE, TaskStatus.OPEN)
+        if (event.blocks or event.restart or event.status is TaskStatus.OPEN) and not event.is_repeat:
+            yield event.attempts, _event(event)
 
 
 def _iteration(attempt: Attempt) -> Entry:

@@ -11,9 +11,10 @@ from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import Worktree
 from bydawn.dialects import follower
 from bydawn.dialects.codex_loop import original
-from bydawn.dialects.codex_loop.config import DAEMON, LOCK, SCHEMA, STATE, Config
+from bydawn.dialects.codex_loop.config import DAEMON, LOCK, METRICS, SCHEMA, STATE, Config
 from bydawn.dialects.codex_loop.original import Original
 from bydawn.operations.dialects import loops
+from bydawn.store import watches
 from bydawn.system import kernel
 from bydawn.system.git import Git
 from bydawn.system.reading import read_folder, read_inside, read_text
@@ -35,7 +36,9 @@ def refuse_live_original(root: Path) -> None:
     """The original knows nothing of our lock. What a loop of ours wrote there says nothing."""
     for path in (LOCK, DAEMON):
         pid = original.pid_of(_bytes(root, path))
-        if pid and kernel.is_alive(pid) and not loops.wrote(root, path):
+        watch = watches.of(loops.registry_of(), root) if pid else None
+        is_ours = loops.wrote(root, path) or (watch is not None and watch.pid == pid)
+        if pid and kernel.is_alive(pid) and not is_ours:
             raise UserError(
                 "the original codex-loop may be running here",
                 cause=f"{path} names process {pid}, which is alive",
@@ -55,7 +58,8 @@ def left(root: Path) -> Original | None:
 
 def make_room(root: Path) -> None:
     """Keep beside a new loop's files what is in their place."""
-    there = [path for path in (STATE, SCHEMA) if os.path.lexists(root / path) and not loops.wrote(root, path)]
+    files = (STATE, METRICS, SCHEMA)
+    there = [path for path in files if os.path.lexists(root / path) and not loops.wrote(root, path)]
     for path in there:
         follower.keep(root, path)
     follower.remove(root, there)

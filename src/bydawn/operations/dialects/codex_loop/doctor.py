@@ -13,6 +13,7 @@ from bydawn.core import task_folder
 from bydawn.core.errors import UserError
 from bydawn.core.keys import Key, checked
 from bydawn.core.loop import Sandbox
+from bydawn.core.rules import Rule
 from bydawn.dialects import follower
 from bydawn.dialects.codex_loop import DIALECT, config, document, written_yaml
 from bydawn.dialects.codex_loop.config import (
@@ -23,6 +24,7 @@ from bydawn.dialects.codex_loop.config import (
     KEYS,
     LOCK,
     SANDBOXES,
+    SERVICE,
     STATE,
     Config,
     Execution,
@@ -33,9 +35,11 @@ from bydawn.operations.agents import look
 from bydawn.operations.amounts import plural
 from bydawn.operations.checked_loop import checked_agent
 from bydawn.operations.dialects import config as own_config
+from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_loop import adopting, project, standing
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.settings import yaml
+from bydawn.store import watches
 from bydawn.system.git import Git
 from bydawn.system.paths import open_parent, unlink_regular
 from bydawn.system.reading import read_folder, read_text
@@ -81,7 +85,9 @@ def examine(root: Path, *, repair: bool = False) -> Findings:
     """Look at everything; without `repair` nothing is changed."""
     if repair:
         refuse_inside_a_round()
-    return _found(root, (_branch, *_NEEDED, _login, _trust, _worktree, _state, _others, _ignored, _disk), repair=repair)
+    return _found(
+        root, (_branch, *_NEEDED, _login, _trust, _worktree, _state, _watchdog, _others, _ignored, _disk), repair=repair
+    )
 
 
 def _found(root: Path, looks: Sequence[Look], *, repair: bool) -> Findings:
@@ -233,17 +239,27 @@ def _state(at: _Project) -> Rows:
     yield "fixed", f"{STATE} is written again; the changed one is kept beside it"
 
 
+def _watchdog(at: _Project) -> Rows:
+    """Who keeps it running, and did it die too often?"""
+    loop, watch = project.standing_of(at.root), watches.of(loops.registry_of(), at.root)
+    if watch:
+        yield "checked", f"a {watch.kind} (process {watch.pid}) keeps it running"
+    stopped = loop.state.stopped if loop else None
+    if stopped and stopped.decided.rule == Rule.RESTARTS:
+        yield "warnings", f"{stopped.reason}, so it is not started again: `{config.NAME} logs tail`, then `run`"
+
+
 def _others(at: _Project) -> Rows:
     """Files of the original, and of strict-agent-loop, in the same folder."""
     if os.path.lexists(at.root / FOLDER / "registry.json"):
         yield "checked", f"strict-agent-loop has files in {FOLDER}/, too; they are left alone"
     loop = project.standing_of(at.root)
-    if loop and loop.alive:
+    if (loop and loop.alive) or watches.of(loops.registry_of(), at.root):
         return
     if loop is None and adopting.left(at.root):
         yield "checked", f"{STATE} is the original's; `{config.NAME} run` takes it over"
     adopting.refuse_live_original(at.root)
-    for path in (LOCK, DAEMON):
+    for path in (LOCK, DAEMON, SERVICE):
         if follower.digest_at(at.root, path) is None:
             continue
         if at.repair:

@@ -2,17 +2,14 @@
 
 from pathlib import Path
 
-from bydawn.core import task_folder
-from bydawn.core.errors import UserError
 from bydawn.core.facts import RoundStarted
 from bydawn.core.layout import STDERR, STDOUT
-from bydawn.core.text import plain, shorten
+from bydawn.core.redact import Secrets
 from bydawn.operations import outputs
 from bydawn.operations.dialects.codex_loop import project
 from bydawn.operations.settings import secrets
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
-from bydawn.system.reading import read_folder
 
 
 def tail(root: Path, lines: int, task: str | None = None) -> list[str]:
@@ -23,11 +20,14 @@ def tail(root: Path, lines: int, task: str | None = None) -> list[str]:
         return ["No iteration has run yet." if task is None else f"No iteration has worked on {task} yet."]
     if outputs.is_removed(standing, number):
         return [f"The output of iteration {number} was {outputs.REMOVED}."]
-    hidden = secrets().knowing(standing.folder.secret_texts())
-    for name in (STDOUT, STDERR):  # a program that fails usually says why on stderr
-        if found := outputs.masked_lines(standing.folder.round_file(number, name), lines, hidden):
-            return found
-    return [f"Iteration {number} has printed nothing{' yet' if standing.alive else ''}."]
+    found = printed(standing, number, lines, secrets().knowing(standing.folder.secret_texts()))
+    return found or [f"Iteration {number} has printed nothing{' yet' if standing.alive else ''}."]
+
+
+def printed(standing: Standing, number: int, lines: int, hidden: Secrets) -> list[str]:
+    """The last lines of an iteration; a program that fails usually says why on stderr."""
+    files = (standing.folder.round_file(number, name) for name in (STDOUT, STDERR))
+    return next(filter(None, (outputs.masked_lines(each, lines, hidden) for each in files)), [])
 
 
 def _newest(root: Path, standing: Standing | None, task: str | None) -> int:
@@ -39,10 +39,5 @@ def _newest(root: Path, standing: Standing | None, task: str | None) -> int:
     worked = {fact.task_id: fact.round for fact in facts if isinstance(fact, RoundStarted) and fact.task_id}
     if task in worked:
         return worked[task]
-    files = read_folder(root, (standing and standing.loop.tasks) or project.config_of(root).tasks.source_dir)
-    known = {each.id: None for each in task_folder.read(files or {}).items} | dict.fromkeys(worked)
-    if task not in known:
-        told = ", ".join(shorten(plain(each), 60) for each in [*known][:20]) or "none yet"
-        hint = "give one of these, or leave --task-id out"
-        raise UserError(f"there is no task {task!r}", cause=f"the tasks are: {told}", hint=hint)
+    project.refuse_unknown_task(root, standing, task, worked)
     return 0

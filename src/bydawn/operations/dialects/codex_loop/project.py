@@ -1,13 +1,14 @@
 """A project of codex-loop: where it is, what its file says, which loop is its own."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.keys import checked
+from bydawn.core.text import plain, shorten
 from bydawn.dialects.codex_loop import config
 from bydawn.dialects.codex_loop.config import CONFIG, FOLDER, NAME, Config
 from bydawn.operations import first_files
@@ -17,7 +18,7 @@ from bydawn.operations.preconditions import checked_workspace
 from bydawn.settings import yaml
 from bydawn.store.registry import Standing
 from bydawn.system.git import Git
-from bydawn.system.reading import read_inside, read_text
+from bydawn.system.reading import read_folder, read_inside, read_text
 from bydawn.system.user_folders import folders_above
 
 _IGNORED = f"{FOLDER}/"
@@ -52,6 +53,24 @@ def standing_of(root: Path) -> Standing | None:
     """The loop of a project: the newest one."""
     found = loops.registry_of().in_workspace(root)
     return next((each for each in reversed(found) if each.loop.dialect and each.loop.dialect.name == NAME), None)
+
+
+def refuse_unknown_task(root: Path, standing: Standing | None, task: str, known: Iterable[str]) -> None:
+    """One that has a file is known, too, before any iteration has worked on it."""
+    from bydawn.core import task_folder  # it brings a parser along
+
+    files = read_folder(root, (standing and standing.loop.tasks) or config_of(root).tasks.source_dir)
+    every = {each.id: None for each in task_folder.read(files or {}).items} | dict.fromkeys(known)
+    if task not in every:
+        told = ", ".join(shorten(plain(each), 60) for each in [*every][:20]) or "none yet"
+        hint = "give one of these, or leave --task-id out"
+        raise UserError(f"there is no task {task!r}", cause=f"the tasks are: {told}", hint=hint)
+
+
+def name_of(root: Path) -> str:
+    """What people call the loop of a project."""
+    standing = standing_of(root)
+    return standing.loop.id if standing else root.name
 
 
 def refuse_without_commit(root: Path) -> None:

@@ -21,6 +21,7 @@ from bydawn.operations.dialects.codex_loop import adopting, project
 from bydawn.operations.dialects.codex_loop.adopting import Adoption
 from bydawn.operations.plan import Plan
 from bydawn.settings.layers import Settings
+from bydawn.store import watches
 from bydawn.store.registry import Standing, slug, standing_of
 from bydawn.system.reading import read_folder
 
@@ -90,7 +91,9 @@ def _free_name(root: Path, config: Config) -> str:
 
 
 def refuse_beside_another(root: Path) -> None:
-    """One run per project, ours or the original's."""
+    """One run per project, ours or the original's. What a watchdog keeps running is its own."""
+    if watch := watches.of(loops.registry_of(), root):
+        raise occupied(f"a {watch.kind} (process {watch.pid}) keeps it running")
     standing = project.standing_of(root)
     if standing and standing.alive:
         raise occupied(f"the loop {standing.loop.id} is at work")

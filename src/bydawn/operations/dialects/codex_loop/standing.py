@@ -1,35 +1,64 @@
 """How a project stands: from its ledger and its lock, never from the file that shows it."""
 
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.history import History
+from bydawn.core.redact import Secrets, rewritten
+from bydawn.core.text import plain
 from bydawn.dialects.codex_loop import document
 from bydawn.dialects.codex_loop.config import CONFIG, NAME, STATE
 from bydawn.dialects.codex_loop.document import Document
 from bydawn.dialects.follower import digest_at
 from bydawn.dialects.written import Written
+from bydawn.operations import settings
 from bydawn.operations.dialects.codex_loop import project
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 from bydawn.system.reading import read_inside
 
+T = TypeVar("T")
+
+
+class Looked(msgspec.Struct, frozen=True, kw_only=True):
+    """A project as it is now."""
+
+    root: Path
+    document: Document
+    standing: Standing | None = None  # without one, the document is what the original left
+
+    @property
+    def secrets(self) -> Secrets:
+        return settings.secrets().knowing(self.standing.folder.secret_texts() if self.standing else ())
+
+    def for_others(self, value: T) -> T:
+        """Without secrets, and without what could steer a terminal."""
+        hide = self.secrets.hide
+        return rewritten(value, lambda text: hide(plain(text)))
+
 
 def now(root: Path) -> Document:
     """The state as it is now. What the original left is shown as it is, until `run` takes it over."""
+    return look(root).document
+
+
+def look(root: Path) -> Looked:
     standing = project.standing_of(root)
     if standing is None:
         theirs = document.decoded(_bytes(root))
         if theirs is None or theirs.bydawn is not None:
             hint = f"`{NAME} run` begins" if (root / CONFIG).exists() else f'`{NAME} init --prompt "…"` sets it up'
             raise UserError("nothing has run here yet", cause=f"{root} has no loop of {NAME}", hint=hint)
-        return theirs
+        return Looked(root=root, document=theirs)
     if standing.trouble:
         raise standing.trouble
     found = _written(root, standing)
     if found is None:
         found = document.document_of(standing.loop, standing.state, History(records(standing.folder)))
-    return document.with_liveness(found, alive=standing.alive)
+    return Looked(root=root, document=document.with_liveness(found, alive=standing.alive), standing=standing)
 
 
 def _written(root: Path, standing: Standing) -> Document | None:

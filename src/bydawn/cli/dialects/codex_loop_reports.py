@@ -1,0 +1,314 @@
+"""What codex-loop's operator reads: `events`, `sessions`, `evidence`, `snapshots`, `health`; and `cleanup`."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec import UNSET
+
+from bydawn.cli.command import command, option
+from bydawn.cli.dialects.codex_loop_options import in_project
+from bydawn.cli.dialects.log_screen import line
+from bydawn.core.errors import UserError
+from bydawn.core.text import plain
+
+_FAILED = 1
+_FILE = click.Path(path_type=Path)
+_since = option("--since", metavar="TIME", help="From this time on, with its zone: 2026-01-06T12:00Z.")
+_until = option("--until", metavar="TIME", help="Up to this time.")
+_json = option("--json", "as_json", is_flag=True, help="As JSON.")
+_output = option("--output", metavar="FILE", type=_FILE, help="Write it to this file.")
+
+
+def _count(flag: str, usual: int | None, about: str, least: int = 0) -> Callable[[Any], Any]:
+    default = "" if usual is None else f"  [default: {usual}]"
+    return option(flag, metavar="N", type=click.IntRange(least), default=usual, help=f"{about}{default}")
+
+
+def _alone(**given: object) -> None:
+    """Of these options only one can be given."""
+    both = [f"--{name.replace('_', '-')}" for name, value in given.items() if value not in (None, False)]
+    if len(both) > 1:
+        cause = "each of them asks for something else"
+        raise UserError(f"{both[0]} and {both[1]} contradict each other", cause=cause, hint=f"drop {both[1]}")
+
+
+# -- events, sessions --------------------------------------------------------------------------------------------------
+
+
+@command()
+@in_project
+@_count("--limit", None, "The last so many.  [default: operator.events.default_limit, 20]", 1)
+@option("--task-id", metavar="ID", help="Of this task.")
+@option("--event-type", metavar="TYPE", help="A type (blocked) or a whole label (blocked:max_iterations).")
+@_since
+@_until
+@option("--summary", is_flag=True, help="Count them.")
+@_json
+@_output
+def events(
+    root: Path,
+    limit: int | None,
+    task_id: str | None,
+    event_type: str | None,
+    since: str | None,
+    until: str | None,
+    summary: bool,
+    as_json: bool,
+    output: Path | None,
+) -> int:
+    """What happened, a line each"""
+    from bydawn.dialects.codex_loop import events as rows
+    from bydawn.dialects.codex_loop.period import period
+    from bydawn.operations.dialects.codex_loop import reports
+
+    remark = ""
+    if limit is None:
+        limit, remark = reports.default_limit(root)
+    kind, span = rows.checked_type(event_type), period(since, until)
+    found = reports.events(root, rows.Wanted(limit=limit, task_id=task_id, event_type=kind, period=span))
+    _remark(remark, found.remark)
+    shown = rows.summary_of(found.rows) if summary else found.rows
+    return _give(shown, as_json=as_json, output=output, nothing="No events.")
+
+
+@command()
+@in_project
+@option("--latest", is_flag=True, help="Of the task that was worked on last.")
+@option("--task-id", metavar="ID", help="Of this task.")
+@_json
+def sessions(root: Path, latest: bool, task_id: str | None, as_json: bool) -> int:
+    """Which Codex session each task has"""
+    from bydawn.operations.dialects.codex_loop import reports
+
+    _alone(latest=latest, task_id=task_id)
+    return _give(reports.sessions(root, task_id, latest=latest), as_json=as_json)
+
+
+# -- evidence, snapshots -----------------------------------------------------------------------------------------------
+
+
+@command()
+@in_project
+@option("--latest", is_flag=True, help="About the task that was worked on last.")
+@option("--task-id", metavar="ID", help="About this task.  [default: the current one]")
+@_count("--prompt-lines", 20, "Lines of the last prompt, from its beginning.")
+@_count("--log-lines", 20, "Lines of what Codex printed, from the end.")
+@_count("--event-limit", 10, "Events.")
+@_json
+@_output
+@option("--output-dir", metavar="DIR", type=_FILE, help="Collect it in this folder, as JSON.")
+def evidence(
+    root: Path,
+    latest: bool,
+    task_id: str | None,
+    prompt_lines: int,
+    log_lines: int,
+    event_limit: int,
+    as_json: bool,
+    output: Path | None,
+    output_dir: Path | None,
+) -> int:
+    """All about one task, for someone else"""
+    from bydawn.operations.dialects.codex_loop.evidence import Lengths, collect
+    from bydawn.operations.dialects.codex_loop.evidence import evidence as bundle
+
+    _alone(latest=latest, task_id=task_id)
+    _alone(output=output, output_dir=output_dir)
+    lengths = Lengths(prompt=prompt_lines, log=log_lines, events=event_limit)
+    found = bundle(root, task_id, lengths, latest=latest)
+    if output_dir is None:
+        return _give(found, as_json=as_json, output=output)
+    click.echo(plain(str(collect(output_dir, found))))
+    return 0
+
+
+@command()
+@in_project
+@option("--snapshot-dir", metavar="DIR", type=_FILE, help="The folder.  [default: snapshots, in the project]")
+@option("--task-id", metavar="ID", help="Of this task.")
+@option(
+    "--status",
+    type=click.Choice(["initialized", "running", "completed", "blocked"]),
+    help="Of the project at that time.",
+)
+@option("--blocker-code", metavar="CODE", help="What blocked it.")
+@option(
+    "--sort",
+    type=click.Choice(["oldest", "newest"]),
+    default="oldest",
+    help="Which comes first.  [default: oldest]",
+)
+@_count("--limit", None, "The newest so many.", 1)
+@option("--latest", is_flag=True, help="The newest.")
+@option("--latest-blocked", is_flag=True, help="The newest that was blocked.")
+@option("--summary", is_flag=True, help="Count them.")
+@option("--group-by", type=click.Choice(["task", "status", "blocker"]), help="What to count; with --summary.")
+@_since
+@_until
+@_json
+@_output
+def snapshots(
+    root: Path,
+    snapshot_dir: Path | None,
+    task_id: str | None,
+    status: str | None,
+    blocker_code: str | None,
+    sort: str,
+    limit: int | None,
+    latest: bool,
+    latest_blocked: bool,
+    summary: bool,
+    group_by: str | None,
+    since: str | None,
+    until: str | None,
+    as_json: bool,
+    output: Path | None,
+) -> int:
+    """What evidence was collected"""
+    from bydawn.dialects.codex_loop.period import period
+    from bydawn.dialects.codex_loop.snapshots import Wanted, summary_of
+    from bydawn.operations.dialects.codex_loop.evidence import collected
+    from bydawn.operations.dialects.codex_loop.health import SNAPSHOTS
+
+    _alone(latest=latest, latest_blocked=latest_blocked, limit=limit)
+    if group_by and not summary:
+        cause = "it says what --summary counts"
+        raise UserError("--group-by has no effect without --summary", cause=cause, hint="add --summary")
+    wanted = Wanted(
+        task_id=task_id,
+        status=status,
+        blocker_code=blocker_code,
+        period=period(since, until),
+        blocked=latest_blocked,
+        limit=1 if latest or latest_blocked else limit,
+        newest_first=sort == "newest",
+    )
+    every = collected(snapshot_dir or root / SNAPSHOTS)
+    wanted.refuse_unknown(every)
+    found = wanted.of(every)
+    shown = summary_of(found, group_by) if summary else found
+    return _give(shown, as_json=as_json, output=output, nothing="No snapshots.")
+
+
+# -- health, cleanup ---------------------------------------------------------------------------------------------------
+
+
+@command()
+@option("--project-dir", "given", metavar="PATH", type=_FILE, default=".", help="The project.  [default: .]")
+@_count("--events-limit", 20, "Look at the last so many events.", 1)
+@option("--snapshot-dir", metavar="DIR", type=_FILE, help="With evidence from here.  [default: snapshots, if there]")
+@_json
+def health(given: Path, events_limit: int, snapshot_dir: Path | None, as_json: bool) -> int:
+    """Is all well? 0 yes, 2 it needs you, 3 an error"""
+    from bydawn.operations.dialects.codex_loop.health import EXIT_CODES
+    from bydawn.operations.dialects.codex_loop.health import health as look
+
+    found = look(given, events_limit, snapshot_dir)
+    _give(found, as_json=as_json)
+    return EXIT_CODES[found.health]
+
+
+def _for_each_folder(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options for single folders."""
+    for name in ("prompts", "runs", "logs"):
+        function = _count(f"--{name}-older-than-days", None, f"Only in {name}/: remove nothing younger.")(function)
+        function = _count(f"--{name}-keep", None, f"Only in {name}/: keep the newest so many.")(function)
+    return function
+
+
+@command()
+@in_project
+@option("--apply", "apply_", is_flag=True, help="Remove them; without it they are only named.")
+@_count("--keep", None, "Keep the newest so many in each folder.  [default: operator.cleanup.keep, 10]")
+@_count("--older-than-days", None, "Of the others, remove nothing younger.")
+@_for_each_folder
+@option("--no-worktrees", is_flag=True, help="Leave the worktree, even if all of it is merged.")
+def cleanup(
+    root: Path, apply_: bool, keep: int | None, older_than_days: int | None, no_worktrees: bool, **each: int | None
+) -> int:
+    """Remove old logs, prompts and answers"""
+    from bydawn.dialects.codex_loop.config import Pruned
+    from bydawn.operations.amounts import plural, size
+    from bydawn.operations.dialects.codex_loop.cleanup import FOLDERS, Asked, clean
+
+    asked = Asked(
+        keep=keep,
+        older_than_days=older_than_days,
+        directory_keep=Pruned(**{name: each[f"{name}_keep"] for name in FOLDERS}),
+        directory_older_than_days=Pruned(**{name: each[f"{name}_older_than_days"] for name in FOLDERS}),
+    )
+    found = clean(root, asked, with_worktree=not no_worktrees, apply=apply_)
+    for path in found.files:
+        line(plain(path) + (f": {found.stuck[path]}" if path in found.stuck else ""))
+    tree = found.worktree
+    if tree:
+        line(plain(tree.worktree.path) + (f" stays: {tree.kept}" if tree.kept else ""))
+    count, gone = len(found.files), bool(tree and not tree.kept)
+    what = f"{plural(count, 'file')}, {size(found.bytes)}{', and the worktree' if gone else ''}"
+    if not count and not gone:
+        line("Nothing to remove.")
+    else:
+        line(f"Removed {what}." if apply_ else f"Would remove {what}. Add --apply to do it.")
+    return _FAILED if found.stuck else 0
+
+
+# -- what is shown -----------------------------------------------------------------------------------------------------
+
+
+def _remark(*texts: str) -> None:
+    for text in filter(None, texts):
+        line(f"  ! {plain(text)}", err=True)
+
+
+def _give(value: Any, *, as_json: bool, output: Path | None = None, nothing: str = "") -> int:
+    """Print it, or write it to a file."""
+    from bydawn.dialects.codex_loop.document import text_of
+
+    if as_json:
+        text = text_of(value)
+    elif isinstance(value, tuple):
+        text = "".join(f"{plain(each.line)}\n" for each in value) or f"{nothing}\n"
+    else:
+        text = "".join(f"{plain(row)}\n" for row in _outline(_shown(value)))
+    if output is None:
+        click.echo(text, nl=False)
+        return 0
+    from bydawn.operations.dialects.codex_loop.evidence import write_report
+
+    write_report(output, text)
+    return 0
+
+
+def _shown(value: Any, *, inner: bool = False) -> Any:
+    """A value for people: what has a line of its own is that line, and what is empty deep inside is left out."""
+    if hasattr(value, "line"):
+        return value.line
+    if isinstance(value, tuple | list):
+        return [_shown(each, inner=True) for each in value]
+    fields = {name: getattr(value, name) for name in getattr(value, "__struct_fields__", ())}
+    shown = {name: _shown(each, inner=True) for name, each in fields.items() if each is not UNSET}
+    return {name: each for name, each in shown.items() if each or each == 0 or not inner} if fields else value
+
+
+def _outline(value: Any, indent: str = "") -> Iterator[str]:
+    """`name: value`, and what is in it below, indented."""
+    named = value.items() if isinstance(value, dict) else (("", each) for each in value)
+    for name, each in named:
+        label = f"{name}:" if name else "-"
+        is_text, is_more = isinstance(each, str) and "\n" in each, isinstance(each, dict | list) and bool(each)
+        yield f"{indent}{label}" if is_text or is_more else f"{indent}{label} {_word(each)}"
+        if is_more:
+            yield from _outline(each, f"{indent}  ")
+        elif is_text:
+            yield from (f"{indent}  {row}" for row in each.splitlines())
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) if value or value == 0 else "none"
+
+
+REPORTS = [events, sessions, evidence, snapshots, health, cleanup]

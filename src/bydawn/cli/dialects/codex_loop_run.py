@@ -1,0 +1,161 @@
+"""A run of codex-loop, typed by a person or kept running by its watchdog, and what it prints."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from bydawn.cli.dialects.log_screen import LogScreen, line
+from bydawn.core.errors import UserError
+from bydawn.core.facts import (
+    AnyFact,
+    ChecksEnded,
+    CommitEnded,
+    LoopStopped,
+    RoundEnded,
+    RoundStarted,
+    RunStarted,
+    TaskSettled,
+)
+from bydawn.core.loop import Loop
+from bydawn.core.state import LoopState
+from bydawn.core.text import plain, shorten
+from bydawn.core.values import Restart, TaskStatus
+from bydawn.dialects.codex_loop.config import NAME
+from bydawn.process.guardian import Tether
+
+if TYPE_CHECKING:
+    from bydawn.settings.layers import Settings
+    from bydawn.store.registry import Standing
+
+CYCLE_SLEEP = 60.0  # seconds
+_OCCUPIED = 8
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person asks of a run."""
+
+    continuous: bool = False
+    retry_blocked: bool = False
+    sleep: float = CYCLE_SLEEP  # seconds between two cycles
+    max_cycles: int | None = None
+    retry_errors: bool = False
+    max_error_retries: int | None = None
+
+
+def ready(root: Path) -> "Settings":
+    """Refuse what cannot run, and ask for trust; nothing has been started or written."""
+    from bydawn.cli.foreground import be_trusted
+    from bydawn.dialects.codex_loop import DIALECT
+    from bydawn.operations.dialects import begin, loops
+    from bydawn.operations.dialects.codex_loop import doctor, project, running
+
+    if errors := doctor.errors(root):
+        for error in errors[1:]:
+            line(f"  ✗ {plain(error)}", err=True)
+        raise UserError("this project cannot run", cause=errors[0], hint=f"`{NAME} doctor` shows all that is wrong")
+    asked = running.wanted(root, project.config_of(root))
+    gathered = begin.gather(DIALECT, asked.start, root)
+    for file in ("", asked.start.config):
+        be_trusted(gathered, root, loops.registry_of(gathered).root.path, config=file)
+    return gathered
+
+
+def run(
+    tether: Tether,
+    root: Path,
+    options: RunOptions,
+    heartbeat: Path | None = None,
+    restart: Restart | None = None,
+    begun: Callable[[], None] | None = None,
+) -> int:
+    """Let Codex do one task after the other; the exit code.
+
+    `restart`: its process had died before. `begun` is called when the run is on record.
+    """
+    from bydawn.assemble import Cycles
+    from bydawn.cli.dialects import running as front
+    from bydawn.dialects.codex_loop import DIALECT
+    from bydawn.operations.beating import Heartbeat
+    from bydawn.operations.dialects import begin
+    from bydawn.operations.dialects.codex_loop import project, running
+
+    gathered = ready(root)
+    asked = running.wanted(root, project.config_of(root))
+    again = running.Again(
+        blocked=options.retry_blocked, errors=options.retry_errors, most_errors=options.max_error_retries
+    )
+    cycles = Cycles(sleep=options.sleep, most=options.max_cycles, again=again) if options.continuous else None
+    beat = Heartbeat(heartbeat, DIALECT.reason) if heartbeat else None
+    with beat or nullcontext():
+        beats = (beat.beat,) if beat else ()
+        screen = _Screen(beat, begun, keeps_aside=not options.retry_blocked, cycles=cycles, beats=beats)
+        planned = replace(running.plan(root, asked, gathered), restart=restart)
+        try:
+            return front.resume(DIALECT, planned, tether, run=screen.run)
+        except UserError as error:
+            if error.exit_code == _OCCUPIED:
+                raise running.occupied("another one was faster") from None
+            raise
+        finally:
+            begin.give_back(asked.start, planned)
+
+
+class _Screen(LogScreen):
+    """A line per iteration, and what a person should know between them."""
+
+    def __init__(self, beat: Any, begun: Callable[[], None] | None, **more: Any) -> None:
+        from bydawn.dialects.codex_loop import DIALECT
+
+        super().__init__(DIALECT, **more)
+        self._others = (beat,) if beat else ()
+        self._begun = begun
+        self._ended: RoundEnded | None = None
+
+    def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
+        from bydawn.dialects.codex_loop.texts import iteration_line
+
+        for other in self._others:
+            other.saw(fact, loop, state)
+        if isinstance(fact, RunStarted) and self._begun:
+            self._begun()
+            self._begun = None
+        checks = fact if isinstance(fact, ChecksEnded) else None
+        if self._ended and not isinstance(fact, CommitEnded):
+            line(plain(iteration_line(self._ended, checks, state)))
+            self._ended = None
+        if isinstance(fact, RoundEnded):
+            self._ended = fact
+        if isinstance(fact, TaskSettled) and fact.status is TaskStatus.ASIDE:
+            self._remark(f"▷ {plain(fact.task)} is blocked: {shorten(plain(fact.reason), 300)}")
+        if isinstance(fact, RoundStarted | RoundEnded | ChecksEnded | TaskSettled):
+            self._before = state
+        else:
+            super().saw(fact, loop, state)
+
+    def _remark(self, text: str) -> None:
+        from bydawn.dialects.codex_loop.texts import spoken
+
+        super()._remark(spoken(text))
+
+    def evidence(self, standing: "Standing") -> list[str]:
+        others = [row for row in super().evidence(standing) if not row.startswith("set aside: ")]
+        return [*others, *(f"blocked: {id_}" for id_ in standing.state.settled.aside)]
+
+    def summary(self, standing: "Standing", stopped: LoopStopped) -> str:
+        from bydawn.dialects.codex_loop import codes
+
+        word, code, tree = codes.word(stopped), codes.code_of(stopped), standing.loop.worktree
+        line(f"Outcome: {word}{f' ({code})' if code not in ('', word) else ''}")
+        if tree:
+            from bydawn.operations.worktrees import in_the_way, merge_command
+
+            line(f"Branch: {tree.branch}")
+            if standing.state.commit:
+                if trouble := in_the_way(standing.loop):
+                    self._say(plain(trouble))
+                line(f"Merge: {merge_command(standing.loop)}")
+        return super().summary(standing, stopped)

@@ -1,0 +1,84 @@
+"""`service`: let the operating system continue loops after a login or a reboot."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bydawn.cli import render
+from bydawn.cli.command import group, option
+from bydawn.cli.options import as_json, state_dir
+from bydawn.core.text import plain
+
+if TYPE_CHECKING:
+    from bydawn.operations.service import Told
+
+dry_run = option("--dry-run", is_flag=True, help="Only show the file and the commands.")
+
+
+@group()
+def service() -> None:
+    """Continue loops after a login or a reboot, as a service of systemd or launchd.
+
+    It takes every loop that crashed or that a shutdown ended, and starts it again if it dies.
+
+    \b
+    Examples
+      bydawn service install --dry-run
+      bydawn service install
+      bydawn service status
+    """
+
+
+@service.command()
+@dry_run
+@state_dir
+def install(dry_run: bool, state_dir: Path | None) -> None:
+    """Install the service and start it.
+
+    Repeat it when bydawn has moved or your PATH has changed: the service keeps the PATH of this shell.
+    """
+    from bydawn.operations.service import install as operation
+
+    _tell(operation(state_dir, dry_run=dry_run))
+
+
+@service.command()
+@dry_run
+def remove(dry_run: bool) -> None:
+    """Stop the service and remove it."""
+    from bydawn.operations.service import remove as operation
+
+    _tell(operation(dry_run=dry_run))
+
+
+@service.command()
+@as_json
+def status(as_json: bool) -> None:
+    """Say whether the service is installed and running."""
+    from bydawn.operations.service import status as operation
+
+    told = operation()
+    if as_json:
+        render.emit_json(told)
+        return
+    sign = "✓" if told.unit.running else "✗" if told.unit.failed else "■"
+    click.echo(f"  {sign} {told.sentence}")
+    render.field("State", told.unit.detail)
+    render.field("File", render.tilde(told.unit.path))
+    if told.note:
+        render.field("Logout", told.note)
+    render.next_steps(render.typed_steps(told.next))
+
+
+def _tell(told: "Told") -> None:
+    where = plain(render.tilde(told.path))
+    if told.text:
+        click.echo(f"  File  {where}\n\n{told.text}")
+    if told.commands:
+        click.echo("  Commands")
+        click.echo("".join(f"    {plain(command)}\n" for command in told.commands))
+    render.paragraph(told.sentence if told.text else f"{told.sentence}  {where}")
+    if told.note:
+        render.paragraph(told.note)
+    render.next_steps(render.typed_steps(told.next))

@@ -1,0 +1,156 @@
+"""The service that continues loops after a login or a boot: install it, remove it, see how it is."""
+
+import os
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.core.values import Next
+from bydawn.host.units import Change, Manager, Unit, UnitState, Words, environment, home, manager
+from bydawn.operations.preconditions import refuse_inside_a_round
+from bydawn.system.user_folders import state_folder
+
+NAME = "bydawn"
+_RESUME = ("resume", "--all", "--foreground")
+_SENTENCES = {
+    Change.NEW: "Installed and started.",
+    Change.REPLACED: "Replaced and started again.",
+    Change.STARTED: "Already installed; it is started now.",
+    Change.NOTHING: "Already installed and running; nothing was changed.",
+}
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done, or what would be done: the text of a file, and commands."""
+
+    sentence: str
+    path: str
+    text: str = ""
+    commands: tuple[str, ...] = ()
+    note: str = ""
+    next: tuple[Next, ...] = ()
+
+
+class Service(msgspec.Struct, frozen=True, kw_only=True):
+    """The service now."""
+
+    name: str
+    manager: str
+    unit: UnitState
+    sentence: str
+    lingering: bool | None  # does it run while you are logged out? None: unknown
+    note: str
+    logs: str  # a command
+    next: tuple[Next, ...]
+
+
+def install(state_dir: Path | None, *, dry_run: bool = False) -> Told:
+    """Install it and start it now."""
+    found = _manager()
+    unit, path = _unit(state_dir, found), str(found.place(NAME))
+    if dry_run:
+        commands = _lines(found.starting(NAME, found.status(NAME)))
+        return Told(sentence="Nothing was changed.", path=path, text=found.text(unit), commands=commands)
+    refuse_inside_a_round()
+    sentence = _SENTENCES[found.install(unit)]
+    note, linger = logout(found.lingers())
+    return Told(
+        sentence=sentence, path=path, note=note, next=(Next("bydawn service status", "is it running?"), *linger)
+    )
+
+
+def remove(*, dry_run: bool = False) -> Told:
+    """End it and remove it; the loops that it ran can go on, as after any shutdown."""
+    found = _manager()
+    state = found.status(NAME)
+    if not state.installed:
+        return Told(sentence="Not installed; nothing was changed.", path=state.path)
+    if dry_run:
+        commands = (*found.stopping(NAME, state), ("rm", state.path), *found.reload)
+        return Told(sentence="Nothing was changed.", path=state.path, commands=_lines(commands))
+    refuse_inside_a_round()
+    found.remove(NAME)
+    again = Next("bydawn resume --all", "continue the loops that it ran")
+    return Told(sentence="Stopped and removed.", path=state.path, next=(again,))
+
+
+def status() -> Service:
+    """Installed, running, failed; and what happens when its user logs out."""
+    found = _manager()
+    state, lingering = found.status(NAME), found.lingers()
+    note, linger = logout(lingering) if state.installed else ("", ())
+    logs = found.logs(NAME) if state.installed else ""
+    steps = [Next(logs, "what it printed")] if logs else []
+    if not state.running:
+        steps.append(_advice(found) or Next("bydawn service install", "start it, now and from now on"))
+    return Service(
+        name=NAME,
+        manager=found.kind,
+        unit=state,
+        sentence=_sentence(state),
+        lingering=lingering,
+        note=note,
+        logs=logs,
+        next=(*steps, *linger),
+    )
+
+
+def _advice(found: Manager) -> Next | None:
+    """What to do where no service can run; None where one can."""
+    try:
+        found.check()
+    except UserError as error:
+        return Next("", error.hint)
+    return None
+
+
+def _sentence(state: UnitState) -> str:
+    if not state.installed:
+        return "not installed"
+    if state.running:
+        return f"running (pid {state.pid})" + ("" if state.enabled else ", but it does not start by itself")
+    return "failed" if state.failed else "installed, but not running"
+
+
+def logout(lingers: bool | None) -> tuple[str, tuple[Next, ...]]:
+    """What happens when its user logs out, and how to change that."""
+    if lingers is None:
+        return "", ()
+    if lingers:
+        return "It keeps running when you log out, and starts at boot.", ()
+    linger = Next("loginctl enable-linger", "keep it running when you log out, and start it at boot")
+    return "It ends when you log out and starts when you log in.", (linger,)
+
+
+def _manager() -> Manager:
+    return manager(shlex.join((NAME, *_RESUME)))
+
+
+def _unit(state_dir: Path | None, found: Manager) -> Unit:
+    folder = state_dir.absolute() if state_dir else None
+    return Unit(
+        name=NAME,
+        what="Continues the loops of bydawn that crashed or that a shutdown ended",
+        words=(program(NAME), *_RESUME, *(("--state-dir", str(folder)) if folder else ())),
+        folder=str(home()),
+        env=environment(os.environ),
+        log=str((folder or state_folder()) / "service.log") if found.kind == "launchd" else "",
+    )
+
+
+def program(name: str) -> str:
+    """The installed command: beside the interpreter, or where this one was called."""
+    beside = [Path(each).absolute().with_name(name) for each in (sys.executable, sys.argv[0])]
+    for path in beside:
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path)
+    cause = f"there is no program {beside[0]}"
+    raise UserError(f"the installed {name} was not found", cause=cause, hint="install bydawn, and run that one")
+
+
+def _lines(commands: Iterable[Words]) -> tuple[str, ...]:
+    return tuple(shlex.join(words) for words in commands)
