@@ -24,7 +24,7 @@ _MB = 1_000_000
 def alone(stage: Stage) -> Iterator[float]:
     with several(stage, 1) as [loop]:
         until(partial(_has_spoken, loop.folder, 1), "the agent's first word")
-        yield _pss(loop.guardian, loop.worker) / _MB
+        yield pss(loop.guardian, loop.worker) / _MB
 
 
 def many(stage: Stage) -> Iterator[float]:
@@ -35,7 +35,7 @@ def many(stage: Stage) -> Iterator[float]:
         for folder in folders:
             until(partial(_has_spoken, folder, 2), "the agent's first word")
         workers = [_worker(folder) for folder in folders]
-        yield sum(_pss(int(kernel.stat_fields(worker)[1]), worker) for worker in workers) / _MANY / _MB
+        yield sum(pss(int(kernel.stat_fields(worker)[1]), worker) for worker in workers) / _MANY / _MB
     finally:
         stage.seconds(BYDAWN, "stop", "--all")
     for worker in workers:
@@ -51,7 +51,7 @@ def _has_spoken(folder: Path, round_: int) -> bool:
     return output.exists() and output.stat().st_size > 0
 
 
-def _pss(*pids: int) -> int:
+def pss(*pids: int) -> int:
     rows = [
         row
         for pid in pids

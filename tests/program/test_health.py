@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 from bydawn.core.values import Death, Restart
 from bydawn.operations.steer import give_up
@@ -108,3 +109,14 @@ def test_figures_of_real_loops(home: Home) -> None:
     shown = home.bydawn("metrics").out
     assert "  Completed    2 loops; 50% before a limit\n" in shown
     assert "  Used         —\n" in shown
+
+
+def test_a_service_that_is_installed_and_does_not_run_is_said(home: Home) -> None:
+    unit = Path(home.env["XDG_CONFIG_HOME"]) / "systemd/user/bydawn.service"
+    unit.parent.mkdir(parents=True)
+    unit.write_text("[Service]\n")
+    found = home.bydawn("health")
+    assert (found.code, "the service is installed and does not run" in found.out) == (2, True)
+    assert "→ bydawn service status" in found.out
+    unit.unlink()
+    assert home.bydawn("health").code == 0

@@ -30,9 +30,10 @@ def health(cd: Path | None, as_json: bool, state_dir: Path | None) -> int:
       bydawn health --json
     """
     from bydawn.operations.health import health as operation
+    from bydawn.operations.health import of_service
 
     registry = Registry(state_dir)
-    found = operation(registry.root, registry.here(cd) if cd else registry.everywhere())
+    found = operation(registry.root, registry.here(cd) if cd else registry.everywhere(), of_service(registry))
     if as_json:
         render.emit_json(found)
         return found.verdict.exit_code

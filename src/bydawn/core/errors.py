@@ -14,6 +14,11 @@ class UserError(Exception):
         if exit_code is not None:
             self.exit_code = exit_code
 
+    @property
+    def sentence(self) -> str:
+        """All three parts in one line."""
+        return ": ".join(filter(None, (self.what, self.cause))) + (f" → {self.hint}" if self.hint else "")
+
 
 class OwnFailure(UserError):
     """Not the person's mistake: a bug of ours, or trouble with the machine (a full disk, a damaged ledger)."""

@@ -9,10 +9,12 @@ import msgspec
 from bydawn.core.values import Next
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.next_steps import next_steps
+from bydawn.operations.service import NAME as SERVICE
 from bydawn.operations.views import by_need, hanging, needs_you, reason
 from bydawn.process.child import is_nearly_full
+from bydawn.store import watches
 from bydawn.store.folder import StateFolder
-from bydawn.store.registry import Standing
+from bydawn.store.registry import Registry, Standing
 
 
 class Level(StrEnum):
@@ -55,6 +57,15 @@ def health(root: StateFolder, loops: Iterable[Standing], more: Iterable[Finding]
         loops=len(found),
         findings=tuple(findings),
     )
+
+
+def of_service(registry: Registry) -> Iterator[Finding]:
+    """Is the service that keeps loops running at work, if it is installed? Its lock tells, and asks no program."""
+    from bydawn.host.units import is_installed
+
+    if is_installed(SERVICE) and watches.of(registry, None) is None:
+        hint = Next(command="bydawn service status", why="why it does not run")
+        yield Finding(verdict=Level.DEGRADED, what="the service is installed and does not run", hint=hint)
 
 
 def _of_folder(root: StateFolder) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,28 +25,34 @@ if TYPE_CHECKING:
     from bydawn.host.units import Manager, Unit
     from bydawn.operations.dialects.codex_loop.watchdog import Options, WatchStatus
     from bydawn.process.guardian import Tether
+    from bydawn.store.folder import LoopFolder
     from bydawn.store.lock import Lock
 
 _BEGUN = "begun"
 _LAST_LINES = 5
 
 
-def _options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for each in reversed(
-        (
-            in_project,
-            option("--retry-blocked", is_flag=True, help="Try blocked tasks again, in every cycle."),
-            option(
-                "--cycle-sleep-seconds",
-                "sleep",
-                metavar="N",
-                type=click.FloatRange(0, 1e7),
-                default=60.0,
-                help="Between two cycles.  [default: 60]",
-            ),
-            option("--max-cycles", metavar="N", type=click.IntRange(1), help="At most so many cycles."),
-        )
-    ):
+def _with_options(function: Callable[..., int]) -> Callable[..., Any]:
+    """A command for a project with options about how it is kept running, which it gets as one value."""
+
+    @wraps(function)
+    def command(root: Path, retry_blocked: bool, sleep: float, max_cycles: int | None, **more: Any) -> int:
+        from bydawn.operations.dialects.codex_loop.watchdog import Options
+
+        asked = Options(retry_blocked=retry_blocked, cycle_sleep_seconds=sleep, max_cycles=max_cycles)
+        return function(root, asked, **more)
+
+    sleep = option(
+        "--cycle-sleep-seconds",
+        "sleep",
+        metavar="N",
+        type=click.FloatRange(0, 1e7),
+        default=60.0,
+        help="Between two cycles.  [default: 60]",
+    )
+    retry = option("--retry-blocked", is_flag=True, help="Try blocked tasks again, in every cycle.")
+    most = option("--max-cycles", metavar="N", type=click.IntRange(1), help="At most so many cycles.")
+    for each in (most, sleep, retry, in_project):
         command = each(command)
     return command
 
@@ -66,9 +72,12 @@ def watch(root: Path, kind: str, options: "Options", held: "Lock", front: int = 
 
     waiting = [front] if front >= 0 else []
 
-    def folder() -> Any:
-        standing = project.standing_of(root)
-        return standing.folder if standing else None
+    known: list[LoopFolder] = []
+
+    def folder() -> "LoopFolder | None":
+        if not known and (standing := project.standing_of(root)):
+            known.append(standing.folder)
+        return known[0] if known else None
 
     def told(each: Kept) -> None:
         while waiting and each.pid:  # the worker has the other copy: when it ends, the one who waits sees that
@@ -112,13 +121,13 @@ def _begin(root: Path, kind: str, options: "Options", waiting: list[int], restar
 
 
 @command()
-@_options
+@_with_options
 @_as_json
-def start(root: Path, retry_blocked: bool, sleep: float, max_cycles: int | None, as_json: bool) -> int:
+def start(root: Path, options: "Options", as_json: bool) -> int:
     """Keep the project running, in the background"""
     from bydawn.operations.dialects.codex_loop import watchdog
 
-    _start(root, watchdog.Options(retry_blocked=retry_blocked, cycle_sleep_seconds=sleep, max_cycles=max_cycles))
+    _start(root, options)
     _show(watchdog.status(root, watchdog.DAEMON), as_json=as_json)
     return 0
 
@@ -189,14 +198,14 @@ def stop(root: Path, as_json: bool) -> int:
 
 
 @command()
-@_options
+@_with_options
 @_as_json
-def restart(root: Path, retry_blocked: bool, sleep: float, max_cycles: int | None, as_json: bool) -> int:
+def restart(root: Path, options: "Options", as_json: bool) -> int:
     """End it if it runs, and start it with these options"""
     from bydawn.operations.dialects.codex_loop import watchdog
 
     watchdog.stop(root, lambda text: line(f"  {text}", err=True))
-    _start(root, watchdog.Options(retry_blocked=retry_blocked, cycle_sleep_seconds=sleep, max_cycles=max_cycles))
+    _start(root, options)
     _show(watchdog.status(root, watchdog.DAEMON), as_json=as_json)
     return 0
 
@@ -239,12 +248,11 @@ def _show(status: "WatchStatus", *, as_json: bool) -> None:
 
 
 @command(name="run", hidden=True)
-@_options
-def service_run(root: Path, retry_blocked: bool, sleep: float, max_cycles: int | None) -> int:
+@_with_options
+def service_run(root: Path, options: "Options") -> int:
     """What the unit of the operating system starts"""
     from bydawn.operations.dialects.codex_loop import watchdog
 
-    options = watchdog.Options(retry_blocked=retry_blocked, cycle_sleep_seconds=sleep, max_cycles=max_cycles)
     if why := watchdog.rests(root):
         line(f"  {plain(why)}: it stays so until someone starts it again")
         return 0
@@ -255,13 +263,12 @@ def service_run(root: Path, retry_blocked: bool, sleep: float, max_cycles: int |
 
 
 @command()
-@_options
+@_with_options
 @_as_json
-def install(root: Path, retry_blocked: bool, sleep: float, max_cycles: int | None, as_json: bool) -> int:
+def install(root: Path, options: "Options", as_json: bool) -> int:
     """Have systemd or launchd keep the project running, after a reboot too"""
     from bydawn.operations.dialects.codex_loop import watchdog
 
-    options = watchdog.Options(retry_blocked=retry_blocked, cycle_sleep_seconds=sleep, max_cycles=max_cycles)
     _install(root, options)
     _show(watchdog.status(root, watchdog.SERVICE), as_json=as_json)
     return 0
@@ -309,14 +316,14 @@ def _uninstall(root: Path) -> bool:
 
 
 @command()
-@_options
+@_with_options
 @_as_json
-def reinstall(root: Path, retry_blocked: bool, sleep: float, max_cycles: int | None, as_json: bool) -> int:
+def reinstall(root: Path, options: "Options", as_json: bool) -> int:
     """Remove the unit if it is there, and install it with these options"""
     from bydawn.operations.dialects.codex_loop import watchdog
 
     _uninstall(root)
-    _install(root, watchdog.Options(retry_blocked=retry_blocked, cycle_sleep_seconds=sleep, max_cycles=max_cycles))
+    _install(root, options)
     _show(watchdog.status(root, watchdog.SERVICE), as_json=as_json)
     return 0
 

@@ -100,12 +100,8 @@ def _found(root: Path, looks: Sequence[Look], *, repair: bool) -> Findings:
             for section, sentence in each(_Project(root, repair, valid)):
                 rows[section].append(sentence)
         except UserError as error:
-            rows["errors"].append(_sentence(error))
+            rows["errors"].append(error.sentence)
     return Findings(**rows)
-
-
-def _sentence(error: UserError) -> str:
-    return ": ".join(filter(None, (error.what, error.cause))) + (f" → {error.hint}" if error.hint else "")
 
 
 # -- what a run needs --------------------------------------------------------------------------------------------------
@@ -124,7 +120,7 @@ def _configuration(at: _Project) -> Rows:
     if at.config is None:
         node = yaml.read(at.root, CONFIG)
         wrong = config.problems(node) if node else [project.missing(at.root)]
-        yield from (("errors", _sentence(error)) for error in wrong)
+        yield from (("errors", error.sentence) for error in wrong)
         return
     yield "checked", f"{CONFIG} is valid"
     yield from (("warnings", remark) for remark in at.config.remarks)

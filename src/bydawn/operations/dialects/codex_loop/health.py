@@ -54,12 +54,12 @@ def health(given: Path, events_limit: int, snapshot_dir: Path | None) -> Health:
     try:
         root = project.root_of(given)
     except UserError as error:
-        return Health(health=ERROR, problems=(_sentence(error),), project_dir=str(given))
+        return Health(health=ERROR, problems=(error.sentence,), project_dir=str(given))
     errors = []
     try:
         project.config_of(root)
     except UserError as error:
-        errors.append(_sentence(error))
+        errors.append(error.sentence)
     collected, troubles = _collected(root, snapshot_dir)
     found = Health(
         health=ERROR if errors else DEGRADED if troubles else OK,
@@ -71,7 +71,7 @@ def health(given: Path, events_limit: int, snapshot_dir: Path | None) -> Health:
     try:
         return _looked_at(found, standing.look(root), events_limit)
     except OwnFailure as failure:
-        return msgspec.structs.replace(found, health=ERROR, problems=(*found.problems, _sentence(failure)))
+        return msgspec.structs.replace(found, health=ERROR, problems=(*found.problems, failure.sentence))
     except UserError:
         return found  # nothing has run yet; if nothing is set up, the configuration is missing, too
 
@@ -91,7 +91,7 @@ def _collected(root: Path, snapshot_dir: Path | None) -> tuple[list[Snapshot], l
     try:
         return evidence.collected(root / SNAPSHOTS) if (root / SNAPSHOTS / snapshots.INDEX).exists() else [], []
     except UserError as error:
-        return [], [_sentence(error)]
+        return [], [error.sentence]
 
 
 def _looked_at(found: Health, looked: Looked, events_limit: int) -> Health:
@@ -124,7 +124,3 @@ def _blocked(document: Document) -> list[str]:
         return [f"blocked by {blocker.code}: {blocker.reason}" if blocker else "blocked"]
     blocked = [(id_, task) for id_, task in document.tasks.items() if task.status == codes.BLOCKED]
     return [f"{id_} is blocked by {task.blocker_code}: {task.blocker_reason}" for id_, task in blocked]
-
-
-def _sentence(error: UserError) -> str:
-    return ": ".join(filter(None, (error.what, error.cause))) + (f" → {error.hint}" if error.hint else "")
