@@ -34,6 +34,13 @@ choose_places() {
 
 ask_python() { "$home/venv/bin/python" -c "$1" 2>/dev/null; }
 
+refuse_while_a_service_uses_it() { # it would start a program that is gone, at every boot
+    for unit in "${XDG_CONFIG_HOME:-$HOME/.config}"/systemd/user/*.service; do
+        ! grep -qsE "^ExecStart=\"?($home/venv|$bin/bydawn)" "$unit" ||
+            fail "a service starts it, so nothing was removed: $unit" "$bin/bydawn service remove"
+    done
+}
+
 refuse_while_loops_run() { # a damaged environment names none, and can be removed too
     running=$("$home/venv/bin/bydawn" status --all --json 2>/dev/null | ask_python 'import json, sys
 for each in json.load(sys.stdin)["loops"]:
@@ -65,6 +72,7 @@ main() {
     case "$*" in "" | --purge) ;; *) fail "unknown option: $*" "uninstall.sh [--purge]" ;; esac
     choose_places
     [ -L "$home/venv" ] || fail "rloop is not in $home" "RLOOP_HOME=… if install.sh was run with it"
+    refuse_while_a_service_uses_it
     refuse_while_loops_run
     config=${RLOOP_CONFIG_DIR:-$HOME/.config/rloop}
     states=$(ask_python 'from bydawn.system.user_folders import state_folder; print(state_folder())') ||

@@ -457,6 +457,23 @@ def test_uninstall_removes_only_links_and_folders_that_install_made(machine: Mac
     assert machine.environments == [mine]
 
 
+@pytest.mark.parametrize("program", ["venv/bin/bydawn", "venv-1234/bin/codex-loop", "bin/bydawn"])
+def test_uninstall_refuses_while_a_service_would_start_it(machine: Machine, program: str) -> None:
+    used(machine)
+    place = machine.bin.parent if program.startswith("bin") else machine.venv.parent
+    unit = machine.home / ".config/systemd/user/bydawn.service"
+    unit.parent.mkdir(parents=True, exist_ok=True)
+    unit.write_text(f"[Service]\nExecStart={place / program} resume --all --foreground\n")
+    before = machine.files
+    refused = machine.uninstall()
+    assert (refused.code, machine.files) == (1, before)
+    assert refused.err == (
+        f"error: a service starts it, so nothing was removed: {unit}\n hint: {machine.bin}/bydawn service remove\n"
+    )
+    unit.write_text("[Service]\nExecStart=/usr/bin/other\n")
+    assert machine.uninstall().code == 0
+
+
 def test_uninstall_refuses_while_loops_run_and_names_them(machine: Machine) -> None:
     used(machine)
     before = machine.files

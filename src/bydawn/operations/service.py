@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -143,12 +144,13 @@ def _unit(state_dir: Path | None, found: Manager) -> Unit:
 
 
 def program(name: str) -> str:
-    """The installed command: beside the interpreter, or where this one was called."""
-    beside = [Path(each).absolute().with_name(name) for each in (sys.executable, sys.argv[0])]
-    for path in beside:
-        if path.is_file() and os.access(path, os.X_OK):
+    """The installed command, by the name that an upgrade does not change: the one on the PATH, if it is this one."""
+    beside = Path(sys.executable).absolute().with_name(name)
+    called = shutil.which(name) or sys.argv[0]
+    for path in (Path(called).absolute().with_name(name), beside):
+        if path.is_file() and os.access(path, os.X_OK) and (path.resolve() == beside.resolve() or not beside.exists()):
             return str(path)
-    cause = f"there is no program {beside[0]}"
+    cause = f"there is no program {beside}"
     raise UserError(f"the installed {name} was not found", cause=cause, hint="install bydawn, and run that one")
 
 
