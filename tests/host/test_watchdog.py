@@ -173,6 +173,17 @@ def test_only_a_heartbeat_that_stops_means_that_a_process_hangs(stage: Stage) ->
     assert each.death is Death.HUNG
 
 
+def test_how_a_loop_is_is_told_again_and_again_while_nothing_changes(stage: Stage) -> None:
+    noted: list[str] = []
+    watchdog = stage.watchdog(still=lambda each: noted.append(each.name), stale=1e9)
+    each = stage.kept(lambda: 0)
+    each.pid, each.phase = os.getpid(), Phase.RUNNING
+    watchdog._kept.append(each)
+    for second in range(0, 300, 5):
+        watchdog._turn(1000.0 + second)
+    assert noted == ["shop"] * 5
+
+
 def test_sigterm_ends_every_loop_gently_and_then_the_watchdog(stage: Stage) -> None:
     def work() -> int:
         def end(*_: object) -> None:

@@ -156,6 +156,36 @@ def test_a_daemon_that_was_killed_is_told_from_one_that_runs(project: CodexLoop)
     wait_for(lambda: told(project)["phase"] == "completed")
 
 
+@pytest.mark.parametrize(("turn", "phase", "code"), [(works, "completed", 0), (idles, "stopped", 2)])
+def test_a_daemon_on_a_project_with_nothing_left_to_do_ends_by_itself(
+    project: CodexLoop, turn: Any, phase: str, code: int
+) -> None:
+    """On a finished project, and on a blocked one: no task is tried again unless a person asks."""
+    more = {} if turn is works else {"status": "blocked", "blockers": ["no key"]}
+    project.plays(turn(ONE, **more), turn(TWO, **more))
+    assert project.run().code == code
+    spent = len(project.calls)
+    assert project("daemon", "start").code == 0
+    wait_for(lambda: told(project)["phase"] == phase)
+    assert (len(project.calls), project("daemon", "stop").out) == (spent, "  No daemon runs here.\n")
+
+
+def test_how_a_daemon_is_is_written_through_no_link(project: CodexLoop) -> None:
+    project.plays(waits(project), works(TWO))
+    project("daemon", "start")
+    elsewhere = project.home.root / "elsewhere"
+    elsewhere.mkdir()
+    project.folder.rename(project.home.root / "moved")
+    project.folder.symlink_to(elsewhere)
+    kill_run(project, 1)
+    log = project.home.root / "moved/daemon.log"
+    wait_for(lambda: "cannot go on now; the next try is in 1 m" in log.read_text())
+    assert ".codex-loop/daemon.json leads through a link" in log.read_text()
+    assert not [*elsewhere.iterdir()]
+    project.folder.unlink()
+    (project.home.root / "moved").rename(project.folder)
+
+
 def test_what_cannot_begin_is_said_here_and_nothing_stays(project: CodexLoop) -> None:
     project.plays(works(ONE))
     project.write(CONFIG, (project.repo / CONFIG).read_text().replace("test -e README.md", "rm -rf ~"))

@@ -15,7 +15,7 @@ import pytest
 from bydawn.core.values import Death, Restart
 from bydawn.operations import keeping
 from bydawn.store.folder import LoopFolder
-from driving import DONE, HANG, Home, a_repository, said, wait_for
+from driving import DONE, HANG, Home, a_repository, said, stat_of, wait_for
 from program.test_notices import Receiver
 
 SAYS = {"say": "this takes a while"}
@@ -179,10 +179,16 @@ def test_a_loop_whose_processes_are_frozen_looks_dead_and_not_before(home: Home)
     home.await_round(1)
     beat = home.folder() / "heartbeat"
     assert home.bydawn("health").code == 0
+    worker = int(str(runs(home)[-1]["pid"]))
+    frozen = [int(stat_of(worker)[1]), worker]  # its guardian would wake it
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
     os.utime(beat, (beat.stat().st_mtime - 1200,) * 2)
     health = home.bydawn("health")
     assert (health.code, "gives no sign of life for 20 m" in health.out) == (3, True)
     assert "no sign of life for 20 m" in home.bydawn("status").out
+    for pid in frozen:
+        os.kill(pid, signal.SIGCONT)
     home.bydawn("stop")
     wait_for(lambda: not home.alive())
 

@@ -58,7 +58,8 @@ class _Answers(BaseHTTPRequestHandler):
         if word == "reset":
             self.connection.close()
             return
-        code = {"moved": 302, "refused": 404, "busy": 503 if tries < 3 else 200, "slow": 429 if tries < 2 else 200}
+        code = {"moved": 302, "refused": 404, "down": 500}
+        code |= {"busy": 503 if tries < 3 else 200, "slow": 429 if tries < 2 else 200}
         self.send_response(code.get(word, 200))
         self.send_header("Location", f"http://{self.server.place}/inward")
         self.end_headers()
@@ -98,7 +99,7 @@ def sent(*addresses: str, **more: Any) -> list[Sent]:
 
 def test_a_receiver_that_is_slow_broken_or_elsewhere_is_tried_again_where_that_may_help(receiver: Receiver) -> None:
     """FAULTS 105: 500, 429, resets, silence, an endless answer. FAULTS 106: redirects are never followed."""
-    paths = ["fine", "busy", "slow", "refused", "moved", "hang", "reset", "endless"]
+    paths = ["fine", "busy", "slow", "refused", "down", "moved", "hang", "reset", "endless"]
     *ours, service, moved = sent(
         *(f"http://{receiver.place}/{path}/{TOKEN}" for path in paths),
         f"json://{receiver.place}/service",
@@ -109,6 +110,7 @@ def test_a_receiver_that_is_slow_broken_or_elsewhere_is_tried_again_where_that_m
         "busy": (True, "HTTP 200", 3),
         "slow": (True, "HTTP 200", 2),
         "refused": (False, "HTTP 404", 1),
+        "down": (False, "HTTP 500", 3),
         "moved": (False, "HTTP 302: it redirects, and bydawn does not follow", 1),
         "hang": (False, "no answer in time", 3),
         "reset": (False, "no connection", 3),

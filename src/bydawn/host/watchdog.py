@@ -19,6 +19,7 @@ from bydawn.store.folder import LoopFolder
 from bydawn.store.lock import Lock, is_held, owner
 
 _LOOK = 5.0  # seconds between two looks at heartbeats
+_NOTE = 60.0  # seconds
 _SCAN = 60.0  # seconds between two looks for loops that died elsewhere
 _LONGEST = 3600.0  # seconds between two tries to start what could not begin
 _REFUSED = (2, 7, 8)  # exit codes of a loop that could not begin
@@ -66,6 +67,7 @@ class Watchdog:
         give_up: Callable[[Kept, Restart], None],
         say: Callable[[str], None],
         told: Callable[[Kept], None] = lambda _: None,  # after every change
+        still: Callable[[Kept], None] = lambda _: None,  # every minute, while nothing changes
         scan: Callable[[], Iterable[Kept]] | None = None,  # others that have died; without it we end with the last
         held: Lock | None = None,  # the lock of this watch: if we are killed, no loop may hold it any longer
         back_off: float = watching.BACK_OFF,
@@ -73,7 +75,8 @@ class Watchdog:
         look: float = _LOOK,
         terminate: float = 10.0,  # seconds that a process gets to end by itself
     ) -> None:
-        self._is_lost, self._give_up, self._say, self._told, self._scan = is_lost, give_up, say, told, scan
+        self._is_lost, self._give_up, self._say, self._scan = is_lost, give_up, say, scan
+        self._told, self._still, self._noted = told, still, 0.0
         self._back_off, self._stale, self._look, self._terminate = back_off, stale, look, terminate
         self._held = held
         self._kept: list[Kept] = []
@@ -114,6 +117,10 @@ class Watchdog:
 
     def _turn(self, now: float) -> None:
         self._reap(now)
+        if now - self._noted >= _NOTE:
+            self._noted = now
+            for each in self._kept:
+                self._still(each)
         if self._scan and now - self._scanned >= _SCAN:
             self._scanned = now
             self._kept += self._scan()

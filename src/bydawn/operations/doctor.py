@@ -20,10 +20,11 @@ from bydawn.operations.leftovers import left_words, with_leftovers
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.preconditions import gone, refuse_inside_a_round, take_lock
 from bydawn.operations.run_loop import creation_of
+from bydawn.operations.service import NAME as SERVICE
 from bydawn.operations.settings import gather, secrets
 from bydawn.operations.views import hanging
 from bydawn.process import awake, box
-from bydawn.store import lock
+from bydawn.store import lock, watches
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import Damaged, Future, LoopLedger, read, records
 from bydawn.store.registry import Registry, Standing
@@ -50,6 +51,7 @@ def examine(registry: Registry, loops: list[Standing], folder: Path) -> Iterator
     yield _state_folder(registry.root.path)
     yield _box(registry.root.path, folder)
     yield _awake(folder)
+    yield _service(registry)
     yield from _settings(folder)
     yield from _agents(folder)
     for standing in with_leftovers(loops):
@@ -100,6 +102,21 @@ def _awake(folder: Path) -> Finding:
     trouble = awake.trouble(folder)
     detail = f"this machine may sleep while a loop runs: {trouble}" if trouble else f"{awake.PROGRAM} works"
     return Finding(name="keep-awake", ok=True, detail=detail)
+
+
+def _service(registry: Registry) -> Finding:
+    """Do loops go on by themselves? They need not."""
+    from bydawn.host.units import is_installed
+
+    watch = watches.of(registry, None)
+    if watch:
+        return Finding(name="service", ok=True, detail=f"loops go on by themselves: process {watch.pid} sees to it")
+    if is_installed(SERVICE):
+        hint = "`bydawn service status` tells why"
+        return Finding(name="service", ok=False, detail="it is installed and does not run", hint=hint)
+    return Finding(
+        name="service", ok=True, detail="not installed: after a reboot, loops wait for `bydawn resume --all`"
+    )
 
 
 def _locks_work(probe: Path) -> bool:

@@ -90,6 +90,7 @@ def watch(root: Path, kind: str, options: "Options", held: "Lock", front: int = 
         give_up=exhausted,
         say=lambda text: line(f"  {plain(text)}"),
         told=told,
+        still=partial(watchdog.tell, root, kind),
         held=held,
         back_off=back_off,
     ).run([kept])
@@ -99,7 +100,7 @@ def _begin(root: Path, kind: str, options: "Options", waiting: list[int], restar
     """In a child: one run of the project, under a guardian."""
     from bydawn.cli.dialects.codex_loop_run import RunOptions, run
     from bydawn.cli.program import shielded
-    from bydawn.operations.dialects.codex_loop.watchdog import Files
+    from bydawn.operations.dialects.codex_loop.watchdog import Files, refuse_foreign_files
     from bydawn.process.guardian import run_guarded
 
     asked = RunOptions(
@@ -110,9 +111,12 @@ def _begin(root: Path, kind: str, options: "Options", waiting: list[int], restar
     )
     heartbeat = root / Files(kind).heartbeat
 
+    def go_on(tether: "Tether") -> int:
+        refuse_foreign_files(root, kind)  # an agent may have changed them since the last run
+        return run(tether, root, asked, heartbeat, restart, partial(tether.release, 1, _BEGUN) if waiting else None)
+
     def work(tether: "Tether") -> int:
-        begun = partial(tether.release, 1, _BEGUN) if waiting else None
-        return shielded(lambda: run(tether, root, asked, heartbeat, restart, begun))
+        return shielded(lambda: go_on(tether))
 
     return run_guarded(work, waiting[0] if waiting else -1, raw=True)[0]
 

@@ -32,11 +32,12 @@ from bydawn.store.lock import Lock, Owned
 from bydawn.store.watches import Watch
 from bydawn.system.paths import open_parent, unlink_regular
 from bydawn.system.reading import read_inside
-from bydawn.system.writing import replace_text
+from bydawn.system.writing import replacing, write_all
 
 DAEMON, SERVICE = "daemon", "service"
 T = TypeVar("T")
 _MODE = 0o644  # before the umask
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 _PATIENCE = 30.0  # seconds for a watchdog to end
 _LONGEST = 1 << 16  # bytes of a file that tells about one
 
@@ -222,8 +223,13 @@ def _word(root: Path, phase: Phase) -> str:
 
 
 def _write(root: Path, path: str, value: msgspec.Struct) -> None:
-    (root / FOLDER).mkdir(exist_ok=True)
-    replace_text(root / path, msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n", _MODE)
+    """Through no link: an agent may have put one there."""
+    data = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    with (
+        open_parent(root, path, make=True) as (folder, name),
+        replacing(name, f".{name}.{os.getpid()}", _NEW, _MODE, folder=folder) as fd,
+    ):
+        write_all(fd, data)
 
 
 def _occupied(watch: Watch) -> UserError:
