@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -31,10 +30,8 @@ from bydawn.process.child import ChildProcesses, is_nearly_full
 from bydawn.process.clock import SystemClock
 from bydawn.process.guardian import Tether
 from bydawn.process.matching import full_match
-from bydawn.process.pulse import Pulse
 from bydawn.process.shell import Shell, ShellHooks
 from bydawn.settings.table import TABLE
-from bydawn.store import heartbeat
 from bydawn.store.cooldowns import SharedCoolDowns
 from bydawn.store.folder import LoopFolder
 from bydawn.store.followers import Link, StateFile
@@ -78,8 +75,11 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     only_checks: bool = False  # start no round
     heartbeat: float | None = None  # seconds between two signs of life to followers, while something runs
     beats: Sequence[Callable[[], None]] = ()  # called again and again by a thread of its own, whatever is waited for
+    moved: Callable[[], None] = lambda: None  # called whenever the worker looks for requests
     restart: Restart | None = None  # its process had died before
     cycles: Cycles | None = None
+    first_cycle: int = 1
+    rest: float = 0.0  # seconds of the pause before it that are left
     keeps_aside: bool = False  # tasks that were set aside stay so
 
 
@@ -131,9 +131,8 @@ def run_loop(
         drop = Drop(workspace, loop.recording.drop, worker.say)
         drop.prepare()
         watch.add(str(drop.folder))
-    pulse = Pulse((partial(heartbeat.touch, folder), *worker.beats))
     signals = Signals(run, loop.on_interrupt)
-    channel = LoopChannel(signals, inbox, worker.tether, run, watch, pulse.moved)
+    channel = LoopChannel(signals, inbox, worker.tether, run, watch, worker.moved)
     env = inherited()
     processes = ChildProcesses(channel.fds, env, on_start=lock.note_child, left=left)
     files = Rounds(folder, secrets)
@@ -188,7 +187,7 @@ def run_loop(
             schema_file = str(folder.schema)
     if ledger.torn:
         ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
-    with pulse, agents.temporary_folder(pool) as agent_env:
+    with agents.temporary_folder(pool) as agent_env:
         world = World(
             ledger=ledger,
             agents=pool,
@@ -272,7 +271,8 @@ def _started(
         commits_all=loop.worktree is not None,
         leftover=leftover,
         only_checks=worker.only_checks,
-        cycle=1 if worker.cycles else 0,
+        cycle=worker.first_cycle if worker.cycles else 0,
+        rest=worker.rest,
         keeps_aside=worker.keeps_aside,
         restart=worker.restart,
         per_task=loop.sessions is Sessions.PER_TASK,

@@ -34,6 +34,10 @@ class Stage:
         with path.open("a") as file:
             file.write(f"{text}\n")
 
+    def give_up(self, _: Kept, restart: Restart) -> int:
+        self.note(self.starts, f"gave up: {restart.number}")
+        return 0
+
     def lines(self, path: Path) -> list[str]:
         return path.read_text().splitlines() if path.exists() else []
 
@@ -47,7 +51,7 @@ class Stage:
     def watchdog(self, **more: Any) -> Watchdog:
         return Watchdog(
             is_lost=self.is_lost,
-            give_up=lambda _, restart: self.note(self.told, f"gave up: {restart.number}"),
+            give_up=self.give_up,
             say=lambda text: self.note(self.told, text),
             told=lambda each: self.note(self.told, each.phase),
             **{**QUICK, **more},
@@ -77,10 +81,11 @@ def ended(pid: int) -> int:
 def test_a_process_that_dies_is_started_ten_times_and_no_more(stage: Stage) -> None:
     """C-066"""
     assert ended(stage.watch(lambda: -9)) == 0
-    assert stage.lines(stage.starts) == ["first", *(f"{number} exited -9" for number in range(1, 11))]
-    told = stage.lines(stage.told)
-    assert told[-2:] == ["gave up: 11", "exhausted"]
-    assert "shop: its process died 11 times in a row; the last time it was killed (signal 9)" in told[-3]
+    deaths = [f"{number} exited -9" for number in range(1, 11)]
+    assert stage.lines(stage.starts) == ["first", *deaths, "gave up: 11"]
+    *_, last, phase = stage.lines(stage.told)
+    assert phase == "exhausted"
+    assert "shop: its process died 11 times in a row; the last time it was killed (signal 9)" in last
 
 
 def test_a_loop_that_ends_in_good_order_is_left_alone_whatever_its_exit_code(stage: Stage) -> None:
@@ -184,6 +189,39 @@ def test_how_a_loop_is_is_told_again_and_again_while_nothing_changes(stage: Stag
     assert noted == ["shop"] * 5
 
 
+def test_a_loop_that_someone_else_had_taken_is_not_started_when_they_have_ended_it(stage: Stage) -> None:
+    """The person resumed it in this very moment, and stopped it later."""
+    watchdog, each = stage.watchdog(), stage.kept(lambda: 0)
+    watchdog._kept.append(each)
+    held = Lock.take(stage.folder.lock)
+    watchdog._turn(100.0)
+    held.release()
+    stage.over.touch()
+    watchdog._turn(200.0)
+    assert (each.phase, stage.starts.exists(), watchdog._kept) == (Phase.OVER, False, [])
+
+
+def test_a_machine_that_cannot_fork_does_not_end_the_watchdog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    watchdog, each = stage.watchdog(), stage.kept(lambda: 0)
+    watchdog._kept.append(each)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    monkeypatch.setattr(os, "fork", no_memory)
+    watchdog._turn(100.0)
+    assert "shop: Resource temporarily unavailable; trying again in a moment" in stage.lines(stage.told)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+    assert 100.0 < each.due <= 101.0
+
+
+def test_a_loop_that_can_never_begin_is_tried_every_hour_for_years(stage: Stage) -> None:
+    watchdog, each = stage.watchdog(), stage.kept(lambda: 0)
+    for _ in range(3000):
+        watchdog._try_later(each, 0.0)
+    assert each.due == 3600.0
+
+
 def test_sigterm_ends_every_loop_gently_and_then_the_watchdog(stage: Stage) -> None:
     def work() -> int:
         def end(*_: object) -> None:
@@ -200,6 +238,26 @@ def test_sigterm_ends_every_loop_gently_and_then_the_watchdog(stage: Stage) -> N
     os.kill(pid, signal.SIGTERM)
     assert ended(pid) == 0
     assert stage.lines(stage.told)[-3:] == ["asked to end; every loop pauses", "asked to pause", "stopped"]
+
+
+def test_a_guardian_that_was_stopped_still_ends_what_its_worker_leaves(stage: Stage) -> None:
+    """SIGTERM wakes it. Killed together with its worker, it could end nothing."""
+
+    def work() -> int:
+        def end(*_: object) -> None:
+            stage.note(stage.starts, "swept")
+            os._exit(130)
+
+        signal.signal(signal.SIGTERM, end)
+        stage.note(stage.told, str(os.getpid()))
+        while True:
+            time.sleep(60)
+
+    pid = stage.watch(work)
+    guardian = int(wait_for(lambda: [line for line in stage.lines(stage.told) if line.isdigit()])[0])
+    os.kill(guardian, signal.SIGSTOP)
+    os.kill(pid, signal.SIGTERM)
+    assert (ended(pid), stage.lines(stage.starts)) == (0, ["first", "swept"])
 
 
 def test_a_loop_that_a_person_took_over_between_two_starts_is_left_to_them(stage: Stage) -> None:

@@ -20,7 +20,8 @@ import sys
 from pathlib import Path
 from bydawn.cli.dialects.codex_loop_daemon import watch
 from bydawn.operations.dialects.codex_loop import watchdog
-root, options = Path(sys.argv[1]), watchdog.Options()
+root, most = Path(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else None
+options = watchdog.Options(max_cycles=most, cycle_sleep_seconds=600 if most else 60)
 watch(root, "daemon", options, watchdog.begin(root, "daemon", options), back_off=0.05)
 """
 
@@ -62,8 +63,8 @@ def test_a_run_that_is_killed_three_times_goes_on_three_times(project: CodexLoop
     """C-012, C-017, C-066: as it is installed, with its own five seconds before each start."""
     project.plays(waits(project), waits(project), waits(project), works(ONE), works(TWO))
     started = project("daemon", "start")
-    assert (started.code, started.out.splitlines()[0][:24]) == (0, "daemon: running (pid " + started.out[21:24])
     described = told(project, "daemon")
+    assert (started.code, started.out.splitlines()[0]) == (0, f"daemon: running (pid {described['pid']})")
     assert [*described] == [
         *("pid", "started_at", "project_dir", "log_path", "heartbeat_path", "watchdog_state_path", "command"),
         *("options", "max_restarts", "restart_backoff_seconds", "heartbeat_stale_seconds"),
@@ -93,10 +94,7 @@ def test_a_run_that_is_killed_three_times_goes_on_three_times(project: CodexLoop
 def test_a_run_that_dies_eleven_times_exhausts_its_watchdog(project: CodexLoop) -> None:
     """C-066: `exhausted`, `health` 2, doctor warns, one more entry in the history, and nothing goes on by itself."""
     project.plays(*[waits(project)] * 12)
-    process = subprocess.Popen(
-        [sys.executable, "-c", QUICK, str(project.repo)], env=project.home.env, cwd=project.home.root
-    )
-    project.home._started.append(process)  # type: ignore[arg-type]
+    process = quick(project)
     for count in range(1, 12):
         kill_run(project, count)
     assert process.wait(30) == 0
@@ -114,6 +112,60 @@ def test_a_run_that_dies_eleven_times_exhausts_its_watchdog(project: CodexLoop) 
     project.plays(works(ONE), works(TWO))
     assert project.run().code == 0, "a person goes on, and it begins at none"
     assert runs(project)[-1].get("restart") is None
+
+
+def quick(project: CodexLoop, *words: str) -> "subprocess.Popen[bytes]":
+    """A daemon in the foreground, which starts its run again at once."""
+    command = [sys.executable, "-c", QUICK, str(project.repo), *words]
+    process = subprocess.Popen(command, env=project.home.env, cwd=project.home.root)
+    project.home._started.append(process)  # type: ignore[arg-type]
+    return process
+
+
+def test_a_cycle_and_its_pause_are_not_given_again_after_a_restart(project: CodexLoop) -> None:
+    """Otherwise every death would buy another `--max-cycles`."""
+    project.project(ONE, TWO, execution={"max_iterations": 1})
+    project.plays(works(ONE, "continue"))
+    process = quick(project, "2")
+    wait_for(lambda: [run for run in runs(project) if run["cycle"] == 2])
+    os.kill(runs(project)[-1]["pid"], signal.SIGKILL)
+    again = wait_for(lambda: runs(project)[2:])[0]
+    assert again["cycle"] == 2
+    assert 500 < again["rest"] < 600
+    assert len(project.calls) == 1
+    process.terminate()
+    assert process.wait(30) == 0
+
+
+def test_a_run_that_hangs_is_stopped_with_its_daemon_and_no_service_takes_it_up(project: CodexLoop) -> None:
+    project.plays(waits(project))
+    project("daemon", "start")
+    wait_for(lambda: project.calls)
+    worker = runs(project)[-1]["pid"]
+    for pid in (int(stat_of(worker)[1]), worker):
+        os.kill(pid, signal.SIGSTOP)
+    assert project("daemon", "stop").out == "  The daemon has ended.\n"
+    wait_for(lambda: not project.home.alive())
+    assert project.facts("loop.stopped")[-1]["end"] == "stopped"
+
+
+def test_what_cannot_be_started_again_is_not_ended(project: CodexLoop) -> None:
+    """And `daemon status` says why a run that died does not go on."""
+    project.plays(waits(project), works(TWO))
+    project("daemon", "start")
+    first = told(project, "daemon")["pid"]
+    project.write(CONFIG, (project.repo / CONFIG).read_text().replace("test -e README.md", "touch canary"))
+    refused = project("daemon", "restart")
+    assert (refused.code, "trust" in refused.err) == (1, True)
+    assert told(project, "daemon")["pid"] == first
+    kill_run(project, 1)
+    shown = wait_for(lambda: [s for s in [project("daemon", "status").out] if "not trusted" in s])[0]
+    assert "phase: restarting" in shown
+    health = project("health")
+    assert (health.code, "the daemon has not started it again yet: `codex-loop daemon status`" in health.out) == (
+        2,
+        True,
+    )
 
 
 def test_a_daemon_can_be_stopped_and_started_again(project: CodexLoop) -> None:
@@ -204,6 +256,7 @@ def test_what_cannot_begin_is_said_here_and_nothing_stays(project: CodexLoop) ->
     ("name", "text", "code", "why"),
     [
         ("daemon-heartbeat.json", '{"beats": 3}', 1, "daemon-heartbeat.json is someone else's"),
+        ("daemon-heartbeat.json", '{"pid":1,"phase":"x","updated_at":"2026-01-01T00:00:00"}', 1, "is someone else's"),
         ("daemon-watchdog.json", "not json", 1, "daemon-watchdog.json is someone else's"),
         ("daemon.json", '{"pid": 1}', 8, "daemon.json names process 1, which is alive"),
         ("daemon.log/", "", 1, "daemon.log is a folder"),
@@ -295,6 +348,40 @@ def test_what_the_unit_starts_has_files_of_its_own_and_respects_who_stopped_it(p
 
 
 @pytest.mark.usefixtures("fakes")
+@pytest.mark.usefixtures("fakes")
+def test_reinstall_checks_before_it_removes_and_uninstall_is_a_persons_stop(project: CodexLoop) -> None:
+    project.plays(waits(project), works(ONE), works(TWO))
+    assert project("service", "install").code == 0
+    service = project.start("service", "run")
+    wait_for(lambda: project.calls)
+    before = unit_of(project).read_text()
+    trusted = (project.repo / CONFIG).read_text()
+    project.write(CONFIG, trusted.replace("test -e README.md", "touch canary"))
+    assert project("service", "reinstall", "--max-cycles", "2").code == 1
+    assert unit_of(project).read_text() == before
+    project.write(CONFIG, trusted)
+    assert project("service", "uninstall").code == 0
+    assert service.wait(30) == 0
+    assert project.facts("loop.stopped")[-1]["end"] == "stopped", "bydawn's own service leaves it so"
+
+
+def test_deaths_are_counted_on_when_the_watchdog_died_too(project: CodexLoop) -> None:
+    """A boot: no one saw how it ended."""
+    project.plays(waits(project), waits(project), works(ONE), works(TWO))
+    for count in (1, 2):
+        service = project.start("service", "run")
+        wait_for(lambda count=count: len(project.calls) == count)  # type: ignore[misc]
+        worker = runs(project)[-1]["pid"]
+        for pid in (service.pid, int(stat_of(worker)[1]), worker):
+            os.kill(pid, signal.SIGKILL)
+        service.wait()
+    project.gate().touch()
+    assert project("service", "run").code == 0
+    numbers = [(run.get("restart") or {}).get("number") for run in runs(project)]
+    assert numbers == [None, 1, 2]
+    assert [entry["restart_reason"] for entry in project.history("watchdog_restart")] == ["process_gone"] * 2
+
+
 def test_bydawns_own_service_leaves_a_watched_project_alone(project: CodexLoop) -> None:
     project.plays(waits(project), works(ONE), works(TWO))
     project("service", "install")

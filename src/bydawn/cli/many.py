@@ -65,7 +65,7 @@ def keep_all(state_dir: Path | None, back_off: float = BACK_OFF) -> int:
         for each in found:
             if each.restart and each.is_too_many:
                 say(f"{each.standing.loop.id}: {each.restart.given_up}; it is not started again")
-                _give_up(each.standing.folder, each.restart)
+                spawn(partial(exhausted, _kept(each), each.restart), held)
         return [_kept(each) for each in found if not each.is_too_many]
 
     def told(each: Kept) -> None:
@@ -79,7 +79,6 @@ def keep_all(state_dir: Path | None, back_off: float = BACK_OFF) -> int:
     Watchdog(
         is_lost=keeping.is_lost_in, give_up=exhausted, say=say, told=told, scan=scan, held=held, back_off=back_off
     ).run()
-    held.release()
     return 0
 
 
@@ -115,14 +114,10 @@ def _go_on(tether: Tether, folder: LoopFolder, restart: Restart | None) -> int:
         places.release(planned.loop)
 
 
-def exhausted(each: Kept, restart: Restart) -> None:
-    if folder := each.folder():
-        _give_up(folder, restart)
-
-
-def _give_up(folder: LoopFolder, restart: Restart) -> None:
-    """In a child: a notice takes its time, and other loops need us."""
-    spawn(lambda: shielded(lambda: keeping.give_up(folder, restart)))
+def exhausted(each: Kept, restart: Restart) -> int:
+    """In a child of the watchdog: write it down, and tell."""
+    folder = each.folder()
+    return shielded(lambda: keeping.give_up(folder, restart)) if folder else 0
 
 
 def resume_these(taken: Mapping[str, Taken], voice: Voice) -> int:

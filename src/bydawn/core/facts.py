@@ -410,6 +410,12 @@ class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
         return self.end is End.PAUSED and self.by in ("SIGTERM", "SIGHUP", "the death of its guardian")
 
     @property
+    def by_person(self) -> bool:
+        """Did a person pause or stop it? Then only a person goes on with it."""
+        is_asked = self.end in (End.PAUSED, End.STOPPED) and not self.is_preparation
+        return is_asked and not self.by_machine and not self.is_refusal
+
+    @property
     def can_be_accepted(self) -> bool:
         """Could a person want it as it is now? Accepting a list that cannot be read would not help."""
         return self.decided.rule == Rule.TAMPERED or " lost " in self.reason or "before a checkpoint" in self.reason

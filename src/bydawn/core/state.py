@@ -181,7 +181,7 @@ class Lifetime(msgspec.Struct, frozen=True, kw_only=True):
     waits: bool = False  # for that, since the last resume
 
     def began(self, fact: RunStarted, *, is_first: bool) -> "Lifetime":
-        if fact.cycle > 1:
+        if fact.cycle > 1 and fact.restart is None:
             return msgspec.structs.replace(self, unattended=self.unattended + 1)
         if is_first or fact.only_checks:
             return self

@@ -6,8 +6,8 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 
 import msgspec
@@ -22,6 +22,7 @@ _LOOK = 5.0  # seconds between two looks at heartbeats
 _NOTE = 60.0  # seconds
 _SCAN = 60.0  # seconds between two looks for loops that died elsewhere
 _LONGEST = 3600.0  # seconds between two tries to start what could not begin
+_DOUBLINGS = 6
 _REFUSED = (2, 7, 8)  # exit codes of a loop that could not begin
 _NOTICES = 45.0  # seconds
 _ASKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -64,7 +65,7 @@ class Watchdog:
         self,
         *,
         is_lost: Callable[[LoopFolder], bool],  # has it ended although there is work left, and no person wanted it?
-        give_up: Callable[[Kept, Restart], None],
+        give_up: Callable[[Kept, Restart], int],  # in a child
         say: Callable[[str], None],
         told: Callable[[Kept], None] = lambda _: None,  # after every change
         still: Callable[[Kept], None] = lambda _: None,  # every minute, while nothing changes
@@ -105,6 +106,8 @@ class Watchdog:
                 os.read(reading, 4096)
         if self._asked:
             self._end_all()
+        if self._held:
+            self._held.release()  # another may begin while a notice is still on its way
         self._wait_for_the_rest()
 
     def _ask(self, *_: object) -> None:
@@ -123,12 +126,23 @@ class Watchdog:
                 self._still(each)
         if self._scan and now - self._scanned >= _SCAN:
             self._scanned = now
-            self._kept += self._scan()
+            with self._surviving("looking for loops"):
+                self._kept += self._scan()
         for each in [*self._kept]:
-            if each.pid:
-                self._look_at(each, now)
-            elif now >= each.due:
-                self._go_on(each, now)
+            with self._surviving(each.name):
+                if each.pid:
+                    self._look_at(each, now)
+                elif now >= each.due:
+                    each.due = now + self._look
+                    self._go_on(each, now)
+
+    @contextmanager
+    def _surviving(self, what: str) -> Iterator[None]:
+        """A machine without memory or descriptors is when loops die, and when they need us."""
+        try:
+            yield
+        except OSError as error:
+            self._say(f"{what}: {error.strerror or error}; trying again in a moment")
 
     # -- one loop --------------------------------------------------------------------------------------------------
 
@@ -136,7 +150,9 @@ class Watchdog:
         """Its process has ended, or there was none: start it, unless it is over."""
         folder = each.folder()
         if folder and is_held(folder.lock):  # its worker outlived its guardian, or someone else was faster
-            each.due = now + self._look
+            each.began = each.began or now
+            if each.code is not None:
+                self._look_at(each, now)
             return
         if each.code is None:
             if each.began and folder and not self._is_lost(folder):  # a person was faster
@@ -155,7 +171,7 @@ class Watchdog:
     def _try_later(self, each: Kept, now: float) -> None:
         """Nothing died: it could not begin, and has said why. Its disk may be mounted later, or its agent installed."""
         wait = min(_SCAN * 2**each.refusals, _LONGEST)
-        each.phase, each.due, each.refusals = Phase.RESTARTING, now + wait, each.refusals + 1
+        each.phase, each.due, each.refusals = Phase.RESTARTING, now + wait, min(each.refusals + 1, _DOUBLINGS)
         self._say(f"{each.name} cannot go on now; the next try is in {duration(wait)}")
         self._told(each)
 
@@ -165,7 +181,7 @@ class Watchdog:
         each.death = Death.EXITED
         if watching.is_too_many(restart):
             self._say(f"{each.name}: {restart.given_up}; it is not started again")
-            self._give_up(each, restart)
+            spawn(lambda: self._give_up(each, restart), self._held)  # a notice takes its time, and others need us
             self._leave(each, Phase.EXHAUSTED)
             return
         each.restart, each.phase, each.due = restart, Phase.RESTARTING, now + self._back_off
@@ -203,9 +219,11 @@ class Watchdog:
     def _send(self, each: Kept, number: int, *, guardian: bool) -> None:
         folder = each.folder()
         worker = owner(folder.lock).removeprefix("pid ") if folder else ""
-        for pid in [*([int(worker)] if worker else []), *([each.pid] if guardian else [])]:
-            with suppress(ProcessLookupError):
+        pids = [int(worker)] if worker else []
+        with suppress(ProcessLookupError):
+            for pid in (*pids, each.pid) if guardian and each.pid else pids:
                 os.kill(pid, number)
+            for pid in (*pids, each.pid) if each.pid else pids:  # a guardian that was stopped could end nothing
                 os.kill(pid, signal.SIGCONT)
 
     # -- all of them -----------------------------------------------------------------------------------------------
@@ -220,18 +238,26 @@ class Watchdog:
     def _end_all(self) -> None:
         """Each pauses as at a shutdown, so that the next watchdog goes on with it."""
         self._say("asked to end; every loop pauses")
-        until = time.monotonic() + self._terminate * 2
-        for each in self._kept:
-            if each.pid:
-                with suppress(ProcessLookupError):
-                    os.kill(each.pid, signal.SIGTERM)
-        while any(each.pid for each in self._kept) and time.monotonic() < until:
-            self._reap(time.monotonic())
-            time.sleep(0.02)
+        for number, guardian, seconds in (
+            (signal.SIGTERM, True, self._terminate * 2),
+            (signal.SIGKILL, False, self._terminate / 3),  # its guardian ends what it leaves
+            (signal.SIGKILL, True, 0.0),
+        ):
+            for each in filter(self._is_there, self._kept):
+                self._send(each, number, guardian=guardian)
+            until = time.monotonic() + seconds
+            while any(map(self._is_there, self._kept)) and time.monotonic() < until:
+                self._reap(time.monotonic())
+                time.sleep(0.02)
         for each in [*self._kept]:
-            if each.pid:
-                self._send(each, signal.SIGKILL, guardian=True)
             self._leave(each, Phase.STOPPED)
+
+    def _is_there(self, each: Kept) -> bool:
+        """Of what we started: its guardian, or a worker that outlived that."""
+        if each.pid or each.code is None:
+            return bool(each.pid)
+        folder = each.folder()
+        return folder is not None and is_held(folder.lock)
 
     def _wait_for_the_rest(self) -> None:
         """A notice may still be on its way."""
@@ -247,7 +273,11 @@ def spawn(work: Callable[[], int], held: Lock | None = None) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _ASKED)
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        raise
     if child == 0:
         code = 1
         try:

@@ -17,7 +17,7 @@ from bydawn.core.facts import AnyFact, LoopStopped, RunStarted
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import FINISHED
+from bydawn.core.values import FINISHED, Moment
 from bydawn.system.writing import replace_private
 
 _LONGEST = 500  # characters of an error
@@ -28,7 +28,7 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
 
     pid: int
     phase: str  # running, completed, blocked, error
-    updated_at: datetime
+    updated_at: Moment
     cycle: int = 0
     error_count: int = 0
     outcome: str | None = None  # of the last run or cycle that has ended: completed, blocked
@@ -45,10 +45,12 @@ class Heartbeat:
         path: Path,
         reason: Callable[[LoopStopped], str] = lambda stopped: stopped.reason,  # why it ended, in words for its reader
         *,
+        needed: bool = True,  # is the run refused if it cannot be written?
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._path = path.absolute()  # a running loop is in another folder
         self._reason = reason
+        self._needed = needed
         self._now = now
         self._lock = Lock()
         self._beat = Beat(pid=os.getpid(), phase="running", updated_at=now())
@@ -59,6 +61,8 @@ class Heartbeat:
                 raise OSError(errno.EINVAL, "it is not a regular file")
             self._write()
         except OSError as error:
+            if not self._needed:
+                return self
             hint = "give the path of a file in a folder that you can write to"
             cause = error.strerror or str(error)
             raise UserError(f"the heartbeat {self._path} cannot be written", cause=cause, hint=hint) from None

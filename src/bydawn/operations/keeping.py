@@ -29,9 +29,15 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
 def due(registry: Registry) -> Iterator[Due]:
     """Every loop that crashed or that a shutdown ended, and that no one else keeps."""
     for each in registry.everywhere():
-        if not each.alive and not each.state.dismissed and is_lost(each) and not _is_kept_by_others(registry, each):
-            found = _found_dead(each) if each.status is Status.CRASHED else None
-            yield Due(standing=each, restart=found)
+        if (found := due_of(each)) and not _is_kept_by_others(registry, each):
+            yield found
+
+
+def due_of(standing: Standing) -> Due | None:
+    """One loop, if it is to go on by itself."""
+    if standing.alive or standing.state.dismissed or not is_lost(standing):
+        return None
+    return Due(standing=standing, restart=_found_dead(standing) if standing.status is Status.CRASHED else None)
 
 
 def is_lost(standing: Standing) -> bool:

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from bydawn.assemble import Worker, box_for, run_loop
 from bydawn.core.digests import sha256
@@ -17,9 +20,12 @@ from bydawn.core.values import FINISHED
 from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import take_lock, user
 from bydawn.process import awake
+from bydawn.process.box import Box
+from bydawn.process.pulse import Pulse
 from bydawn.store import heartbeat
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
+from bydawn.store.lock import Lock
 from bydawn.system.writing import make_private, replace_private, sync
 
 
@@ -29,9 +35,15 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
     box = "" if loop.worktree else box_for(loop, folder)
     make_private(folder.path)
     held = take_lock(folder, loop)
-    heartbeat.touch(folder)  # the one of an earlier run may be old, and would say that we hang
-    keeping = awake.command(Path(loop.workspace)) if loop.keep_awake else ()
-    worker.tether.share(held.fd, worker.go_on or f"bydawn resume {loop.id}", keeping)
+    pulse = Pulse((partial(heartbeat.touch, folder), *worker.beats))
+    with pulse:
+        keeping = awake.command(Path(loop.workspace)) if loop.keep_awake else ()
+        worker.tether.share(held.fd, worker.go_on or f"bydawn resume {loop.id}", keeping)
+        return _run(planned, replace(worker, moved=pulse.moved, restart=planned.restart), held, box)
+
+
+def _run(planned: Plan, worker: Worker, held: Lock, box: Box | str) -> LoopStopped:
+    loop, folder = planned.loop, planned.folder
     ledger = LoopLedger(folder, worker.say, planned.secrets.hide)
     try:
         refuse_if_overtaken(planned, ledger.state)
@@ -52,10 +64,20 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
             fact = ledger.append(fact).fact
             for follower in worker.followers:
                 follower.saw(fact, loop, ledger.state)
-        worker = msgspec.structs.replace(worker, restart=planned.restart)
+        worker = _in_its_cycle(worker, ledger.state)
         return run_loop(loop, ledger, held, planned.secrets, worker, box, leftover=leftover)
     finally:
         ledger.close()
+
+
+def _in_its_cycle(worker: Worker, state: LoopState) -> Worker:
+    """After its process has died, a cycle goes on, and so does the pause before it: none is given again."""
+    if not (worker.cycles and worker.restart and state.cycle):
+        return worker
+    since, rest = state.run_since, 0.0
+    if since and not state.rounds_this_run and not state.open_round:
+        rest = max(0.0, state.rest - (datetime.now(UTC) - since).total_seconds())
+    return replace(worker, first_cycle=state.cycle, rest=rest)
 
 
 def _given(planned: Plan, loop: Loop, state: LoopState) -> Iterator[AnyFact]:
@@ -76,10 +98,13 @@ def refuse_if_overtaken(planned: Plan, state: LoopState) -> None:
     born = planned.standing is None and state.seq > 0
     done = planned.standing is not None and state.stopped is not None and state.stopped.end in FINISHED
     done = done and not planned.finished
-    if born or done:
+    before, stopped = planned.standing.state.stopped if planned.standing else None, state.stopped
+    ended = stopped is not None and stopped != before and stopped.by_person
+    if born or done or ended:
+        why = "it started the loop at the same moment" if born else "the loop has finished in the meantime"
         raise UserError(
             f"another process was faster with the loop {planned.loop.id}",
-            cause="it started the loop at the same moment" if born else "the loop has finished in the meantime",
+            cause=f"{stopped.reason} in the meantime" if stopped and ended else why,
             hint="run the same command again",
             exit_code=8,
         )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 10.0  # seconds that a worker has to take a request
 _NAME = 100  # characters of a process's command line
+_OCCUPIED = 8  # the exit code if another process runs the loop
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,8 +131,14 @@ def refuse_finished(standing: Standing) -> None:
 
 def _ask(standing: Standing, request: Request) -> Answer:
     refuse_finished(standing)
+    if not standing.alive:
+        try:
+            return _record(standing, request)
+        except UserError as error:
+            if error.exit_code != _OCCUPIED:
+                raise  # a process begins to run it at this very moment; it will listen
     folder = standing.folder
-    if standing.alive and (run := lock.signature(folder.lock).get("run")):
+    if run := _running(folder):
         from bydawn.store import inbox  # only a running loop has one
 
         request = msgspec.structs.replace(request, run=run)
@@ -148,6 +155,16 @@ def _ask(standing: Standing, request: Request) -> Answer:
                 exit_code=1,
             )
     return _record(standing, request)
+
+
+def _running(folder: LoopFolder) -> str:
+    """The run that holds the lock, once it has signed; empty if there is none."""
+    deadline = time.monotonic() + _PATIENCE
+    while not lock.owner(folder.lock):  # what an earlier run signed says nothing about this one
+        if not lock.is_held(folder.lock) or time.monotonic() > deadline:
+            return ""
+        time.sleep(0.02)
+    return lock.signature(folder.lock).get("run", "")
 
 
 def _acknowledged(folder: LoopFolder, request: Request, offset: int, seq: int) -> bool:

@@ -229,10 +229,8 @@ def _receive_lock(line: socket.socket) -> tuple[str, list[int]]:
     for descriptor in received:  # what we start must not hold the lock
         os.set_inheritable(descriptor, False)
     for log in logs:  # the loop runs without a terminal
-        _leave_the_terminal()
-        _print_to(log)
+        leave_for(log)
         os.close(log)
-        os.chdir("/")  # what holds the folder of a command that is over could never be unmounted
     if message:
         with suppress(OSError):  # the worker died at this moment; the wait below sees it
             line.send(b"k")

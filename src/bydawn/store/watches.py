@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.store.lock import Lock, is_held, signature
+from bydawn.store.lock import Lock, is_held, owner, signature
 from bydawn.store.registry import Registry
 from bydawn.system.writing import make_private
 
@@ -31,8 +31,8 @@ def of(registry: Registry, workspace: Path | None) -> Watch | None:
     path = _path(registry, workspace)
     if not is_held(path):
         return None
-    said = signature(path)
-    return Watch(kind=said.get("run", "?"), pid=int(pid) if (pid := said.get("pid", "")).isdigit() else 0)
+    pid = owner(path).removeprefix("pid ")  # nothing if the holder has not signed yet
+    return Watch(kind=signature(path).get("run", "watchdog") if pid else "watchdog", pid=int(pid or 0))
 
 
 def _path(registry: Registry, workspace: Path | None) -> Path:

@@ -85,6 +85,13 @@ def watch(root: Path, kind: str, options: "Options", held: "Lock", front: int = 
         watchdog.tell(root, kind, each)
 
     kept = Kept(name=project.name_of(root), folder=folder, begin=partial(_begin, root, kind, options, waiting))
+    standing = project.standing_of(root) if kind == watchdog.SERVICE else None
+    if standing and (due := keeping.due_of(standing)):  # what it was when the machine, or the watchdog, died
+        kept.restart = due.restart
+        if due.restart and due.is_too_many:
+            line(f"  {plain(due.restart.given_up)}; it is not started again")
+            exhausted(kept, due.restart)
+            return
     Watchdog(
         is_lost=keeping.is_lost_in,
         give_up=exhausted,
@@ -100,7 +107,7 @@ def _begin(root: Path, kind: str, options: "Options", waiting: list[int], restar
     """In a child: one run of the project, under a guardian."""
     from bydawn.cli.dialects.codex_loop_run import RunOptions, run
     from bydawn.cli.program import shielded
-    from bydawn.operations.dialects.codex_loop.watchdog import Files, refuse_foreign_files
+    from bydawn.operations.dialects.codex_loop.watchdog import DAEMON, Files, open_log, refuse_foreign_files
     from bydawn.process.guardian import run_guarded
 
     asked = RunOptions(
@@ -110,10 +117,16 @@ def _begin(root: Path, kind: str, options: "Options", waiting: list[int], restar
         max_cycles=options.max_cycles,
     )
     heartbeat = root / Files(kind).heartbeat
+    if kind == DAEMON:
+        with suppress(OSError):  # the log may have been removed since
+            log = open_log(root, kind)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
 
     def go_on(tether: "Tether") -> int:
         refuse_foreign_files(root, kind)  # an agent may have changed them since the last run
-        return run(tether, root, asked, heartbeat, restart, partial(tether.release, 1, _BEGUN) if waiting else None)
+        begun = partial(tether.release, 1, _BEGUN) if waiting else None
+        return run(tether, root, asked, heartbeat, restart, begun, kept=True)
 
     def work(tether: "Tether") -> int:
         return shielded(lambda: go_on(tether))
@@ -139,12 +152,10 @@ def start(root: Path, options: "Options", as_json: bool) -> int:
 def _start(root: Path, options: "Options") -> None:
     """Ask and refuse here, in front of a person; then let a process of its own watch."""
     from bydawn.cli import many  # noqa: F401 - it loads once what every run needs
-    from bydawn.cli.dialects.codex_loop_run import ready
     from bydawn.operations.dialects.codex_loop import watchdog
 
     watchdog.refuse_two(root, watchdog.DAEMON)
-    ready(root)
-    watchdog.refuse_foreign_files(root, watchdog.DAEMON)
+    _refuse_before(root, watchdog.DAEMON)
     log = watchdog.open_log(root, watchdog.DAEMON)
     begun = os.fstat(log).st_size
     reading, writing = os.pipe()
@@ -164,11 +175,21 @@ def _start(root: Path, options: "Options") -> None:
     with suppress(ProcessLookupError):
         os.kill(watcher, signal.SIGTERM)
     os.waitpid(watcher, 0)
+    watchdog.refuse_watched(root)  # another one was faster
     said = [row.strip() for row in watchdog.log_after(root, watchdog.DAEMON, begun).splitlines() if row.strip()]
     for row in said[-_LAST_LINES:]:
         line(f"  {shorten(plain(row), 300)}", err=True)
     cause = "its run ended at once" + ("; above is the end of its log" if said else "")
     raise UserError("the daemon has not begun", cause=cause, hint=f"`{NAME} run` shows all of it here")
+
+
+def _refuse_before(root: Path, kind: str) -> None:
+    """What would be refused later is refused here, before anything that runs is ended."""
+    from bydawn.cli.dialects.codex_loop_run import ready
+    from bydawn.operations.dialects.codex_loop import watchdog
+
+    ready(root)
+    watchdog.refuse_foreign_files(root, kind)
 
 
 def _be_the_daemon(root: Path, options: "Options", log: int, front: int) -> int:
@@ -208,6 +229,7 @@ def restart(root: Path, options: "Options", as_json: bool) -> int:
     """End it if it runs, and start it with these options"""
     from bydawn.operations.dialects.codex_loop import watchdog
 
+    _refuse_before(root, watchdog.DAEMON)
     watchdog.stop(root, lambda text: line(f"  {text}", err=True))
     _start(root, options)
     _show(watchdog.status(root, watchdog.DAEMON), as_json=as_json)
@@ -278,16 +300,16 @@ def install(root: Path, options: "Options", as_json: bool) -> int:
     return 0
 
 
-def _install(root: Path, options: "Options") -> None:
-    from bydawn.cli.dialects.codex_loop_run import ready
+def _install(root: Path, options: "Options", *, again: bool = False) -> None:
     from bydawn.operations.dialects.codex_loop import watchdog
     from bydawn.operations.service import logout
 
     manager, unit = _unit(root, options)
     manager.check()
     watchdog.refuse_two_services(root)
-    ready(root)
-    watchdog.refuse_foreign_files(root, watchdog.SERVICE)
+    _refuse_before(root, watchdog.SERVICE)
+    if again and manager.place(unit.name).exists():
+        manager.remove(unit.name)
     manager.install(unit)
     note, steps = logout(manager.lingers())
     if note:
@@ -301,22 +323,16 @@ def uninstall(root: Path, as_json: bool) -> int:
     """End it, and remove the unit"""
     from bydawn.operations.dialects.codex_loop import watchdog
 
-    was_there = _uninstall(root)
+    manager, unit = _unit(root, watchdog.Options())
+    if was_there := manager.place(unit.name).exists():
+        manager.check()
+        watchdog.stop_run(root, lambda text: line(f"  {text}", err=True))
+        manager.remove(unit.name)
     if as_json:
         _show(watchdog.status(root, watchdog.SERVICE), as_json=True)
     else:
         line("  The service has ended and is removed." if was_there else "  No service is installed for this project.")
     return 0
-
-
-def _uninstall(root: Path) -> bool:
-    from bydawn.operations.dialects.codex_loop import watchdog
-
-    manager, unit = _unit(root, watchdog.Options())
-    if not manager.place(unit.name).exists():
-        return False
-    manager.remove(unit.name)
-    return True
 
 
 @command()
@@ -326,8 +342,7 @@ def reinstall(root: Path, options: "Options", as_json: bool) -> int:
     """Remove the unit if it is there, and install it with these options"""
     from bydawn.operations.dialects.codex_loop import watchdog
 
-    _uninstall(root)
-    _install(root, options)
+    _install(root, options, again=True)
     _show(watchdog.status(root, watchdog.SERVICE), as_json=as_json)
     return 0
 

@@ -246,7 +246,8 @@ def cleanup(
     if tree:
         line(plain(tree.worktree.path) + (f" stays: {tree.kept}" if tree.kept else ""))
     count, gone = len(found.files), bool(tree and not tree.kept)
-    what = f"{plural(count, 'file')}, {size(found.bytes)}{', and the worktree' if gone else ''}"
+    files = f"{plural(count, 'file')}, {size(found.bytes)}" if count else ""
+    what = ", and ".join(filter(None, [files, "the worktree" if gone else ""]))
     if not count and not gone:
         line("Nothing to remove.")
     else:

@@ -71,10 +71,13 @@ def run(
     heartbeat: Path | None = None,
     restart: Restart | None = None,
     begun: Callable[[], None] | None = None,
+    *,
+    kept: bool = False,
 ) -> int:
     """Let Codex do one task after the other; the exit code.
 
-    `restart`: its process had died before. `begun` is called when the run is on record.
+    `restart`: its process had died before. `begun` is called when the run is on record. `kept`: a watchdog keeps it
+    running, so that what is refused is told in the heartbeat, if that can be written.
     """
     from bydawn.assemble import Cycles
     from bydawn.cli.dialects import running as front
@@ -83,16 +86,17 @@ def run(
     from bydawn.operations.dialects import begin
     from bydawn.operations.dialects.codex_loop import project, running
 
-    gathered = ready(root)
-    asked = running.wanted(root, project.config_of(root))
+    gathered = None if kept else ready(root)
     again = running.Again(
         blocked=options.retry_blocked, errors=options.retry_errors, most_errors=options.max_error_retries
     )
     cycles = Cycles(sleep=options.sleep, most=options.max_cycles, again=again) if options.continuous else None
-    beat = Heartbeat(heartbeat, DIALECT.reason) if heartbeat else None
+    beat = Heartbeat(heartbeat, DIALECT.reason, needed=not kept) if heartbeat else None
     with beat or nullcontext():
         beats = (beat.beat,) if beat else ()
         screen = _Screen(beat, begun, keeps_aside=not options.retry_blocked, cycles=cycles, beats=beats)
+        gathered = gathered or ready(root)
+        asked = running.wanted(root, project.config_of(root))
         planned = replace(running.plan(root, asked, gathered), restart=restart)
         try:
             return front.resume(DIALECT, planned, tether, run=screen.run)

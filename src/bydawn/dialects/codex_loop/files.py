@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from bydawn.core import answers
 from bydawn.core.facts import (
     AnyFact,
+    ChecksEnded,
     HookEnded,
     LoopStopped,
     RoundEnded,
@@ -15,6 +16,7 @@ from bydawn.core.facts import (
 from bydawn.core.history import History
 from bydawn.core.layout import PROMPT, REPLY, STDOUT
 from bydawn.core.loop import Loop
+from bydawn.core.outcome import POLICY
 from bydawn.core.state import LoopState
 from bydawn.dialects.codex_loop import document, history
 from bydawn.dialects.codex_loop.arguments import config_of
@@ -55,7 +57,14 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, past: History) -> Iterato
     if state.updated_at and not isinstance(fact, TaskSettled):  # another fact follows that at once
         now = document.document_of(loop, state, past)
         yield Replace(STATE, document.text_of(now))
-        yield Replace(METRICS, document.text_of(metrics_of(now)))
+        if _is_counted(fact):
+            yield Replace(METRICS, document.text_of(metrics_of(now)))
+
+
+def _is_counted(fact: AnyFact) -> bool:
+    """Does a number change with it, or with none that follows at once? An iteration is counted when it is verified."""
+    is_whole = isinstance(fact, RoundEnded) and not POLICY[fact.outcome].checks
+    return is_whole or isinstance(fact, RunStarted | ChecksEnded | LoopStopped)
 
 
 def prompt_of(round_: int, task: str | None) -> str:

@@ -164,9 +164,9 @@ def _index(place: Path) -> tuple[dict[str, Any], list[Snapshot]] | None:
         return indexed(read_regular(path, _LONGEST_INDEX) or b"")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, msgspec.DecodeError, RecursionError) as error:
-        hint = "repair it, or move it away; nothing was changed"
-        raise UserError(f"{path} cannot be read", cause=str(error), hint=hint) from None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        cause, hint = getattr(error, "strerror", "") or str(error), "repair it, or move it away; nothing was changed"
+        raise UserError(f"{path} cannot be read", cause=cause, hint=hint) from None
 
 
 def write_report(path: Path, text: str) -> None:

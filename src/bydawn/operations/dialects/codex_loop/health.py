@@ -6,7 +6,8 @@ import msgspec
 
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.text import duration
-from bydawn.dialects.codex_loop import codes, events, snapshots
+from bydawn.dialects.codex_loop import codes, events, snapshots, texts
+from bydawn.dialects.codex_loop.config import NAME
 from bydawn.dialects.codex_loop.document import Document, current_task
 from bydawn.dialects.codex_loop.events import Summary as Happened
 from bydawn.dialects.codex_loop.snapshots import Snapshot
@@ -86,10 +87,11 @@ def _watchdog(root: Path) -> Watchdog | None:
 
 def _collected(root: Path, snapshot_dir: Path | None) -> tuple[list[Snapshot], list[str]]:
     """What is in the folder that a person named, or else in the usual one; and what is wrong with that."""
-    if snapshot_dir:
-        return evidence.collected(snapshot_dir), []
+    place = snapshot_dir or root / SNAPSHOTS
+    if not (place / snapshots.INDEX).exists():
+        return evidence.collected(place) if snapshot_dir else [], []  # what a person named is refused
     try:
-        return evidence.collected(root / SNAPSHOTS) if (root / SNAPSHOTS / snapshots.INDEX).exists() else [], []
+        return evidence.collected(place), []
     except UserError as error:
         return [], [error.sentence]
 
@@ -99,6 +101,10 @@ def _looked_at(found: Health, looked: Looked, events_limit: int) -> Health:
     is_running = loop is not None and loop.alive
     age = heartbeat.age(loop.folder) if loop and is_running else None
     troubles = [*_blocked(document)]
+    if found.watchdog and document.meta.last_blocker and document.meta.last_blocker.reason == texts.DIED:
+        kind = found.watchdog.kind
+        told = f"`{NAME} {kind} status`" if kind in ("daemon", "service") else "`bydawn service status`"
+        troubles = [f"the process that ran it died, and the {kind} has not started it again yet: {told}"]
     if loop and is_running and heartbeat.is_stale(loop.folder):
         troubles.append(f"the run has given no sign of life for {duration(age or 0)}")
     rows = reports.recent(looked, events.Wanted(limit=events_limit))

@@ -16,7 +16,7 @@ from bydawn.operations.dialects import loops
 from bydawn.operations.first_files import Fate
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.settings import yaml
-from bydawn.store.registry import Standing
+from bydawn.store.registry import Standing, slug
 from bydawn.system.git import Git
 from bydawn.system.reading import read_folder, read_inside, read_text
 from bydawn.system.user_folders import folders_above
@@ -70,7 +70,12 @@ def refuse_unknown_task(root: Path, standing: Standing | None, task: str, known:
 def name_of(root: Path) -> str:
     """What people call the loop of a project."""
     standing = standing_of(root)
-    return standing.loop.id if standing else root.name
+    if standing:
+        return standing.loop.id
+    try:
+        return slug(config_of(root).project.name or root.name) or root.name
+    except UserError:
+        return root.name
 
 
 def refuse_without_commit(root: Path) -> None:

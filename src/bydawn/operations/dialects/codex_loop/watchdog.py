@@ -20,7 +20,7 @@ from bydawn.dialects.codex_loop.config import FOLDER, NAME
 from bydawn.dialects.codex_loop.history import moment
 from bydawn.host import units
 from bydawn.host.watchdog import Kept, Phase
-from bydawn.operations import steer
+from bydawn.operations import keeping, steer
 from bydawn.operations.beating import Beat
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_loop import project, running
@@ -38,7 +38,7 @@ DAEMON, SERVICE = "daemon", "service"
 T = TypeVar("T")
 _MODE = 0o644  # before the umask
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-_PATIENCE = 30.0  # seconds for a watchdog to end
+_PATIENCE = 45.0  # seconds for a watchdog to end
 _LONGEST = 1 << 16  # bytes of a file that tells about one
 
 
@@ -121,8 +121,7 @@ def watch_of(root: Path) -> Watch | None:
 def refuse_two(root: Path, kind: str) -> None:
     """One watchdog per project: a daemon or a service, and no run beside it."""
     refuse_inside_a_round()
-    if watch := watch_of(root):
-        raise _occupied(watch)
+    refuse_watched(root)
     if kind == DAEMON and units.is_installed(unit_name(NAME, root)):
         raise UserError(
             "this project has a service",
@@ -131,6 +130,11 @@ def refuse_two(root: Path, kind: str) -> None:
             exit_code=8,
         )
     running.refuse_beside_another(root)
+
+
+def refuse_watched(root: Path) -> None:
+    if watch := watch_of(root):
+        raise _occupied(watch)
 
 
 def refuse_two_services(root: Path) -> None:
@@ -153,9 +157,10 @@ def rests(root: Path) -> str:
 
 
 def open_log(root: Path, kind: str) -> int:
-    (root / FOLDER).mkdir(exist_ok=True)
+    """Through no link; it is made if it is gone."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.open(root / Files(kind).log, flags, _MODE)
+    with open_parent(root, Files(kind).log, make=True) as (folder, name):
+        return os.open(name, flags, _MODE, dir_fd=folder)
 
 
 def log_after(root: Path, kind: str, begin: int) -> str:
@@ -313,19 +318,27 @@ def stop(root: Path, say: Callable[[str], None]) -> bool:
         return False
     if watch.kind != DAEMON:
         raise _occupied(watch)
-    standing = project.standing_of(root)
-    if standing and not standing.finished and standing.trouble is None and standing.state.runs:
-        say("asking the run to stop")
-        with suppress(UserError):  # it does not answer: its watchdog ends it
-            steer.stop(standing, now=True)
+    with suppress(UserError):  # it does not answer: its watchdog ends it
+        stop_run(root, say)
     until, asked = time.monotonic() + _PATIENCE, False
-    while (now := watch_of(root)) and now.pid == watch.pid:
+    while (now := watch_of(root)) and now.pid in (0, watch.pid):
         if time.monotonic() > until:
             cause = f"process {watch.pid} is still there after {_PATIENCE:.0f} s"
             raise UserError("the daemon does not end", cause=cause, hint=f"end it by hand: kill -9 {watch.pid}")
-        if not asked:
+        if not asked and now.pid:
             asked = True
             with suppress(ProcessLookupError):
                 os.kill(watch.pid, signal.SIGTERM)
         time.sleep(0.05)
+    stop_run(root, say)  # one that did not answer has been ended: that a person wanted it, and what it left
     return True
+
+
+def stop_run(root: Path, say: Callable[[str], None]) -> None:
+    """Ask the run of a project to stop, or write down that a person has stopped it; nothing if that is so."""
+    standing = project.standing_of(root)
+    is_over = standing is None or standing.finished or standing.trouble is not None or not standing.state.runs
+    if standing is None or is_over or not (standing.alive or keeping.is_lost(standing)):
+        return
+    say("asking the run to stop")
+    steer.stop(standing, now=True)
