@@ -13,6 +13,7 @@ from enum import StrEnum
 import msgspec
 
 from bydawn.core import watching
+from bydawn.core.errors import UserError
 from bydawn.core.text import duration
 from bydawn.core.values import MOST_RESTARTS, STALE, Death, Restart
 from bydawn.store.folder import LoopFolder
@@ -141,8 +142,8 @@ class Watchdog:
         """A machine without memory or descriptors is when loops die, and when they need us."""
         try:
             yield
-        except OSError as error:
-            self._say(f"{what}: {error.strerror or error}; trying again in a moment")
+        except (OSError, UserError) as error:
+            self._say(f"{what}: {getattr(error, 'strerror', '') or error}; trying again in a moment")
 
     # -- one loop --------------------------------------------------------------------------------------------------
 
