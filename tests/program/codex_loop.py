@@ -187,9 +187,11 @@ class CodexLoop:
         return self.git("log", "--reverse", "--format=%s", f"main..{BRANCH}").splitlines()
 
     def facts(self, kind: str) -> list[Json]:
-        """Of the project's loop. A start that was killed may have taken its name, and nothing else."""
-        [ledger] = self.home.states.glob(f"loops/{self.repo.name}-*/{NAME}*/ledger.jsonl")
-        return [fact["data"] for fact in ledger_of(ledger.parent) if fact["type"] == kind]
+        """Of the project's loop, if there is one. A start that was killed may have made the file, and nothing else."""
+        every = self.home.states.glob(f"loops/{self.repo.name}-*/{NAME}*/ledger.jsonl")
+        ledgers = [path for path in every if path.stat().st_size]
+        assert len(ledgers) < 2, ledgers
+        return [fact["data"] for path in ledgers for fact in ledger_of(path.parent) if fact["type"] == kind]
 
 
 def merge_command(text: str) -> str:

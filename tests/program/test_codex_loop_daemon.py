@@ -44,13 +44,8 @@ def told(project: CodexLoop, name: str = "daemon-watchdog") -> dict[str, Any]:
     return dict(json.loads((project.folder / f"{name}.json").read_text()))
 
 
-def facts(project: CodexLoop, kind: str) -> list[dict[str, Any]]:
-    """None as long as it has no loop."""
-    return project.facts(kind) if [*project.home.states.glob("loops/*/*/ledger.jsonl")] else []
-
-
 def runs(project: CodexLoop) -> list[dict[str, Any]]:
-    return facts(project, "run.started")
+    return project.facts("run.started")
 
 
 def kill_run(project: CodexLoop, count: int) -> None:
@@ -175,7 +170,7 @@ def test_a_daemon_can_be_stopped_and_started_again(project: CodexLoop) -> None:
         "cycle_sleep_seconds": 60.0,
         "max_cycles": 3,
     }
-    wait_for(lambda: facts(project, "round.started"))
+    wait_for(lambda: project.facts("round.started"))
     for words in (("daemon", "start"), ("run",)):
         refused = project(*words)
         assert (refused.code, is_error(refused.err)) == (8, True)
@@ -192,7 +187,7 @@ def test_a_daemon_that_was_killed_is_told_from_one_that_runs(project: CodexLoop)
     """What its files say is not believed: its lock is free."""
     project.plays(waits(project), works(ONE), works(TWO))
     project("daemon", "start")
-    wait_for(lambda: facts(project, "round.started"))
+    wait_for(lambda: project.facts("round.started"))
     os.kill(told(project, "daemon")["pid"], signal.SIGKILL)
     shown = wait_for(lambda: [s for s in [project("daemon", "status")] if s.out.startswith("daemon: not running")])[0]
     assert "phase: died" in shown.out
@@ -321,7 +316,7 @@ def unit_of_any(project: CodexLoop) -> Iterator[Path]:
 def test_what_the_unit_starts_has_files_of_its_own_and_respects_who_stopped_it(project: CodexLoop) -> None:
     project.plays(waits(project), works(ONE), works(TWO))
     service = project.start("service", "run")
-    wait_for(lambda: facts(project, "round.started"))
+    wait_for(lambda: project.facts("round.started"))
     assert told(project, "service")["pid"] == service.pid
     shown = json.loads(project("service", "status", "--json").out)
     assert (shown["running"], shown["pid"], shown["phase"]) == (True, service.pid, "running")
@@ -383,7 +378,7 @@ def test_bydawns_own_service_leaves_a_watched_project_alone(project: CodexLoop) 
     project.plays(waits(project), works(ONE), works(TWO))
     assert project("service", "install").code == 0
     run = project.start("run")
-    wait_for(lambda: facts(project, "round.started"))
+    wait_for(lambda: project.facts("round.started"))
     for pid in (runs(project)[-1]["pid"], run.pid):
         os.kill(pid, signal.SIGKILL)
     run.wait()
