@@ -162,17 +162,21 @@ class Terminal:
     def type(self, keys: bytes) -> None:
         os.write(self.keyboard, keys)
 
-    def read(self, process: "subprocess.Popen[str]") -> str:
-        """All that is shown until the command ends."""
+    def read(self, process: "subprocess.Popen[str] | None" = None, *, until: str = "") -> str:
+        """All that is shown until the command ends, or until it has said something.
+
+        To type Ctrl-C throws away what no one has read yet: so do terminals.
+        """
         shown, deadline = b"", time.monotonic() + 20
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not (until and until.encode() in shown):
             try:
                 shown += os.read(self.keyboard, 4096)
             except BlockingIOError:
                 time.sleep(0.01)
             except OSError:
                 break  # everybody who held the other end is gone
-        process.wait(10)
+        if process:
+            process.wait(10)
         return shown.decode(errors="replace")
 
     def close(self) -> None:
@@ -183,11 +187,11 @@ def test_ctrl_c_typed_twice_in_a_terminal(home: Home, terminal: Terminal) -> Non
     running = terminal.start(home, "run", "do it", "-a", home.rounds([HANG], [DONE]))
     home.await_round(1)
     terminal.type(b"\x03")
-    wait_for(lambda: home.facts("pause.requested"))
+    assert "Ctrl-C again to stop now" in terminal.read(until="Ctrl-C again to stop now")
+    assert home.facts("pause.requested")
     terminal.type(b"\x03")
     shown = terminal.read(running)
     assert running.returncode == 130
-    assert "Ctrl-C again to stop now" in shown
     assert "Paused" in shown
     assert home.outcomes() == ["interrupted"]
     terminal.close()
