@@ -117,6 +117,26 @@ def test_every_command_says_what_it_always_said(home: Home, name: str) -> None:
     assert text == path.read_text()
 
 
+@pytest.mark.parametrize("index", [b'{"snapshots": [{"task_id": "\xff"}]}', b"[]", b"{"])
+def test_an_index_that_cannot_be_read_is_a_problem_and_no_bug(home: Home, index: bytes) -> None:
+    """`health` keeps to its exit codes, wherever the index is; nothing replaces it."""
+    project = CodexLoop(home)
+    finished(project)
+    place = project.repo / "snapshots/index.json"
+    place.parent.mkdir()
+    place.write_bytes(index)
+    for line, code in (
+        ("snapshots", 1),
+        ("evidence --output-dir snapshots", 1),
+        ("health", 2),
+        ("health --snapshot-dir snapshots", 2),
+    ):
+        ended = project(*line.split())
+        assert (ended.code, "internal error" in ended.err) == (code, False), (line, ended)
+        assert "index.json cannot be read" in ended.out + ended.err, (line, ended)
+    assert place.read_bytes() == index
+
+
 def plain(text: str, project: CodexLoop) -> str:
     """Without what differs from run to run."""
     text = text.replace(str(project.home.root), "/ROOT")

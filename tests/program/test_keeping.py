@@ -12,9 +12,12 @@ from unittest.mock import patch
 
 import pytest
 
+from bydawn.core.errors import UserError
 from bydawn.core.values import Death, Restart
-from bydawn.operations import keeping
+from bydawn.operations import keeping, resume, run_loop, settings
 from bydawn.store.folder import LoopFolder
+from bydawn.store.ledger import load
+from bydawn.store.registry import standing_of
 from driving import DONE, HANG, Home, a_repository, said, stat_of, wait_for
 from program.test_notices import Receiver
 
@@ -245,3 +248,19 @@ def test_a_loop_that_a_shutdown_paused_can_be_given_up_too(home: Home) -> None:
     rules = [fact["data"]["decided"]["rule"] for fact in home.facts("loop.stopped")]
     assert rules == ["asked-to-pause", "restarts"], "once"
     assert home.status()["state"] == "blocked"
+
+
+@pytest.mark.parametrize("verb", ["stop", "pause"])
+def test_a_worker_that_was_loading_while_a_person_ended_its_loop_does_not_begin(home: Home, verb: str) -> None:
+    home.real = True
+    crash(home, home.rounds([SAYS, HANG]), "repo")
+    folder = LoopFolder(home.folder())
+    with patch.dict(os.environ, home.env, clear=True):
+        standing = standing_of(folder)
+        assert standing
+        planned = resume.plan(standing, settings.secrets())
+        run_loop.refuse_if_overtaken(planned, load(folder)[0])  # nothing has happened
+        assert home.bydawn(verb).code == 0
+        with pytest.raises(UserError, match="another process was faster") as refused:
+            run_loop.refuse_if_overtaken(planned, load(folder)[0])
+    assert (refused.value.exit_code, "in the meantime" in refused.value.cause) == (8, True)
