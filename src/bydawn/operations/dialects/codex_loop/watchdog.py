@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.values import FINISHED, MOST_RESTARTS, STALE, End, Status
+from bydawn.core.values import FINISHED, MOST_RESTARTS, STALE, Status
 from bydawn.core.watching import BACK_OFF
 from bydawn.dialects import follower
 from bydawn.dialects.codex_loop import codes
@@ -150,7 +150,7 @@ def rests(root: Path) -> str:
     """Why a service does not begin: a person ended the loop, and has not installed the service since then."""
     standing, unit = project.standing_of(root), units.manager("").place(unit_name(NAME, root))
     stopped = standing.state.stopped if standing else None
-    if stopped is None or stopped.end not in (End.PAUSED, End.STOPPED) or stopped.by_machine or stopped.is_preparation:
+    if stopped is None or not stopped.by_person:
         return ""
     is_older = unit.exists() and stopped.decided.at.timestamp() < unit.stat().st_mtime
     return "" if is_older else stopped.reason
