@@ -78,6 +78,20 @@ def test_a_signature_that_fits_no_living_process_names_nobody(path: Path, text: 
     assert owner(path) == ""
 
 
+def test_a_killed_owner_that_no_one_has_waited_for_is_no_longer_the_owner(path: Path) -> None:
+    """A request would name its run, and the run that has the lock by now would not take it."""
+    signs = "import sys; from pathlib import Path; from bydawn.store.lock import Lock\n"
+    signs += "lock = Lock.take(Path(sys.argv[1])); lock.sign('first'); print('signed', flush=True); sys.stdin.read()"
+    with python(signs, str(path)) as first:
+        assert (first_line(first), owner(path)) == ("signed", f"pid {first.pid}")
+        first.kill()
+        os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+        second = Lock.take(path)
+        assert kernel.start_time(first.pid) == signature(path)["start"]
+        assert owner(path) == ""
+        second.release()
+
+
 def test_a_shorter_signature_leaves_nothing_of_the_longer_one(path: Path) -> None:
     lock = Lock.take(path)
     lock.sign("a-very-long-name-of-a-run")

@@ -87,9 +87,11 @@ def owner(path: Path) -> str:
     from bydawn.system import kernel  # checking whether a lock is held does not need it
 
     said = signature(path)
-    pid = said.get("pid", "")
-    same = pid.isdigit() and kernel.start_time(int(pid)) == said.get("start") and kernel.boot_id() == said.get("boot")
-    return f"pid {pid}" if same else ""
+    pid, start = said.get("pid", ""), said.get("start")
+    if not pid.isdigit() or kernel.boot_id() != said.get("boot") or kernel.start_time(int(pid)) != start:
+        return ""
+    # In a container no one may wait for what was killed: it is still listed, and dead.
+    return f"pid {pid}" if kernel.is_alive(int(pid)) else ""
 
 
 def signature(path: Path) -> dict[str, str]:
