@@ -52,7 +52,15 @@ class Listener:
 
 def main(stdout: str, *argv: str) -> None:
     listener = Listener()
-    job = Job(argv=argv, env={}, stdin=os.devnull, stdout=stdout, stderr=os.devnull, limits=ChildLimits())
+    job = Job(
+        argv=argv,
+        env={},
+        stdin=os.devnull,
+        stdout=stdout,
+        stderr=os.devnull,
+        times=f"{stdout}.times",
+        limits=ChildLimits(),
+    )
     before = _memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the highest point so far is forgotten
     started = time.perf_counter()

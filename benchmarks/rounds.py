@@ -6,12 +6,13 @@ Per round (a changed file, one check, a snapshot before and one after) there are
                 ls-files      … and after it
                 update-index  store what changed
                 write-tree    give the tree its name
-                update-ref    keep it
+                ls-tree       … and the tree without its documents
+                diff-tree     how many lines are new, how many are gone?
     syncs       1 fdatasync of the ledger before the agent starts: `round.started`, and what the checks before it said
                 1 fdatasync of the ledger when the round is over: `round.ended`
                 2 for the blobs (sync_file_range, then one fsync for all of them), by update-index
                 2 for the trees, by write-tree
-                1 fsync for the ref, by update-ref
+                1 fsync for the ref that keeps the tree
 """
 
 import json

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from bydawn.system.paths import read_whole
 from forking import Forked
 
 COMMAND = Path(sys.executable).with_name("bydawn")
@@ -159,8 +160,8 @@ class Home:
 
     def alive(self) -> list[int]:
         """Every process that was started from this home and is still there."""
-        sessions = {process.pid for process in self._started}
-        return sorted({*alive_with(f"HOME={self.root}/home\0"), *alive_in(sessions)})
+        mark, sessions = f"HOME={self.root}/home\0".encode(), {process.pid for process in self._started}
+        return sorted(pid for pid in processes() if has_mark(pid, mark) or is_of(pid, sessions))
 
     def command_lines(self) -> list[list[bytes]]:
         """The words of each of them, as every user of the machine can read them; some end in this very moment."""
@@ -172,14 +173,16 @@ class Home:
 
     def leave(self) -> list[str]:
         """End whatever is still there one second after the story; the names of what should not have been."""
-        with suppress(AssertionError):
-            wait_for(lambda: not self.alive(), seconds=1)
-        left = [f"{pid}: {name_of(pid)}" for pid in self.alive()]
-        while still := self.alive():
+        deadline = time.monotonic() + 1
+        while (still := self.alive()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        left = [f"{pid}: {name_of(pid)}" for pid in still]
+        while still:
             for pid in still:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.01)
+            still = self.alive()
         for process in self._started:
             process.wait()
             for stream in (process.stdin, process.stdout, process.stderr):
@@ -225,11 +228,12 @@ def ledger_of(folder: Path) -> list[Fact]:
 
 
 def wait_for(look: Callable[[], T], seconds: float = 20) -> T:
-    """Look again and again until there is something to see."""
-    deadline = time.monotonic() + seconds
+    """Look again and again until there is something to see; less often the longer it takes, for looking has a price."""
+    deadline, pause = time.monotonic() + seconds, 0.005
     while not (found := look()):
         assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.005)
+        time.sleep(pause)
+        pause = min(pause * 1.2, 0.05)
     return found
 
 
@@ -239,23 +243,30 @@ def processes() -> Iterator[int]:
 
 def alive_with(mark: str) -> list[int]:
     """The processes, other than this one, whose environment holds a mark; the dead do not count."""
-    found = []
-    for pid in processes():
-        with suppress(OSError):
-            if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes() and pid != os.getpid():
-                found.append(pid)
-    return found
+    return [pid for pid in processes() if has_mark(pid, mark.encode())]
 
 
-def alive_in(sessions: set[int]) -> list[int]:
-    """The processes of these sessions; the dead do not count."""
-    known = ((pid, stat_of(pid)) for pid in processes())
-    return [pid for pid, stat in known if stat and int(stat[3]) in sessions and stat[0] not in DEAD]
+def has_mark(pid: int, mark: bytes) -> bool:
+    try:
+        return mark in read_whole(f"/proc/{pid}/environ") and pid != os.getpid()
+    except OSError:
+        return False
+
+
+def is_of(pid: int, sessions: set[int]) -> bool:
+    """Is it in one of these sessions, and not dead?"""
+    stat = stat_of(pid) if sessions else []
+    return bool(stat) and int(stat[3]) in sessions and stat[0] not in DEAD
 
 
 def is_alive(pid: int) -> bool:
+    """One whose first thread has ended still holds its files, and so its locks, until the last one has."""
     stat = stat_of(pid)
-    return bool(stat) and stat[0] not in DEAD
+    if stat and stat[0] in DEAD:
+        with suppress(OSError):
+            return len(os.listdir(f"/proc/{pid}/task")) > 1
+        return False
+    return bool(stat)
 
 
 def stat_of(pid: int) -> list[str]:

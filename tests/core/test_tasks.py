@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bydawn.core import markdown
-from bydawn.core.tasks import Tasks, missing_file, read
+from bydawn.core.tasks import Tasks, missing_file, read, ticked
 from bydawn.core.values import TaskReading
 from core.facts_made import reading_of
 from effort import MANY_PASSES, effort
@@ -484,3 +484,56 @@ def test_a_hostile_megabyte_is_read_quickly_and_never_raises(text: str) -> None:
 
 def test_the_markdown_parser_is_not_loaded_with_the_module() -> None:
     assert "MarkdownIt" not in vars(markdown)
+
+
+# ---------------------------------------------------------------- a person ticks a box
+
+# a list · the line of the box · the same list with that box the other way
+TICKS = [
+    ("- [ ] a\n- [ ] b\n", 2, "- [ ] a\n- [x] b\n"),
+    ("- [X] a\r\n- [ ] b", 1, "- [ ] a\r\n- [ ] b"),
+    ("\ufeff* [ ] a\r", 1, "\ufeff* [x] a\r"),
+    ("> 1. [ ] a [ ] b [x]\n", 1, "> 1. [x] a [ ] b [x]\n"),
+    ("-\n  [ ] a\n", 2, "-\n  [x] a\n"),
+    ("- - [x] a\n", 1, "- - [ ] a\n"),
+    ("- [ ] a\n  more\n  - [ ] b\n", 3, "- [ ] a\n  more\n  - [x] b\n"),
+    ("---\nkey: 1\n---\n\n- [ ] a\n", 5, "---\nkey: 1\n---\n\n- [x] a\n"),
+    ("- [ ] a\n- [ ] a\n", 2, "- [ ] a\n- [x] a\n"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "expected"), TICKS)
+def test_a_tick_changes_one_box_and_nothing_else(text: str, line: int, expected: str) -> None:
+    [box] = [task for task in read(text).items if task.line == line]
+    assert ticked(text, line, done=not box.done) == expected
+    assert ticked(text, line, done=box.done) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("```\n- [ ] a\n```\n", 2),
+        ("    - [ ] a\n", 1),
+        ("<!-- - [ ] a -->\n", 1),
+        ("- [~] a\n", 1),
+        ("- [x](url) a\n", 1),
+        ("[ ] a\n", 1),
+        ("- [ ] a\n  more\n", 2),
+        ("- [ ] a\n", 0),
+        ("- [ ] a\n", 3),
+        ("", 1),
+    ],
+)
+def test_what_is_not_a_box_cannot_be_ticked(text: str, line: int) -> None:
+    assert ticked(text, line, done=True) is None
+
+
+@given(st.lists(st.sampled_from([row for text, *_ in FILES for row in text.split("\n")]), max_size=8).map("\n".join))
+def test_a_tick_changes_one_character_of_any_list(text: str) -> None:
+    for box in read(text).items:
+        new = ticked(text, box.line, done=not box.done)
+        if new is not None:
+            assert sum(one != other for one, other in zip(text, new, strict=True)) == 1
+            assert [task.line for task in read(new).items if task.done] == [
+                task.line for task in read(text).items if task.done is not (task.line == box.line)
+            ]

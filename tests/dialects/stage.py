@@ -109,12 +109,17 @@ class Stage:
 
     def run(self, *, crash_after: int = 0, crash: bool = False, **options: Any) -> None:
         """One worker's run, with a follower of its own."""
-        self.night.witness = Following(self.follower())
-        if crash_after or crash:
-            self.night.ledger.cut_after = crash_after or None
-            self.night.run_until_crash()
-        else:
-            self.night.run(**options)
+        follower = self.follower()
+        self.night.witness = Following(follower)
+        try:
+            if crash_after or crash:
+                self.night.ledger.cut_after = crash_after or None
+                self.night.run_until_crash()
+            else:
+                self.night.run(**options)
+        finally:  # as the kernel does when a process has ended
+            for file in follower._live.values():
+                file.close()
 
     def on_disk(self) -> dict[str, str]:
         """All but the live files, of which facts alone say too little, and what lies beside shared ones."""

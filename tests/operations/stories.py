@@ -26,7 +26,7 @@ from bydawn.core.loop import Checkpoint, CommandCheck, CommitMode, Hooks, OnTamp
 from bydawn.core.outcome import Outcome
 from bydawn.core.records import BY_HAND, Recording
 from bydawn.core.rules import Rule
-from bydawn.core.values import Changes, Commands, Decided, End, Promised, TaskStatus, Usage
+from bydawn.core.values import Changes, Commands, Decided, End, LineCounts, Promised, TaskStatus, Usage
 from bydawn.store.ledger import encode
 from bydawn.store.lock import Lock
 from bydawn.store.registry import Registry
@@ -82,7 +82,7 @@ def both(number: int, *, passed: bool) -> ChecksEnded:
 FAILING = Commands(
     ran=12, failed=12, error=BROKEN, fingerprint="f-2", failures=(f"✗ pytest -q → exit 1: {BROKEN}",) * 10
 )
-BIG = Changes(added=2, modified=1, deleted=1, paths=("a.py", "b.py"))
+BIG = Changes(added=2, modified=1, deleted=1, paths=("a.py", "b.py"), lines=LineCounts(added=14, removed=6))
 STORIES = {
     "complete": Story(
         settings={"checks": (MAKE_TEST,), "sandbox": Sandbox.WORKSPACE, "others": ("codex",)},

@@ -37,6 +37,15 @@ def test_the_end_says_what_changed_and_that_it_is_not_committed(home: Home, step
     assert ("?? src/" in shown) is (NEW in steps)
 
 
+def test_a_round_says_how_many_lines_it_added_and_removed(home: Home) -> None:
+    home.run(home.rounds([NEW, LONGER, OK], [{"write": {"path": "src/new.py", "text": "a\n"}}, OK], [DONE]))
+    rounds = json.loads(home.bydawn("show", "--json").out)["rounds"]
+    lines = [{"added": 3, "removed": 0}, {"added": 0, "removed": 1}, {"added": 0, "removed": 0}]
+    assert [each["lines"] for each in rounds] == lines
+    assert [fact["data"]["changes"]["lines"] for fact in home.facts("round.ended")] == lines
+    assert "  Files   +1 ~1 -0, +3 -0 lines" in home.bydawn("show", "--round", "1").out.splitlines()
+
+
 def test_what_the_agent_has_committed_is_shown_all_the_same(home: Home) -> None:
     ended = home.run(home.rounds([NEW, {"commit": "mine"}, LONGER, DONE]))
     found = changed(home)

@@ -113,6 +113,7 @@ def test_a_changed_byte_anywhere_but_in_the_last_line_is_refused(tmp_path: Path)
     path = written(tmp_path, SHORT)
     whole = path.read_bytes()
     last = whole.rindex(b"\n", 0, -1) + 1
+    open_before = len(os.listdir("/dev/fd"))
     for place in range(last):
         bit = (0x01, 0x20, 0x80)[place % 3]
         path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
@@ -121,6 +122,7 @@ def test_a_changed_byte_anywhere_but_in_the_last_line_is_refused(tmp_path: Path)
         if isinstance(caught.value, Damaged):
             assert caught.value.line == whole.count(b"\n", 0, place) + 1
             assert "doctor --repair" in caught.value.hint
+    assert len(os.listdir("/dev/fd")) == open_before, "a ledger that is refused is closed again"
     path.write_bytes(whole)
     assert opened(tmp_path)[1] == []
 

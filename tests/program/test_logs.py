@@ -3,7 +3,9 @@
 import json
 import os
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +50,28 @@ def test_an_agent_that_failed_is_quoted_with_what_it_wrote_on_stderr(home: Home)
     assert home.bydawn("logs", "--tail", "1").out.splitlines()[:2] == ["began", "so I end here"]
     rows = [json.loads(line) for line in home.bydawn("logs", "--json").out.splitlines()]
     assert [(row["event"], row["text"]) for row in rows][-1] == ("stderr", "so I end here")
+
+
+def test_programs_are_told_from_which_line_something_comes_and_when_that_was_printed(home: Home) -> None:
+    agent = a_program(home, "echo one", r"printf '50%%\r100%%\n'", "sleep 1.2", "echo three", "exit 9")
+    began = datetime.now(UTC)
+    home.run(agent, "--max-failures", "1")
+
+    def told(*options: str) -> list[tuple[Any, ...]]:
+        rows = [json.loads(line) for line in home.bydawn("logs", "--json", *options).out.splitlines()]
+        return [(row["line"], row["text"], row["at"]) for row in rows]
+
+    rows = told()
+    assert [row[:2] for row in rows] == [(1, "one"), (2, "100%"), (3, "three")]
+    first, second, third = (datetime.fromisoformat(at) for _, _, at in rows)
+    assert began <= first + timedelta(milliseconds=1)
+    assert first <= second
+    assert (third - first).total_seconds() >= 1
+    assert [row[:2] for row in told("--tail", "2")] == [(2, "100%"), (3, "three")]
+    assert told("-f", "--tail", "1") == told("--tail", "1") == rows[2:]
+    (home.folder() / "rounds/0001/stdout.times").unlink()
+    assert told() == [(1, "one", None), (2, "100%", None), (3, "three", None)]
+    assert told("--tail", "1") == [(3, "three", None)]
 
 
 def test_secrets_on_stderr_are_not_shown_while_the_round_still_runs(home: Home) -> None:

@@ -16,6 +16,7 @@ STATUS_KEYS = {
     "loop", "workspace", "state", "reason", "round", "rounds_limit", "tasks", "agent", "agents", "limited", "sandbox",
     "worktree", "also_here", "usage", "usage_is_priced", "alive", "last_output_age_s", "updated_at",
     "waiting", "asked", "left_running", "needs_you", "dismissed", "since", "strip", "offers",
+    "seq",
 }  # fmt: skip
 
 

@@ -95,6 +95,13 @@ def test_all_files_of_a_round_are_masked_unless_some_are_named_and_only_their_ow
     rounds.mask(3)  # a round that has left nothing
 
 
+def test_figures_beside_the_output_are_never_taken_for_a_secret(tmp_path: Path) -> None:
+    rounds, row = Rounds(LoopFolder(tmp_path), Secrets({"MY_TOKEN": "0000000000"})), "0000000000000012 000000000003\n"
+    paths = [Path(rounds.write(1, name, row)) for name in ("stdout", "stdout.times")]
+    rounds.mask(1)
+    assert [path.read_text() == row for path in paths] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("output", "reply", "one"),
     [("all done\n", "all done", True), ("all done", "all done", True), ("a\nb\n\n", "a\nb", False), ("\n", "", False)],

@@ -196,7 +196,11 @@ def test_documents_cost_two_calls_at_most_and_none_when_nothing_changed(
     assert calls.read_text().split() == ["ls-files"]
     write(root, "a", "two", "NOTES.md", "m")
     workspace.snapshot()
-    assert calls.read_text().split()[1:] == ["ls-files", "update-index", "write-tree"] + ["ls-tree"] * extra
+    assert calls.read_text().split()[1:] == [
+        *("ls-files", "update-index", "write-tree"),
+        *["ls-tree"] * extra,
+        "diff-tree",
+    ]
 
 
 def test_the_next_run_knows_the_work_of_a_tree_that_has_not_changed(root: Path, private: Path, calls: Path) -> None:
@@ -226,7 +230,11 @@ def test_protection_costs_one_call_at_most_and_none_when_nothing_protected_chang
     assert calls.read_text().split() == ["ls-files"]
     write(root, "a", "two")
     workspace.snapshot()
-    assert calls.read_text().split()[1:] == ["ls-files", "update-index", "write-tree"] + ["ls-files"] * extra
+    assert calls.read_text().split()[1:] == [
+        *("ls-files", "update-index", "write-tree"),
+        *["ls-files"] * extra,
+        "diff-tree",
+    ]
 
 
 # -- what was touched --------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import bydawn.worktree.workspace
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.ports import Snapshot, Workspace
+from bydawn.core.values import Changes, LineCounts
 from bydawn.system.git import GitFailed, WorkspaceGone
 from bydawn.system.reading import READ_AT_MOST, read_text
 from bydawn.worktree.changes import KEPT_AT_MOST
@@ -29,6 +30,7 @@ from bydawn.worktree.workspace import PACKED_FROM, GitWorkspace
 
 ME = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
 SUBMODULES = ("-c", "protocol.file.allow=always")
+UNCHANGED = Changes(lines=LineCounts())
 
 
 @pytest.fixture(autouse=True)
@@ -152,7 +154,7 @@ def test_a_new_worker_goes_on_from_the_snapshot_of_the_last_one(root: Path, priv
     later = GitWorkspace(root, private).snapshot()
     assert later.tree != first.tree
     assert later.changes.paths == ("b",)
-    assert GitWorkspace(root, private).snapshot() == Snapshot(tree=later.tree)
+    assert GitWorkspace(root, private).snapshot() == Snapshot(tree=later.tree, changes=UNCHANGED)
 
 
 def test_going_back_to_old_content_gives_the_old_id(root: Path, private: Path) -> None:
@@ -179,6 +181,49 @@ def test_added_modified_and_deleted_files_are_each_counted_once(root: Path, priv
     assert changes.paths == ("changed", "new/file", "removed")
 
 
+def test_lines_are_counted_in_new_changed_and_deleted_files_but_not_in_binary_ones(root: Path, private: Path) -> None:
+    for name in ("changed", "removed"):
+        (root / name).write_text("one\ntwo\nthree\n")
+    (root / "picture").write_bytes(b"\0\n" * 5)
+    workspace = GitWorkspace(root, private)
+    assert workspace.snapshot().changes.lines is None, "nothing was there to compare it with"
+    (root / "changed").write_text("one\n2\nthree\nfour")
+    (root / "removed").unlink()
+    (root / "picture").write_bytes(b"\0\n" * 50)
+    (root / "a\tnew\nname").write_text("new\n")
+    assert workspace.snapshot().changes.lines == LineCounts(added=3, removed=4)
+    (root / "changed").chmod(0o755)
+    assert workspace.snapshot().changes.lines == LineCounts()
+
+
+def test_lines_are_counted_from_the_last_snapshot_of_an_earlier_run_on(root: Path, private: Path) -> None:
+    (root / "a").write_text("one\n")
+    GitWorkspace(root, private).snapshot()
+    (root / "a").write_text("one\ntwo\n")
+    assert GitWorkspace(root, private).snapshot().changes.lines == LineCounts(added=1)
+
+
+def test_lines_are_unknown_if_a_file_has_grown_too_big_to_keep(root: Path, private: Path) -> None:
+    (root / "data").write_text("one\n")
+    workspace = GitWorkspace(root, private)
+    workspace.snapshot()
+    os.truncate(root / "data", KEPT_AT_MOST + 1)
+    assert workspace.snapshot().changes.lines is None
+
+
+def test_lines_that_take_too_long_to_count_are_unknown_and_the_tree_is_kept(
+    root: Path, private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a").write_text("one\n")
+    workspace = GitWorkspace(root, private)
+    workspace.snapshot()
+    monkeypatch.setattr(bydawn.worktree.workspace, "COUNT_SECONDS", 0.0)
+    (root / "a").write_text("two\n")
+    after = workspace.snapshot()
+    assert (after.changes.lines, after.changes.modified) == (None, 1)
+    assert names(private, after) == {"a"}
+
+
 def test_only_the_first_twenty_paths_are_named(root: Path, private: Path) -> None:
     for number in range(30):
         (root / f"{number:02}").write_text("")
@@ -193,7 +238,7 @@ def test_a_file_that_was_only_touched_is_no_change(root: Path, private: Path) ->
     first = workspace.snapshot()
     os.utime(root / "a", (1, 1))
     (root / "a").chmod(0o600)
-    assert workspace.snapshot() == Snapshot(tree=first.tree)
+    assert workspace.snapshot() == Snapshot(tree=first.tree, changes=UNCHANGED)
 
 
 def test_a_file_that_was_only_touched_is_not_read_again_and_again(root: Path, private: Path) -> None:
@@ -242,7 +287,7 @@ def test_a_file_can_become_a_folder_and_a_folder_a_file(root: Path, private: Pat
     after = workspace.snapshot()
     assert names(private, after) == {"file/deep", "folder"}
     assert (after.changes.added, after.changes.modified, after.changes.deleted) == (2, 0, 2)
-    assert workspace.snapshot() == Snapshot(tree=after.tree)
+    assert workspace.snapshot() == Snapshot(tree=after.tree, changes=UNCHANGED)
 
 
 def test_a_file_can_become_a_nested_repository(root: Path, private: Path) -> None:
@@ -282,7 +327,7 @@ def test_a_folder_that_becomes_a_link_is_not_looked_through(root: Path, private:
     (root / "e" / "removed").unlink()
     after = workspace.snapshot()
     assert names(private, after) == {"d", "e/same", "e/edited"}
-    assert workspace.snapshot() == Snapshot(tree=after.tree)
+    assert workspace.snapshot() == Snapshot(tree=after.tree, changes=UNCHANGED)
 
 
 def test_links_are_kept_as_links_and_never_followed(root: Path, private: Path, tmp_path: Path) -> None:
@@ -379,7 +424,7 @@ def test_a_file_above_the_limit_is_left_out_and_never_read(root: Path, private: 
     assert first.left_out == ("huge",)
     assert first.changes.paths == ("small",)
     assert names(private, first) == {"small"}
-    assert workspace.snapshot() == Snapshot(tree=first.tree, left_out=("huge",))
+    assert workspace.snapshot() == Snapshot(tree=first.tree, changes=UNCHANGED, left_out=("huge",))
 
 
 def test_a_file_that_grows_too_big_leaves_the_tree_and_comes_back(root: Path, private: Path) -> None:
@@ -554,7 +599,7 @@ def test_a_subfolder_may_become_a_repository_of_its_own(root: Path, private: Pat
     (folder / "new").write_text("n")
     after = workspace.snapshot()
     assert names(private, after) == {"new"}
-    assert GitWorkspace(folder, private).snapshot() == Snapshot(tree=after.tree)
+    assert GitWorkspace(folder, private).snapshot() == Snapshot(tree=after.tree, changes=UNCHANGED)
 
 
 def test_the_private_directory_is_for_its_owner_only(root: Path, private: Path) -> None:
@@ -747,7 +792,7 @@ def test_a_nested_repository_counts_by_its_head_and_its_status(root: Path, priva
     first = workspace.snapshot()
     assert re.fullmatch(r"[0-9a-f]{40}\+[0-9a-f]{12}", first.tree)
     assert names(private, first) == {"a"}
-    assert workspace.snapshot() == Snapshot(tree=first.tree)
+    assert workspace.snapshot() == Snapshot(tree=first.tree, changes=UNCHANGED)
     seen = {first.tree}
     for text in ("edited", "edited again"):  # to `git status` the second edit looks like the first
         (nested / "inside").write_text(text)
@@ -850,7 +895,7 @@ def test_a_submodule_behind_a_link_is_not_looked_into(root: Path, private: Path)
     workspace = GitWorkspace(root, private)
     first = workspace.snapshot()
     (outside / "inside").write_text("edited")
-    assert workspace.snapshot() == first
+    assert workspace.snapshot().tree == first.tree
 
 
 def test_one_nested_repository_costs_two_git_calls_and_many_below_it_are_bounded(
@@ -871,13 +916,14 @@ def test_one_nested_repository_costs_two_git_calls_and_many_below_it_are_bounded
 
     calls()
     assert calls() == [*look, "config", "status"]
-    folder = flat
+    folder, open_before = flat, len(os.listdir("/dev/fd"))
     for _ in range(DEEPEST + 3):
         folder = a_repository(folder / "deeper")
     assert calls() == [*look, *["config", "status"] * DEEPEST]
     for number in range(MOST_BELOW + 5):
         shutil.copytree(folder, flat / f"copy {number}")
     assert calls() == [*look, *["config", "status"] * (MOST_BELOW + 1)]
+    assert len(os.listdir("/dev/fd")) == open_before, "a night of rounds would run out of them"
 
 
 def test_a_nested_repository_cannot_make_us_run_its_programs(root: Path, private: Path, tmp_path: Path) -> None:
@@ -951,7 +997,7 @@ def test_a_round_costs_few_git_calls_and_three_syncs(
     assert synced.findall(before) == []
     made = started.findall(after)
     assert sorted(made[: len(look)]) == look
-    assert made[len(look) :] == ["update-index", "write-tree", "update-ref"]
+    assert made[len(look) :] == ["update-index", "write-tree", "diff-tree"]
     assert len(synced.findall(after)) == 3
 
 

@@ -12,6 +12,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import visible
 from bydawn.operations.amounts import moment, plural, size
 from bydawn.store.registry import Registry, Standing
+from bydawn.system.user_folders import tilde
 
 
 @command()
@@ -65,10 +66,10 @@ def clean(
     names = max((len(row.loop) for row in rows), default=0)
     for row in rows:
         what = row.skipped or f"{size(row.bytes)} · {row.state} since {moment(row.ended) if row.ended else '?'}"
-        render.paragraph(f"{row.loop:<{names}}  {what}  {visible(render.tilde(row.workspace))}")
+        render.paragraph(f"{row.loop:<{names}}  {what}  {visible(tilde(row.workspace))}")
     for question in questions:
         what = f"{size(question.bytes)} · a question of {moment(question.asked)}"
-        render.paragraph(f"{what}  {visible(render.tilde(question.folder))}")
+        render.paragraph(f"{what}  {visible(tilde(question.folder))}")
     freed = plural(sum(not row.skipped for row in rows), "loop")
     freed += f" and {plural(len(questions), 'question')}" if questions else ""
     if not questions and all(row.skipped for row in rows):
@@ -88,7 +89,7 @@ def _clean_worktrees(meant: list[Standing], every: list[Standing], *, named: boo
         return
     for row in rows:
         fate = f"kept: {row.kept}" if row.kept else "removed" if apply else "can be removed"
-        render.paragraph(f"{row.loop}  {visible(fate)}  {visible(render.tilde(row.worktree.path))}")
+        render.paragraph(f"{row.loop}  {visible(fate)}  {visible(tilde(row.worktree.path))}")
     free = sum(not row.kept for row in rows)
     if not free:
         click.echo("  Nothing to remove.")

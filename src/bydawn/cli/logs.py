@@ -2,9 +2,10 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 import msgspec
@@ -14,18 +15,17 @@ from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.agent import Activity, CommandEnded, Event, Message
 from bydawn.core.errors import UserError
-from bydawn.core.layout import REPLY, STDERR, STDOUT
-from bydawn.core.outcome import Outcome
-from bydawn.core.redact import Secrets, rewritten
+from bydawn.core.layout import REPLY, STDOUT
 from bydawn.core.text import duration, fit, plain
 from bydawn.core.values import Status
 from bydawn.operations import outputs
+from bydawn.operations.outputs import Line
+from bydawn.operations.round_log import ON_STDERR, has_failed, kind_of, says_something, stderr_of, without_secrets
+from bydawn.operations.round_output import RoundOutput
 from bydawn.operations.rounds import outcome_words, past_row, the_round
-from bydawn.operations.settings import secrets
+from bydawn.operations.steer import secrets_of
 from bydawn.store.ledger import records
 from bydawn.store.registry import Registry, Standing, standing_of
-
-_STDERR = 200  # lines of stderr shown without --tail
 
 
 @command()
@@ -65,15 +65,15 @@ def logs(
     if outputs.is_removed(standing, number) and not (follow and standing.alive):
         shown.removed(number)
         return
-    for line in outputs.lines_before(standing.folder.round_file(number, STDOUT), tail):
-        shown.hide(plain(line))  # the tail may begin inside a private key
-    lines = _followed(standing, number, tail, round_, shown) if follow else _lines(standing, number, tail, shown.after)
+    for before in outputs.lines_before(standing.folder.round_file(number, STDOUT), tail):
+        shown.hide(plain(before))  # the tail may begin inside a private key
+    lines = _followed(standing, number, tail, round_, shown) if follow else _lines(standing, number, tail, shown)
     if raw:
-        for _, line in lines:
-            shown.line(line)
+        for line in lines:
+            shown.line(line.data)
     else:
-        for event in outputs.events(standing, lines):
-            shown.event(event)
+        for line, event in outputs.events_by_line(standing, lines):
+            shown.event(event, line)
 
 
 class _Shown:
@@ -83,27 +83,35 @@ class _Shown:
         self._standing, self._tail, self._raw, self._json = standing, tail, raw, as_json
         self._said = False
         self._over: set[int] = set()
-        self.hide = self._secrets().line_by_line()  # the files of a running round are not masked yet
+        self._secrets = secrets_of(standing)
+        self.hide = self._secrets.line_by_line()  # the files of a running round are not masked yet
+        self._output = RoundOutput(standing, 0)  # of the round that is shown
 
-    def _secrets(self) -> Secrets:
-        return secrets().knowing(self._standing.folder.secret_texts())
+    @property
+    def is_numbered(self) -> bool:
+        """Are the numbers of lines shown? They take time to find if a round has no index."""
+        return self._json
 
     def line(self, line: bytes) -> None:
         self._said = True
         click.echo(self.hide(plain(line.rstrip(b"\r\n"))))
 
-    def event(self, event: Event) -> None:
-        event = rewritten(event, lambda text: self.hide(plain(text)))
-        kind = type(event).__name__.lower()
+    def event(self, event: Event, line: Line) -> None:
+        event = without_secrets(event, self.hide)
+        self._said |= says_something(event)
         if self._json:
-            self._said |= isinstance(event, Message | Activity | CommandEnded)
-            self._object(kind, msgspec.to_builtins(event))
+            place = {"line": line.number, "at": self._at(line)}
+            self._object(kind_of(event), place | msgspec.to_builtins(event))
         elif isinstance(event, Message | Activity):
-            self._said = True
             click.echo(event.text if isinstance(event, Message) else f"  · {event.text}")
         elif isinstance(event, CommandEnded):
-            self._said = True
             click.echo(f"  {event.text}")
+
+    def _at(self, line: Line) -> datetime | None:
+        if self._output.round != line.round:
+            self._output.close()
+            self._output = RoundOutput(self._standing, line.round)
+        return self._output.at(line)
 
     def before(self, number: int) -> None:
         """A heading, for those who follow from round to round."""
@@ -123,7 +131,7 @@ class _Shown:
         took, files = duration(attempt.ended.seconds), past_row(attempt, alive=False).files
         click.echo(f"  ended {attempt.ended_at.astimezone():%H:%M:%S} after {took}; files {files}")
         for verdict in attempt.checks.verdicts if attempt.checks else ():
-            sign = render.SIGNS[Status.COMPLETE if verdict.passed else Status.FAILED]
+            sign = (Status.COMPLETE if verdict.passed else Status.FAILED).sign
             said = "pass" if verdict.passed else verdict.told
             render.paragraph(f"{sign} {self.hide(plain(f'{verdict.check}: {said}'))}")
 
@@ -132,8 +140,7 @@ class _Shown:
 
     def after(self, number: int) -> None:
         """The end of a round's output; a program that fails usually says why on stderr."""
-        ended = the_round(self._standing, number).ended if number else None
-        failed, said = ended is not None and ended.outcome is not Outcome.OK, self._said
+        failed, said = has_failed(self._standing, number), self._said
         self._said = False
         if failed or not said:
             said = self._stderr(number) or said
@@ -141,8 +148,8 @@ class _Shown:
             return
         if not said:
             click.echo(f"  Round {number} printed nothing." if number else "  No agent has run yet.")
-        if ended and failed:
-            click.echo(f"  {render.SIGNS[Status.FAILED]} {outcome_words(ended.outcome)}: {plain(ended.detail)}")
+        if failed and (ended := the_round(self._standing, number).ended):
+            click.echo(f"  {Status.FAILED.sign} {outcome_words(ended.outcome)}: {plain(ended.detail)}")
 
     def removed(self, number: int) -> None:
         reply = outputs.place(self._standing.folder.round_file(number, REPLY))
@@ -155,38 +162,37 @@ class _Shown:
 
     def _stderr(self, number: int) -> bool:
         """Print stderr; was there anything?"""
-        path = self._standing.folder.round_file(number, STDERR)
-        texts = outputs.masked_lines(path, self._tail or _STDERR, self._secrets())
+        texts = stderr_of(self._standing, number, self._secrets, self._tail)
         for text in texts:
             if self._json:
-                self._object("stderr", {"text": text})
+                self._object(ON_STDERR, {"line": None, "at": None, "text": text})
             else:
                 click.echo(text)
         return any(text.strip() for text in texts)
 
 
-def _lines(
-    standing: Standing, number: int, tail: int | None, after: Callable[[int], None]
-) -> Iterator[tuple[int, bytes]]:
+def _lines(standing: Standing, number: int, tail: int | None, shown: _Shown) -> Iterator[Line]:
     path = standing.folder.round_file(number, STDOUT)
     if tail is not None:
-        yield from ((number, line) for line in outputs.last_lines(path, tail))
+        with RoundOutput(standing, number) as output:
+            yield from output.last(tail, output.size, numbered=shown.is_numbered)
     elif path.exists():
         with path.open("rb") as file:
-            yield from ((number, line) for line in file)
-    after(number)
+            end = 0
+            for place, line in enumerate(file, 1):
+                end += len(line)
+                yield Line(number, line, place, end)
+    shown.after(number)
 
 
-def _followed(
-    standing: Standing, number: int, tail: int | None, only: int | None, shown: _Shown
-) -> Iterator[tuple[int, bytes]]:
+def _followed(standing: Standing, number: int, tail: int | None, only: int | None, shown: _Shown) -> Iterator[Line]:
     """The output of each round while the loop runs, and how each one ended."""
     through = 0
     while True:
         path = standing.folder.round_file(number, STDOUT)
         if number > through and path.exists():
             shown.before(number)
-            yield from ((number, line) for line in _growing(path, standing, number, tail))
+            yield from _growing(path, standing, number, tail, shown)
             through = number
             shown.after(number)
         now = standing_of(standing.folder)
@@ -208,15 +214,18 @@ def _is_settled(now: Standing, number: int) -> bool:
     return not now.alive or state.round > number or state.verdict_round == number or state.waiting is not None
 
 
-def _growing(path: Path, standing: Standing, number: int, tail: int | None) -> Iterator[bytes]:
+def _growing(path: Path, standing: Standing, number: int, tail: int | None, shown: _Shown) -> Iterator[Line]:
     """The lines of one round's output as they are written, until the round ends."""
     from bydawn.system import kernel
 
     watch = kernel.Watch()
     watch.add(str(path))
-    with path.open("rb") as file:
+    with path.open("rb") as file, RoundOutput(standing, number) as output:
+        place, end = 1, 0
         if tail is not None:
-            yield from outputs.last_lines(path, tail, _end_of_lines(file))
+            end = file.seek(output.end_of_lines)
+            yield from output.last(tail, end, numbered=shown.is_numbered)
+            place = output.line_at(end) if shown.is_numbered else 0
         while True:
             now = standing_of(standing.folder)
             over = now is None or not now.alive or not now.state.open_round or now.state.open_round.round != number
@@ -225,24 +234,13 @@ def _growing(path: Path, standing: Standing, number: int, tail: int | None) -> I
                     # Read half a line again once it is complete: by then a secret in it may have been masked.
                     file.seek(-len(line), 1)
                     break
-                yield line
+                end += len(line)
+                yield Line(number, line, place, end)
+                place += 1
             if over:
                 watch.close()
                 return
             watch.wait(0.5)
-
-
-def _end_of_lines(file: BinaryIO) -> int:
-    """Where the last complete line ends; reading continues from there."""
-    end = file.seek(0, 2)
-    while end > 0:
-        start = max(0, end - 65536)
-        file.seek(start)
-        newline = file.read(end - start).rfind(b"\n")
-        if newline >= 0:
-            return file.seek(start + newline + 1)
-        end = start
-    return file.seek(0)
 
 
 @command()

@@ -20,24 +20,10 @@ if TYPE_CHECKING:
     from bydawn.core.values import Next
     from bydawn.operations.start import Rehearsal
 
-SIGNS = {
-    Status.COMPLETE: "✓",
-    Status.UNVERIFIED: "✓",
-    Status.BLOCKED: "!",
-    Status.LIMIT: "◷",
-    Status.CHECKPOINT: "?",
-    Status.FAILED: "✗",
-    Status.PAUSED: "‖",
-    Status.STOPPED: "■",
-    Status.RUNNING: "▶",
-    Status.WAITING: "…",
-    Status.CRASHED: "✗",
-    Status.DAMAGED: "✗",
-}
 _COLORS = {Status.COMPLETE: "green", Status.UNVERIFIED: "green", Status.RUNNING: "cyan", Status.WAITING: "cyan"}
 # The commands that read loops or trust from a state folder.
 OF_LOOPS = (
-    *("run", "resume", "demo", "status", "show", "attach", "logs", "events", "why", "health", "metrics"),
+    *("run", "resume", "demo", "status", "show", "attach", "logs", "events", "why", "chat", "health", "metrics"),
     *("tell", "tasks", "pause", "stop", "dismiss", "clean", "doctor", "trust"),
 )
 
@@ -89,12 +75,6 @@ def state_folder() -> list[str]:
     return ["--state-dir", str(Path(given[-1]).absolute())] if given else []
 
 
-def tilde(path: str) -> str:
-    """A path as people write it."""
-    home = os.environ.get("HOME", "")
-    return f"~{path.removeprefix(home)}" if home and path.startswith(home + "/") else path
-
-
 def width() -> int:
     """Columns to write in: the terminal's, COLUMNS, or else 100."""
     given = os.environ.get("COLUMNS", "")
@@ -114,7 +94,7 @@ def colored() -> bool:
 
 def state(word: Status, pad: int = 0, text: str = "") -> str:
     """Sign, word (or a text) and color; never the color alone."""
-    text = f"{SIGNS[word]} {text or word}".ljust(pad)
+    text = f"{word.sign} {text or word}".ljust(pad)
     return click.style(text, fg=_COLORS.get(word, "yellow")) if colored() else text
 
 

@@ -17,6 +17,7 @@ from bydawn.operations import views
 from bydawn.operations.amounts import plural
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.store.registry import Registry, Standing
+from bydawn.system.user_folders import tilde
 
 
 class _Found(NamedTuple):
@@ -99,7 +100,7 @@ def _lines(seen: _Found, height: int = sys.maxsize) -> list[str]:
 def _rows(line: views.StatusLine, names: int, width: int) -> Iterator[str]:
     begin = f"  {shorten(line.view.loop, names):<{names}}  {render.state(line.view.state, 13)}"
     rest = " · ".join(part for part in (line.progress, line.liveness) if part)
-    folder = visible(render.tilde(line.view.workspace))
+    folder = visible(tilde(line.view.workspace))
     if names + len(rest) + 18 > width:
         yield begin.rstrip()
         yield from (f"      {row}" for row in render.wrapped(rest, 6))

@@ -10,6 +10,7 @@ from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, state_dir
 from bydawn.cli.render import typed
 from bydawn.core.errors import UserError
+from bydawn.core.values import Status
 from bydawn.operations import steer
 from bydawn.store.registry import Registry, Standing
 
@@ -134,13 +135,5 @@ def dismiss(loop: str, cd: Path | None, state_dir: Path | None) -> None:
 def _say(standing: Standing, answer: steer.Answer, change: str, go_on: str) -> None:
     for name in answer.ended:
         click.echo(f"  Ended what was still running: {name}")
-    what = change if answer.changed else _already(answer.state)
+    what = change if answer.changed else Status(answer.state).already
     click.echo(f"  {standing.loop.id} {what}. {go_on}: {typed(f'resume {standing.reference}')}")
-
-
-def _already(state: str) -> str:
-    """`is already blocked`, `has already reached a limit`."""
-    from bydawn.core.values import Status
-
-    verb, _, rest = Status(state).words.partition(" ")
-    return f"{verb} already {rest}"

@@ -142,7 +142,7 @@ class Terminal:
         standing = Standing(folder=self._plan.folder, loop=loop, state=state, alive=False)
         amount = amount_done(loop, state, self._voice.counting(state))
         self._screen.line("")
-        self._wrap(f"{render.SIGNS[status]} {self._voice.word(fact)}: {amount}.", 2)
+        self._wrap(f"{status.sign} {self._voice.word(fact)}: {amount}.", 2)
         if not standing.finished:
             self._wrap(plain(self._voice.reason(standing)))
         for row in reasons.evidence(standing) if fact.end not in (End.PAUSED, End.STOPPED) else ():

@@ -14,6 +14,7 @@ from bydawn.operations import views
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.sentences import Counting, opening
 from bydawn.store.registry import Standing
+from bydawn.system.user_folders import tilde
 
 if TYPE_CHECKING:
     from bydawn.dialects.seam import Dialect
@@ -81,12 +82,12 @@ class DemoVoice(Voice):
         return [
             "",
             "bydawn demo · no account, no network, nothing outside this folder:",
-            f"{render.tilde(loop.workspace)}   (kept for you to look at; delete it any time)",
+            f"{tilde(loop.workspace)}   (kept for you to look at; delete it any time)",
             "",
         ]
 
     def next_steps(self, standing: Standing) -> list[Next]:
-        name, folder = standing.reference, render.tilde(standing.loop.workspace)
+        name, folder = standing.reference, tilde(standing.loop.workspace)
         steps = [
             Next(command=f"bydawn show {name}", why="what happened in each round"),
             Next(command=f"bydawn logs {name} --round 3", why="what the agent said"),

@@ -4,6 +4,7 @@ ROUNDS = "rounds"
 LOG = "worker.log"  # what a loop without a terminal would have shown
 CHECKOUTS = "checkouts"  # clean checkouts, while checks run in them
 PROMPT, STDOUT, STDERR, REPLY = "prompt.md", "stdout", "stderr", "reply.md"
+TIMES = "stdout.times"  # when the lines of stdout came
 APPENDED, WRITTEN = "appended.json", "written.json"  # which files a loop has written for people, and how far
 LINES = "lines.json"  # the same for files of JSON lines
 
@@ -35,6 +36,15 @@ def tree_before(round_: int) -> str:
 
 def tree_after(round_: int) -> str:
     return f"after/{round_}"
+
+
+def tree_before_chat(turn: str) -> str:
+    """The work tree that a question of a chat found, if it was allowed to change files or did."""
+    return f"chat/{turn}/before"
+
+
+def tree_after_chat(turn: str) -> str:
+    return f"chat/{turn}/after"
 
 
 def ref_of(tree: str) -> str:

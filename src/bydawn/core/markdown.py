@@ -19,6 +19,7 @@ _RULE = re.compile(r"(?:---|\.\.\.)[ \t]*")
 _KEY = re.compile(r"[\"']?[A-Za-z_][\w .-]*[\"']?[ \t]*:(?:[ \t]|$)")
 _SPECIAL = re.compile(r"\\[\\`<]|`+|<!--")
 _TICKS = re.compile(r"`+")
+_WRITTEN = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _INTO_ITEMS = (
     ("list_item", "paragraph"),
     ("list_item", "underlined"),
@@ -122,6 +123,11 @@ def spans(text: str) -> Iterator[tuple[Span, str]]:
 
 def without_comments(text: str) -> str:
     return "".join(part for kind, part in spans(text) if kind is not Span.COMMENT)
+
+
+def written_lines(text: str) -> list[str]:
+    """The lines of a file with their endings, counted as in `Block.line`."""
+    return _WRITTEN.findall(text)
 
 
 def _lines(text: str) -> list[str]:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator
 from bydawn.core import markdown, tasks
 from bydawn.core.text import plain
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _ITEM = re.compile(r"(?P<lead>[ \t>]*)(?P<mark>[-*+]|(?P<number>[0-9]{1,9})[.)])(?P<gap>[ \t]+)\[")
 _BEGINS_A_BLOCK = re.compile(r"[ \t]*(?:[-*+>#<|=]|[0-9]{1,9}[.)][ \t]|```|~~~|_{3})")
 _NUMBER = re.compile(r"[0-9]+")
@@ -23,7 +22,7 @@ def is_one_line(words: str) -> bool:
 
 def with_box(text: str, words: str) -> str | None:
     """A checklist with one more open box; None if no place leaves the other tasks unchanged."""
-    lines = _LINE.findall(text)
+    lines = markdown.written_lines(text)
     old = [(task.text, task.done) for task in tasks.read(text).items]
     for place, row in _places(text, lines, words):
         new = "".join(_inserted(lines, place, row))

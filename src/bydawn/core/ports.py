@@ -148,6 +148,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     stdin: str
     stdout: str
     stderr: str
+    times: str = ""  # a file for the times at which its lines came, if anyone wants to know
     limits: ChildLimits
     ladder: Ladder = Ladder()
 

@@ -64,7 +64,7 @@ class FolderTasks(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(files: Mapping[str, str]) -> FolderTasks:
     """The tasks of a folder, from file names and texts."""
-    names = sorted((name for name in files if _key(name) != _README), key=natural)
+    names = sorted(filter(is_task, files), key=natural)
     pages = {name: markdown.of_file(files[name]) for name in names}
     ids = {_key(name): id_of(name) for name in names}
     tasks = tuple(
@@ -179,6 +179,11 @@ def _open(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) -> 
 
 
 # -- names ---------------------------------------------------------------------------------------------------------
+
+
+def is_task(name: str) -> bool:
+    """Is a file with this name a task?"""
+    return _key(name) != _README
 
 
 def id_of(name: str) -> str:

@@ -67,6 +67,25 @@ def read(
     )
 
 
+def ticked(text: str, line: int, *, done: bool) -> str | None:
+    """A checklist with one box ticked, or open again; None if that line has no box, or other tasks would change."""
+    before = read(text).items
+    box = next((task for task in before if task.line == line), None)
+    if box is None or box.done is done:
+        return text if box else None
+    lines = markdown.written_lines(text)
+    head, bracket, rest = lines[line - 1].partition("[")  # nothing before the box of a list item has a bracket
+    lines[line - 1] = f"{head}{bracket}{'x' if done else ' '}{rest[1:]}"
+    new = "".join(lines)
+    wanted = [replace(task, done=done) if task is box else task for task in before]
+    return new if [_seen(task) for task in read(new).items] == [_seen(task) for task in wanted] else None
+
+
+def _seen(task: Task) -> tuple[int, str, bool]:
+    """Without the id, which counts equal texts, done ones first."""
+    return task.line, task.text, task.done
+
+
 def missing_file() -> TaskReading:
     """The reading of a missing task file."""
     return TaskReading(open=0, done=0, problem="is gone")

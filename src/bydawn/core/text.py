@@ -18,9 +18,14 @@ def plain(text: str | bytes) -> str:
     """Without escapes, control characters and direction marks; bytes that are not text become `�`."""
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
-    if text.isprintable():
-        return text  # almost every line; the pattern below costs ten times as much
+    if is_plain(text):
+        return text  # almost every text; the pattern below costs ten times as much
     return re.sub(_ESCAPES, "", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def is_plain(text: str) -> bool:
+    """Is there nothing in it that `plain` would take out? If in doubt, no."""
+    return text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable()
 
 
 def left_out_line(size: int) -> str:

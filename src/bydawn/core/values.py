@@ -1,5 +1,6 @@
 """What facts are made of: ends, tasks, changes, usage, verdicts."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, TypeVar
@@ -52,6 +53,33 @@ class Status(StrEnum):
             Status.CRASHED: "has crashed",
         }
         return words.get(self, f"is {self.value}")
+
+    @property
+    def already(self) -> str:
+        """`is already blocked`, `has already reached a limit`."""
+        verb, _, rest = self.words.partition(" ")
+        return f"{verb} already {rest}"
+
+    @property
+    def sign(self) -> str:
+        """One character in front of the word, or alone where there is little room."""
+        return _SIGNS[self]
+
+
+_SIGNS = {
+    Status.COMPLETE: "✓",
+    Status.UNVERIFIED: "✓",
+    Status.BLOCKED: "!",
+    Status.LIMIT: "◷",
+    Status.CHECKPOINT: "?",
+    Status.FAILED: "✗",
+    Status.PAUSED: "‖",
+    Status.STOPPED: "■",
+    Status.RUNNING: "▶",
+    Status.WAITING: "…",
+    Status.CRASHED: "✗",
+    Status.DAMAGED: "✗",
+}
 
 
 class Result(StrEnum):
@@ -204,6 +232,25 @@ def whole(reading: TaskReading | None, before: TaskReading | None) -> TaskReadin
     )
 
 
+class LineCounts(Value, frozen=True, kw_only=True):
+    """How many lines were added and removed; those of binary files do not count."""
+
+    added: int = 0
+    removed: int = 0
+
+    @classmethod
+    def total(cls, counts: "Iterable[LineCounts]") -> "LineCounts":
+        added = removed = 0
+        for each in counts:
+            added, removed = added + each.added, removed + each.removed
+        return cls(added=added, removed=removed)
+
+    @property
+    def words(self) -> str:
+        """`+14 -6 lines`"""
+        return f"+{self.added:,} -{self.removed:,} lines"
+
+
 class Changes(Value, frozen=True, kw_only=True):
     """What git says a round did to the work tree."""
 
@@ -211,6 +258,7 @@ class Changes(Value, frozen=True, kw_only=True):
     modified: int = 0
     deleted: int = 0
     paths: tuple[str, ...] = ()  # the first few, for people
+    lines: LineCounts | None = None  # None: unknown
 
     @property
     def total(self) -> int:

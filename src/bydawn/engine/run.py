@@ -46,7 +46,7 @@ from bydawn.core.facts import (
     TaskSettled,
     WaitStarted,
 )
-from bydawn.core.layout import PROMPT, REPLY, STDERR, STDOUT, tree_after, tree_before
+from bydawn.core.layout import PROMPT, REPLY, STDERR, STDOUT, TIMES, tree_after, tree_before
 from bydawn.core.loop import COOKIE, Loop
 from bydawn.core.outcome import Ending, Exit, Outcome, believed
 from bydawn.core.ports import ChildLimits, Job, Snapshot
@@ -338,6 +338,7 @@ class Engine:
             stdin=stdin,
             stdout=f"{folder}/{STDOUT}",
             stderr=f"{folder}/{STDERR}",
+            times=f"{folder}/{TIMES}",
             limits=ChildLimits.of(self.loop.timeouts, streams=agent.streams),
             ladder=agent.ladder,
         )

@@ -1,6 +1,5 @@
 """What a loop has changed in its folder since its first round, and how to look at it."""
 
-import os
 import shlex
 from pathlib import Path
 
@@ -8,11 +7,12 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import RoundStarted
-from bydawn.core.values import Next
+from bydawn.core.values import LineCounts, Next
 from bydawn.operations.amounts import plural
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 from bydawn.system.git import Git
+from bydawn.worktree.changes import lines_between
 
 _SECONDS = 5.0  # for each look; better no figure than a long wait
 _NAMED = 500  # paths that git is asked about by name; with more, about the whole folder
@@ -32,7 +32,8 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """`6 files, +44 -38 lines, not committed`"""
-        parts = [plural(self.files, "file"), f"+{self.lines_added:,} -{self.lines_removed:,} lines"]
+        lines = LineCounts(added=self.lines_added, removed=self.lines_removed)
+        parts = [plural(self.files, "file"), lines.words]
         if self.uncommitted is not None:
             many = "not committed" if self.uncommitted == self.files else f"{self.uncommitted} of them not committed"
             parts.append(many if self.uncommitted else "committed")
@@ -47,29 +48,24 @@ def changed(standing: Standing) -> Changed | None:
     if before in ("", after) or not standing.folder.git.is_dir():
         return None
     try:
-        rows = _differing(standing, before, after)
-        states = _uncommitted(Path(standing.loop.folder), [path for _, _, path in rows]) if rows else None
+        places = {"GIT_DIR": str(standing.folder.git)}
+        git = Git(folder=Path(standing.loop.workspace), seconds=_SECONDS, places=places)
+        files = lines_between(git, before, after)
+        states = _uncommitted(Path(standing.loop.folder), [*files]) if files else None
     except UserError:  # the folder or a tree is gone, or git takes too long
         return None
-    if not rows:
+    if not files:
         return None
+    lines = LineCounts.total(files.values())
     return Changed(
-        files=len(rows),
-        lines_added=sum(int(added) for added, _, _ in rows if added.isdigit()),
-        lines_removed=sum(int(removed) for _, removed, _ in rows if removed.isdigit()),
+        files=len(files),
+        lines_added=lines.added,
+        lines_removed=lines.removed,
         uncommitted=None if states is None else len(states),
         untracked=(states or []).count("??"),
         before=before,
         after=after,
     )
-
-
-def _differing(standing: Standing, before: str, after: str) -> list[tuple[str, str, str]]:
-    """Lines added and removed (`-` in a binary file) and the path, of every file that differs."""
-    places = {"GIT_DIR": str(standing.folder.git)}
-    git = Git(folder=Path(standing.loop.workspace), seconds=_SECONDS, places=places)
-    output = os.fsdecode(git.run("diff-tree", "-r", "-z", "--no-renames", "--numstat", before, after))
-    return [(added, removed, path) for row in output.split("\0")[:-1] for added, removed, path in [row.split("\t", 2)]]
 
 
 def _uncommitted(workspace: Path, paths: list[str]) -> list[str] | None:

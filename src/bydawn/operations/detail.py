@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from bydawn.core import completion
 from bydawn.core.history import Attempt
-from bydawn.core.loop import CommitMode
+from bydawn.core.loop import CommitMode, Loop
 from bydawn.core.records import Entry, line_of
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain, shorten
@@ -216,8 +216,13 @@ def _why_stuck(standing: Standing) -> Iterator[Field]:
         cost = f", {used(found.usage, unpriced=standing.state.unpriced)}" if found.usage else ""
         yield Field("Tried", f"{plural(found.rounds, 'round')}, {duration(found.seconds)}{cost}")
     yield from _last_words(standing)
-    committed = "nothing was committed for you" if standing.loop.commit is CommitMode.OFF else "see also `git log`"
-    yield Field("Safe", f"the files as each round found them are kept; {committed}")
+    yield Field("Safe", what_is_safe(standing.loop))
+
+
+def what_is_safe(loop: Loop) -> str:
+    """What a person need not worry about."""
+    committed = "nothing was committed for you" if loop.commit is CommitMode.OFF else "see also `git log`"
+    return f"the files as each round found them are kept; {committed}"
 
 
 def _failed_checks(standing: Standing) -> Iterator[Field]:
@@ -301,7 +306,8 @@ def _ended_round(view: EndedRoundView) -> Iterator[Field]:
     if view.detail:
         yield Field("Ended", view.detail)
     changes = view.files_changed
-    yield Field("Files", f"+{changes.added} ~{changes.modified} -{changes.deleted}")
+    lines = f", {view.lines.words}" if view.lines else ""
+    yield Field("Files", f"+{changes.added} ~{changes.modified} -{changes.deleted}{lines}")
     yield from (Field("", path) for path in changes.paths)
     if view.usage:
         yield Field("Used", used(view.usage))

@@ -24,7 +24,7 @@ def with_leftovers(found: Iterable[Standing]) -> list[Standing]:
     traced = [(each, trace) for each in crashed if (trace := trace_of(each.folder, each.loop.uid))]
     pids = kernel.left_of([trace for _, trace in traced]) if traced else []
     left = {each.folder.path: _named(mine) for (each, _), mine in zip(traced, pids, strict=True) if mine}
-    return [replace(each, left=left.get(each.folder.path, ())) for each in standings]
+    return [replace(each, left=left[each.folder.path]) if each.folder.path in left else each for each in standings]
 
 
 def _named(pids: list[int]) -> tuple[Left, ...]:

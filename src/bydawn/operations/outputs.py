@@ -1,15 +1,16 @@
 """What the agents of a loop printed, and when they last did."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from bydawn.core.errors import UserError
 from bydawn.core.facts import RoundStarted
 from bydawn.core.layout import PROMPT, STDERR, STDOUT
 from bydawn.core.state import OpenRound
-from bydawn.core.text import plain
+from bydawn.core.text import left_out_line, plain, shorten
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
@@ -21,6 +22,8 @@ if TYPE_CHECKING:  # `status` has to be quick and never needs one
 
 _BLOCK = 64 << 10
 _TAIL = 16 << 20  # bytes of a file's end that are shown at most
+_LAST = 40  # lines in which to look for what an agent does now
+_SHORT = 160  # characters of that
 
 
 REMOVED = "removed by `bydawn clean`"
@@ -72,15 +75,57 @@ def _times(folder: LoopFolder, opened: OpenRound) -> list[datetime]:
     return [datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in _printed(folder, opened.round)]
 
 
-def events(standing: Standing, lines: Iterator[tuple[int, bytes]]) -> "Iterator[Event]":
-    """What the agents said, read line by line with each round's own reader."""
+class Line(NamedTuple):
+    """A line that an agent printed: in which round, which one, counted from 1, and where it ends in the file."""
+
+    round: int
+    data: bytes
+    number: int = 0
+    end: int = 0
+    left_out: int = 0  # bytes, if it is too long to be an event: then it has no data
+
+
+def events(standing: Standing, lines: Iterator[tuple[int, bytes]], agent: str = "") -> "Iterator[Event]":
+    """What the agents said, read line by line with each round's own reader; `agent` is theirs, if that is known."""
+    return (event for _, event in events_by_line(standing, (Line(*each) for each in lines), agent))
+
+
+def events_by_line(standing: Standing, lines: Iterable[Line], agent: str = "") -> "Iterator[tuple[Line, Event]]":
+    """The same, each with the line that it came from."""
     from bydawn import agents
+    from bydawn.core.agent import Notice
 
     pool, current = agents.pool(standing.loop), 0
-    for round_, line in lines:
-        if round_ != current:
-            current, reader = round_, pool[_agent_of(standing, round_)].reader()
-        yield from reader.read(line.rstrip(b"\n"))
+    for line in lines:
+        if line.round != current:
+            name = agent or _agent_of(standing, line.round)
+            current, reader = line.round, (pool.get(name) or agents.find(name)).reader()  # it may have left the pool
+        if line.left_out:
+            reader.skipped(line.left_out)
+            yield line, Notice(left_out_line(line.left_out))
+        else:
+            yield from ((line, event) for event in reader.read(line.data.rstrip(b"\n")))
+
+
+def activity(standing: Standing) -> str:
+    """What the agent of a running loop does or said last, on one line; empty if it has printed nothing readable."""
+    opened = standing.state.open_round
+    if opened is None or not standing.alive:
+        return ""
+    from bydawn.core.agent import Activity, CommandEnded, Message
+    from bydawn.operations.steer import secrets_of
+
+    path, hide = standing.folder.round_file(opened.round, STDOUT), secrets_of(standing).line_by_line()
+    for line in lines_before(path, _LAST):
+        hide(plain(line))
+    lines, said = ((opened.round, line) for line in last_lines(path, _LAST)), ""
+    try:
+        for event in events(standing, lines, opened.agent):
+            if isinstance(event, Message | Activity | CommandEnded):
+                said = hide(plain(event.text)).strip() or said
+    except (UserError, ValueError, KeyError):  # the agent's program, or its lines, are not what they were
+        return ""
+    return shorten(said, _SHORT)
 
 
 def _agent_of(standing: Standing, round_: int) -> str:
@@ -110,6 +155,11 @@ def last_lines(path: Path, count: int, end: int | None = None) -> list[bytes]:
 
     A line that is too long to be an event is left out: half of it could begin in the middle of a secret.
     """
+    return b"".join(last_pieces(path, count, end)).splitlines()
+
+
+def last_pieces(path: Path, count: int, end: int | None = None) -> list[bytes]:
+    """The same, each with what ends it."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -128,4 +178,4 @@ def last_lines(path: Path, count: int, end: int | None = None) -> list[bytes]:
     data = b"".join(reversed(blocks))
     if first > LONGEST_LINE:
         data = b"[a line of more than %d MB was left out here]" % (LONGEST_LINE >> 20) + data[first:]
-    return data.splitlines()[-count:] if count else []
+    return data.splitlines(keepends=True)[-count:] if count else []

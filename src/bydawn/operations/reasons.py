@@ -37,6 +37,8 @@ _PLAINLY = {  # outcomes that stop a loop at once, in words
     Outcome.CONFIG.value: "the agent's setup does not work",
 }
 
+UNPROVEN = "no checks were configured, so there is only the agent's word for it"
+
 
 def evidence(standing: Standing) -> tuple[str, ...]:
     """What confirms how the loop ended, and which rules were broken on the way, in sentences."""
@@ -45,7 +47,7 @@ def evidence(standing: Standing) -> tuple[str, ...]:
     undone = put_back_words(standing)
     unproven = standing.state.stopped.end is End.UNVERIFIED
     return (
-        *(["no checks were configured, so there is only the agent's word for it"] if unproven else []),
+        *([UNPROVEN] if unproven else []),
         *_evidence(standing, standing.state.stopped),
         *([f"{completion.PUT_BACK}: {undone}"] if undone else []),
     )

@@ -17,7 +17,7 @@ from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.progress import tally_of
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
-from bydawn.core.values import UNCLEAR, Changes, Commands, Promised, TaskStatus, Usage, Verdict
+from bydawn.core.values import UNCLEAR, Commands, LineCounts, Promised, TaskStatus, Usage, Verdict
 from bydawn.operations.amounts import plural
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
@@ -41,12 +41,22 @@ class RoundView(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
 
 
+class FilesChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """The files that a round changed."""
+
+    added: int
+    modified: int
+    deleted: int
+    paths: tuple[str, ...]  # the first few
+
+
 class EndedRoundView(RoundView, frozen=True, kw_only=True):
     """A round that has ended."""
 
     detail: str
     exit_code: int | None
-    files_changed: Changes
+    files_changed: FilesChanged
+    lines: LineCounts | None  # that it added and removed; None: unknown
     progress: bool
     closed: tuple[str, ...]
     promise: Promised
@@ -122,12 +132,15 @@ def round_view(attempt: Attempt) -> RoundView:
     )
     if ended is None:
         return begun
-    commit = attempt.commit
+    commit, changes = attempt.commit, ended.changes
     return EndedRoundView(
         **asdict(begun),
         detail=ended.detail,
         exit_code=ended.exit_code,
-        files_changed=ended.changes,
+        files_changed=FilesChanged(
+            added=changes.added, modified=changes.modified, deleted=changes.deleted, paths=changes.paths
+        ),
+        lines=changes.lines,
         progress=ended.progress,
         closed=ended.closed,
         promise=ended.promise,

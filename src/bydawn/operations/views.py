@@ -19,7 +19,7 @@ from bydawn.operations.pending import Asked, Waiting
 from bydawn.store import heartbeat
 from bydawn.store.registry import Left, Standing, beside
 
-_MET = {
+MET = {
     "promise": "the promise was given",
     "checks": "every check passed",
     "tasks": "every task is done",
@@ -63,6 +63,7 @@ class LoopView(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime | None  # when its state began; None if that is unknown
     strip: tuple[Result, ...]  # the last rounds, the latest last
     offers: tuple[Next, ...]
+    seq: int  # of its last fact
 
 
 class StatusLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +104,7 @@ def loop_view(standing: Standing, offers: Iterable[Next] = ()) -> LoopView:
         since=since(standing),
         strip=state.strip,
         offers=tuple(offers),
+        seq=state.seq,
     )
 
 
@@ -173,7 +175,7 @@ def reason(standing: Standing) -> str:
     if stopped and stopped.decided.rule == Rule.AGENT_BLOCKED:
         return f"the agent says: “{stopped.reason}”"
     if stopped and standing.finished:
-        *first, last = (_MET[condition] for condition in standing.loop.requires)
+        *first, last = (MET[condition] for condition in standing.loop.requires)
         return f"{', '.join(first)} and {last}" if first else last
     return stopped.reason if stopped else ""
 

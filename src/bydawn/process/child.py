@@ -12,6 +12,7 @@ from bydawn.core.outcome import Ending, Exit
 from bydawn.core.ports import Job
 from bydawn.core.text import left_out_line
 from bydawn.system import kernel, programs
+from bydawn.system.line_times import TimesWriter
 from bydawn.system.tail import Tail
 
 _TICK = 3.0  # seconds between looks at what no event reports: disk, volume, clocks
@@ -59,7 +60,8 @@ class ChildProcesses:
             ending = Ending.NO_RESOURCES if error.errno in _RESOURCES else Ending.NOT_STARTED
             return Exit(ending=ending, detail=f"{job.argv[0]}: {error.strerror}")
         self._on_start(pid)
-        tails = [Tail(Path(job.stdout), on_line, on_skip)]
+        times = TimesWriter(job.times) if job.times else None
+        tails = [Tail(Path(job.stdout), on_line, on_skip, times)]
         if on_error:
             tails.append(Tail(Path(job.stderr), on_error, lambda size: _left_out(size, on_error)))
         child = _Child(pid, job, tails, self._watch, started)

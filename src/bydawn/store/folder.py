@@ -41,7 +41,9 @@ class StateFolder(_Folder, frozen=True):
     places = _Inside("places")
     trust = _Inside("trust")
     watches = _Inside("watches")  # locks of those who start loops again
-    asked = _Inside("asked")  # questions to agents outside any loop, while they are asked or if they failed
+    web = _Inside("web")  # locks of web servers, and the keys to their pages
+    documents = _Inside("documents")  # locks of documents that people save, and what each saved last
+    asked = _Inside("asked")  # questions to agents outside any round, while they are asked or if they failed
 
     def every_loop(self) -> Iterator["LoopFolder"]:
         return (folder for home in _listed(self.loops) for folder in loops_in(home))
@@ -63,6 +65,8 @@ class LoopFolder(_Folder, frozen=True):
     git = _Inside("git")
     rounds = _Inside(layout.ROUNDS)
     checkouts = _Inside(layout.CHECKOUTS)
+    chat = _Inside("chat.jsonl")  # what people asked about it, and the answers
+    chat_lock = _Inside("chat.lock")  # held while a question is answered
     schema = _Inside("answer.schema.json")  # of a reply, for agents that want a file
     temporary = _Inside("tmp")  # of checks, while they run
 

@@ -275,10 +275,14 @@ class LoopLedger:
         self._synced = True
         with suppress(OSError):
             draft_of(folder.snapshot).unlink(missing_ok=True)
-        self.state, self._end = load(folder, say)
-        self._start = self._end
-        self._crc = ""
-        self._cut_torn_tail(say)
+        try:
+            self.state, self._end = load(folder, say)
+            self._start = self._end
+            self._crc = ""
+            self._cut_torn_tail(say)
+        except BaseException:
+            self.close()
+            raise
         self._keep_reserve()
 
     def append(self, fact: AnyFact) -> Record:

@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bydawn.system import kernel
 
+CHAT = "chat-"  # how the run of a process begins that only answers a question
 _SIGNATURE = 200  # bytes
 _PATIENCE = 1.0  # seconds; another process may only be checking whether the lock is held
 
@@ -66,6 +67,10 @@ class Lock:
         from bydawn.system import kernel
 
         self._write(f"{self._signature} session {pid} born {kernel.start_time(pid)}")
+
+    def sign_off(self) -> None:
+        """All that we started has ended: the next run need not look for it."""
+        self._write("left nothing")
 
     def _write(self, text: str) -> None:
         os.pwrite(self.fd, text.encode().ljust(_SIGNATURE), 0)

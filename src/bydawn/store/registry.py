@@ -12,7 +12,7 @@ import msgspec
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
-from bydawn.core.values import FINISHED, Status
+from bydawn.core.values import FINISHED, End, Status
 from bydawn.store.folder import LoopFolder, StateFolder, loops_in
 from bydawn.store.ledger import load
 from bydawn.store.lock import is_held
@@ -28,6 +28,9 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
     pid: int
     command: str
+
+
+_ENDED = {end: Status(end) for end in End}  # looked up, since a call of the class takes long for a thousand loops
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +49,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         if self.trouble:
             return Status.DAMAGED
         if self.state.stopped:
-            return Status(self.state.stopped.end)
+            return _ENDED[self.state.stopped.end]
         if self.alive:
             return Status.WAITING if self.state.waiting else Status.RUNNING
         return Status.CRASHED
@@ -192,9 +195,14 @@ def _nameless(folder: LoopFolder) -> Loop:
     return Loop(id=folder.name, uid="", workspace="?", created_at=datetime.fromtimestamp(0, UTC), prompt="?", agent="?")
 
 
+def is_name(name: str) -> bool:
+    """Can a loop have this name? It is safe as a file and as a ref name."""
+    return bool(_NAME.fullmatch(name)) and ".." not in name and not name.endswith((".", ".lock"))
+
+
 def checked_name(name: str) -> str:
-    """A name that is safe as a file and as a ref name, or an error that says what is allowed."""
-    if _NAME.fullmatch(name) and ".." not in name and not name.endswith((".", ".lock")):
+    """A name that a loop can have, or an error that says what is allowed."""
+    if is_name(name):
         return name
     shown, long = (f"{name[:40]}…", f"it has {len(name)} characters; ") if len(name) > _LONGEST else (name, "")
     raise UserError(

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from bydawn.core.layout import LOG, REPLY, ROUNDS, STDOUT
+from bydawn.core.layout import LOG, REPLY, ROUNDS, STDOUT, TIMES
 from bydawn.core.loop import Loop
 from bydawn.core.redact import Secrets
 from bydawn.core.state import LoopState
@@ -126,6 +126,8 @@ class Rounds:
         """Overwrite the secrets in these files of a round, or in all of them, in place; lengths stay the same."""
         folder = self._folder.round(round_)
         for name in names or (os.listdir(folder) if folder.is_dir() else ()):
+            if name == TIMES:
+                continue  # only figures, and none of them may be taken for a secret
             with suppress(FileNotFoundError), open_fd(folder / name, os.O_RDWR | os.O_NOFOLLOW) as fd:
                 self._mask(fd)
 

@@ -29,9 +29,9 @@ HARDENED = {
     "protocol.allow": "never",
     "safe.bareRepository": "explicit",  # a folder that only looks like a repository cannot bring configuration
     "safe.directory": "*",  # other people's repositories are only read, with everything off that could run a program
-    # strace of a round that changed three files: one fsync for all blobs (update-index), one for all trees
-    # (write-tree), one for the ref (update-ref). Without `batch` each object has its own. The index is not
-    # synced, which would be two more: a damaged one is noticed and rebuilt.
+    # strace of a round that changed three files: one fsync for all blobs (update-index) and one for all trees
+    # (write-tree). Without `batch` each object has its own. The index is not synced, which would be two more: a
+    # damaged one is noticed and rebuilt.
     "core.fsync": "objects,pack-metadata,reference",
     "core.fsyncMethod": "batch",
 }

@@ -20,6 +20,7 @@ LINUX = sys.platform == "linux"
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NAME = 15
+_PR_SET_DUMPABLE = 4
 _WORKER = b"bydawn-worker"  # at most 15 bytes
 _IN_MODIFY, _IN_MOVED_TO = 0x2, 0x80
 _IN_NONBLOCK, _IN_CLOEXEC = 0o4000, 0o2000000
@@ -38,6 +39,12 @@ def become_subreaper() -> None:
     """Orphans among our descendants become our children, so that none can escape (Linux only)."""
     if LINUX:
         _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def hide_from_others() -> None:
+    """No other process of this user may read our memory or our environment, where tokens are (Linux only)."""
+    if LINUX:
+        _libc().prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def sign_as_worker() -> None:

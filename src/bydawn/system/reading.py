@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bydawn.core.errors import UserError
 from bydawn.system.git import check_there
+from bydawn.system.paths import open_fd
 
 READ_AT_MOST = 20 * 1024 * 1024
 FILES_AT_MOST = 1_000
@@ -63,7 +64,7 @@ def stamp(root: Path, path: str) -> Hashable:
 
 def read_folder(root: Path, path: str) -> dict[str, str] | None:
     """The Markdown files directly in a folder of a workspace, by name, None if there is no such folder."""
-    names = _markdown_in(root, path)
+    names = markdown_in(root, path)
     if names is None:
         return None
     if len(names) > FILES_AT_MOST:
@@ -83,8 +84,9 @@ def read_folder(root: Path, path: str) -> dict[str, str] | None:
     return texts
 
 
-def _markdown_in(root: Path, path: str) -> list[str] | None:
-    real = _real(root, path)
+def markdown_in(root: Path, path: str) -> list[str] | None:
+    """The names of the Markdown files directly in a folder, None if there is no such folder."""
+    real = real_inside(root, path)
     try:
         found = [entry for entry in os.scandir(real) if entry.name.lower().endswith(".md") and entry.name[0] != "."]
     except FileNotFoundError:
@@ -102,7 +104,7 @@ def _markdown_in(root: Path, path: str) -> list[str] | None:
     return names
 
 
-def _real(root: Path, path: str) -> Path:
+def real_inside(root: Path, path: str) -> Path:
     """Where a path of a workspace leads; never outside."""
     real = Path(os.path.realpath(root / path))
     if not real.is_relative_to(os.path.realpath(root)):
@@ -112,7 +114,7 @@ def _real(root: Path, path: str) -> Path:
 
 def read_inside(root: Path, path: str, at_most: int = READ_AT_MOST) -> bytes | None:
     """The bytes of a file in a workspace, None if there is no such file; never waits for a pipe."""
-    real = _real(root, path)
+    real = real_inside(root, path)
     if real.is_dir():
         raise UserError(f"{path} is a folder", cause="expected a file", hint="name a file inside it")
     try:
@@ -130,6 +132,8 @@ def read_inside(root: Path, path: str, at_most: int = READ_AT_MOST) -> bytes | N
 
 def read_regular(path: Path, at_most: int) -> bytes | None:
     """The first bytes of a regular file, None for anything else; never waits for a pipe."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(at_most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    with open_fd(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC) as fd:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read(at_most)

@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from bydawn.system.line_times import TimesWriter
+
 _CHUNK = 1 << 20
 _PER_READ = 8  # chunks, so that a flood cannot keep the reader from checking the clock
 LONGEST_LINE = 8 << 20  # bytes; a longer line stays in the file and is not parsed
@@ -12,14 +14,22 @@ LONGEST_LINE = 8 << 20  # bytes; a longer line stays in the file and is not pars
 class Tail:
     """Reads a file as it is written and passes on each line without its newline."""
 
-    def __init__(self, path: Path, on_line: Callable[[bytes], bool], on_skip: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        on_line: Callable[[bytes], bool],
+        on_skip: Callable[[int], None],
+        times: TimesWriter | None = None,
+    ) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._on_line = on_line
         self._on_skip = on_skip
+        self._times = times
         self._rest: list[bytes] = []
         self._held = 0  # bytes in _rest, or skipped from a line that is too long
         self._skipping = False
         self.position = 0
+        self._line = 1  # the number of the line at that position
         self.finished = False  # did a line turn out to be the last word?
 
     def read(self) -> tuple[bool, bool]:
@@ -32,6 +42,8 @@ class Tail:
             grown = True
             self.position += len(chunk)
             self._split(chunk)
+            if self._times:
+                self._times.grew(self.position, self._line)
             if len(chunk) < _CHUNK:
                 return grown, False
         return grown, True
@@ -46,6 +58,7 @@ class Tail:
     def _split(self, chunk: bytes) -> None:
         lines = chunk.split(b"\n")
         rest = lines.pop()
+        self._line += len(lines)
         if lines:
             self._end_line(lines[0])
             on_line = self._on_line
@@ -75,3 +88,5 @@ class Tail:
 
     def close(self) -> None:
         os.close(self._fd)
+        if self._times:
+            self._times.close()

@@ -54,3 +54,9 @@ def _folder(kind: str, below_home: str) -> Path | None:
 
         return Path(getattr(platformdirs.PlatformDirs("bydawn"), f"user_{kind}_dir"))
     return Path(home) / below_home / "bydawn" if home else None
+
+
+def tilde(path: str) -> str:
+    """A path as people write it."""
+    home = os.environ.get("HOME", "")
+    return f"~{path.removeprefix(home)}" if home and path.startswith(home + "/") else path

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bydawn.core.errors import UserError
-from bydawn.system.paths import NEW_FILE, open_fd
+from bydawn.system.paths import NEW_FILE, open_fd, open_parent, regular_at
 
 _PRIVATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
@@ -52,6 +52,41 @@ def replace_text(path: Path, text: str, mode: int) -> None:
             os.fsync(fd)
     except OSError as error:
         raise UserError(f"{path} cannot be written", cause=str(error.strerror), hint="check its permissions") from None
+
+
+class _Changed(Exception):
+    """The file is no longer what it was."""
+
+
+def replace_unchanged(path: Path, data: bytes, before: bytes | None, mode: int = 0o644) -> bool:
+    """Replace a person's file in the same way, unless it is no longer what it was `before`; was it replaced?
+
+    None: there was no such file. The path is a real one; a link that has come into it since is refused.
+    """
+    try:
+        with open_parent("/", str(path), make=before is None) as (folder, name):
+            draft = f".bydawn-{os.urandom(6).hex()}.tmp"  # threads of one process may save at the same time
+            with replacing(name, draft, NEW_FILE, mode, folder=folder) as fd:
+                if before is not None:
+                    _take_after(fd, os.lstat(name, dir_fd=folder))
+                write_all(fd, data)
+                os.fsync(fd)
+                if _bytes_at(folder, name, before) != before:
+                    raise _Changed
+    except (_Changed, FileNotFoundError):
+        return False
+    except OSError as error:
+        raise UserError(f"{path} cannot be written", cause=str(error.strerror), hint="check its permissions") from None
+    return True
+
+
+def _bytes_at(folder: int, name: str, before: bytes | None) -> bytes | None:
+    """What a file has now, if that can be what it had before."""
+    try:
+        with regular_at(folder, name) as fd, os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read(len(before or b"") + 1)
+    except FileNotFoundError:
+        return None
 
 
 def draft_of(path: Path, *, shared: bool = False) -> Path:

@@ -1,4 +1,6 @@
-"""What differs between the work tree and the last snapshot, which the private index always equals."""
+"""What differs between the work tree and the last snapshot, which the private index always equals; and how many lines
+differ between two snapshots.
+"""
 
 import os
 import re
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.values import Changes
+from bydawn.core.values import Changes, LineCounts
 from bydawn.system.git import Git
 
 KEPT_AT_MOST = 50 * 1024 * 1024
@@ -48,10 +50,15 @@ class Listing(msgspec.Struct):
         return [path for path in paths if path not in self.dropped]
 
     @property
-    def changes(self) -> Changes:
+    def has_lost(self) -> bool:
+        """Is a file that the last snapshot has left out of this one, although it is there? To git it is deleted."""
+        return not self.dropped.isdisjoint(self.left_out)
+
+    def changes(self, lines: LineCounts | None) -> Changes:
         paths = sorted((*self.added, *self.modified, *self.deleted))
+        named = tuple(shown(path) for path in paths[:PATHS_SHOWN])
         counts = {"added": len(self.added), "modified": len(self.modified), "deleted": len(self.deleted)}
-        return Changes(**counts, paths=tuple(shown(path) for path in paths[:PATHS_SHOWN]))
+        return Changes(**counts, paths=named, lines=lines)
 
     def sort_new(self, path: bytes, fate: Fate) -> None:
         if fate is Fate.KEPT:
@@ -148,6 +155,17 @@ def _is_refused(path: bytes, mode: int) -> bool:
     """Names that git skips with a mere remark, because they could take over a checkout."""
     parts = path.lower().split(b"/")
     return b".git" in parts or (stat.S_ISLNK(mode) and parts[-1] == b".gitmodules")
+
+
+def lines_between(git: Git, before: str, after: str) -> dict[str, LineCounts]:
+    """The files that differ between two trees, each with its lines."""
+    output = os.fsdecode(git.run("diff-tree", "-r", "-z", "--no-renames", "--numstat", before, after))
+    rows = (row.split("\t", 2) for row in output.split("\0")[:-1])
+    return {path: LineCounts(added=_counted(added), removed=_counted(removed)) for added, removed, path in rows}
+
+
+def _counted(lines: str) -> int:
+    return int(lines) if lines != "-" else 0  # in a binary file
 
 
 def split(output: bytes) -> list[bytes]:

@@ -13,15 +13,16 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.digests import sha1
-from bydawn.core.errors import OwnFailure
+from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.globs import matches
 from bydawn.core.layout import ref_of
 from bydawn.core.ports import Snapshot
+from bydawn.core.values import LineCounts
 from bydawn.system.git import Git, GitFailed
 from bydawn.system.reading import FileTexts
-from bydawn.system.writing import replace_private, sync
+from bydawn.system.writing import make_private, replace_private, replacing, sync, write_all
 from bydawn.worktree import nested
-from bydawn.worktree.changes import Differences, Listing, shown, split
+from bydawn.worktree.changes import Differences, Listing, lines_between, shown, split
 from bydawn.worktree.documents import Documents
 from bydawn.worktree.packing import pack
 from bydawn.worktree.protected import ProtectedFiles
@@ -31,6 +32,7 @@ MANY = 1024 * 1024  # bytes of an index, about 10,000 files: then two calls of g
 STORED_PER_CALL = 20_000  # so that the time limit means "git hangs" and never "this is a big tree"
 PACKED_FROM = 1_000
 ATTEMPTS = 3
+COUNT_SECONDS = 5.0  # better no figure than a long wait
 
 # The private `info/attributes` has the last word: bytes stay as they are and no filter runs. The encoding is
 # reset with `!` because git crashes on `-working-tree-encoding`.
@@ -101,6 +103,7 @@ class GitWorkspace(FileTexts):
         """Store the work tree as it is now."""
         if self._repository.top != self._root and os.path.lexists(self._root / ".git"):
             self._prepare()  # the folder became its own repository
+        before = self._tree
         listing = self._store_differences()
         if self._tree is None:
             self._tree = self._write_tree()
@@ -110,15 +113,35 @@ class GitWorkspace(FileTexts):
         tree, work = self._tree + suffix, work and work + suffix
         if note := self._protected.note(self._tree, self._indexed):  # not work: git ignores these files
             tree, work = f"{tree if suffix else tree + '+'}+{note}", work or tree
-        return Snapshot(tree=tree, work=work, changes=listing.changes, left_out=left_out)
+        changes = listing.changes(None if listing.has_lost else self._lines_since(before))
+        return Snapshot(tree=tree, work=work, changes=changes, left_out=left_out)
+
+    def _lines_since(self, before: str | None) -> LineCounts | None:
+        """The lines that differ from the last snapshot; None if that is unknown, or would take long."""
+        if before is None or self._tree is None:
+            return None
+        if before == self._tree:
+            return LineCounts()
+        git = msgspec.structs.replace(self._git, seconds=COUNT_SECONDS)
+        with suppress(UserError):
+            return LineCounts.total(lines_between(git, before, self._tree).values())
+        return None
 
     def keep(self, name: str, tree: str) -> None:
-        """Make a tree durable, and findable by a name (`after/7`)."""
-        ref = ref_of(name)
-        # Look for a stale lock here and not at the start: a long loop would have thousands of refs to walk.
-        with suppress(OSError):
-            (self._private / f"{ref}.lock").unlink()
-        self._git.run("update-ref", ref, tree.partition("+")[0])
+        """Make a tree durable, and findable by a name (`after/7`).
+
+        A ref is a short file. We write it as git does, by way of its lock, which a killed run may have left: that
+        saves a call of git in every round.
+        """
+        ref = self._private / ref_of(name)
+        try:
+            make_private(ref.parent)
+            with replacing(ref, f"{ref}.lock", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) as fd:
+                write_all(fd, f"{tree.partition('+')[0]}\n".encode())
+                os.fsync(fd)
+        except OSError as error:
+            hint = "check free disk space and permissions, then run `bydawn resume`"
+            raise OwnFailure(f"cannot write {ref}", cause=str(error.strerror), hint=hint) from error
 
     def watch(self) -> None:
         """Remember the protected files as they are now."""
@@ -208,7 +231,9 @@ class GitWorkspace(FileTexts):
 
     def _set_up(self, user: Git) -> None:
         (self._private / "index").unlink(missing_ok=True)
-        user.run("init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(self._private))
+        # We write refs as files, which is not what a newer git would choose.
+        made = msgspec.structs.replace(user, places={"GIT_DEFAULT_REF_FORMAT": "files"})
+        made.run("init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(self._private))
         (self._private / "info").mkdir(exist_ok=True)
         replace_private(self._private / "info" / "attributes", ATTRIBUTES, durable=True)
         for name in ("HEAD", "config"):  # written by git, which does not sync them

@@ -11,6 +11,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import shorten, visible
 from bydawn.dialects.rloop.config import KEYS, NAME
 from bydawn.operations.dialects.rloop import configuration
+from bydawn.system.user_folders import tilde
 
 
 def _keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's
@@ -82,7 +83,7 @@ def set_(key: str, value: str) -> None:
     Lists and mappings are YAML or JSON; "" sets a model or a webhook to nothing.
     """
     path = configuration.set_value(key, value)
-    click.echo(f"  Set {key} in {visible(render.tilde(str(path)))}")
+    click.echo(f"  Set {key} in {visible(tilde(str(path)))}")
     with suppress(UserError):  # of the project's file: `start` will tell
         where = configuration.read(Path.cwd()).where[key]
         if not where.startswith(f"{path.name}:"):
@@ -94,4 +95,4 @@ def set_(key: str, value: str) -> None:
 def init() -> None:
     """Write config.yaml with the defaults, if there is none"""
     path, is_new = configuration.init()
-    click.echo(f"  {'Wrote' if is_new else 'Left as it is:'} {visible(render.tilde(str(path)))}")
+    click.echo(f"  {'Wrote' if is_new else 'Left as it is:'} {visible(tilde(str(path)))}")

@@ -17,6 +17,7 @@ from bydawn.dialects.rloop.config import LOG, NAME
 from bydawn.dialects.rloop.files import cap, word, words
 from bydawn.store.registry import Standing
 from bydawn.system import programs
+from bydawn.system.user_folders import tilde
 
 if TYPE_CHECKING:
     from bydawn.operations.plan import Plan
@@ -34,13 +35,13 @@ class RloopVoice(DialectVoice):
         if tasks and not tasks.open and not tasks.problem:
             return [f"  {name} is complete: no box is open in {loop.tasks}, so no agent was started."]
         rows = {
-            "Folder": render.tilde(loop.workspace),
+            "Folder": tilde(loop.workspace),
             "Tasks": f"{loop.tasks}, {tasks.open if tasks else '?'} open",
             "Agent": " ".join(filter(None, [kept["backend"], kept["model"]])),
             "Access": "FULL: no sandbox" if loop.sandbox is Sandbox.FULL else "can edit this folder",
             "Limit": f"{cap(loop, state)} iterations",
             "Done": f"when no box is open; the promise is <promise>{kept['marker']}</promise>",
-            "Log": f"{render.tilde(loop.workspace)}/{LOG}",
+            "Log": f"{tilde(loop.workspace)}/{LOG}",
         }
         if kept["webhook"]:
             rows["Notice"] = kept["webhook"]

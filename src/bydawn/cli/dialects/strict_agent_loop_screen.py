@@ -21,6 +21,7 @@ from bydawn.operations.amounts import plural
 from bydawn.operations.rounds import outcome_words
 from bydawn.process.guardian import Tether
 from bydawn.store.registry import Standing
+from bydawn.system.user_folders import tilde
 
 if TYPE_CHECKING:
     from bydawn.operations.plan import Plan
@@ -62,7 +63,7 @@ class Screen(LogScreen):
                 most, stuck = made.limits.max_iterations, made.limits.max_no_progress_rounds
                 self._row("task", f"{made.task.id}: {shorten(made.goal, _TEXT)}")
                 self._row("task", f"at most {most} iterations, {stuck} without progress; Ctrl-C stops it now")
-                self._row("task", f"files: {render.tilde(loop.workspace)}/{paths.root(made.task.id)}/")
+                self._row("task", f"files: {tilde(loop.workspace)}/{paths.root(made.task.id)}/")
             case facts.RoundStarted():
                 self._running, self._heard_at = "", datetime.now(UTC)
                 self._announce(loop, state)
