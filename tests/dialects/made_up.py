@@ -142,6 +142,9 @@ class NightShift:
             folder=".shift",
         )
 
+    def documents(self, found: Checked) -> dict[str, str]:  # noqa: ARG002 - it has none
+        return {}
+
     def is_line(self, line: bytes) -> bool:
         return line.startswith(b"{")
 

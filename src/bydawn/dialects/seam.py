@@ -258,7 +258,8 @@ class Dialect(Protocol):
 
 
 class Usual:
-    """What a dialect does not have to say: it has all of its history, no live files, and no notices of its own."""
+    """What a dialect does not have to say: it has all of its history, no live files, no notices of its own, and no more
+    documents than other loops."""
 
     needs_history = True
     hook_words: "HookWords | None" = None
@@ -275,6 +276,9 @@ class Usual:
     def closing(self, *_: Any) -> tuple[str, ...]:
         return ()
 
+    def documents(self, _: Checked) -> dict[str, str]:
+        return {}
+
 
 class Configured(Dialect, Protocol):
     """One with a configuration file of its own, which `DialectRow.config` names."""
@@ -288,3 +292,6 @@ class Configured(Dialect, Protocol):
 
         What the file sets has its origin in the result, so that a person is asked; that includes a template.
         """
+
+    def documents(self, found: Checked) -> dict[str, str]:
+        """The paths of further documents that the file names, by their names there: people can read them."""

@@ -149,7 +149,7 @@ def _when_blocked(standing: Standing) -> list[Next | None]:
     if rule == Rule.TASKS_ASIDE and (skipped := _after_skipping(standing)):
         return [*skipped, go_on]
     tell = _ours(f'tell {name} "…"', "tell the agent what to do differently")
-    return [tell, _skip_aside(standing), go_on, _red_checks(standing), last_words]
+    return [tell, _skip_aside(standing) or _skip_stuck(standing), go_on, _red_checks(standing), last_words]
 
 
 def _start_another(standing: Standing, what: str) -> Next | None:
@@ -203,6 +203,24 @@ def _skip_aside(standing: Standing) -> Next | None:
     numbers = [str(task.number) for task in of_loop(standing).standings.tasks if task.id in aside]
     skip = f"tasks skip {standing.reference} {' '.join(numbers)}"
     return _ours(skip, "or skip what was set aside") if numbers else None
+
+
+def _skip_stuck(standing: Standing) -> Next | None:
+    """Leave the task that it does not get done, if there are others."""
+    last = standing.state.last
+    if last is None or not last.task_id:
+        return None
+    from bydawn.core.worklist import Stand
+    from bydawn.operations.amounts import plural
+    from bydawn.operations.tasks import of_loop
+
+    still = [task for task in of_loop(standing).standings.tasks if task.stand in (Stand.OPEN, Stand.NEXT)]
+    mine = [task for task in still if task.id == last.task_id]
+    others = len(still) - len(mine)
+    if not mine or not others:
+        return None
+    are_open = f"{plural(others, 'other task')} {'is' if others == 1 else 'are'} open"
+    return _ours(f"tasks skip {standing.reference} {mine[0].number}", f"or leave this task: {are_open}")
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------

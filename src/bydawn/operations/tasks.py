@@ -20,11 +20,11 @@ from bydawn.core.worklist import Listed, Stand, Standings, WorkList, standings
 from bydawn.operations import steer
 from bydawn.operations.checked_loop import no_task_file
 from bydawn.operations.preconditions import refuse_inside_a_round
+from bydawn.operations.saving import put
 from bydawn.operations.settings import checkpoint_of, gather
 from bydawn.operations.start import another
 from bydawn.store.registry import Standing
-from bydawn.system.reading import READ_AT_MOST, FileTexts, read_folder, read_inside, read_regular, read_text
-from bydawn.system.writing import replace_text
+from bydawn.system.reading import FileTexts, read_folder, read_inside, read_text
 
 _TRIES = 5  # at writing a list that something else writes at the same time
 _SHOWN = 60  # characters of a task in an error
@@ -325,7 +325,7 @@ def add(standing: Standing, words: str) -> Added:
     line = add_it(standing, words)[0]
     if not standing.finished:
         steer.add(standing, line)
-    written = any(_write(*add_it(standing, words)[1:]) for _ in range(_TRIES))
+    written = any(_write(standing, *add_it(standing, words)[1:]) for _ in range(_TRIES))
     if not written and standing.finished:
         cause = "an agent may be writing it; nothing was added"
         raise UserError(f"{before.file} keeps changing", cause=cause, hint="try again in a moment")
@@ -335,12 +335,9 @@ def add(standing: Standing, words: str) -> Added:
     return Added(board=after, task=task, written=written)
 
 
-def _write(path: Path, text: str, old: bytes | None) -> bool:
+def _write(standing: Standing, path: Path, text: str, old: bytes | None) -> bool:
     """Not if the file is another one by now: an agent is writing it."""
-    if (read_regular(path, READ_AT_MOST) if path.exists() else None) != old:
-        return False
-    replace_text(path, text, 0o644)
-    return True
+    return put(standing.folder.state_folder, path, text.encode(), old)
 
 
 def _new_box(standing: Standing, words: str) -> tuple[Line, Path, str, bytes | None]:

@@ -1,5 +1,6 @@
 """codex-autorunner: Codex works through a TODO list, three documents travel with every prompt, one log tells it all."""
 
+from bydawn.core.keys import Checked
 from bydawn.core.loop import Loop
 from bydawn.dialects.codex_autorunner import arguments, config, log, texts
 from bydawn.dialects.codex_autorunner import files as written
@@ -26,6 +27,9 @@ class CodexAutorunner(Usual):
 
     def go_on(self, loop: Loop) -> list[str]:
         return ["run", "--repo", loop.workspace]
+
+    def documents(self, found: Checked) -> dict[str, str]:
+        return {extra.name: extra.path for extra in config.read(found).extras}
 
     def is_line(self, line: bytes) -> bool:
         return log.seen(line.decode(errors="replace")) is not None

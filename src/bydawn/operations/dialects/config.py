@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from bydawn import dialects
 from bydawn.core.errors import UserError
 from bydawn.core.keys import Checked, Key, Node, checked, stacked
+from bydawn.core.loop import Loop
 from bydawn.dialects.seam import Configured, Start
 from bydawn.operations import trust
 from bydawn.operations.dialects import begin, loops
@@ -58,6 +60,21 @@ def _read(dialect: Configured, workspace: Path, named: list[str]) -> Start | Non
 
     wanted = dialect.from_config(found, text_of)
     return replace(wanted, config=row.config, remarks=(*found.remarks, *wanted.remarks))
+
+
+def documents(loop: Loop) -> dict[str, str]:
+    """Further documents that the file of a loop's dialect names, by name; none if it cannot be read.
+
+    The dialect's own command says what is wrong with its file; the other documents can still be shown.
+    """
+    name = loop.dialect.name if loop.dialect else ""
+    if name not in dialects.TABLE or not dialects.TABLE[name].config:
+        return {}
+    dialect: Configured = dialects.find(name)  # type: ignore[assignment] # the row says that it is one
+    with suppress(UserError):
+        if node := yaml.read(Path(loop.workspace), dialects.TABLE[name].config):
+            return dialect.documents(checked(node, dialect.keys, name))
+    return {}
 
 
 class Owner(msgspec.Struct, frozen=True):

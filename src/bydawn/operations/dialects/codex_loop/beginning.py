@@ -88,7 +88,7 @@ def ask(root: Path, prompt: str, model: str | None, tether: Tether, told: Callab
         root=loops.registry_of().root,
         secrets=settings.secrets(),
         schema=proposal.SCHEMA,
-        model=model,
+        asker=asking.no_loop(CODEX, root, model),
         told=told,
     )
     ended = answered.ended
