@@ -136,10 +136,7 @@ def run_loop(
     env = inherited()
     processes = ChildProcesses(channel.fds, env, on_start=lock.note_child, left=left)
     files = Rounds(folder, secrets)
-    documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
-    protect = (*ALWAYS_PROTECTED, *loop.protect)
-    seen = Snapshot(tree=ledger.state.tree, work=ledger.state.work)
-    kept = GitWorkspace(work, folder.git, documents, protect=protect, ours=ForeignFiles(loop, folder), seen=seen)
+    kept = work_tree(loop, folder, ledger.state)
 
     def shell(kind: str, timeout: float, withheld: frozenset[str], more: Mapping[str, str] = NONE) -> Shell:
         return Shell(
@@ -245,6 +242,15 @@ def run_loop(
             rest = max(worker.cycles.sleep, least)
             more = {"cycle": started.cycle + 1, "rest": rest, "leftover": False, "restart": None}
             started = msgspec.structs.replace(started, **more)
+
+
+def work_tree(loop: Loop, folder: LoopFolder, state: LoopState) -> GitWorkspace:
+    """The work tree of a loop, with what is kept of it; the caller holds the loop's lock."""
+    documents = [path for path in (loop.tasks, loop.progress, loop.opinions) if path]
+    protect = (*ALWAYS_PROTECTED, *loop.protect)
+    seen = Snapshot(tree=state.tree, work=state.work)
+    ours = ForeignFiles(loop, folder)
+    return GitWorkspace(Path(loop.folder), folder.git, documents, protect=protect, ours=ours, seen=seen)
 
 
 def inherited() -> dict[str, str]:

@@ -15,7 +15,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.loop import COOKIE, Timeouts
 from bydawn.core.outcome import Outcome
 from bydawn.core.redact import Secrets
-from bydawn.operations.asking import Answered, ask
+from bydawn.operations.asking import Answered, ask, no_loop
 from bydawn.operations.hooking import run_after_init
 from bydawn.process.guardian import Tether
 from bydawn.store.folder import StateFolder
@@ -37,15 +37,16 @@ class Desk:
         program = self.folder.parent / "agent.sh"
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
+        agent = f"cmd:{program}"
         return ask(
-            f"cmd:{program}",
+            agent,
             prompt,
             self.folder,
             self.tether,
             root=self.state,
             secrets=Secrets({"MY_TOKEN": TOKEN}),
             schema=schema,
-            timeouts=Timeouts(round=seconds),
+            asker=no_loop(agent, self.folder, timeouts=Timeouts(round=seconds)),
             told=self.events.append,
         )
 
@@ -101,7 +102,7 @@ def test_codex_is_asked_read_only_and_by_a_schema(desk: Desk) -> None:
         root=desk.state,
         secrets=Secrets({}),
         schema="{}",
-        model="m",
+        asker=no_loop("codex", desk.folder, "m"),
     )
     assert (told.ended.outcome, told.ended.reply, (root / "schema").read_text()) == (Outcome.OK, '{"name": 1}', "{}")
     flags = (root / "flags").read_text()
@@ -128,9 +129,20 @@ def test_an_agent_that_cannot_be_started_is_named(desk: Desk) -> None:
     with pytest.raises(UserError, match="cannot start cmd:/no/such") as refused:
         ask("cmd:/no/such", "?", desk.folder, desk.tether, root=desk.state, secrets=Secrets({}))
     assert refused.value.exit_code == 7
-    with pytest.raises(UserError, match="cannot be asked"):
-        ask("arg:cat", "?", desk.folder, desk.tether, root=desk.state, secrets=Secrets({}))
     assert not desk.state.asked.exists(), "nothing was written"
+
+
+def test_an_agent_that_takes_its_prompt_as_an_argument_gets_the_question_there_unless_a_secret_is_in_it(
+    desk: Desk,
+) -> None:
+    """Other users can read command lines."""
+    program = desk.folder.parent / "agent.sh"
+    program.write_text('#!/bin/sh\necho "argument: $1"\necho "stdin: $(cat)"\n')
+    program.chmod(0o755)
+    for question, there in (("Which?", "argument: Which?\nstdin:"), (f"{TOKEN}?", "argument:\nstdin: [secret]?")):
+        secrets = Secrets({"MY_TOKEN": TOKEN})
+        told = ask(f"arg:{program}", question, desk.folder, desk.tether, root=desk.state, secrets=secrets)
+        assert [line.rstrip() for line in told.ended.reply.splitlines()] == there.splitlines()
 
 
 def test_the_death_of_the_parent_process_ends_it(desk: Desk) -> None:

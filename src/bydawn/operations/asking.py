@@ -1,22 +1,23 @@
-"""Put one question to an agent, outside any loop: it may look around in a folder, and nothing is written there."""
+"""Put one question to an agent, outside any round: it may look around in a folder, and nothing is written there."""
 
 import contextlib
 import os
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from bydawn import agents
 from bydawn.assemble import inherited
-from bydawn.core.agent import Ended, Event, Listener, Turn
-from bydawn.core.errors import UserError
+from bydawn.core.agent import Ended, Event, Listener, turn_of, why_no_argument
 from bydawn.core.layout import PROMPT, STDERR, STDOUT
-from bydawn.core.loop import COOKIE, OnInterrupt, Sandbox, Timeouts
+from bydawn.core.loop import COOKIE, Loop, OnInterrupt, Sandbox, Timeouts
 from bydawn.core.outcome import Outcome
 from bydawn.core.ports import ChildLimits, Job
 from bydawn.core.redact import Secrets, rewritten
+from bydawn.core.secret_settings import variables
 from bydawn.core.text import plain
 from bydawn.operations.checked_loop import checked_agent
 from bydawn.operations.preconditions import refuse_inside_a_round
@@ -41,6 +42,32 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     kept: Path | None = None  # a folder with prompt, stdout and stderr, unless it went well or a person ended it
 
 
+class Asker(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks: whose settings the agent has, and by what its processes are recognized if ours are killed."""
+
+    loop: Loop  # with its secrets
+    id: str  # of the question
+    cookie: str
+    on_start: Callable[[int], None] = lambda _: None  # gets the process id of the agent
+    signals: Signals | None = None  # if the caller needs them for longer
+
+
+def no_loop(agent: str, folder: Path, model: str | None = None, timeouts: Timeouts = Timeouts()) -> Asker:  # noqa: B008
+    """For a question that belongs to no loop."""
+    id_ = os.urandom(6).hex()
+    loop = Loop(
+        id="",
+        uid=id_,
+        workspace=str(folder),
+        created_at=datetime.now(UTC),
+        prompt="",
+        agent=agent,
+        model=model,
+        timeouts=timeouts,
+    )
+    return Asker(loop=loop, id=id_, cookie=f"{id_}.asked")
+
+
 def ask(
     agent: str,
     prompt: str,
@@ -51,8 +78,7 @@ def ask(
     secrets: Secrets,
     schema: str = "",
     sandbox: Sandbox = Sandbox.READ_ONLY,
-    model: str | None = None,
-    timeouts: Timeouts = Timeouts(),  # noqa: B008 - frozen
+    asker: Asker | None = None,
     told: Callable[[Event], None] = lambda _: None,
 ) -> Answered:
     """Ask an agent (`codex`, `codex:PATH`, …) and wait for its reply; `told` gets what it says and does meanwhile.
@@ -61,20 +87,18 @@ def ask(
     `interrupted`; the terminal stays ours. `schema` is a JSON schema that the reply has to follow.
     """
     refuse_inside_a_round()
-    found = agents.find(checked_agent(agent, folder, sandbox))
+    asker = asker or no_loop(agent, folder)
+    loop = asker.loop
+    found = agents.find(checked_agent(agent, folder, sandbox, env=loop.agent_env), fields=loop.agent_json)
     if schema and not found.abilities.answers:
         prompt += _IN_WORDS + schema
-    if found.command(Turn(round=1, workspace=str(folder))).prompt_last:
-        raise UserError(f"{found.name} cannot be asked", cause="a question goes to its stdin", hint="use `cmd:`")
-    place = LoopFolder(root.asked / os.urandom(6).hex())
+    place = LoopFolder(root.asked / asker.id)
     make_private(place.path)
     files = Rounds(place, secrets)
-    turn = Turn(
-        round=1,
+    turn = msgspec.structs.replace(
+        turn_of(loop, 0, None, "", is_root=os.getuid() == 0),
         workspace=str(folder),
         sandbox=sandbox,
-        model=model,
-        is_root=os.getuid() == 0,
         schema=schema,
         schema_file=files.write(1, _SCHEMA, schema) if schema else "",
     )
@@ -83,20 +107,22 @@ def ask(
     kernel.become_subreaper()
     with (
         agents.temporary_folder({found.name: found}) as agent_env,
-        contextlib.closing(Signals("", OnInterrupt.STOP)) as signals,
+        _signals(asker) as signals,
         contextlib.chdir(folder),
     ):
         job = Job(
-            argv=command.argv,
+            argv=tuple(map(secrets.reveal, command.argv)),
             path=programs.path_outside(folder) if agents.is_cli(found.name) else "",
-            env={**agent_env, **command.env, COOKIE: f"{place.name}.asked"},
+            env={**agent_env, **command.env, **variables(loop.agent_env), COOKIE: asker.cookie},
             stdin=files.write(1, PROMPT, prompt),
             stdout=str(place.round_file(1, STDOUT)),
             stderr=str(place.round_file(1, STDERR)),
-            limits=ChildLimits.of(timeouts, streams=found.streams),
+            limits=ChildLimits.of(loop.timeouts, streams=found.streams),
             ladder=found.ladder,
         )
-        exit_ = ChildProcesses([signals.fd, tether.fd], inherited()).run(
+        if command.prompt_last and not why_no_argument(prompt, has_secret=secrets.hide(prompt) != prompt):
+            job = msgspec.structs.replace(job, argv=(*job.argv, prompt), stdin=os.devnull)
+        exit_ = ChildProcesses([signals.fd, tether.fd], inherited(), on_start=asker.on_start).run(
             job, listener.on_line, reader.skipped, lambda: bool(signals.take()) or tether.cut() or listener.hopeless
         )
     files.mask(1, PROMPT, STDOUT, STDERR)
@@ -105,3 +131,9 @@ def ask(
     if over:
         shutil.rmtree(place.path, ignore_errors=True)
     return Answered(ended=ended, seconds=exit_.seconds, kept=None if over else place.round(1))
+
+
+def _signals(asker: Asker) -> contextlib.AbstractContextManager[Signals]:
+    if asker.signals:
+        return contextlib.nullcontext(asker.signals)
+    return contextlib.closing(Signals("", OnInterrupt.STOP))

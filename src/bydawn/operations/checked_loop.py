@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +123,14 @@ def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
 
 
 def refuse_if_secrets_are_missing(standing: Standing, secrets: Secrets) -> None:
+    """Those of a whole run."""
+    loop = standing.loop
+    hooks = [command for commands in loop.hooks.commands.values() for command in commands]
+    refuse_if_agents_lack_secrets(standing, secrets, [loop.prompt, *(check.name for check in loop.checks), *hooks])
+
+
+def refuse_if_agents_lack_secrets(standing: Standing, secrets: Secrets, others: Sequence[str] = ()) -> None:
+    """Those of its agents, and of `others` of its settings."""
     loop = standing.loop
     apart = SecretSettings.of(loop)
     if apart == apart.masked != SecretSettings():
@@ -130,13 +139,11 @@ def refuse_if_secrets_are_missing(standing: Standing, secrets: Secrets) -> None:
             cause=f"{standing.folder.secrets} is gone or damaged; it held values of its settings",
             hint="restore that file, or start another loop with --new",
         )
-    hooks = [command for commands in loop.hooks.commands.values() for command in commands]
-    checks = [check.name for check in loop.checks]
-    if names := secrets.missing(" ".join([loop.prompt, *loop.pool, *loop.agent_args, *checks, *hooks])):
+    if names := secrets.missing(" ".join([*loop.pool, *loop.agent_args, *others])):
         raise UserError(
             f"the loop {loop.id} needs the environment variable {names[0]}",
             cause="its settings refer to a secret by that name, and it is not set",
-            hint=f"export {names[0]}=…, then `bydawn resume {standing.reference}`",
+            hint=f"export {names[0]}=…, then run this command again",
         )
 
 

@@ -108,6 +108,7 @@ def take_lock(folder: LoopFolder, loop: Loop) -> lock.Lock:
     try:
         return lock.Lock.take(folder.lock)
     except lock.Owned as owned:
+        refuse_during_a_chat(folder, loop)
         name = reference(folder, loop)
         raise UserError(
             f"the loop {loop.id} is already running",
@@ -115,3 +116,14 @@ def take_lock(folder: LoopFolder, loop: Loop) -> lock.Lock:
             hint=f"watch it with `bydawn logs {name} -f`, or stop it with `bydawn stop {name}`",
             exit_code=8,
         ) from None
+
+
+def refuse_during_a_chat(folder: LoopFolder, loop: Loop) -> None:
+    """A question that may change files holds the loop's lock, and takes no requests; any other only for a moment."""
+    if lock.signature(folder.lock).get("run", "").startswith(lock.CHAT) and lock.is_held(folder.lock):
+        raise UserError(
+            f"a chat is using the files of {loop.id}",
+            cause=f"{lock.owner(folder.lock) or 'another process'} answers a question about it",
+            hint="wait for the answer, or press Ctrl-C there",
+            exit_code=8,
+        )

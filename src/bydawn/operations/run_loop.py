@@ -35,6 +35,10 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
     box = "" if loop.worktree else box_for(loop, folder)
     make_private(folder.path)
     held = take_lock(folder, loop)
+    if folder.chat_lock.exists():
+        from bydawn.store import chat  # few loops have one
+
+        chat.end_leftovers(folder, loop.uid)
     pulse = Pulse((partial(heartbeat.touch, folder), *worker.beats))
     with pulse:
         keeping = awake.command(Path(loop.workspace)) if loop.keep_awake else ()

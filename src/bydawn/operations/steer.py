@@ -15,7 +15,13 @@ from bydawn.core.requests import AskAdd, AskNote, AskPause, AskSettle, AskStop, 
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER, plain, shorten
 from bydawn.core.values import FINISHED, End, Line, Now, Restart, TaskStatus
-from bydawn.operations.preconditions import is_inside_a_round, refuse_inside_a_round, take_lock, user
+from bydawn.operations.preconditions import (
+    is_inside_a_round,
+    refuse_during_a_chat,
+    refuse_inside_a_round,
+    take_lock,
+    user,
+)
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, load, read, records
@@ -139,6 +145,7 @@ def _ask(standing: Standing, request: Request) -> Answer:
                 raise  # a process begins to run it at this very moment; it will listen
     folder = standing.folder
     if run := _running(folder):
+        refuse_during_a_chat(folder, standing.loop)
         from bydawn.store import inbox  # only a running loop has one
 
         request = msgspec.structs.replace(request, run=run)

@@ -1,6 +1,6 @@
 """The built-in agent itself: reads its prompt from stdin, then plays a script, or the story of `bydawn demo`.
 
-    python -I -S player.py [SCRIPT.json] < PROMPT        BYDAWN_ROUND: the number of the attempt
+    python -I -S player.py [SCRIPT.json] < PROMPT        BYDAWN_ROUND: the number of the attempt; 0: a question
                                                          BYDAWN_DEMO_PACE=0: the story without its pauses
 
 It speaks JSON lines: `started`, `message`, `activity`, and as the last one `result`. It never imports bydawn.
@@ -11,6 +11,8 @@ A script is one of
     {"each_task": [STEP, …], "done": [STEP, …], "tasks": "TODO.md"}
                                      plays the steps for the first open box of `tasks`, with {task} (its text) and
                                      {n} (its place among all boxes, from 1) filled in; `done` when no box is open
+
+Either may have `"chat": [STEP, …]`, for a question outside any round; without it the story answers.
 
 A STEP is an object with one key. Its value is the step's one argument, or an object of arguments by name:
 
@@ -70,7 +72,7 @@ encode = make_encoder(None, str, encode_basestring_ascii, None, ":", ",", False,
 def main(arguments: list[str]) -> None:
     prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
     try:
-        steps = steps_of_script(arguments[0]) if arguments else steps_of_story(prompt)
+        steps = steps_of_script(arguments[0], prompt) if arguments else steps_of_story(prompt)
         emit("started", session=os.environ.get("BYDAWN_DEMO_SESSION"))
         for step in steps:
             play(step)
@@ -83,12 +85,16 @@ def steps_of_story(prompt: str) -> list[Step]:
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # last: nothing here may hide a standard module
     import story  # type: ignore[import-not-found] # to a type checker it is bydawn.agents.demo.story
 
-    steps: list[Step] = story.act(prompt, read)
+    steps: list[Step] = story.act(prompt, read) if number_of_round() else story.answer(prompt, read)
     hurry = os.environ.get("BYDAWN_DEMO_PACE") == "0"
     return [step for step in steps if not (hurry and "sleep" in step)]
 
 
-def steps_of_script(path: str) -> list[Step]:
+def number_of_round() -> int:
+    return int(os.environ.get("BYDAWN_ROUND", "1"))
+
+
+def steps_of_script(path: str, prompt: str) -> list[Step]:
     global TASKS
     try:
         with open(path, encoding="utf-8") as file:
@@ -98,9 +104,11 @@ def steps_of_script(path: str) -> list[Step]:
     if not isinstance(script, dict):
         raise Malformed("a script is a JSON object")
     TASKS = script.get("tasks", TASKS)
+    number = number_of_round()
+    if number == 0:
+        return playable(script["chat"]) if "chat" in script else steps_of_story(prompt)
     match script:
         case {"rounds": [_, *_] as rounds}:
-            number = int(os.environ.get("BYDAWN_ROUND", "1"))
             return playable(rounds[min(number, len(rounds)) - 1])
         case {"each_task": template}:
             return playable(steps_of_task(template, script.get("done", [])))

@@ -19,6 +19,8 @@ ADD, ACCENTS, CLI, DOCUMENT = TASKS = ("Add slugify()", "Handle accents", "Write
 # Round 3 only gets this right because the output of the failed check reached the agent.
 CLUE = "expected 'cafe', got 'caf'"
 
+QUESTION = "## Question"  # the last heading of a prompt that only asks
+
 _PROMISE = "<promise>TASK_COMPLETE</promise>"
 
 _README = """\
@@ -149,6 +151,17 @@ def act(prompt: str, read: Callable[[str], str]) -> Steps:
     if task == DOCUMENT:
         return _document()
     return _nothing_left() if f"- [x] {DOCUMENT}" in todo else _lost()
+
+
+def answer(prompt: str, read: Callable[[str], str]) -> Steps:
+    """What the agent says to a question about the project. It only reads, whatever it is asked."""
+    asked = prompt.rpartition(f"{QUESTION}\n\n")[2].strip()
+    boxes = [line.strip()[2:] for line in read("TODO.md").split("\n") if line.strip()[:5] in ("- [ ]", "- [x]")]
+    left = [box[4:] for box in boxes if box.startswith("[ ]")]
+    found = f"{len(boxes) - len(left)} of {len(boxes)} tasks in TODO.md are done" if boxes else "there is no task list"
+    following = f" Next: {left[0]}." if left else ""
+    text = f"You asked: {asked}\n\nI am the demo agent and only count: {found}.{following}"
+    return [{"activity": "reading TODO.md"}, {"sleep": 0.3}, {"result": {"text": text}}]
 
 
 def _add_slugify() -> Steps:

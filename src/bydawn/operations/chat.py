@@ -1,0 +1,381 @@
+"""Ask an agent about the repository of a loop, in a process of its own, and keep what was said.
+
+It only reads, unless a person allows changes for one question. What it costs is counted here, and not toward the limits
+of the loop.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from bydawn import agents
+from bydawn.assemble import inherited
+from bydawn.core.agent import Activity, Agent, Denied, Ended, Event, Spent, reset_of, used_by
+from bydawn.core.chat import Snapshots, Turn, TurnState
+from bydawn.core.chat_prompt import compose
+from bydawn.core.errors import UserError
+from bydawn.core.loop import OnInterrupt, Sandbox
+from bydawn.core.outcome import Outcome
+from bydawn.core.quote import Keep, cut
+from bydawn.core.redact import Secrets
+from bydawn.core.secret_settings import variables
+from bydawn.core.text import duration, plain, shorten
+from bydawn.core.values import Usage
+from bydawn.operations import asking, steer
+from bydawn.operations.amounts import moment, plural, used
+from bydawn.operations.chat_changes import Editing, Look, Reading
+from bydawn.operations.chat_material import material, quoted
+from bydawn.operations.checked_loop import refuse_if_agents_lack_secrets
+from bydawn.operations.preconditions import gone, refuse_by_hand, refuse_inside_a_round, take_lock
+from bydawn.operations.rounds import outcome_words
+from bydawn.process.channel import Signals
+from bydawn.process.guardian import Tether
+from bydawn.store import chat as store
+from bydawn.store.cooldowns import SharedCoolDowns
+from bydawn.store.ledger import load
+from bydawn.store.lock import CHAT, Lock, Owned
+from bydawn.store.registry import Standing, beside
+from bydawn.system import kernel
+
+__all__ = ["Listening", "Question", "Turn", "TurnState", "about", "ask", "history", "spent", "summary"]
+
+_LONGEST_QUESTION = 50_000  # characters
+_LONGEST_ANSWER = 200_000
+_WORDS = 1_000  # characters of why there is no answer
+_OURS_TO_FIX = (Outcome.AUTH, Outcome.LIMITED, Outcome.TRANSIENT)  # the words say it all; its output is not needed
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person asks."""
+
+    text: str
+    edits: bool = False
+    include: tuple[str, ...] | None = None  # documents by name or path; None: those that the loop has
+
+
+class Listening(msgspec.Struct, frozen=True, kw_only=True):
+    """Who wants to know what happens while a question is answered."""
+
+    asked: Callable[[Turn], None] = lambda _: None
+    heard: Callable[[Event], None] = lambda _: None
+
+
+def history(standing: Standing, last: int = 50) -> tuple[Turn, ...]:
+    """The last turns of the conversation, the latest last."""
+    return tuple(store.turns(standing.folder)[-last:])
+
+
+def spent(standing: Standing) -> Usage | None:
+    """What all answers used together; None if no agent said so."""
+    total: Usage | None = None
+    for turn in store.turns(standing.folder):
+        total = turn.usage.plus(total) if turn.usage else total
+    return total
+
+
+def ask(standing: Standing, question: Question, tether: Tether, listening: Listening) -> Turn:
+    """Ask, and wait for the end; the question is on disk before the agent starts, and stays there whatever happens.
+
+    The caller is a worker. Ctrl-C and SIGTERM end the agent.
+    """
+    refuse_inside_a_round()
+    standing = replace(standing, loop=standing.folder.with_secrets(standing.loop))
+    secrets = steer.secrets_of(standing)
+    _refuse_unready(standing, question, secrets)
+    folder = _folder(standing, question)
+    texts = quoted(standing, folder, question.include)
+    agent, limited = _chosen(standing, question)
+    with ExitStack() as stack:
+        held = _take_chat(standing)
+        stack.callback(held.release)
+        store.end_leftovers(standing.folder, standing.loop.uid, held)
+        turn = Turn(
+            id=os.urandom(6).hex(),
+            at=datetime.now(UTC),
+            question=plain(question.text).strip(),
+            edits=question.edits,
+            agent=agent.name,
+        )
+        own: Lock | None = None
+        if turn.edits:
+            own = take_lock(standing.folder, standing.loop)  # no run can start while files may change
+            stack.callback(own.release)
+            standing = replace(standing, state=load(standing.folder)[0], alive=False)
+            _refuse_edits(standing)
+            own.sign(f"{CHAT}{turn.id}")
+        held.sign(turn.id)
+        kernel.sign_as_worker()
+        tether.share((own or held).fd, f"bydawn chat {standing.loop.id} --history")
+        signals = stack.enter_context(closing(Signals("", OnInterrupt.STOP)))
+        asked = _Asked(standing, turn, secrets, listening)
+        if limited:
+            asked.end(Ended(outcome=Outcome.LIMITED, detail=_limited_words(agent, limited)))
+        else:
+            asker = asking.Asker(
+                loop=standing.loop,
+                id=turn.id,
+                cookie=store.cookie(standing.loop.uid, turn),
+                on_start=_noting(held, own),
+                signals=signals,
+            )
+            asked.start(agent, folder, texts, asker, tether)
+        held.sign_off()  # all that it started has ended
+        return asked.turn
+
+
+def _noting(*locks: Lock | None) -> Callable[[int], None]:
+    """Notes the agent's process in the locks, for those who find them after we were killed."""
+
+    def on_start(pid: int) -> None:
+        for each in filter(None, locks):
+            each.note_child(pid)
+
+    return on_start
+
+
+class _Asked:
+    """A question that is on disk."""
+
+    def __init__(self, standing: Standing, turn: Turn, secrets: Secrets, listening: Listening) -> None:
+        self._standing, self._secrets, self._listening = standing, secrets, listening
+        self._earlier = [each for each in history(standing) if each.state is TurnState.ANSWERED]
+        self._steps = 0
+        self._denied: list[str] = []
+        self._used: Usage | None = None
+        self.turn = turn
+        self._write(turn)
+        listening.asked(self.turn)
+
+    def start(self, agent: Agent, folder: Path, texts: dict[str, str], asker: asking.Asker, tether: Tether) -> None:
+        """Have the agent answer it."""
+        looks = Editing if self.turn.edits else Reading
+        try:
+            prompt = compose(material(self._standing, self.turn, folder, texts, self._earlier), os.urandom(8).hex())
+            look: Look = looks(self._standing, self.turn)
+            if kept := look.before():
+                self._write(replace(self.turn, snapshots=kept))  # even a power cut leaves the way back
+            if asker.signals and asker.signals.take():
+                self.end(Ended(outcome=Outcome.INTERRUPTED, detail="stopped on request"))
+                return
+            answered = asking.ask(
+                agent.name,
+                prompt,
+                folder,
+                tether,
+                root=self._standing.folder.state_folder,
+                secrets=self._secrets,
+                sandbox=_sandbox(agent, edits=self.turn.edits),
+                asker=asker,
+                told=self._heard,
+            )
+        except UserError as error:  # it is missing, or cannot work here
+            words = ": ".join(filter(None, (error.what, error.cause)))
+            self.end(Ended(outcome=Outcome.CONFIG, detail=f"{words}; {error.hint}" if error.hint else words))
+            return
+        self._remember_limit(agent, answered.ended)
+        snapshots, changed = look.after(agent)
+        ended = replace(answered.ended, detail=self._words(agent, answered, changed))
+        self.end(ended, seconds=answered.seconds, snapshots=snapshots)
+
+    def end(self, ended: Ended, *, seconds: float = 0.0, snapshots: Snapshots | None = None) -> None:
+        """Write down what became of the question."""
+        self._write(
+            replace(
+                self.turn,
+                state=_state(ended),
+                answer=cut(ended.reply, _LONGEST_ANSWER, Keep.BOTH),
+                outcome=ended.outcome,
+                detail=ended.detail,
+                seconds=round(seconds, 3),
+                usage=used_by(ended, None, self._used).turn,
+                snapshots=snapshots or self.turn.snapshots,
+                steps=self._steps,
+            )
+        )
+
+    def _write(self, turn: Turn) -> None:
+        self.turn = store.append(self._standing.folder, turn, self._secrets.hide)
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, Activity):
+            self._steps += 1
+        elif isinstance(event, Denied):
+            self._denied.append(event.text)
+        elif isinstance(event, Spent):
+            self._used = event.usage
+        self._listening.heard(event)
+
+    def _words(self, agent: Agent, answered: asking.Answered, changed: str) -> str:
+        """Why there is no answer, or what else a person should know about it."""
+        ended = answered.ended
+        if ended.outcome is Outcome.LIMITED and (until := _reset(ended)):
+            words = _limited_words(agent, until)
+        elif ended.outcome is Outcome.DENIED and self._denied:
+            words = f"not allowed: {shorten(self._denied[0], 200)}"
+        elif ended.outcome is Outcome.OK:
+            words = ""
+        else:
+            words = ": ".join(dict.fromkeys(filter(None, (ended.detail, ended.words)))) or outcome_words(ended.outcome)
+        kept = answered.kept
+        if kept and ended.outcome in _OURS_TO_FIX:
+            shutil.rmtree(kept.parents[1], ignore_errors=True)
+            kept = None
+        words = shorten(self._secrets.hide(plain(words)), _WORDS)
+        return "; ".join(filter(None, (words, f"its output is in {kept}" if kept else "", changed)))
+
+    def _remember_limit(self, agent: Agent, ended: Ended) -> None:
+        """Other loops need not run into the same limit."""
+        if ended.outcome is Outcome.LIMITED and (until := _reset(ended)):
+            _cool_downs(self._standing).tell(agent, until, self._secrets.hide(plain(ended.detail)))
+
+
+def _state(ended: Ended) -> TurnState:
+    """An agent that was not allowed to do something may have answered anyway."""
+    if ended.outcome is Outcome.OK or (ended.outcome is Outcome.DENIED and ended.reply):
+        return TurnState.ANSWERED
+    return TurnState.INTERRUPTED if ended.outcome is Outcome.INTERRUPTED else TurnState.FAILED
+
+
+# -- may it be asked? --------------------------------------------------------------------------------------------------
+
+
+def _refuse_unready(standing: Standing, question: Question, secrets: Secrets) -> None:
+    if not question.text.strip():
+        raise UserError("nothing to ask", cause="the question is empty", hint='`bydawn chat LOOP "what is left?"`')
+    if len(question.text) > _LONGEST_QUESTION:
+        raise UserError(
+            "the question is too long",
+            cause=f"it has {len(question.text):,} characters; the limit is {_LONGEST_QUESTION:,}",
+            hint="put it into a file of the project, and name that file",
+        )
+    if standing.trouble:
+        raise standing.trouble
+    if problem := gone(standing):
+        raise problem
+    refuse_if_agents_lack_secrets(standing, secrets)
+    if question.edits:
+        _refuse_edits(standing)
+
+
+def _refuse_edits(standing: Standing) -> None:
+    """Files may only change while no round works in the same folder."""
+    loop, name = standing.loop, standing.reference
+    refuse_by_hand(loop)
+    if standing.state.stopped is None and not standing.alive:
+        raise UserError(
+            f"{loop.id} has crashed",
+            cause="its last round may have left something running, and what that changed is not recorded yet",
+            hint=f"run `bydawn resume {name}` or `bydawn stop {name}` first; without --edit you can ask now",
+        )
+    busy = [loop.id] if standing.alive and standing.state.stopped is None else [*beside(standing.folder, loop)]
+    if busy:
+        raise UserError(
+            f"{', '.join(busy)} is running in this folder",
+            cause="a question with --edit may change files, and a round works on the same ones",
+            hint=f"pause it first: `bydawn pause {busy[0]}`; without --edit you can ask now",
+            exit_code=8,
+        )
+
+
+def _take_chat(standing: Standing) -> Lock:
+    try:
+        return Lock.take(standing.folder.chat_lock)
+    except Owned as owned:
+        raise UserError(
+            f"another question about {standing.loop.id} is being answered",
+            cause=f"{owned} asks it, and there is one at a time",
+            hint=f"wait for the answer; `bydawn chat {standing.reference} --history` shows it",
+            exit_code=8,
+        ) from None
+
+
+def _folder(standing: Standing, question: Question) -> Path:
+    """Where the agent works; once a worktree is removed, its work is in the workspace."""
+    folder = Path(standing.loop.folder)
+    if folder.is_dir():
+        return folder
+    if question.edits:
+        hint = "ask without --edit"
+        raise UserError(f"the worktree {folder} is gone", cause="there is nothing to change", hint=hint)
+    return Path(standing.loop.workspace)
+
+
+# -- which agent -------------------------------------------------------------------------------------------------------
+
+
+def _chosen(standing: Standing, question: Question) -> tuple[Agent, datetime | None]:
+    """The first agent that is not limited; if all are, the one that is free first, and when."""
+    pool = [*agents.pool(standing.loop).values()]
+    able = [agent for agent in pool if not question.edits or _can_edit(agent)]
+    if not able:
+        raise UserError(
+            f"{pool[0].name} cannot be limited to changes in this folder",
+            cause="it either only reads or may do everything",
+            hint="ask without --edit",
+        )
+    waits = []
+    for agent in able:
+        until = _limited(standing, agent)
+        if until is None:
+            return agent, None
+        waits.append((until, agent))
+    until, agent = min(waits, key=lambda row: row[0])
+    return agent, until
+
+
+def _can_edit(agent: Agent) -> bool:
+    return not agent.abilities.sandboxes or Sandbox.WORKSPACE in agent.abilities.sandboxes
+
+
+def _sandbox(agent: Agent, *, edits: bool) -> Sandbox:
+    """The tightest that it has for this."""
+    levels = (Sandbox.WORKSPACE,) if edits else (Sandbox.READ_ONLY, Sandbox.WORKSPACE)
+    return next((each for each in levels if each in agent.abilities.sandboxes), levels[0])
+
+
+def _limited(standing: Standing, agent: Agent) -> datetime | None:
+    """Until when its usage limit is reached, if this or another loop knows."""
+    now = datetime.now(UTC)
+    known = _cool_downs(standing).of(agent, now)
+    times = [row.until for row in standing.state.limited if row.agent == agent.name and row.until and row.until > now]
+    return max([*times, *([known.until] if known else [])], default=None)
+
+
+def _limited_words(agent: Agent, until: datetime) -> str:
+    return f"{agent.name} is limited until {moment(until)}"
+
+
+def _reset(ended: Ended) -> datetime | None:
+    return reset_of(ended, datetime.now(UTC), 0.0)
+
+
+def _cool_downs(standing: Standing) -> SharedCoolDowns:
+    env = inherited() | variables(standing.loop.agent_env)
+    return SharedCoolDowns(standing.folder.state_folder.cool_downs, standing.loop, env)
+
+
+# -- in words ----------------------------------------------------------------------------------------------------------
+
+
+def about(turn: Turn) -> str:
+    """`codex · 12 s · 3 steps · 1,000 in, 50 out · cost —`"""
+    if turn.state is TurnState.ASKED:
+        return f"{turn.agent} · at work"
+    words = "" if turn.state is TurnState.ANSWERED else str(turn.state)
+    steps = plural(turn.steps, "step") if turn.steps else ""
+    took = duration(turn.seconds) if turn.seconds else ""
+    return " · ".join(filter(None, (turn.agent, words, took, steps, used(turn.usage) if turn.usage else "")))
+
+
+def summary(turns: Sequence[Turn], usage: Usage | None) -> str:
+    """How much was asked, and what that used."""
+    if not turns:
+        return "Nothing was asked yet."
+    counted = f" · {used(usage)}, which does not count toward the limits of the loop" if usage else ""
+    return plural(len(turns), "question") + counted
