@@ -21,6 +21,7 @@ from benchmarks import (
     stopping,
     stream,
     strict,
+    web,
 )
 from benchmarks.rows import HEADER, Row
 from benchmarks.stage import Broken, stage
@@ -40,6 +41,7 @@ BENCHES = (
     *stopping.BENCHES,
     *disk.BENCHES,
     *silence.BENCHES,
+    *web.BENCHES,
 )
 
 

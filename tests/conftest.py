@@ -22,6 +22,7 @@ settings.load_profile("gate")
 NEEDS = (
     "agents_bin",
     "bwrap",
+    "chromium",
     "jq",
     "original",
     "strace",
@@ -68,6 +69,13 @@ def tmux() -> None:
 @pytest.fixture(scope="session")
 def jq() -> None:
     _is_there("jq")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser of the machine; no test brings one of its own."""
+    _is_there("chromium")
+    return shutil.which("chromium") or ""
 
 
 @pytest.fixture(scope="session")

@@ -785,12 +785,6 @@ def test_doctor_says_what_is_wrong_and_how_to_fix_it(runner: Autorunner) -> None
     assert (sick.code != 0, "codex login" in sick.out) == (True, True), sick
 
 
-def test_the_web_page_is_said_to_be_missing(runner: Autorunner) -> None:
-    """Until it exists."""
-    refused = runner("serve", "--host", "127.0.0.1", "--port", "4173")
-    assert (refused.code, is_error(refused.err)) == (2, True), refused
-
-
 # -- a directory of the original ---------------------------------------------------------------------------------------
 
 ORIGINAL = {

@@ -314,6 +314,9 @@ def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
 
 def ways(words: tuple[str, ...], command: click.Command) -> Iterator[Case]:
     """With the arguments it must have, with each choice there is, and with each flag alone."""
+    if words == ("serve",):  # a server only ends when it is asked to; it has tests of its own
+        yield Case((*words, "--link"))
+        return
     calls = [words]
     for parameter in command.params:
         if not isinstance(parameter, click.Argument) or not parameter.required:
@@ -751,7 +754,9 @@ BUILD = {"editables", "hatchling", "packaging", "pathspec", "pip", "pluggy", "tr
 
 
 def test_the_base_install_has_few_dependencies() -> None:
-    """T17. Half of them come with apprise, which speaks for all the services that send notices."""
+    """T17. A third of them come with apprise, which speaks for all the services that send notices; a third are the web
+    page's, which no other command loads.
+    """
     rows = re.findall(r"^([\w.-]+)==", (ROOT / "requirements/run.txt").read_text(), re.M)
     assert {*rows} > BUILD
-    assert len({*rows} - BUILD) <= 20
+    assert len({*rows} - BUILD) <= 30

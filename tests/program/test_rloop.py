@@ -289,12 +289,6 @@ def test_the_configuration_and_the_webhook_of_the_document(rloop: Rloop) -> None
     assert rloop("stop", "project").code == 0
 
 
-def test_the_server_is_said_to_be_missing_until_it_is_there(rloop: Rloop) -> None:
-    """R-044"""
-    assert is_refused(rloop.paste(FR_9))
-    assert is_refused(rloop("server", "-p", "8080", "-t", "SECRET", "--cors", "https://example.org"))
-
-
 def test_the_examples_of_the_help_work_when_pasted(rloop: Rloop) -> None:
     """R-010, R-042: `logs --follow` ends with the loop."""
     folder = rloop.project("../project", 1)

@@ -122,6 +122,7 @@ def test_the_original_is_installed_for_the_test_that_sets_it_beside_ours(machine
 def test_a_whole_run_needs_everything_and_shows_the_slowest(machine: Machine) -> None:
     machine.has("bin/tmux")
     machine.has("bin/bwrap")
+    machine.has("bin/chromium")
     machine.has("bin/jq")
     machine.has("bin/systemd-analyze")
     ended = machine.test(UNREADY="1", LACKS="Codex and Claude Code: about 700 MB by npm")

@@ -6,8 +6,8 @@ import sys
 
 from bydawn import __version__
 
-SECRET = ("--agent-env", "--notify")  # flags with secret values
-STARTERS = ("run", "resume", "demo")
+SECRET = ("--agent-env", "--notify", "--token")  # flags with secret values
+STARTERS = ("run", "resume", "demo", "chat")
 
 # Slow to load and rarely used: together a tenth of the start-up time and a megabyte.
 LATER = ("bz2", "difflib", "inspect", "ipaddress", "lzma", "selectors", "tempfile", "textwrap")
@@ -29,6 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
     from bydawn.cli.lazy_modules import load_later
 
     load_later(*LATER)
+    # msgspec would load it, and it is there because the libraries of the web page need it; `serve` takes this back.
+    sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
     reset_signals()
     gc.disable()  # a short command ends before there is garbage; a worker switches it on again
     secret = secret_flags(arguments)
@@ -111,6 +113,8 @@ def starts_a_loop(arguments: list[str]) -> bool:
         return arguments[1] in dialects.TABLE and dialects.starts_a_loop(arguments[1], arguments[2:])
     if arguments[:1] == ["resume"] and "--all" in arguments:
         return False  # it starts many, each with a guardian of its own
+    if arguments[:1] == ["chat"] and "--history" in arguments:
+        return False  # it only looks
     return bool(arguments) and (arguments[0] in STARTERS or " " in arguments[0].strip())
 
 

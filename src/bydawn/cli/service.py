@@ -9,6 +9,7 @@ from bydawn.cli import render
 from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, state_dir
 from bydawn.core.text import plain
+from bydawn.system.user_folders import tilde
 
 if TYPE_CHECKING:
     from bydawn.operations.service import Told
@@ -31,16 +32,17 @@ def service() -> None:
 
 
 @service.command()
+@option("--with-web", is_flag=True, help="Serve the web page too, on this machine.")
 @dry_run
 @state_dir
-def install(dry_run: bool, state_dir: Path | None) -> None:
+def install(with_web: bool, dry_run: bool, state_dir: Path | None) -> None:
     """Install the service and start it.
 
     Repeat it when bydawn has moved or your PATH has changed: the service keeps the PATH of this shell.
     """
     from bydawn.operations.service import install as operation
 
-    _tell(operation(state_dir, dry_run=dry_run))
+    _tell(operation(state_dir, with_web=with_web, dry_run=dry_run))
 
 
 @service.command()
@@ -65,14 +67,14 @@ def status(as_json: bool) -> None:
     sign = "✓" if told.unit.running else "✗" if told.unit.failed else "■"
     click.echo(f"  {sign} {told.sentence}")
     render.field("State", told.unit.detail)
-    render.field("File", render.tilde(told.unit.path))
+    render.field("File", tilde(told.unit.path))
     if told.note:
         render.field("Logout", told.note)
     render.next_steps(render.typed_steps(told.next))
 
 
 def _tell(told: "Told") -> None:
-    where = plain(render.tilde(told.path))
+    where = plain(tilde(told.path))
     if told.text:
         click.echo(f"  File  {where}\n\n{told.text}")
     if told.commands:

@@ -99,10 +99,11 @@ def run(
 
 
 @command()
+@detach
 @plain
 @state_dir
 @click.pass_obj
-def demo(tether: Tether, /, plain: bool, state_dir: Path | None) -> int:
+def demo(tether: Tether, /, detach: bool, plain: bool, state_dir: Path | None) -> int:
     """Watch a whole loop: a temporary repository, the built-in agent, a real test suite.
 
     It needs no account and no network. One round fails its check, and the next prompt says so. Once the agent says
@@ -115,7 +116,8 @@ def demo(tether: Tether, /, plain: bool, state_dir: Path | None) -> int:
     from bydawn.operations.demo import prepare
 
     planned = start.plan(msgspec.structs.replace(prepare(), state_dir=state_dir))
-    return run_in_foreground(tether, planned, plain=plain or settings.gather(None).switch("plain"), voice=DemoVoice())
+    plain = plain or settings.gather(None).switch("plain")
+    return run_in_foreground(tether, planned, plain=plain, voice=DemoVoice(), detach=detach)
 
 
 def _prompt(given: str | None) -> str | None:

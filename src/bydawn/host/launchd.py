@@ -29,6 +29,7 @@ def launchd_text(unit: Unit) -> str:
             "ExitTimeOut": 30,
             "StandardOutPath": unit.log,
             "StandardErrorPath": unit.log,
+            **({"AbandonProcessGroup": True} if unit.ends_alone else {}),
         },
         sort_keys=False,
     ).decode()

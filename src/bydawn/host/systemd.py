@@ -25,7 +25,7 @@ WorkingDirectory={folder}
 {env}{log}Restart=on-failure
 RestartSec=5
 TimeoutStopSec=30
-KillMode=control-group
+KillMode={kill}
 # A child that used too much memory is the only one that ends.
 OOMPolicy=continue
 
@@ -45,6 +45,7 @@ def systemd_text(unit: Unit) -> str:
         words=" ".join((_word(program), *(_word(word.replace("$", "$$")) for word in words))),
         folder=_value(unit.folder),
         env="".join(f"Environment={_word(f'{name}={value}')}\n" for name, value in unit.env.items()),
+        kill="process" if unit.ends_alone else "control-group",
         log=f"StandardOutput={log}\nStandardError={log}\n" if unit.log else "",
     )
 

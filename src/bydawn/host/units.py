@@ -34,6 +34,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     folder: str  # to run in
     env: dict[str, str]
     log: str = ""  # a file for all that it prints; empty: the journal, which launchd does not have
+    ends_alone: bool = False  # what it has started goes on when it ends
 
     def __post_init__(self) -> None:
         for text in (self.what, *self.words, self.folder, self.log, *self.env.values()):

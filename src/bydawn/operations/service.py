@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
 from bydawn.core.values import Next
@@ -16,6 +17,7 @@ from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.system.user_folders import state_folder
 
 NAME = "bydawn"
+WEB = "bydawn-web"
 _RESUME = ("resume", "--all", "--foreground")
 _SENTENCES = {
     Change.NEW: "Installed and started.",
@@ -49,18 +51,22 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     next: tuple[Next, ...]
 
 
-def install(state_dir: Path | None, *, dry_run: bool = False) -> Told:
-    """Install it and start it now."""
+def install(state_dir: Path | None, *, with_web: bool = False, dry_run: bool = False) -> Told:
+    """Install it and start it now; `with_web` the page too, as a service of its own."""
     found = _manager()
-    unit, path = _unit(state_dir, found), str(found.place(NAME))
+    units = [_unit(state_dir, found), *([_web_unit(state_dir, found)] if with_web else [])]
+    path = str(found.place(NAME))
     if dry_run:
-        commands = _lines(found.starting(NAME, found.status(NAME)))
-        return Told(sentence="Nothing was changed.", path=path, text=found.text(unit), commands=commands)
+        commands = [words for each in units for words in found.starting(each.name, found.status(each.name))]
+        text = "\n".join(found.text(each) for each in units)
+        return Told(sentence="Nothing was changed.", path=path, text=text, commands=_lines(dict.fromkeys(commands)))
     refuse_inside_a_round()
-    sentence = _SENTENCES[found.install(unit)]
+    changes = [found.install(each) for each in units]
+    sentence = _SENTENCES[changes[0]]
     note, linger = logout(found.lingers())
+    link = (Next("bydawn serve --link", "open the page"),) if with_web else ()
     return Told(
-        sentence=sentence, path=path, note=note, next=(Next("bydawn service status", "is it running?"), *linger)
+        sentence=sentence, path=path, note=note, next=(*link, Next("bydawn service status", "is it running?"), *linger)
     )
 
 
@@ -68,13 +74,16 @@ def remove(*, dry_run: bool = False) -> Told:
     """End it and remove it; the loops that it ran can go on, as after any shutdown."""
     found = _manager()
     state = found.status(NAME)
-    if not state.installed:
+    there = [(name, each) for name in (NAME, WEB) if (each := found.status(name)).installed]
+    if not there:
         return Told(sentence="Not installed; nothing was changed.", path=state.path)
     if dry_run:
-        commands = (*found.stopping(NAME, state), ("rm", state.path), *found.reload)
+        ends = [(*found.stopping(name, each), ("rm", each.path)) for name, each in there]
+        commands = (*(words for each in ends for words in each), *found.reload)
         return Told(sentence="Nothing was changed.", path=state.path, commands=_lines(commands))
     refuse_inside_a_round()
-    found.remove(NAME)
+    for name, _ in there:
+        found.remove(name)
     again = Next("bydawn resume --all", "continue the loops that it ran")
     return Told(sentence="Stopped and removed.", path=state.path, next=(again,))
 
@@ -141,6 +150,13 @@ def _unit(state_dir: Path | None, found: Manager) -> Unit:
         env=environment(os.environ),
         log=str((folder or state_folder()) / "service.log") if found.kind == "launchd" else "",
     )
+
+
+def _web_unit(state_dir: Path | None, found: Manager) -> Unit:
+    """The loops that are started from the page go on when its server ends."""
+    unit = _unit(state_dir, found)
+    words = (program(NAME), "serve", *unit.words[len(_RESUME) + 1 :])
+    return replace(unit, name=WEB, what="The web page of bydawn", words=words, ends_alone=True)
 
 
 def program(name: str) -> str:

@@ -234,12 +234,40 @@ def kill(root: Path) -> int:
 
 @command()
 @_repo
-@option("--host", metavar="ADDRESS", help="Where to listen.")
-@option("--port", metavar="PORT", type=int, default=4173, show_default=True, help="Where to listen.")
-def serve(root: Path, host: str | None, port: int) -> int:  # noqa: ARG001 - taken, so that the message is the same
-    """The web page, which is not there yet"""
-    hint = f"`{NAME} status` and `{NAME} log` tell the same in a terminal"
-    raise UserError("there is no web page yet", cause="this version does not have it", hint=hint)
+@option("--host", metavar="ADDRESS", help="Where to listen.  [default: server.host]")
+@option("--port", metavar="PORT", type=click.IntRange(0, 65535), help="Where to listen.  [default: server.port]")
+def serve(root: Path, host: str | None, port: int | None) -> int:
+    """The web page of this repository"""
+    from bydawn.cli.serve import keep_serving, ready, tokens
+
+    ready()
+    from bydawn.cli.dialects import running
+    from bydawn.dialects.codex_autorunner import DIALECT
+    from bydawn.store.registry import Registry
+    from bydawn.web.dialects import codex_autorunner as endpoints
+    from bydawn.web.links import is_loopback
+    from bydawn.web.server import Wanted
+
+    found = repository.config_of(root)
+    if host is None and not is_loopback(found.host):
+        raise UserError(
+            f"{FOLDER}/config.yml asks to listen on {found.host}, which others can reach",
+            cause="that file came with the repository, and only you can decide that",
+            hint=f"`{NAME} serve --host {found.host}`",
+        )
+    if found.auth_token:
+        running.trust_config(DIALECT, root)  # a token that came with the repository is not your secret
+    wanted = Wanted(
+        name=NAME,
+        folder=root,
+        registry=Registry(),
+        host=host or found.host,
+        port=found.port if port is None else port,
+        tokens=tokens(found.auth_token),
+        shown=endpoints.shown_in(root),
+        more=endpoints.routes,
+    )
+    return keep_serving(wanted)
 
 
 _HELP = """Run Codex again and again until TODO.md has no open box.

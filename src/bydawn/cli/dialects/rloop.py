@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +18,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import plain, visible
 from bydawn.dialects.rloop.config import BACKENDS, KEYS, MOST_ITERATIONS, NAME, Config
 from bydawn.process.guardian import Tether
+from bydawn.system.user_folders import tilde
 
 if TYPE_CHECKING:
     from bydawn.operations.dialects.rloop.sessions import Session
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULTS = Config()
 EXIT_OCCUPIED = 8
+_PORT = click.IntRange(0, 65535)
 _session = click.argument("name", metavar="<name>", shell_complete=session_names)
 
 # -- start -------------------------------------------------------------------------------------------------------------
@@ -195,7 +197,7 @@ def _row(each: "Session") -> tuple[str, ...]:
     left = each.remaining
     remaining = "?" if left is None else f"{left} task{'' if left == 1 else 's'}"
     iteration = f"{each.count('iteration')}/{each.count('max_iterations')}"
-    cells = each.name, render.tilde(each.folder), iteration, each.status, remaining
+    cells = each.name, tilde(each.folder), iteration, each.status, remaining
     return tuple(visible(plain(cell)) for cell in cells)
 
 
@@ -231,13 +233,31 @@ def backends() -> int:
 
 
 @command()
-@option("--port", "-p", metavar="PORT", type=int, default=8080, help="Where to listen (default: 8080)")
-@option("--token", "-t", metavar="SECRET", help="What a caller has to send")
+@option("--port", "-p", metavar="PORT", type=_PORT, default=8080, help="Where to listen (default: 8080)")
+@option("--token", "-t", metavar="SECRET", help="What a caller has to send; with one, other machines may ask")
 @option("--cors", metavar="ORIGIN", multiple=True, help="A page that may ask (default: none)")
-def server(**given: Any) -> int:  # noqa: ARG001 - taken, so that the message is the same
+def server(port: int, token: str | None, cors: tuple[str, ...]) -> int:
     """Start status API server"""
-    hint = f"`{NAME} status --json` says the same on this machine"
-    raise UserError("there is no status server yet", cause="this version does not have it", hint=hint)
+    from bydawn.cli.serve import keep_serving, ready, tokens
+
+    ready()
+    from bydawn.store.registry import Registry
+    from bydawn.web.dialects import rloop as endpoints
+    from bydawn.web.server import Wanted
+
+    known = tokens(token)
+    wanted = Wanted(
+        name=NAME,
+        folder=Path.cwd(),
+        registry=Registry(),
+        host="0.0.0.0" if known.steer else "127.0.0.1",  # noqa: S104 - its document asks it from elsewhere, with a token
+        port=port,
+        tokens=known,
+        cors=cors,
+        shown=endpoints.is_shown,
+        more=endpoints.routes,
+    )
+    return keep_serving(wanted)
 
 
 def _say(text: str) -> None:

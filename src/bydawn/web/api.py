@@ -1,0 +1,414 @@
+"""The API: what `--json` prints, and what commands do, for programs and for our own pages."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.core.values import Status, TaskStatus
+from bydawn.operations import decisions, documents, tasks
+from bydawn.operations.chat import Turn, history
+from bydawn.operations.detail import LoopDetail, loop_detail
+from bydawn.operations.health import Health, health, of_service
+from bydawn.operations.leftovers import with_leftovers
+from bydawn.operations.metrics import Metrics, metrics
+from bydawn.operations.next_steps import next_steps
+from bydawn.operations.round_log import LogPage, log_page
+from bydawn.operations.rounds import EndedRoundView, RoundView, round_view, the_round
+from bydawn.operations.startable import Startable, startable
+from bydawn.operations.views import LoopView, by_need, loop_view, with_current_tasks
+from bydawn.store.ledger import read
+from bydawn.store.registry import Standing
+from bydawn.web import acts
+from bydawn.web.acts import Done
+from bydawn.web.calls import MOST_DOCUMENT, Act, Answer, Call, Events, Json, Route, look, steer
+from bydawn.web.chatting import answers
+from bydawn.web.loops import NotHere
+from bydawn.web.starting import start
+
+_MOST_EVENTS = 1000
+_MOST_LINES = 2000
+
+
+# -- what it reads and writes ------------------------------------------------------------------------------------------
+
+
+class LoopList(msgspec.Struct, frozen=True, kw_only=True):
+    loops: list[LoopView]
+
+
+class EventRow(msgspec.Struct, frozen=True, kw_only=True):
+    seq: int
+    at: datetime
+    type: str
+    data: dict[str, Any]
+
+
+class EventList(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts in order; ask for more with `after` = the last `seq`."""
+
+    events: list[EventRow]
+
+
+class DocumentList(msgspec.Struct, frozen=True, kw_only=True):
+    documents: tuple[documents.DocumentName, ...]
+
+
+class TurnList(msgspec.Struct, frozen=True, kw_only=True):
+    turns: tuple[Turn, ...]
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why something was not done; a loop that has gone on since is given as it is now."""
+
+    error: str
+    cause: str = ""
+    hint: str = ""
+    state: Status | None = None
+    reason: str | None = None
+
+
+class Which(msgspec.Struct, frozen=True, kw_only=True):
+    all: bool = False  # dismissed loops too
+
+
+class Following(msgspec.Struct, frozen=True, kw_only=True):
+    """`loops`: names, or `*`; `page`: addresses; `log`: NAME:ROUND:OFFSET:LINE."""
+
+    loops: str = "*"
+    page: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
+
+
+class Since(msgspec.Struct, frozen=True, kw_only=True):
+    after: int = 0
+    limit: int = 200
+
+
+class LogWindow(msgspec.Struct, frozen=True, kw_only=True):
+    round: int | None = None
+    first: int | None = msgspec.field(default=None, name="from")
+    lines: int = 500
+    q: str = ""
+
+
+class Expecting(msgspec.Struct, frozen=True, kw_only=True):
+    """`expect_seq`: the last fact that the caller knows; refused if the loop started or stopped since."""
+
+    expect_seq: int | None = None
+
+
+class Tell(Expecting, frozen=True, kw_only=True):
+    text: str
+    resume: bool = False
+
+
+class Pause(Expecting, frozen=True, kw_only=True):
+    now: bool = False
+
+
+class Stop(Expecting, frozen=True, kw_only=True):
+    now: bool = True
+
+
+class Resume(Expecting, frozen=True, kw_only=True):
+    """New limits as `bydawn resume` takes them: `40` or `+10`, `2h`, `07:00`, `10usd`."""
+
+    rounds: str | int | None = None
+    seconds: str | None = msgspec.field(default=None, name="for")
+    until: str | None = None
+    budget: str | None = None
+    once: bool = False
+
+    @property
+    def words(self) -> list[str]:
+        given = (("rounds", self.rounds), ("for", self.seconds), ("until", self.until), ("budget", self.budget))
+        return [f"--{flag}={value}" for flag, value in given if value not in (None, "")] + ["--once"] * self.once
+
+
+class OneTask(Expecting, frozen=True, kw_only=True):
+    task: str
+
+
+class NewTask(Expecting, frozen=True, kw_only=True):
+    text: str
+
+
+class Text(msgspec.Struct, frozen=True, kw_only=True):
+    """A document; `base` is the text that it was made from: with it, a clash is only where both changed something."""
+
+    text: str
+    base: str | None = None
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """Start the demo, or what the settings of a folder say; `config` is the key of one of the folders on offer."""
+
+    config: str = ""
+    demo: bool = False
+
+
+class StartList(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be started: the `key` of a row that is ready is a `config`."""
+
+    folders: list[Startable]
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    loop: str
+    told: str
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    message: str
+    include: tuple[str, ...] | None = None
+    edit: bool = False
+
+
+# -- looking -----------------------------------------------------------------------------------------------------------
+
+
+def list_loops(call: Call) -> Json:
+    everything = call.asked(Which).all
+    listed = [each for each in call.loops.all() if everything or not each.state.dismissed]
+    found = by_need(with_leftovers(listed))
+    return Json(value=LoopList(loops=[loop_view(each, next_steps(each)) for each in found]))
+
+
+def get_loop(call: Call) -> Json:
+    [standing] = with_leftovers([with_current_tasks(readable(call.standing))])
+    return Json(value=loop_detail(standing))
+
+
+def get_round(call: Call) -> Json:
+    return Json(value=round_view(the_known_round(call.standing, call.number("number"))))
+
+
+def get_tasks(call: Call) -> Json:
+    return Json(value=tasks.list_view(tasks.of_loop(readable(call.standing))))
+
+
+def get_why(call: Call) -> Json:
+    return Json(value=decisions.why(readable(call.standing)))
+
+
+def get_log(call: Call) -> Json:
+    asked, standing = call.asked(LogWindow), readable(call.standing)
+    number = standing.state.round if asked.round is None else asked.round
+    if number:
+        the_known_round(standing, number)
+    lines = min(max(1, asked.lines), _MOST_LINES)
+    return Json(value=log_page(standing, number, first=asked.first, count=lines, search=asked.q))
+
+
+def get_events(call: Call) -> Json:
+    asked = call.asked(Since)
+    records = (record for record, _ in read(readable(call.standing).folder.ledger) if record.seq > asked.after)
+    rows = []
+    for record in islice(records, min(max(1, asked.limit), _MOST_EVENTS)):
+        data = msgspec.to_builtins(record.fact)
+        rows.append(EventRow(seq=record.seq, at=record.at, type=data.pop("type"), data=data))
+    return Json(value=EventList(events=rows))
+
+
+def list_documents(call: Call) -> Json:
+    return Json(value=DocumentList(documents=documents.documents(with_workspace(call.standing))))
+
+
+def get_document(call: Call) -> Json:
+    return Json(value=documents.read(*known_document(call)))
+
+
+def get_chat(call: Call) -> Json:
+    return Json(value=TurnList(turns=history(call.standing)))
+
+
+def list_startable(call: Call) -> Json:
+    found = startable(call.loops.all(), call.site.folder, call.loops.registry.root)
+    return Json(value=StartList(folders=found))
+
+
+def get_metrics(call: Call) -> Json:
+    return Json(value=metrics(call.loops.all()))
+
+
+def get_health(call: Call) -> Json:
+    registry = call.loops.registry
+    return Json(value=health(registry.root, call.loops.all(), of_service(registry)))
+
+
+def readable(standing: Standing) -> Standing:
+    if standing.trouble:
+        raise standing.trouble
+    return standing
+
+
+def with_workspace(standing: Standing) -> Standing:
+    """A loop whose documents can be read."""
+    acts.refuse_gone(readable(standing))
+    return standing
+
+
+def known_document(call: Call) -> tuple[Standing, str]:
+    """The loop and the key of one of its documents, or an error that says which it has."""
+    standing, key = with_workspace(call.standing), call.path["key"]
+    known = documents.keys(standing)
+    if key not in known:
+        here = f"it has {', '.join(known)}" if known else "it has none"
+        raise NotHere(f"{standing.loop.id} has no document “{key[:40]}”", cause=here)
+    return standing, key
+
+
+def the_known_round(standing: Standing, number: int) -> Any:
+    """A round of a loop, or an error that says which there are."""
+    readable(standing)
+    try:
+        return the_round(standing, number)
+    except UserError as error:
+        raise NotHere(error.what, cause=error.cause, hint=error.hint) from None
+
+
+# -- steering ----------------------------------------------------------------------------------------------------------
+
+
+def _meant(call: Call) -> Standing:
+    """The loop, unless it has started or stopped since the caller looked."""
+    standing = readable(call.standing)
+    acts.refuse_late(standing, call.body.expect_seq)
+    return standing
+
+
+def _accepted(done: Done) -> Json:
+    return Json(value=done, status=202)
+
+
+def tell(call: Call) -> Json:
+    standing = _meant(call)
+    done = acts.tell(standing, call.body.text)
+    return _accepted(acts.resume(standing, (), call.body.expect_seq) if call.body.resume else done)
+
+
+def pause(call: Call) -> Json:
+    return _accepted(acts.pause(_meant(call), now=call.body.now))
+
+
+def stop(call: Call) -> Json:
+    return _accepted(acts.stop(_meant(call), now=call.body.now))
+
+
+def resume(call: Call) -> Json:
+    return _accepted(acts.resume(_meant(call), call.body.words, call.body.expect_seq))
+
+
+def approve(call: Call) -> Json:
+    return _accepted(acts.resume(_meant(call), ["--approve"], call.body.expect_seq))
+
+
+def accept(call: Call) -> Json:
+    return _accepted(acts.resume(_meant(call), ["--accept"], call.body.expect_seq))
+
+
+def skip(call: Call) -> Json:
+    return _accepted(acts.settle(_meant(call), call.body.task, TaskStatus.SKIPPED))
+
+
+def reopen(call: Call) -> Json:
+    return _accepted(acts.settle(_meant(call), call.body.task, TaskStatus.OPEN))
+
+
+def add_task(call: Call) -> Json:
+    return _accepted(acts.add_task(_meant(call), call.body.text))
+
+
+def dismiss(call: Call) -> Json:
+    return _accepted(acts.dismiss(_meant(call)))
+
+
+def start_loop(call: Call) -> Json:
+    standing = start(call.site, key=call.body.config, demo=call.body.demo)
+    told = f"{standing.loop.id} has begun."
+    return Json(value=Started(loop=call.loops.address(standing), told=told), status=202)
+
+
+def put_document(call: Call) -> Json:
+    """With `If-Match: VERSION`, the one that the text was made from."""
+    version = call.headers.get("if-match", "").strip('"')
+    if not version:
+        hint = "ask for it (GET), and send its version as `If-Match`"
+        raise UserError("this document names no version", cause="it would overwrite what it has not seen", hint=hint)
+    saved = documents.save(*known_document(call), call.body.text, version, call.body.base)
+    return Json(value=saved, status=412 if isinstance(saved, documents.Conflict) else 200)
+
+
+async def ask(call: Call) -> Answer:
+    """The answer of an agent, as it is written."""
+    said: AsyncIterator[Any] = await answers(
+        call.site, call.standing, call.body.message, include=call.body.include, edit=call.body.edit
+    )
+    return Events(events=said)
+
+
+async def stream(call: Call) -> Answer:
+    """News of loops: facts, what agents do, output, and parts of pages."""
+    return Events(events=call.site.hub.stream(call))
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+LOOP = "/api/loops/{loop}"
+
+
+def _verb(name: str, act: Act, takes: type, says: str) -> Route:
+    """Something that a person does to a loop; it may take effect later."""
+    return steer(f"{LOOP}/{name}", act, takes, says, gives=Done, status=202)
+
+
+ROUTES: tuple[Route, ...] = (
+    look("/api/loops", list_loops, LoopList, "All loops; those that need a person come first", asks=Which),
+    look(LOOP, get_loop, LoopDetail, "One loop with its rounds"),
+    look(f"{LOOP}/rounds/{{number}}", get_round, EndedRoundView | RoundView, "One round"),
+    look(f"{LOOP}/tasks", get_tasks, tasks.TaskListView, "The task list"),
+    look(f"{LOOP}/why", get_why, decisions.Reason, "The last decision"),
+    look(f"{LOOP}/log", get_log, LogPage, "What the agent said in a round", asks=LogWindow),
+    look(f"{LOOP}/events", get_events, EventList, "Everything that was recorded", asks=Since),
+    look(f"{LOOP}/docs", list_documents, DocumentList, "The documents of a loop"),
+    look(f"{LOOP}/docs/{{key}}", get_document, documents.Document, "One document, with its version"),
+    look(f"{LOOP}/chat", get_chat, TurnList, "Questions about the repository, and their answers"),
+    look("/api/start", list_startable, StartList, "Folders whose settings name a goal"),
+    look("/api/metrics", get_metrics, Metrics, "Figures over all loops"),
+    look("/api/health", get_health, Health, "Is all well?"),
+    look("/api/stream", stream, None, "News of loops, as server-sent events", asks=Following, streams=True),
+    _verb("tell", tell, Tell, "Add a note to the next prompt"),
+    _verb("pause", pause, Pause, "Pause after this round"),
+    _verb("resume", resume, Resume, "Continue, perhaps with new limits"),
+    _verb("stop", stop, Stop, "End it"),
+    _verb("approve", approve, Expecting, "Approve the checkpoint and continue"),
+    _verb("accept", accept, Expecting, "Accept changes to protected files or the task list"),
+    _verb("skip", skip, OneTask, "Skip a task"),
+    _verb("reopen", reopen, OneTask, "Open a skipped task again"),
+    _verb("tasks", add_task, NewTask, "Add a task"),
+    _verb("dismiss", dismiss, Expecting, "Take a loop that has ended out of the list"),
+    steer(
+        f"{LOOP}/docs/{{key}}",
+        put_document,
+        Text,
+        "Save a document; the header If-Match names the version that it was made from",
+        method="PUT",
+        gives=documents.Saved,
+        clashes=documents.Conflict,
+        most=MOST_DOCUMENT,
+    ),
+    steer(f"{LOOP}/chat", ask, Ask, "Ask an agent about the repository", streams=True),
+    steer(
+        "/api/loops",
+        start_loop,
+        Start,
+        "Start the demo, or what trusted settings of a folder say",
+        gives=Started,
+        status=202,
+    ),
+)

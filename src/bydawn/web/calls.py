@@ -1,0 +1,158 @@
+"""A request that was let in, and what an answer can be."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.store.registry import Standing
+from bydawn.web.auth import Access, Gate
+from bydawn.web.loops import Loops, NotHere
+from bydawn.web.page import Page, Visitor
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from bydawn.web.stream import Hub
+
+T = TypeVar("T")
+MOST_BODY = 1 << 20  # bytes
+MOST_DOCUMENT = 4 << 20  # a form that has a document in it: other letters than English ones take three times the room
+
+
+class Site(msgspec.Struct, kw_only=True):
+    """What one server shows, and to whom."""
+
+    name: str  # `bydawn`, or the tool that it speaks for
+    folder: Path  # where it was started
+    loops: Loops
+    gate: Gate
+    hub: "Hub"
+
+
+class Call(msgspec.Struct, kw_only=True):
+    """A request of someone who may make it."""
+
+    site: Site
+    visitor: Visitor
+    path: dict[str, str]
+    query: dict[str, str]
+    form: dict[str, list[str]]
+    body: Any = None  # what was sent as JSON, read as the type that the route wants
+    headers: dict[str, str] = {}
+    request: "Request | None" = None
+
+    @property
+    def loops(self) -> Loops:
+        return self.site.loops
+
+    @property
+    def standing(self) -> Standing:
+        """The loop that the address names."""
+        return self.site.loops.find(self.path["loop"])
+
+    def number(self, name: str) -> int:
+        """The number of a round in the address."""
+        text = self.path[name]
+        if not text.isascii() or not text.isdigit() or len(text) > 9:
+            raise NotHere(f"there is no round “{text[:20]}”", cause="rounds are numbered from 1 on")
+        return int(text)
+
+    def field(self, name: str, usual: str = "") -> str:
+        """A field of a form."""
+        return self.form.get(name, [usual])[0]
+
+    def asked(self, kind: type[T]) -> T:
+        """The words after `?`, as values."""
+        try:
+            return msgspec.convert(self.query, kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise UserError("this address cannot be read", cause=str(error), hint="see /api/openapi.json") from None
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """The next page after a form."""
+
+    to: str
+    told: str = ""  # said above it, once
+    cookies: dict[str, str] = {}  # choices of the visitor, such as the theme
+    prepared: "Callable[[Response], None] | None" = None  # what else the answer carries
+
+
+class Raw(msgspec.Struct, frozen=True, kw_only=True):
+    """A file; what agents and loops wrote is saved, never shown as a page."""
+
+    data: bytes
+    name: str
+    media: str = "application/octet-stream"
+    attached: bool = True
+    headers: dict[str, str] = {}
+
+
+class Json(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer of the API."""
+
+    value: Any
+    status: int = 200
+    bare: bool = False  # without our own `"schema": 1`: another tool's format
+
+
+class Events(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that goes on."""
+
+    events: AsyncIterator[Any]
+
+
+Answer = Page | Sent | Raw | Json | Events
+Act = Callable[[Call], Answer] | Callable[[Call], Awaitable[Answer]]
+
+
+class Kind(StrEnum):
+    PAGE = "page"
+    FORM = "form"
+    API = "api"
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the table: routing, access and the OpenAPI document follow from it."""
+
+    method: str
+    path: str
+    act: Act
+    kind: Kind
+    access: Access
+    says: str = ""  # what it does, for programs that read the OpenAPI document
+    asks: type | None = None  # the words after `?`
+    takes: type | None = None  # the JSON that it reads
+    gives: Any = None  # the JSON that it writes
+    clashes: Any = None  # … with 412, if something has another version than the one that `If-Match` names
+    status: int = 200
+    most: int = MOST_BODY
+    streams: bool = False
+    behind: Act | None = None  # the page that a form is on: shown again, with what was typed, if it is refused
+
+    @property
+    def name(self) -> str:
+        return self.act.__name__
+
+
+def page(path: str, act: Act, access: Access = Access.LOOK) -> Route:
+    return Route(method="GET", path=path, act=act, kind=Kind.PAGE, access=access)
+
+
+def form(path: str, act: Act, behind: Act | None = None, access: Access = Access.STEER, most: int = MOST_BODY) -> Route:
+    return Route(method="POST", path=path, act=act, kind=Kind.FORM, access=access, most=most, behind=behind)
+
+
+def look(path: str, act: Act, gives: Any = None, says: str = "", **more: Any) -> Route:
+    """Something of the API to look at."""
+    return Route(method="GET", path=path, act=act, kind=Kind.API, access=Access.LOOK, gives=gives, says=says, **more)
+
+
+def steer(path: str, act: Act, takes: type | None = None, says: str = "", method: str = "POST", **more: Any) -> Route:
+    """Something of the API that changes something."""
+    return Route(method=method, path=path, act=act, kind=Kind.API, access=Access.STEER, takes=takes, says=says, **more)

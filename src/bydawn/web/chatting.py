@@ -1,0 +1,82 @@
+"""Questions about a repository: each is a process of its own, `bydawn chat`, whose lines we pass on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from bydawn.core.errors import UserError
+from bydawn.operations.service import program
+from bydawn.store.registry import Standing
+from bydawn.web.acts import environment, refusal, refuse_gone, refuse_odd
+from bydawn.web.calls import Site
+
+_LONGEST = 4 << 20  # bytes of a line
+_ENDS = 1.0  # seconds that agents have to end in when the server does
+_running: dict[asyncio.Task[None], asyncio.subprocess.Process] = {}
+
+
+async def answers(
+    site: Site, standing: Standing, message: str, *, include: Iterable[str] | None = None, edit: bool = False
+) -> AsyncIterator[Any]:
+    """Ask, and return what is said as server-sent events; the answer is kept even if no one listens."""
+    if not message.strip():
+        raise UserError("nothing to ask", cause="the question is empty", hint="type a question")
+    refuse_gone(standing)
+    words = ["chat", standing.loop.id, "-", "-C", standing.loop.workspace, "--json"]
+    chosen = () if include is None else [*include] or ["none"]
+    words += [word for name in chosen for word in ("--include", name)] + ["--edit"] * edit
+    refuse_odd(words)
+    child = await asyncio.create_subprocess_exec(
+        *(program("bydawn"), *words, "--state-dir", str(standing.folder.state_folder.path)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment(),
+        limit=_LONGEST,
+        start_new_session=True,
+    )
+    assert child.stdin and child.stdout and child.stderr  # noqa: S101 - pipes, as asked for
+    child.stdin.write(message.encode())
+    child.stdin.close()
+    first = await child.stdout.readline()
+    if not first:
+        said = await child.stderr.read()
+        raise refusal(said.decode(errors="replace"), await child.wait())
+    said_so_far: asyncio.Queue[bytes | None] = asyncio.Queue()
+    address = site.loops.address(standing)
+    task = asyncio.create_task(_pass_on(site, address, child, first, said_so_far))
+    _running[task] = child
+    task.add_done_callback(lambda done: _running.pop(done, None))
+    return _events(said_so_far)
+
+
+async def _pass_on(
+    site: Site, address: str, child: asyncio.subprocess.Process, first: bytes, heard: "asyncio.Queue[bytes | None]"
+) -> None:
+    assert child.stdout and child.stderr  # noqa: S101
+    errors = asyncio.create_task(child.stderr.read())
+    line = first
+    while line:
+        heard.put_nowait(line)
+        site.hub.tell(address, "chat", line.decode(errors="replace").strip())
+        try:
+            line = await child.stdout.readline()
+        except ValueError:  # a line that is too long; the answer is in the history
+            break
+    heard.put_nowait(None)
+    await errors
+    await child.wait()
+
+
+async def _events(heard: "asyncio.Queue[bytes | None]") -> AsyncIterator[Any]:
+    while line := await heard.get():
+        yield {"event": "chat", "data": line.decode(errors="replace").strip()}
+
+
+async def end_all() -> None:
+    """The server ends: so do the agents that it asked, if need be after us. Each question ends its own."""
+    for child in _running.values():
+        if child.returncode is None:
+            child.terminate()
+    if _running:
+        await asyncio.wait([*_running], timeout=_ENDS)

@@ -1,0 +1,69 @@
+"""The status server of rloop: `GET /`, `GET /status`, `GET /status/:name`, `POST /stop/:name`."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from bydawn import __version__
+from bydawn.core.errors import UserError
+from bydawn.dialects.rloop import DIALECT
+from bydawn.dialects.rloop.config import NAME
+from bydawn.dialects.rloop.files import CRASHED
+from bydawn.operations.dialects.rloop import sessions, starting
+from bydawn.operations.dialects.rloop.sessions import Session
+from bydawn.store.registry import Standing
+from bydawn.web.calls import Answer, Call, Json, Route, Site, look, page, steer
+from bydawn.web.loops import NotHere
+from bydawn.web.table import home_page
+
+_ENDPOINTS = ("GET /status", "GET /status/:name", "POST /stop/:name")
+
+
+def is_shown(standing: Standing) -> bool:
+    """A server that this command started shows its sessions and no other loops."""
+    return standing.loop.dialect is not None and standing.loop.dialect.name == DIALECT.name
+
+
+def first(call: Call) -> Answer:
+    """The page for a browser; for programs what there is to ask."""
+    if "text/html" in call.headers.get("accept", ""):
+        return home_page(call)
+    return _json({"name": NAME, "version": __version__, "endpoints": _ENDPOINTS})
+
+
+def all_sessions(call: Call) -> Json:  # noqa: ARG001 - the same for everyone
+    return _json({"sessions": [sessions.document(each) for each in sessions.table()]})
+
+
+def one_session(call: Call) -> Json:
+    return _json(sessions.document(_found(call)))
+
+
+def stop_session(call: Call) -> Json:
+    """The same as `rloop stop NAME`."""
+    found = _found(call)
+    if found.standing and (found.is_alive or found.status == CRASHED):
+        starting.stop(found)
+        starting.until_it_is_gone(found)
+        return _json(sessions.document(sessions.find(found.name, lambda _: None)))
+    if found.standing is None and found.is_alive:
+        cause = f"its process is {found.count('pid')}"
+        raise UserError(f"{found.name} is a session of another program", cause=cause, hint="end it there", exit_code=8)
+    raise UserError(f"{found.name} is not running", cause=f"it is {found.status}", exit_code=8)
+
+
+def _found(call: Call) -> Session:
+    try:
+        return sessions.find(call.path["name"], lambda _: None)
+    except UserError as error:
+        raise NotHere(error.what, cause=error.cause, hint=error.hint) from None
+
+
+def _json(value: Any) -> Json:
+    return Json(value=value, bare=True)
+
+
+def routes(site: Site) -> Iterable[Route]:  # noqa: ARG001 - the same for every server
+    yield page("/", first)
+    yield look("/status", all_sessions)
+    yield look("/status/{name}", one_session)
+    yield steer("/stop/{name}", stop_session)

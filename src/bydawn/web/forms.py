@@ -1,0 +1,200 @@
+"""What the forms of the pages do: the same acts as the API, then back to a page that says what was done."""
+
+from urllib.parse import quote
+
+from bydawn.core.errors import UserError
+from bydawn.core.values import TaskStatus
+from bydawn.operations import documents
+from bydawn.store.registry import Standing
+from bydawn.web import acts
+from bydawn.web.acts import Done
+from bydawn.web.api import Resume, known_document, readable
+from bydawn.web.calls import Answer, Call, Sent
+from bydawn.web.chatting import answers
+from bydawn.web.pages.documents import conflict_page, document_page
+from bydawn.web.starting import start
+
+_THEMES = ("", "light", "dark")
+
+
+def _loop(call: Call) -> Standing:
+    """The loop of a form, unless it has started or stopped since the page was made."""
+    standing, seq = readable(call.standing), _seq(call)
+    acts.refuse_late(standing, seq)
+    return standing
+
+
+def _seq(call: Call) -> int:
+    """The last fact that the page knew; every form that steers has it."""
+    seq = call.field("expect_seq")
+    if not seq.isascii() or not seq.isdigit() or len(seq) > 15:
+        raise UserError("this form is incomplete", cause="it has no expect_seq", hint="reload the page, then try again")
+    return int(seq)
+
+
+def _home(call: Call, rest: str = "") -> str:
+    return f"/loops/{quote(call.path['loop'])}{rest}"
+
+
+def _back(call: Call, done: Done) -> Sent:
+    return Sent(to=_home(call), told=done.told)
+
+
+def tell_form(call: Call) -> Answer:
+    standing = _loop(call)
+    done = acts.tell(standing, call.field("text"))
+    if call.field("resume") == "1":
+        number = standing.state.round + 1
+        acts.resume(standing, (), _seq(call))
+        return Sent(to=_home(call), told=f"Sent. Round {number} starts.")
+    return _back(call, done)
+
+
+def pause_form(call: Call) -> Answer:
+    return _back(call, acts.pause(_loop(call)))
+
+
+def stop_form(call: Call) -> Answer:
+    return _back(call, acts.stop(_loop(call), now=call.field("after_round") != "1"))
+
+
+def resume_form(call: Call) -> Answer:
+    rounds, seconds, until, budget = (call.field(name).strip() or None for name in ("rounds", "for", "until", "budget"))
+    new = Resume(rounds=rounds, seconds=seconds, until=until, budget=budget)
+    return _back(call, acts.resume(_loop(call), new.words, _seq(call)))
+
+
+def approve_form(call: Call) -> Answer:
+    return _back(call, acts.resume(_loop(call), ["--approve"], _seq(call)))
+
+
+def accept_form(call: Call) -> Answer:
+    return _back(call, acts.resume(_loop(call), ["--accept"], _seq(call)))
+
+
+def skip_form(call: Call) -> Answer:
+    """One task, or several that were set aside together."""
+    standing = _loop(call)
+    done = [acts.settle(standing, task, TaskStatus.SKIPPED, exactly=True) for task in call.form.get("task", ())]
+    if not done:
+        raise UserError("nothing to skip", cause="no task was named", hint="reload the page, then try again")
+    if call.field("resume") == "1":
+        acts.resume(standing, (), _seq(call))
+        return Sent(to=_home(call), told=f"{done[-1].told} {standing.loop.id} goes on.")
+    return _back(call, done[-1])
+
+
+def reopen_form(call: Call) -> Answer:
+    return _back(call, acts.settle(_loop(call), call.field("task"), TaskStatus.OPEN, exactly=True))
+
+
+def dismiss_form(call: Call) -> Answer:
+    return Sent(to="/", told=acts.dismiss(_loop(call)).told)
+
+
+def add_task_form(call: Call) -> Answer:
+    done = acts.add_task(call.standing, call.field("text"))
+    return Sent(to=_home(call, "/docs/todo" if call.field("from") != "chat" else "/chat"), told=done.told)
+
+
+def start_form(call: Call) -> Answer:
+    standing = start(call.site, key=call.field("folder"), demo=call.field("demo") == "1")
+    address = quote(call.loops.address(standing))
+    return Sent(to=f"/loops/{address}", told=f"{standing.loop.id} has begun.")
+
+
+# -- documents ---------------------------------------------------------------------------------------------------------
+
+
+def save_form(call: Call) -> Answer:
+    standing, key = known_document(call)
+    text, version = call.field("text"), call.field("version")
+    if call.field("preview") == "1":
+        return document_page(
+            call.loops, call.path["loop"], key, call.visitor, mode="preview", text=text, version=version
+        )
+    saved = documents.save(standing, key, text, version, base_text=call.form.get("base", [None])[0])
+    return _saved(call, saved)
+
+
+def tick_form(call: Call) -> Answer:
+    """One box (`line` and `ticked`), or with scripts off every box of the document as it is ticked now."""
+    (standing, key), version = known_document(call), call.field("version")
+    if call.form.get("line"):
+        line = _number(call.field("line"))
+        shown = call.form.get("shown", [None])[0]
+        return _saved(call, documents.tick(standing, key, line, call.field("ticked") == "1", version, shown))
+    lines, words = [*map(_number, call.form.get("box", ()))], call.form.get("words", ())
+    was, now = ({*map(_number, call.form.get(name, ()))} for name in ("was", "tick"))
+    saved: documents.Saved | documents.Conflict | None = None
+    for line, text in zip(lines, words, strict=False):
+        if (line in was) != (line in now):  # only what this person has changed: an agent may have ticked others
+            saved = documents.tick(standing, key, line, line in now, version, text)
+            if isinstance(saved, documents.Conflict):
+                break
+            version = saved.document.version
+    return _saved(call, saved) if saved else Sent(to=_home(call, f"/docs/{key}"), told="Nothing was changed.")
+
+
+def _saved(call: Call, saved: documents.Saved | documents.Conflict) -> Answer:
+    key = call.path["key"]
+    if isinstance(saved, documents.Conflict):
+        return conflict_page(call.loops, call.path["loop"], key, saved, call.visitor)
+    told = f"Saved as version {saved.document.version}." if saved.changed else "It said so already."
+    return Sent(to=_home(call, f"/docs/{key}"), told=" ".join((told, *saved.warnings)))
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise UserError("this form cannot be read", cause=f"{text[:20]!r} is not a line", hint="reload the page")
+    return int(text)
+
+
+# -- chat --------------------------------------------------------------------------------------------------------------
+
+
+async def chat_form(call: Call) -> Answer:
+    """The question is asked; the page shows the answer as it comes."""
+    await answers(
+        call.site,
+        call.standing,
+        call.field("message"),
+        include=call.form.get("include", ()),
+        edit=call.field("edit") == "1",
+    )
+    return Sent(to=_home(call, "/chat#end"))
+
+
+# -- the visitor's own -------------------------------------------------------------------------------------------------
+
+
+def sign_in_form(call: Call) -> Answer:
+    assert call.request  # noqa: S101 - every call has one
+    gate = call.site.gate
+    session = gate.sign_in(call.request, call.field("code"))
+    return Sent(to="/", prepared=lambda response: gate.give(response, session))
+
+
+def sign_out_form(call: Call) -> Answer:
+    assert call.request  # noqa: S101
+    gate = call.site.gate
+    gate.keys.end(call.request.cookies.get(gate.cookie, ""))
+    return Sent(to="/login", prepared=lambda response: response.delete_cookie(gate.cookie, path="/"))
+
+
+def theme_form(call: Call) -> Answer:
+    theme = call.field("theme")
+    if theme not in _THEMES:
+        raise UserError("there is no such theme", cause=theme[:20], hint="light, dark, or as the system has it")
+    return Sent(to=_own_page(call), cookies={"bydawn-theme": theme})
+
+
+def keys_form(call: Call) -> Answer:
+    return Sent(to="/settings#keys", cookies={"bydawn-keys": "on" if call.field("keys") == "on" else "off"})
+
+
+def _own_page(call: Call) -> str:
+    """The page that a form was on; a path of ours, never an address elsewhere."""
+    path = call.field("back")
+    is_ours = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
+    return quote(path, safe="/?=&@#%+") if is_ours else "/"

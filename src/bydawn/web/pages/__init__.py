@@ -1,0 +1,120 @@
+"""The pages: each function makes one from loops as they are now. What several of them need is here."""
+
+import re
+from typing import NamedTuple
+
+from bydawn.core.errors import UserError
+from bydawn.core.text import headline, plain, shorten
+from bydawn.core.values import Status
+from bydawn.operations import views
+from bydawn.operations.amounts import plural
+from bydawn.operations.recent import Recent, recent
+from bydawn.store.registry import Standing
+from bydawn.web.loops import Loops
+from bydawn.web.page import Section
+
+_FEW = 20  # rows of a group, unless a person wants all
+_KEPT = 300  # histories that stay in memory
+_PYTEST = re.compile(r"E  +\S")  # how pytest marks what went wrong
+_LONGEST = 400  # characters of a line
+_WORKING = (Status.RUNNING, Status.WAITING)
+
+
+class Group(NamedTuple):
+    """Loops under one heading."""
+
+    title: str
+    loops: list[Standing]
+    left_out: int = 0
+
+
+class Groups(NamedTuple):
+    """All loops, as the first page and the rail show them."""
+
+    needs_you: Group
+    working: Group
+    finished: Group
+    resting: Group
+    dismissed: int  # that are not listed
+
+
+_grouped: dict[bool, tuple[list[Standing], Groups]] = {}
+
+
+def grouped(found: list[Standing], *, everything: bool = False) -> Groups:
+    """Those that need a person first, then the latest; ordered again only if one of them has changed."""
+    known = _grouped.get(everything)
+    if known is None or known[0] != found:  # loops that have not changed are the very same, so that this is quick
+        known = _grouped[everything] = found, _order(found, everything=everything)
+    return known[1]
+
+
+def _order(found: list[Standing], *, everything: bool) -> Groups:
+    ordered = views.by_need(found)
+    listed = [each for each in ordered if everything or not each.state.dismissed]
+    needs, working, finished, resting = list[Standing](), list[Standing](), list[Standing](), list[Standing]()
+    for each in listed:
+        if views.needs_you(each):
+            needs.append(each)
+        elif each.status in _WORKING:
+            working.append(each)
+        else:
+            (finished if each.finished else resting).append(each)
+    most = len(ordered) if everything else _FEW
+
+    def few(title: str, loops: list[Standing]) -> Group:
+        return Group(title, loops[:most], max(0, len(loops) - most))
+
+    return Groups(
+        Group("Needs you", needs),
+        Group("Working", working),
+        few("Finished", finished),
+        few("Not running", resting),
+        len(ordered) - len(listed),
+    )
+
+
+def rail(loops: Loops, current: str) -> Section:
+    """The list of loops beside a page about one of them."""
+    found = loops.all()
+    ordered = grouped(found)[:4]
+    listed = {str(each.folder) for group in ordered for each in group.loops}
+    here = [each for each in found if loops.address(each) == current and str(each.folder) not in listed]
+    groups = [
+        (group.title, [(each, loops.address(each), progress_of(each)) for each in group.loops], group.left_out)
+        for group in (*ordered, *([Group("This loop", here)] if here else []))
+    ]
+    return Section(id="rail", template="rail.html", data={"groups": groups, "current": current})
+
+
+_read: dict[tuple[str, int, bool, int, int | None], Recent] = {}
+
+
+def recent_of(standing: Standing, count: int, before: int | None = None) -> Recent:
+    """The last rounds of a loop, read again only after another fact; none if its ledger cannot be read."""
+    key = (str(standing.folder), standing.state.seq, standing.alive, count, before)
+    if key not in _read:
+        try:
+            found = recent(standing, count, before)
+        except (UserError, OSError):
+            return Recent()
+        while len(_read) >= _KEPT:
+            _read.pop(next(iter(_read)), None)
+        _read[key] = found
+    return _read[key]
+
+
+def progress_of(standing: Standing) -> str:
+    """`5/9`, or the number of rounds where there is no list."""
+    tasks, number = standing.state.tasks, standing.state.round
+    return f"{tasks.done}/{tasks.total}" if tasks else plural(number, "round") if number else ""
+
+
+def telling(excerpt: str, more: int = 0) -> list[str]:
+    """The most telling line of what a check printed, and as many of those after it as are wanted."""
+    lines = [line.rstrip() for line in plain(excerpt).splitlines() if line.strip()]
+    best = headline(plain(excerpt))
+    places = [place for place, line in enumerate(lines) if _PYTEST.match(line)]
+    places = places or [place for place, line in enumerate(lines) if shorten(line.strip(), 120) == best]
+    first = places[-1] if places else max(0, len(lines) - 1)
+    return [line[:_LONGEST] for line in lines[first : first + 1 + more]]

@@ -1,0 +1,108 @@
+"""Questions about the repository of a loop, and what its agent answered."""
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.core.text import duration, plain, shorten
+from bydawn.operations import documents
+from bydawn.operations.amounts import dollars
+from bydawn.operations.chat import Turn, TurnState, history, spent
+from bydawn.operations.documents import DocumentName
+from bydawn.store.registry import Standing
+from bydawn.web import markdown
+from bydawn.web.loops import Loops
+from bydawn.web.page import Page, Section, Tab, Visitor
+from bydawn.web.pages.frame import loop_page
+
+_USUAL = ("todo", "progress", "opinions")  # documents that every question comes with, unless a person says otherwise
+_OFFERED = 12  # documents
+_TASK = 200  # characters of a task that is made of an answer
+
+
+class TurnRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A question and its answer, as the page shows them."""
+
+    turn: Turn
+    about: str  # `read only · 22 s · $0.06`
+    is_open: bool
+    task: str = ""  # the beginning of the answer on one line
+
+
+def chat_page(
+    loops: Loops,
+    address: str,
+    visitor: Visitor,  # noqa: ARG001 - every page is told who looks at it
+    *,
+    draft: str = "",
+    problem: str | None = None,
+) -> Page:
+    """The conversation so far, and a place to ask; `draft` is a question that could not be asked."""
+    standing = loops.find(address)
+    address = loops.address(standing)
+    turns = [_row(turn) for turn in history(standing)] if not standing.trouble else []
+    usage = spent(standing) if turns else None
+    common = {"address": address, "standing": standing, "busy": any(row.is_open for row in turns)}
+    sections = (
+        Section(
+            id="turns",
+            template="chat_turns.html",
+            data=common
+            | {
+                "turns": turns,
+                "html": markdown.html,
+                "spent": dollars(usage) if usage else "",
+                "takes_notes": not standing.finished and not standing.trouble,
+                "takes_tasks": bool(standing.loop.tasks) and not standing.trouble,
+                "State": TurnState,
+            },
+        ),
+        Section(
+            id="composer",
+            template="chat_composer.html",
+            live=False,
+            data=common
+            | {
+                "draft": draft,
+                "problem": problem or "",
+                "names": _offered(standing),
+                "agent": plain(standing.loop.agent),
+                "folder": standing.loop.folder,
+                "no_edits": _why_no_edits(standing),
+                "usual": _USUAL,
+            },
+        ),
+    )
+    return loop_page(loops, standing, Tab.CHAT, "chat", sections)
+
+
+def _row(turn: Turn) -> TurnRow:
+    parts = [
+        "could change files" if turn.edits else "read only",
+        f"{turn.steps} steps" if turn.steps > 1 else "",
+        duration(turn.seconds) if turn.seconds else "",
+        dollars(turn.usage) if turn.usage else "",
+    ]
+    lines = [line.strip(" #*->`") for line in plain(turn.answer).splitlines()]
+    return TurnRow(
+        turn=turn,
+        about=" · ".join(filter(None, parts)),
+        is_open=turn.state is TurnState.ASKED,
+        task=shorten(next(filter(None, lines), ""), _TASK),
+    )
+
+
+def _offered(standing: Standing) -> tuple[DocumentName, ...]:
+    try:
+        return documents.documents(standing)[:_OFFERED]
+    except (UserError, OSError):  # its folder is gone
+        return ()
+
+
+def _why_no_edits(standing: Standing) -> str:
+    """Why no question may change files now; the command says it too, but later."""
+    name = standing.loop.id
+    if standing.trouble:
+        return "the loop cannot be read"
+    if standing.alive and standing.state.stopped is None:
+        return f"{name} is running in this folder; pause it first"
+    return f"{name} has crashed; continue or stop it first" if standing.state.stopped is None else ""

@@ -1,0 +1,58 @@
+"""What all pages of a loop have around them: the path, the tabs, the list of loops, the title of the window."""
+
+import re
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
+from bydawn.store.registry import Standing
+from bydawn.web.loops import Loops
+from bydawn.web.page import Crumb, Page, Section, Tab
+from bydawn.web.pages import progress_of, rail
+from bydawn.web.words import href
+
+
+def loop_page(
+    loops: Loops,
+    standing: Standing,
+    tab: Tab | None,
+    here: str,
+    sections: Sequence[Section],
+    *,
+    follows: tuple[str, ...] = (),
+    refreshes: bool = False,
+    up: str = "",
+) -> Page:
+    """A page of a loop; `here` is the last step of its path."""
+    address = loops.address(standing)
+    return Page(
+        title=f"{title(standing)} · {here}",
+        crumbs=(Crumb("Loops", "/"), Crumb(standing.loop.id, href(address)), Crumb(here)),
+        sections=tuple(sections),
+        mark=standing.status,
+        loop=address,
+        tab=tab,
+        up=up or href(address),
+        rail=rail(loops, address),
+        follows=follows,
+        refreshes=refreshes,
+    )
+
+
+def plain_page(here: str, sections: Sequence[Section], *, status: int = 200) -> Page:
+    """A page that is about no loop."""
+    return Page(title=here, crumbs=(Crumb("Loops", "/"), Crumb(here)), sections=tuple(sections), status=status)
+
+
+def title(standing: Standing) -> str:
+    """`! billing 5/9`"""
+    return f"{standing.status.sign} {standing.loop.id} {progress_of(standing)}".rstrip()
+
+
+def coded(text: str) -> Markup:
+    """A sentence of ours, with what is in backticks as code.
+
+    >>> str(coded("run `a < b`"))
+    'run <code>a &lt; b</code>'
+    """
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped

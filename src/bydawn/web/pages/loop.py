@@ -1,0 +1,280 @@
+"""A loop's own page: what it does now, or why it ended and what helps; then its tasks, its course and its rounds."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from bydawn.core import completion
+from bydawn.core.breakers import limits_of
+from bydawn.core.errors import UserError
+from bydawn.core.rules import Rule, meaning_of
+from bydawn.core.text import duration, plain, shorten
+from bydawn.core.values import Status, Verdict
+from bydawn.operations import amounts, outputs, pending, reasons, views
+from bydawn.operations.detail import what_is_safe
+from bydawn.operations.leftovers import with_leftovers
+from bydawn.operations.plan import shared
+from bydawn.operations.recent import Recent, Tick
+from bydawn.operations.stuck import Stuck, stuck
+from bydawn.operations.ways import ways
+from bydawn.store.registry import Standing, beside
+from bydawn.web.loops import Loops
+from bydawn.web.page import Crumb, Page, Section, Tab, Visitor
+from bydawn.web.pages import rail, recent_of, telling
+from bydawn.web.pages.course import course
+from bydawn.web.pages.frame import loop_page, title
+from bydawn.web.pages.task_rows import task_rows
+from bydawn.web.words import money
+
+_PLOTTED, _SHOWN, _FEW, _PAGE = 120, 30, 8, 100  # rounds: in plots, on this page, beside the tasks, on a page of rounds
+_LINKED, _PICTURED = 60, 40  # ticks that are links; if there are more, the last ones are a picture
+_LONG = 5000  # records of a ledger above which only its end is read
+_AROUND = 1  # lines shown after the most telling one
+
+
+def overview(loops: Loops, address: str, visitor: Visitor) -> Page:
+    [standing] = with_leftovers([views.with_current_tasks(loops.find(address))])
+    address = loops.address(standing)
+    working = standing.status in (Status.RUNNING, Status.WAITING)
+    history = recent_of(standing, _PLOTTED)
+    tasks = task_rows(standing, history)
+    common = {"standing": standing, "address": address, "ways": ways(standing)}
+
+    def section(id_: str, template: str, column: str = "", **data: Any) -> Section:
+        return Section(id=id_, template=template, column=column, data=common | data)
+
+    strip = _strip(history)
+    missing: dict[str, Any] = {"rows": _missing(standing), "checks": standing.state.verdicts}
+    rows = history.last(_SHOWN if working else _FEW)
+    rounds: dict[str, Any] = {
+        "rows": rows.rows[::-1],
+        "earlier": rows.earlier,
+        "kinds": KINDS,
+        "whole": False,
+        "few": not working,
+    }
+    plots = course(standing, history) if not standing.trouble else None
+    empty = "empty.html"  # every part is there in every state, so that one can follow the other while a person looks
+    if working:
+        sections = [
+            section("head", "loop_head.html"),
+            section("now", "now.html", **_now(standing), **strip),
+            section("tell-form", "tell.html"),
+            section("strip", empty),
+            section("tasks", "tasks.html", "left", **tasks),
+            section("missing", "missing.html", "left", **missing),
+            section("course", "course.html", "right", course=plots),
+            section("rounds", "rounds.html", **rounds),
+            section("why", empty),
+        ]
+    else:
+        sections = [
+            section("head", empty),
+            section("now", "ended.html", **_ended(standing, history)),
+            section("tell-form", empty),
+            section("strip", "strip.html", **strip),
+            section("rounds", "rounds.html" if not standing.trouble else empty, "left", **rounds),
+            section("tasks", "tasks.html" if not standing.trouble else empty, "right", **tasks),
+            section("missing", "missing.html" if not standing.finished else empty, "right", **missing),
+            section("course", "course.html", course=plots),
+            section("why", "loop_why.html", rule=_rule(standing)),
+        ]
+    opened = standing.state.open_round if standing.alive else None
+    return Page(
+        title=title(standing),
+        crumbs=(Crumb("Loops", "/"), Crumb(standing.loop.id)),
+        sections=tuple(sections),
+        mark=standing.status,
+        loop=address,
+        tab=Tab.OVERVIEW,
+        rail=rail(loops, address),
+        refreshes=not visitor.steers,  # what is being typed would be lost
+        follows=(f"{address}:{opened.round}",) if opened else (),
+    )
+
+
+def all_rounds(loops: Loops, address: str, visitor: Visitor, *, before: int | None = None) -> Page:  # noqa: ARG001
+    """Every round, the newest first, so many on a page."""
+    standing = loops.find(address)
+    address = loops.address(standing)
+    history = recent_of(standing, _PAGE, before)
+    newest = before is None
+    data = {
+        "standing": standing,
+        "address": address,
+        "rows": history.rows[::-1],
+        "earlier": history.earlier,
+        "first": history.rounds[0].number if history.rounds else 0,
+        "newest": newest,
+        "kinds": KINDS,
+        "whole": True,
+        "few": False,
+    }
+    section = Section(id="rounds", template="rounds.html", data=data, live=newest)
+    return loop_page(loops, standing, Tab.ROUNDS, "rounds", [section], refreshes=newest)
+
+
+def _strip(history: Recent) -> dict[str, Any]:
+    """Every round as a link, or the last ones as a picture."""
+    ticks = history.ticks
+    if len(ticks) <= _LINKED and not history.earlier:
+        return {"ticks": ticks, "earlier": 0, "is_picture": False}
+    last = ticks[-_PICTURED:]
+    first = next((number for _, number in last if number), 1)
+    return {"ticks": last, "earlier": first - 1, "is_picture": True}
+
+
+# How a round came out, as a color and an icon.
+KINDS = {
+    Tick.CLOSED: ("ok", "complete"),
+    Tick.PASSED: ("ok", "complete"),
+    Tick.RED: ("bad", "failed"),
+    Tick.FAILED: ("bad", "crashed"),
+    Tick.IDLE: ("still", "open"),
+    Tick.WORKED: ("still", "unverified"),
+    Tick.CUT: ("still", "paused"),
+    Tick.RUNNING: ("run", "running"),
+}
+
+
+# -- while it runs -----------------------------------------------------------------------------------------------------
+
+
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """What is used of a limit."""
+
+    label: str
+    text: str
+    more: str = ""
+    share: tuple[float, float] | None = None  # None: there is no limit
+    kind: str = ""
+
+
+def _now(standing: Standing) -> dict[str, Any]:
+    state, asked = standing.state, pending.asked(standing.state)
+    age = outputs.last_output_age(standing)
+    company = beside(standing.folder, standing.loop)
+    return {
+        "opened": state.open_round,
+        "activity": outputs.activity(standing),
+        "output_at": None if age is None else datetime.now(UTC) - timedelta(seconds=age),
+        "hanging": views.hanging(standing),
+        "waiting": pending.waiting_words(state.waiting) if state.waiting else "",
+        "waits_for": plain(state.waiting.reason) if state.waiting else "",
+        "asked": f"{pending.asked_words(asked)}, asked by {plain(asked.by)}" if asked else "",
+        "shared": shared(company),
+        "limits": _limits(standing),
+        "limited": views.limited_now(standing),
+    }
+
+
+def _limits(standing: Standing) -> list[Limit]:
+    state, limits = standing.state, limits_of(standing.loop, standing.state)
+    found = []
+    if state.tasks:
+        done, total = state.tasks.done, state.tasks.total
+        found.append(Limit(label="Tasks", text=f"{done} of {total}", share=(done, total), kind="ok"))
+    rounds = f"{state.rounds} of {limits.rounds}" if limits.rounds else str(state.rounds)
+    share = (state.rounds, limits.rounds) if limits.rounds else None
+    found.append(Limit(label="Rounds", text=rounds, share=share))
+    cost = money(state.usage, unpriced=state.unpriced)
+    spent = (state.usage.cost_usd or 0 if state.usage else 0, limits.usd) if limits.usd else None
+    found.append(Limit(label="Cost", text=f"{cost} of ${limits.usd:.2f}" if limits.usd else cost, share=spent))
+    if limits.tokens:
+        used = (state.usage.tokens or 0) if state.usage else 0
+        words = f"{amounts.short_count(used)} of {amounts.short_count(limits.tokens)}"
+        found.append(Limit(label="Tokens", text=words, share=(used, limits.tokens)))
+    return [*found, _time(standing)]
+
+
+def _time(standing: Standing) -> Limit:
+    """How long it may still take, and how long it may work."""
+    state, limits = standing.state, limits_of(standing.loop, standing.state)
+    now = datetime.now(UTC)
+    worked = f"worked for {duration(state.elapsed)}" + (f" of {duration(limits.seconds)}" if limits.seconds else "")
+    more, share = worked, (state.elapsed, limits.seconds) if limits.seconds else None
+    if limits.until:
+        more = f"until {amounts.moment(limits.until)}"
+        begun = state.run_since or now
+        share = ((now - begun).total_seconds(), (limits.until - begun).total_seconds())
+    return Limit(label="Time", text=amounts.time_left_words(state) or worked, more=more, share=share)
+
+
+# -- once it has ended -------------------------------------------------------------------------------------------------
+
+
+class Printed(msgspec.Struct, frozen=True, kw_only=True):
+    """A failing check, with the lines that tell most."""
+
+    verdict: Verdict
+    lines: tuple[str, ...]  # the most telling one first
+
+
+def _ended(standing: Standing, history: Recent) -> dict[str, Any]:
+    state, stopped = standing.state, standing.state.stopped
+    rule = stopped.decided.rule if stopped else ""
+    blocked = standing.status is Status.BLOCKED
+    said = plain(state.last.said) if state.last and rule != Rule.AGENT_BLOCKED else ""
+    offered = ways(standing)
+    return {
+        "reason": plain(views.reason(standing)),
+        "since": views.since(standing),
+        "needs_you": views.needs_you(standing),
+        "trouble": standing.trouble,
+        "stuck": _stuck(standing, history) if blocked and not state.questions else None,
+        "questions": state.questions,
+        "failed": [_printed(verdict) for verdict in state.failed_checks] if not standing.finished else [],
+        "said": shorten(said, 600),
+        "proof": _proof(standing),
+        "tampered": state.tampered,
+        "notes": state.notes,
+        "safe": what_is_safe(standing.loop) if blocked else "",
+        "unproven": reasons.UNPROVEN if standing.status is Status.UNVERIFIED else "",
+        "tell": next((way for way in offered if way.verb == "tell"), None),
+        "others": [way for way in offered if way.verb != "tell"],
+        "can_be_told": not standing.finished and not standing.trouble,
+        "can_be_dismissed": stopped is not None and not state.dismissed and not standing.trouble,
+    }
+
+
+def _stuck(standing: Standing, history: Recent) -> Stuck | None:
+    try:
+        return stuck(standing, [row.attempt for row in history.rounds])
+    except UserError:
+        return None
+
+
+def _printed(verdict: Verdict) -> Printed:
+    return Printed(verdict=verdict, lines=tuple(telling(verdict.excerpt, _AROUND)))
+
+
+def _proof(standing: Standing) -> list[str]:
+    """What confirms the end; of a very long history only what its last fact says."""
+    stopped = standing.state.stopped
+    if stopped is None or not (standing.finished or stopped.decided.rule in _EXPLAINED):
+        return []
+    rows = reasons.evidence(standing) if standing.state.seq <= _LONG else stopped.evidence
+    return [plain(row) for row in rows if row != reasons.UNPROVEN]
+
+
+_EXPLAINED = (Rule.AGENT_STOP, Rule.OBSTRUCTED, Rule.TASKS_ASIDE)  # rules whose reason alone says too little
+
+
+def _rule(standing: Standing) -> tuple[str, str, int] | None:
+    stopped = standing.state.stopped
+    if stopped is None or not meaning_of(stopped.decided.rule):
+        return None
+    return stopped.decided.rule, meaning_of(stopped.decided.rule), standing.state.seq
+
+
+def _missing(standing: Standing) -> list[tuple[str, bool]]:
+    """Each condition of this loop in words, and whether it is met; checks are listed one by one beside it."""
+    if standing.trouble:
+        return []
+    loop, state = standing.loop, standing.state
+    missing = completion.missing(loop, state)
+    listed = state.failed_checks and state.verdict_tree == state.tree  # then each check says it itself
+    unmet = [(reasons.missing(name, standing), False) for name in missing if name != "checks" or not listed]
+    met = [(views.MET[name], True) for name in loop.requires if name not in missing and name != "checks"]
+    return [*unmet, *met]

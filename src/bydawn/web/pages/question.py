@@ -1,0 +1,75 @@
+"""Pages that ask before something cannot be taken back, and pages that say why there is nothing to see."""
+
+from datetime import UTC, datetime
+
+from bydawn.core.errors import UserError
+from bydawn.core.rules import Rule
+from bydawn.core.text import duration, plain
+from bydawn.core.values import Status
+from bydawn.store.registry import Standing
+from bydawn.web.loops import Loops
+from bydawn.web.page import Crumb, Page, Section, Tab, Visitor
+from bydawn.web.pages.frame import coded, loop_page
+from bydawn.web.words import href, sentence
+
+_TITLES = {
+    400: "This did not work",
+    401: "You are not signed in",
+    403: "Not allowed",
+    404: "Not found",
+    409: "Too late",
+    413: "Too large",
+    415: "This did not work",
+    421: "This is another name",
+    429: "Wait a moment",
+    500: "Our own failure",
+    503: "Not now",
+}
+
+
+def question_page(loops: Loops, address: str, what: str, visitor: Visitor) -> Page:  # noqa: ARG001
+    """Ask before a loop is stopped now (`what` is stop), or before changes are accepted (accept)."""
+    standing = loops.find(address)
+    address = loops.address(standing)
+    asked = {"stop": _stop, "accept": _accept}[what](standing)
+    data = {"standing": standing, "address": address, "seq": standing.state.seq, "what": what, **asked}
+    section = Section(id="question", template=f"question_{what}.html", live=False, data=data)
+    return loop_page(loops, standing, Tab.OVERVIEW, what, (section,), up=href(address))
+
+
+def _stop(standing: Standing) -> dict[str, object]:
+    opened = standing.state.open_round if standing.alive else None
+    worked = (datetime.now(UTC) - opened.started_at).total_seconds() if opened else 0.0
+    return {
+        "opened": opened,
+        "worked": duration(worked),
+        "is_over": standing.state.stopped is not None,
+        "left": standing.left,
+        "waits": standing.status is Status.WAITING,
+    }
+
+
+def _accept(standing: Standing) -> dict[str, object]:
+    stopped, tasks = standing.state.stopped, standing.state.tasks
+    lost = stopped is not None and stopped.decided.rule == Rule.TASK_FILE
+    return {
+        "paths": [plain(path) for path in standing.state.tampered],
+        "file": standing.loop.tasks,
+        "problem": plain(tasks.problem) if lost and tasks and tasks.problem else "",
+        "round": standing.state.round,
+    }
+
+
+def error_page(status: int, error: UserError, visitor: Visitor | None) -> Page:
+    """Why there is no page, in words, and the way on."""
+    known, title = visitor is not None and status != 401, _TITLES.get(status, "This did not work")
+    data = {
+        "title": title,
+        "lines": [coded(sentence(text)) for text in (error.what, error.cause, error.hint) if text],
+        "status": status,
+        "known": known,
+        "command": "bydawn serve --link" if status == 401 else "",
+    }
+    section = Section(id="error", template="error.html", live=False, data=data)
+    crumbs = (Crumb("Loops", "/"), Crumb(title)) if known else ()
+    return Page(title=title, crumbs=crumbs, sections=(section,), status=status)

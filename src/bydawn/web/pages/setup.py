@@ -1,0 +1,137 @@
+"""Pages that are about no loop: start one, settings, the state of this machine, signing in."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.core.text import plain, shorten, visible
+from bydawn.operations import settings as reading
+from bydawn.operations.doctor import Finding, examine
+from bydawn.operations.startable import Startable, startable
+from bydawn.operations.trust import question
+from bydawn.settings.files import workspace_above
+from bydawn.settings.setting import Layer
+from bydawn.settings.trust import Trusts
+from bydawn.store.folder import StateFolder
+from bydawn.web.loops import Loops
+from bydawn.web.page import Page, Section, Visitor
+from bydawn.web.pages.frame import coded, plain_page
+
+_VALUE = 300  # characters of a setting
+# What each key does. None of them stops, approves or resumes anything.
+KEYS = (
+    ("j, k", "the next row, the one before"),
+    ("Enter", "open it"),
+    ("u", "up one level"),
+    ("1 to 5", "Overview, Rounds, Docs, Log, Chat"),
+    ("/", "search"),
+    ("n, N", "the next hit, the one before"),
+    ("f", "follow the log"),
+    ("t", "tell the loop something"),
+    ("?", "this list"),
+    ("Esc", "leave a field"),
+    ("Ctrl S", "save a document"),
+    ("Ctrl Enter", "send"),
+)
+
+
+class SettingRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting, its value here, and where that comes from."""
+
+    key: str
+    value: str
+    where: str
+    is_default: bool
+    is_inert: bool  # in a file that is not trusted
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    folder: str
+    rows: tuple[SettingRow, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+# -- start -------------------------------------------------------------------------------------------------------------
+
+
+def start_page(loops: Loops, visitor: Visitor, folder: Path) -> Page:  # noqa: ARG001 - every page is told who looks
+    """What can be started with one tap, and what to type for everything else."""
+
+    def found() -> list[Startable]:
+        return startable(loops.all(), folder, loops.registry.root)
+
+    section = Section(id="start", template="start.html", live=False, data={"found": cache(found)})
+    return plain_page("Start a loop", (section,))
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def settings_page(loops: Loops, visitor: Visitor, folder: Path) -> Page:
+    """How the page looks to this visitor, and what loops in the server's folder start with."""
+    root = loops.registry.root
+    own = Section(id="own", template="settings_own.html", live=False, data={"theme": visitor.theme, "key_list": KEYS})
+    data = {"settings": cache(lambda: _settings(folder, root))}
+    return plain_page("Settings", (own, Section(id="settings", template="settings.html", live=False, data=data)))
+
+
+def _settings(folder: Path, root: StateFolder) -> Settings:
+    """As `config show --origin` lists them."""
+    try:
+        workspace = workspace_above(folder)
+        found = reading.gather(workspace)
+        hide = reading.secrets().hide
+        asking = question(found, workspace, Trusts(root.trust))
+    except (UserError, OSError) as error:
+        told = error.sentence if isinstance(error, UserError) else str(error)
+        return Settings(folder=str(folder), problems=(plain(told),))
+    powers = (*asking.powers.commands, *asking.powers.loosened) if asking else ()
+    rows = []
+    for key in found.given:
+        given = found[key]
+        value = shorten(hide(reading.in_force(given).replace("\n", " ¦ ")), _VALUE)
+        rows.append(
+            SettingRow(
+                key=key,
+                value=visible(value) or "—",
+                where=visible(given.where),
+                is_default=given.layer is Layer.DEFAULT,
+                is_inert=any(given is each for each in powers),
+            )
+        )
+    problems = tuple(visible(hide(f"{each.where}: {each.what}")) for each in found.problems)
+    return Settings(folder=str(workspace), rows=tuple(rows), problems=problems)
+
+
+# -- doctor ------------------------------------------------------------------------------------------------------------
+
+
+def doctor_page(loops: Loops, visitor: Visitor, folder: Path) -> Page:  # noqa: ARG001 - every page is told who looks
+    """What `bydawn doctor` says about this machine and every loop; it takes a second or two."""
+    data = {"findings": _findings(loops, folder), "coded": coded}
+    return plain_page("Doctor", (Section(id="doctor", template="doctor.html", live=False, data=data),))
+
+
+def _findings(loops: Loops, folder: Path) -> Callable[[], list[Finding]]:
+    def found() -> list[Finding]:
+        rows = list[Finding]()
+        try:
+            rows += examine(loops.registry, loops.all(), folder)
+        except (UserError, OSError) as error:
+            told = error.sentence if isinstance(error, UserError) else str(error)
+            rows.append(Finding(name="doctor", ok=False, detail=plain(told)))
+        return sorted(rows, key=lambda row: row.ok)
+
+    return cache(found)
+
+
+# -- sign in -----------------------------------------------------------------------------------------------------------
+
+
+def login_page(problem: str = "") -> Page:
+    """Where a code is typed; a link carries it, and a script sends it."""
+    section = Section(id="login", template="login.html", live=False, data={"problem": problem})
+    return Page(title="Sign in", crumbs=(), sections=(section,), status=401 if problem else 200)

@@ -1,0 +1,97 @@
+// Small things that need a script: copying, signing in from a link, ticking at once, an answer as it is written.
+
+import { typed } from "./swap.js";
+
+export function actions() {
+  signIn();
+  show(document);
+  document.addEventListener("swapped", (event) => show(event.detail));
+  document.addEventListener("swapped", (event) => free(event.detail));
+  document.addEventListener("click", copy);
+  document.addEventListener("change", tick);
+  document.addEventListener("chat", chat);
+  document.addEventListener("submit", once);
+}
+
+// The code stands behind the #, which is never sent to a server or written into a log.
+function signIn() {
+  const form = document.querySelector("form[data-sign-in]");
+  const code = location.hash.slice(1);
+  if (!form || !/^[a-z0-9]{8,40}$/i.test(code)) return;
+  history.replaceState(null, "", location.pathname);
+  form.elements.code.value = code;
+  form.requestSubmit();
+}
+
+function show(root) {
+  for (const form of root.querySelectorAll("form[data-ticks]")) {
+    if (typed(form)) form.querySelector(".scripts-off")?.classList.remove("scripts-off"); // ticked before we were here
+  }
+  root.querySelectorAll("[data-copy][hidden], [data-scripts][hidden]").forEach((each) => (each.hidden = false));
+}
+
+async function copy(event) {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const text = button.dataset.copy;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // plain http on a phone has no clipboard: select it instead
+    const code = button.parentElement.querySelector("code");
+    if (code) getSelection().selectAllChildren(code);
+    return;
+  }
+  document.getElementById("said").textContent = "Copied.";
+}
+
+// A tick is one edit: the box, and the version that it was made on.
+function tick(event) {
+  const box = event.target;
+  const form = box.closest?.("form[data-ticks]");
+  if (!form || box.name !== "tick") return;
+  const fields = { csrf: form.elements.csrf.value, version: form.elements.version.value };
+  const one = document.createElement("form");
+  Object.assign(one, { method: "post", action: form.action, hidden: true });
+  const ticked = { line: box.value, ticked: box.checked ? "1" : "0", shown: box.dataset.shown ?? "" };
+  for (const [name, value] of Object.entries({ ...fields, ...ticked })) {
+    one.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
+  }
+  document.body.append(one);
+  sessionStorage.setItem("scroll", scrollY);
+  one.submit();
+}
+
+const at = sessionStorage.getItem("scroll");
+if (at && document.querySelector("form[data-ticks]")) {
+  sessionStorage.removeItem("scroll");
+  scrollTo(0, Number(at));
+}
+
+// A double tap counts once.
+function once(event) {
+  const form = event.target;
+  if (form.method !== "post" || event.defaultPrevented) return;
+  if (form.dataset.sent) return event.preventDefault();
+  form.dataset.sent = "1";
+  setTimeout(() => delete form.dataset.sent, 4000);
+}
+
+function chat(event) {
+  const line = event.detail;
+  const turn = document.querySelector(`[data-turn="${CSS.escape(line.id ?? "")}"] .said, [data-turn].running .said`);
+  if (!turn) return;
+  if (line.event === "message") turn.textContent = turn.dataset.begun ? `${turn.textContent}\n\n${line.text}` : line.text;
+  else if (line.event === "activity") turn.dataset.begun || (turn.textContent = `${line.text} …`);
+  if (line.event === "message") turn.dataset.begun = "1";
+  // The server draws the answer: at once, unless that would lose what is being typed.
+  if (["answered", "failed", "interrupted"].includes(line.event) && !typed(document)) location.reload();
+}
+
+// The next question can be asked when no answer is waited for.
+function free(section) {
+  const button = document.querySelector(".composer button[data-free][disabled]");
+  if (!button || section.id !== "turns" || section.querySelector(".running")) return;
+  button.disabled = false;
+  button.textContent = button.dataset.free;
+}

@@ -1,0 +1,77 @@
+// Ages count by the server's clock, and stop when there is no news.
+
+const meta = document.querySelector('meta[name="now"]');
+const ahead = meta ? Date.parse(meta.content) - Date.now() : 0;
+let frozen = 0;
+
+export function ages() {
+  setInterval(count, 1000);
+  clocks(document);
+  document.addEventListener("swapped", (event) => clocks(event.detail));
+}
+
+// Times of day are the reader's, wherever the server is.
+function clocks(root) {
+  for (const time of root.querySelectorAll("time[data-clock]")) {
+    if (!/^\d\d:\d\d$/.test(time.textContent)) continue;
+    const at = new Date(time.dateTime);
+    time.textContent = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  }
+}
+
+function two(number) {
+  return String(number).padStart(2, "0");
+}
+
+function count() {
+  if (frozen || document.hidden) return;
+  for (const time of document.querySelectorAll("time[data-age], time[data-elapsed]")) {
+    const seconds = (Date.now() + ahead - Date.parse(time.dateTime)) / 1000;
+    const text = words(seconds) + ("age" in time.dataset ? " ago" : "");
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+function words(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  const minutes = Math.floor(whole / 60);
+  if (!minutes) return `${whole} s`;
+  return minutes < 60 ? `${minutes} m ${two(whole % 60)}` : `${Math.floor(minutes / 60)} h ${two(minutes % 60)}`;
+}
+
+export function thaw() {
+  frozen = 0;
+  document.body.dataset.live = "yes";
+  const banner = document.getElementById("stale");
+  if (banner && !banner.hidden) {
+    banner.hidden = true;
+    banner.replaceChildren();
+  }
+  state("Live");
+}
+
+// A page without news must not look alive.
+export function freeze(seen, retryAt, again) {
+  frozen ||= seen;
+  document.body.dataset.live = "no";
+  state("Not live");
+  const banner = document.getElementById("stale");
+  if (!banner) return;
+  const wait = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
+  const soon = retryAt ? `Trying again in ${wait} s.` : "Trying again.";
+  const texts = [`Not live: last news ${words((Date.now() - seen) / 1000)} ago`, `What you see may be out of date. ${soon}`];
+  if (banner.hidden) {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Try now" });
+    button.className = "button";
+    button.addEventListener("click", again);
+    banner.replaceChildren(document.createElement("strong"), document.createElement("span"), button);
+    banner.hidden = false;
+    document.getElementById("said").textContent = "Not live. What you see may be out of date.";
+  }
+  texts.forEach((text, place) => (banner.children[place].textContent = text));
+}
+
+function state(text) {
+  const live = document.getElementById("live");
+  if (live && live.textContent !== text) live.textContent = text;
+}

@@ -1,0 +1,341 @@
+"""One stream of news for each browser: facts, what agents do, their output, and the parts of pages that changed."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from bydawn.core.errors import UserError
+from bydawn.core.facts import LoopStopped, Record, RoundEnded
+from bydawn.core.layout import STDOUT
+from bydawn.core.text import plain
+from bydawn.core.values import Status
+from bydawn.operations import outputs
+from bydawn.operations.round_log import new_rows, place_of
+from bydawn.operations.views import NEEDS_YOU
+from bydawn.store.ledger import backwards, load, read
+from bydawn.store.registry import Standing
+from bydawn.store.web_keys import Role
+from bydawn.system import kernel
+from bydawn.web.failures import own_failure
+from bydawn.web.loops import Loops, NotHere
+from bydawn.web.news import (
+    ALIVE,
+    RESYNC,
+    Activity,
+    Event,
+    Fact,
+    Fragment,
+    Place,
+    Reader,
+    Rows,
+    place_in,
+    positions,
+    vector,
+)
+from bydawn.web.page import Page, Section, Visitor, fragment
+from bydawn.web.pages.log import log_rows
+
+if TYPE_CHECKING:
+    from starlette.datastructures import QueryParams
+
+    from bydawn.web.calls import Call
+
+_LOOK = 1.0  # seconds between two looks if the kernel reports nothing
+_DRAW = 5.0  # … and between two of pages on which nothing has happened that we know of
+_BUNDLE = 0.05  # … and between two bundles of output
+_PAGES, _LOGS = 50, 20  # that one reader may follow: all tabs of a browser
+_SIGN = 15.0  # seconds between signs of life, and between two looks whether a session is still good
+_REPLAYED = 5000  # facts that are sent again at most
+_AGES = re.compile(r"(<time [^>]*data-(?:age|elapsed)[^>]*>)[^<]*")
+
+
+class Hub:
+    """Looks at loops while someone reads, once for all readers; one look at a time."""
+
+    def __init__(self, loops: Loops, page_of: Callable[[str, Visitor], Page]) -> None:
+        self._loops = loops
+        self._page_of = page_of
+        self._readers: set[Reader] = set()
+        self._known: dict[str, tuple[int, int]] = {}  # by folder: the last fact, and where it ends
+        self._sizes: dict[str, int] = {}  # of what running agents have printed
+        self._sent: dict[tuple[str, Role], dict[str, str]] = {}  # digests of the parts of pages
+        self._follows: dict[str, Place] = {}
+        self._watch: kernel.Watch | None = None  # while someone reads
+        self._watched: dict[str, int] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._looked = self._drawn = self._signed = 0.0
+        self._alive: set[str] = set()
+        self._lock = asyncio.Lock()
+
+    # -- for one reader ------------------------------------------------------------------------------------------------
+
+    async def stream(self, call: "Call") -> AsyncIterator[Any]:
+        """What one reader gets: what it missed, its pages as they are, then news."""
+        assert call.request  # noqa: S101 - every call has one
+        reader = self._reader(call.visitor.role, call.request.query_params)
+        missed = positions(call.headers.get("last-event-id", ""))
+        async with self._lock:
+            if not self._readers:  # no one has looked for a while, and no one waits for what happened since
+                self._known.clear()
+                self._sent.clear()
+                self._follows.clear()
+            first, others = await asyncio.to_thread(self._catch_up, reader, missed)
+            self._send(others)
+            self._readers.add(reader)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._keep_looking())
+        checked = time.monotonic()
+        try:
+            yield {"event": "hello", "data": "{}", "retry": 2000, "id": vector(reader.position)}
+            for event in first:
+                yield self._told(reader, event)
+            while True:
+                events = await reader.take()
+                if time.monotonic() - checked >= _SIGN:
+                    checked = time.monotonic()
+                    if not await asyncio.to_thread(call.site.gate.is_still_in, call.request):
+                        return
+                for event in events:
+                    yield self._told(reader, event)
+        finally:
+            self._readers.discard(reader)
+
+    def _reader(self, role: Role, query: "QueryParams") -> Reader:
+        loops = query.get("loops", "*")
+        names: frozenset[str] = frozenset(loops.split(",")) if loops != "*" else frozenset()
+        places = [place for text in query.getlist("log")[:_LOGS] if (place := place_in(text))]
+        return Reader(role, names, query.getlist("page")[:_PAGES], places)
+
+    def _told(self, reader: Reader, event: Event) -> dict[str, Any]:
+        row = {"event": event.kind, "data": event.data}
+        if event.kind == "fact":
+            reader.position[event.loop] = event.seq
+            row["id"] = vector(reader.position)
+        return row
+
+    def _catch_up(self, reader: Reader, missed: dict[str, int] | None) -> tuple[list[Event], list[Event]]:
+        """What has happened since the reader was last here and its pages as they are now; and what is new to others."""
+        found, events, others = self._loops.all(), list[Event](), list[Event]()
+        for standing in found:
+            address = self._loops.address(standing)
+            seq, _ = self._known.setdefault(str(standing.folder), _end_of(standing))
+            reader.position[address] = seq
+            if missed is not None and not standing.trouble and (not reader.loops or address in reader.loops):
+                after = missed.get(address, 0)
+                reader.position[address] = min(after, seq)  # it has not got the rest yet, and may be cut off before
+                events += _missed(address, standing, after, seq)
+        if len(events) > _REPLAYED:
+            events = [RESYNC]
+        for page, role in reader.pages:
+            events += self._fragments(page, role, everything=True)
+        for place in reader.logs.values():
+            with suppress(UserError, OSError, KeyError, ValueError):
+                place.offset, place.line = place_of(self._loops.find(place.loop), place.round, place.offset)
+            shared = self._follows.setdefault(place.key, msgspec.structs.replace(place))
+            others += self._rows(shared)
+            events += self._rows(place, until=shared.offset)
+        return events, others
+
+    def tell(self, loop: str, kind: str, data: str) -> None:
+        """News from elsewhere in this server, such as an answer that is being written."""
+        self._send([Event(kind, data, loop)])
+        self._drawn = 0.0  # a page may show it
+
+    def _send(self, events: list[Event]) -> None:
+        for event in events:
+            for reader in [each for each in self._readers if each.wants(event)]:
+                reader.put(event)
+
+    # -- for all -------------------------------------------------------------------------------------------------------
+
+    async def _keep_looking(self) -> None:
+        woken = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        watch = self._watch = kernel.Watch()
+        self._watched.clear()
+        if watch.works:
+            loop.add_reader(watch.fd, woken.set)
+        try:
+            while self._readers:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(woken.wait(), _LOOK)
+                woken.clear()
+                watch.drain()
+                try:
+                    for look in (self._output, self._look):  # new lines first: to draw a page takes longer
+                        async with self._lock:
+                            events = await asyncio.to_thread(look)
+                            self._send(events)
+                except Exception:  # a bug; without signs of life the pages say that they are not live
+                    own_failure()
+                    await asyncio.sleep(_SIGN)
+                    continue
+                if time.monotonic() - self._signed >= _SIGN:
+                    self._signed = time.monotonic()
+                    self._send([ALIVE])
+                if watch.works:
+                    await asyncio.sleep(_BUNDLE)
+        finally:
+            if watch.works:
+                loop.remove_reader(watch.fd)
+            watch.close()
+
+    def _look(self) -> list[Event]:
+        """Everything but output that is new since the last look."""
+        events, now, found = list[Event](), time.monotonic(), self._loops.all()
+        facts, activity = [*self._new_facts(found)], list[Event]()
+        if now - self._looked >= _LOOK:
+            self._looked, activity = now, [*self._activity(found)]
+        events += facts + activity
+        alive = {str(each.folder) for each in found if each.alive}
+        if facts or activity or alive != self._alive or now - self._drawn >= _DRAW:
+            self._alive, self._drawn = alive, now
+            wanted = {page for reader in self._readers for page in reader.pages}
+            self._sent = {page: digests for page, digests in self._sent.items() if page in wanted}
+            for page, role in wanted:
+                events += self._fragments(page, role)
+        self._watch_running(found)
+        return events
+
+    def _new_facts(self, found: list[Standing]) -> Iterable[Event]:
+        for standing in found:
+            if standing.trouble:
+                continue
+            key = str(standing.folder)
+            seq, end = self._known.get(key, (0, 0))
+            if standing.state.seq > seq:
+                yield from self._facts(self._loops.address(standing), standing, seq, end)
+
+    def _facts(self, address: str, standing: Standing, seq: int, end: int) -> Iterable[Event]:
+        try:
+            for record, offset in read(standing.folder.ledger, end, seq):
+                self._known[str(standing.folder)] = (record.seq, offset)
+                yield _fact(address, record)
+        except (UserError, OSError):  # it is damaged: pages say so
+            return
+
+    def _activity(self, found: list[Standing]) -> Iterable[Event]:
+        for standing in found:
+            opened = standing.state.open_round
+            if not standing.alive or opened is None:
+                continue
+            path, key = standing.folder.round_file(opened.round, STDOUT), str(standing.folder)
+            try:
+                size = path.stat().st_size
+            except OSError:  # it has not printed anything yet, or was removed
+                size = 0
+            if self._sizes.get(key) != size:
+                self._sizes[key] = size
+                address = self._loops.address(standing)
+                age = outputs.last_output_age(standing)
+                news = Activity(loop=address, text=outputs.activity(standing), output_age=age)
+                yield Event("activity", msgspec.json.encode(news).decode(), address)
+
+    def _fragments(self, page: str, role: Role, *, everything: bool = False) -> list[Event]:
+        """The parts of a page that differ from what was sent last."""
+        visitor = Visitor(role=role)
+        try:
+            found = self._page_of(page, visitor)
+        except NotHere:  # its loop is gone: loaded again, the page says so
+            return [Event("gone", msgspec.json.encode({"page": page}).decode(), page=(page, role))]
+        except Exception:  # a bug, or a ledger that cannot be read: asked for, the page says so
+            return []
+        known, events = self._sent.setdefault((page, role), {}), []
+        for section in (*((found.rail,) if found.rail else ()), *found.sections):
+            if not section.live:
+                continue
+            html, digest = drawn(section, visitor)
+            if everything or known.get(section.id) != digest:
+                known[section.id] = digest
+                part = Fragment(page=page, id=section.id, html=html)
+                events.append(Event("fragment", msgspec.json.encode(part).decode(), page=(page, role)))
+        head = msgspec.json.encode({"page": page, "title": found.title, "mark": found.mark or ""}).decode()
+        if everything or known.get("head") != head:
+            known["head"] = head
+            events.append(Event("head", head, page=(page, role)))
+        return events
+
+    def _output(self) -> list[Event]:
+        """What followed rounds have printed since."""
+        wanted = {key for reader in self._readers for key in reader.logs}
+        self._follows = {key: place for key, place in self._follows.items() if key in wanted}
+        return [event for place in self._follows.values() for event in self._rows(place)]
+
+    def _rows(self, place: Place, until: int | None = None) -> list[Event]:
+        """The lines that a round has printed since, up to an offset if others have the rest already."""
+        events = list[Event]()
+        try:
+            standing = self._loops.find(place.loop)
+            while until is None or place.offset < until:
+                rows, offset, line = new_rows(standing, place.round, place.offset, place.line, until=until)
+                if offset == place.offset:
+                    break
+                place.offset, place.line = offset, line
+                if rows:
+                    news = Rows(log=place.key, html=log_rows(rows), count=len(rows), offset=offset, line=line)
+                    events.append(Event("log", msgspec.json.encode(news).decode(), log=place.key))
+        except (UserError, OSError):
+            pass
+        return events
+
+    def _watch_running(self, found: list[Standing]) -> None:
+        """Let the kernel wake us when a running loop records something or a followed round prints something."""
+        wanted = {str(each.folder.ledger) for each in found if each.alive}
+        for place in self._follows.values():
+            mine = [each for each in found if self._loops.address(each) == place.loop]
+            wanted |= {str(each.folder.round_file(place.round, STDOUT)) for each in mine}
+        if (watch := self._watch) is None:
+            return
+        for path in self._watched.keys() - wanted:
+            watch.remove(self._watched.pop(path))
+        for path in wanted - self._watched.keys():
+            if (watched := watch.add(path)) >= 0:
+                self._watched[path] = watched
+
+
+def drawn(section: Section, visitor: Visitor) -> tuple[str, str]:
+    """A section and its digest, which ages and other people's forms do not change."""
+    html = fragment(section, visitor)
+    same = _AGES.sub(r"\1", html)
+    return html, blake2b(same.encode(), digest_size=6).hexdigest()
+
+
+def _fact(address: str, record: Record) -> Event:
+    happened, text, alarm = record.fact, "", False
+    kind = str(happened.__struct_config__.tag)
+    if isinstance(happened, RoundEnded):
+        text = f"{address}: round {happened.round} has ended"
+    elif isinstance(happened, LoopStopped):
+        status = Status(happened.end)
+        text, alarm = f"{address} {status.words}: {plain(happened.reason)}", status in NEEDS_YOU
+    fact = Fact(loop=address, seq=record.seq, at=record.at.isoformat(), type=kind, text=text, alarm=alarm)
+    return Event("fact", msgspec.json.encode(fact).decode(), address, record.seq)
+
+
+def _missed(address: str, standing: Standing, after: int, until: int) -> list[Event]:
+    """The facts that a reader has not seen; one who knows more than there is has another ledger in mind."""
+    if after > until:
+        return [RESYNC]
+    events = list[Event]()
+    try:
+        for record in backwards(standing.folder):
+            if record.seq <= after or len(events) > _REPLAYED:
+                break
+            if record.seq <= until:
+                events.append(_fact(address, record))
+    except (UserError, OSError):
+        return [RESYNC]
+    return events[::-1]
+
+
+def _end_of(standing: Standing) -> tuple[int, int]:
+    if standing.trouble:
+        return 0, 0
+    state, end = load(standing.folder)
+    return state.seq, end

@@ -1,0 +1,145 @@
+"""What templates can call: amounts, times and addresses as the terminal words them, and a few that only pages need."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from bydawn.core.text import duration, plain, shorten
+from bydawn.core.values import Usage
+from bydawn.core.worklist import Stand
+from bydawn.operations import amounts
+from bydawn.operations.amounts import plural
+from bydawn.operations.recent import Tick
+from bydawn.system.user_folders import tilde
+
+if TYPE_CHECKING:
+    from bydawn.web.page import Section
+
+UNKNOWN = "—"  # never zero
+TICKS = {  # each has its own shape
+    Tick.CLOSED: "checks passed, task done",
+    Tick.PASSED: "checks passed",
+    Tick.RED: "a check failed",
+    Tick.FAILED: "the agent failed",
+    Tick.IDLE: "no change",
+    Tick.WORKED: "changed, no check",
+    Tick.CUT: "interrupted",
+    Tick.RUNNING: "running",
+    Tick.WAITED: "waited",
+    Tick.SLEPT: "machine asleep",
+}
+BOXES = {
+    Stand.DONE: "done",
+    Stand.NEXT: "next",
+    Stand.OPEN: "open",
+    Stand.WAITING: "waiting for another task",
+    Stand.ASIDE: "set aside",
+    Stand.DOUBTED: "ticked, not confirmed",
+    Stand.SKIPPED: "skipped",
+    Stand.REACHED: "checkpoint reached",
+    Stand.APPROVED: "checkpoint approved",
+    Stand.AHEAD: "checkpoint ahead",
+}
+THEMES = {"": "light", "light": "dark", "dark": ""}  # what the switch makes of each
+_WORD = re.compile(r"[a-z]+(?=[\s,;:.!?’']|$)")
+
+
+def href(address: str, *parts: object) -> str:
+    """The address of a loop's page.
+
+    >>> href("billing@shop", "rounds", 3)
+    '/loops/billing@shop/rounds/3'
+    """
+    return "/".join(["/loops", *(quote(str(part), safe="@") for part in (address, *parts))])
+
+
+def sentence(text: str) -> str:
+    """What the terminal says in the middle of a line, as a sentence of its own.
+
+    >>> sentence("the checks failed"), sentence("src/a.py is gone"), sentence("it said: “no”")
+    ('The checks failed.', 'src/a.py is gone.', 'It said: “no”')
+    """
+    text = plain(text).strip()
+    if _WORD.match(text):  # a plain word, neither a path nor a name with signs in it
+        text = text[:1].upper() + text[1:]
+    return text if not text or text[-1] in ".!?…”:" else f"{text}."
+
+
+def ago(moment: datetime) -> str:
+    return amounts.ago(moment)
+
+
+def elapsed(moment: datetime) -> str:
+    """How long ago, without the word."""
+    return duration(max(0.0, (datetime.now(UTC) - moment).total_seconds()))
+
+
+def iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def money(usage: Usage | None, *, unpriced: bool = False) -> str:
+    """`$4.10`; what is unknown is a dash."""
+    if usage is None or usage.cost_usd is None:
+        return UNKNOWN
+    if unpriced:
+        return f"at least {amounts.dollars(usage)}" if usage.cost_usd >= 0.005 else UNKNOWN
+    return amounts.dollars(usage)
+
+
+def percent(done: float, total: float) -> float:
+    """A share for a bar, from 0 to 100."""
+    return round(min(100.0, max(0.0, 100 * done / total)), 1) if total > 0 else 0.0
+
+
+def strip_label(ticks: Sequence[str], earlier: int = 0) -> str:
+    """A strip as a sentence, for those who do not see it.
+
+    >>> strip_label(["passed", "red", "red"])
+    'The last 3 rounds: 1 checks passed, 2 a check failed'
+    """
+    counts = Counter(str(tick) for tick in ticks)
+    rounds = sum(count for tick, count in counts.items() if tick not in (Tick.WAITED, Tick.SLEPT))
+    if not rounds:
+        return "No rounds yet"
+    rows = ", ".join(f"{counts[tick]} {words}" for tick, words in TICKS.items() if counts[tick])
+    before = f"; {earlier} earlier" if earlier else ""
+    return f"The last {plural(rounds, 'round')}: {rows}{before}"
+
+
+def runs(sections: "Iterable[Section]") -> "Iterator[tuple[bool, list[Section]]]":
+    """Sections that follow each other, those in two columns apart from those across the page."""
+    for in_columns, those in groupby(sections, key=lambda section: bool(section.column)):
+        yield in_columns, list(those)
+
+
+GLOBALS: dict[str, Any] = {
+    "BOXES": BOXES,
+    "THEMES": THEMES,
+    "TICKS": TICKS,
+    "UNKNOWN": UNKNOWN,
+    "href": href,
+    "money": money,
+    "percent": percent,
+    "plural": plural,
+    "runs": runs,
+    "strip_label": strip_label,
+    "used": amounts.used,
+}
+FILTERS: dict[str, Callable[..., Any]] = {
+    "ago": ago,
+    "duration": duration,
+    "elapsed": elapsed,
+    "iso": iso,
+    "moment": amounts.moment,
+    "plain": plain,
+    "sentence": sentence,
+    "short": shorten,
+    "short_count": amounts.short_count,
+    "size": amounts.size,
+    "tilde": lambda path: plain(tilde(path)),
+}

@@ -1,0 +1,172 @@
+"""Every page, for people who see little or use a small screen: axe finds nothing, and nothing scrolls sideways."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.browsing import GONE, WIDE, Visit, faults, is_live, visiting
+from browser.night import Night, over
+from browser.site import Site
+from driving import Home, said
+from web.serving import Web
+
+WIDTHS = (320, 390, 1280)
+# The rules that look at colors; all others find the same by day and by night.
+COLORS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
+PLAIN = ("/ /login /start /settings", "/doctor /nothing /loops/nothing /loops/tampered/accept /loops/pausing/stop")
+STATES = """
+    waiting unverified question tampered limit hook folder auth checkpoint crashed recorded
+    blocked/stop unverified/docs folder/docs running/log limit/rounds
+"""
+WORKED = (
+    "/ /loops/shop-api /loops/billing /loops/DEMO /loops/shop-api/stop /loops/billing/why /loops/billing/chat",
+    """/loops/billing/rounds /loops/billing/rounds/4 /loops/DEMO/rounds/2 /loops/billing/docs/todo?mode=edit
+    /loops/shop-api/docs/todo /loops/shop-api/log /loops/billing/log?q=rule /loops/billing/log?wrap=0""",
+)
+
+
+class Morning(NamedTuple):
+    """Loops that have really worked, and their page."""
+
+    night: Night
+    site: Site
+    demo: str
+
+
+@pytest.fixture(scope="module")
+def morning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Morning]:
+    home = Home(tmp_path_factory.mktemp("morning").resolve())
+    night = Night(home)
+    ends = [night.blocked(), night.demo()]
+    running, _ = night.running()
+    over(*ends)
+    assert home.bydawn("chat", "billing", "Which rule is right?").code == 0
+    site = Site(home)
+    [demo] = home.states.glob("loops/*/demo-*")
+    yield Morning(night, site, demo.name)
+    site.end()
+    home.bydawn("stop", "shop-api")
+    said(running)
+    assert home.leave() == []
+
+
+def look(page: Page, widths: tuple[int, ...] = WIDTHS, *, by_night: bool = True) -> None:
+    """At these widths; on the smallest and the largest screen with axe, once by day and once by night."""
+    page.wait_for_load_state()
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": WIDE[1]})
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, f"{page.url} is {wide} px wide on {width}"
+        tabs = page.evaluate("document.querySelector('.tabs li:last-child')?.getBoundingClientRect().right ?? 0")
+        assert tabs <= width, f"the last tab of {page.url} ends at {tabs} px on {width}"
+        if width == widths[0]:
+            page.emulate_media(color_scheme="light")
+            assert faults(page) == [], f"{page.url} at {width}"
+        if width == widths[-1] and by_night:
+            page.emulate_media(color_scheme="dark")
+            assert faults(page, COLORS if len(widths) == 1 else None) == [], f"{page.url} at {width} by night"
+
+
+def test_a_fault_would_be_found(everything: Web, browser: Browser) -> None:
+    with visiting(browser, everything.url) as visit:
+        page = visit.go("/login")
+        page.evaluate("document.querySelector('label').remove()")
+        page.locator("h1").evaluate("(title) => (title.style.color = 'rgb(200, 200, 200)')")
+        found = "\n".join(faults(page))
+        assert "label (critical)" in found and "color-contrast (serious)" in found
+        assert "color-contrast" in "".join(faults(page, COLORS))
+
+
+@pytest.mark.parametrize("paths", PLAIN, ids=["usual", "rare"])
+def test_pages_that_are_about_no_loop_and_questions(everything: Web, browser: Browser, paths: str) -> None:
+    """A-065."""
+    with visiting(browser, everything.url) as visit:
+        look(visit.go("/"), (320,))  # not signed in
+        visit.sign_in(f"{everything.url}/login#{everything.code()}")
+        for path in paths.split():
+            look(visit.go(path))
+
+
+def test_loops_in_every_state(everything: Web, browser: Browser) -> None:
+    """A-065."""
+    with visiting(browser, everything.url) as visit:
+        visit.sign_in(f"{everything.url}/login#{everything.code()}")
+        for path in STATES.split():
+            look(visit.go(f"/loops/{path}"), (320,), by_night=False)  # the list of all loops has their colors
+
+
+@pytest.mark.parametrize("paths", WORKED, ids=["overviews", "details"])
+def test_loops_that_have_worked(morning: Morning, browser: Browser, paths: str) -> None:
+    """A-065: rounds with diffs and output, logs, documents, a conversation."""
+    with visiting(browser, morning.site.url) as visit:
+        visit.sign_in(morning.site.link())
+        for path in paths.split():
+            look(visit.go(path.replace("DEMO", morning.demo)))
+
+
+def test_pages_on_which_something_has_happened(morning: Morning, browser: Browser) -> None:
+    """Open folds, a conflict, a form that was refused."""
+    with visiting(browser, morning.site.url) as visit:
+        visit.sign_in(morning.site.link())
+        page = visit.go("/loops/billing/rounds/4")
+        page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+        look(page)
+        look_at_a_conflict(morning, visit)
+        page = visit.go("/loops/billing/docs/todo")
+        page.get_by_label("Add a task").fill("   ")
+        page.get_by_role("button", name="Add").click()
+        expect(page.locator(".notice.failed")).to_be_visible()
+        look(page, (320,))
+
+
+def look_at_a_conflict(morning: Morning, visit: Visit) -> None:
+    todo = morning.night.home.root / "billing/TODO.md"
+    before, page = todo.read_text(), visit.go("/loops/billing/docs/todo?mode=edit")
+    page.locator("#text").fill(before.replace("Prorate refunds", "Prorate refunds by day"))
+    todo.write_text(before.replace("[ ] Prorate", "[x] Prorate"))
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("main")).to_contain_text("both changed")
+    look(page)
+
+
+def test_pages_for_those_who_may_only_look(morning: Morning, browser: Browser) -> None:
+    with visiting(browser, morning.site.url) as visit:
+        visit.sign_in(morning.site.link("Look"))
+        for path in ("/", "/loops/billing", "/loops/shop-api", "/loops/shop-api/docs/todo", "/loops/shop-api/stop"):
+            look(visit.go(path), (320,))
+
+
+def test_a_page_without_news(morning: Morning, browser: Browser) -> None:
+    """It turns gray, and its text keeps its contrast."""
+    with visiting(browser, morning.site.url) as visit:
+        visit.watch.excused += (GONE,)
+        visit.sign_in(morning.site.link())
+        is_live(visit.page)
+        visit.page.route("**/api/stream*", lambda route: route.abort())
+        page = visit.go("/loops/shop-api")
+        expect(page.locator("#live")).to_have_text("Not live")
+        look(page, (320, 1280))
+
+
+def test_the_switch_gives_the_same_colors_as_the_system(everything: Web, browser: Browser) -> None:
+    """So that what is shown for one holds for the other."""
+    read = """() => {
+        const style = getComputedStyle(document.documentElement);
+        const names = [...style].filter((name) => name.startsWith("--"));
+        return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(name)]));
+    }"""
+    colors: dict[tuple[str, str], dict[str, str]] = {}
+    with visiting(browser, everything.url) as visit:
+        page = visit.sign_in(f"{everything.url}/login#{everything.code()}")
+        for switch in ("", "light", "dark"):
+            assert (page.locator("html").get_attribute("data-theme") or "") == switch
+            for system in ("light", "dark"):
+                page.emulate_media(color_scheme=system)
+                colors[switch, system] = page.evaluate(read)
+            page.get_by_role("button", name="Switch to").click()
+            page.wait_for_load_state()
+    assert colors["", "light"] == colors["light", "light"] == colors["light", "dark"]
+    assert colors["", "dark"] == colors["dark", "light"] == colors["dark", "dark"]
+    assert len(colors["", "dark"]) > 20 and colors["", "light"] != colors["", "dark"]

@@ -1,0 +1,122 @@
+"""The page without a pointer."""
+
+from playwright.sync_api import Browser, Page, expect
+
+from browser.browsing import Visit, visiting
+from web.serving import Web
+
+# What a person who sees recognizes the focus by.
+RING = """() => {
+    const style = getComputedStyle(document.activeElement);
+    return `${style.outlineStyle} ${style.outlineWidth}`;
+}"""
+# What is wrong with the focus, if anything is.
+UNSEEN = """() => {
+    const active = document.activeElement, style = getComputedStyle(active), box = active.getBoundingClientRect();
+    const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+    const onScreen = box.bottom > 0 && box.top < innerHeight && box.width > 0;
+    return ring && onScreen ? "" : `${active.outerHTML.slice(0, 200)} ${style.outline}`;
+}"""
+FOCUS = "document.activeElement.getAttribute('href') ?? document.activeElement.id"
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def focus(page: Page) -> str:
+    return str(page.evaluate(FOCUS))
+
+
+def goes(visit: Visit, key: str, to: str) -> None:
+    """A key leads to a page; once it is there, its scripts are, too."""
+    press(visit.page, key)
+    visit.page.wait_for_url(visit.origin + to)
+
+
+def test_everything_is_reached_with_keys(everything: Web, browser: Browser) -> None:
+    """Skip link, rows, a loop, its tabs, search, a note, and up again."""
+    with visiting(browser, everything.url) as visit:
+        page = visit.sign_in(f"{everything.url}/login#{everything.code()}")
+        press(page, "Tab")
+        assert focus(page) == "#main"
+        expect(page.get_by_role("link", name="Skip to the content")).to_be_in_viewport()
+        assert page.evaluate(RING) == "solid 2px"
+        press(page, "Enter")
+        assert focus(page) == "main"
+
+        press(page, "j")
+        first = focus(page)
+        press(page, "j")
+        second = focus(page)
+        assert first.startswith("/loops/") and second.startswith("/loops/") and first != second
+        assert page.evaluate(RING) == "solid 2px"
+        press(page, "k")
+        assert focus(page) == first
+        while focus(page) != "/loops/blocked":
+            press(page, "j")
+        goes(visit, "Enter", "/loops/blocked")
+
+        for number, tab in enumerate(("rounds", "docs", "log", "chat"), 2):
+            goes(visit, str(number), f"/loops/blocked/{tab}")
+        goes(visit, "4", "/loops/blocked/log")
+        press(page, "/")
+        press(page, *"1ju")  # it is text, in a field
+        expect(page.get_by_label("Search this log")).to_have_value("1ju")
+        press(page, "Escape")
+        assert focus(page) != "q" and page.evaluate("document.activeElement === document.body")
+        goes(visit, "1", "/loops/blocked")
+        press(page, "t")
+        press(page, *"hi")
+        expect(page.locator("#tell")).to_have_value("hi")
+        press(page, "Escape")
+        goes(visit, "2", "/loops/blocked/rounds")
+        press(page, "j")
+        goes(visit, "Enter", "/loops/blocked/rounds/2")
+        goes(visit, "u", "/loops/blocked/rounds")
+        goes(visit, "u", "/loops/blocked")
+        goes(visit, "u", "/")
+        goes(visit, "?", "/settings#keys")
+
+
+def test_a_note_for_a_running_loop_begins_with_t(everything: Web, browser: Browser) -> None:
+    with visiting(browser, everything.url) as visit:
+        visit.sign_in(f"{everything.url}/login#{everything.code()}")
+        page = visit.go("/loops/running")
+        press(page, "t")
+        press(page, *"hi")
+        expect(page.locator("#tell")).to_be_visible()
+        expect(page.locator("#tell")).to_have_value("hi")
+
+
+def test_every_focus_can_be_seen(everything: Web, browser: Browser) -> None:
+    """Tab through whole pages: each stop has a ring and is on the screen, and the last one leads out."""
+    with visiting(browser, everything.url) as visit:
+        visit.sign_in(f"{everything.url}/login#{everything.code()}")
+        for path in ("/", "/loops/blocked", "/loops/blocked/docs/todo", "/settings"):
+            page = visit.go(path)
+            stops = 0
+            press(page, "Tab")
+            while stops < 200 and not page.evaluate("document.activeElement === document.body"):
+                assert page.evaluate(UNSEEN) == "", path
+                press(page, "Tab")
+                stops += 1
+            assert 8 < stops < 200, path
+
+
+def test_single_keys_can_be_turned_off(everything: Web, browser: Browser) -> None:
+    with visiting(browser, everything.url) as visit:
+        visit.sign_in(f"{everything.url}/login#{everything.code()}")
+        page = visit.go("/settings")
+        page.get_by_role("button", name="Turn off").click()
+        expect(page.get_by_role("button", name="Turn on")).to_be_visible()
+        page = visit.go("/loops/blocked")
+        press(page, *"2jtu/?")
+        assert page.evaluate("document.activeElement === document.body")
+        assert page.url == f"{everything.url}/loops/blocked"
+        visit.go("/settings")
+        page.get_by_role("button", name="Turn on").click()
+        expect(page.get_by_role("button", name="Turn off")).to_be_visible()
+        page.wait_for_load_state()
+        goes(visit, "u", "/")

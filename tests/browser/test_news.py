@@ -1,0 +1,201 @@
+"""What live updates may change, and what they must never take away."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.browsing import Visit, faults, is_live, visiting
+from bydawn.core.facts import AnyFact
+from bydawn.core.rules import Rule
+from bydawn.core.values import End
+from bydawn.store.folder import LoopFolder
+from bydawn.store.ledger import LoopLedger
+from bydawn.web import news
+from core.facts_made import ended, started
+from operations.stories import home_of, stopped
+from web.serving import Web, at_home, serving
+
+
+def focus(page: Page) -> str:
+    return str(page.evaluate("document.activeElement.getAttribute('href') ?? document.activeElement.id"))
+
+
+class Running:
+    """A loop that runs, as far as anyone can see: facts come when the test says so."""
+
+    def __init__(self, web: Web) -> None:
+        self.web = web
+        self._ledger = LoopLedger(LoopFolder(home_of(web.root, "running") / "running"), lambda _: None, str)
+        self.round = 2
+
+    def record(self, *facts: AnyFact) -> None:
+        for fact in facts:
+            self._ledger.append(fact)
+        self._ledger.sync()
+
+    def next_round(self) -> None:
+        self.record(ended(self.round, seconds=30.0), started(self.round + 1))
+        self.round += 1
+
+    def close(self) -> None:
+        self._ledger.close()
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    root = tmp_path.resolve()
+    with at_home(root), serving(root, "running") as web:
+        running = Running(web)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def visit(running: Running, browser: Browser) -> Iterator[Visit]:
+    with visiting(browser, running.web.url) as visit:
+        visit.sign_in(f"{running.web.url}/login#{running.web.code()}")
+        is_live(visit.go("/loops/running"))
+        yield visit
+
+
+def test_news_never_move_the_focus(running: Running, visit: Visit) -> None:
+    page = visit.page
+    page.locator('#rounds a[href="/loops/running/rounds/1"]').focus()
+    before = page.evaluate("scrollY")
+    running.next_round()
+    expect(page.locator("#round-3")).to_be_visible()
+    assert focus(page) == "/loops/running/rounds/1"
+    page.locator(".actions").get_by_role("button", name="Pause").focus()
+    running.next_round()
+    expect(page.locator("#round-4")).to_be_visible()
+    assert page.evaluate("document.activeElement.textContent").startswith("Pause")
+    assert page.evaluate("scrollY") == before
+
+
+def test_an_open_fold_stays_open_and_a_closed_one_closed(running: Running, visit: Visit) -> None:
+    page = visit.page
+    page.goto(f"{running.web.url}/loops/running")
+    running.next_round()
+    page.locator("#course summary").click()
+    expect(page.locator("#course details")).to_have_attribute("open", "")
+    running.next_round()
+    expect(page.locator("#course tbody tr")).to_have_count(3)
+    expect(page.locator("#course details")).to_have_attribute("open", "")
+    expect(page.locator("#tell-form details")).not_to_have_attribute("open", "")
+
+
+def test_what_is_being_typed_survives_news(running: Running, visit: Visit) -> None:
+    """In a part of the page that changes: a question of the agent comes while a note is written."""
+    page = visit.page
+    page.locator("#tell-form summary").click()
+    page.locator("#tell").press_sequentially("Round half")
+    section = page.locator("#tell-form").evaluate("(section) => { section.mine = true; return section.outerHTML; }")
+    running.next_round()
+    running.next_round()
+    expect(page.locator("#round-4")).to_be_visible()
+    page.locator("#tell").press_sequentially(" up")
+    expect(page.locator("#tell")).to_have_value("Round half up")
+    assert page.evaluate("document.activeElement.id") == "tell"
+    assert page.locator("#tell-form").evaluate("(section) => section.mine") and "details" in section
+
+
+def test_a_selection_is_not_taken_away(running: Running, visit: Visit) -> None:
+    page = visit.page
+    page.locator("#rounds h2").evaluate("(title) => getSelection().selectAllChildren(title)")
+    running.next_round()
+    expect(page.locator("#now")).to_contain_text("Round 3")
+    assert page.evaluate("String(getSelection())") == "Rounds"
+    page.evaluate("getSelection().removeAllRanges()")
+    expect(page.locator("#round-3")).to_be_visible()
+
+
+@pytest.mark.parametrize("path", ["/loops/running/stop", "/loops/running/tell"], ids=["question", "refused form"])
+def test_a_page_that_is_no_address_of_its_own_stays_as_it_is(running: Running, visit: Visit, path: str) -> None:
+    """A question, or the answer to a form: loaded again, it would ask or send again."""
+    page = visit.page
+    if path.endswith("tell"):
+        page.locator("#tell-form summary").click()
+        page.locator("#tell").fill("   ")
+        page.get_by_role("button", name="Send").click()
+        expect(page.locator(".notice.failed")).to_be_visible()
+        expect(page.get_by_role("button", name="Switch to")).to_have_count(0)  # it would lead back to nowhere
+    else:
+        is_live(visit.go(path))
+    assert page.url == running.web.url + path
+    page.evaluate("window.same = true")
+    running.next_round()
+    page.wait_for_timeout(1500)
+    assert page.evaluate("window.same")
+
+
+def test_one_who_was_too_slow_gets_everything_again_and_loses_nothing_that_is_typed(
+    running: Running, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = visit.page
+    page.locator("#tell-form summary").click()
+    page.locator("#tell").fill("Round half up")
+    monkeypatch.setattr(news, "_QUEUE", 0)  # whatever comes is too much
+    with page.expect_request("**/api/stream*") as again:
+        running.next_round()
+    assert "last-event-id" not in again.value.headers
+    monkeypatch.undo()
+    expect(page.locator("#round-3")).to_be_visible()
+    expect(page.locator("#tell")).to_have_value("Round half up")
+
+
+def test_the_end_of_a_round_is_spoken_politely_and_a_stop_that_needs_you_at_once(
+    running: Running, visit: Visit
+) -> None:
+    page = visit.page
+    running.next_round()
+    expect(page.locator("#said[aria-live=polite]")).to_have_text("running: round 2 has ended")
+    expect(page.locator("#alarm")).to_be_empty()
+    running.record(ended(running.round), stopped(End.BLOCKED, Rule.AGENT_BLOCKED, "which rate is meant?"))
+    expect(page.locator("#alarm[aria-live=assertive]")).to_contain_text("which rate is meant?")
+    expect(page).to_have_title("! running 3 rounds · bydawn")
+    expect(page.locator("#favicon")).to_have_attribute("href", "/static/icons/sun-blocked.svg")
+
+
+def test_under_a_finger_nothing_moves_and_a_bar_says_who_needs_you(running: Running, visit: Visit) -> None:
+    page, bar = visit.go("/"), visit.page.locator("#needs-now")
+    is_live(page)
+    page.mouse.move(600, 500)
+    page.mouse.down()
+    running.record(ended(running.round), stopped(End.BLOCKED, Rule.AGENT_BLOCKED, "which rate is meant?"))
+    expect(bar).to_have_text("running needs you now")
+    expect(bar.get_by_role("link")).to_have_attribute("href", "/loops/running")
+    expect(page.locator("#needs-you")).to_be_empty()
+    assert faults(page) == []
+    page.mouse.up()
+    expect(page.locator("#needs-you")).to_contain_text("which rate is meant?")
+    expect(bar).to_be_hidden()
+
+
+def test_a_log_follows_only_a_reader_who_is_at_its_end(running: Running, visit: Visit) -> None:
+    stdout = home_of(running.web.root, "running") / "running/rounds/0002/stdout"
+    stdout.parent.mkdir(parents=True)
+    say(stdout, 1, 100)
+    page = visit.go("/loops/running/log")
+    is_live(page)
+    expect(page.locator("#L100")).to_be_in_viewport()
+    expect(page.get_by_label("Follow")).to_be_checked()
+    say(stdout, 101, 140)
+    expect(page.locator("#L140")).to_be_in_viewport()
+    page.evaluate("scrollTo(0, 300)")
+    expect(page.get_by_label("Follow")).not_to_be_checked()
+    say(stdout, 141, 152)
+    expect(page.locator("#new-lines")).to_have_text("12 new lines")
+    assert page.evaluate("scrollY") == 300
+    page.locator("#new-lines").click()
+    expect(page.locator("#L152")).to_be_in_viewport()
+    expect(page.locator("#new-lines")).to_be_hidden()
+    expect(page.get_by_label("Follow")).to_be_checked()
+
+
+def say(stdout: Path, first: int, last: int) -> None:
+    lines = (json.dumps({"type": "message", "text": f"line {number}"}) for number in range(first, last + 1))
+    with stdout.open("a") as file:
+        file.write("".join(f"{line}\n" for line in lines))

@@ -1,0 +1,178 @@
+"""A page as a browser and a screen reader would take it apart; what no page may have is an error right away."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bydawn.store.registry import Registry
+from bydawn.store.web_keys import Role
+from bydawn.web.loops import Loops
+from bydawn.web.page import Page, Visitor, fragment, whole
+from operations.stories import STORIES, held, write_loop
+
+STEERS = Visitor(role=Role.STEER, csrf="c0ffee")
+LOOKS = Visitor(role=Role.LOOK, csrf="c0ffee")
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+FIELDS = ("input", "select", "textarea")
+
+
+class Form(msgspec.Struct):
+    """A form and what it sends if nothing is touched; boxes that are not ticked and buttons are not sent."""
+
+    action: str
+    method: str
+    fields: list[tuple[str, str]]
+    buttons: list[str]
+    attributes: dict[str, str]
+
+    def values(self, name: str) -> list[str]:
+        return [value for key, value in self.fields if key == name]
+
+    def value(self, name: str) -> str:
+        [found] = self.values(name)
+        return found
+
+
+class Drawn(HTMLParser):
+    """Reads a whole document, or a part of one."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.html = html
+        self.open: list[tuple[str, dict[str, str]]] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.forms: list[Form] = []
+        self.headings: list[tuple[int, str]] = []
+        self.texts: list[str] = []
+        self.problems: list[str] = []
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.labelled: set[str] = set()
+        self.unlabelled: list[str] = []
+        self._area: list[str] | None = None
+        self.feed(html)
+        self.close()
+        self.problems += [f"<{tag}> is not closed" for tag, _ in self.open]
+        self.problems += [f"the id {each!r} is there twice" for each in {*self.ids} if self.ids.count(each) > 1]
+        self.problems += [f"<{each}> has no label" for each in self.unlabelled if each not in self.labelled]
+        assert not self.problems, self.problems
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.texts)).strip()
+
+    def form(self, action: str) -> Form:
+        [found] = [form for form in self.forms if form.action == action]
+        return found
+
+    def buttons(self) -> list[str]:
+        return [button for form in self.forms for button in form.buttons]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.tags.append((tag, given))
+        self._look(tag, given)
+        if tag == "form":
+            self.forms.append(Form(given["action"], given.get("method", "get"), [], [], given))
+        if tag in (*FIELDS, "button"):
+            self._field(tag, given)
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        if tag not in VOID:
+            self.open.append((tag, given))
+
+    def _look(self, tag: str, given: dict[str, str]) -> None:
+        self.ids += [given["id"]] if "id" in given else []
+        if "style" in given or any(name.startswith("on") for name in given):
+            self.problems.append(f"<{tag}> has {given}")
+        if tag == "script" and "src" not in given:
+            self.problems.append("a script in the page")
+        if tag == "img" or given.get("href", "").lower().startswith(("javascript:", "data:", "vbscript:")):
+            self.problems.append(f"<{tag}> leads to {given}")
+        if tag == "label" and "for" in given:
+            self.labelled.add(given["for"])
+
+    def _field(self, tag: str, given: dict[str, str]) -> None:
+        kind = given.get("type", "text")
+        within = [name for name, _ in self.open]
+        is_named = "aria-label" in given or "label" in within or kind in ("hidden", "submit") or "hidden" in given
+        if tag in FIELDS and not is_named:
+            self.unlabelled.append(given.get("id", tag))
+        mine = next((form for form in self.forms if form.attributes.get("id") == given.get("form")), None)
+        form = mine if "form" in given else self.forms[-1] if "form" in within and self.forms else None
+        if form is None:
+            return
+        if tag == "button":
+            form.buttons.append("")
+        elif tag == "textarea":
+            self._area = []
+            form.fields.append((given.get("name", ""), ""))
+        elif tag == "input" and "disabled" not in given and (kind != "checkbox" or "checked" in given):
+            form.fields.append((given.get("name", ""), given.get("value", "")))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in VOID:
+            return
+        if not self.open or self.open[-1][0] != tag:
+            self.problems.append(f"</{tag}> closes {self.open[-1:]}")
+            return
+        self.open.pop()
+        if tag == "textarea" and self._area is not None and self.forms:
+            text = "".join(self._area)
+            name = self.forms[-1].fields[-1][0]
+            self.forms[-1].fields[-1] = (name, text[1:] if text.startswith("\n") else text)
+            self._area = None
+        if tag == "form":
+            form = self.forms[-1]
+            if form.method == "post" and form.action != "/login" and not form.values("csrf"):
+                self.problems.append(f"the form {form.action} has no csrf")
+
+    def handle_data(self, data: str) -> None:
+        if self._area is not None:
+            self._area.append(data)
+            return
+        names = [name for name, _ in self.open]
+        if "script" in names or "style" in names or "head" in names:
+            return
+        self.texts.append(data)
+        if names and names[-1] == "button" and self.forms and self.forms[-1].buttons:
+            self.forms[-1].buttons[-1] = (self.forms[-1].buttons[-1] + data).strip()
+        if names and re.fullmatch(r"h[1-6]", names[-1]):
+            self.headings.append((int(names[-1][1]), data))
+
+
+def drawn(page: Page, visitor: Visitor = STEERS, **more: Any) -> Drawn:
+    """The whole page; each of its live parts can also be drawn alone."""
+    found = Drawn(whole(page, visitor, path="/here", **more))
+    levels = [level for level, _ in found.headings]
+    assert levels.count(1) == 1, found.headings
+    for section in page.sections:
+        if section.live:
+            Drawn(fragment(section, Visitor(role=visitor.role)))
+    return found
+
+
+@contextmanager
+def rooms(root: Path, *names: str) -> Iterator[Loops]:
+    """Loops in every state, or only these, with nothing of the machine's own settings."""
+    before = dict(os.environ)
+    for name in [name for name in os.environ if name.startswith(("BYDAWN", "XDG", "CODEX", "OPENAI"))]:
+        del os.environ[name]
+    os.environ |= {"HOME": str(root), "XDG_CONFIG_HOME": str(root / "config")}
+    chosen = names or tuple(STORIES)
+    try:
+        for name in chosen:
+            write_loop(root, name)
+        with ExitStack() as locks:
+            for name in chosen:
+                locks.enter_context(held(root, name))
+            yield Loops(Registry(root / "state"))
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
