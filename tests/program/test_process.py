@@ -21,6 +21,7 @@ from bydawn.process.channel import LoopChannel, Signals
 from bydawn.process.child import ChildProcesses
 from bydawn.process.guardian import Tether
 from bydawn.system import kernel
+from driving import has_mark, wait_for
 
 # Says which signals it got; it begins to run when both traps are set.
 CHILD = 'trap "echo INT" INT; trap "echo TERM; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
@@ -174,6 +175,7 @@ def test_processes_of_a_run_are_found_by_mark_session_and_output_and_no_others(t
     (rounds / "0001").mkdir(parents=True)
     output = rounds / "0001" / "stdout"
     marked = start(env={"BYDAWN_COOKIE": f"u-{os.getpid()}.1.abc"})
+    wait_for(lambda: has_mark(marked, mark.encode()))  # it is empty for a moment after the exec
     with output.open("ab") as appends, output.open("rb") as reads, (rounds / "0001" / ".p.swp").open("w+b") as edits:
         daemon = start(env={}, stdout=appends)
         start(env={}, stdin=reads)  # `tail -f`
