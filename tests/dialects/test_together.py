@@ -38,9 +38,12 @@ def stage_at(place: Path, roster: Path) -> Stage:
     return Stage(place, NIGHT_SHIFT, replace(LOOP, dialect=spoken))
 
 
+PATIENT = 60.0  # seconds: on a busy machine five writers may keep a sixth from it for a while
+
+
 def put(path: Path, keys: tuple[str, ...], **value: object) -> list[str]:
     said: list[str] = []
-    shared_file.update(path, {keys: value}, said.append)
+    shared_file.update(path, {keys: value}, said.append, patience=PATIENT)
     return said
 
 
