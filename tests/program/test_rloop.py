@@ -562,10 +562,10 @@ def test_a_shutdown_is_nobodys_wish_and_one_that_cannot_go_on_is_in_nobodys_way(
     assert sorted(row for row in rows if row[1] == "resumed") == [["stays", "resumed"], ["too", "resumed"]], answers
     assert rows.count(["gone", "refused"]) == 2, answers
     assert ["`rloop resume gone`" in answer.out for answer in answers] == [True, True], answers
-    assert [(answer.code, answer.err.count("FULL ACCESS"), "error" in answer.err) for answer in answers] == [
-        (2, 1, False),
-        (2, 1, False),
-    ], answers
+    assert [(answer.code, "error" in answer.err) for answer in answers] == [(2, False)] * 2, answers
+    for answer in answers:  # who finds all of them running has nothing to warn about
+        warned = answer.err.count("FULL ACCESS")
+        assert warned == 1 if " resumed " in answer.out else warned <= 1, answers
     assert rloop.await_end("stays", "too") == ["complete", "complete"]
     assert [len(rloop.calls(name)) for name in names] == [1, 2, 2]
     assert rloop("stop", "gone").code == 0, "not even a folder is needed to end it"
