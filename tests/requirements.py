@@ -8,6 +8,7 @@ import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,15 +89,18 @@ def named(root: Path = ROOT) -> dict[str, list[str]]:
     return {each: sorted(tests) for each, tests in found.items()}
 
 
-def _claims(source: str) -> Iterator[tuple[str, set[str]]]:
+@cache
+def _claims(source: str) -> list[tuple[str, set[str]]]:
     if not ID.search(source):  # which spares us most of the work
-        return
+        return []
     comments = _comments(source)
-    for name, test in _tests(ast.parse(source).body):
-        yield name, set(ID.findall("\n".join(_words(test, comments))))
+    return [(name, set(ID.findall("\n".join(_words(test, comments))))) for name, test in _tests(ast.parse(source).body)]
 
 
 def _comments(source: str) -> dict[int, str]:
+    """Those of a file, if one of them can have an id; to look for them takes long."""
+    if not re.search(rf"#.*{ID.pattern}", source):
+        return {}
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
 
