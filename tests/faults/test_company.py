@@ -33,11 +33,16 @@ def test_of_four_workers_that_want_one_loop_one_gets_it_and_the_others_are_told_
     commands = [("resume", "--plain") if race > 1 else ("run", "do it", "-a", agent, "--plain") for _ in range(4)]
     contenders = [home.start(*command) for command in commands]
     winner, losers = the_one_that_goes_on(contenders)
+    owner = f"pid {worker_of(winner)} is running it"
     for loser in losers:
         told = said(loser)
         assert told.code == 8
         assert is_error(told.err)
-        assert f"pid {worker_of(winner)}" in told.err
+        # The winner signs a moment after it has the lock; who comes before that cannot know its name.
+        assert owner in told.err or "an unknown process is running it" in told.err
+    home.await_round(2 if race else 1)
+    late = home.bydawn(*commands[0])
+    assert (late.code, owner in late.err) == (8, True), late
     gate.touch()
     assert said(winner).code == 0
     assert len(home.facts("run.started")) == (2 if race else 1)
@@ -55,9 +60,9 @@ def the_one_that_goes_on(
 @pytest.mark.usefixtures("strace")
 def test_a_goal_is_not_taken_for_another_one_that_was_started_at_the_same_moment(home: Home) -> None:
     one, two = (home.rounds([{"write": {"path": name, "text": name}}, DONE]) for name in ("one", "two"))
-    late = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:delay_enter=1500000"]
+    late = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:delay_enter=5000000"]
     second = home.start("run", "second", "-a", two, "--plain", before=late)
-    wait_for(lambda: any(home.states.glob("loops/*/repo")), seconds=10)  # it has planned and reaches for the lock
+    wait_for(lambda: any(home.states.glob("loops/*/repo")))  # it has planned and reaches for the lock
     assert home.bydawn("run", "first", "-a", one, "--plain").code == 0
     ended = said(second)
     assert ended.code == 8 or (ended.code == 0 and "two" in tree_of(home.repo)), ended
@@ -133,28 +138,29 @@ TALKS = [*({"say": f"{number}"} if number % 2 else {"sleep": 0.1} for number in 
 
 
 def test_a_worker_that_was_stopped_for_a_while_blames_nobody(home: Home) -> None:
-    running = home.start_run(home.rounds([*TALKS, DONE]), "--silence-timeout", "1.5s", *ONE_FAILURE)
+    running = home.start_run(home.rounds([*TALKS, DONE]), "--silence-timeout", "4s", *ONE_FAILURE)
     home.await_round(1)
-    freeze([worker_of(running)], seconds=2)
+    freeze([worker_of(running)], seconds=5)
     assert said(running).code == 0
     assert home.outcomes() == ["ok"]
 
 
 def test_an_agent_that_ended_in_time_is_not_late_because_its_worker_was_stopped(home: Home) -> None:
-    running = home.start_run(home.rounds([{"sleep": 0.3}, DONE]), "--round-timeout", "1s", *ONE_FAILURE)
+    running = home.start_run(home.rounds([{"sleep": 0.3}, DONE]), "--round-timeout", "4s", *ONE_FAILURE)
     home.await_round(1)
-    freeze([worker_of(running)], seconds=2)
+    freeze([worker_of(running)], seconds=5)
     assert said(running).code == 0
     assert home.outcomes() == ["ok"]
 
 
 @pytest.mark.parametrize("limit", ["--silence-timeout", "--round-timeout", "--linger-timeout"])
 def test_the_time_for_which_a_host_was_frozen_does_not_count(home: Home, limit: str) -> None:
-    steps: list[Step] = [{"say": "hello"}, {"sleep": 4.6}, DONE]
-    running = home.start_run(home.rounds([DONE, *steps] if "linger" in limit else steps), limit, "2.5s", *ONE_FAILURE)
+    """On a busy machine the start of the agent counts, too, and the freeze begins later: the limit leaves room."""
+    steps: list[Step] = [{"say": "hello"}, {"sleep": 9.5}, DONE]
+    running = home.start_run(home.rounds([DONE, *steps] if "linger" in limit else steps), limit, "6s", *ONE_FAILURE)
     home.await_round(1)
-    time.sleep(0.9)  # it has been seen doing nothing
-    freeze(home.alive(), seconds=3)
+    time.sleep(1.8)  # it has been seen doing nothing
+    freeze(home.alive(), seconds=7)
     assert said(running).code == 0
     assert home.outcomes() == ["ok"]
     assert home.rounds_ended()[0]["exit_code"] == 0, "it ended by itself"
@@ -189,8 +195,9 @@ def test_two_loops_in_one_folder_are_warned_of_each_other_as_long_as_both_run(ho
     assert warning + way_out in said(two).out
     assert home.status("one")["also_here"] == home.status("two")["also_here"] == []
     for again in (("resume", "two"), ("run", "do it", "-a", agent, "--name", "two")):
+        number = len(home.facts("round.started", "two")) + 1
         third = home.start(*again, "--plain")
-        home.await_round(len(home.facts("round.started", "two")) + 1, "two")
+        home.await_round(number, "two")
         home.bydawn("stop", "two")
         assert warning in said(third).out
     home.bydawn("stop", "one")

@@ -34,9 +34,14 @@ def with_program(home: Home, then: str) -> Path:
     return home.root / "inhibit.pid"
 
 
+def number_in(inhibit: Path) -> int:
+    """The process id of the program, once it has come so far."""
+    return int(wait_for(lambda: inhibit.read_text() if inhibit.exists() else ""))
+
+
 def processes(inhibit: Path) -> list[int]:
     """The program and its `cat`, once both are there."""
-    first = int(wait_for(lambda: inhibit.read_text() if inhibit.exists() else ""))
+    first = number_in(inhibit)
     children = Path(f"/proc/{first}/task/{first}/children")
     return [first, int(wait_for(lambda: children.read_text().split())[0])]
 
@@ -75,19 +80,20 @@ def test_it_ends_by_itself_when_both_processes_of_a_loop_in_the_background_are_k
     home.run(home.rounds([{"say": "on it"}, HANG]), "-d")
     home.await_round(1)
     worker = int(home.facts("run.started")[-1]["data"]["pid"])
-    awake = processes(inhibit)
-    for pid in (int(stat_of(worker)[1]), worker):
-        os.kill(pid, signal.SIGKILL)
+    guardian, awake = int(stat_of(worker)[1]), processes(inhibit)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that neither sees the other die
+        os.kill(guardian, number)
+        os.kill(worker, number)
     wait_for(lambda: not any(map(is_alive, awake)))
     wait_for(lambda: home.status()["state"] == "crashed")
     home.bydawn("stop")
 
 
 def test_one_that_is_refused_is_neither_shown_nor_left_in_the_list_of_processes(home: Home) -> None:
-    with_program(home, "echo 'Failed to inhibit: Access denied' >&2; exit 1")
+    inhibit = with_program(home, "echo 'Failed to inhibit: Access denied' >&2; exit 1")
     running = home.start_run(home.rounds([{"say": "on it"}, HANG]))
     home.await_round(1)
-    refused = int(wait_for((home.root / "inhibit.pid").read_text))
+    refused = number_in(inhibit)
     wait_for(lambda: not stat_of(refused))
     home.bydawn("stop")
     assert "inhibit" not in "".join(said(running)[1:])

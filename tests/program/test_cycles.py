@@ -79,11 +79,11 @@ def night(home: Home) -> Night:
 
 def test_cycles_follow_each_other_in_one_process(night: Night) -> None:
     """C-061: `--max-cycles`"""
-    assert said(night.start(0.05)).code == 4
+    assert said(night.start(2)).code == 4  # a pause that was over before it was looked at would not be written down
     assert night.cycles == [0, 1, 2, 3]
     runs = [fact["data"] for fact in night.home.facts("run.started")]
     assert len({run["pid"] for run in runs[1:]}) == 1
-    assert [fact["data"]["seconds"] <= 0.05 for fact in night.home.facts("wait.started")] == [True, True]
+    assert [fact["data"]["seconds"] <= 2 for fact in night.home.facts("wait.started")] == [True, True]
     assert len(night.home.rounds_ended()) == 4
     assert (night.said()["cycle"], night.said()["phase"]) == (3, "blocked")
     assert "Cycle   3" in night.home.bydawn("show").out
@@ -141,8 +141,9 @@ def test_after_a_double_kill_in_the_pause_a_person_can_go_on(night: Night) -> No
     """The ledger is all that counts: the next run is a person's, and waits for nothing."""
     process = night.started_and_waiting()
     worker = int(night.home.facts("run.started")[-1]["data"]["pid"])
-    for pid in (process.pid, worker):
-        os.kill(pid, signal.SIGKILL)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that neither sees the other die
+        os.kill(process.pid, number)
+        os.kill(worker, number)
     wait_for(lambda: night.home.status()["state"] == "crashed")
     assert night.home.bydawn("resume", "--once").code == 4
     assert (night.cycles, len(night.home.rounds_ended())) == ([0, 1, 2, 0], 3)

@@ -110,10 +110,10 @@ def test_no_progress_blocks_and_a_persons_resume_gives_a_fresh_chance(home: Home
 
 def test_time_limits_let_the_round_finish(home: Home) -> None:
     """The limits leave room for a start on a busy machine: the time before the first round counts, too."""
-    agent = home.rounds([{"sleep": 2.1}, {"append": {"path": "log", "text": "x"}}, OK])
-    assert home.run(agent, "--for", "2s").code == 4
+    agent = home.rounds([{"sleep": 4.1}, {"append": {"path": "log", "text": "x"}}, OK])
+    assert home.run(agent, "--for", "4s").code == 4
     assert home.outcomes() == ["ok"]
-    soon = (datetime.now(UTC) + timedelta(seconds=3)).isoformat()
+    soon = (datetime.now(UTC) + timedelta(seconds=4)).isoformat()
     assert home.run(agent, "--until", soon, "--new").code == 4
     assert home.facts("loop.stopped", "repo-2")[0]["data"]["decided"]["rule"] == "until"
     assert json.loads(home.bydawn("why", "repo-2", "--json").out)["agrees"] is True

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -65,6 +66,8 @@ def open_pane(home: Home, tmux: None) -> Iterator[Callable[[int], Pane]]:  # noq
 
     yield open_one
     for pane in opened:
+        with suppress(AssertionError):  # of a story that failed
+            wait_for(pane.is_ready)  # what says its last words may still take a moment to end
         pane.close()
 
 
@@ -134,10 +137,10 @@ def test_plain_draws_nothing_twice(home: Home, open_pane: Callable[[int], Pane])
     pane = open_pane(100)
     agent = home.rounds([OK], [DONE])
     pane.type(f"clear; bydawn run x -a {agent} --plain | cat -v", "Enter")
-    wait_for(lambda: pane.sees("Unverified"))
+    wait_for(lambda: pane.sees("Unverified") and pane.is_ready())
     assert not pane.sees("^[")
     pane.type(f"clear; bydawn run x -a {agent} --plain --new", "Enter")
-    wait_for(lambda: pane.sees("Unverified"))
+    wait_for(lambda: pane.sees("Unverified", "repo-2") and pane.is_ready())  # until `clear`, the first one is shown
     assert not pane.sees("last output")
 
 
