@@ -12,6 +12,9 @@ from driving import Home
 
 # Whoever starts the tests in the background of a script has them ignore Ctrl-C, and so would all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# With `nohup` they would ignore a closed terminal, which bydawn heeds. A handler protects us, and is not inherited.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 # How many random examples a property is tried with; `--hypothesis-profile` takes the other one. No example has a time
 # limit: the machine may be busy.
@@ -45,7 +48,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Home]:
-    """A home in which nothing may be alive one second after the story ends."""
+    """A home in which nothing may be alive a few seconds after the story ends."""
     home = Home(tmp_path.resolve(), real=request.node.get_closest_marker("installed") is not None)
     yield home
     assert home.leave() == []

@@ -105,9 +105,12 @@ class Night:
 
     # -- loops ---------------------------------------------------------------------------------------------------------
 
-    def blocked(self, name: str = "billing") -> "subprocess.Popen[str]":
-        """The same check fails three times; in its fifth round the agent would get it right."""
-        script = {"rounds": [FIRST, STUCK, STUCK, STUCK, RIGHT], "chat": ANSWER}
+    def blocked(self, name: str = "billing", *before: Step) -> "subprocess.Popen[str]":
+        """The same check fails three times; in its fifth round the agent would get it right.
+
+        Asked, it does these steps `before` it answers.
+        """
+        script = {"rounds": [FIRST, STUCK, STUCK, STUCK, RIGHT], "chat": [*before, *ANSWER]}
         return self.start(name, script, "-k", "sh check.sh", "--max-same-failure", "3")
 
     def running(self, name: str = "shop-api") -> tuple["subprocess.Popen[str]", Path]:

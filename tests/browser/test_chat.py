@@ -46,12 +46,14 @@ def test_the_next_question_can_be_asked_as_soon_as_there_is_an_answer(
     night: Night, site: Site, browser: Browser
 ) -> None:
     """Without a reload by hand, and without losing a question that is being typed meanwhile."""
-    over(night.blocked())
+    gate, opened = night.home.gate()  # what is typed only after the answer would be typed into a page that goes
+    over(night.blocked("billing", gate))
     with visiting(browser, site.url) as visit:
         visit.sign_in(site.link())
         page = visit.go("/loops/billing/chat")
         ask(page)
         page.get_by_label("Your question").press_sequentially("And why")
+        opened.touch()
         expect(page.locator("[data-turn] .said.doc")).to_be_visible()
         expect(page.get_by_label("Your question")).to_have_value("And why")
         is_live(page)

@@ -1,8 +1,6 @@
 """A dialect that nobody speaks, typed for real: plugged in by one row, killed, and resumed."""
 
 import json
-import os
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ import pytest
 
 from bydawn.store.lock import is_held
 from dialects import made_up
-from driving import Home, Said, said, wait_for, worker_of
+from driving import Home, Said, kill_both, said, wait_for, worker_of
 
 # What an installed dialect has: a row of the table and two modules of that name.
 RUN = """
@@ -114,8 +112,7 @@ def test_killed_at_work_it_goes_on_although_its_state_file_has_no_id(shift: Shif
     assert on_duty.read_text() == f"{worker_of(running)}\n"
     reserved = shift.home.folder("shift").parents[2] / "places"
     assert not any(is_held(path) for path in reserved.iterdir()), "its own lock has told it since the run began"
-    for pid in (worker_of(running), running.pid):
-        os.kill(pid, signal.SIGKILL)
+    kill_both(running.pid)
     running.wait(10)
     assert shift.state["state"] == "at work", "which is not asked when it goes on"
     key.touch()

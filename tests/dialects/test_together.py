@@ -95,13 +95,22 @@ def test_a_file_may_have_fields_of_its_own_beside_the_entries_of_loops(roster: P
 
 def test_writers_at_once_lose_nothing_and_no_reader_sees_a_part(roster: Path) -> None:
     """R-048: a reader in a tight loop, while one writer of six is killed again and again."""
+    enough = roster.parents[2] / "enough"
 
     def write(name: str) -> None:
         for number in range(40):
             put(roster, ("shifts", name), **{f"field {number}": "x" * 500})
 
+    def keep_writing(name: str) -> None:
+        """The writers may be much faster than the reader: they go on until it has seen enough."""
+        write(name)
+        for number in range(10_000):
+            if enough.exists():
+                break
+            put(roster, ("shifts", name), **{"field 0": f"{number}".rjust(500, "x")})
+
     put(roster, ("shifts", "theirs"), kept=True)
-    pids, seen = [forked(lambda name=name: write(name)) for name in "abcde"], 0  # type: ignore[misc]
+    pids, seen = [forked(lambda name=name: keep_writing(name)) for name in "abcde"], 0  # type: ignore[misc]
     victims = 0
     while pids:
         assert shifts(roster)["theirs"] == {"kept": True}
@@ -113,6 +122,8 @@ def test_writers_at_once_lose_nothing_and_no_reader_sees_a_part(roster: Path) ->
             os.kill(victim, signal.SIGKILL)
             os.waitpid(victim, 0)
             victims += 1
+            if victims == 2:
+                enough.touch()
     found = shifts(roster)
     assert [len(found[name]) for name in "abcde"] == [40] * 5
     assert seen > 20

@@ -25,12 +25,13 @@ def test_a_process_that_hides_in_every_way_does_not_survive_the_round_and_is_nam
     assert not is_alive(int(pid.read_text()))
     [round_] = home.rounds_ended()
     assert round_["leftovers"] == [f"sleep {AGES} (pid {pid.read_text()})"]
-    assert round_["seconds"] < 5, "the round ends with the agent, not with the last one who holds its output"
+    assert round_["seconds"] < 60, "the round ends with the agent, not with the last one who holds its output"
 
 
 def test_an_agent_that_ignores_every_request_to_stop_is_killed(home: Home) -> None:
     stubborn: Step = {"ignore": ["INT", "TERM"]}
-    ended = home.run(home.rounds([stubborn, {"say": "never"}, HANG]), "--round-timeout", "0.5s", *ONE_FAILURE)
+    # Before it ignores them it has to start, for which a busy machine may take a while.
+    ended = home.run(home.rounds([stubborn, {"say": "never"}, HANG]), "--round-timeout", "3s", *ONE_FAILURE)
     assert ended.code == 7
     assert the_round(home) == ("hung", "reached the round's time limit")
     assert home.rounds_ended()[0]["signal"] == 9
@@ -40,7 +41,9 @@ def test_an_agent_that_froze_is_woken_to_be_stopped(home: Home) -> None:
     ended = home.run(home.rounds([{"freeze": None}, DONE]), "--silence-timeout", "1s", *ONE_FAILURE)
     assert ended.code == 7
     assert the_round(home) == ("hung", "printed nothing for too long")
-    assert home.rounds_ended()[0]["seconds"] < 5
+    [round_] = home.rounds_ended()
+    assert round_["signal"] != 9
+    assert round_["seconds"] < 10, "asleep, it would have to be killed, 10 s after the first request"
 
 
 def test_an_agent_that_closes_its_output_and_stays_is_waited_for(home: Home) -> None:
@@ -57,7 +60,7 @@ def test_an_agent_that_closes_its_output_and_stays_is_waited_for(home: Home) -> 
 def test_an_agent_that_never_says_a_first_word_is_stopped_early(home: Home) -> None:
     # The player says hello at once, so its first write is held up from outside.
     stdout = Registry(home.states).home(home.repo) / "repo/rounds/0001/stdout"
-    hold = ["-e", "trace=write", "-e", "inject=write:delay_enter=3000000", "-P", str(stdout)]
+    hold = ["-e", "trace=write", "-e", "inject=write:delay_enter=6000000", "-P", str(stdout)]
     limits = ("--first-byte-timeout", "0.5s", *ONE_FAILURE)
     ended = home.run(home.rounds([HANG]), *limits, before=["strace", "-f", "-qq", "-o", "/dev/null", *hold])
     assert ended.code == 7
@@ -71,7 +74,7 @@ def test_an_agent_that_falls_silent_is_stopped(home: Home) -> None:
 
 
 def test_an_agent_that_computes_in_silence_is_left_alone(home: Home) -> None:
-    assert home.run(home.rounds([{"spin": 2.5}, DONE]), "--silence-timeout", "1s", *ONE_FAILURE).code == 0
+    assert home.run(home.rounds([{"spin": 5}, DONE]), "--silence-timeout", "2s", *ONE_FAILURE).code == 0
 
 
 def test_an_agent_that_has_said_its_last_word_and_never_exits_has_done_its_work(home: Home) -> None:
@@ -129,7 +132,7 @@ def highest_memory(home: Home, name: str, size: int) -> int:
     running = home.start_run(home.rounds([{"flood": {"bytes": size}}, wait, DONE]), "--name", name, "--new")
     home.await_round(1, name)
     stdout, worker = home.folder(name) / "rounds/0001/stdout", worker_of(running)
-    wait_for(lambda: size < stdout.stat().st_size == position(worker, stdout))
+    wait_for(lambda: size < stdout.stat().st_size == position(worker, stdout), 60)
     [row] = [row for row in Path(f"/proc/{worker}/status").read_text().splitlines() if row.startswith("VmHWM")]
     gate.touch()
     assert said(running).code == 0
@@ -138,9 +141,9 @@ def highest_memory(home: Home, name: str, size: int) -> int:
 
 
 def position(pid: int, file: Path) -> int:
-    """How far a process has read a file."""
-    [fd] = [fd for fd in Path(f"/proc/{pid}/fd").iterdir() if str(fd.resolve()) == str(file)]
-    return int(Path(f"/proc/{pid}/fdinfo/{fd.name}").read_text().split()[1])
+    """How far a process has read a file; -1 if it has not opened it yet."""
+    found = [fd for fd in Path(f"/proc/{pid}/fd").iterdir() if str(fd.resolve()) == str(file)]
+    return int(Path(f"/proc/{pid}/fdinfo/{found[0].name}").read_text().split()[1]) if found else -1
 
 
 def test_noise_of_every_kind_passes_by_and_stays_as_it_was(home: Home) -> None:

@@ -96,7 +96,7 @@ def kill_again_and_again(home: Home, agent: str, *, tasks: int, kills: int, vict
         told = said(process)
         assert victim == "guardian" or (told.code == 1 and "bydawn was killed by SIGKILL" in told.err), told
         assert "Traceback" not in told.err
-        wait_for(lambda: not home.alive() and not orphans(home), seconds=1)
+        wait_for(lambda: not home.alive() and not orphans(home), seconds=5)
 
 
 def let_it_work(home: Home, dice: random.Random, *, ahead: bool, a_round: bool) -> None:

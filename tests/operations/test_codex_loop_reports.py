@@ -29,6 +29,7 @@ from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import Damaged, LoopLedger, backwards, records
 from bydawn.store.lock import Lock
 from bydawn.store.registry import Registry
+from bydawn.system import shared_file
 from core.facts_made import a_note, a_round, run_started, started
 from dialects.codex_loop_made import COMPLETE, PREPARATION, begun, settled, stop
 from operations.codex_loop_project import DOCS, LEXER, PARSER, Project
@@ -273,8 +274,11 @@ def test_without_its_output_the_rest_is_still_evidence(worked_on: Project) -> No
     assert found["recent_events"]
 
 
-def test_what_is_collected_is_in_the_index_and_two_at_once_lose_nothing(worked_on: Project, tmp_path: Path) -> None:
+def test_what_is_collected_is_in_the_index_and_two_at_once_lose_nothing(
+    worked_on: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """C-014"""
+    monkeypatch.setattr(shared_file, "PATIENCE", 60.0)  # on a busy machine eight have to wait for each other
     found, folder = evidence(worked_on.root, LEXER, Lengths(), latest=False), tmp_path / "kept"
     with ThreadPoolExecutor(8) as pool:
         paths = [*pool.map(lambda _: collect(folder, found), range(24))]
@@ -419,11 +423,9 @@ def test_a_run_that_gives_no_sign_of_life_needs_a_person(project: Project) -> No
         assert looked(project) == ("ok", ())
     with running(project, heartbeat_age=330):
         found = health(project.root, 20, None)
-    assert (found.health, found.running, found.problems) == (
-        "degraded",
-        True,
-        ("the run has given no sign of life for 5 m 30",),
-    )
+    assert (found.health, found.running) == ("degraded", True)
+    [problem] = found.problems
+    assert problem.startswith("the run has given no sign of life for 5 m 3")
     assert found.heartbeat_age_seconds and 330 <= found.heartbeat_age_seconds < 340
 
 

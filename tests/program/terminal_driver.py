@@ -26,7 +26,7 @@ class Terminal:
         os.close(screen)
         self._shown = b""
 
-    def see(self, words: str, seconds: float = 20) -> str:
+    def see(self, words: str, seconds: float = 60) -> str:
         """Wait until these words are on the screen."""
         assert self._read(seconds, words.encode()), f"waited in vain for {words!r}:\n{self.text}"
         return self.text
@@ -34,7 +34,7 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self._keyboard, keys.encode())
 
-    def end(self, seconds: float = 20) -> Shown:
+    def end(self, seconds: float = 60) -> Shown:
         """Wait until the command has ended."""
         ended = self._read(seconds)
         os.close(self._keyboard)

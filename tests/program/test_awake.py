@@ -1,12 +1,11 @@
 """A machine that does not go to sleep while a loop runs: a program of the system's own sees to it."""
 
 import os
-import signal
 from pathlib import Path
 
 import pytest
 
-from driving import DONE, HANG, OK, Home, is_alive, said, stat_of, wait_for, worker_of
+from driving import DONE, HANG, OK, Home, is_alive, kill_both, said, stat_of, wait_for, worker_of
 
 # Like the real one: options that it does not know are refused, and the command is a child.
 FAKE = """#!/bin/sh
@@ -81,9 +80,7 @@ def test_it_ends_by_itself_when_both_processes_of_a_loop_in_the_background_are_k
     home.await_round(1)
     worker = int(home.facts("run.started")[-1]["data"]["pid"])
     guardian, awake = int(stat_of(worker)[1]), processes(inhibit)
-    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that neither sees the other die
-        os.kill(guardian, number)
-        os.kill(worker, number)
+    kill_both(guardian)
     wait_for(lambda: not any(map(is_alive, awake)))
     wait_for(lambda: home.status()["state"] == "crashed")
     home.bydawn("stop")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from driving import HANG, OK, Home, Said, Step, is_alive, said, tree_of, wait_for, worker_of
+from driving import HANG, OK, Home, Said, Step, is_alive, kill_both, said, tree_of, wait_for
 from program.strict_codex import calls, install
 
 TOKEN = "canary9f8e7d6c5b4a3928"  # noqa: S105 - planted
@@ -54,14 +54,6 @@ def start_chat(home: Home, *words: str, **options: Any) -> "subprocess.Popen[str
 def signature(home: Home) -> dict[str, str]:
     words = (home.folder() / "chat.lock").read_text().split()
     return dict(zip(words[::2], words[1::2], strict=False))
-
-
-def kill_both(guardian: "subprocess.Popen[str]") -> None:
-    """The two processes of ours that a command has, at once."""
-    both = (guardian.pid, worker_of(guardian))
-    for pid in both:
-        os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not any(map(is_alive, both)))
 
 
 # -- reading only ------------------------------------------------------------------------------------------------------
@@ -191,7 +183,7 @@ def test_no_file_may_change_while_a_round_runs_in_the_folder_or_after_a_crash(ho
         assert (refused.code, "error: other is running in this folder" in refused.err) == (8, True)
         assert "without --edit you can ask now" in refused.err
     assert home.bydawn("chat", "repo", QUESTION).code == 0
-    kill_both(running)
+    kill_both(running.pid)
     assert "other has crashed" in home.bydawn("chat", "other", QUESTION, "--edit").err
     assert home.bydawn("stop", "other").code == 0
     assert history(home, "other") == []
@@ -222,7 +214,7 @@ def test_what_was_left_running_by_two_kills_is_ended_by_the_next_command(home: H
     process = start_chat(home, "--json", *edit)
     assert [json.loads(process.stdout.readline())["event"] for _ in (1, 2)] == ["asked", "message"]  # type: ignore[union-attr]
     agent = int(signature(home)["session"])
-    kill_both(process)
+    kill_both(process.pid)
     [turn] = history(home)
     assert (turn["state"], turn["question"]) == ("interrupted", QUESTION)
     assert is_alive(agent)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from driving import Home, is_error, stat_of, wait_for
+from driving import Home, is_error, kill_both, stat_of, wait_for
 from host.fake_managers import Fakes
 from program.codex_loop import BRANCH, CONFIG, ONE, TWO, CodexLoop, idles, works
 
@@ -41,7 +41,14 @@ def waits(project: CodexLoop, task: str = ONE) -> dict[str, Any]:
 
 
 def told(project: CodexLoop, name: str = "daemon-watchdog") -> dict[str, Any]:
-    return dict(json.loads((project.folder / f"{name}.json").read_text()))
+    path = project.folder / f"{name}.json"
+    wait_for(path.exists)  # the run may have begun before its daemon has written how it is
+    return dict(json.loads(path.read_text()))
+
+
+def ends(project: CodexLoop) -> None:
+    """Wait until nothing runs: a daemon tells how it is before it ends, and nobody waits for it."""
+    wait_for(lambda: not project.home.alive())
 
 
 def runs(project: CodexLoop) -> list[dict[str, Any]]:
@@ -73,6 +80,7 @@ def test_a_run_that_is_killed_three_times_goes_on_three_times(project: CodexLoop
     assert told(project)["last_restart_reason"] == "exit_code:-9"
     project.gate().touch()
     wait_for(lambda: told(project)["phase"] == "completed")
+    ends(project)
     assert {(run.get("restart") or {}).get("number") for run in runs(project)} == {None, 1, 2, 3}
     assert project.commits == ["codex-loop: One (iteration 4)", "codex-loop: Two (iteration 5)"]
     assert [entry["event_type"] for entry in project.history() if "watchdog" in entry["event_type"]] == [
@@ -155,7 +163,12 @@ def test_what_cannot_be_started_again_is_not_ended(project: CodexLoop) -> None:
     assert told(project, "daemon")["pid"] == first
     kill_run(project, 1)
     told_of = {"since you trusted it", "phase: restarting"}  # by the run, and then by the daemon, which saw its end
-    wait_for(lambda: all(words in project("daemon", "status").out for words in told_of))
+
+    def is_told() -> bool:
+        shown = project("daemon", "status").out  # one look: between two of them it may be started again
+        return all(words in shown for words in told_of)
+
+    wait_for(is_told)
     health, why = project("health"), "the daemon has not started it again yet: `codex-loop daemon status`"
     assert (health.code, why in health.out) == (2, True)
 
@@ -187,13 +200,14 @@ def test_a_daemon_that_was_killed_is_told_from_one_that_runs(project: CodexLoop)
     """What its files say is not believed: its lock is free."""
     project.plays(waits(project), works(ONE), works(TWO))
     project("daemon", "start")
-    wait_for(lambda: project.facts("round.started"))
+    wait_for(lambda: project.facts("round.started") and told(project)["phase"] == "running")
     os.kill(told(project, "daemon")["pid"], signal.SIGKILL)
     shown = wait_for(lambda: [s for s in [project("daemon", "status")] if s.out.startswith("daemon: not running")])[0]
     assert "phase: died" in shown.out
     refused = project("daemon", "start")
     assert (refused.code, "is at work" in refused.err) == (8, True), "its run goes on without it"
     assert project.home.bydawn("stop").code == 0
+    ends(project)
     assert "daemon.json names no process that lives" in project("doctor").out
     project.gate().touch()
     assert project("daemon", "start").code == 0
@@ -211,6 +225,7 @@ def test_a_daemon_on_a_project_with_nothing_left_to_do_ends_by_itself(
     spent = len(project.calls)
     assert project("daemon", "start").code == 0
     wait_for(lambda: told(project)["phase"] == phase)
+    ends(project)
     assert (len(project.calls), project("daemon", "stop").out) == (spent, "  No daemon runs here.\n")
 
 
@@ -219,6 +234,7 @@ def test_how_a_daemon_is_is_written_through_no_link(project: CodexLoop) -> None:
     project("daemon", "start")
     elsewhere = project.home.root / "elsewhere"
     elsewhere.mkdir()
+    wait_for(lambda: project.calls)  # now the run writes nothing for a minute: it would make the folder again
     project.folder.rename(project.home.root / "moved")
     project.folder.symlink_to(elsewhere)
     kill_run(project, 1)
@@ -316,7 +332,7 @@ def unit_of_any(project: CodexLoop) -> Iterator[Path]:
 def test_what_the_unit_starts_has_files_of_its_own_and_respects_who_stopped_it(project: CodexLoop) -> None:
     project.plays(waits(project), works(ONE), works(TWO))
     service = project.start("service", "run")
-    wait_for(lambda: project.facts("round.started"))
+    wait_for(lambda: project.facts("round.started") and told(project, "service-watchdog")["phase"] == "running")
     assert told(project, "service")["pid"] == service.pid
     shown = json.loads(project("service", "status", "--json").out)
     assert (shown["running"], shown["pid"], shown["phase"]) == (True, service.pid, "running")
@@ -363,8 +379,10 @@ def test_deaths_are_counted_on_when_the_watchdog_died_too(project: CodexLoop) ->
         service = project.start("service", "run")
         wait_for(lambda count=count: len(project.calls) == count)  # type: ignore[misc]
         worker = runs(project)[-1]["pid"]
-        for pid in (service.pid, int(stat_of(worker)[1]), worker):
-            os.kill(pid, signal.SIGKILL)
+        os.kill(service.pid, signal.SIGSTOP)
+        wait_for(lambda service=service: stat_of(service.pid)[0] == "T")  # type: ignore[misc]
+        kill_both(int(stat_of(worker)[1]))
+        service.kill()
         service.wait()
     project.gate().touch()
     assert project("service", "run").code == 0
@@ -379,8 +397,7 @@ def test_bydawns_own_service_leaves_a_watched_project_alone(project: CodexLoop) 
     assert project("service", "install").code == 0
     run = project.start("run")
     wait_for(lambda: project.facts("round.started"))
-    for pid in (runs(project)[-1]["pid"], run.pid):
-        os.kill(pid, signal.SIGKILL)
+    kill_both(run.pid)
     run.wait()
     # Another loop of theirs goes on in the same look, so that this one has been passed over.
     other = project.home.start_run(project.home.rounds([{"say": "a while"}, {"hang": None}]), "--name", "other")
@@ -395,7 +412,7 @@ def test_bydawns_own_service_leaves_a_watched_project_alone(project: CodexLoop) 
     unit_of(project).unlink()
     project.gate().touch()
     keeper = project.home.start("resume", "--all", "--foreground")
-    wait_for(lambda: project.facts("loop.stopped"))
+    wait_for(lambda: project.facts("loop.stopped"), 60)
     keeper.send_signal(signal.SIGTERM)
     assert keeper.wait(30) == 0
     assert len(runs(project)) == 2

@@ -71,7 +71,7 @@ def test_a_red_final_pass_opens_the_last_task_again(project: CodexLoop) -> None:
 def test_a_check_that_takes_too_long_has_failed(project: CodexLoop) -> None:
     """C-042, C-043, X-29."""
     limits = {"max_consecutive_verification_failures": 2}
-    project.project(ONE, verify="echo begun; sleep 30", verification={"timeout_seconds": 1}, execution=limits)
+    project.project(ONE, verify="echo begun; sleep 30", verification={"timeout_seconds": 3}, execution=limits)
     project.plays(works(ONE))
     ended = project.run()
     assert (ended.code, project.blocker) == (2, "verification_failure_circuit_breaker"), ended

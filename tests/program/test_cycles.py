@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from driving import OK, Home, said, wait_for
+from driving import OK, Home, kill_both, said, wait_for
 
 # What a dialect's command does in its worker: a round for each cycle, until the third has ended.
 PROGRAM = """
@@ -140,10 +140,7 @@ def test_ctrl_c_while_the_last_hook_of_a_cycle_runs_ends_all_cycles(home: Home) 
 def test_after_a_double_kill_in_the_pause_a_person_can_go_on(night: Night) -> None:
     """The ledger is all that counts: the next run is a person's, and waits for nothing."""
     process = night.started_and_waiting()
-    worker = int(night.home.facts("run.started")[-1]["data"]["pid"])
-    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that neither sees the other die
-        os.kill(process.pid, number)
-        os.kill(worker, number)
+    kill_both(process.pid)
     wait_for(lambda: night.home.status()["state"] == "crashed")
     assert night.home.bydawn("resume", "--once").code == 4
     assert (night.cycles, len(night.home.rounds_ended())) == ([0, 1, 2, 0], 3)

@@ -19,6 +19,11 @@ def worker_and_guardian(home: Home) -> tuple[int, int]:
     return worker, int(stat_of(worker)[1])
 
 
+def ends(home: Home) -> None:
+    """Wait until the loop is over: nobody waits for one in the background, and `stop` only for its answer."""
+    wait_for(lambda: not home.alive())
+
+
 def test_it_returns_when_the_loop_has_begun_and_a_hang_up_does_not_touch_it(home: Home) -> None:
     """X-10, FAULTS 12, 13: the reader of its output is not kept waiting, and SIGHUP is ignored."""
     home.real = True
@@ -62,6 +67,7 @@ def test_what_it_refuses_is_said_in_front_of_the_person(home: Home) -> None:
     assert "the loop repo is already running" in again.err
     assert log.read_text() == before
     home.bydawn("stop")
+    ends(home)
 
 
 def test_resume_detaches_too_and_the_loop_ends_without_a_reader(home: Home) -> None:
@@ -74,6 +80,7 @@ def test_resume_detaches_too_and_the_loop_ends_without_a_reader(home: Home) -> N
     opened.touch()
     wait_for(lambda: home.status()["state"] == "unverified")
     assert home.rounds_ended()[-1]["round"] == 2
+    ends(home)
 
 
 def test_a_closed_window_ends_nothing_and_the_question_came_before(home: Home) -> None:
@@ -89,6 +96,7 @@ def test_a_closed_window_ends_nothing_and_the_question_came_before(home: Home) -
     assert home.status()["state"] == "running"
     assert home.facts("pause.requested") == []
     home.bydawn("stop")
+    ends(home)
 
 
 def test_ctrl_c_at_a_question_starts_nothing(home: Home) -> None:

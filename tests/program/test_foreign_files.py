@@ -52,7 +52,7 @@ def test_files_of_a_loop_that_starts_later_are_found(tmp_path: Path) -> None:
 
 
 def test_what_this_loop_protects_is_never_anothers(tmp_path: Path) -> None:
-    a_folder(tmp_path, "busy", "bydawn.toml", "tests/a.json", "b.json", ago=-1)
+    a_folder(tmp_path, "busy", "bydawn.toml", "tests/a.json", "b.json", ago=-60)
     assert ForeignFiles(speaking(protect=("tests/**",)), LoopFolder(a_folder(tmp_path, "own")))() == ("b.json",)
 
 

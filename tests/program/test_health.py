@@ -9,7 +9,7 @@ from pathlib import Path
 from bydawn.core.values import Death, Restart
 from bydawn.operations.steer import give_up
 from bydawn.store.registry import Registry
-from driving import DONE, HANG, OK, Home, said, wait_for, worker_of
+from driving import DONE, HANG, OK, Home, kill_both, said, wait_for, worker_of
 
 
 def test_without_loops_all_is_well(home: Home) -> None:
@@ -69,10 +69,7 @@ def test_a_process_that_gives_no_sign_of_life_is_said_everywhere(home: Home) -> 
 def test_what_a_crashed_loop_left_running_is_named_first(home: Home) -> None:
     running = home.start_run(home.rounds([HANG]))
     home.await_round(1)
-    worker = worker_of(running)
-    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that neither sees the other die
-        os.kill(running.pid, number)
-        os.kill(worker, number)
+    kill_both(running.pid)
     wait_for(lambda: home.status()["state"] == "crashed")
     crashed = home.bydawn("health")
     assert (crashed.code, "still running: " in crashed.out, "→ bydawn stop repo\n" in crashed.out) == (2, True, True)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,7 +19,7 @@ from bydawn.operations import keeping, resume, run_loop, settings
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import load
 from bydawn.store.registry import standing_of
-from driving import DONE, HANG, Home, a_repository, said, stat_of, wait_for
+from driving import DONE, HANG, Home, a_repository, kill_both, said, stat_of, wait_for
 from program.test_notices import Receiver
 
 SAYS = {"say": "this takes a while"}
@@ -77,10 +78,10 @@ def crash(home: Home, agent: str, *names: str) -> None:
     for name in names:
         guardian = home.start_run(agent, "--new", "--name", name)
         home.await_round(1, name)
-        for pid in [int(str(runs(home, name)[-1]["pid"])), guardian.pid]:
-            os.kill(pid, signal.SIGKILL)
+        kill_both(guardian.pid)
     for pid in home.alive():
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # of a loop that still ran: the one sees the other's end
+            os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not home.alive())
 
 
@@ -181,6 +182,7 @@ def test_a_loop_whose_processes_are_frozen_looks_dead_and_not_before(home: Home)
     frozen = [int(stat_of(worker)[1]), worker]  # its guardian would wake it
     for pid in frozen:
         os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: stat_of(pid)[0] == "T")  # noqa: B023 - called at once
     os.utime(beat, (beat.stat().st_mtime - 1200,) * 2)
     health = home.bydawn("health")
     assert (health.code, "gives no sign of life for 20 m" in health.out) == (3, True)

@@ -107,8 +107,8 @@ def test_a_signature_that_is_not_there_says_nothing(tmp_path: Path) -> None:
 
 def test_a_starter_has_patience_with_somebody_who_only_looks(path: Path) -> None:
     lock, patience = Lock.take(path), 100
-    threading.Timer(0.2, lock.release).start()
     began = time.monotonic()
+    threading.Timer(0.2, lock.release).start()
     Lock.take(path, patience=patience).release()
     assert 0.1 < time.monotonic() - began < patience / 2
 

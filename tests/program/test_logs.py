@@ -53,7 +53,8 @@ def test_an_agent_that_failed_is_quoted_with_what_it_wrote_on_stderr(home: Home)
 
 
 def test_programs_are_told_from_which_line_something_comes_and_when_that_was_printed(home: Home) -> None:
-    agent = a_program(home, "echo one", r"printf '50%%\r100%%\n'", "sleep 1.2", "echo three", "exit 9")
+    # The time of a line is when it was read, for which a busy machine may take a while.
+    agent = a_program(home, "echo one", r"printf '50%%\r100%%\n'", "sleep 4", "echo three", "exit 9")
     began = datetime.now(UTC)
     home.run(agent, "--max-failures", "1")
 
@@ -108,18 +109,33 @@ def test_a_loop_without_any_round_has_no_agent_to_quote(home: Home) -> None:
     assert home.bydawn("logs", "--json").out == ""
 
 
+class Following:
+    """`logs -f`, once it has shown these words: one that comes later begins with a later round."""
+
+    def __init__(self, home: Home, words: str) -> None:
+        self._shown = home.root / "shown"
+        with self._shown.open("w") as file:
+            self._process = home.start("logs", "-f", stdout=file)
+        wait_for(lambda: words in self._shown.read_text())
+
+    def ended(self) -> str:
+        """All that it has shown."""
+        assert said(self._process).code == 0
+        return self._shown.read_text()
+
+
 def test_whoever_follows_reads_each_line_once_and_why_a_round_failed(home: Home) -> None:
     gate, opened = home.gate()
     process = home.start_run(
         home.rounds([{"say": "first"}, gate, {"exit": 3}], [{"say": "second"}, HANG]), "-k", "sleep 1"
     )
     home.await_round(1)
-    follower = home.start("logs", "-f")
+    follower = Following(home, "first")
     opened.touch()
     home.await_round(2)
     home.bydawn("stop")
     said(process)
-    out = said(follower).out.splitlines()
+    out = follower.ended().splitlines()
     assert [line for line in out if line in ("first", "second")] == ["first", "second"]
     assert any(line.startswith("  ✗ failed: ") for line in out)
 
@@ -151,10 +167,10 @@ def test_whoever_follows_is_told_where_a_round_begins_how_it_ended_and_what_the_
     steps = [{"say": "on it"}, gate, {"write": {"path": "f{n}", "text": "x"}}]
     process = home.start_run(home.each_task(*steps), "-t", "TODO.md", "-k", "test -e f2 || { echo no f2; exit 4; }")
     home.await_round(1)
-    follower = home.start("logs", "-f")
+    follower = Following(home, "on it")
     opened.touch()
     assert said(process).code == 0
-    out = re.sub(r"\d\d:\d\d:\d\d|[0-9.]+ s", "T", said(follower).out)
+    out = re.sub(r"\d\d:\d\d:\d\d|[0-9.]+ s", "T", follower.ended())
     check = "test -e f2 || { echo no f2; exit 4; }"
     assert [line for line in out.splitlines() if "· ran" not in line] == [
         *("── round 1 · T · task 1", "on it", "  ended T after T; files +1 ~1", f"  ✗ {check}: exit 4: no f2"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from driving import DONE, ME, OK, Home, Said, Step, a_repository, tree_of, wait_for, worker_of
+from driving import DONE, ME, OK, Home, Said, Step, a_repository, kill_both, tree_of, wait_for, worker_of
 from program.terminal_driver import Terminal
 
 RIGHT: Step = {"write": {"path": "app.txt", "text": "right\n"}}
@@ -278,8 +278,7 @@ def test_a_killed_round_is_no_way_around_it(tested: Home, policy: str) -> None:
     agent = tested.rounds([shell("echo exit 0 > tests/check.sh"), gate, DONE], [OK])
     night = tested.start_run(agent, *SUITE, "--protect", "tests/**", "--on-tamper", policy)
     wait_for(lambda: (tested.repo / "tests/check.sh").read_text() == "exit 0\n")
-    for pid in (worker_of(night), night.pid):
-        os.kill(pid, signal.SIGKILL)
+    kill_both(night.pid)
     night.wait(20)
     wait_for(lambda: tested.status()["state"] == "crashed")
     said = tested.bydawn("resume", "--plain", "--once")

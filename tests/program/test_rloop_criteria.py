@@ -9,6 +9,7 @@ import shlex
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from mmap import PAGESIZE
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,8 @@ def watching(rloop: Rloop) -> Iterator[list[str]]:
                 logs[name] = now = path.read_bytes() if path.exists() else b""
                 if not now.startswith(before):
                     wrong.append(f"{name}: written over: {now[:200]!r}")
-                if now and not now.endswith(b"\n"):
+                # Written at once, but what crosses a page of the file may be seen in two steps.
+                if not now.endswith(b"\n") and len(now) % PAGESIZE:
                     wrong.append(f"{name}: half a line: {now[-200:]!r}")
 
     reader = threading.Thread(target=look)
@@ -110,13 +112,17 @@ def rows(answer: Said) -> dict[str, list[str]]:
 
 @pytest.fixture
 def night(home: Home) -> Rloop:
-    """Twelve projects of three tasks. Claude hangs in its second turn, and mentions the promise in others."""
+    """Twelve projects of three tasks. Claude hangs in its second turn, and mentions the promise in others.
+
+    Its third turn, the first one after the reboot, ends when the gate is open: until then all of them are running.
+    """
     rloop = Rloop(home)
 
     def turns(number: int) -> list[Turn]:
         name = NAMES[number]
         alone = str(home.root / f"{name}.lock")
         first, second = ({**TASK, "alone": alone, "reply": text} for text in MENTIONS[number::12])
+        second["wait_for"] = str(rloop.gate())
         return [first, {"alone": alone, "reply": SAYS, "sleep": 600}, second, {**TASK, "alone": alone}]
 
     rloop.plays(**{name: turns(number) for number, name in enumerate(NAMES)})
@@ -148,6 +154,7 @@ def test_twelve_loops_are_not_misled_and_go_on_after_a_reboot(night: Rloop) -> N
         assert {row[0] for row in resumed.values()} == {"resumed"}, resumed
         assert {" ".join(row) for row in again.values()} == {"skipped it is running"}, again
         assert memory_of(rloop) <= 18, "one command resumed them all; `scripts/bench` has the figure for twenty"
+        rloop.gate().touch()
         assert rloop.await_end(*NAMES) == ["complete"] * 12
     assert wrong == []
     for number, name in enumerate(NAMES):
@@ -163,4 +170,4 @@ def test_twelve_loops_are_not_misled_and_go_on_after_a_reboot(night: Rloop) -> N
         assert titles[0] == "=== Iteration 1/30 (Remaining: 3) ==="
         assert titles[-1] == "=== Iteration 3/30 (Remaining: 1) ==="
         assert PRD in rloop.log(name)
-    wait_for(rloop.nothing_is_alive, 2)
+    wait_for(rloop.nothing_is_alive)

@@ -16,7 +16,7 @@ from contextlib import suppress
 import pytest
 
 from core.test_redact import MIXED, dresses_of, in_base64
-from driving import DONE, HANG, ME, OK, Home, Said, Step, is_alive, said, wait_for, worker_of
+from driving import DONE, HANG, ME, OK, Home, Said, Step, kill_both, said, wait_for, worker_of
 
 TOKEN = "canary7f3a9b2c5d8e"  # noqa: S105 - this and what follows is planted
 AWS = "cAnArY+wJalr/XUtnFEMI=K7MDENG/bPxRfi=="
@@ -79,13 +79,14 @@ def careless(home: Home) -> Home:
 
 def kill(night: subprocess.Popen[str], *others: int) -> None:
     """Nobody gets to say a last word: all are stopped before the first is killed, or its worker would tidy up."""
-    worker = worker_of(night)
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for victim in (worker, night.pid, *others):
-            with suppress(ProcessLookupError):  # a `sleep` that is over by now
-                os.kill(victim, number)
+    for victim in others:
+        with suppress(ProcessLookupError):  # a `sleep` that is over by now
+            os.kill(victim, signal.SIGSTOP)
+    kill_both(night.pid)
+    for victim in others:
+        with suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
     said(night)
-    wait_for(lambda: not is_alive(worker))  # only then its lock is free
 
 
 def raw(data: bytes | str) -> Step:

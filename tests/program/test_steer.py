@@ -206,6 +206,7 @@ def test_stop_takes_several_names_and_one_that_is_unknown_does_not_keep_the_othe
     assert [said(process).code for process in processes[:2]] == [130, 130]
     assert home.status("three")["state"] == "running"
     assert home.bydawn("stop", "three").code == 0
+    assert said(processes[2]).code == 130
 
 
 def test_all_means_what_runs_or_has_crashed_from_any_folder(home: Home) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -204,9 +205,11 @@ def test_an_agent_that_records_in_batches_is_found_out(strict: Strict) -> None:
     assert_done(strict, supervised(strict))
     first = strict.facts("iteration.recorded")[:9]
     marks = [fact["batched"] for fact in first]
-    assert [bool(mark) for mark in marks] == [False] * 5 + [True] * 2 + [False, True], marks
+    before, last = (datetime.fromisoformat(fact["at"]) for fact in first[7:])
+    at_once = last - before < timedelta(seconds=1)  # on a busy machine a script may take longer than that
+    assert [bool(mark) for mark in marks] == [False] * 5 + [True] * 2 + [False, at_once], marks
     told = ["Iterations were recorded together" in prompt for prompt in strict.prompts]
-    assert told == [False, True, True, False]
+    assert told == [False, True, at_once, False]
 
 
 def test_an_agent_that_claims_to_be_done_too_early(strict: Strict) -> None:

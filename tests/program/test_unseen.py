@@ -1,13 +1,11 @@
 """What the agent did while nobody could look is its own doing, whoever writes the end of the round down."""
 
-import os
-import signal
 import subprocess
 from collections.abc import Callable
 
 import pytest
 
-from driving import DONE, OK, Home, Said, Step, said, wait_for, worker_of
+from driving import DONE, OK, Home, Said, Step, kill_both, said, wait_for
 
 LIST = "- [ ] one\n- [ ] two\n- [ ] three\n"
 HALT = "- [ ] one\n\nHARD STOP\n\n- [ ] two\n"
@@ -19,8 +17,7 @@ def shell(command: str) -> Step:
 
 
 def kill(night: subprocess.Popen[str]) -> None:
-    for pid in (worker_of(night), night.pid):
-        os.kill(pid, signal.SIGKILL)
+    kill_both(night.pid)
     night.wait(20)
 
 

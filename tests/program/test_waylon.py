@@ -9,7 +9,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import pytest
 from bydawn.core.loop import Loop
 from bydawn.dialects.seam import draft
 from dialects.waylon_made import EXAMPLE
-from driving import ME, Home, Said, a_repository, is_error, said, tree_of, wait_for, worker_of
+from driving import ME, Home, Said, a_repository, is_error, kill_both, said, tree_of, wait_for
 from program.strict_codex import calls, install
 from program.terminal_driver import Terminal
 
@@ -700,9 +699,12 @@ def test_two_loops_at_once_cannot_write_to_the_same_place(butler: Butler) -> Non
 @pytest.mark.parametrize("flag", ["--state-file", "--summary-json", "--jsonl-events", "--last-message-dir"])
 def test_of_three_that_start_at_the_same_moment_one_gets_the_place(butler: Butler, flag: str) -> None:
     """W-025, W-033, W-034, W-035, W-057."""
-    butler.plays({**WORK, "sleep": 1})
+    gate = butler.home.root / "go"
+    butler.plays({**WORK, "wait_for": str(gate)})
     words = ("--full-auto", "--max-iterations", "1", flag, "here", "--loop-id")
     started = [butler.start("Write it.", *words, name) for name in ("one", "two", "three")]
+    wait_for(lambda: sum(process.poll() is not None for process in started) == 2)
+    gate.touch()
     endings = [said(process) for process in started]
     refused = [ended for ended in endings if ended.code != 4]
     assert len(refused) == 2, endings
@@ -746,7 +748,8 @@ def test_loops_of_different_folders_do_not_share_a_file(butler: Butler, before: 
     wait_for(lambda: butler.calls)
     refused = butler("Write it.", *second)
     assert (refused.code, "is at work in " in refused.err) == (8, True), refused
-    _kill(process)
+    kill_both(process.pid)
+    process.wait()
     butler.plays(DONE)
     assert butler("Write it.", *second).code == 0, "the dead hold no place"
     assert butler.home.bydawn("stop", first[first.index("--loop-id") + 1]).code == 0
@@ -814,16 +817,19 @@ def test_a_reader_never_sees_a_torn_or_a_backward_state(butler: Butler) -> None:
 
 def test_killed_at_any_moment_it_goes_on_with_session_iteration_and_state(butler: Butler) -> None:
     """W-006, W-041, W-101: kill -9 of everything of ours at random moments, again and again."""
-    butler.plays(*[{**WORK, "sleep": 0.05}] * 24, DONE)
+    butler.plays({**WORK, "sleep": 0.05})  # for ever: however long a moment takes, it is not over
     chance, highest = random.Random(6), 0  # noqa: S311 - the same moments every time
-    process = butler.start("Write it.", "--max-iterations", "40", *AUTO)
-    for _ in range(7):
-        wait_for(lambda: butler.calls)
+    process = butler.start("Write it.", "--max-iterations", "400", *AUTO)
+    wait_for(lambda: butler.home.has_loop("night") and butler.home.facts("session.begun", "night"))
+    for kills in range(1, 8):
         time.sleep(chance.uniform(0.1, 0.9))  # the moment is the point, and it is not waited for anything
-        _kill(process)
+        kill_both(process.pid)
+        process.wait()
         state = butler.state()
         assert state["iteration"] >= highest
         highest = state["iteration"]
+        if kills == 7:
+            butler.plays(DONE)
         process = butler.start("resume", "--loop-id", "night")
     ended = said(process, 90)
     assert ended.code == 0, ended
@@ -833,15 +839,6 @@ def test_killed_at_any_moment_it_goes_on_with_session_iteration_and_state(butler
     assert highest <= state["iteration"] == len({row["iteration"] for row in butler.summary()["iterations"]})
     messages = {path.name for path in (butler.repo / LOOPS / "night").glob("last_message_iter_*.txt")}
     assert messages == {f"last_message_iter_{number}.txt" for number in range(1, state["iteration"] + 1)}
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    """Guardian and worker at once, as a power cut would."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    for pid in (process.pid, *map(int, children)):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    process.wait()
 
 
 # -- its other commands ------------------------------------------------------------------------------------------------
@@ -854,7 +851,8 @@ def test_status_and_list_show_what_bydawn_shows(butler: Butler) -> None:
     wait_for(lambda: len(butler.calls) == 2)
     assert butler.status()["status"] == "running"
     assert butler.home.status("night")["state"] == "running"
-    _kill(process)
+    kill_both(process.pid)
+    process.wait()
     # The kernel frees the lock of a killed process a moment after its end.
     wait_for(lambda: butler.status()["status"] == "crashed")  # no one is at work, whatever the file says
     shown = butler("status", "--loop-id", "night").out
@@ -883,7 +881,8 @@ def test_cancel_reaches_one_that_stands_still(butler: Butler, crashed: bool) -> 
     process = butler.start("Write it.", *AUTO)
     wait_for(lambda: len(butler.calls) == 2)
     if crashed:
-        _kill(process)
+        kill_both(process.pid)
+        process.wait()
     else:
         process.send_signal(signal.SIGINT)
         said(process)
@@ -1011,7 +1010,8 @@ def test_however_it_ended_nothing_of_it_is_left_when_it_is_cleaned_up(butler: Bu
     process = butler.start("Write it.", *AUTO)
     wait_for(lambda: len(butler.calls) == 2)
     if end == "killed":
-        _kill(process)
+        kill_both(process.pid)
+        process.wait()
     elif end == "interrupted":
         process.send_signal(signal.SIGINT)
     if end not in ("killed", "still at work"):
@@ -1489,7 +1489,8 @@ def test_a_draft_that_a_killed_worker_left_is_no_work_and_does_not_stay(butler: 
     butler.plays({"sleep": 60, "reply": "x"}, {"reply": "Thinking."})
     process = butler.start("Write it.", *AUTO, *words)
     wait_for(lambda: butler.calls)
-    _kill(process)
+    kill_both(process.pid)
+    process.wait()
     loop = msgspec.json.decode((butler.home.folder("night") / "loop.json").read_bytes(), type=Loop)
     drafts = [butler.repo / folder / draft(loop, 7) for folder in ("", "deep", "said")]
     (butler.repo / "said").mkdir()
@@ -1652,9 +1653,8 @@ def test_a_loop_killed_in_its_first_iteration_gets_the_summary_that_another_left
     butler.plays({"sh": "sleep 60"})
     running = butler.start("Go on.", "--full-auto", "--loop-id", "two", "--summary-json", "report.json")
     wait_for(lambda: len(butler.calls) > 1)
-    for pid in (worker_of(running), running.pid):
-        os.kill(pid, signal.SIGKILL)
-    running.wait(10)
+    kill_both(running.pid)
+    running.wait()
     wait_for(lambda: not butler.home.alive() or butler.home.bydawn("stop", "two"))
     butler.plays(WORK)
     for cap in ("2", "3"):

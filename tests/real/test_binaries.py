@@ -98,7 +98,11 @@ def test_codex_goes_on_with_a_session_and_adds_up_its_tokens(codex: Codex, model
     [
         (Answer(fault="unauthorized", times=0), r"unexpected status 401 Unauthorized: Incorrect API key", 2),
         # A minute from now is today, unless it is midnight; of another day the date is said, too.
-        (Answer(fault="usage-limit", seconds=60), r"You’ve hit your usage limit\. .* try again at \d+:\d\d [AP]M\.", 1),
+        (
+            Answer(fault="usage-limit", seconds=60),
+            r"You’ve hit your usage limit\. .* try again at (?:\w{3} \d+\w\w, \d{4} )?\d+:\d\d [AP]M\.",
+            1,
+        ),
         (Answer(fault="usage-limit", seconds=3 * 86400), r"try again at \w{3} \d+\w\w, \d{4} \d+:\d\d [AP]M\.", 1),
         (Answer(fault="not-included"), r"To use Codex with your ChatGPT plan, upgrade to Plus", 1),
         (Answer(fault="quota"), r"Quota exceeded\. Check your plan and billing details\.", 1),

@@ -41,7 +41,7 @@ class Heard(NamedTuple):
         return [json.loads(line) for line in data if line != "[DONE]"]
 
 
-def ask(server: ModelServer, path: str, body: Json = STREAM, seconds: float = 5) -> Heard:
+def ask(server: ModelServer, path: str, body: Json = STREAM, seconds: float = 20) -> Heard:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=seconds)
     try:
         connection.request("POST", path, json.dumps(body), {"Authorization": "Bearer dummy"})
@@ -243,6 +243,7 @@ def test_a_stall_holds_the_line_and_ends_with_the_test(fault: str) -> None:
     with ModelServer([Answer(text="half", fault=fault)]) as server:
         with pytest.raises(TimeoutError):
             ask(server, MESSAGES, seconds=0.2)
+        wait_for(lambda: server.asked)  # it may read the question only after we have given up
         assert len(server.asked) == 1
     assert [thread for thread in threading.enumerate() if thread not in before] == []
 
@@ -259,7 +260,7 @@ def test_a_delay_only_delays(server: ModelServer) -> None:
 
 def test_many_may_ask_at_once(server: ModelServer) -> None:
     """Nobody waits for another's answer: each request only goes on when all of them are there."""
-    together = threading.Barrier(4, timeout=5)
+    together = threading.Barrier(4, timeout=20)
 
     def answer(request: Request) -> Answer:
         together.wait()
@@ -274,7 +275,7 @@ def test_many_may_ask_at_once(server: ModelServer) -> None:
     for thread in asking:
         thread.start()
     for thread in asking:
-        thread.join(10)
+        thread.join(30)
     assert sorted(heard) == ["a", "b", "c", "d"]
 
 
@@ -286,12 +287,12 @@ def test_the_model_server_runs_as_a_program(tmp_path: Path) -> None:
         assert program.stdout
         with program.stdout:
             port = int(program.stdout.readline())
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         connection.request("POST", RESPONSES, json.dumps(STREAM))
         assert b"exec_command" in connection.getresponse().read()
         connection.close()
         program.send_signal(signal.SIGTERM)
-        assert wait_for(lambda: program.poll() is not None, seconds=5)
+        assert wait_for(lambda: program.poll() is not None)
         assert program.returncode == 0
     finally:
         program.kill()

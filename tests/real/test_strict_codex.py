@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -376,10 +375,15 @@ def test_fake_and_real_codex_end_alike_by_a_signal(both: Both, number: int, code
         (side.repo / "begun").unlink(missing_ok=True)
         process = side.start("exec --json -s workspace-write go", side.repo)
         try:
-            assert wait_for((side.repo / "begun").exists, seconds=20)
-            time.sleep(0.3)  # until the event is out as well
+            assert process.stdout
+            lines: list[str] = []
+            while not any("item.started" in line and "command_execution" in line for line in lines):
+                lines.append(process.stdout.readline())
+                assert lines[-1], "it has ended"
+            assert wait_for((side.repo / "begun").exists, seconds=20)  # the event may be out before
             os.killpg(process.pid, number)
-            ended, out, _ = heard(process)
+            out = "".join(lines) + process.stdout.read()
+            ended, _, _ = heard(process)
         finally:
             put_down(process)
         assert ended == code

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from driving import Home, Said, said, wait_for, worker_of
+from driving import Home, Said, kill_both, said, wait_for
 from program.terminal_driver import Terminal
 from real.model_server import Answer, Call, ModelServer, Request
 
@@ -301,10 +301,7 @@ def test_ctrl_c_in_a_terminal_does_the_same(smithers: Smithers, model: ModelServ
 
 def kill_all_at_once(running: "subprocess.Popen[str]") -> None:
     """As if the machine had lost its power: neither of the two sees the other's end. Codex outlives them."""
-    worker = worker_of(running)
-    os.kill(running.pid, signal.SIGSTOP)
-    for pid in (worker, running.pid):
-        os.kill(pid, signal.SIGKILL)
+    kill_both(running.pid)
     running.wait(10)
 
 

@@ -88,7 +88,7 @@ class Web:
         sent |= {name.replace("_", "-"): text for name, text in headers.items()}
         return self.ask("POST", path, urlencode(fields).encode(), {name: text for name, text in sent.items() if text})
 
-    def raw(self, data: bytes, seconds: float = 5.0) -> bytes:
+    def raw(self, data: bytes, seconds: float = 20.0) -> bytes:
         """Bytes as they are, and all that is answered."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as client:
             client.sendall(data)

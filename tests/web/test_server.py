@@ -174,7 +174,7 @@ def test_a_request_that_trickles_in_is_let_go(tmp_path: Path, monkeypatch: pytes
             with socket.create_connection(("127.0.0.1", web.port), timeout=10) as client:
                 client.sendall(head)
                 try:
-                    while time.monotonic() - began < 8:
+                    while time.monotonic() - began < 12:
                         client.sendall(b"X-Slow: y\r\n" if head else b"")
                         client.settimeout(0.3)
                         try:
@@ -184,7 +184,7 @@ def test_a_request_that_trickles_in_is_let_go(tmp_path: Path, monkeypatch: pytes
                             continue
                 except OSError:
                     pass
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 9  # it would be ten, if not for the second above
 
 
 def test_a_body_that_trickles_in_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,12 +194,12 @@ def test_a_body_that_trickles_in_is_let_go(tmp_path: Path, monkeypatch: pytest.M
             f"POST /api/loops HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\nAuthorization: Bearer {STEER}\r\n"
             "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
         )
-        with socket.create_connection(("127.0.0.1", web.port), timeout=8) as client:
+        with socket.create_connection(("127.0.0.1", web.port), timeout=12) as client:
             client.sendall(head.encode())
             began = time.monotonic()
             with suppress(ConnectionError):
                 assert client.recv(100) == b""
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 9
 
 
 # -- how it ends -------------------------------------------------------------------------------------------------------
