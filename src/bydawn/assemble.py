@@ -116,7 +116,8 @@ def run_loop(
     folder, workspace, work = ledger.folder, Path(loop.workspace), Path(loop.folder)
     found = _still(found, loop, ledger.state)
     run = os.urandom(6).hex()
-    left = trace_of(folder, loop.uid)  # before our own signature replaces the last one
+    if ledger.state.runs and (left := trace_of(folder, loop.uid)):
+        kernel.sweep(left)  # by the last run's signature, which stays until this is done: we may be killed here, too
     lock.sign(run)
     os.chdir(work)  # we keep it open, and every child inherits it
     kernel.become_subreaper()
@@ -134,7 +135,7 @@ def run_loop(
     signals = Signals(run, loop.on_interrupt)
     channel = LoopChannel(signals, inbox, worker.tether, run, watch, worker.moved)
     env = inherited()
-    processes = ChildProcesses(channel.fds, env, on_start=lock.note_child, left=left)
+    processes = ChildProcesses(channel.fds, env, on_start=lock.note_child)
     files = Rounds(folder, secrets)
     kept = work_tree(loop, folder, ledger.state)
 

@@ -123,7 +123,6 @@ class FakeProcesses:
         self._night = night
         self.jobs: list[Job] = []
         self.sleeps: list[float] = []
-        self.sweeps = 0
 
     def run(
         self,
@@ -159,10 +158,6 @@ class FakeProcesses:
             self._night.clock.pass_by(step)
             if urgent():
                 return
-
-    def sweep(self) -> tuple[str, ...]:
-        self.sweeps += 1
-        return ()
 
 
 class FakeChecks:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from driving import DONE, HANG, OK, Home, Step, alive_with, is_alive, said, stat_of, wait_for, worker_of
+from driving import DONE, HANG, OK, Home, Step, alive_with, is_alive, kill_both, said, stat_of, wait_for, worker_of
 
 pytestmark = pytest.mark.installed  # a signal may come while an interpreter starts
 
@@ -320,12 +320,9 @@ def test_what_is_left_when_guardian_and_worker_are_killed_at_once_is_swept_at_th
     left = {"seconds": 3600, "setsid": True, "ignore_term": True}
     steps: list[Step] = [{"double_fork": left}, {"say": "left it"}, HANG]
     running = home.start_run(home.rounds(steps, [DONE]))
-    agent, worker = home.await_round(1), worker_of(running)
+    agent = home.await_round(1)
     await_words(home, "left it")
-    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that neither sees the other die
-        os.kill(running.pid, number)
-        os.kill(worker, number)
-    wait_for(lambda: not is_alive(worker) and not is_alive(running.pid))  # both hold the lock
+    kill_both(running.pid)
     cookie = f"BYDAWN_COOKIE={home.facts('round.started')[0]['data']['cookie']}"
     assert agent in alive_with(cookie)
     wait_for(lambda: len(alive_with(cookie)) == 2)  # a process that begins its program has no environment to read yet
@@ -335,14 +332,28 @@ def test_what_is_left_when_guardian_and_worker_are_killed_at_once_is_swept_at_th
     assert home.outcomes() == ["interrupted", "ok"]
 
 
+def test_what_is_left_is_still_known_after_a_resume_that_was_refused(home: Home) -> None:
+    """Only a worker that has looked for it may let its guardian say that nothing is left."""
+    running = home.start_run(home.rounds([HANG], [DONE]))
+    agent = home.await_round(1)
+    kill_both(running.pid)
+    settings = home.folder() / "loop.json"
+    kept = settings.read_bytes()
+    settings.write_bytes(kept + b" ")
+    assert "has changed since the loop was started" in home.bydawn("resume", "--plain").err
+    assert is_alive(agent)
+    settings.write_bytes(kept)
+    assert [each["pid"] for each in home.status()["left_running"]] == [agent]
+    goes_on(home)
+    assert not is_alive(agent)
+
+
 def test_what_is_left_when_both_are_killed_at_once_is_named_and_ended_by_stop(home: Home) -> None:
     steps: list[Step] = [{"double_fork": {"seconds": 3600, "setsid": True}}, {"say": "left it"}, HANG]
     running = home.start_run(home.rounds(steps, [DONE]))
-    agent, worker = home.await_round(1), worker_of(running)
+    agent = home.await_round(1)
     await_words(home, "left it")
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        os.kill(running.pid, number)
-        os.kill(worker, number)
+    kill_both(running.pid)
     wait_for(lambda: home.status()["state"] == "crashed")
     cookie = f"BYDAWN_COOKIE={home.facts('round.started')[0]['data']['cookie']}"
     wait_for(lambda: len(alive_with(cookie)) == 2)  # a process that begins its program has no environment to read yet
@@ -378,11 +389,9 @@ def test_a_daemon_that_wiped_its_environment_is_found_after_both_were_killed(
 ) -> None:
     daemon = {"seconds": 3600, "wipe_env": True, "ignore_term": True, "write_pid": str(home.root / "pid"), **escape}
     running = home.start_run(home.rounds([{"double_fork": daemon}, HANG], [DONE]))
-    agent, worker = home.await_round(1), worker_of(running)
+    agent = home.await_round(1)
     pid = int(wait_for(lambda: (home.root / "pid").exists() and (home.root / "pid").read_text()))
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        os.kill(running.pid, number)
-        os.kill(worker, number)
+    kill_both(running.pid)
     os.kill(agent, signal.SIGKILL)  # and the one process that still had the mark
     wait_for(lambda: home.status()["state"] == "crashed" and not is_alive(agent))
     assert is_alive(pid)

@@ -167,9 +167,6 @@ class Processes(Protocol):
 
     def sleep(self, seconds: float, urgent: Callable[[], bool]) -> None: ...
 
-    def sweep(self) -> tuple[str, ...]:
-        """End every process that outlived an earlier run; return the names of those found."""
-
 
 class CoolDown(msgspec.Struct, frozen=True, kw_only=True):
     """A limit that one of this user's loops ran into: until then, no loop need try."""

@@ -136,10 +136,8 @@ class Engine:
     # -- the run ---------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """End what an earlier run left running and settle what it left open, before anything new."""
+        """Settle what an earlier run left open, before anything new."""
         known = self.state.obstructed
-        if self.state.runs:
-            self.world.processes.sweep()
         self._effects.take_all_records()
         if (unborn := self.world.files.last()) > self.state.round:
             self._effects.mask(unborn)  # its prompt was written just before the power failed

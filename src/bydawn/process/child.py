@@ -31,17 +31,11 @@ class ChildProcesses:
     """Runs one child at a time. When a descriptor in `wakes` becomes readable, we ask `urgent`."""
 
     def __init__(
-        self,
-        wakes: Sequence[int],
-        env: Mapping[str, str],
-        *,
-        on_start: Callable[[int], None] = lambda _: None,
-        left: kernel.Trace | None = None,
+        self, wakes: Sequence[int], env: Mapping[str, str], *, on_start: Callable[[int], None] = lambda _: None
     ) -> None:
         self._wakes = wakes
         self._env = env  # what every child inherits
         self._on_start = on_start
-        self._left = left  # by what to recognize processes that outlived an earlier run
         self._watch = kernel.Watch()
 
     def run(
@@ -83,10 +77,6 @@ class ChildProcesses:
             poll.poll(min(left, _TICK) * 1000)
             if urgent():
                 return
-
-    def sweep(self) -> tuple[str, ...]:
-        """End what is left of a run whose guardian died with it."""
-        return kernel.sweep(self._left) if self._left else ()
 
     def _poll(self) -> select.poll:
         poll = select.poll()

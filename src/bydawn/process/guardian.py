@@ -158,7 +158,9 @@ def run_guarded(work: Callable[[Tether], int], front: int = -1, *, raw: bool = F
     kernel.end_children()
     for descriptor in lock:
         with suppress(OSError):
-            os.pwrite(descriptor, _NOTHING_LEFT, 0)
+            # A worker that died before it signed has not ended what an earlier run left: that signature must stay.
+            if os.pread(descriptor, len(_NOTHING_LEFT), 0).startswith(b"pid %d " % worker):
+                os.pwrite(descriptor, _NOTHING_LEFT, 0)
         os.close(descriptor)  # nothing of that run is alive now
     following = _left(ours)
     ours.close()
