@@ -63,6 +63,26 @@ def test_the_next_question_can_be_asked_as_soon_as_there_is_an_answer(
         expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
 
 
+def test_an_answer_about_one_loop_is_not_shown_on_the_page_of_another(
+    night: Night, site: Site, browser: Browser
+) -> None:
+    """Both are asked at once, in two tabs of a browser, which share one stream."""
+    gate, opened = night.home.gate()
+    over(night.blocked("billing", gate), night.blocked("shipping"))
+    with visiting(browser, site.url) as visit:
+        visit.sign_in(site.link())
+        page, other = visit.go("/loops/billing/chat"), visit.tab("/loops/shipping/chat")
+        ask(page)
+        is_live(page)
+        page.evaluate("window.isKept = true")
+        ask(other)
+        expect(other.locator("[data-turn] .said.doc")).to_contain_text("Round half up")
+        expect(page.locator("[data-turn] .said")).to_contain_text("The answer shows up here.")
+        assert page.evaluate("window.isKept")
+        opened.touch()
+        expect(page.locator("[data-turn] .said.doc")).to_contain_text("Round half up")
+
+
 def test_a_real_agent_answers_in_the_page(
     home: Home, codex_env: dict[str, str], model: ModelServer, browser: Browser
 ) -> None:

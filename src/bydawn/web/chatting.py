@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
+import msgspec
+
 from bydawn.core.errors import UserError
 from bydawn.operations.service import program
 from bydawn.store.registry import Standing
@@ -13,6 +15,13 @@ from bydawn.web.calls import Site
 _LONGEST = 4 << 20  # bytes of a line
 _ENDS = 1.0  # seconds that agents have to end in when the server does
 _running: dict[asyncio.Task[None], asyncio.subprocess.Process] = {}
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of an answer, for all pages that are open: those about another loop leave it alone."""
+
+    loop: str
+    line: msgspec.Raw
 
 
 async def answers(
@@ -58,7 +67,7 @@ async def _pass_on(
     line = first
     while line:
         heard.put_nowait(line)
-        site.hub.tell(address, "chat", line.decode(errors="replace").strip())
+        site.hub.tell(address, "chat", msgspec.json.encode(Said(loop=address, line=msgspec.Raw(line.strip()))).decode())
         try:
             line = await child.stdout.readline()
         except ValueError:  # a line that is too long; the answer is in the history

@@ -79,7 +79,7 @@ function once(event) {
 
 function chat(event) {
   const line = event.detail;
-  const turn = document.querySelector(`[data-turn="${CSS.escape(line.id ?? "")}"] .said, [data-turn].running .said`);
+  const turn = document.querySelector("[data-turn].running .said");
   if (!turn) return;
   if (line.event === "message") turn.textContent = turn.dataset.begun ? `${turn.textContent}\n\n${line.text}` : line.text;
   else if (line.event === "activity") turn.dataset.begun || (turn.textContent = `${line.text} …`);

@@ -23,7 +23,7 @@ if (page && document.querySelector("[data-live], [data-log]")) {
       fragment: (part) => part.page === page && swap(part),
       head: (head) => head.page === page && mark(head),
       log: (rows) => output.add(rows),
-      chat: (line) => document.dispatchEvent(new CustomEvent("chat", { detail: line })),
+      chat: (said) => said.loop === here && document.dispatchEvent(new CustomEvent("chat", { detail: said.line })),
       fact: say,
       gone: (part) => part.page === page && !typed(document) && location.reload(),
     },
