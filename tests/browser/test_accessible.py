@@ -1,5 +1,6 @@
 """Every page, for people who see little or use a small screen: axe finds nothing, and nothing scrolls sideways."""
 
+import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from browser.browsing import GONE, WIDE, Visit, faults, is_live, visiting
 from browser.night import Night, over
 from browser.site import Site
-from driving import Home, said
+from driving import Home, Step, a_repository, said
 from web.serving import Web
 
 WIDTHS = (320, 390, 1280)
@@ -56,9 +57,7 @@ def look(page: Page, widths: tuple[int, ...] = WIDTHS, *, by_night: bool = True)
     """At these widths; on the smallest and the largest screen with axe, once by day and once by night."""
     page.wait_for_load_state()
     for width in widths:
-        page.set_viewport_size({"width": width, "height": WIDE[1]})
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= width, f"{page.url} is {wide} px wide on {width}"
+        does_not_scroll_sideways(page, width)
         tabs = page.evaluate("document.querySelector('.tabs li:last-child')?.getBoundingClientRect().right ?? 0")
         assert tabs <= width, f"the last tab of {page.url} ends at {tabs} px on {width}"
         if width == widths[0]:
@@ -67,6 +66,12 @@ def look(page: Page, widths: tuple[int, ...] = WIDTHS, *, by_night: bool = True)
         if width == widths[-1] and by_night:
             page.emulate_media(color_scheme="dark")
             assert faults(page, COLORS if len(widths) == 1 else None) == [], f"{page.url} at {width} by night"
+
+
+def does_not_scroll_sideways(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": WIDE[1]})
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width, f"{page.url} is {wide} px wide on {width}"
 
 
 def test_a_fault_would_be_found(everything: Web, browser: Browser) -> None:
@@ -148,6 +153,40 @@ def test_a_page_without_news(morning: Morning, browser: Browser) -> None:
         page = visit.go("/loops/shop-api")
         expect(page.locator("#live")).to_have_text("Not live")
         look(page, (320, 1280))
+
+
+def test_words_without_an_end_widen_no_page(home: Home, browser: Browser) -> None:
+    """A path, a name, a task or a line of output may be one word that is longer than a phone is wide."""
+
+    def word(sign: str) -> str:
+        return sign * 180
+
+    name, folder, script = "n" * 60, home.root / word("f"), home.root / "script.json"
+    a_repository(folder, "x\n")
+    tasks = f"# {word('T')}\n\n- [ ] {word('t')}\n\n`{word('c')}`\n\n| {word('a')} |\n|---|\n| {word('b')} |\n"
+    (folder / "TODO.md").write_text(tasks)
+    steps: list[Step] = [
+        {"activity": f"editing {word('e')}"},
+        {"say": word("m")},
+        {"write": {"path": word("p"), "text": word("x")}},
+        {"result": {"text": f"{word('w')} `{word('v')}`"}},
+    ]
+    script.write_text(json.dumps({"rounds": [steps], "chat": [{"result": {"text": word("q")}}]}))
+    words = ("-a", f"demo:{script}", "--name", name, "-t", "TODO.md", "-k", f"echo {word('o')}; exit 1", "-n", "1")
+    assert home.bydawn("run", word("g"), *words, "--plain", "-C", str(folder)).code == 4
+    assert home.bydawn("chat", name, word("?"), "-C", str(folder)).code == 0
+    site = Site(home)
+    try:
+        with visiting(browser, site.url) as visit:
+            visit.sign_in(site.link())
+            own = ("", "/rounds", "/rounds/1", "/docs/todo", "/docs/todo?mode=edit", "/log", "/chat", "/why", "/stop")
+            for path in ("/", *(f"/loops/{name}{each}" for each in own), "/doctor", "/settings", f"/loops/{word('u')}"):
+                page = visit.go(path)
+                page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+                does_not_scroll_sideways(page, 320)
+                does_not_scroll_sideways(page, 1280)
+    finally:
+        site.end()
 
 
 def test_the_switch_gives_the_same_colors_as_the_system(everything: Web, browser: Browser) -> None:
