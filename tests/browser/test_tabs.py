@@ -53,8 +53,9 @@ def test_three_tabs_share_one_stream_and_another_one_takes_over(night: Night, si
         for page in tabs:
             is_live(page)
         reader = streams.one()
+        expect(tabs[0].locator("#working")).to_contain_text("Prorate refunds · editing refund.py · last output")
         opened.touch()
-        expect(tabs[0].locator("#working")).to_contain_text("last output")
+        expect(tabs[0].locator("#working")).to_contain_text("Prorate refunds · last output")
         expect(tabs[1].locator("#now")).to_contain_text("Round 4")
         expect(tabs[2].locator("#round-4")).to_be_visible()
         assert streams.one() is reader
