@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser.browsing import Visit, faults, is_live, visiting
+from browser.night import Night
+from browser.site import Site
 from bydawn.core.facts import AnyFact
 from bydawn.core.rules import Rule
 from bydawn.core.values import End
@@ -15,6 +18,7 @@ from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.web import news
 from core.facts_made import ended, started
+from driving import said, wait_for
 from operations.stories import home_of, stopped
 from web.serving import Web, at_home, serving
 
@@ -199,3 +203,33 @@ def say(stdout: Path, first: int, last: int) -> None:
     lines = (json.dumps({"type": "message", "text": f"line {number}"}) for number in range(first, last + 1))
     with stdout.open("a") as file:
         file.write("".join(f"{line}\n" for line in lines))
+
+
+def test_times_of_day_are_the_readers(night: Night, site: Site, blocked: Web, browser: Browser) -> None:
+    """In the page, in lines that come later, and with a date where the day is not clear."""
+    running, opened = night.running()
+    with visiting(browser, site.url, timezone_id="Asia/Tokyo") as visit:
+        visit.sign_in(site.link())
+        page = visit.go("/loops/shop-api/log")
+        is_live(page)
+        lines = page.locator(".log time.at").count()
+        opened.touch()
+        page.wait_for_function("(lines) => document.querySelectorAll('.log time.at').length > lines", arg=lines)
+        are_in_tokyo(page, "%H:%M:%S", ".log time.at")
+        are_in_tokyo(visit.go("/loops/shop-api/rounds/1"), "%H:%M")
+    with visiting(browser, blocked.url, timezone_id="Asia/Tokyo") as visit:  # it was made long ago
+        visit.sign_in(f"{blocked.url}/login#{blocked.code()}")
+        are_in_tokyo(visit.go("/loops/blocked/rounds/1"), "%Y-%m-%d %H:%M")
+    night.home.bydawn("stop", "shop-api")
+    said(running)
+
+
+def are_in_tokyo(page: Page, form: str, which: str = "main time[data-clock]") -> None:
+    times = page.locator(which)
+    expect(times.first).to_be_attached()
+    read = "(all) => all.map((each) => [each.dateTime, each.textContent])"
+    wait_for(lambda: all(text == in_tokyo(at, form) for at, text in times.evaluate_all(read)))
+
+
+def in_tokyo(at: str, form: str) -> str:
+    return (datetime.fromisoformat(at) + timedelta(hours=9)).strftime(form)

@@ -10,12 +10,15 @@ export function ages() {
   document.addEventListener("swapped", (event) => clocks(event.detail));
 }
 
-// Times of day are the reader's, wherever the server is.
+// Times of day are the reader's, wherever the server is; a date and seconds are there if the server gave them.
 function clocks(root) {
   for (const time of root.querySelectorAll("time[data-clock]")) {
-    if (!/^\d\d:\d\d$/.test(time.textContent)) continue;
+    const shape = /^(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?$/.exec(time.textContent);
+    if (!shape) continue;
     const at = new Date(time.dateTime);
-    time.textContent = `${two(at.getHours())}:${two(at.getMinutes())}`;
+    const day = shape[1] ? `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ` : "";
+    const seconds = shape[2] ? `:${two(at.getSeconds())}` : "";
+    time.textContent = `${day}${two(at.getHours())}:${two(at.getMinutes())}${seconds}`;
   }
 }
 

@@ -43,6 +43,7 @@ export function log() {
       const follows = atEnd() && free();
       const made = document.createElement("template");
       made.innerHTML = rows.html;
+      document.dispatchEvent(new CustomEvent("swapped", { detail: made.content }));
       const lines = [...made.content.children];
       const first = lines.findIndex((each) => each.id && Number(each.id.slice(1)) >= line); // another tab may lack more
       const fresh = first < 0 ? [] : lines.slice(first);
