@@ -382,6 +382,18 @@ def test_the_document_s_commands_work_as_they_are_written(rloop: Rloop) -> None:
     assert SECRET not in page.first + said.out + said.err
 
 
+@pytest.mark.installed
+@pytest.mark.parametrize(
+    "words", [("-t", SECRET), (f"-t{SECRET}",), (f"--token={SECRET}",)], ids=["-t", "-tX", "--token"]
+)
+def test_a_token_that_was_typed_is_not_in_the_list_of_processes(rloop: Rloop, words: tuple[str, ...]) -> None:
+    """T4, T11."""
+    page = server(rloop, *words)
+    assert page.get("/status").status == 200
+    assert not any(SECRET.encode() in word for line in rloop.home.command_lines() for word in line)
+    page.end()
+
+
 def test_its_state_is_that_of_status(rloop: Rloop) -> None:
     """R-053."""
     rloop.plays(app1=[TASK], app2=[{"exit": 1}])

@@ -32,7 +32,7 @@ TABLE: dict[str, DialectRow] = {
         config=".rloop.yaml",
         beside=(".rloop/prompt-template.txt",),
         secrets=("RLOOP_WEBHOOK",),
-        secret_flags=("--webhook",),
+        secret_flags=("--webhook", "-t"),
         stays="--no-tmux",
     ),
     "strict-agent-loop": DialectRow("strict_agent_loop", starts=("supervise", "check-stop")),

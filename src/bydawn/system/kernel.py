@@ -65,6 +65,7 @@ def hide_values(flags: Sequence[str]) -> None:
     import ctypes
 
     fields, names = stat_fields(os.getpid()), {flag.encode() for flag in flags}
+    letters = tuple(name for name in names if len(name) == 2)  # `-t`, whose value may follow at once
     place, end = map(int, fields[45:47]) if len(fields) > 46 else (0, 0)
     line = ctypes.string_at(place, end - place) if place else b""
     if line != _peek("self/cmdline"):
@@ -72,7 +73,8 @@ def hide_values(flags: Sequence[str]) -> None:
     before = b""
     for word in line.split(b"\0"):
         flag, _, value = word.partition(b"=")
-        hidden = word if before in names else value if flag in names else b""
+        value = word[2:] if word.startswith(letters) else value if flag in names else b""
+        hidden = word if before in names else value
         ctypes.memset(place + len(word) - len(hidden), ord("*"), len(hidden))
         place, before = place + len(word) + 1, b"" if hidden else word
 
