@@ -54,7 +54,7 @@ def test_the_page_is_the_end_and_leads_to_earlier_lines(one: Loops) -> None:
     printed(one, "stopped", 1, 1200)
     shown = drawn(log_page(one, "stopped", STEERS))
     assert (lines_in(shown)[0], lines_in(shown)[-1], len(lines_in(shown))) == ("L701", "L1200", 500)
-    assert "?round=1&from=201" in shown.links and "?round=1#L701" in shown.links
+    assert "?round=1&from=201" in shown.links and "?round=1&from=701#L701" in shown.links
     assert "/loops/stopped/rounds/1/raw/stdout" in shown.links
     middle = drawn(log_page(one, "stopped", STEERS, round=1, first=201))
     assert (lines_in(middle)[0], lines_in(middle)[-1]) == ("L201", "L700")
@@ -74,7 +74,8 @@ def test_a_search_counts_its_hits_and_marks_them(one: Loops) -> None:
     far = drawn(log_page(one, "stopped", STEERS, q="file 333"))
     assert "1 hit, in line 333" in far.text and "L333" in lines_in(far), "the window is where the hit is"
     many = drawn(log_page(one, "stopped", STEERS, q="file"))
-    assert "900 hits" in many.text and sum("&q=file&from=" in link and "#" in link for link in many.links) == 20
+    windows = {link.partition("#")[0] for link in many.links if "&q=file&from=" in link and "#" in link}
+    assert ("900 hits" in many.text, len(windows)) == (True, 21), "20 hits, and the lines of this page"
     assert "“nothing” is not in this log." in drawn(log_page(one, "stopped", STEERS, q="nothing")).text
 
 
@@ -106,8 +107,8 @@ def test_a_running_round_can_be_followed_from_where_the_page_ends(one: Loops) ->
     assert {"follow", "new-lines"} <= {*shown.ids}
     printed(one, "running", 2, 3, "fresh words")
     rows, _, _ = new_rows(standing, 2, int(offset), int(line))
-    added = Drawn(log_rows(rows))
-    assert lines_in(added) == ["L4"] and added.links == ["#L4"] and "fresh words" in added.text
+    added = Drawn(log_rows(rows, 2))
+    assert lines_in(added) == ["L4"] and added.links == ["?round=2&from=4#L4"] and "fresh words" in added.text
 
 
 def test_the_end_of_a_round_is_a_part_that_comes_by_itself(one: Loops) -> None:
@@ -125,7 +126,7 @@ def test_rows_of_one_line_have_one_address_and_their_text_is_data() -> None:
         LogRow(line=7, at=None, event="commandended", text="✗ pytest → exit 1"),
         LogRow(line=None, at=None, event="stderr", text="trouble"),
     ]
-    shown = Drawn(log_rows(rows))
+    shown = Drawn(log_rows(rows, 1))
     assert lines_in(shown) == ["L7"] and BAD not in shown.html
     kinds = [(given["data-kind"], "failed" in given["class"]) for tag, given in shown.tags if "data-kind" in given]
     assert kinds == [("message", False), ("commandended", True), ("stderr", False)]

@@ -159,6 +159,54 @@ def test_a_reader_that_knows_more_than_there_is_is_told_to_begin_again(web: Web)
         assert client.until("resync")[-1].kind == "resync"
 
 
+@pytest.mark.parametrize("last", ["garbage", "x:1", ":,:", "blocked:1,renamed:4"])
+def test_one_who_was_in_ledgers_that_are_not_here_begins_again(web: Web, last: str) -> None:
+    """What it is told could be all that ever happened; and old alarms would be spoken anew."""
+    with closing(Client(web, last=last)) as client, closing(ledger(web, "blocked")) as book:
+        assert [news.kind for news in client.until("resync")] == ["hello", "resync"]
+        note(book, "one")
+        assert [news.data["seq"] for news in client.until("fact") if news.kind == "fact"] == [book.state.seq]
+
+
+def test_no_more_is_sent_again_than_a_reader_can_take(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "_REPLAYED", 3)
+    with closing(Client(web, last="blocked:1,stopped:1,running:1")) as client:
+        assert [news.kind for news in client.until("resync")] == ["hello", "resync"]
+
+
+def test_a_ledger_is_read_once_however_many_come(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Client(web)) as first:
+        first.until("hello")
+        monkeypatch.setattr(streams, "_end_of", lambda _: pytest.fail("it is known"))
+        with closing(Client(web)) as second:
+            assert second.until("hello")
+
+
+@pytest.mark.parametrize("names", ["nope", "", "blocked,nope"])
+def test_a_loop_that_is_not_here_cannot_be_followed(web: Web, names: str) -> None:
+    answer = web.get(f"/api/stream?loops={names}")
+    assert (answer.status, answer.json["error"][:16]) == (404, "there is no loop")
+
+
+def test_a_page_that_cannot_be_drawn_takes_no_news_from_anyone(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of a page read files only when they are drawn."""
+
+    def refuse(section: Any, visitor: Any) -> Any:
+        if section.id == "head":
+            raise PermissionError(13, "Permission denied")
+        return drawn(section, visitor)
+
+    drawn = streams.drawn
+    monkeypatch.setattr(streams, "drawn", refuse)
+    with closing(Client(web, "?page=/&page=/loops/stopped/rounds")) as client, closing(ledger(web, "blocked")) as book:
+        assert {news.data["page"] for news in client.until("head") if news.kind == "fragment"} == {
+            "/loops/stopped/rounds"
+        }
+        for text in ("one", "two"):
+            seq = note(book, text)
+            assert client.until("fact")[-1].data["seq"] == seq
+
+
 def test_the_parts_of_a_page_come_first_and_then_only_those_that_changed(web: Web) -> None:
     with closing(Client(web, "?page=/")) as client:
         first = client.until("head")
@@ -203,6 +251,25 @@ def test_an_offset_inside_a_line_shows_no_half_of_it(web: Web) -> None:
             rows = client.until("log")[-1].data
             assert "key [secret] end" in rows["html"]
             assert rows["line"] == 3
+
+
+def test_output_that_comes_too_fast_is_left_out_and_that_is_said(web: Web) -> None:
+    """An agent may print faster than lines can be drawn; one who comes back may be a gigabyte behind."""
+    path = LoopFolder(home_of(web.root, "running") / "running").round_file(2, "stdout")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [said(f"line {number} {'x' * 1000}") for number in range(1, 3001)]
+    path.write_text("".join(lines))
+    with closing(Client(web, "?log=running:2:0:1")) as client:
+        first, *more = (news.data for news in client.until("log", 3) if news.kind == "log")
+        assert (
+            f"The lines before {3000 - first['count'] - sum(each['count'] for each in more) + 1} came" in first["html"]
+        )
+        assert sum(len(each["html"]) for each in (first, *more)) < 2 << 20
+        assert (more[-1]["line"], more[-1]["offset"]) == (3001, path.stat().st_size)
+        with path.open("a") as file:
+            file.write("".join(lines))
+        later = client.until("log")[-1].data
+        assert "came too fast" in later["html"]
 
 
 def test_a_stream_ends_with_its_session(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:

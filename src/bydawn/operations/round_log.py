@@ -24,6 +24,7 @@ STDERR_LINES = 200
 ON_STDERR = "stderr"  # the event of a line that is there
 _PAGE = 4 << 20  # bytes of a page
 _NEWS = 256 << 10  # bytes that a follower is given at once
+_BEHIND = 512 << 10  # bytes that a follower may be behind; of more it is given only the end
 _SEARCHED = 64 << 20  # bytes, from the end
 _HITS = 1000  # that are counted
 # What is read before the first line that is shown: a private key may have begun there, and a reader knows a command
@@ -109,6 +110,21 @@ def place_of(standing: Standing, round_: int, offset: int) -> tuple[int, int]:
     with RoundOutput(standing, round_) as output:
         line = output.line_at(min(offset, output.size))
         return output.start_of(line), line
+
+
+def near_end(standing: Standing, round_: int, offset: int, line: int, until: int | None = None) -> tuple[int, int, int]:
+    """Where a follower goes on (offset and line), and where the lines end for now.
+
+    One that is far behind leaves out lines: an agent may print faster than anyone can be told.
+    """
+    with RoundOutput(standing, round_) as output:
+        end = output.end if until is None else min(until, output.end)
+        if end - offset > _BEHIND:
+            number = output.line_at(end - _BEHIND)
+            begin = output.start_of(number)
+            if begin > offset:
+                return begin, number, end
+        return offset, line, end
 
 
 def new_rows(

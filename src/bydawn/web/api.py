@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 
 from bydawn.core.errors import UserError
 from bydawn.core.values import Status, TaskStatus
@@ -353,7 +354,13 @@ async def ask(call: Call) -> Answer:
 
 async def stream(call: Call) -> Answer:
     """News of loops: facts, what agents do, output, and parts of pages."""
-    return Events(events=call.site.hub.stream(call))
+    names = call.query.get("loops", "*")
+    loops = await run_in_threadpool(_addresses, call, [] if names == "*" else names.split(","))
+    return Events(events=call.site.hub.stream(call, loops))
+
+
+def _addresses(call: Call, names: list[str]) -> frozenset[str]:
+    return frozenset(call.loops.address(call.loops.find(name)) for name in names)
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------

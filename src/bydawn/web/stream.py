@@ -16,7 +16,7 @@ from bydawn.core.layout import STDOUT
 from bydawn.core.text import plain
 from bydawn.core.values import Status
 from bydawn.operations import outputs
-from bydawn.operations.round_log import new_rows, place_of
+from bydawn.operations.round_log import near_end, new_rows, place_of
 from bydawn.operations.views import NEEDS_YOU
 from bydawn.store.ledger import backwards, load, read
 from bydawn.store.registry import Standing
@@ -69,16 +69,17 @@ class Hub:
         self._watch: kernel.Watch | None = None  # while someone reads
         self._watched: dict[str, int] = {}
         self._task: asyncio.Task[None] | None = None
+        self._found: list[Standing] = []  # all loops, as they were at the last look
         self._looked = self._drawn = self._signed = 0.0
         self._alive: set[str] = set()
         self._lock = asyncio.Lock()
 
     # -- for one reader ------------------------------------------------------------------------------------------------
 
-    async def stream(self, call: "Call") -> AsyncIterator[Any]:
-        """What one reader gets: what it missed, its pages as they are, then news."""
+    async def stream(self, call: "Call", loops: frozenset[str]) -> AsyncIterator[Any]:
+        """What one reader gets: what it missed, its pages as they are, then news; of all loops, if none is named."""
         assert call.request  # noqa: S101 - every call has one
-        reader = self._reader(call.visitor.role, call.request.query_params)
+        reader = _reader(call.visitor.role, loops, call.request.query_params)
         missed = positions(call.headers.get("last-event-id", ""))
         async with self._lock:
             if not self._readers:  # no one has looked for a while, and no one waits for what happened since
@@ -106,12 +107,6 @@ class Hub:
         finally:
             self._readers.discard(reader)
 
-    def _reader(self, role: Role, query: "QueryParams") -> Reader:
-        loops = query.get("loops", "*")
-        names: frozenset[str] = frozenset(loops.split(",")) if loops != "*" else frozenset()
-        places = [place for text in query.getlist("log")[:_LOGS] if (place := place_in(text))]
-        return Reader(role, names, query.getlist("page")[:_PAGES], places)
-
     def _told(self, reader: Reader, event: Event) -> dict[str, Any]:
         row = {"event": event.kind, "data": event.data}
         if event.kind == "fact":
@@ -122,16 +117,20 @@ class Hub:
     def _catch_up(self, reader: Reader, missed: dict[str, int] | None) -> tuple[list[Event], list[Event]]:
         """What has happened since the reader was last here and its pages as they are now; and what is new to others."""
         found, events, others = self._loops.all(), list[Event](), list[Event]()
+        if missed is not None and not (missed and {*missed} <= {*map(self._loops.address, found)}):
+            events, missed = [RESYNC], None  # nothing that we ever sent; or a loop has another name by now
         for standing in found:
-            address = self._loops.address(standing)
-            seq, _ = self._known.setdefault(str(standing.folder), _end_of(standing))
+            address, key = self._loops.address(standing), str(standing.folder)
+            if key not in self._known:
+                self._known[key] = _end_of(standing)
+            seq, _ = self._known[key]
             reader.position[address] = seq
             if missed is not None and not standing.trouble and (not reader.loops or address in reader.loops):
                 after = missed.get(address, 0)
                 reader.position[address] = min(after, seq)  # it has not got the rest yet, and may be cut off before
                 events += _missed(address, standing, after, seq)
-        if len(events) > _REPLAYED:
-            events = [RESYNC]
+                if len(events) > _REPLAYED:
+                    events, missed = [RESYNC], None
         for page, role in reader.pages:
             events += self._fragments(page, role, everything=True)
         for place in reader.logs.values():
@@ -168,7 +167,8 @@ class Hub:
                 woken.clear()
                 watch.drain()
                 try:
-                    for look in (self._output, self._look):  # new lines first: to draw a page takes longer
+                    # What is new is sent before pages are drawn, which takes longer.
+                    for look in (self._output, self._new_facts, self._activity, self._draw):
                         async with self._lock:
                             events = await asyncio.to_thread(look)
                             self._send(events)
@@ -186,31 +186,16 @@ class Hub:
                 loop.remove_reader(watch.fd)
             watch.close()
 
-    def _look(self) -> list[Event]:
-        """Everything but output that is new since the last look."""
-        events, now, found = list[Event](), time.monotonic(), self._loops.all()
-        facts, activity = [*self._new_facts(found)], list[Event]()
-        if now - self._looked >= _LOOK:
-            self._looked, activity = now, [*self._activity(found)]
-        events += facts + activity
-        alive = {str(each.folder) for each in found if each.alive}
-        if facts or activity or alive != self._alive or now - self._drawn >= _DRAW:
-            self._alive, self._drawn = alive, now
-            wanted = {page for reader in self._readers for page in reader.pages}
-            self._sent = {page: digests for page, digests in self._sent.items() if page in wanted}
-            for page, role in wanted:
-                events += self._fragments(page, role)
-        self._watch_running(found)
+    def _new_facts(self) -> list[Event]:
+        self._found = self._loops.all()
+        events = list[Event]()
+        for standing in self._found:
+            seq, end = self._known.get(str(standing.folder), (0, 0))
+            if not standing.trouble and standing.state.seq > seq:
+                events += self._facts(self._loops.address(standing), standing, seq, end)
+        if events:
+            self._drawn = 0.0
         return events
-
-    def _new_facts(self, found: list[Standing]) -> Iterable[Event]:
-        for standing in found:
-            if standing.trouble:
-                continue
-            key = str(standing.folder)
-            seq, end = self._known.get(key, (0, 0))
-            if standing.state.seq > seq:
-                yield from self._facts(self._loops.address(standing), standing, seq, end)
 
     def _facts(self, address: str, standing: Standing, seq: int, end: int) -> Iterable[Event]:
         try:
@@ -220,8 +205,13 @@ class Hub:
         except (UserError, OSError):  # it is damaged: pages say so
             return
 
-    def _activity(self, found: list[Standing]) -> Iterable[Event]:
-        for standing in found:
+    def _activity(self) -> list[Event]:
+        """What agents do that have printed something, at most once a second."""
+        events, now = list[Event](), time.monotonic()
+        if now - self._looked < _LOOK:
+            return events
+        self._looked = now
+        for standing in self._found:
             opened = standing.state.open_round
             if not standing.alive or opened is None:
                 continue
@@ -231,22 +221,38 @@ class Hub:
             except OSError:  # it has not printed anything yet, or was removed
                 size = 0
             if self._sizes.get(key) != size:
-                self._sizes[key] = size
+                self._sizes[key], self._drawn = size, 0.0
                 address = self._loops.address(standing)
                 age = outputs.last_output_age(standing)
                 news = Activity(loop=address, text=outputs.activity(standing), output_age=age)
-                yield Event("activity", msgspec.json.encode(news).decode(), address)
+                events.append(Event("activity", msgspec.json.encode(news).decode(), address))
+        return events
+
+    def _draw(self) -> list[Event]:
+        """The parts of pages that have changed."""
+        events, now = list[Event](), time.monotonic()
+        alive = {str(each.folder) for each in self._found if each.alive}
+        if alive != self._alive or now - self._drawn >= _DRAW:
+            self._alive, self._drawn = alive, now
+            wanted = {page for reader in self._readers for page in reader.pages}
+            self._sent = {page: digests for page, digests in self._sent.items() if page in wanted}
+            for page, role in wanted:
+                events += self._fragments(page, role)
+        self._watch_running()
+        return events
 
     def _fragments(self, page: str, role: Role, *, everything: bool = False) -> list[Event]:
         """The parts of a page that differ from what was sent last."""
-        visitor = Visitor(role=role)
         try:
-            found = self._page_of(page, visitor)
+            return [*self._changed(page, role, everything=everything)]
         except NotHere:  # its loop is gone: loaded again, the page says so
             return [Event("gone", msgspec.json.encode({"page": page}).decode(), page=(page, role))]
-        except Exception:  # a bug, or a ledger that cannot be read: asked for, the page says so
+        except Exception:  # a bug, or files that cannot be read: asked for, the page says so; the others go on
             return []
-        known, events = self._sent.setdefault((page, role), {}), []
+
+    def _changed(self, page: str, role: Role, *, everything: bool) -> Iterable[Event]:
+        visitor = Visitor(role=role)
+        found, known = self._page_of(page, visitor), self._sent.setdefault((page, role), {})
         for section in (*((found.rail,) if found.rail else ()), *found.sections):
             if not section.live:
                 continue
@@ -254,12 +260,11 @@ class Hub:
             if everything or known.get(section.id) != digest:
                 known[section.id] = digest
                 part = Fragment(page=page, id=section.id, html=html)
-                events.append(Event("fragment", msgspec.json.encode(part).decode(), page=(page, role)))
+                yield Event("fragment", msgspec.json.encode(part).decode(), page=(page, role))
         head = msgspec.json.encode({"page": page, "title": found.title, "mark": found.mark or ""}).decode()
         if everything or known.get("head") != head:
             known["head"] = head
-            events.append(Event("head", head, page=(page, role)))
-        return events
+            yield Event("head", head, page=(page, role))
 
     def _output(self) -> list[Event]:
         """What followed rounds have printed since."""
@@ -272,23 +277,28 @@ class Hub:
         events = list[Event]()
         try:
             standing = self._loops.find(place.loop)
-            while until is None or place.offset < until:
-                rows, offset, line = new_rows(standing, place.round, place.offset, place.line, until=until)
+            offset, line, end = near_end(standing, place.round, place.offset, place.line, until)
+            left_out = line if line > place.line else 0
+            place.offset, place.line = offset, line
+            while place.offset < end:
+                rows, offset, line = new_rows(standing, place.round, place.offset, place.line, until=end)
                 if offset == place.offset:
                     break
                 place.offset, place.line = offset, line
-                if rows:
-                    news = Rows(log=place.key, html=log_rows(rows), count=len(rows), offset=offset, line=line)
+                if rows or left_out:
+                    html = log_rows(rows, place.round, left_out)
+                    news = Rows(log=place.key, html=html, count=len(rows), offset=offset, line=line)
                     events.append(Event("log", msgspec.json.encode(news).decode(), log=place.key))
-        except (UserError, OSError):
-            pass
+                    left_out = 0
+        except Exception:  # a bug, or output that cannot be read: the page of the log says so
+            return events
         return events
 
-    def _watch_running(self, found: list[Standing]) -> None:
+    def _watch_running(self) -> None:
         """Let the kernel wake us when a running loop records something or a followed round prints something."""
-        wanted = {str(each.folder.ledger) for each in found if each.alive}
+        wanted = {str(each.folder.ledger) for each in self._found if each.alive}
         for place in self._follows.values():
-            mine = [each for each in found if self._loops.address(each) == place.loop]
+            mine = [each for each in self._found if self._loops.address(each) == place.loop]
             wanted |= {str(each.folder.round_file(place.round, STDOUT)) for each in mine}
         if (watch := self._watch) is None:
             return
@@ -297,6 +307,11 @@ class Hub:
         for path in wanted - self._watched.keys():
             if (watched := watch.add(path)) >= 0:
                 self._watched[path] = watched
+
+
+def _reader(role: Role, loops: frozenset[str], query: "QueryParams") -> Reader:
+    places = [place for text in query.getlist("log")[:_LOGS] if (place := place_in(text))]
+    return Reader(role, loops, query.getlist("page")[:_PAGES], places)
 
 
 def drawn(section: Section, visitor: Visitor) -> tuple[str, str]:

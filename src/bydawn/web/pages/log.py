@@ -105,9 +105,12 @@ def log_page(
     return loop_page(loops, standing, Tab.LOG, here, sections, follows=follows)
 
 
-def log_rows(rows: Iterable[LogRow]) -> str:
-    """New rows as HTML, for a page that is open already."""
-    return rendered("log_rows.html", lines=_lines(rows, ""), base="")
+def log_rows(rows: Iterable[LogRow], number: int, left_out: int = 0) -> str:
+    """New rows of a round as HTML, for a page that is open already; `left_out`: those before this line are missing."""
+    lines, shown = _lines(rows, ""), {"round": number, "q": "", "wrap": True}
+    before = {"line": left_out, "href": _link(shown, first=max(1, left_out - LINES))} if left_out else None
+    base = _link(shown, first=lines[0].row.line) if lines else ""
+    return rendered("log_rows.html", lines=lines, base=base, left_out=before)
 
 
 def _running(standing: Standing) -> int:
@@ -123,7 +126,7 @@ def _window(standing: Standing, address: str, found: LogPage | None, shown: dict
     return {
         "found": found,
         "lines": _lines(found.rows, q),
-        "base": _link(shown, first=found.first if found.lines_after else None),
+        "base": _link(shown, first=found.first),  # the same lines, also when there are more
         "place": f"{address}:{found.round}:{found.next_offset}:{found.last + 1}",
         "grows": grows,
         "earlier": _link(shown, first=max(1, found.first - LINES)) if found.lines_before else "",
