@@ -333,6 +333,35 @@ def test_it_ends_within_three_seconds_although_streams_are_open(home: Home, page
         assert time.monotonic() - began < 3
 
 
+def test_an_agent_that_says_more_than_a_line_may_have_is_heard_to_its_end(home: Home, page: Page) -> None:
+    """What is too long is left out; the answer and the next question are not."""
+    script, flood = home.root / "chat.json", {"say": "x" * 6_000_000}
+    script.write_text(json.dumps({"rounds": [[OK]], "chat": [flood, flood, flood, {"result": {"text": "Done."}}]}))
+    home.run(f"demo:{script}", "--once")
+    for _ in range(2):
+        answer = page.post("/api/loops/repo/chat", {"message": "why?"})
+        events = [json.loads(row[6:])["event"] for row in answer.text.splitlines() if row.startswith("data: ")]
+        assert (events[0], events[-1], len(answer.text) < 1_000_000) == ("asked", "answered", True)
+
+
+def test_a_browser_that_waits_for_an_answer_gets_it(home: Home) -> None:
+    """Those of a terminal return only when they are closed."""
+    seen, browser = home.root / "seen", home.root / "browser"
+    code = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=20).status)"
+    browser.write_text(f"#!/bin/sh\n{sys.executable} -c '{code}' $1 > {seen}.part && mv {seen}.part {seen}\n")
+    browser.chmod(0o755)
+    page = serve(home, "--open", BROWSER=str(browser))
+    wait_for(seen.exists)
+    assert seen.read_text() == "200\n"
+    page.end()
+
+
+@pytest.mark.parametrize("token", ["pässwort-lang-genug", "two words of a token", "a line\nand another"])
+def test_a_token_that_no_header_can_have_is_refused(home: Home, token: str) -> None:
+    refused = home.bydawn("serve", "--port", "0", BYDAWN_WEB_TOKEN=token)
+    assert (refused.code, "this token cannot be sent" in refused.err) == (2, True)
+
+
 def test_an_agent_that_it_asked_ends_with_it(home: Home, page: Page) -> None:
     script = home.root / "chat.json"
     script.write_text(json.dumps({"rounds": [[OK]], "chat": [{"say": "I think"}, HANG]}))

@@ -394,6 +394,17 @@ def test_a_token_that_was_typed_is_not_in_the_list_of_processes(rloop: Rloop, wo
     page.end()
 
 
+def test_no_other_loops_are_started_there(rloop: Rloop) -> None:
+    """They would run, and not be shown."""
+    page = server(rloop, "--token", SECRET)
+    refused = page.post("/api/loops", {"demo": True})
+    assert (refused.status, "with `rloop` in a terminal" in refused.json["error"]) == (404, True)
+    assert page.get("/start").status == 404
+    assert "/start" not in page.get("/", accept="text/html").text
+    assert not [*rloop.home.states.glob("loops/*/*")]
+    page.end()
+
+
 def test_its_state_is_that_of_status(rloop: Rloop) -> None:
     """R-053."""
     rloop.plays(app1=[TASK], app2=[{"exit": 1}])

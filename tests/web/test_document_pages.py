@@ -149,6 +149,12 @@ def test_a_preview_shows_the_new_text_and_keeps_the_version(loops: Loops) -> Non
     assert form.value("version") == "old" and form.values("base") == [], "what the old one was is not known here"
 
 
+def test_a_preview_keeps_what_the_person_began_with(loops: Loops) -> None:
+    """Without it, every line that differs from the file would be a clash."""
+    page = document_page(loops, "blocked", "todo", STEERS, mode="preview", text="b", version="old", base="# Mine\n")
+    assert drawn(page).form("/loops/blocked/docs/todo/save").value("base") == "# Mine\n"
+
+
 def test_what_was_refused_is_still_in_the_editor(loops: Loops) -> None:
     kept = {"text": "mine\n", "version": "v", "base": "b\n"}
     form = drawn(document_page(loops, "blocked", "todo", STEERS), kept=kept).form("/loops/blocked/docs/todo/save")

@@ -49,9 +49,17 @@ def test_a_running_round_says_what_comes_later_and_follows_its_output(loops: Loo
     assert [section.live for section in page.sections] == [True] * 4
 
 
-def test_an_earlier_round_is_not_sent_again(loops: Loops) -> None:
-    page = round_page(loops, "running", 1, STEERS)
-    assert [section.live for section in page.sections] == [True, False, False, False]
+def test_what_no_longer_changes_is_not_drawn_again(loops: Loops) -> None:
+    """But it is once more after the round has ended, for those who looked at it before."""
+    earlier = {section.settled for section in round_page(loops, "running", 1, STEERS).sections[1:]}
+    assert earlier == {"ended True checked False"}
+    running = [section.settled for section in round_page(loops, "running", 2, STEERS).sections]
+    assert running == ["", "", "", "it runs"]
+
+
+def test_a_round_that_many_facts_came_after_has_a_page(loops: Loops, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bydawn.operations.recent._FACTS_PER_ROUND", 0)
+    assert round_page(loops, "running", 1, STEERS).title.endswith("round 1")
 
 
 # -- one loop, told in full --------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bydawn.core.errors import UserError
+from bydawn.store.web_keys import Role
 from bydawn.web import server as servers
 from bydawn.web.auth import Tokens
 from bydawn.web.server import listening
@@ -73,6 +74,16 @@ def test_a_whole_address_in_the_request_line_leads_nowhere_else(everything: Web)
 @pytest.mark.parametrize("path", ["/?token={token}", "/api/loops?token={token}", "/api/loops?access_token={token}"])
 def test_a_token_in_an_address_opens_nothing(everything: Web, path: str) -> None:
     assert everything.ask("GET", path.format(token=STEER)).status == 401
+
+
+def test_a_new_link_opens_a_browser_that_is_signed_in_already(everything: Web) -> None:
+    """The next evening, or to steer after having looked; only from a page of our own."""
+    looking, fields = everything.session(Role.LOOK), {"code": everything.code()}
+    assert everything.send("/login", looking, fields, origin="http://evil.example").status == 403
+    opened = everything.send("/login", looking, fields)
+    assert (opened.status, opened.headers["location"]) == (303, "/")
+    cookie = opened.headers["set-cookie"].partition(";")[0]
+    assert cookie != looking and "Start a loop" in everything.page("/", cookie).text
 
 
 def test_a_token_in_the_header_needs_no_name_of_the_list(everything: Web) -> None:

@@ -19,6 +19,7 @@ from bydawn.core.facts import NoteAdded
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.store.web_keys import Role
+from bydawn.web import app
 from bydawn.web import news as told
 from bydawn.web import stream as streams
 from bydawn.web.news import Event, Place, Reader
@@ -274,6 +275,7 @@ def test_output_that_comes_too_fast_is_left_out_and_that_is_said(web: Web) -> No
 
 def test_a_stream_ends_with_its_session(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "_SIGN", 0.2)
+    monkeypatch.setattr(app, "_CHECKED", 0.2)
     cookie = web.session()
     head = f"GET /api/stream HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
     with socket.create_connection(("127.0.0.1", web.port), timeout=15) as client:

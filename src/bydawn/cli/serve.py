@@ -2,7 +2,9 @@
 
 import os
 import sys
+import time
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +18,7 @@ from bydawn.store.registry import Registry
 if TYPE_CHECKING:
     from bydawn.web.auth import Tokens
     from bydawn.web.links import Links, Serving
-    from bydawn.web.server import Wanted
+    from bydawn.web.server import Server, Wanted
 
 _EXPOSED = "Others on your network can reach this page. A tunnel (ssh -L) or a private network is safer than --host."
 
@@ -115,13 +117,19 @@ def keep_serving(wanted: "Wanted", *, opens: bool = False) -> int:
     from bydawn.web.server import Server
 
     loopback = links.is_loopback(wanted.host)
-    if not loopback and not (wanted.tokens.steer or wanted.tokens.look):
+    if not loopback and not wanted.tokens.all:
         raise UserError(
             f"{wanted.host} can be reached by others, so it needs a token",
             cause="without --host only this machine can reach the page",
             hint=f"BYDAWN_WEB_TOKEN=$(openssl rand -hex 32) bydawn serve --host {wanted.host}",
         )
-    short = any(token and len(token) < LONG_TOKEN for token in (wanted.tokens.steer, wanted.tokens.look))
+    if any(not token.isascii() or not token.isprintable() or " " in token for token in wanted.tokens.all):
+        raise UserError(
+            "this token cannot be sent",
+            cause="a header takes ASCII signs on one line, without spaces",
+            hint="openssl rand -hex 32 makes one",
+        )
+    short = any(len(token) < LONG_TOKEN for token in wanted.tokens.all)
     if not loopback and short and wanted.name == "bydawn":  # the document of another tool may show a short one
         raise UserError(
             "this token is too short for an address that others can reach",
@@ -139,14 +147,21 @@ def keep_serving(wanted: "Wanted", *, opens: bool = False) -> int:
             click.echo(f"  {serving.name} is at {url}  Links: {render.typed('serve --link')}")
             sys.stdout.flush()
         if opens:
-            import webbrowser
-
             found = links.made(wanted.registry.root, serving)
-            webbrowser.open(found.steer or found.look)
+            Thread(target=_open, args=(server, found.steer or found.look), daemon=True).start()
         server.run()
     finally:
         held.release()
     return 0
+
+
+def _open(server: "Server", link: str) -> None:
+    """Some browsers return only when they are closed, and all of them want an answer at once."""
+    import webbrowser
+
+    while not server.is_up:
+        time.sleep(0.05)
+    webbrowser.open(link)
 
 
 def _new_links(registry: Registry) -> int:

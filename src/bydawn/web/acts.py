@@ -27,7 +27,7 @@ P = ParamSpec("P")
 TOKEN, LOOK_TOKEN = "BYDAWN_WEB_TOKEN", "BYDAWN_WEB_LOOK_TOKEN"  # variables that hold them
 _starting: dict[str, Lock] = {}  # by folder: one process at a time is started for a loop
 _START = 60.0  # seconds in which a loop must have begun
-_SAID = re.compile(r"^ ?(error|cause|hint): (.*)$", re.MULTILINE)
+_SAID = re.compile(r"^ ?(error|cause|hint): (.*(?:\n {3,}\S.*)*)$", re.MULTILINE)
 _LONGEST_WORD = 4096  # characters that a command is given as one word
 _REPEATED = 200  # characters of a person's own text that are said back
 
@@ -186,6 +186,15 @@ def resume(standing: Standing, words: Iterable[str] = (), expect_seq: int | None
     return Done(seq=now.state.seq, state=now.status, told=f"{standing.loop.id} goes on.")
 
 
+def resume_after(standing: Standing, done: str, expect_seq: int | None) -> Done:
+    """Continue a loop after something else was done, which is said if the loop cannot go on."""
+    try:
+        return resume(standing, (), expect_seq)
+    except UserError as error:
+        error.what = f"{done}, but the loop did not go on: {error.what}"
+        raise
+
+
 def begin(words: Sequence[str], root: StateFolder, folder: Path | None = None) -> None:
     """Start a loop with a command of our own, as a person would; returns once it has begun."""
     refuse_odd(words)
@@ -216,7 +225,7 @@ def was_refused(text: str) -> bool:
 
 def refusal(text: str, code: int) -> UserError:
     """The error that a command of ours printed."""
-    parts = dict(_SAID.findall(text))
+    parts = {name: re.sub(r"\n +", "\n", said) for name, said in _SAID.findall(text)}
     if "error" not in parts:
         return OwnFailure("the command failed", cause=text.strip()[-500:] or f"exit code {code}")
     return UserError(parts["error"], cause=parts.get("cause", ""), hint=parts.get("hint", ""), exit_code=code)

@@ -1,6 +1,6 @@
 """The API: what `--json` prints, and what commands do, for programs and for our own pages."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -287,9 +287,9 @@ def _accepted(done: Done) -> Json:
 
 
 def tell(call: Call) -> Json:
-    standing = _meant(call)
-    done = acts.tell(standing, call.body.text)
-    return _accepted(acts.resume(standing, (), call.body.expect_seq) if call.body.resume else done)
+    standing, body = _meant(call), call.body
+    done = acts.tell(standing, body.text)
+    return _accepted(acts.resume_after(standing, "your note is kept", body.expect_seq) if body.resume else done)
 
 
 def pause(call: Call) -> Json:
@@ -346,7 +346,7 @@ def put_document(call: Call) -> Json:
 
 async def ask(call: Call) -> Answer:
     """The answer of an agent, as it is written."""
-    said: AsyncIterator[Any] = await answers(
+    said: AsyncGenerator[Any, None] = await answers(
         call.site, call.standing, call.body.message, include=call.body.include, edit=call.body.edit
     )
     return Events(events=said)

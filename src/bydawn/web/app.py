@@ -1,7 +1,9 @@
 """The application: every row of the table behind one gate, with one way to answer and one way to refuse."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import aclosing
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, quote, unquote
@@ -20,7 +22,7 @@ from bydawn.core.text import plain
 from bydawn.store.web_keys import Role
 from bydawn.web.acts import TooLate
 from bydawn.web.api import Refusal
-from bydawn.web.auth import Gate, Refused, refuse_forged
+from bydawn.web.auth import Access, Gate, Refused, refuse_forged
 from bydawn.web.calls import Answer, Call, Events, Json, Kind, Raw, Route, Sent, Site
 from bydawn.web.failures import own_failure
 from bydawn.web.loops import NotHere
@@ -44,11 +46,12 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _TOLD = "bydawn-told"  # the cookie with what the next page says, once
-_LONGEST_TOLD = 400  # characters
-_MOST_FIELDS = 5000
+_LONGEST_TOLD, _LONGEST_COOKIE = 400, 3500  # characters; of some signs each takes twelve in a cookie
+_MOST_FIELDS = 20_000  # a list of tasks without scripts sends four for each box
 _WRONG = 0.5  # seconds that a wrong token or code has to wait for its answer
 _PING = 300  # seconds between comments in a stream; the hub sends signs of life itself, after it has looked
 _STUCK = 30  # seconds after which a reader that takes nothing is let go
+_CHECKED = 15.0  # seconds between two looks whether the session of a stream is still good
 
 
 def application(site: Site, table: Iterable[Route]) -> "ASGIApp":
@@ -186,7 +189,7 @@ async def _read(request: Request, site: Site, row: Route, visitor: Visitor | Non
         if kind != "application/x-www-form-urlencoded":
             raise Refused(415, "this is not a form", f"its content type is {kind or 'missing'}")
         call.form = _fields(data)
-        if visitor:
+        if row.access is not Access.OPEN:  # one who is signed in may open a new link, whose page knows no session yet
             refuse_forged(visitor, call.field("csrf"))
         return call
     if kind != "application/json" and (data or kind):
@@ -244,7 +247,20 @@ async def _answer(request: Request, row: Route, call: Call, answer: Answer) -> R
         case Events():
             from sse_starlette import EventSourceResponse
 
-            return EventSourceResponse(answer.events, ping=_PING, send_timeout=_STUCK, sep="\n")
+            events = _while_signed_in(call, request, answer.events)
+            return EventSourceResponse(events, ping=_PING, send_timeout=_STUCK, sep="\n")
+
+
+async def _while_signed_in(call: Call, request: Request, events: AsyncGenerator[Any, None]) -> AsyncIterator[Any]:
+    """A stream does not outlive the session that it was opened with."""
+    checked = time.monotonic()
+    async with aclosing(events):
+        async for event in events:
+            if time.monotonic() - checked >= _CHECKED:
+                checked = time.monotonic()
+                if not await run_in_threadpool(call.site.gate.is_still_in, request):
+                    return
+            yield event
 
 
 def _html(
@@ -256,7 +272,7 @@ def _html(
 ) -> Response:
     told = unquote(request.cookies.get(_TOLD, ""))
     notice = notice or (Notice(text=plain(told)) if told else None)
-    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    path = request.scope["raw_path"].decode("latin-1") + (f"?{request.url.query}" if request.url.query else "")
     text = whole(page, visitor, path=path if request.method != "POST" else "", notice=notice, kept=kept)
     response = Response(text, status_code=page.status, media_type="text/html")
     if told:
@@ -268,6 +284,7 @@ def _sent(answer: Sent) -> Response:
     response = RedirectResponse(answer.to, status_code=303)
     if answer.told:
         said = quote(answer.told[:_LONGEST_TOLD])
+        said = said if len(said) < _LONGEST_COOKIE else quote(answer.told[: _LONGEST_TOLD // 2])
         response.set_cookie(_TOLD, said, max_age=20, path="/", httponly=True, samesite="strict")
     for name, value in answer.cookies.items():
         response.set_cookie(name, value, max_age=365 * 86_400, path="/", httponly=True, samesite="strict")

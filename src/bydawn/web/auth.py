@@ -114,6 +114,10 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
     steer: str | None = None
     look: str | None = None
 
+    @property
+    def all(self) -> tuple[str, ...]:
+        return tuple(token for token in (self.steer, self.look) if token)
+
     def role_of(self, given: str) -> Role | None:
         rows = ((self.steer, Role.STEER), (self.look, Role.LOOK))
         found = [role for token, role in rows if token and hmac.compare_digest(token.encode(), given.encode())]

@@ -1,6 +1,6 @@
 """A request that was let in, and what an answer can be."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -104,7 +104,7 @@ class Json(msgspec.Struct, frozen=True, kw_only=True):
 class Events(msgspec.Struct, frozen=True, kw_only=True):
     """An answer that goes on."""
 
-    events: AsyncIterator[Any]
+    events: AsyncGenerator[Any, None]
 
 
 Answer = Page | Sent | Raw | Json | Events

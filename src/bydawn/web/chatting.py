@@ -1,7 +1,7 @@
 """Questions about a repository: each is a process of its own, `bydawn chat`, whose lines we pass on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from bydawn.web.acts import environment, refusal, refuse_gone, refuse_odd
 from bydawn.web.calls import Site
 
 _LONGEST = 4 << 20  # bytes of a line
+_BEGIN = b'{"schema":'  # of every line
 _ENDS = 1.0  # seconds that agents have to end in when the server does
 _running: dict[asyncio.Task[None], asyncio.subprocess.Process] = {}
 
@@ -26,7 +27,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 async def answers(
     site: Site, standing: Standing, message: str, *, include: Iterable[str] | None = None, edit: bool = False
-) -> AsyncIterator[Any]:
+) -> AsyncGenerator[Any, None]:
     """Ask, and return what is said as server-sent events; the answer is kept even if no one listens."""
     if not message.strip():
         raise UserError("nothing to ask", cause="the question is empty", hint="type a question")
@@ -66,18 +67,20 @@ async def _pass_on(
     errors = asyncio.create_task(child.stderr.read())
     line = first
     while line:
-        heard.put_nowait(line)
-        site.hub.tell(address, "chat", msgspec.json.encode(Said(loop=address, line=msgspec.Raw(line.strip()))).decode())
+        if line.startswith(_BEGIN):
+            heard.put_nowait(line)
+            said = Said(loop=address, line=msgspec.Raw(line.strip()))
+            site.hub.tell(address, "chat", msgspec.json.encode(said).decode())
         try:
             line = await child.stdout.readline()
-        except ValueError:  # a line that is too long; the answer is in the history
-            break
+        except ValueError:  # a line that is too long: it is left out, and what is still to come of it has no beginning
+            line = b"\n"
     heard.put_nowait(None)
     await errors
     await child.wait()
 
 
-async def _events(heard: "asyncio.Queue[bytes | None]") -> AsyncIterator[Any]:
+async def _events(heard: "asyncio.Queue[bytes | None]") -> AsyncGenerator[Any, None]:
     while line := await heard.get():
         yield {"event": "chat", "data": line.decode(errors="replace").strip()}
 

@@ -45,7 +45,8 @@ def tell_form(call: Call) -> Answer:
     done = acts.tell(standing, call.field("text"))
     if call.field("resume") == "1":
         number = standing.state.round + 1
-        acts.resume(standing, (), _seq(call))
+        call.form.pop("text", None)  # it is kept already, and must not be sent again
+        acts.resume_after(standing, "your note is kept", _seq(call))
         return Sent(to=_home(call), told=f"Sent. Round {number} starts.")
     return _back(call, done)
 
@@ -79,7 +80,7 @@ def skip_form(call: Call) -> Answer:
     if not done:
         raise UserError("nothing to skip", cause="no task was named", hint="reload the page, then try again")
     if call.field("resume") == "1":
-        acts.resume(standing, (), _seq(call))
+        acts.resume_after(standing, "skipped", _seq(call))
         return Sent(to=_home(call), told=f"{done[-1].told} {standing.loop.id} goes on.")
     return _back(call, done[-1])
 
@@ -108,13 +109,12 @@ def start_form(call: Call) -> Answer:
 
 def save_form(call: Call) -> Answer:
     standing, key = known_document(call)
-    text, version = call.field("text"), call.field("version")
+    text, version, base = call.field("text"), call.field("version"), call.form.get("base", [None])[0]
     if call.field("preview") == "1":
         return document_page(
-            call.loops, call.path["loop"], key, call.visitor, mode="preview", text=text, version=version
+            call.loops, call.path["loop"], key, call.visitor, mode="preview", text=text, version=version, base=base
         )
-    saved = documents.save(standing, key, text, version, base_text=call.form.get("base", [None])[0])
-    return _saved(call, saved)
+    return _saved(call, documents.save(standing, key, text, version, base_text=base))
 
 
 def tick_form(call: Call) -> Answer:
@@ -133,7 +133,7 @@ def tick_form(call: Call) -> Answer:
             if isinstance(saved, documents.Conflict):
                 break
             version = saved.document.version
-    return _saved(call, saved) if saved else Sent(to=_home(call, f"/docs/{key}"), told="Nothing was changed.")
+    return _saved(call, saved) if saved else Sent(to=_document(call), told="Nothing was changed.")
 
 
 def _saved(call: Call, saved: documents.Saved | documents.Conflict) -> Answer:
@@ -141,7 +141,11 @@ def _saved(call: Call, saved: documents.Saved | documents.Conflict) -> Answer:
     if isinstance(saved, documents.Conflict):
         return conflict_page(call.loops, call.path["loop"], key, saved, call.visitor)
     told = f"Saved as version {saved.document.version}." if saved.changed else "It said so already."
-    return Sent(to=_home(call, f"/docs/{key}"), told=" ".join((told, *saved.warnings)))
+    return Sent(to=_document(call), told=" ".join((told, *saved.warnings)))
+
+
+def _document(call: Call) -> str:
+    return _home(call, f"/docs/{quote(call.path['key'], safe='')}")
 
 
 def _number(text: str) -> int:

@@ -31,9 +31,10 @@ class _Seen(NamedTuple):
 class Loops:
     """What is in the registry; `shown` narrows it for a server that speaks for one tool or one folder."""
 
-    def __init__(self, registry: Registry, shown: Callable[[Standing], bool] = lambda _: True) -> None:
+    def __init__(self, registry: Registry, shown: Callable[[Standing], bool] | None = None) -> None:
         self.registry = registry
-        self._shown = shown
+        self.is_narrowed = shown is not None  # then what is started here would not be shown
+        self._shown = shown or (lambda _: True)
         self._seen: dict[str, _Seen] = {}
         self._listed: list[Standing] = []
         self._addresses: dict[str, str] = {}  # by folder

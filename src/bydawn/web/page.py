@@ -44,6 +44,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     template: str  # a file in templates/sections/
     data: dict[str, Any] = {}
     live: bool = True
+    settled: str = ""  # if it is given: it is drawn again only if this differs
     column: str = ""  # "left" or "right" where a page has two
 
 
@@ -56,6 +57,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     tab: Tab | None = None
     up: str = "/"  # where `u` and the arrow on a phone lead
     rail: Section | None = None  # the list of loops beside it, on wide screens
+    at: str = ""  # where it is kept fresh from, if that is not the address of the request
     refreshes: bool = False  # without scripts it is loaded again after 30 s
     follows: tuple[str, ...] = ()  # rounds whose output it shows while it grows: `billing:13`
     status: int = 200

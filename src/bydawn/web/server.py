@@ -47,7 +47,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     allowed: tuple[str, ...] = ()
     cors: tuple[str, ...] = ()
     read_only: bool = False
-    shown: "Callable[[Standing], bool]" = lambda _: True
+    shown: "Callable[[Standing], bool] | None" = None  # of all loops, those of a tool or a folder
     more: "Callable[[Site], Iterable[Route]]" = lambda _: ()  # routes of the tool that it speaks for
 
 

@@ -12,6 +12,7 @@ from bydawn.web.loops import NotHere
 
 def start(site: Site, *, key: str = "", demo: bool = False) -> Standing:
     """Start it in the background, and return the loop once it has begun."""
+    refuse_elsewhere(site)
     root, before = site.loops.registry.root, {str(each.folder) for each in site.loops.all()}
     if demo:
         begin(["demo", "--detach"], root)
@@ -25,6 +26,16 @@ def start(site: Site, *, key: str = "", demo: bool = False) -> Standing:
             begin(["run", "--detach", "-C", row.folder], root)
             return _begun(site, before, Path(row.folder))
     raise NotHere("this folder is not on offer", cause="its settings may have changed", hint="see what can be started")
+
+
+def refuse_elsewhere(site: Site) -> None:
+    """A server that speaks for another tool shows that tool's loops, which its own command starts."""
+    if site.loops.is_narrowed:
+        raise NotHere(
+            f"loops are not started here, but with `{site.name}` in a terminal",
+            cause=f"this server shows only loops of {site.name}",
+            hint="for all loops: `bydawn serve`",
+        )
 
 
 def _begun(site: Site, before: set[str], folder: Path | None = None) -> Standing:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,7 @@ _LOOK = 1.0  # seconds between two looks if the kernel reports nothing
 _DRAW = 5.0  # … and between two of pages on which nothing has happened that we know of
 _BUNDLE = 0.05  # … and between two bundles of output
 _PAGES, _LOGS = 50, 20  # that one reader may follow: all tabs of a browser
-_SIGN = 15.0  # seconds between signs of life, and between two looks whether a session is still good
+_SIGN = 15.0  # seconds between signs of life
 _REPLAYED = 5000  # facts that are sent again at most
 _AGES = re.compile(r"(<time [^>]*data-(?:age|elapsed)[^>]*>)[^<]*")
 
@@ -76,7 +76,7 @@ class Hub:
 
     # -- for one reader ------------------------------------------------------------------------------------------------
 
-    async def stream(self, call: "Call", loops: frozenset[str]) -> AsyncIterator[Any]:
+    async def stream(self, call: "Call", loops: frozenset[str]) -> AsyncGenerator[Any, None]:
         """What one reader gets: what it missed, its pages as they are, then news; of all loops, if none is named."""
         assert call.request  # noqa: S101 - every call has one
         reader = _reader(call.visitor.role, loops, call.request.query_params)
@@ -91,18 +91,12 @@ class Hub:
             self._readers.add(reader)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._keep_looking())
-        checked = time.monotonic()
         try:
             yield {"event": "hello", "data": "{}", "retry": 2000, "id": vector(reader.position)}
             for event in first:
                 yield self._told(reader, event)
             while True:
-                events = await reader.take()
-                if time.monotonic() - checked >= _SIGN:
-                    checked = time.monotonic()
-                    if not await asyncio.to_thread(call.site.gate.is_still_in, call.request):
-                        return
-                for event in events:
+                for event in await reader.take():
                     yield self._told(reader, event)
         finally:
             self._readers.discard(reader)
@@ -254,9 +248,10 @@ class Hub:
         visitor = Visitor(role=role)
         found, known = self._page_of(page, visitor), self._sent.setdefault((page, role), {})
         for section in (*((found.rail,) if found.rail else ()), *found.sections):
-            if not section.live:
+            if not section.live or (section.settled and known.get(section.id) == section.settled and not everything):
                 continue
             html, digest = drawn(section, visitor)
+            digest = section.settled or digest
             if everything or known.get(section.id) != digest:
                 known[section.id] = digest
                 part = Fragment(page=page, id=section.id, html=html)

@@ -16,6 +16,7 @@ from bydawn.web.loops import NotHere
 from bydawn.web.page import STATIC, Page, Visitor
 from bydawn.web.pages import chat, documents, home, log, loop, question, setup, why
 from bydawn.web.pages import round as rounds
+from bydawn.web.starting import refuse_elsewhere
 
 LOOP = "/loops/{loop}"
 _RAW = {"prompt": PROMPT, "stdout": STDOUT, "stderr": STDERR, "reply": REPLY}
@@ -74,6 +75,7 @@ def chat_page(call: Call) -> Page:
 
 
 def start_page(call: Call) -> Page:
+    refuse_elsewhere(call.site)
     return setup.start_page(call.loops, call.visitor, call.site.folder)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -118,7 +118,7 @@ async def stream_logs(call: Call) -> Answer:
     return Events(events=_lines(call.site.folder))
 
 
-async def _lines(root: Path) -> AsyncIterator[Any]:
+async def _lines(root: Path) -> AsyncGenerator[Any, None]:
     try:
         follower = logs.follow(root)
         while True:

@@ -1,6 +1,7 @@
 """The pages: each function makes one from loops as they are now. What several of them need is here."""
 
 import re
+from threading import Lock
 from typing import NamedTuple
 
 from bydawn.core.errors import UserError
@@ -74,34 +75,43 @@ def _order(found: list[Standing], *, everything: bool) -> Groups:
     )
 
 
-def rail(loops: Loops, current: str) -> Section:
-    """The list of loops beside a page about one of them."""
+def rail(loops: Loops, shown: Standing) -> Section:
+    """The list of loops beside a page about one of them, which is as the page shows it."""
+    current = loops.address(shown)
     found = loops.all()
     ordered = grouped(found)[:4]
     listed = {str(each.folder) for group in ordered for each in group.loops}
     here = [each for each in found if loops.address(each) == current and str(each.folder) not in listed]
     groups = [
-        (group.title, [(each, loops.address(each), progress_of(each)) for each in group.loops], group.left_out)
+        (group.title, [(each, *_as_shown(loops, each, shown)) for each in group.loops], group.left_out)
         for group in (*ordered, *([Group("This loop", here)] if here else []))
     ]
     return Section(id="rail", template="rail.html", data={"groups": groups, "current": current})
 
 
+def _as_shown(loops: Loops, standing: Standing, shown: Standing) -> tuple[str, str]:
+    is_it = str(standing.folder) == str(shown.folder)
+    return loops.address(standing), progress_of(shown if is_it else standing)
+
+
 _read: dict[tuple[str, int, bool, int, int | None], Recent] = {}
+_reading = Lock()
 
 
 def recent_of(standing: Standing, count: int, before: int | None = None) -> Recent:
     """The last rounds of a loop, read again only after another fact; none if its ledger cannot be read."""
     key = (str(standing.folder), standing.state.seq, standing.alive, count, before)
-    if key not in _read:
+    found = _read.get(key)
+    if found is None:
         try:
             found = recent(standing, count, before)
         except (UserError, OSError):
             return Recent()
-        while len(_read) >= _KEPT:
-            _read.pop(next(iter(_read)), None)
-        _read[key] = found
-    return _read[key]
+        with _reading:
+            while len(_read) >= _KEPT:
+                _read.pop(next(iter(_read)))
+            _read[key] = found
+    return found
 
 
 def progress_of(standing: Standing) -> str:

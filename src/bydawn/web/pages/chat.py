@@ -13,6 +13,7 @@ from bydawn.web import markdown
 from bydawn.web.loops import Loops
 from bydawn.web.page import Page, Section, Tab, Visitor
 from bydawn.web.pages.frame import loop_page
+from bydawn.web.words import href
 
 _USUAL = ("todo", "progress", "opinions")  # documents that every question comes with, unless a person says otherwise
 _OFFERED = 12  # documents
@@ -72,7 +73,7 @@ def chat_page(
             },
         ),
     )
-    return loop_page(loops, standing, Tab.CHAT, "chat", sections)
+    return loop_page(loops, standing, Tab.CHAT, "chat", sections, at=href(address, "chat"))
 
 
 def _row(turn: Turn) -> TurnRow:

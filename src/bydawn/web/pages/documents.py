@@ -23,6 +23,7 @@ from bydawn.web.markdown import Bar, TickBox
 from bydawn.web.page import Page, Section, Tab, Visitor
 from bydawn.web.pages import recent_of
 from bydawn.web.pages.frame import loop_page
+from bydawn.web.words import href
 
 _LOOKED_AT = 120  # last rounds, for the one that closed a task
 _TODO = "todo"
@@ -45,6 +46,7 @@ def document_page(
     mode: str = "read",
     text: str | None = None,
     version: str | None = None,
+    base: str | None = None,
 ) -> Page:
     """A document to `read` or to `edit`, or how a text that is not saved yet will look (`preview`)."""
     standing = loops.find(address)
@@ -56,10 +58,6 @@ def document_page(
     mode = "edit" if mode == "edit" else mode if mode == "preview" else "read"
     mode = mode if found.editable and visitor.steers else "read"
     shown = found.text if text is None or mode == "read" else text
-    is_another = version not in (
-        None,
-        found.version,
-    )  # than the one that the person began with, which is not known here
     data = {
         "address": address,
         "standing": standing,
@@ -67,7 +65,7 @@ def document_page(
         "names": names,
         "mode": mode,
         "text": shown,
-        "base": None if is_another else found.text,
+        "base": found.text if version in (None, found.version) else base,  # what the person began with
         "version": version or found.version,
         "reading": _reading(standing, found, shown, can_tick=mode == "read" and found.editable and visitor.steers),
         "takes_tasks": bool(standing.loop.tasks) and (found.key == _TODO or found.key.startswith("task-")),
@@ -75,7 +73,8 @@ def document_page(
     }
     live = mode == "read"
     section = Section(id="document", template="document.html", live=live, data=data)
-    return loop_page(loops, standing, Tab.DOCS, _name(found), (section,))
+    at = href(address, "docs", found.key) if live else ""
+    return loop_page(loops, standing, Tab.DOCS, _name(found), (section,), at=at)
 
 
 def conflict_page(loops: Loops, address: str, key: str, conflict: Conflict, visitor: Visitor) -> Page:  # noqa: ARG001

@@ -22,6 +22,7 @@ def loop_page(
     follows: tuple[str, ...] = (),
     refreshes: bool = False,
     up: str = "",
+    at: str = "",
 ) -> Page:
     """A page of a loop; `here` is the last step of its path."""
     address = loops.address(standing)
@@ -33,9 +34,10 @@ def loop_page(
         loop=address,
         tab=tab,
         up=up or href(address),
-        rail=rail(loops, address),
+        rail=rail(loops, standing),
         follows=follows,
         refreshes=refreshes,
+        at=at,
     )
 
 

@@ -55,19 +55,28 @@ def home(loops: Loops, visitor: Visitor, *, everything: bool = False) -> Page:  
         "finished": (groups.finished, "rows.html"),
         "resting": (groups.resting, "rows.html"),
     }
-    needy = groups.needs_you.loops
+    needy, starts = groups.needs_you.loops, not loops.is_narrowed
     return Page(
         title=_title(groups),
         crumbs=(),
         mark=needy[0].status if needy else groups.working.loops[0].status if groups.working.loops else None,
         refreshes=True,
         sections=(
-            section("head", "home_head.html", empty=not found, title=_headline(groups), text=_summary(groups)),
+            section(
+                "head", "home_head.html", empty=not found, title=_headline(groups), text=_summary(groups), starts=starts
+            ),
             *(
                 section(id_, template, group=group, rows=rows(id_, group.loops), kind=id_)
                 for id_, (group, template) in lists.items()
             ),
-            section("foot", "foot.html", dismissed=groups.dismissed, everything=everything, cost=_last_day(found)),
+            section(
+                "foot",
+                "foot.html",
+                dismissed=groups.dismissed,
+                everything=everything,
+                cost=_last_day(found),
+                starts=starts,
+            ),
         ),
     )
 

@@ -68,7 +68,7 @@ def log_page(
     if standing.trouble:
         raise standing.trouble
     address, last = loops.address(standing), standing.state.round
-    number, q = round or last, q[:_LONGEST]
+    number, q = last if round is None else round, q[:_LONGEST]
     if number > last or number < 0:
         cause = f"its last round so far is {last}" if last else "it has had no round yet"
         raise NotHere(f"{standing.loop.id} has no round {number}", cause=cause, hint="choose another round")
@@ -102,7 +102,9 @@ def log_page(
     )
     here = f"log of round {number}" if number else "log"
     follows = (f"{address}:{number}",) if running and running == number else ()
-    return loop_page(loops, standing, Tab.LOG, here, sections, follows=follows)
+    # With the next round it stays at this one, and leads to the next.
+    at = f"{href(address, 'log')}{_link(shown, first=first)}"
+    return loop_page(loops, standing, Tab.LOG, here, sections, follows=follows, at=at)
 
 
 def log_rows(rows: Iterable[LogRow], number: int, left_out: int = 0) -> str:
@@ -159,7 +161,7 @@ def _hits(found: LogPage | None, shown: dict[str, object]) -> list[tuple[int, st
 def _link(shown: dict[str, object], *, first: int | None = None, wrap: bool | None = None) -> str:
     """The same page with another window."""
     wraps = shown["wrap"] if wrap is None else wrap
-    words = {"round": shown["round"] or "", "q": shown["q"], "from": first or "", "wrap": "" if wraps else "0"}
+    words = {"round": shown["round"], "q": shown["q"], "from": first or "", "wrap": "" if wraps else "0"}
     return f"?{urlencode({name: value for name, value in words.items() if value != ''})}"
 
 

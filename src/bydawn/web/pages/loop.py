@@ -25,7 +25,7 @@ from bydawn.web.pages import rail, recent_of, telling
 from bydawn.web.pages.course import course
 from bydawn.web.pages.frame import loop_page, title
 from bydawn.web.pages.task_rows import task_rows
-from bydawn.web.words import money
+from bydawn.web.words import href, money
 
 _PLOTTED, _SHOWN, _FEW, _PAGE = 120, 30, 8, 100  # rounds: in plots, on this page, beside the tasks, on a page of rounds
 _LINKED, _PICTURED = 60, 40  # ticks that are links; if there are more, the last ones are a picture
@@ -88,7 +88,8 @@ def overview(loops: Loops, address: str, visitor: Visitor) -> Page:
         mark=standing.status,
         loop=address,
         tab=Tab.OVERVIEW,
-        rail=rail(loops, address),
+        at=href(address),
+        rail=rail(loops, standing),
         refreshes=not visitor.steers,  # what is being typed would be lost
         follows=(f"{address}:{opened.round}",) if opened else (),
     )

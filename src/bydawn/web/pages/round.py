@@ -76,14 +76,16 @@ def round_page(
         raise standing.trouble
     address = loops.address(standing)
     around = recent_of(standing, _AROUND, number + _AFTER)
-    past = next((row for row in around.rounds if row.number == number), None)
+    alone = recent_of(standing, 1, number + 1)  # where thousands of other facts follow, it is too far away for the rest
+    past = next((row for row in (*around.rounds, *alone.rounds) if row.number == number), None)
     if past is None:
         last = standing.state.round
         cause = f"its last round so far is {last}" if last else "it has had no round yet"
         raise NotHere(f"{standing.loop.id} has no round {number}", cause=cause, hint="choose one from the list")
     opened = standing.state.open_round
     runs = standing.alive and opened is not None and opened.round == number
-    is_last = number == standing.state.round
+    # What no longer changes is not read again each time that a part is sent.
+    settled = "" if runs else f"ended {past.attempt.ended is not None} checked {past.attempt.checks is not None}"
     reply = cache(lambda: _text(standing, address, past, REPLY))
     facts = {"address": address, "past": past, "runs": runs}
     sections = (
@@ -91,13 +93,13 @@ def round_page(
         Section(
             id="checks",
             template="round_checks.html",
-            live=is_last,
+            settled=settled,
             data=facts | {"checks": cache(lambda: _checks(standing, address, around, past))},
         ),
         Section(
             id="steps",
             template="round_steps.html",
-            live=is_last,
+            settled=settled,
             data=facts
             | {
                 "steps": _steps(standing, number, reply),
@@ -111,7 +113,7 @@ def round_page(
         Section(
             id="changes",
             template="round_changes.html",
-            live=is_last and runs,
+            settled=settled or "it runs",
             data=facts
             | {
                 "diff": _diff(standing, number, since, file),
