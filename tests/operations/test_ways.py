@@ -53,7 +53,9 @@ def test_every_step_of_every_state_has_its_place_on_a_page(name: str, tmp_path: 
     assert {way.verb for way in offers} <= ACTS | LOOKS
     assert sum(way.main for way in offers) <= 1
     assert all(way.text and way.why and way.command for way in offers)
-    shown = [step.command for step in next_steps(found) if step.command != f"bydawn show {name}"]
+    # The page itself is what `show` prints; only who is to approve something is led to the last round.
+    itself = f"bydawn show {name}" if name != "checkpoint" else ""
+    shown = [step.command for step in next_steps(found) if step.command != itself]
     assert [*dict.fromkeys(way.command for way in offers)] == shown
 
 

@@ -90,6 +90,24 @@ def test_a_checkpoint_is_approved_with_one_button(tmp_path: Path) -> None:
     page = seen(tmp_path, "checkpoint")
     assert page.texts("button", "main") == ["Approve and go on"]
     assert "/loops/checkpoint/approve" in [each.attributes["action"] for each in page.all("form")]
+    assert "Open round 1" in page.texts("a"), "which is what there is to look at"
+
+
+def test_a_limit_is_raised_with_one_button_or_to_what_a_person_says(tmp_path: Path) -> None:
+    write_loop(tmp_path, "limit")
+    page = seen(tmp_path, "limit")
+    [main] = page.texts("button", "main")
+    assert main.startswith("Raise to ")
+    [field] = [each for each in page.all("input") if each.attributes.get("aria-label", "").startswith("New limit")]
+    assert field.attributes["name"] in ("rounds", "for", "until", "budget")
+    assert "Raise and go on" in page.texts("button")
+
+
+def test_the_end_of_a_wait_is_a_time_that_becomes_the_readers(tmp_path: Path) -> None:
+    write_loop(tmp_path, "waiting")
+    page = seen(tmp_path, "waiting")
+    [title] = [each for each in page.all("h2") if each.text.startswith("Waiting")]
+    assert [each for each in page.all("time") if "data-clock" in each.attributes and each.above is title]
 
 
 def test_several_tasks_are_skipped_together(tmp_path: Path) -> None:
@@ -116,6 +134,7 @@ def test_what_was_asked_is_not_offered_again(tmp_path: Path) -> None:
     page = seen(tmp_path, "pausing")
     assert "/loops/pausing/pause" not in [each.attributes["action"] for each in page.all("form")]
     assert "Pausing after round 2, asked by ada." in page.find("now").text
+    assert "running, then pauses" in page.find("head").text
 
 
 def test_rounds_are_rows_with_what_came_between(tmp_path: Path) -> None:

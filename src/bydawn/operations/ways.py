@@ -10,7 +10,7 @@ import msgspec
 from bydawn.core import kinds
 from bydawn.core.breakers import Limits, limits_of
 from bydawn.core.text import duration
-from bydawn.core.values import Next
+from bydawn.core.values import Next, Status
 from bydawn.operations.amounts import plural, short_count
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.tasks import of_loop
@@ -118,6 +118,8 @@ def _from(step: Next, standing: Standing, *, goes_on: bool) -> Iterator[Way]:
             yield way("stop", "Stop…")
         case "show" if "round" in flags:
             yield way("round", f"Open round {flags['round']}", round=int(flags["round"]))
+        case "show" if standing.status is Status.CHECKPOINT and standing.state.round:
+            yield way("round", f"Open round {standing.state.round}", round=standing.state.round)
         case "show":
             return
         case "logs" if "round" in flags:

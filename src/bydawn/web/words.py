@@ -8,6 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from markupsafe import Markup, escape
+
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Usage
 from bydawn.core.worklist import Stand
@@ -82,6 +84,21 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds")
 
 
+def timed(text: str, at: datetime | None) -> Markup:
+    """A sentence in which a time of day becomes the reader's.
+
+    >>> from datetime import timedelta
+    >>> at = datetime.now(UTC) + timedelta(days=9)
+    >>> str(timed(f"until {amounts.moment(at)} <b>", at)).startswith("until <time datetime=")
+    True
+    """
+    words = amounts.moment(at) if at else ""
+    before, found, after = text.partition(words) if words else (text, "", "")
+    if not at or not found:
+        return escape(text)
+    return Markup('{}<time datetime="{}" data-clock>{}</time>{}').format(before, iso(at), found, after)
+
+
 def money(usage: Usage | None, *, unpriced: bool = False) -> str:
     """`$4.10`; what is unknown is a dash."""
     if usage is None or usage.cost_usd is None:
@@ -141,5 +158,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "short": shorten,
     "short_count": amounts.short_count,
     "size": amounts.size,
+    "timed": timed,
     "tilde": lambda path: plain(tilde(path)),
 }

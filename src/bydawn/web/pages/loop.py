@@ -58,7 +58,7 @@ def overview(loops: Loops, address: str, visitor: Visitor) -> Page:
     empty = "empty.html"  # every part is there in every state, so that one can follow the other while a person looks
     if working:
         sections = [
-            section("head", "loop_head.html"),
+            section("head", "loop_head.html", then=_then(standing)),
             section("now", "now.html", **_now(standing), **strip),
             section("tell-form", "tell.html"),
             section("strip", empty),
@@ -148,6 +148,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     text: str
     more: str = ""
+    until: datetime | None = None  # a time in `more`
     share: tuple[float, float] | None = None  # None: there is no limit
     kind: str = ""
 
@@ -168,6 +169,12 @@ def _now(standing: Standing) -> dict[str, Any]:
         "limits": _limits(standing),
         "limited": views.limited_now(standing),
     }
+
+
+def _then(standing: Standing) -> str:
+    """What was asked for after this round."""
+    asked = pending.asked(standing.state)
+    return {"pause": "pauses", "stop": "stops"}[asked.what] if asked and asked.after_round else ""
 
 
 def _limits(standing: Standing) -> list[Limit]:
@@ -199,7 +206,8 @@ def _time(standing: Standing) -> Limit:
         more = f"until {amounts.moment(limits.until)}"
         begun = state.run_since or now
         share = ((now - begun).total_seconds(), (limits.until - begun).total_seconds())
-    return Limit(label="Time", text=amounts.time_left_words(state) or worked, more=more, share=share)
+    left = amounts.time_left_words(state) or worked
+    return Limit(label="Time", text=left, more=more, until=limits.until, share=share)
 
 
 # -- once it has ended -------------------------------------------------------------------------------------------------
