@@ -118,6 +118,13 @@ def test_browsers_are_told_in_every_answer(everything: Web, path: str) -> None:
     assert "server" not in found
 
 
+def test_a_browser_that_has_a_script_does_not_load_it_again(everything: Web) -> None:
+    first = everything.ask("GET", "/static/live.js")
+    again = everything.ask("GET", "/static/live.js", headers={"if-none-match": first.headers["etag"]})
+    assert (first.status, again.status, again.text) == (200, 304, "")
+    assert everything.ask("GET", "/static/live.js", headers={"if-none-match": '"another"'}).text == first.text
+
+
 def test_what_an_agent_wrote_is_saved_and_never_shown(everything: Web) -> None:
     path = home_of(everything.root, "blocked") / "blocked/rounds/0001/prompt.md"
     path.parent.mkdir(parents=True, exist_ok=True)

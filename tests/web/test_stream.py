@@ -169,6 +169,17 @@ def test_one_who_was_in_ledgers_that_are_not_here_begins_again(web: Web, last: s
         assert [news.data["seq"] for news in client.until("fact") if news.kind == "fact"] == [book.state.seq]
 
 
+def test_after_a_repair_a_reader_begins_again_and_misses_nothing(web: Web) -> None:
+    path = home_of(web.root, "stopped") / "stopped" / "ledger.jsonl"
+    with closing(Client(web)) as client:
+        client.until("hello")
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+        assert client.until("resync")
+        with closing(ledger(web, "stopped")) as book:
+            seq = note(book, "one")
+        assert client.until("fact")[-1].data["seq"] == seq
+
+
 def test_no_more_is_sent_again_than_a_reader_can_take(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "_REPLAYED", 3)
     with closing(Client(web, last="blocked:1,stopped:1,running:1")) as client:

@@ -239,7 +239,7 @@ async def _answer(request: Request, row: Route, call: Call, answer: Answer) -> R
                 "content-security-policy": "sandbox; default-src 'none'",
             }
             headers = {**(saved if answer.attached else {}), **answer.headers}
-            return Response(answer.data, media_type=answer.media, headers=headers)
+            return Response(answer.data, answer.status, headers, answer.media)
         case Json():
             return _json(answer.value, answer.status if answer.status != 200 else row.status, bare=answer.bare)
         case Events() if request.method == "HEAD":  # nothing would ever be sent, and so nothing would end it

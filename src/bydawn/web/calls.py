@@ -90,6 +90,7 @@ class Raw(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     media: str = "application/octet-stream"
     attached: bool = True
+    status: int = 200
     headers: dict[str, str] = {}
 
 

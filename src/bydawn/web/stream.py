@@ -185,7 +185,12 @@ class Hub:
         events = list[Event]()
         for standing in self._found:
             seq, end = self._known.get(str(standing.folder), (0, 0))
-            if not standing.trouble and standing.state.seq > seq:
+            if standing.trouble or standing.state.seq == seq:
+                continue
+            if standing.state.seq < seq:  # it was repaired
+                self._known[str(standing.folder)] = _end_of(standing)
+                events.append(RESYNC)
+            else:
                 events += self._facts(self._loops.address(standing), standing, seq, end)
         if events:
             self._drawn = 0.0

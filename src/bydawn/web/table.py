@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, unquote
 
 from starlette.routing import compile_path
 
+from bydawn.core.digests import sha256
 from bydawn.core.errors import UserError
 from bydawn.core.layout import PROMPT, REPLY, STDERR, STDOUT
 from bydawn.web import api, forms, openapi
@@ -135,14 +136,16 @@ def mine(call: Call) -> Raw:
 
 
 @cache
-def _files() -> dict[str, tuple[bytes, str]]:
+def _files() -> dict[str, tuple[bytes, str, str]]:
+    """Each with its type, and a tag by which a browser knows that it has it."""
     found = {}
     for path in STATIC.rglob("*"):
         if path.is_file():
             media = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
             media = "application/manifest+json" if path.suffix == ".webmanifest" else media
             media = "text/javascript" if path.suffix == ".js" else media
-            found[str(path.relative_to(STATIC))] = (path.read_bytes(), media)
+            data = path.read_bytes()
+            found[str(path.relative_to(STATIC))] = (data, media, f'"{sha256(data).hexdigest()[:16]}"')
     return found
 
 
@@ -150,7 +153,11 @@ def static_file(call: Call) -> Raw:
     """Our own styles, scripts and icons, read once."""
     if (found := _files().get(call.path["name"])) is None:
         raise NotHere("there is no such file")
-    return Raw(data=found[0], name="", media=found[1], attached=False, headers={"cache-control": "no-cache"})
+    data, media, tag = found
+    headers = {"cache-control": "no-cache", "etag": tag}
+    if call.headers.get("if-none-match") == tag:
+        return Raw(data=b"", name="", media=media, attached=False, headers=headers, status=304)
+    return Raw(data=data, name="", media=media, attached=False, headers=headers)
 
 
 def favicon(call: Call) -> Raw:
