@@ -59,7 +59,6 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     rail: Section | None = None  # the list of loops beside it, on wide screens
     at: str = ""  # where it is kept fresh from, if that is not the address of the request
     refreshes: bool = False  # without scripts it is loaded again after 30 s
-    follows: tuple[str, ...] = ()  # rounds whose output it shows while it grows: `billing:13`
     status: int = 200
 
 

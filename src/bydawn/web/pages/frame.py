@@ -19,7 +19,6 @@ def loop_page(
     here: str,
     sections: Sequence[Section],
     *,
-    follows: tuple[str, ...] = (),
     refreshes: bool = False,
     up: str = "",
     at: str = "",
@@ -35,7 +34,6 @@ def loop_page(
         tab=tab,
         up=up or href(address),
         rail=rail(loops, standing),
-        follows=follows,
         refreshes=refreshes,
         at=at,
     )

@@ -101,10 +101,9 @@ def log_page(
         Section(id="log-end", template="log_end.html", data=where | _end(standing, number)),
     )
     here = f"log of round {number}" if number else "log"
-    follows = (f"{address}:{number}",) if running and running == number else ()
     # With the next round it stays at this one, and leads to the next.
     at = f"{href(address, 'log')}{_link(shown, first=first)}"
-    return loop_page(loops, standing, Tab.LOG, here, sections, follows=follows, at=at)
+    return loop_page(loops, standing, Tab.LOG, here, sections, at=at)
 
 
 def log_rows(rows: Iterable[LogRow], number: int, left_out: int = 0) -> str:

@@ -80,7 +80,6 @@ def overview(loops: Loops, address: str, visitor: Visitor) -> Page:
             section("course", "course.html", course=plots),
             section("why", "loop_why.html", rule=_rule(standing)),
         ]
-    opened = standing.state.open_round if standing.alive else None
     return Page(
         title=title(standing),
         crumbs=(Crumb("Loops", "/"), Crumb(standing.loop.id)),
@@ -91,7 +90,6 @@ def overview(loops: Loops, address: str, visitor: Visitor) -> Page:
         at=href(address),
         rail=rail(loops, standing),
         refreshes=not visitor.steers,  # what is being typed would be lost
-        follows=(f"{address}:{opened.round}",) if opened else (),
     )
 
 

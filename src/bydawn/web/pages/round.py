@@ -123,11 +123,8 @@ def round_page(
             },
         ),
     )
-    follows = (f"{address}:{number}",) if runs else ()
     here = f"round {number}"
-    return loop_page(
-        loops, standing, Tab.ROUNDS, here, sections, follows=follows, refreshes=runs, up=href(address, "rounds")
-    )
+    return loop_page(loops, standing, Tab.ROUNDS, here, sections, refreshes=runs, up=href(address, "rounds"))
 
 
 # -- head --------------------------------------------------------------------------------------------------------------
