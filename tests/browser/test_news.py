@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.browsing import Visit, faults, is_live, visiting
+from browser.browsing import GONE, Visit, faults, is_live, visiting
 from browser.night import Night
 from browser.site import Site
 from bydawn.core.facts import AnyFact
@@ -17,7 +17,7 @@ from bydawn.core.values import End
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.web import news
-from core.facts_made import ended, started
+from core.facts_made import ended, run_started, started
 from driving import said, wait_for
 from operations.stories import home_of, stopped
 from web.serving import Web, at_home, serving
@@ -40,9 +40,20 @@ class Running:
             self._ledger.append(fact)
         self._ledger.sync()
 
+    @property
+    def seq(self) -> int:
+        return self._ledger.state.seq
+
     def next_round(self) -> None:
         self.record(ended(self.round, seconds=30.0), started(self.round + 1))
         self.round += 1
+
+    def block(self) -> None:
+        self.record(ended(self.round), stopped(End.BLOCKED, Rule.AGENT_BLOCKED, "which rate is meant?"))
+
+    def go_on(self) -> None:
+        self.round += 1
+        self.record(run_started(), started(self.round))
 
     def close(self) -> None:
         self._ledger.close()
@@ -51,7 +62,7 @@ class Running:
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
     root = tmp_path.resolve()
-    with at_home(root), serving(root, "running") as web:
+    with at_home(root), serving(root, "running", "complete", "stopped") as web:
         running = Running(web)
         yield running
         running.close()
@@ -85,6 +96,7 @@ def test_an_open_fold_stays_open_and_a_closed_one_closed(running: Running, visit
     running.next_round()
     page.locator("#course summary").click()
     expect(page.locator("#course details")).to_have_attribute("open", "")
+    page.mouse.down(button="right")  # what lifts it again is heard by the menu only, and must not be waited for
     running.next_round()
     expect(page.locator("#course tbody tr")).to_have_count(3)
     expect(page.locator("#course details")).to_have_attribute("open", "")
@@ -114,6 +126,25 @@ def test_a_selection_is_not_taken_away(running: Running, visit: Visit) -> None:
     assert page.evaluate("String(getSelection())") == "Rounds"
     page.evaluate("getSelection().removeAllRanges()")
     expect(page.locator("#round-3")).to_be_visible()
+
+
+def test_buttons_of_a_page_that_got_no_news_for_a_while_work_again(running: Running, visit: Visit) -> None:
+    """The loop has stopped and gone on meanwhile, and looks as before."""
+    page = visit.page
+    visit.watch.excused += (GONE,)
+    page.route("**/api/stream*", lambda route: route.abort())
+    page.evaluate(ANOTHER_TAB)  # for which a new stream is opened
+    expect(page.locator("#live")).to_have_text("Not live")
+    running.block()
+    running.go_on()
+    page.unroute("**/api/stream*")
+    is_live(page)
+    expect(page.locator("#head input[name=expect_seq]")).to_have_value(str(running.seq))
+
+
+ANOTHER_TAB = """
+new BroadcastChannel("bydawn").postMessage({ from: "it", kind: "need", need: '{"pages": [], "logs": []}' })
+"""
 
 
 @pytest.mark.parametrize("path", ["/loops/running/stop", "/loops/running/tell"], ids=["question", "refused form"])
@@ -157,7 +188,7 @@ def test_the_end_of_a_round_is_spoken_politely_and_a_stop_that_needs_you_at_once
     running.next_round()
     expect(page.locator("#said[aria-live=polite]")).to_have_text("running: round 2 has ended")
     expect(page.locator("#alarm")).to_be_empty()
-    running.record(ended(running.round), stopped(End.BLOCKED, Rule.AGENT_BLOCKED, "which rate is meant?"))
+    running.block()
     expect(page.locator("#alarm[aria-live=assertive]")).to_contain_text("which rate is meant?")
     expect(page).to_have_title("! running 3 rounds · bydawn")
     expect(page.locator("#favicon")).to_have_attribute("href", "/static/icons/sun-blocked.svg")
@@ -166,9 +197,9 @@ def test_the_end_of_a_round_is_spoken_politely_and_a_stop_that_needs_you_at_once
 def test_under_a_finger_nothing_moves_and_a_bar_says_who_needs_you(running: Running, visit: Visit) -> None:
     page, bar = visit.go("/"), visit.page.locator("#needs-now")
     is_live(page)
-    page.mouse.move(600, 500)
+    page.mouse.move(20, 800)
     page.mouse.down()
-    running.record(ended(running.round), stopped(End.BLOCKED, Rule.AGENT_BLOCKED, "which rate is meant?"))
+    running.block()
     expect(bar).to_have_text("running needs you now")
     expect(bar.get_by_role("link")).to_have_attribute("href", "/loops/running")
     expect(page.locator("#needs-you")).to_be_empty()

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
 from browser.browsing import Visit, is_live, visiting
-from browser.night import Night
+from browser.night import Night, over
 from browser.site import Site
 from driving import said, wait_for
 from operations.stories import home_of
@@ -67,6 +67,38 @@ def test_three_tabs_share_one_stream_and_another_one_takes_over(night: Night, si
         for page in tabs:
             expect(page).to_have_title(re.compile("■ shop-api|Loops"))
         said(running)
+
+
+def test_another_tab_takes_nothing_from_an_answer_that_is_being_written(
+    night: Night, site: Site, browser: Browser
+) -> None:
+    first, begins = night.home.gate("first")
+    second, ends = night.home.gate("second")
+    over(night.blocked("billing", first, {"say": "The first half."}, second))
+    with visiting(browser, site.url) as visit:
+        visit.sign_in(site.link())
+        page = visit.go("/loops/billing/chat")
+        page.get_by_label("Your question").fill("Which rounding rule is right?")
+        page.get_by_role("button", name="Ask").click()
+        answer = page.locator("[data-turn].running .said")
+        expect(answer).to_contain_text("The answer shows up here.")
+        is_live(page)
+        begins.touch()
+        expect(answer).to_have_text("The first half.")
+        page.evaluate(DRAWN_AGAIN)
+        visit.tab("/")
+        page.wait_for_function("() => window.isDrawnAgain")
+        expect(answer).to_have_text("The first half.")
+        ends.touch()
+        expect(page.locator("[data-turn] .said.doc")).to_contain_text("Round half up")
+
+
+# The reader tells the other tabs after it has taken the news itself; the head of a page comes after its parts.
+DRAWN_AGAIN = """() => {
+    new BroadcastChannel("bydawn").onmessage = ({ data }) => {
+        if (data.event === "head" && JSON.parse(data.data).page === location.pathname) window.isDrawnAgain = true;
+    };
+}"""
 
 
 class Output:

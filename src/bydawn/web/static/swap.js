@@ -6,12 +6,18 @@ let touched = 0;
 let down = false;
 const waiting = new Map();
 
-addEventListener("pointerdown", () => ((down = true), (touched = Date.now())), { passive: true });
-for (const over of ["pointerup", "pointercancel"]) {
-  addEventListener(over, () => ((down = false), (touched = Date.now())), { passive: true });
+addEventListener("pointerdown", (event) => touch(event.button === 0), { passive: true });
+for (const over of ["pointerup", "pointercancel", "contextmenu", "blur"]) {
+  addEventListener(over, () => touch(false), { passive: true }); // a menu, or another window, takes the pointerup
 }
+addEventListener("pointermove", (event) => down && !event.buttons && touch(false), { passive: true });
 addEventListener("focusout", () => setTimeout(retry, 50));
 setInterval(retry, 1000);
+
+function touch(isDown) {
+  down = isDown;
+  touched = Date.now();
+}
 
 export function swap(part) {
   const old = document.getElementById(part.id);
@@ -20,7 +26,11 @@ export function swap(part) {
   made.innerHTML = part.html;
   const next = made.content.firstElementChild;
   if (!next) return;
-  if (plain(old) === plain(next)) return waiting.delete(part.id);
+  keepAnswer(old, next);
+  if (plain(old) === plain(next)) {
+    renew(old, next);
+    return waiting.delete(part.id);
+  }
   if (busy(old)) return waiting.set(part.id, part);
   waiting.delete(part.id);
   next.querySelectorAll('input[name="csrf"]').forEach((field) => (field.value = csrf()));
@@ -62,6 +72,20 @@ function plain(section) {
   copy.querySelectorAll("[data-copy]").forEach((button) => button.removeAttribute("hidden"));
   copy.querySelectorAll('input[name="expect_seq"]').forEach((field) => field.setAttribute("value", ""));
   return copy.outerHTML;
+}
+
+// A loop may have stopped and gone on while this page got no news. It looks as before, so its buttons mean the same.
+function renew(old, next) {
+  const [ours, theirs] = [old, next].map((section) => section.querySelectorAll('input[name="expect_seq"]'));
+  ours.forEach((field, index) => (field.value = theirs[index].value));
+}
+
+// The server shows an answer when it is complete; what has been written of it so far is only here.
+function keepAnswer(old, next) {
+  for (const said of old.querySelectorAll(".running [data-begun]")) {
+    const turn = said.closest("[data-turn]").dataset.turn;
+    next.querySelector(`[data-turn="${CSS.escape(turn)}"].running .said`)?.replaceWith(said.cloneNode(true));
+  }
 }
 
 function keepFolds(old, next) {
