@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from browser.browsing import GONE, Visit, faults, is_live, visiting
+from browser.browsing import GONE, PHONE, Visit, faults, is_live, visiting
 from browser.night import Night
 from browser.site import Site
 from bydawn.core.facts import AnyFact
@@ -17,7 +17,7 @@ from bydawn.core.values import End
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.web import news
-from core.facts_made import ended, run_started, started
+from core.facts_made import a_note, ended, run_started, started
 from driving import said, wait_for
 from operations.stories import home_of, stopped
 from web.serving import Web, at_home, serving
@@ -30,9 +30,9 @@ def focus(page: Page) -> str:
 class Running:
     """A loop that runs, as far as anyone can see: facts come when the test says so."""
 
-    def __init__(self, web: Web) -> None:
+    def __init__(self, web: Web, name: str = "running") -> None:
         self.web = web
-        self._ledger = LoopLedger(LoopFolder(home_of(web.root, "running") / "running"), lambda _: None, str)
+        self._ledger = LoopLedger(LoopFolder(home_of(web.root, name) / name), lambda _: None, str)
         self.round = 2
 
     def record(self, *facts: AnyFact) -> None:
@@ -119,13 +119,43 @@ def test_what_is_being_typed_survives_news(running: Running, visit: Visit) -> No
 
 
 def test_a_selection_is_not_taken_away(running: Running, visit: Visit) -> None:
+    """Wherever it begins: all parts that it touches wait."""
     page = visit.page
-    page.locator("#rounds h2").evaluate("(title) => getSelection().selectAllChildren(title)")
+    select = """() => getSelection().setBaseAndExtent(
+        document.querySelector("#head h1"), 0, document.querySelector("#rounds h2"), 1)"""
+    page.evaluate(select)
     running.next_round()
-    expect(page.locator("#now")).to_contain_text("Round 3")
-    assert page.evaluate("String(getSelection())") == "Rounds"
+    expect(page).to_have_title("▶ running 3 rounds · bydawn")  # it comes last
+    ends = "[getSelection().anchorNode, getSelection().focusNode].map((node) => node.textContent)"
+    assert page.evaluate(ends) == ["running", "Rounds"]
     page.evaluate("getSelection().removeAllRanges()")
     expect(page.locator("#round-3")).to_be_visible()
+
+
+ACTIVE = "document.activeElement"
+
+
+def test_focus_and_scroll_positions_stay_in_parts_that_change(running: Running, visit: Visit) -> None:
+    page, table = visit.page, visit.page.locator("#course .scrolls")
+    for _ in range(20):
+        running.next_round()
+    expect(page.locator("#course tbody tr")).to_have_count(running.round - 1)
+    page.locator("#course details").evaluate("(fold) => (fold.open = true)")
+    table.evaluate("(box) => { box.focus(); box.scrollTop = 100; }")
+    running.next_round()
+    expect(page.locator("#course tbody tr")).to_have_count(running.round - 1)
+    assert page.evaluate(f"{ACTIVE}.ariaLabel") == "Figures of each round"
+    assert table.evaluate("(box) => box.scrollTop") == 100
+    page.locator("#course summary").focus()
+    running.next_round()
+    expect(page.locator("#course tbody tr")).to_have_count(running.round - 1)
+    assert page.evaluate(f"{ACTIVE}.localName") == "summary"
+
+
+def top(what: Locator) -> int:
+    """Where it is on the screen; a browser scrolls by whole pixels."""
+    found: float = what.evaluate("(each) => each.getBoundingClientRect().top")
+    return round(found)
 
 
 def test_buttons_of_a_page_that_got_no_news_for_a_while_work_again(running: Running, visit: Visit) -> None:
@@ -145,6 +175,41 @@ def test_buttons_of_a_page_that_got_no_news_for_a_while_work_again(running: Runn
 ANOTHER_TAB = """
 new BroadcastChannel("bydawn").postMessage({ from: "it", kind: "need", need: '{"pages": [], "logs": []}' })
 """
+
+
+def test_what_is_read_stays_where_it_is_when_a_loop_above_it_needs_a_person(running: Running, visit: Visit) -> None:
+    page = visit.go("/")
+    page.set_viewport_size({"width": 390, "height": 300})
+    is_live(page)
+    read = page.locator("#resting article")
+    read.evaluate("(row) => scrollTo(0, row.getBoundingClientRect().top + scrollY - 100)")
+    before = top(read)
+    running.block()
+    expect(page.locator("#needs-you")).to_contain_text("which rate is meant?")
+    assert top(read) == before
+    expect(page.locator("#needs-now")).to_be_visible()  # since the card is above
+
+
+def test_a_list_that_grows_below_what_is_read_moves_nothing_and_a_button_keeps_the_focus(
+    blocked: Web, browser: Browser
+) -> None:
+    with visiting(browser, blocked.url, PHONE) as visit:
+        visit.sign_in(f"{blocked.url}/login#{blocked.code()}")
+        page = visit.go("/loops/blocked")
+        is_live(page)
+        page.get_by_role("button", name="Send only").focus()  # the second one of its form
+        read = page.locator("#tasks li", has_text="three")
+        read.evaluate("(task) => scrollTo(0, task.getBoundingClientRect().top + scrollY - 100)")
+        before = top(read)
+        with (blocked.root / "work/blocked/TODO.md").open("a") as file:
+            file.write("".join(f"- [ ] more {number}\n" for number in range(8)))
+        loop = Running(blocked, "blocked")
+        loop.record(a_note("n-7", "Ask Mia"))
+        loop.close()
+        expect(page.locator("#now")).to_contain_text("“Ask Mia”")
+        expect(page.locator("#tasks li")).to_have_count(12)
+        assert top(read) == before
+        assert page.evaluate(f"{ACTIVE}.textContent") == "Send only"
 
 
 @pytest.mark.parametrize("path", ["/loops/running/stop", "/loops/running/tell"], ids=["question", "refused form"])

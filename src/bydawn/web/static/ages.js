@@ -1,5 +1,7 @@
 // Ages count by the server's clock, and stop when there is no news.
 
+import { hold } from "./swap.js";
+
 const meta = document.querySelector('meta[name="now"]');
 const ahead = meta ? Date.parse(meta.content) - Date.now() : 0;
 let frozen = 0;
@@ -47,7 +49,7 @@ export function thaw() {
   document.body.dataset.live = "yes";
   const banner = document.getElementById("stale");
   if (banner && !banner.hidden) {
-    banner.hidden = true;
+    hold(() => (banner.hidden = true));
     banner.replaceChildren();
   }
   state("Live");
@@ -60,17 +62,19 @@ export function freeze(seen, retryAt, again) {
   state("Not live");
   const banner = document.getElementById("stale");
   if (!banner) return;
-  const wait = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
-  const soon = retryAt ? `Trying again in ${wait} s.` : "Trying again.";
-  const texts = [`Not live: last news ${words((Date.now() - seen) / 1000)} ago`, `What you see may be out of date. ${soon}`];
   if (banner.hidden) {
     const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Try now" });
     button.className = "button";
     button.addEventListener("click", again);
     banner.replaceChildren(document.createElement("strong"), document.createElement("span"), button);
-    banner.hidden = false;
+    const show = () => (banner.hidden = false);
+    if (scrollY) hold(show); // else it is seen at once
+    else show();
     document.getElementById("said").textContent = "Not live. What you see may be out of date.";
   }
+  const wait = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
+  const soon = retryAt ? `Trying again in ${wait} s.` : "Trying again.";
+  const texts = [`Not live: last news ${words((Date.now() - seen) / 1000)} ago`, `What you see may be out of date. ${soon}`];
   texts.forEach((text, place) => (banner.children[place].textContent = text));
 }
 

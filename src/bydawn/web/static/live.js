@@ -69,4 +69,7 @@ function calm() {
   document.getElementById("needs-now").hidden = true;
 }
 
-document.addEventListener("swapped", (event) => event.detail.id === "needs-you" && calm()); // there it stands first
+// There it stands first, unless that is above what is being read.
+document.addEventListener("swapped", ({ detail }) => {
+  if (detail.id === "needs-you" && detail.getBoundingClientRect().bottom > 0) calm();
+});

@@ -1,7 +1,8 @@
 // Replaces a part of the page, if it really differs, without taking anything from under a finger:
-// focus, open folds, selections and what is being typed stay as they are.
+// focus, open folds, scroll positions, selections and what is being typed stay as they are.
 
 const QUIET = 2000; // after a touch
+const FIELDS = "input, textarea, select";
 let touched = 0;
 let down = false;
 const waiting = new Map();
@@ -34,13 +35,18 @@ export function swap(part) {
   if (busy(old)) return waiting.set(part.id, part);
   waiting.delete(part.id);
   next.querySelectorAll('input[name="csrf"]').forEach((field) => (field.value = csrf()));
-  keepFolds(old, next);
-  const focus = focused(old);
   next.querySelectorAll("[data-copy][hidden]").forEach((button) => (button.hidden = false));
-  const { top, height } = old.getBoundingClientRect();
-  old.replaceWith(next);
-  if (top < 0) scrollBy(0, next.getBoundingClientRect().height - height); // what is being read stays where it is
-  if (focus) next.querySelector(focus)?.focus({ preventScroll: true });
+  keepFolds(old, next);
+  const focus = old.contains(document.activeElement) && twin(document.activeElement, old, next);
+  const scrolled = [...old.querySelectorAll("*")]
+    .filter((box) => box.scrollTop || box.scrollLeft)
+    .map((box) => [twin(box, old, next), box.scrollLeft, box.scrollTop]);
+  const change = () => {
+    old.replaceWith(next);
+    scrolled.forEach(([box, left, top]) => box?.scrollTo(left, top));
+    if (focus) focus.focus({ preventScroll: true });
+  };
+  hold(change, (each) => (isCertain(each, old) ? twin(each, old, next) : null));
   document.dispatchEvent(new CustomEvent("swapped", { detail: next }));
 }
 
@@ -51,9 +57,9 @@ function retry() {
 function busy(section) {
   if (down || Date.now() - touched < QUIET) return true;
   const active = document.activeElement;
-  if (section.contains(active) && active.matches("input, textarea, select")) return true;
+  if (section.contains(active) && active.matches(FIELDS)) return true;
   const selection = document.getSelection();
-  if (selection && !selection.isCollapsed && section.contains(selection.anchorNode)) return true;
+  if (selection && !selection.isCollapsed && selection.containsNode(section, true)) return true;
   return typed(section);
 }
 
@@ -62,6 +68,8 @@ export function typed(section) {
     (field) => field.value !== field.defaultValue || field.checked !== field.defaultChecked,
   );
 }
+
+// -- what is the same in two versions ------------------------------------------------------------------------------------
 
 // What counts when two versions are compared: not ages, not the visitor's own key, not which folds are open.
 function plain(section) {
@@ -74,18 +82,44 @@ function plain(section) {
   return copy.outerHTML;
 }
 
+// The same thing in the next version: the one with its id, or the one that says and does the same.
+function twin(each, old, next) {
+  if (each === old) return next;
+  if (!old.contains(each)) return each;
+  if (each.id) return next.querySelector(`#${CSS.escape(each.id)}`);
+  const [ours, theirs] = [alike(each, old), alike(each, next)];
+  return ours.length === theirs.length ? theirs[ours.indexOf(each)] : null;
+}
+
+function alike(each, section) {
+  const known = sense(each);
+  return [...section.querySelectorAll(each.localName)].filter((other) => sense(other) === known);
+}
+
+// One of many that say the same could be any of them as soon as a row comes or goes.
+function isCertain(each, old) {
+  return !old.contains(each) || each === old || each.id || alike(each, old).length === 1;
+}
+
+function sense(each) {
+  const [href, label] = [each.getAttribute("href"), each.getAttribute("aria-label")];
+  const does = ["name", "value", "data-copy"].map((name) => each.getAttribute(name));
+  const sent = [...(each.form?.querySelectorAll("input[type=hidden]") ?? [])]
+    .filter((field) => !["csrf", "expect_seq"].includes(field.name))
+    .map((field) => [field.name, field.value]);
+  return JSON.stringify([href ?? label ?? words(each), does, each.form?.getAttribute("action"), sent]);
+}
+
+function words(each) {
+  return [...each.querySelectorAll("time")].reduce((text, age) => text.replace(age.textContent, ""), each.textContent);
+}
+
+// -- what is kept --------------------------------------------------------------------------------------------------------
+
 // A loop may have stopped and gone on while this page got no news. It looks as before, so its buttons mean the same.
 function renew(old, next) {
   const [ours, theirs] = [old, next].map((section) => section.querySelectorAll('input[name="expect_seq"]'));
   ours.forEach((field, index) => (field.value = theirs[index].value));
-}
-
-// The server shows an answer when it is complete; what has been written of it so far is only here.
-function keepAnswer(old, next) {
-  for (const said of old.querySelectorAll(".running [data-begun]")) {
-    const turn = said.closest("[data-turn]").dataset.turn;
-    next.querySelector(`[data-turn="${CSS.escape(turn)}"].running .said`)?.replaceWith(said.cloneNode(true));
-  }
 }
 
 function keepFolds(old, next) {
@@ -96,13 +130,36 @@ function keepFolds(old, next) {
   }
 }
 
-function focused(section) {
-  const active = document.activeElement;
-  if (!active || active === document.body || !section.contains(active)) return "";
-  if (active.id) return `#${CSS.escape(active.id)}`;
-  if (active.matches("a[href]")) return `a[href="${CSS.escape(active.getAttribute("href"))}"]`;
-  const form = active.closest("form[action]");
-  return form ? `form[action="${CSS.escape(form.getAttribute("action"))}"] button` : "";
+// The server shows an answer when it is complete; what has been written of it so far is only here.
+function keepAnswer(old, next) {
+  for (const said of old.querySelectorAll(".running [data-begun]")) {
+    const turn = said.closest("[data-turn]").dataset.turn;
+    next.querySelector(`[data-turn="${CSS.escape(turn)}"].running .said`)?.replaceWith(said.cloneNode(true));
+  }
+}
+
+// What is being read stays where it is, whatever changes around it: the field that is being filled in, or else the
+// topmost thing in view that is still there afterwards.
+export function hold(change, after = (each) => each) {
+  const bar = document.querySelector(".top").getBoundingClientRect().bottom;
+  const seen = [...document.querySelectorAll("main *")]
+    .map((each) => ({ each, ...place(each) }))
+    .filter(({ top, height }) => height && top >= bar && top < innerHeight)
+    .sort((one, other) => isFilledIn(other.each) - isFilledIn(one.each) || one.top - other.top);
+  change();
+  for (const { each, top } of seen) {
+    const found = after(each);
+    if (found?.isConnected) return scrollBy(0, place(found).top - top);
+  }
+}
+
+function place(each) {
+  const { top, height } = each.getBoundingClientRect();
+  return { top, height };
+}
+
+function isFilledIn(each) {
+  return each === document.activeElement && each.matches(FIELDS);
 }
 
 function csrf() {
