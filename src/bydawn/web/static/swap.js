@@ -20,7 +20,7 @@ function touch(isDown) {
   touched = Date.now();
 }
 
-export function swap(part) {
+export function swap(part, isAsked = false) {
   const old = document.getElementById(part.id);
   if (!old) return;
   const made = document.createElement("template");
@@ -29,10 +29,11 @@ export function swap(part) {
   if (!next) return;
   keepAnswer(old, next);
   if (plain(old) === plain(next)) {
+    waiting.delete(part.id);
     renew(old, next);
-    return waiting.delete(part.id);
+    return release(old);
   }
-  if (busy(old)) return waiting.set(part.id, part);
+  if (isAsked ? isHomeless(old, next) : busy(old, next)) return waiting.set(part.id, part);
   waiting.delete(part.id);
   next.querySelectorAll('input[name="csrf"]').forEach((field) => (field.value = csrf()));
   next.querySelectorAll("[data-copy][hidden]").forEach((button) => (button.hidden = false));
@@ -47,6 +48,7 @@ export function swap(part) {
     if (focus) focus.focus({ preventScroll: true });
   };
   hold(change, (each) => (isCertain(each, old) ? twin(each, old, next) : null));
+  if (isAsked) carry(old, next);
   document.dispatchEvent(new CustomEvent("swapped", { detail: next }));
 }
 
@@ -54,19 +56,31 @@ function retry() {
   for (const part of [...waiting.values()]) swap(part);
 }
 
-function busy(section) {
+function busy(old, next) {
   if (down || Date.now() - touched < QUIET) return true;
-  const active = document.activeElement;
-  if (section.contains(active) && active.matches(FIELDS)) return true;
   const selection = document.getSelection();
-  if (selection && !selection.isCollapsed && selection.containsNode(section, true)) return true;
-  return typed(section);
+  if (selection && !selection.isCollapsed && selection.containsNode(old, true)) return true;
+  if (!typed(old) && !isEntered(old, next)) return false;
+  switchOff(old, next);
+  return true;
 }
 
 export function typed(section) {
-  return [...section.querySelectorAll("textarea, input:not([type=hidden])")].some(
-    (field) => field.value !== field.defaultValue || field.checked !== field.defaultChecked,
-  );
+  return fields(section).some(isTyped);
+}
+
+function fields(section) {
+  return [...section.querySelectorAll("textarea, input:not([type=hidden])")];
+}
+
+function isTyped(field) {
+  return field.value !== field.defaultValue || field.checked !== field.defaultChecked;
+}
+
+// An empty field gives way if the next version has it, too: the cursor goes on there.
+function isEntered(old, next) {
+  const active = document.activeElement;
+  return old.contains(active) && active.matches(FIELDS) && (active.value !== "" || !twin(active, old, next));
 }
 
 // -- what is the same in two versions ------------------------------------------------------------------------------------
@@ -79,6 +93,7 @@ function plain(section) {
   copy.querySelectorAll("details").forEach((fold) => fold.removeAttribute("open"));
   copy.querySelectorAll("[data-copy]").forEach((button) => button.removeAttribute("hidden"));
   copy.querySelectorAll('input[name="expect_seq"]').forEach((field) => field.setAttribute("value", ""));
+  release(copy);
   return copy.outerHTML;
 }
 
@@ -160,6 +175,69 @@ function place(each) {
 
 function isFilledIn(each) {
   return each === document.activeElement && each.matches(FIELDS);
+}
+
+// -- somebody types in a part that has changed ---------------------------------------------------------------------------
+
+// What it offers may no longer fit: that is switched off, and the part says why.
+function switchOff(old, next) {
+  const does = (button) => [button.form?.getAttribute("action"), button.value, words(button)].join();
+  const offered = [...next.querySelectorAll("button")].map(does);
+  for (const button of old.querySelectorAll("form button")) {
+    const fits = offered.includes(does(button));
+    if (fits === button.disabled) Object.assign(button, { disabled: !fits }).toggleAttribute("data-off", !fits);
+  }
+  const note = old.querySelector("[data-late]") ?? warn(old);
+  const [text, button] = note.firstChild.children;
+  const why = old.querySelector("[data-off]")
+    ? "The loop has gone on, so this can no longer be sent from here."
+    : "This part has changed meanwhile.";
+  if (!text.textContent.startsWith(why)) {
+    text.textContent = `${why} What you typed is kept.`;
+    document.getElementById("said").textContent = text.textContent;
+  }
+  button.hidden = isHomeless(old, next);
+}
+
+function warn(section) {
+  const [note, box, text, button] = ["div", "div", "p", "button"].map((name) => document.createElement(name));
+  note.className = "note c-lim";
+  note.dataset.late = "";
+  Object.assign(button, { type: "button", className: "button", textContent: "Show it as it is now" });
+  button.addEventListener("click", () => swap(waiting.get(section.id), true));
+  note.append(box);
+  box.append(text, button);
+  const field = fields(section).find(isTyped) ?? document.activeElement;
+  (field.form ?? field).after(note); // below what is being looked at, so that it moves nothing of it
+  return note;
+}
+
+// Where a text can go on: in the same field, or in one elsewhere that has its id now.
+function home(field, old, next) {
+  const isFree = (each) => each.id && each.id === field.id && !old.contains(each) && !isTyped(each);
+  return twin(field, old, next) ?? fields(document).find(isFree);
+}
+
+function isHomeless(old, next) {
+  return fields(old).some((field) => isTyped(field) && !home(field, old, next));
+}
+
+function carry(old, next) {
+  for (const field of fields(old).filter(isTyped)) {
+    const place = home(field, old, next);
+    Object.assign(place, { value: field.value, checked: field.checked });
+    const fold = place.closest("details");
+    if (fold) fold.open = true;
+    place.focus();
+  }
+}
+
+function release(section) {
+  section.querySelectorAll("[data-late]").forEach((note) => note.remove());
+  for (const button of section.querySelectorAll("[data-off]")) {
+    button.disabled = false;
+    button.removeAttribute("data-off");
+  }
 }
 
 function csrf() {
