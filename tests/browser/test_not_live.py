@@ -92,6 +92,26 @@ def test_a_server_that_says_nothing_for_40_seconds_is_not_live(site: Site, brows
         is_live(page)
 
 
+def test_a_server_that_never_answers_is_given_up_and_asked_again(site: Site, browser: Browser) -> None:
+    with visiting(browser, site.url) as visit:
+        visit.context.clock.install()
+        visit.watch.excused += (GONE,)
+        page = visit.sign_in(site.link())
+        is_live(page)
+        page.route("**/api/stream*", lambda _: None)
+        with site.standing_still():
+            visit.context.clock.pause_at(page.evaluate("Date.now()") / 1000 + 10)
+            forward(visit, 22)
+            with page.expect_request("**/api/stream*"):  # no news for so long, and someone comes back
+                page.evaluate("dispatchEvent(new Event('focus'))")
+            with page.expect_request("**/api/stream*"):  # what was asked then is not answered
+                forward(visit, 40)
+        page.unroute_all()
+        visit.context.clock.resume()
+        page.evaluate("dispatchEvent(new Event('online'))")
+        is_live(page)
+
+
 def forward(visit: Visit, seconds: int) -> None:
     for _ in range(seconds):
         visit.context.clock.run_for(1000)

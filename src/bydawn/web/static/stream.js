@@ -2,6 +2,8 @@
 // A lock elects the tab that reads; it tells the others. Without locks each visible tab reads for itself.
 
 const SILENCE = 40000; // nothing for so long, not even a sign of life: not live
+const STALE = 20000; // older news make us try at once when someone comes back
+const SLOW = 15000; // a server that has not answered by then does not answer
 const HIDDEN = 60000;
 const RETRY = [1000, 2000, 4000, 8000, 15000];
 const shared = "locks" in navigator && "BroadcastChannel" in window;
@@ -49,9 +51,13 @@ export function follow({ needs, live, lost, on }) {
     if (!leads && Date.now() - seen > SILENCE) return elect(true); // the tab that reads may be frozen
     if (!leads) return tell({ kind: "again" });
     clearTimeout(timer);
-    abort?.abort();
     tries = 0;
-    open();
+    reopen();
+  }
+
+  // Somebody is back, or the network: what seems to be open may be dead.
+  function wake() {
+    if ((leads && !abort) || Date.now() - seen > STALE) again();
   }
 
   // -- the tab that reads ----------------------------------------------------------------------------------------------
@@ -77,9 +83,11 @@ export function follow({ needs, live, lost, on }) {
     if (!leads || abort) return;
     abort = new AbortController();
     const mineNow = abort;
+    const late = setTimeout(() => mineNow.abort(), SLOW);
     try {
       const headers = { accept: "text/event-stream", ...(last && { "last-event-id": last }) };
       const answer = await fetch(address(), { headers, signal: mineNow.signal, cache: "no-store" });
+      clearTimeout(late);
       if (answer.status === 401) return location.assign("/login");
       if (!answer.ok) {
         last = ""; // perhaps it was too long
@@ -90,6 +98,7 @@ export function follow({ needs, live, lost, on }) {
     } catch {
       // said by the banner
     }
+    clearTimeout(late);
     if (abort === mineNow) abort = null;
     if (!leads || abort) return;
     const wait = RETRY[Math.min(tries++, RETRY.length - 1)] * (0.8 + 0.4 * Math.random());
@@ -197,12 +206,12 @@ export function follow({ needs, live, lost, on }) {
     } else {
       hiddenSince = 0;
       if (shared ? !leads && !resign : !abort) elect();
-      else if (!abort) again();
+      else wake();
       tell({ kind: "need", need: mine() });
     }
   });
-  window.addEventListener("online", () => leads && !abort && again());
-  window.addEventListener("focus", () => leads && !abort && again());
+  window.addEventListener("online", wake);
+  window.addEventListener("focus", wake);
   window.addEventListener("pagehide", () => {
     tell({ kind: "gone" });
     rest();
