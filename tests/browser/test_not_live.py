@@ -3,12 +3,15 @@
 import re
 import time
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser.browsing import GONE, Visit, is_live, visiting
 from browser.night import Night
 from browser.site import Site
+from bydawn.web import stream
 from driving import is_alive, said
+from web.serving import Web
 
 
 def is_not_live(page: Page) -> None:
@@ -129,3 +132,21 @@ def test_who_is_signed_out_is_led_to_the_sign_in_page(site: Site, browser: Brows
         is_not_live(page)
         site.start()
         page.wait_for_url(f"{site.url}/login")
+
+
+def test_who_is_signed_out_while_typing_is_told_so_and_keeps_the_text(
+    blocked: Web, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "_SIGN", 0.2)  # how often sessions are looked at
+    with visiting(browser, blocked.url) as visit:
+        visit.sign_in(f"{blocked.url}/login#{blocked.code()}")
+        page, idle, other = visit.go("/loops/blocked"), visit.tab("/"), visit.tab("/settings")
+        is_live(page)
+        is_live(idle)
+        page.locator("#tell").fill("Ask Mia")
+        other.get_by_role("button", name="Sign out").click()
+        expect(page.locator("#stale")).to_contain_text("You are signed outWhat you typed is still here.")
+        idle.wait_for_url(f"{blocked.url}/login")
+        expect(page.locator("#tell")).to_have_value("Ask Mia")
+        page.locator("#tell").fill("")
+        page.wait_for_url(f"{blocked.url}/login")

@@ -56,7 +56,7 @@ export function thaw() {
 }
 
 // A page without news must not look alive.
-export function freeze(seen, retryAt, again) {
+export function freeze({ seen, retryAt, again, isOut }) {
   frozen ||= seen;
   document.body.dataset.live = "no";
   state("Not live");
@@ -70,12 +70,20 @@ export function freeze(seen, retryAt, again) {
     const show = () => (banner.hidden = false);
     if (scrollY) hold(show); // else it is seen at once
     else show();
-    document.getElementById("said").textContent = "Not live. What you see may be out of date.";
+    say("Not live. What you see may be out of date.");
   }
   const wait = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
   const soon = retryAt ? `Trying again in ${wait} s.` : "Trying again.";
-  const texts = [`Not live: last news ${words((Date.now() - seen) / 1000)} ago`, `What you see may be out of date. ${soon}`];
+  if (isOut) say("You are signed out. What you typed is still here.");
+  const texts = isOut
+    ? ["You are signed out", "What you typed is still here. Copy it, then sign in again."]
+    : [`Not live: last news ${words((Date.now() - seen) / 1000)} ago`, `What you see may be out of date. ${soon}`];
   texts.forEach((text, place) => (banner.children[place].textContent = text));
+}
+
+function say(text) {
+  const said = document.getElementById("said");
+  if (said.textContent !== text) said.textContent = text;
 }
 
 function state(text) {

@@ -18,7 +18,7 @@ if (page && document.querySelector("[data-live], [data-log]")) {
   follow({
     needs: () => ({ pages: document.querySelector("[data-live]") ? [page] : [], logs: output.place() }),
     live: thaw,
-    lost: freeze,
+    lost: (news) => (news.isOut && !typed(document) ? leave() : freeze(news)),
     on: {
       fragment: (part) => part.page === page && swap(part),
       head: (head) => head.page === page && mark(head),
@@ -28,6 +28,12 @@ if (page && document.querySelector("[data-live], [data-log]")) {
       gone: (part) => part.page === page && !typed(document) && location.reload(),
     },
   });
+}
+
+let leaves = false;
+function leave() {
+  if (!leaves) location.assign("/login"); // a second time would begin it anew
+  leaves = true;
 }
 
 function mark(head) {

@@ -24,6 +24,7 @@ export function follow({ needs, live, lost, on }) {
   let timer = 0;
   let leads = !shared;
   let retryAt = 0;
+  let isOut = false; // signed out
 
   const tell = (message) => channel?.postMessage({ from: id, ...message });
   const mine = () => JSON.stringify(needs());
@@ -33,13 +34,14 @@ export function follow({ needs, live, lost, on }) {
   function sign() {
     seen = Date.now();
     retryAt = 0;
+    isOut = false;
     live();
   }
 
   // The tab that reads knows first; the others must not look alive for longer.
   function silence() {
-    lost(seen, retryAt, again);
-    if (leads) tell({ kind: "lost", seen, retryAt });
+    lost({ seen, retryAt, again, isOut });
+    if (leads) tell({ kind: "lost", seen, retryAt, isOut });
   }
 
   setInterval(() => {
@@ -88,7 +90,8 @@ export function follow({ needs, live, lost, on }) {
       const headers = { accept: "text/event-stream", ...(last && { "last-event-id": last }) };
       const answer = await fetch(address(), { headers, signal: mineNow.signal, cache: "no-store" });
       clearTimeout(late);
-      if (answer.status === 401) return location.assign("/login");
+      isOut = answer.status === 401;
+      if (isOut) silence();
       if (!answer.ok) {
         last = ""; // perhaps it was too long
         throw new Error(answer.status);
@@ -164,7 +167,7 @@ export function follow({ needs, live, lost, on }) {
       else if (data.kind === "again") leads && again();
       else if (data.kind === "who") tell({ kind: "need", need: mine() });
       else if (data.kind === "gone") others.delete(data.from);
-      else if (data.kind === "lost") lost(data.seen, data.retryAt, again);
+      else if (data.kind === "lost") lost({ ...data, again });
       else if (data.kind === "need") {
         const known = others.get(data.from);
         others.set(data.from, data.need);
