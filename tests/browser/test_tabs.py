@@ -69,6 +69,53 @@ def test_three_tabs_share_one_stream_and_another_one_takes_over(night: Night, si
         said(running)
 
 
+def test_a_tab_waits_once_for_its_turn_and_again_if_it_was_taken_away(output: "Output", browser: Browser) -> None:
+    with visiting(browser, output.web.url) as visit:
+        visit.sign_in(f"{output.web.url}/login#{output.web.code()}")
+        streams = Streams(visit)
+        tabs = [visit.go("/"), visit.tab("/")]
+        for page in tabs:
+            is_live(page)
+        reader = streams.one()
+        [other] = [page for page in tabs if page is not reader]
+        for _ in range(3):
+            seems_hidden(other, "true")
+            seems_hidden(other, "false")
+        assert locks(other) == {"held": 1, "pending": 1}
+        other.close()
+        reader.evaluate("navigator.locks.request('bydawn-stream', { steal: true }, () => {})")
+        wait_for(lambda: locks(reader) == {"held": 1, "pending": 0})
+        assert streams.one() is reader
+        is_live(reader)
+
+
+def test_a_tab_that_was_opened_in_the_background_gives_its_turn_away(output: "Output", browser: Browser) -> None:
+    with visiting(browser, output.web.url) as visit:
+        visit.context.clock.install()
+        page = visit.sign_in(f"{output.web.url}/login#{output.web.code()}")
+        page.add_init_script("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
+        page.reload()
+        is_live(page)
+        visit.context.clock.fast_forward(61_000)
+        wait_for(lambda: locks(page) == {"held": 0, "pending": 0})
+        seems_hidden(page, "false")
+        wait_for(lambda: locks(page) == {"held": 1, "pending": 0})
+        is_live(page)
+
+
+def seems_hidden(page: Page, value: str) -> None:
+    page.evaluate(f"""() => {{
+        Object.defineProperty(document, "hidden", {{ value: {value}, configurable: true }});
+        document.dispatchEvent(new Event("visibilitychange"));
+    }}""")
+
+
+def locks(page: Page) -> dict[str, int]:
+    """How many tabs read, and how many wait for their turn."""
+    count = "(found) => ({ held: found.held.length, pending: found.pending.length })"
+    return dict(page.evaluate(f"navigator.locks.query().then({count})"))
+
+
 def test_another_tab_takes_nothing_from_an_answer_that_is_being_written(
     night: Night, site: Site, browser: Browser
 ) -> None:

@@ -73,7 +73,7 @@ export function freeze({ seen, retryAt, again, isOut }) {
     say("Not live. What you see may be out of date.");
   }
   const wait = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
-  const soon = retryAt ? `Trying again in ${wait} s.` : "Trying again.";
+  const soon = wait ? `Trying again in ${wait} s.` : "Trying again.";
   if (isOut) say("You are signed out. What you typed is still here.");
   const texts = isOut
     ? ["You are signed out", "What you typed is still here. Copy it, then sign in again."]

@@ -25,6 +25,9 @@ export function follow({ needs, live, lost, on }) {
   let leads = !shared;
   let retryAt = 0;
   let isOut = false; // signed out
+  let asked = null; // the lock
+  let resign = null;
+  let asleep = 0;
 
   const tell = (message) => channel?.postMessage({ from: id, ...message });
   const mine = () => JSON.stringify(needs());
@@ -167,7 +170,10 @@ export function follow({ needs, live, lost, on }) {
       else if (data.kind === "again") leads && again();
       else if (data.kind === "who") tell({ kind: "need", need: mine() });
       else if (data.kind === "gone") others.delete(data.from);
-      else if (data.kind === "lost") lost({ ...data, again });
+      else if (data.kind === "lost") {
+        ({ seen, retryAt, isOut } = data);
+        silence();
+      }
       else if (data.kind === "need") {
         const known = others.get(data.from);
         others.set(data.from, data.need);
@@ -176,49 +182,54 @@ export function follow({ needs, live, lost, on }) {
     };
   }
 
-  function elect(steal = false) {
+  // Waits for the lock, once; and again if another tab has taken it from us.
+  async function elect(steal = false) {
+    tell({ kind: "need", need: mine() });
     if (!shared) return open();
-    const lost = () => rest(); // another tab has taken over
-    navigator.locks.request("bydawn-stream", { steal }, () => {
-      if (document.hidden && hiddenSince && Date.now() - hiddenSince > HIDDEN) return Promise.resolve();
+    if ((asked || leads) && !steal) return;
+    asked?.abort();
+    const mineNow = (asked = new AbortController());
+    const lead = () => {
+      if (asked !== mineNow) return; // we do not want it any more
       leads = true;
       tell({ kind: "who" });
       setTimeout(open, 50);
       return new Promise((release) => (resign = release));
-    }).catch(lost);
-    tell({ kind: "need", need: mine() });
+    };
+    const options = steal ? { steal } : { signal: mineNow.signal };
+    await navigator.locks.request("bydawn-stream", options, lead).catch(() => {});
+    if (asked !== mineNow) return;
+    const led = leads;
+    rest();
+    if (led) elect();
   }
 
-  let resign = null;
-  let hiddenSince = 0;
-  let asleep = 0;
   function rest() {
     if (shared) leads = false;
     clearTimeout(timer);
     abort?.abort();
     abort = null;
+    asked?.abort();
+    asked = null;
     resign?.();
     resign = null;
   }
 
-  document.addEventListener("visibilitychange", () => {
+  function look() {
     clearTimeout(asleep);
-    if (document.hidden) {
-      hiddenSince = Date.now();
-      asleep = setTimeout(rest, HIDDEN);
-    } else {
-      hiddenSince = 0;
-      if (shared ? !leads && !resign : !abort) elect();
-      else wake();
-      tell({ kind: "need", need: mine() });
-    }
-  });
+    if (document.hidden) return (asleep = setTimeout(rest, HIDDEN));
+    elect();
+    wake();
+  }
+
+  document.addEventListener("visibilitychange", look);
   window.addEventListener("online", wake);
   window.addEventListener("focus", wake);
   window.addEventListener("pagehide", () => {
     tell({ kind: "gone" });
     rest();
   });
-  window.addEventListener("pageshow", (event) => event.persisted && elect());
+  window.addEventListener("pageshow", (event) => event.persisted && look());
   elect();
+  look(); // it may have been opened in the background
 }
