@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from browser.browsing import GONE, Visit, is_live, visiting
 from browser.night import Night
 from browser.site import Site
-from bydawn.web import stream
+from bydawn.web import app, stream
 from driving import is_alive, said
 from web.serving import Web
 
@@ -137,7 +137,8 @@ def test_who_is_signed_out_is_led_to_the_sign_in_page(site: Site, browser: Brows
 def test_who_is_signed_out_while_typing_is_told_so_and_keeps_the_text(
     blocked: Web, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "_SIGN", 0.2)  # how often sessions are looked at
+    monkeypatch.setattr(stream, "_SIGN", 0.2)
+    monkeypatch.setattr(app, "_CHECKED", 0.2)  # how often sessions are looked at
     with visiting(browser, blocked.url) as visit:
         visit.sign_in(f"{blocked.url}/login#{blocked.code()}")
         page, idle, other = visit.go("/loops/blocked"), visit.tab("/"), visit.tab("/settings")
