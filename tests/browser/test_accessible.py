@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from browser.browsing import GONE, WIDE, Visit, faults, is_live, visiting
 from browser.night import Night, over
 from browser.site import Site
-from driving import Home, Step, a_repository, said
+from driving import Home, Step, a_repository, said, wait_for
 from web.serving import Web
 
 WIDTHS = (320, 390, 1280)
@@ -153,6 +153,34 @@ def test_a_page_without_news(morning: Morning, browser: Browser) -> None:
         page = visit.go("/loops/shop-api")
         expect(page.locator("#live")).to_have_text("Not live")
         look(page, (320, 1280))
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_bar_about_another_loop_covers_nothing_and_can_be_closed(
+    everything: Web, browser: Browser, width: int
+) -> None:
+    with visiting(browser, everything.url, (width, 844)) as visit:
+        visit.sign_in(f"{everything.url}/login#{everything.code()}")
+        page, bar = visit.go("/loops/blocked"), visit.page.locator("#needs-now")
+        page.wait_for_load_state()
+        needed = "(bar) => { bar.hidden = false; bar.firstChild.textContent = 'billing needs you now'; }"
+        bar.evaluate(needed)
+        for tab in page.locator(".tabs a").all():
+            tab.click(trial=True)  # nothing is over it
+        assert faults(page) == []
+        bar.get_by_role("button", name="Close").press("Enter")
+        expect(bar).to_be_hidden()
+        expect(page.locator("main")).to_be_focused()
+
+        drawn = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        page.evaluate(drawn)  # without the bar
+        page.evaluate("scrollTo(0, 200)")
+        rounds = page.locator("#rounds")
+        before = rounds.bounding_box()
+        bar.evaluate(needed)
+        expect(bar).to_be_in_viewport(ratio=1)
+        wait_for(lambda: page.evaluate("scrollY") > 200)
+        assert rounds.bounding_box() == before, "what is being read stays where it is"
 
 
 def test_words_without_an_end_widen_no_page(home: Home, browser: Browser) -> None:

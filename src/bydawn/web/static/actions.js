@@ -11,6 +11,21 @@ export function actions() {
   document.addEventListener("change", tick);
   document.addEventListener("chat", chat);
   document.addEventListener("submit", once);
+  bar();
+}
+
+// The bar that leads to another loop can be closed. What is being read does not move when it comes or goes above it.
+function bar() {
+  const needs = document.getElementById("needs-now");
+  let height = 0;
+  new ResizeObserver(() => {
+    if (scrollY) scrollBy(0, needs.offsetHeight - height);
+    height = needs.offsetHeight;
+  }).observe(needs);
+  needs.querySelector("button").addEventListener("click", () => {
+    needs.hidden = true;
+    document.getElementById("main").focus({ preventScroll: true });
+  });
 }
 
 // The code stands behind the #, which is never sent to a server or written into a log.
