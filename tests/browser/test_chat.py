@@ -1,13 +1,21 @@
 """Questions about the repository of a loop, and what becomes of the answers."""
 
 import pytest
+from msgspec.json import encode
+from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, expect
 
 from browser.browsing import PHONE, WIDE, is_live, visiting
 from browser.night import Night, over
 from browser.site import Site
+from bydawn.core.chat import Turn, TurnState
+from bydawn.store.folder import LoopFolder
+from bydawn.store.lock import Lock
+from core.facts_made import NOON
 from driving import Home, tree_of
+from operations.stories import home_of
 from real.model_server import Answer, ModelServer
+from web.serving import Web
 
 QUESTION = "Which rounding rule is right?"
 
@@ -45,22 +53,54 @@ def test_an_answer_becomes_a_task_and_a_note(night: Night, site: Site, browser: 
 def test_the_next_question_can_be_asked_as_soon_as_there_is_an_answer(
     night: Night, site: Site, browser: Browser
 ) -> None:
-    """Without a reload by hand, and without losing a question that is being typed meanwhile."""
-    gate, opened = night.home.gate()  # what is typed only after the answer would be typed into a page that goes
+    """And not before; what is being typed, the focus and an open fold stay as they are meanwhile."""
+    gate, opened = night.home.gate()
     over(night.blocked("billing", gate))
     with visiting(browser, site.url) as visit:
         visit.sign_in(site.link())
         page = visit.go("/loops/billing/chat")
         ask(page)
-        page.get_by_label("Your question").press_sequentially("And why")
+        is_live(page)
+        sent: list[str] = []
+        page.on("request", lambda request: sent.append(request.method))
+        composer, fold = page.get_by_label("Your question"), page.locator("#given")
+        fold.locator("summary").click()
+        composer.fill("And why?")
+        page.keyboard.press("Control+Enter")  # too early
+        composer.fill("")
         opened.touch()
         expect(page.locator("[data-turn] .said.doc")).to_be_visible()
-        expect(page.get_by_label("Your question")).to_have_value("And why")
-        is_live(page)
-        page.get_by_label("Your question").fill("And why?")
+        expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
+        expect(page.locator("#said")).to_have_text("The agent is done.")
+        assert sent == [], "neither a question nor the page again"
+        expect(composer).to_be_focused()
+        expect(fold).to_have_attribute("open", "")
+        composer.fill("And why?")
         page.keyboard.press("Control+Enter")
         expect(page.locator("[data-turn] .said.doc")).to_have_count(2)
         expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
+
+
+def test_a_long_answer_does_not_move_the_page(blocked: Web, browser: Browser) -> None:
+    """Of a long conversation, the end is seen: it grows below where one reads, not above."""
+    folder = LoopFolder(home_of(blocked.root, "blocked") / "blocked")
+    open_one = Turn(id="t-2", at=NOON, question=QUESTION, agent="codex")
+    answered = replace(open_one, state=TurnState.ANSWERED, answer="One more.\n\n" * 40)
+    before = encode(replace(answered, id="t-1")) + b"\n"
+    lock = Lock.take(folder.chat_lock)
+    lock.sign(open_one.id)
+    folder.chat.write_bytes(before + encode(open_one) + b"\n")
+    with visiting(browser, blocked.url) as visit:
+        visit.sign_in(f"{blocked.url}/login#{blocked.code()}")
+        page = visit.go("/loops/blocked/chat")
+        is_live(page)
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        at = page.evaluate("scrollY")
+        assert at > 0
+        lock.release()
+        folder.chat.write_bytes(before + encode(answered) + b"\n")
+        expect(page.locator("#end .said.doc")).to_contain_text("One more.")
+        assert page.evaluate("scrollY") == at
 
 
 def test_an_answer_about_one_loop_is_not_shown_on_the_page_of_another(

@@ -92,6 +92,9 @@ def test_a_question_that_is_being_answered_is_marked_and_no_other_can_be_asked(o
     assert turn["data-turn"] == "t-1" and "running" in turn["class"]
     [button] = [given for tag, given in shown.tags if tag == "button" and "main" in given.get("class", "")]
     assert "disabled" in button and "One question at a time" in shown.text
+    assert "codex read only · asked " in shown.text
+    spoken = '<div class="said muted" aria-live="polite">The answer shows up here.</div>'
+    assert spoken in shown.html, "an age that counts would be spoken each second"
 
 
 def test_a_question_whose_process_died_was_interrupted(one: Loops) -> None:

@@ -99,8 +99,6 @@ function chat(event) {
   if (line.event === "message") turn.textContent = turn.dataset.begun ? `${turn.textContent}\n\n${line.text}` : line.text;
   else if (line.event === "activity") turn.dataset.begun || (turn.textContent = `${line.text} …`);
   if (line.event === "message") turn.dataset.begun = "1";
-  // The server draws the answer: at once, unless that would lose what is being typed.
-  if (["answered", "failed", "interrupted"].includes(line.event) && !typed(document)) location.reload();
 }
 
 // The next question can be asked when no answer is waited for.
@@ -109,4 +107,5 @@ function free(section) {
   if (!button || section.id !== "turns" || section.querySelector(".running")) return;
   button.disabled = false;
   button.textContent = button.dataset.free;
+  document.getElementById("said").textContent = "The agent is done.";
 }

@@ -21,7 +21,8 @@ function chord(event) {
     document.querySelector("form[data-saves]").requestSubmit();
   } else if (event.key === "Enter" && form && event.target.matches("textarea")) {
     event.preventDefault();
-    form.requestSubmit(form.querySelector("button.main") ?? undefined);
+    const button = form.querySelector("button.main");
+    if (!button?.disabled) form.requestSubmit(button ?? undefined);
   }
 }
 
