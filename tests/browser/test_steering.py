@@ -53,7 +53,7 @@ def test_a_task_that_blocks_is_skipped(night: Night, site: Site, browser: Browse
     over(night.blocked())
     with visiting(browser, site.url, PHONE) as visit:
         page = visit.sign_in(site.link())
-        page.get_by_role("link", name="billing").click()
+        page.get_by_role("link", name="billing", exact=True).click()
         press(page, "Skip and resume")
         notice(page, "Skipped: “Prorate refunds”.")
         expect(page.locator("#now")).to_contain_text("complete")
@@ -93,7 +93,7 @@ def test_a_running_loop_is_told_something_paused_and_stopped(
     running, opened = night.running()
     with visiting(browser, site.url, size) as visit:
         page = visit.sign_in(site.link())
-        page.get_by_role("link", name="shop-api").click()
+        page.get_by_role("link", name="shop-api", exact=True).click()
         page.locator("main").get_by_role("link", name="Tell the agent").click()
         page.get_by_label("Note for the next prompt").fill("Look at the tax, too.")
         press(page, "Send")

@@ -30,7 +30,7 @@ def test_a_night_is_looked_after_without_scripts(night: Night, site: Site, brows
         expect(card).to_contain_text("The checks failed in exactly the same way 3 times in a row.")
         expect(card).to_contain_text("E   AssertionError: Decimal('9.99') != Decimal('10.00')")
         expect(card).to_contain_text(f"The agent said: “{WORDS}”")
-        card.get_by_role("link", name="billing").click()
+        card.get_by_role("link", name="billing", exact=True).click()
 
         page.get_by_label("Tell the agent what to do differently").fill("Round half up.")
         page.get_by_role("button", name="Send only").click()

@@ -9,7 +9,7 @@ from bydawn.operations.views import by_need, needs_you
 from bydawn.web.pages.home import home
 from bydawn.web.words import sentence, strip_label
 from operations.stories import STORIES, held, home_of, write_loop
-from web.rendered import LOOKS, STEERS, Rendered, loops_in, rendered
+from web.rendered import LOOKS, STEERS, Element, Rendered, loops_in, rendered
 
 
 @pytest.fixture
@@ -63,6 +63,21 @@ def test_each_of_them_says_why_and_has_one_filled_button_at_most(all_loops: Path
         assert len(buttons) <= 1
     assert "The agent says: “which rate is meant?”" in page.texts("p", "reason")
     assert "FAIL: test_rounding" in page.texts("p", "evidence")
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_what_can_be_done_has_the_name_of_its_loop(all_loops: Path, looks: bool) -> None:
+    """Read aloud, one after the other, without the cards that they are on."""
+    page = seen(all_loops, looks=looks)
+    cards = page.all("article", "need")
+    buttons = [(each, card) for each in page.all(class_="button") for card in cards if _inside(each, card)]
+    assert len(buttons) > len(cards) / 2
+    loops = dict(zip(map(id, cards), names(page, "need"), strict=True))
+    assert [each.text for each, card in buttons if not _said(each).endswith(f": {loops[id(card)]}")] == []
+
+
+def _said(button: Element) -> str:
+    return button.attributes.get("aria-label") or button.text
 
 
 def test_the_rest_is_grouped(all_loops: Path) -> None:

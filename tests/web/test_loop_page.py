@@ -146,6 +146,14 @@ def test_rounds_are_rows_with_what_came_between(tmp_path: Path) -> None:
     assert ["note from ada for the next prompt" in each.lower() for each in page.texts("tr", "between")] == [True] * 2
 
 
+def test_each_round_has_a_link_with_a_name_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = [*a_round(1, task="one", said=""), *a_round(2, task="one", said=""), *a_round(3, said="")]
+    monkeypatch.setitem(STORIES, "same", Story(facts=facts))
+    write_loop(tmp_path, "same")
+    page = rendered(all_rounds(loops_in(tmp_path), "same", STEERS))
+    assert page.texts("td", "r-task") == ["Round 3", "Round 2: one", "Round 1: one"]
+
+
 def test_a_loop_whose_files_are_gone_still_has_a_page(tmp_path: Path) -> None:
     write_loop(tmp_path, "blocked")
     (tmp_path / "work" / "blocked" / "TODO.md").unlink()
