@@ -1,8 +1,9 @@
 """The page without a pointer."""
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
-from browser.browsing import Visit, visiting
+from browser.browsing import Visit, is_saved, visiting
+from operations.stories import TODO
 from web.serving import Web
 
 # What a person who sees recognizes the focus by.
@@ -103,6 +104,30 @@ def test_every_focus_can_be_seen(everything: Web, browser: Browser) -> None:
                 press(page, "Tab")
                 stops += 1
             assert 8 < stops < 200, path
+
+
+def test_ticks_keep_the_focus_and_come_one_after_the_other(blocked: Web, browser: Browser) -> None:
+    """The page comes back with each; a second tick on the way would call off the first."""
+    todo = blocked.root / "work/blocked/TODO.md"
+    with visiting(browser, blocked.url) as visit:
+        visit.sign_in(f"{blocked.url}/login#{blocked.code()}")
+        page = visit.go("/loops/blocked/docs/todo")
+        three, four = (page.get_by_role("checkbox", name=name) for name in ("three", "four"))
+        held: list[Route] = []
+        page.route("**/tick", lambda route: held.append(route), times=1)
+        three.focus()
+        with page.expect_request("**/tick"):
+            press(page, "Space")
+        press(page, "Tab", "Space")
+        held[0].continue_()
+        is_saved(page)
+        expect(three).to_be_checked()
+        expect(three).to_be_focused()
+        expect(four).not_to_be_checked()
+        press(page, "Tab", "Space")
+        expect(page.locator("main")).to_contain_text("4 of 4 done")
+        expect(four).to_be_focused()
+    assert todo.read_text() == TODO.replace("[ ]", "[x]")
 
 
 def test_single_keys_can_be_turned_off(everything: Web, browser: Browser) -> None:

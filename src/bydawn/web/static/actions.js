@@ -28,6 +28,10 @@ function bar() {
   });
 }
 
+function say(text) {
+  document.getElementById("said").textContent = text;
+}
+
 // The code stands behind the #, which is never sent to a server or written into a log.
 function signIn() {
   const form = document.querySelector("form[data-sign-in]");
@@ -57,14 +61,21 @@ async function copy(event) {
     if (code) getSelection().selectAllChildren(code);
     return;
   }
-  document.getElementById("said").textContent = "Copied.";
+  say("Copied.");
 }
 
 // A tick is one edit: the box, and the version that it was made on.
+let isTicking = false;
+addEventListener("pageshow", () => (isTicking = false)); // also when a person comes back to a page that was left
 function tick(event) {
   const box = event.target;
   const form = box.closest?.("form[data-ticks]");
   if (!form || box.name !== "tick") return;
+  if (isTicking) {
+    box.checked = !box.checked; // to send it now would call off the one before
+    return say("The tick before is still being saved.");
+  }
+  isTicking = true;
   const fields = { csrf: form.elements.csrf.value, version: form.elements.version.value };
   const one = document.createElement("form");
   Object.assign(one, { method: "post", action: form.action, hidden: true });
@@ -73,14 +84,20 @@ function tick(event) {
     one.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
   }
   document.body.append(one);
-  sessionStorage.setItem("scroll", scrollY);
+  const byKey = box.matches(":focus-visible");
+  sessionStorage.setItem("ticked", JSON.stringify({ ...ticked, byKey, scroll: scrollY }));
   one.submit();
 }
 
-const at = sessionStorage.getItem("scroll");
-if (at && document.querySelector("form[data-ticks]")) {
-  sessionStorage.removeItem("scroll");
-  scrollTo(0, Number(at));
+// After a tick the page is where it was, and so is the focus of those who tick with keys.
+const ticked = JSON.parse(sessionStorage.getItem("ticked"));
+const boxes = [...document.querySelectorAll("form[data-ticks] input[name=tick]")];
+sessionStorage.removeItem("ticked");
+if (ticked && boxes.length) {
+  scrollTo(0, ticked.scroll);
+  const same = boxes.filter((each) => (each.dataset.shown ?? "") === ticked.shown);
+  const box = same.find((each) => each.value === ticked.line) ?? same[0];
+  if (ticked.byKey) box?.focus({ preventScroll: true });
 }
 
 // A double tap counts once.
@@ -107,5 +124,5 @@ function free(section) {
   if (!button || section.id !== "turns" || section.querySelector(".running")) return;
   button.disabled = false;
   button.textContent = button.dataset.free;
-  document.getElementById("said").textContent = "The agent is done.";
+  say("The agent is done.");
 }
