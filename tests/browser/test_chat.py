@@ -1,5 +1,7 @@
 """Questions about the repository of a loop, and what becomes of the answers."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from msgspec.json import encode
 from msgspec.structs import replace
@@ -101,6 +103,34 @@ def test_a_long_answer_does_not_move_the_page(blocked: Web, browser: Browser) ->
         folder.chat.write_bytes(before + encode(answered) + b"\n")
         expect(page.locator("#end .said.doc")).to_contain_text("One more.")
         assert page.evaluate("scrollY") == at
+
+
+def test_a_copy_is_seen_at_its_button_and_without_a_clipboard_the_text_is_selected(
+    blocked: Web, browser: Browser
+) -> None:
+    """Pages that come over plain http have no clipboard."""
+    turn = Turn(id="t-1", at=NOON, question=QUESTION, agent="codex", state=TurnState.ANSWERED, answer="Round half up.")
+    folder = LoopFolder(home_of(blocked.root, "blocked") / "blocked")
+    folder.chat.write_bytes(encode(turn) + b"\n")
+    with visiting(browser, blocked.url, PHONE, permissions=["clipboard-read", "clipboard-write"]) as visit:
+        visit.sign_in(f"{blocked.url}/login#{blocked.code()}")
+        visit.page.clock.install()
+        page = visit.go("/loops/blocked/chat")
+        page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))  # what is shown for a moment stays
+        button, told = page.get_by_role("button", name="Copy"), page.locator("#told")
+        button.press("Enter")
+        expect(told).to_have_text("Copied.")
+        expect(told).to_be_in_viewport(ratio=1)
+        expect(page.locator("#said")).to_have_text("Copied.")
+        assert page.evaluate("navigator.clipboard.readText()") == turn.answer
+        page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        button.press("Enter")
+        expect(told).to_have_text("Selected: now copy it.")
+        expect(told).to_be_in_viewport(ratio=1)
+        assert page.evaluate("String(getSelection()).trim()") == turn.answer
+        expect(button).to_be_focused()
+        page.clock.run_for(3000)
+        expect(told).to_be_hidden()
 
 
 def test_an_answer_about_one_loop_is_not_shown_on_the_page_of_another(

@@ -52,16 +52,29 @@ function show(root) {
 async function copy(event) {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
-  const text = button.dataset.copy;
   try {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(button.dataset.copy);
+    tell(button, "Copied.");
   } catch {
-    // plain http on a phone has no clipboard: select it instead
-    const code = button.parentElement.querySelector("code");
-    if (code) getSelection().selectAllChildren(code);
-    return;
+    // plain http has no clipboard: a command or an answer is selected instead
+    const text = button.parentElement.querySelector("code") ?? button.closest("[data-turn]")?.querySelector(".said");
+    if (text) getSelection().selectAllChildren(text);
+    tell(button, "Selected: now copy it.");
   }
-  say("Copied.");
+}
+
+// Says for a moment, at what it is about, what has happened; the part of the page that it stands in stays as it is.
+let untold = 0;
+export function tell(about, text) {
+  const told = document.getElementById("told");
+  const { top, left } = about.getBoundingClientRect();
+  told.textContent = text;
+  told.hidden = false;
+  told.style.top = `${Math.max(8, top - told.offsetHeight - 4)}px`;
+  told.style.left = `${Math.max(8, Math.min(left, innerWidth - told.offsetWidth - 8))}px`;
+  clearTimeout(untold);
+  untold = setTimeout(() => (told.hidden = true), 3000);
+  say(text);
 }
 
 // A tick is one edit: the box, and the version that it was made on.
