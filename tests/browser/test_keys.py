@@ -3,7 +3,7 @@
 from playwright.sync_api import Browser, Page, Route, expect
 
 from browser.browsing import Visit, is_saved, visiting
-from operations.stories import TODO
+from operations.stories import TODO, home_of
 from web.serving import Web
 
 # What a person who sees recognizes the focus by.
@@ -128,6 +128,22 @@ def test_ticks_keep_the_focus_and_come_one_after_the_other(blocked: Web, browser
         expect(page.locator("main")).to_contain_text("4 of 4 done")
         expect(four).to_be_focused()
     assert todo.read_text() == TODO.replace("[ ]", "[x]")
+
+
+def test_n_goes_to_the_next_hit_and_says_which_it_is(blocked: Web, browser: Browser) -> None:
+    stdout = home_of(blocked.root, "blocked") / "blocked/rounds/0002/stdout"
+    stdout.parent.mkdir(parents=True, exist_ok=True)
+    (stdout.parent / "prompt.md").write_text("do it\n")
+    stdout.write_text("".join(f'{{"type":"message","text":"rule {number}"}}\n' for number in range(1, 41)))
+    with visiting(browser, blocked.url) as visit:
+        visit.sign_in(f"{blocked.url}/login#{blocked.code()}")
+        page, current = visit.go("/loops/blocked/log?q=rule"), visit.page.locator("mark[aria-current]")
+        for key, number in (("N", 40), ("n", 1), ("n", 2), ("N", 1)):
+            press(page, key)
+            expect(page.locator("#hit")).to_have_text(f"Now at {number} of 40 on this page.")
+            expect(page.locator(f"#L{number}").locator(current)).to_be_in_viewport()
+            expect(current).to_have_count(1)
+            expect(page.locator("#told")).to_have_text(f"{number} of 40")
 
 
 def test_single_keys_can_be_turned_off(everything: Web, browser: Browser) -> None:

@@ -330,6 +330,19 @@ def test_a_log_follows_only_a_reader_who_is_at_its_end(running: Running, visit: 
     expect(page.get_by_label("Follow")).to_be_checked()
 
 
+def test_a_log_that_has_lines_does_not_say_that_it_has_none(running: Running, visit: Visit) -> None:
+    stdout = home_of(running.web.root, "running") / "running/rounds/0002/stdout"
+    stdout.parent.mkdir(parents=True)
+    stdout.touch()
+    page = visit.go("/loops/running/log")
+    is_live(page)
+    nothing = page.get_by_text("The agent has printed nothing yet.")
+    expect(nothing).to_be_visible()
+    say(stdout, 1, 1)
+    expect(page.locator("#L1")).to_be_visible()
+    expect(nothing).to_be_hidden()
+
+
 def say(stdout: Path, first: int, last: int) -> None:
     lines = (json.dumps({"type": "message", "text": f"line {number}"}) for number in range(first, last + 1))
     with stdout.open("a") as file:

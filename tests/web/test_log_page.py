@@ -115,6 +115,8 @@ def test_the_end_of_a_round_is_a_part_that_comes_by_itself(one: Loops) -> None:
     page = log_page(one, "stopped", STEERS)
     assert page.sections[2].live
     assert "Round 1 ended" in drawn(page).text
+    head = drawn(page).html.partition('<p class="round-end">')[2].partition("</p>")[0]
+    assert "#i-running" not in head
     assert "Round 2 ended" not in drawn(log_page(one, "running", STEERS)).text
     earlier = drawn(log_page(one, "running", STEERS, round=1))
     assert "Round 2 is running" in earlier.text and "/loops/running/log?round=2" in earlier.links

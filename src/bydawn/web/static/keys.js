@@ -1,5 +1,7 @@
 // Single keys: none of them stops, approves or resumes anything.
 
+import { tell } from "./actions.js";
+
 const typing = (target) => target.closest("input, textarea, select, [contenteditable]");
 
 export function keys() {
@@ -58,10 +60,16 @@ function row(step) {
   return Boolean(next);
 }
 
-let current = -1;
 function hit(step) {
   const marks = [...document.querySelectorAll("main mark")];
   if (!marks.length) return false;
-  current = (current + step + marks.length) % marks.length;
-  marks[current].scrollIntoView({ block: "center" });
+  const before = marks.findIndex((mark) => mark.ariaCurrent);
+  const next = before < 0 && step < 0 ? marks.length - 1 : (before + step + marks.length) % marks.length;
+  marks[before]?.removeAttribute("aria-current");
+  marks[next].ariaCurrent = "true";
+  marks[next].scrollIntoView({ block: "center" });
+  const text = `${next + 1} of ${marks.length}`;
+  tell(marks[next], text); // the search may be out of sight
+  const place = document.getElementById("hit");
+  if (place) place.textContent = `Now at ${text} on this page.`;
 }
