@@ -217,13 +217,35 @@ def test_words_without_an_end_widen_no_page(home: Home, browser: Browser) -> Non
         site.end()
 
 
-def test_the_switch_gives_the_same_colors_as_the_system(everything: Web, browser: Browser) -> None:
-    """So that what is shown for one holds for the other."""
-    read = """() => {
+def tokens(page: Page) -> dict[str, str]:
+    """The colors of a page, and what else has a name."""
+    found: dict[str, str] = page.evaluate("""() => {
         const style = getComputedStyle(document.documentElement);
         const names = [...style].filter((name) => name.startsWith("--"));
         return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(name)]));
-    }"""
+    }""")
+    return found
+
+
+def test_where_one_is_can_be_told_in_forced_colors(everything: Web, browser: Browser) -> None:
+    """And whether the page is live."""
+    filled = "(each) => getComputedStyle(each).backgroundColor"
+    with visiting(browser, everything.url, forced_colors="active") as visit:
+        visit.sign_in(f"{everything.url}/login#{everything.code()}")
+        for path, parts in (("/loops/blocked", ".tabs .tick-links .rail"), ("/loops/blocked/docs/todo", ".segmented")):
+            page = visit.go(path)
+            is_live(page)
+            for part in parts.split():
+                here, other = (
+                    page.locator(f"{part} {which}").first for which in ("[aria-current]", "a:not([aria-current])")
+                )
+                assert here.evaluate(filled) != other.evaluate(filled), part
+            dot = "getComputedStyle(document.getElementById('live'), '::before').backgroundColor"
+            assert page.evaluate(dot) != page.locator("body").evaluate(filled)
+
+
+def test_the_switch_gives_the_same_colors_as_the_system(everything: Web, browser: Browser) -> None:
+    """So that what is shown for one holds for the other."""
     colors: dict[tuple[str, str], dict[str, str]] = {}
     with visiting(browser, everything.url) as visit:
         page = visit.sign_in(f"{everything.url}/login#{everything.code()}")
@@ -231,7 +253,13 @@ def test_the_switch_gives_the_same_colors_as_the_system(everything: Web, browser
             assert (page.locator("html").get_attribute("data-theme") or "") == switch
             for system in ("light", "dark"):
                 page.emulate_media(color_scheme=system)
-                colors[switch, system] = page.evaluate(read)
+                colors[switch, system] = tokens(page)
+                page.emulate_media(contrast="more")
+                more = tokens(page)
+                assert more["--line"] == more["--edge"] and more["--ink3"] == more["--ink2"] == more["--ink"]
+                page.emulate_media(contrast="no-preference", media="print")
+                assert tokens(page) == colors["", "light"], "paper has the colors of the day"
+                page.emulate_media(media="screen")
             page.get_by_role("button", name="Switch to").click()
             page.wait_for_load_state()
     assert colors["", "light"] == colors["light", "light"] == colors["light", "dark"]
