@@ -146,6 +146,16 @@ def test_n_goes_to_the_next_hit_and_says_which_it_is(blocked: Web, browser: Brow
             expect(page.locator("#told")).to_have_text(f"{number} of 40")
 
 
+def test_a_link_that_is_pasted_where_one_signs_in_does_so(blocked: Web, browser: Browser) -> None:
+    """The page is there already, so that nothing but the part behind the # changes; also after a wrong code."""
+    with visiting(browser, blocked.url) as visit:
+        page = visit.go("/login#wrongcode1")
+        expect(page.locator("main")).to_contain_text("That code was used or is wrong.")
+        page.wait_for_load_state()
+        page.evaluate("(link) => location.assign(link)", f"{blocked.url}/login#{blocked.code()}")
+        page.wait_for_url(f"{blocked.url}/")
+
+
 def test_single_keys_can_be_turned_off(everything: Web, browser: Browser) -> None:
     with visiting(browser, everything.url) as visit:
         visit.sign_in(f"{everything.url}/login#{everything.code()}")

@@ -4,6 +4,7 @@ import { typed } from "./swap.js";
 
 export function actions() {
   signIn();
+  addEventListener("hashchange", signIn); // a link that is pasted where the page is open already
   show(document);
   document.addEventListener("swapped", (event) => show(event.detail));
   document.addEventListener("swapped", (event) => free(event.detail));
@@ -34,12 +35,19 @@ function say(text) {
 
 // The code stands behind the #, which is never sent to a server or written into a log.
 function signIn() {
-  const form = document.querySelector("form[data-sign-in]");
   const code = location.hash.slice(1);
-  if (!form || !/^[a-z0-9]{8,40}$/i.test(code)) return;
+  if (location.pathname !== "/login" || !/^[a-z0-9]{8,40}$/i.test(code)) return;
   history.replaceState(null, "", location.pathname);
-  form.elements.code.value = code;
-  form.requestSubmit();
+  post(location.pathname, { code });
+}
+
+function post(action, fields) {
+  const form = Object.assign(document.createElement("form"), { method: "post", action, hidden: true });
+  for (const [name, value] of Object.entries(fields)) {
+    form.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
+  }
+  document.body.append(form);
+  form.submit();
 }
 
 function show(root) {
@@ -89,17 +97,10 @@ function tick(event) {
     return say("The tick before is still being saved.");
   }
   isTicking = true;
-  const fields = { csrf: form.elements.csrf.value, version: form.elements.version.value };
-  const one = document.createElement("form");
-  Object.assign(one, { method: "post", action: form.action, hidden: true });
   const ticked = { line: box.value, ticked: box.checked ? "1" : "0", shown: box.dataset.shown ?? "" };
-  for (const [name, value] of Object.entries({ ...fields, ...ticked })) {
-    one.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
-  }
-  document.body.append(one);
   const byKey = box.matches(":focus-visible");
   sessionStorage.setItem("ticked", JSON.stringify({ ...ticked, byKey, scroll: scrollY }));
-  one.submit();
+  post(form.action, { csrf: form.elements.csrf.value, version: form.elements.version.value, ...ticked });
 }
 
 // After a tick the page is where it was, and so is the focus of those who tick with keys.
