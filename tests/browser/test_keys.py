@@ -146,6 +146,26 @@ def test_n_goes_to_the_next_hit_and_says_which_it_is(blocked: Web, browser: Brow
             expect(page.locator("#told")).to_have_text(f"{number} of 40")
 
 
+def test_keys_that_are_meant_for_something_else_do_nothing(blocked: Web, browser: Browser) -> None:
+    """`u` where there is nothing above, Esc while a word is composed; Caps Lock does not matter."""
+    with visiting(browser, blocked.url) as visit:
+        page = visit.sign_in(f"{blocked.url}/login#{blocked.code()}")
+        page.wait_for_load_state()
+        loads: list[str] = []
+        page.on("framenavigated", lambda frame: loads.append(frame.url))
+        press(page, "u")
+        goes(visit, "?", "/settings#keys")
+        assert loads == [f"{blocked.url}/settings#keys"]
+        page = visit.go("/loops/blocked/docs/todo?mode=edit")
+        page.locator("#text").focus()
+        composing = "new KeyboardEvent('keydown', { key: 'Escape', isComposing: true, bubbles: true })"
+        page.evaluate(f"document.activeElement.dispatchEvent({composing})")
+        expect(page.locator("#text")).to_be_focused()
+        press(page, "Control+End", "x", "Control+S")
+        is_saved(page)
+    assert (blocked.root / "work/blocked/TODO.md").read_text() == f"{TODO}x"
+
+
 def test_a_link_that_is_pasted_where_one_signs_in_does_so(blocked: Web, browser: Browser) -> None:
     """The page is there already, so that nothing but the part behind the # changes; also after a wrong code."""
     with visiting(browser, blocked.url) as visit:

@@ -6,6 +6,7 @@ const typing = (target) => target.closest("input, textarea, select, [contentedit
 
 export function keys() {
   addEventListener("keydown", (event) => {
+    if (event.isComposing) return; // the key is for the word that is being composed
     if ((event.ctrlKey || event.metaKey) && !event.altKey) return chord(event);
     if (event.altKey || event.defaultPrevented) return;
     if (event.key === "Escape") return document.activeElement?.blur();
@@ -18,7 +19,7 @@ export function keys() {
 // Ctrl S saves a document, Ctrl Enter sends a form.
 function chord(event) {
   const form = event.target.closest?.("form");
-  if (event.key === "s" && document.querySelector("form[data-saves]")) {
+  if (event.key.toLowerCase() === "s" && document.querySelector("form[data-saves]")) {
     event.preventDefault();
     document.querySelector("form[data-saves]").requestSubmit();
   } else if (event.key === "Enter" && form && event.target.matches("textarea")) {
@@ -32,7 +33,7 @@ const go = (to) => (to ? location.assign(to) : false);
 const KEYS = {
   j: () => row(1),
   k: () => row(-1),
-  u: () => go(document.body.dataset.up),
+  u: () => go(document.querySelector("a.back")?.href),
   "/": () => focus("input[type=search]"),
   t: () => focus('form[action$="/tell"] textarea'),
   n: () => hit(1),
