@@ -106,6 +106,23 @@ def test_every_focus_can_be_seen(everything: Web, browser: Browser) -> None:
             assert 8 < stops < 200, path
 
 
+def test_single_keys_can_be_turned_off(everything: Web, browser: Browser) -> None:
+    with visiting(browser, everything.url) as visit:
+        visit.sign_in(f"{everything.url}/login#{everything.code()}")
+        page = visit.go("/settings")
+        page.get_by_role("button", name="Turn off").click()
+        expect(page.get_by_role("button", name="Turn on")).to_be_visible()
+        page = visit.go("/loops/blocked")
+        press(page, *"2jtu/?")
+        assert page.evaluate("document.activeElement === document.body")
+        assert page.url == f"{everything.url}/loops/blocked"
+        visit.go("/settings")
+        page.get_by_role("button", name="Turn on").click()
+        expect(page.get_by_role("button", name="Turn off")).to_be_visible()
+        page.wait_for_load_state()
+        goes(visit, "u", "/")
+
+
 def test_ticks_keep_the_focus_and_come_one_after_the_other(blocked: Web, browser: Browser) -> None:
     """The page comes back with each; a second tick on the way would call off the first."""
     todo = blocked.root / "work/blocked/TODO.md"
@@ -166,6 +183,28 @@ def test_keys_that_are_meant_for_something_else_do_nothing(blocked: Web, browser
     assert (blocked.root / "work/blocked/TODO.md").read_text() == f"{TODO}x"
 
 
+def test_an_editor_is_not_left_with_what_is_not_saved(blocked: Web, browser: Browser) -> None:
+    """By key, tab or link, without a question; what says that it does not save asks nothing."""
+    with visiting(browser, blocked.url) as visit:
+        visit.sign_in(f"{blocked.url}/login#{blocked.code()}")
+        page = visit.go("/loops/blocked/docs/todo?mode=edit")
+        page.locator("#text").press("x")
+        press(page, "Escape")
+        with page.expect_event("dialog") as asked:
+            press(page, "u")
+        assert asked.value.type == "beforeunload"
+        expect(page.locator("#text")).to_have_value(f"x{TODO}")
+        visit.watch.found.clear()  # the question
+        page.get_by_role("link", name="Do not save").click()
+        expect(page.locator(".doc")).to_be_visible()
+        page.get_by_role("link", name="Edit").click()
+        expect(page.locator("#text")).to_have_value(TODO)
+        page.wait_for_load_state()
+        page.locator("#text").press("Control+End")
+        press(page, "Escape")
+        goes(visit, "1", "/loops/blocked")
+
+
 def test_a_link_that_is_pasted_where_one_signs_in_does_so(blocked: Web, browser: Browser) -> None:
     """The page is there already, so that nothing but the part behind the # changes; also after a wrong code."""
     with visiting(browser, blocked.url) as visit:
@@ -174,20 +213,3 @@ def test_a_link_that_is_pasted_where_one_signs_in_does_so(blocked: Web, browser:
         page.wait_for_load_state()
         page.evaluate("(link) => location.assign(link)", f"{blocked.url}/login#{blocked.code()}")
         page.wait_for_url(f"{blocked.url}/")
-
-
-def test_single_keys_can_be_turned_off(everything: Web, browser: Browser) -> None:
-    with visiting(browser, everything.url) as visit:
-        visit.sign_in(f"{everything.url}/login#{everything.code()}")
-        page = visit.go("/settings")
-        page.get_by_role("button", name="Turn off").click()
-        expect(page.get_by_role("button", name="Turn on")).to_be_visible()
-        page = visit.go("/loops/blocked")
-        press(page, *"2jtu/?")
-        assert page.evaluate("document.activeElement === document.body")
-        assert page.url == f"{everything.url}/loops/blocked"
-        visit.go("/settings")
-        page.get_by_role("button", name="Turn on").click()
-        expect(page.get_by_role("button", name="Turn off")).to_be_visible()
-        page.wait_for_load_state()
-        goes(visit, "u", "/")

@@ -13,6 +13,7 @@ export function actions() {
   document.addEventListener("chat", chat);
   document.addEventListener("submit", once);
   bar();
+  editor();
 }
 
 // The bar that leads to another loop can be closed. What is being read does not move when it comes or goes above it.
@@ -112,6 +113,22 @@ if (ticked && boxes.length) {
   const same = boxes.filter((each) => (each.dataset.shown ?? "") === ticked.shown);
   const box = same.find((each) => each.value === ticked.line) ?? same[0];
   if (ticked.byKey) box?.focus({ preventScroll: true });
+}
+
+// What was written in an editor and is not saved is not left without a question, unless the button or link says so.
+function editor() {
+  const form = document.querySelector("form[data-saves]");
+  if (!form) return;
+  let isSure = false;
+  const sure = () => (isSure = true);
+  form.addEventListener("submit", sure);
+  document.getElementById("mine")?.addEventListener("submit", sure);
+  form.querySelectorAll("a").forEach((link) => link.addEventListener("click", sure));
+  for (const again of ["input", "pageshow"]) addEventListener(again, () => (isSure = false));
+  addEventListener("beforeunload", (event) => {
+    const { text } = form.elements;
+    if (!isSure && text.value !== text.defaultValue) event.preventDefault();
+  });
 }
 
 // A double tap counts once.
