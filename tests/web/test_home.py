@@ -1,13 +1,14 @@
 """The first page: loops in every state, those that need a person first."""
 
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from bydawn.operations.views import by_need, needs_you
 from bydawn.web.pages.home import home
-from bydawn.web.words import sentence, strip_label
+from bydawn.web.words import ago, sentence, strip_label
 from operations.stories import STORIES, held, home_of, write_loop
 from web.rendered import LOOKS, STEERS, Element, Rendered, loops_in, rendered
 
@@ -161,3 +162,10 @@ def test_a_sentence_begins_with_a_capital_unless_that_would_change_a_name() -> N
     assert sentence("the checks failed") == "The checks failed."
     assert sentence("src/a.py is gone") == "src/a.py is gone."
     assert sentence("") == ""
+
+
+@pytest.mark.parametrize(
+    ("passed", "words"), [(90, "1 m 30 ago"), (40 * 3600, "40 h 00 ago"), (75 * 3600, "3 days ago")]
+)
+def test_what_was_long_ago_is_told_in_days(passed: int, words: str) -> None:
+    assert ago(datetime.now(UTC) - timedelta(seconds=passed)) == words

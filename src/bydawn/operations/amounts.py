@@ -108,4 +108,8 @@ def moment(at: datetime) -> str:
 
 
 def ago(moment: datetime | None) -> str:
-    return f"{duration((datetime.now(UTC) - moment).total_seconds())} ago" if moment else ""
+    """`3 m 20 ago`, `5 days ago`"""
+    if moment is None:
+        return ""
+    passed = datetime.now(UTC) - moment
+    return f"{passed.days} days ago" if passed.days > 1 else f"{duration(passed.total_seconds())} ago"

@@ -189,7 +189,7 @@ async def _read(request: Request, site: Site, row: Route, visitor: Visitor | Non
         if kind != "application/x-www-form-urlencoded":
             raise Refused(415, "this is not a form", f"its content type is {kind or 'missing'}")
         call.form = _fields(data)
-        if row.access is not Access.OPEN:  # one who is signed in may open a new link, whose page knows no session yet
+        if row.access is not Access.OPEN:  # one who is signed in may open a new link; its page has no session yet
             refuse_forged(visitor, call.field("csrf"))
         return call
     if kind != "application/json" and (data or kind):

@@ -32,9 +32,14 @@ function count() {
   if (frozen || document.hidden) return;
   for (const time of document.querySelectorAll("time[data-age], time[data-elapsed]")) {
     const seconds = (Date.now() + ahead - Date.parse(time.dateTime)) / 1000;
-    const text = words(seconds) + ("age" in time.dataset ? " ago" : "");
+    const text = "age" in time.dataset ? ago(seconds) : words(seconds);
     if (time.textContent !== text) time.textContent = text;
   }
+}
+
+function ago(seconds) {
+  const days = Math.floor(seconds / 86400);
+  return days > 1 ? `${days} days ago` : `${words(seconds)} ago`;
 }
 
 function words(seconds) {
