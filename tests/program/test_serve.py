@@ -356,7 +356,7 @@ def test_a_browser_that_waits_for_an_answer_gets_it(home: Home) -> None:
     page.end()
 
 
-@pytest.mark.parametrize("token", ["pässwort-lang-genug", "two words of a token", "a line\nand another"])
+@pytest.mark.parametrize("token", ["pässwort-lang-genug", "a line\nand another"])
 def test_a_token_that_no_header_can_have_is_refused(home: Home, token: str) -> None:
     refused = home.bydawn("serve", "--port", "0", BYDAWN_WEB_TOKEN=token)
     assert (refused.code, "this token cannot be sent" in refused.err) == (2, True)
