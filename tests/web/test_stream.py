@@ -200,23 +200,26 @@ def test_a_loop_that_is_not_here_cannot_be_followed(web: Web, names: str) -> Non
     assert (answer.status, answer.json["error"][:16]) == (404, "there is no loop")
 
 
-def test_a_page_that_cannot_be_drawn_takes_no_news_from_anyone(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts of a page read files only when they are drawn."""
+@pytest.mark.parametrize(("error", "bugs"), [(PermissionError(13, "Permission denied"), 0), (KeyError("x"), 1)])
+def test_a_part_that_cannot_be_drawn_takes_no_news_from_anyone(
+    web: Web, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], error: Exception, bugs: int
+) -> None:
+    """Parts of a page read files only when they are drawn; a bug is told in the server's log, once."""
 
     def refuse(section: Any, visitor: Any) -> Any:
         if section.id == "head":
-            raise PermissionError(13, "Permission denied")
+            raise error
         return drawn(section, visitor)
 
     drawn = streams.drawn
     monkeypatch.setattr(streams, "drawn", refuse)
-    with closing(Client(web, "?page=/&page=/loops/stopped/rounds")) as client, closing(ledger(web, "blocked")) as book:
-        assert {news.data["page"] for news in client.until("head") if news.kind == "fragment"} == {
-            "/loops/stopped/rounds"
-        }
+    with closing(Client(web, "?page=/")) as client, closing(ledger(web, "blocked")) as book:
+        parts = [news.data["id"] for news in client.until("head") if news.kind == "fragment"]
+        assert "head" not in parts and {"needs-you", "foot"} <= {*parts}, "before it and after it"
         for text in ("one", "two"):
             seq = note(book, text)
             assert client.until("fact")[-1].data["seq"] == seq
+    assert capfd.readouterr().err.count("internal error") == bugs
 
 
 def test_the_parts_of_a_page_come_first_and_then_only_those_that_changed(web: Web) -> None:

@@ -69,6 +69,7 @@ class Hub:
         self._watch: kernel.Watch | None = None  # while someone reads
         self._watched: dict[str, int] = {}
         self._task: asyncio.Task[None] | None = None
+        self._left_out: set[str] = set()  # pages and logs with a bug
         self._found: list[Standing] = []  # all loops, as they were at the last look
         self._looked = self._drawn = self._signed = 0.0
         self._alive: set[str] = set()
@@ -86,6 +87,7 @@ class Hub:
                 self._known.clear()
                 self._sent.clear()
                 self._follows.clear()
+                self._left_out.clear()
             first, others = await asyncio.to_thread(self._catch_up, reader, missed)
             self._send(others)
             self._readers.add(reader)
@@ -242,29 +244,38 @@ class Hub:
 
     def _fragments(self, page: str, role: Role, *, everything: bool = False) -> list[Event]:
         """The parts of a page that differ from what was sent last."""
+        visitor, events = Visitor(role=role), list[Event]()
         try:
-            return [*self._changed(page, role, everything=everything)]
+            found = self._page_of(page, visitor)
         except NotHere:  # its loop is gone: loaded again, the page says so
             return [Event("gone", msgspec.json.encode({"page": page}).decode(), page=(page, role))]
-        except Exception:  # a bug, or files that cannot be read: asked for, the page says so; the others go on
+        except Exception as error:
+            self._leave_out(page, error)
             return []
-
-    def _changed(self, page: str, role: Role, *, everything: bool) -> Iterable[Event]:
-        visitor = Visitor(role=role)
-        found, known = self._page_of(page, visitor), self._sent.setdefault((page, role), {})
+        known = self._sent.setdefault((page, role), {})
         for section in (*((found.rail,) if found.rail else ()), *found.sections):
             if not section.live or (section.settled and known.get(section.id) == section.settled and not everything):
                 continue
-            html, digest = drawn(section, visitor)
-            digest = section.settled or digest
+            try:
+                html, digest = drawn(section, visitor)
+            except Exception as error:
+                self._leave_out(f"{page} {section.id}", error)
+                continue
             if everything or known.get(section.id) != digest:
                 known[section.id] = digest
                 part = Fragment(page=page, id=section.id, html=html)
-                yield Event("fragment", msgspec.json.encode(part).decode(), page=(page, role))
+                events.append(Event("fragment", msgspec.json.encode(part).decode(), page=(page, role)))
         head = msgspec.json.encode({"page": page, "title": found.title, "mark": found.mark or ""}).decode()
         if everything or known.get("head") != head:
             known["head"] = head
-            yield Event("head", head, page=(page, role))
+            events.append(Event("head", head, page=(page, role)))
+        return events
+
+    def _leave_out(self, what: str, error: Exception) -> None:
+        """One page or log that cannot be told keeps no reader from the rest. A bug goes to the server's log, once."""
+        if not isinstance(error, UserError | OSError) and what not in self._left_out:
+            self._left_out.add(what)
+            own_failure()
 
     def _output(self) -> list[Event]:
         """What followed rounds have printed since."""
@@ -290,8 +301,8 @@ class Hub:
                     news = Rows(log=place.key, html=html, count=len(rows), offset=offset, line=line)
                     events.append(Event("log", msgspec.json.encode(news).decode(), log=place.key))
                     left_out = 0
-        except Exception:  # a bug, or output that cannot be read: the page of the log says so
-            return events
+        except Exception as error:
+            self._leave_out(place.key, error)
         return events
 
     def _watch_running(self) -> None:
@@ -318,7 +329,7 @@ def drawn(section: Section, visitor: Visitor) -> tuple[str, str]:
     """A section and its digest, which ages and other people's forms do not change."""
     html = fragment(section, visitor)
     same = _AGES.sub(r"\1", html)
-    return html, blake2b(same.encode(), digest_size=6).hexdigest()
+    return html, section.settled or blake2b(same.encode(), digest_size=6).hexdigest()
 
 
 def _fact(address: str, record: Record) -> Event:
