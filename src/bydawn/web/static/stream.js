@@ -60,7 +60,7 @@ export function follow({ needs, live, lost, on }) {
     reopen();
   }
 
-  // Somebody is back, or the network: what seems to be open may be dead.
+  // The reader is back, or the network: a stream that seems open may be dead.
   function wake() {
     if ((leads && !abort) || Date.now() - seen > STALE) again();
   }

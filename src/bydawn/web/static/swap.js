@@ -20,7 +20,7 @@ function touch(isDown) {
   touched = Date.now();
 }
 
-export function swap(part, isAsked = false) {
+export function swap(part) {
   const old = document.getElementById(part.id);
   if (!old) return;
   const made = document.createElement("template");
@@ -30,10 +30,10 @@ export function swap(part, isAsked = false) {
   keepAnswer(old, next);
   if (plain(old) === plain(next)) {
     waiting.delete(part.id);
-    renew(old, next);
-    return release(old);
+    old.querySelector("[data-late]")?.remove();
+    return renew(old, next);
   }
-  if (isAsked ? isHomeless(old, next) : busy(old, next)) return waiting.set(part.id, part);
+  if (busy(old, next)) return waiting.set(part.id, part);
   waiting.delete(part.id);
   next.querySelectorAll('input[name="csrf"]').forEach((field) => (field.value = csrf()));
   next.querySelectorAll("[data-copy][hidden]").forEach((button) => (button.hidden = false));
@@ -48,7 +48,6 @@ export function swap(part, isAsked = false) {
     if (focus) focus.focus({ preventScroll: true });
   };
   hold(change, (each) => (isCertain(each, old) ? twin(each, old, next) : null));
-  if (isAsked) carry(old, next);
   document.dispatchEvent(new CustomEvent("swapped", { detail: next }));
 }
 
@@ -61,7 +60,7 @@ function busy(old, next) {
   const selection = document.getSelection();
   if (selection && !selection.isCollapsed && selection.containsNode(old, true)) return true;
   if (!typed(old) && !isEntered(old, next)) return false;
-  switchOff(old, next);
+  warn(old);
   return true;
 }
 
@@ -93,7 +92,7 @@ function plain(section) {
   copy.querySelectorAll("details").forEach((fold) => fold.removeAttribute("open"));
   copy.querySelectorAll("[data-copy]").forEach((button) => button.removeAttribute("hidden"));
   copy.querySelectorAll('input[name="expect_seq"]').forEach((field) => field.setAttribute("value", ""));
-  release(copy);
+  copy.querySelector("[data-late]")?.remove();
   return copy.outerHTML;
 }
 
@@ -177,67 +176,16 @@ function isFilledIn(each) {
   return each === document.activeElement && each.matches(FIELDS);
 }
 
-// -- somebody types in a part that has changed ---------------------------------------------------------------------------
-
-// What it offers may no longer fit: that is switched off, and the part says why.
-function switchOff(old, next) {
-  const does = (button) => [button.form?.getAttribute("action"), button.value, words(button)].join();
-  const offered = [...next.querySelectorAll("button")].map(does);
-  for (const button of old.querySelectorAll("form button")) {
-    const fits = offered.includes(does(button));
-    if (fits === button.disabled) Object.assign(button, { disabled: !fits }).toggleAttribute("data-off", !fits);
-  }
-  const note = old.querySelector("[data-late]") ?? warn(old);
-  const [text, button] = note.firstChild.children;
-  const why = old.querySelector("[data-off]")
-    ? "The loop has gone on, so this can no longer be sent from here."
-    : "This part has changed meanwhile.";
-  if (!text.textContent.startsWith(why)) {
-    text.textContent = `${why} What you typed is kept.`;
-    document.getElementById("said").textContent = text.textContent;
-  }
-  button.hidden = isHomeless(old, next);
-}
-
+// Someone types in a part that has changed. A form that no longer fits is refused by the server, which gives the text back
+// on the page as it is then; so it is enough to say so, below what is being looked at, where it moves nothing.
 function warn(section) {
-  const [note, box, text, button] = ["div", "div", "p", "button"].map((name) => document.createElement(name));
-  note.className = "note c-lim";
+  if (section.querySelector("[data-late]")) return;
+  const note = Object.assign(document.createElement("p"), { className: "note c-lim" });
   note.dataset.late = "";
-  Object.assign(button, { type: "button", className: "button", textContent: "Show it as it is now" });
-  button.addEventListener("click", () => swap(waiting.get(section.id), true));
-  note.append(box);
-  box.append(text, button);
+  note.textContent = "This has changed while you typed. If your text can no longer be sent, you get it back.";
   const field = fields(section).find(isTyped) ?? document.activeElement;
-  (field.form ?? field).after(note); // below what is being looked at, so that it moves nothing of it
-  return note;
-}
-
-// Where a text can go on: in the same field, or in one elsewhere that has its id now.
-function home(field, old, next) {
-  const isFree = (each) => each.id && each.id === field.id && !old.contains(each) && !isTyped(each);
-  return twin(field, old, next) ?? fields(document).find(isFree);
-}
-
-function isHomeless(old, next) {
-  return fields(old).some((field) => isTyped(field) && !home(field, old, next));
-}
-
-function carry(old, next) {
-  for (const field of fields(old).filter(isTyped)) {
-    const place = home(field, old, next);
-    Object.assign(place, { value: field.value, checked: field.checked });
-    const fold = place.closest("details");
-    if (fold) fold.open = true;
-    place.focus();
-  }
-}
-
-function release(section) {
-  section.querySelectorAll("[data-late]").forEach((note) => note.remove());
-  for (const button of section.querySelectorAll("[data-off]")) {
-    button.disabled = false;
-    button.removeAttribute("data-off");
-  }
+  (field.form ?? field).after(note);
+  document.getElementById("said").textContent = note.textContent;
 }
 
 function csrf() {
