@@ -63,18 +63,18 @@ async function copy(event) {
   if (!button) return;
   try {
     await navigator.clipboard.writeText(button.dataset.copy);
-    tell(button, "Copied.");
+    flash(button, "Copied.");
   } catch {
     // plain http has no clipboard: a command or an answer is selected instead
     const text = button.parentElement.querySelector("code") ?? button.closest("[data-turn]")?.querySelector(".said");
     if (text) getSelection().selectAllChildren(text);
-    tell(button, "Selected: now copy it.");
+    flash(button, "Selected: now copy it.");
   }
 }
 
 // Says for a moment, at what it is about, what has happened; the part of the page that it stands in stays as it is.
 let untold = 0;
-export function tell(about, text) {
+export function flash(about, text) {
   const told = document.getElementById("told");
   const { top, left } = about.getBoundingClientRect();
   told.textContent = text;

@@ -1,6 +1,6 @@
 // Single keys: none of them stops, approves or resumes anything.
 
-import { tell } from "./actions.js";
+import { flash } from "./actions.js";
 
 const typing = (target) => target.closest("input, textarea, select, [contenteditable]");
 
@@ -70,7 +70,7 @@ function hit(step) {
   marks[next].ariaCurrent = "true";
   marks[next].scrollIntoView({ block: "center" });
   const text = `${next + 1} of ${marks.length}`;
-  tell(marks[next], text); // the search may be out of sight
+  flash(marks[next], text); // the search may be out of sight
   const place = document.getElementById("hit");
   if (place) place.textContent = `Now at ${text} on this page.`;
 }
