@@ -507,6 +507,10 @@ def test_a_saved_document_is_shown_whatever_it_is_called(tmp_path: Path) -> None
         assert path.read_text() == "# even\n"
         page = web.page(saved.headers["location"], cookie)
         assert (page.status, f'data-page="{saved.headers["location"]}"' in page.text) == (200, True)
+        again = web.page(f"{saved.headers['location']}?mode=edit", cookie).text
+        assert f'data-page="{saved.headers["location"]}?mode=edit"' in again, "as it was asked for"
+        shown = web.send(f"{saved.headers['location']}/save", cookie, {**fields, "preview": "1", "base": "# mine"}).text
+        assert '<textarea name="base" hidden>\n# mine</textarea>' in shown, "a preview keeps it"
         with closing(Client(web, f"?page=/loops/folder/docs/{key.replace('%', '%25')}")) as client:
             assert "fragment" in {news.kind for news in client.until("head")}
 

@@ -122,6 +122,13 @@ def test_the_end_of_a_round_is_a_part_that_comes_by_itself(one: Loops) -> None:
     assert "Round 2 is running" in earlier.text and "/loops/running/log?round=2" in earlier.links
 
 
+def test_a_log_that_was_opened_before_the_first_round_leads_to_it(one: Loops) -> None:
+    page = log_page(one, "running", STEERS, round=0)
+    shown = drawn(page)
+    assert page.at == "/loops/running/log?round=0" and "No round has begun yet." in shown.text
+    assert "/loops/running/log?round=2" in shown.links
+
+
 def test_rows_of_one_line_have_one_address_and_their_text_is_data() -> None:
     rows = [
         LogRow(line=7, at=None, event="message", text=BAD),

@@ -1,10 +1,12 @@
 """A loop's own page: in every state it says what happens or why it ended, and offers what helps."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from bydawn.core.breakers import Limits
 from bydawn.core.facts import AnyFact, LoopStopped
 from bydawn.core.values import Changes, Decided, End, LineCounts, Usage
 from bydawn.operations.views import reason
@@ -101,6 +103,26 @@ def test_a_limit_is_raised_with_one_button_or_to_what_a_person_says(tmp_path: Pa
     [field] = [each for each in page.all("input") if each.attributes.get("aria-label", "").startswith("New limit")]
     assert field.attributes["name"] in ("rounds", "for", "until", "budget")
     assert "Raise and go on" in page.texts("button")
+
+
+def test_a_box_that_was_ticked_since_counts_beside_the_page_too(tmp_path: Path) -> None:
+    write_loop(tmp_path, "stopped")
+    write_loop(tmp_path, "blocked")
+    todo = tmp_path / "work/blocked/TODO.md"
+    before = seen(tmp_path, "blocked")
+    todo.write_text(todo.read_text().replace("[ ] three", "[x] three"))
+    after = seen(tmp_path, "blocked")
+    assert ("2/4" in before.find("rail").text, "3/4" in after.find("rail").text) == (True, True)
+    assert "3 of 4" in after.find("tasks").text
+
+
+def test_the_time_until_which_it_may_work_becomes_the_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    until, story = datetime.now(UTC) + timedelta(hours=3), STORIES["running"]
+    settings = {**story.settings, "limits": Limits(until=until)}
+    monkeypatch.setitem(STORIES, "running", msgspec.structs.replace(story, settings=settings))
+    write_loop(tmp_path, "running")
+    times = [each.attributes for each in seen(tmp_path, "running").all("time")]
+    assert f"{until:%Y-%m-%dT%H:%M:%S}+00:00" in [each["datetime"] for each in times if "data-clock" in each]
 
 
 def test_the_end_of_a_wait_is_a_time_that_becomes_the_readers(tmp_path: Path) -> None:

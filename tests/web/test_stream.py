@@ -65,8 +65,9 @@ class Client:
                     kind, data = "", ""
 
     def until(self, wanted: str, count: int = 1) -> list[News]:
-        found = []
+        found, began = list[News](), time.monotonic()
         for each in self.news():
+            assert time.monotonic() - began < 60, f"waited in vain for {wanted}: {[news.kind for news in found]}"
             found.append(each)
             if [news.kind for news in found].count(wanted) >= count:
                 return found
@@ -231,6 +232,24 @@ def test_the_parts_of_a_page_come_first_and_then_only_those_that_changed(web: We
             note(book, "one")
         later = client.until("fact")
         assert not [news for news in later if news.kind == "fragment" and news.data["id"] not in parts]
+
+
+def test_what_no_longer_changes_is_drawn_once_for_each_who_comes(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To show what a round changed, git is asked."""
+    drawn, seen = streams.drawn, list[str]()
+
+    def counted(section: Any, visitor: Any) -> Any:
+        seen.append(section.id)
+        return drawn(section, visitor)
+
+    monkeypatch.setattr(streams, "drawn", counted)
+    with closing(Client(web, "?page=/loops/stopped/rounds/1")) as client, closing(ledger(web, "stopped")) as book:
+        client.until("head")
+        for text in ("one", "two"):
+            note(book, text)
+            client.until("fact")
+        wait_for(lambda: seen.count("round") > 2)
+    assert seen.count("changes") == 1
 
 
 def test_output_goes_on_where_the_page_ended(web: Web) -> None:

@@ -46,7 +46,7 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _TOLD = "bydawn-told"  # the cookie with what the next page says, once
-_LONGEST_TOLD, _LONGEST_COOKIE = 400, 3500  # characters; of some signs each takes twelve in a cookie
+_LONGEST_TOLD = 300  # characters; some take twelve in a cookie, which browsers drop above 4096
 _MOST_FIELDS = 20_000  # a list of tasks without scripts sends four for each box
 _WRONG = 0.5  # seconds that a wrong token or code has to wait for its answer
 _PING = 300  # seconds between comments in a stream; the hub sends signs of life itself, after it has looked
@@ -284,7 +284,6 @@ def _sent(answer: Sent) -> Response:
     response = RedirectResponse(answer.to, status_code=303)
     if answer.told:
         said = quote(answer.told[:_LONGEST_TOLD])
-        said = said if len(said) < _LONGEST_COOKIE else quote(answer.told[: _LONGEST_TOLD // 2])
         response.set_cookie(_TOLD, said, max_age=20, path="/", httponly=True, samesite="strict")
     for name, value in answer.cookies.items():
         response.set_cookie(name, value, max_age=365 * 86_400, path="/", httponly=True, samesite="strict")
