@@ -158,7 +158,7 @@ def standing_of(folder: LoopFolder) -> Standing | None:
     except OwnFailure as failure:
         return _unreadable(folder, loop, failure)
     except OSError as error:  # perhaps another user's, after a start with sudo: no other loop may suffer from it
-        hint = f"make {folder.path} yours again, as with chown"
+        hint = f"make {folder.path} yours again, for example with chown"
         trouble = OwnFailure(f"cannot read {folder.ledger}", cause=error.strerror or str(error), hint=hint)
         return _unreadable(folder, loop, trouble)
     if state.seq == 0:

@@ -95,7 +95,7 @@ function tick(event) {
   if (!form || box.name !== "tick") return;
   if (isTicking) {
     box.checked = !box.checked; // to send it now would call off the one before
-    return say("The tick before is still being saved.");
+    return say("Your last tick is still being saved.");
   }
   isTicking = true;
   const ticked = { line: box.value, ticked: box.checked ? "1" : "0", shown: box.dataset.shown ?? "" };
