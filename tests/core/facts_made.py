@@ -25,6 +25,7 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import CommandCheck, Loop, Promise
 from bydawn.core.outcome import Outcome
+from bydawn.core.proof import Changed, Held, Proved
 from bydawn.core.records import Iteration, Recording
 from bydawn.core.replay import replay
 from bydawn.core.state import LoopState
@@ -43,7 +44,8 @@ def a_loop(**settings: Any) -> Loop:
 
 
 PROMISED = a_loop()  # with nothing else to go by, the promise decides
-CHECKED = a_loop(checks=(MAKE_TEST,))
+CHECKED = a_loop(checks=(MAKE_TEST,), promise_required=False)  # --no-promise
+ASKED = a_loop(checks=(MAKE_TEST,))
 LISTED = a_loop(tasks="TODO.md")
 PROVABLE = a_loop(tasks="TODO.md", checks=(MAKE_TEST,))
 FOLDER = a_loop(tasks="tasks", task_folder=True, checks=(MAKE_TEST,))
@@ -121,6 +123,13 @@ def checked(number: int, *, passed: bool = True, tree: str | None = None, second
     )
     tree = f"tree-{number}" if tree is None else tree
     return ChecksEnded(round=number, tree=tree, verdicts=(verdict,), elapsed=60.0 * number, seconds=seconds)
+
+
+def held(number: int) -> ChecksEnded:
+    """Checks that pass only because the agent changed a test, as it insists."""
+    changed = Changed(path="tests/test_a.py", form="100644 c0ffee", why="the rounding rule is another one")
+    found = Held(changed=(changed,), passed=False, detail="make test: exit 2", insisted=(changed,))
+    return msgspec.structs.replace(checked(number), proved=Proved(held=found, control="green"))
 
 
 def iteration(record: str = "r-1", *, seconds: float = 0.0, **more: Any) -> IterationRecorded:

@@ -11,7 +11,7 @@ from bydawn.core.rules import Rule
 from bydawn.core.state import Span
 from core.facts_made import MAKE_TEST, a_loop, a_round, after_all, at, checked, idle_round, run_started, started
 
-ON = a_loop(commit=CommitMode.ON, checks=(MAKE_TEST,))
+ON = a_loop(commit=CommitMode.ON, checks=(MAKE_TEST,), promise_required=False)
 BEGUN = run_started(commits=True)
 DONE = CommitEnded(round=1, elapsed=60.0, commit="c0ffee")
 FAILED = CommitEnded(round=1, elapsed=60.0, failure="exit 1")

@@ -68,6 +68,9 @@ def test_a_list_with_nothing_open_and_a_problem_is_not_done() -> None:
 
 def test_green_checks_prove_nothing_before_a_round_went_well() -> None:
     assert missing(CHECKED, after_all(run_started(), checked(0))) == ["checks"]
+    assert missing(CHECKED, after_all(run_started(), checked(0), idle_round(1), checked(1, tree="tree-0"))) == [
+        "checks"
+    ]
     assert missing(CHECKED, after_all(run_started(), a_round(1, Outcome.CRASHED), checked(1))) == ["checks"]
     assert missing(CHECKED, after_all(run_started(), a_round(1), checked(1))) == []
 
@@ -95,7 +98,8 @@ def test_checks_are_worth_running_when_they_alone_are_missing(loop: Loop, facts:
 
 
 def test_the_good_end_has_two_names() -> None:
-    assert [finished(loop) for loop in (CHECKED, PROVABLE, LISTED, PROMISED)] == [
+    worked = after_all(run_started(), checked(0), a_round(1), checked(1))
+    assert [finished(loop, worked) for loop in (CHECKED, PROVABLE, LISTED, PROMISED)] == [
         End.COMPLETE,
         End.COMPLETE,
         End.UNVERIFIED,

@@ -32,6 +32,7 @@ from core.facts_made import (
     after_all,
     at,
     checked,
+    held,
     idle_round,
     in_vain,
     iteration,
@@ -75,6 +76,7 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
         [run_started(tasks=todo(0, 2)), *a_round(1), checked(1)],
         at(60),
     ),
+    "changed-tests": (CHECKED, [run_started(), checked(0, passed=False), *a_round(1), held(1)], at(60)),
     "complete": (CHECKED, [run_started(), *a_round(1), checked(1)], at(60)),
     "task-file": (LISTED, [run_started(tasks=todo(0, problem="is gone"))], at()),
     "checkpoint": (

@@ -48,7 +48,7 @@ def a_night(*plays: Play | str, **settings: Any) -> tuple[Night, Receiver]:
 
 LISTED = {TODO: "- [x] one\n<!-- HARD STOP -->\n- [ ] two\n"}
 ENDS: list[tuple[list[Play | str], dict[str, Any], End, str]] = [
-    ([DONE], {"check": lambda _: True}, End.COMPLETE, "complete"),
+    ([Play(writes={"a": "1"})], {"check": lambda _: True}, End.COMPLETE, "complete"),
     ([DONE], {}, End.UNVERIFIED, "complete"),
     (["BLOCKED: which key?"], {}, End.BLOCKED, "blocked"),
     (["working"], {"limits": Limits(rounds=1)}, End.LIMIT, "limit"),

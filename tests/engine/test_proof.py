@@ -1,5 +1,6 @@
 """Agents that lie, agents that forget, and checks that cannot make up their mind: each ends right."""
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -70,7 +71,7 @@ def boxed(night: Night) -> Night:
 def test_a_check_that_only_fails_in_the_box_runs_outside_from_then_on() -> None:
     night = boxed(Night([Play(writes={"app.py": "x"}), Play(writes={"app.py": "y"})], check=lambda _: True))
     night.checks.in_box = lambda _: False
-    night.loop = replace(night.loop, promise=Promise())
+    night.loop = replace(night.loop, promise=Promise(), promise_required=True)
     night.run(once=True)
     night.box = ""  # whatever the next run finds
     night.run(once=True)
@@ -180,15 +181,31 @@ def test_a_check_that_fails_twice_is_not_run_a_third_time() -> None:
 # -- boxes ---------------------------------------------------------------------------------------------------------
 
 
-def test_boxes_that_are_ticked_without_work_need_a_second_word_where_nothing_is_checked() -> None:
+ALREADY = "I have looked.\n\n## Already done\n- one\n- two: see lib.py"
+
+
+@pytest.mark.parametrize("check", [None, lambda _: True])
+def test_boxes_that_are_ticked_without_work_need_a_second_word(check: Callable[[Files], bool] | None) -> None:
     night = Night(
-        [Play(writes={TODO: BOTH}), "yes, I have looked: both are there"], files={TODO: todo("one", "two")}, tasks=TODO
+        [Play(writes={TODO: BOTH}), "yes, both are there", ALREADY],
+        files={TODO: todo("one", "two")},
+        tasks=TODO,
+        check=check,
     )
     stopped = night.run()
-    assert stopped.end is End.UNVERIFIED
-    first, second = night.facts(RoundEnded)
-    assert (first.doubted, first.progress, second.doubted) == (("one", "two"), False, ())
-    assert "ticked without any other change" in night.prompt(2)
+    first, *others = night.facts(RoundEnded)
+    assert (first.doubted, first.progress) == (("one", "two"), False)
+    assert (len(others), stopped.end) == (2, End.UNVERIFIED), (
+        "an idle round confirms nothing, nor do checks that knew it"
+    )
+    assert all("ticked without any other change" in night.prompt(number) for number in (2, 3))
+    assert "ticked without any other change: one, two" in stopped.evidence
+
+
+def test_a_round_with_nothing_else_to_do_confirms_boxes_by_working() -> None:
+    plays = [Play(writes={TODO: BOTH}), Play(writes={"a": "1"})]
+    night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO)
+    assert (night.run().end, night.agent.turns) == (End.UNVERIFIED, 2)
 
 
 def test_boxes_that_are_ticked_without_work_count_at_once_if_a_person_wants_that() -> None:
@@ -220,15 +237,19 @@ def test_a_box_that_is_ticked_again_with_work_is_no_longer_listed_where_ticks_co
     assert not [row for row in stopped.evidence if "ticked without" in row]
 
 
-def test_where_checks_are_green_they_are_believed() -> None:
-    night = Night([Play(writes={TODO: BOTH})], files={TODO: todo("one", "two")}, tasks=TODO, check=lambda _: True)
+def test_checks_that_could_know_are_believed() -> None:
+    """They turned green in the very round that ticked: it changed something that git ignores."""
+    installed = [False]
+    tick = Play(writes={TODO: BOTH}, meanwhile=lambda: installed.append(True))
+    night = Night([tick], files={TODO: todo("one", "two")}, tasks=TODO, check=lambda _: installed[-1])
     stopped = night.run()
     assert (stopped.end, night.agent.turns) == (End.COMPLETE, 1)
     assert "ticked without any other change: one, two" in stopped.evidence
 
 
 def test_boxes_that_are_unticked_again_are_open_again() -> None:
-    plays = [Play(writes={TODO: BOTH}), Play(writes={TODO: todo("x one", "two")}), Play(writes={TODO: BOTH, "b": "1"})]
+    again = Play(writes={TODO: BOTH, "b": "1"}, says="## Already done\n- one")
+    plays = [Play(writes={TODO: BOTH}), Play(writes={TODO: todo("x one", "two")}), again]
     night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO)
     assert night.run().end is End.UNVERIFIED
     assert [fact.tasks.open for fact in night.facts(RoundEnded)] == [0, 1, 0]
@@ -243,11 +264,11 @@ def test_a_box_that_got_a_note_before_it_was_ticked_is_the_same_box() -> None:
     night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO)
     assert night.run().end is End.UNVERIFIED
     assert [len(fact.closed) for fact in night.facts(RoundEnded)] == [0, 1, 1]
-    assert [len(fact.doubted) for fact in night.facts(RoundEnded)] == [0, 1, 0]
+    assert not any(fact.doubted for fact in night.facts(RoundEnded)), "the first round has worked on it"
 
 
 def test_a_crash_is_no_way_to_tick_them_unseen() -> None:
-    plays: list[Play | str] = [Play(writes={TODO: BOTH}, meanwhile=lambda: night.crash()), "yes, both are there"]
+    plays: list[Play | str] = [Play(writes={TODO: BOTH}, meanwhile=lambda: night.crash()), ALREADY]
     night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO)
     night.run_until_crash()
     assert night.run().end is End.UNVERIFIED

@@ -53,11 +53,39 @@ def test_a_promise_in_another_form_is_judged_in_that_form() -> None:
     assert night.state.round == 2
 
 
-def test_a_loop_of_checks_alone_needs_a_round_that_went_well() -> None:
+def test_a_loop_of_checks_alone_needs_a_round_that_went_well_and_some_work() -> None:
     crashed = Play(outcome=Outcome.CRASHED, writes={"app.py": "wrong"})
     night = Night([crashed, "looked at it, all is well"], check=lambda _: True)
-    assert night.run().end is End.COMPLETE
-    assert night.state.round == 2
+    assert (night.run().end, night.state.round) == (End.COMPLETE, 2)
+    idle = Night(["looked at it, all is well"] * 9, check=lambda _: True)
+    assert (idle.run().decided.rule, idle.state.round) == ("no-progress", 5)
+
+
+def test_checks_that_pass_before_need_the_agents_word_too() -> None:
+    """ "I will begin tomorrow", or a third of the work: green tests are no login page."""
+    tomorrow = Night(["I will begin tomorrow."] * 9, check=lambda _: True, promise_required=True)
+    assert (tomorrow.run().decided.rule, tomorrow.state.round) == ("no-progress", 5)
+    third = Play(says="Half of it.\n\n## Open\n- the form\n- the session", writes={"page.py": "1"})
+    night = Night([third, Play(says=DONE, writes={"form.py": "1"})], check=lambda _: True, promise_required=True)
+    assert (night.run().end, night.state.round) == (End.COMPLETE, 2)
+    assert "- the form\n- the session" in night.prompt(2)
+
+
+def test_a_promise_that_nothing_was_done_for_proves_nothing() -> None:
+    stopped = Night([DONE], check=lambda _: True, promise_required=True).run()
+    assert (stopped.end, stopped.reason) == (End.UNVERIFIED, "nothing was changed, and the checks passed before")
+
+
+def test_where_checks_turn_green_the_agent_is_asked_once_whether_the_goal_is_met() -> None:
+    right = Play(writes={"app.py": "right"}, says="I think I fixed it")
+    night = Night([right, "Yes."], check=says_ok, promise_required=True)
+    stopped = night.run()
+    assert (stopped.end, [fact.audit for fact in night.facts(RoundStarted)]) == (End.COMPLETE, [False, True])
+    assert any("did not say so" in row for row in stopped.evidence)
+    open_ = Night(
+        [right, "No.\n## Open\n- docs", Play(writes={"docs": "1"}, says=DONE)], check=says_ok, promise_required=True
+    )
+    assert (open_.run().end, [fact.audit for fact in open_.facts(RoundStarted)]) == (End.COMPLETE, [False, True, False])
 
 
 def test_a_list_that_is_done_at_the_start_costs_no_round() -> None:

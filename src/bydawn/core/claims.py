@@ -9,6 +9,8 @@ from bydawn.core import markdown
 from bydawn.core.loop import Loop
 from bydawn.core.markdown import Block
 from bydawn.core.outcome import Outcome
+from bydawn.core.proof import Reason
+from bydawn.core.text import shorten
 from bydawn.core.values import TaskClaim
 
 # Patterns here are compiled when first needed; most loops never need them.
@@ -22,6 +24,10 @@ _HEADING = rf"(?i){_SIGNS}blocked(?:{_SIGNS}|(?:[*_]*:|{_DASH})(?P<words>.*)|\s+
 _BOLD = rf"(?i){_SIGNS}(?:\*\*|__)blocked(?:{_SIGNS}_*|(?:(?:\*\*|__)?:|(?:\*\*|__){_DASH})(?P<words>.*))"
 _BARE = r"BLOCKED:(?P<words>.*)"
 _OTHER_FIELD = r"\s*[*_]*(?:STATUS|SUMMARY)[*_]*:.*"
+# What a reply may list below a heading, or a line in bold, of its own.
+OPEN, ALREADY, CHANGED_TESTS = "Open", "Already done", "Changed tests"
+_MOST_LISTED, _LISTED = 50, 300  # lines, and characters of each
+_WHY = r"\s*:\s+|\s+[—–-]+\s+"
 _NO = r"none|nothing|no|nope|nil|null|false|0|n/?a|not applicable|resolved"
 _NOT_BLOCKED = r"no(?:t|thing)?(?: \w+)? block\w*\b(?!.*\b(?:except|but|besides|other)\b).*"
 _NOTHING = rf"(?i)\W*(?:(?:{_NO})(?:[^\w\s/]+(?:\s.*)?|(?:{_DASH}|\s+\().*|\s*)|{_NOT_BLOCKED})?"
@@ -30,6 +36,9 @@ _NOTHING = rf"(?i)\W*(?:(?:{_NO})(?:[^\w\s/]+(?:\s.*)?|(?:{_DASH}|\s+\().*|\s*)|
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
     task: TaskClaim | None = None
     blocked: str = ""  # the words with which it says that only a person can help
+    open: tuple[str, ...] = ()  # what is still to be done
+    already: tuple[str, ...] = ()  # tasks that were done before
+    reasons: tuple[Reason, ...] = ()  # for changed tests
 
 
 def from_reply(reply: str, outcome: Outcome, loop: Loop, task: str | None = None) -> Claims:
@@ -40,8 +49,45 @@ def from_reply(reply: str, outcome: Outcome, loop: Loop, task: str | None = None
     """
     if outcome is not Outcome.OK and not (outcome is Outcome.DENIED and loop.task_folder):
         return Claims()
-    if not loop.task_folder:
-        return Claims(blocked=blocked_words(reply) or "")
+    claims = _of_task(reply, loop, task) if loop.task_folder else Claims(blocked=blocked_words(reply) or "")
+    return msgspec.structs.replace(
+        claims,
+        open=listed(reply, OPEN),
+        already=listed(reply, ALREADY),
+        reasons=tuple(reason for line in listed(reply, CHANGED_TESTS) for reason in _reasons(line)),
+    )
+
+
+def listed(reply: str, title: str) -> tuple[str, ...]:
+    """The items of a section, or its lines if it has none; nothing if it says that there is nothing.
+
+    >>> listed("Done.\\n\\n## Open\\n- the form\\n- the session\\n\\n## Notes\\nx", OPEN)
+    ('the form', 'the session')
+    """
+    if title.lower() not in reply.lower():
+        return ()
+    opens = re.compile(rf"(?i)\W*{title}\W*")
+    blocks = markdown.of_reply(reply).blocks
+    for index, block in reversed([*enumerate(blocks)]):
+        first, _, rest = block.text.partition("\n")
+        bold = block.within == ("paragraph",) and first.strip().startswith(("**", "__", title + ":"))
+        if (block.within == ("heading",) or bold) and opens.fullmatch(first):
+            lines = [line.strip() for line in _section(rest.split("\n"), blocks, index) if not says_nothing(line)]
+            items = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+            found = items or [line for line in lines if not line.startswith(("<", "`<"))]
+            return tuple(shorten(line, _LISTED) for line in found if not says_nothing(line))[:_MOST_LISTED]
+    return ()
+
+
+def _reasons(line: str) -> Iterator[Reason]:
+    """`tests/a.py, tests/b.py: the rounding has changed`"""
+    files, *why = re.split(_WHY, line, maxsplit=1)
+    names = re.split(r",\s*|\s+and\s+", files)
+    if why and len(why[0].split()) > 1 and not any(" " in name for name in names):
+        yield from (Reason(files=name.strip("`*_"), why=why[0].strip()) for name in names if name.strip("`*_"))
+
+
+def _of_task(reply: str, loop: Loop, task: str | None) -> Claims:
     from bydawn.core.sections import promise_of
     from bydawn.core.task_folder import Claimed, status_of  # most loops have no task folder
 

@@ -1,6 +1,7 @@
 """Is the loop done? The one rule that both decisions and views use."""
 
-from bydawn.core.loop import Loop, Ticks
+from bydawn.core.loop import ChangedTests, Loop, Ticks
+from bydawn.core.outcome import Outcome
 from bydawn.core.records import COMPLETED
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten
@@ -12,25 +13,56 @@ TAMPERED = "protected files were changed"
 PUT_BACK = "protected files were put back"
 ACCEPTED = "changed by a round, and accepted by a person"
 DOUBTED = "ticked without any other change"
+CHANGED = "changed test"
+
+
+def wanted(loop: Loop, state: LoopState) -> tuple[str, ...]:
+    """All that this loop needs, met or not; never empty."""
+    asks = loop.asks_if_done and not _was_asked(state)
+    held = loop.changed_tests is ChangedTests.HOLD and state.proofs.unexplained
+    return (*loop.requires, *(["promise"] if asks else []), *(["reasons"] if held else []))
 
 
 def missing(loop: Loop, state: LoopState) -> list[str]:
     """The conditions this loop still waits for; none means complete."""
     met = {
         "promise": state.promise_given,  # judged once, when the round ended
-        "checks": state.checks_passed and _worked(loop, state),
+        "checks": state.checks_passed and _could_know(loop, state),
         "tasks": state.tasks is not None
         and state.tasks.open == 0
         and not state.tasks.problem
         and not lost_lines(state)
-        # Passing checks confirm doubtful boxes.
-        and (not state.doubted or bool(loop.checks) or loop.ticks is Ticks.COUNT),
+        and (not state.doubted or loop.ticks is Ticks.COUNT),
         "record": state.records.claimed == COMPLETED and loop.recording is not None and loop.recording.ends,
+        "reasons": False,
     }
     # A list that only marks checkpoints means nothing once it cannot be trusted.
     problem = state.tasks is not None and bool(state.tasks.problem or lost_lines(state))
     unbelieved = not loop.tasks_required and problem
-    return [*(["tasks"] if unbelieved else []), *(name for name in loop.requires if not met[name])]
+    return [*(["tasks"] if unbelieved else []), *(name for name in wanted(loop, state) if not met[name])]
+
+
+def should_ask(loop: Loop, state: LoopState) -> bool:
+    """Is nothing missing but the agent's word, although the checks have turned green? Then a round only asks for it."""
+    last = state.last
+    asks = loop.asks_if_done and bool(state.proofs.red) and last is not None and last.outcome is Outcome.OK
+    return asks and last is not None and not last.open and not last.audit and missing(loop, state) == ["promise"]
+
+
+def _was_asked(state: LoopState) -> bool:
+    """Was the agent asked whether the goal is met, and did it name nothing that is open?"""
+    last = state.last
+    return last is not None and last.audit and last.outcome is Outcome.OK and not last.open
+
+
+def said_nothing(loop: Loop, state: LoopState) -> bool:
+    """Is it complete although the agent, which was asked, did not say so?"""
+    return loop.asks_if_done and not state.promise_given and _was_asked(state)
+
+
+def is_idle(state: LoopState) -> bool:
+    """Is the work what it was at the beginning, when no check failed? Then passing checks prove nothing."""
+    return not state.proofs.red and state.work == state.proofs.work
 
 
 def lost_lines(state: LoopState) -> tuple[Line, ...]:
@@ -39,20 +71,32 @@ def lost_lines(state: LoopState) -> tuple[Line, ...]:
     return tuple({(line.file, line.text): line for line in lines}.values())  # one may be asked for, and seen
 
 
-def _worked(loop: Loop, state: LoopState) -> bool:
-    """Checks that passed before any work prove nothing, unless a task list says everything is done, or the work may
-    be anyone's."""
-    return state.ok_rounds > 0 or loop.tasks is not None or loop.recording is not None
+def _could_know(loop: Loop, state: LoopState) -> bool:
+    """Where checks alone decide, a round must have gone well, and they failed before or there is some work."""
+    alone = loop.requires == ("checks",) and not (loop.asks_if_done or loop.recording)
+    return not alone or (state.ok_rounds > 0 and not is_idle(state))
 
 
 def unproven(loop: Loop, state: LoopState) -> bool:
     """Would running the checks now decide whether the loop is complete?"""
-    return missing(loop, state) == ["checks"] and state.verdict_tree != state.tree and _worked(loop, state)
+    return missing(loop, state) == ["checks"] and state.verdict_tree != state.tree and _could_know(loop, state)
 
 
-def finished(loop: Loop) -> End:
-    """This loop's good end; without checks nothing was proven."""
-    return End.COMPLETE if loop.checks else End.UNVERIFIED
+def doubt(loop: Loop, state: LoopState) -> str:
+    """Why this loop's good end is only `unverified`; empty if it is not."""
+    if not loop.checks:
+        return "no checks were configured, so there is only the agent's word for it"
+    if loop.changed_tests is ChangedTests.REPORT:
+        return ""  # another tool's documents say what its checks mean
+    if all(verdict.tests_nothing for verdict in state.verdicts):
+        return "no check ran any test"
+    # A list that was done before the first round needs no work.
+    return "nothing was changed, and the checks passed before" if state.round and is_idle(state) else ""
+
+
+def finished(loop: Loop, state: LoopState) -> End:
+    """This loop's good end."""
+    return End.UNVERIFIED if doubt(loop, state) else End.COMPLETE
 
 
 def describe(condition: str, loop: Loop, state: LoopState) -> str:
@@ -73,11 +117,20 @@ def describe(condition: str, loop: Loop, state: LoopState) -> str:
         if failed and state.verdict_tree == state.tree:
             return f"{len(failed)} of {len(state.verdicts)} checks failed: {', '.join(failed)}"
         if state.checks_passed:
-            return "no round has succeeded yet, so passing checks prove nothing"
+            return (
+                "nothing was changed"
+                if state.ok_rounds
+                else "no round has succeeded yet, so passing checks prove nothing"
+            )
         return "the checks have not passed on the current work tree"
     if condition == "record":
         waits = loop.recording is not None and not loop.recording.ends
         return "its stop commands wait for a person" if waits else "no one has recorded that it is done"
+    if condition == "reasons":
+        paths = [changed.path for changed in state.proofs.unexplained]
+        return f"tests were changed, and no reason was given: {', '.join(paths[:3])}{' …' if len(paths) > 3 else ''}"
+    if state.last and state.last.open and loop.asks_if_done:
+        return f"the agent says what is still open: {shorten('; '.join(state.last.open), 200)}"
     return "the promise has not been given"
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import BOX, ITSELF, LoopStopped
-from bydawn.core.loop import CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sandbox
+from bydawn.core.loop import ChangedTests, CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sandbox
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import tally_of, ticked_and_red
 from bydawn.core.records import BLOCKED, BY_HAND, COMPLETED, FAILED
@@ -36,6 +36,7 @@ class StartRound(_Action, frozen=True, kw_only=True):
     task: str | None = None
     task_id: str | None = None
     session: str | None = None  # to continue
+    audit: bool = False  # only ask whether the goal is met
 
 
 class Commit(_Action, frozen=True, kw_only=True):
@@ -119,7 +120,7 @@ def next_action(loop: Loop, state: LoopState, now: Now) -> Action:
         if (action := decide(loop, state)) is not None:
             return action
     if not completion.missing(loop, state) and not _is_unheard(loop, state, now):
-        return finished(loop, state)
+        return _changed_tests(loop, state) or finished(loop, state)
     if state.stop or state.pause:
         return _asked(loop, state)
     if state.only_checks:
@@ -258,6 +259,17 @@ def _claimed(loop: Loop, state: LoopState) -> Tally | None:
     return mine if is_open and enough and last.claim.status == TaskStatus.DONE else None
 
 
+def _changed_tests(loop: Loop, state: LoopState) -> Stop | None:
+    """Everything is there, but the checks pass only because tests were changed that were red before."""
+    held = state.proofs.insisted
+    if not held or loop.changed_tests is ChangedTests.REPORT:
+        return None
+    many = "a changed test" if len(held) == 1 else f"{len(held)} changed tests"
+    reason = f"the checks pass only because of {many}: {', '.join(each.path for each in held[:3])}"
+    rows = (f"{completion.CHANGED}: {each.words}" for each in held[:_NAMED])
+    return Stop(rule=Rule.CHANGED_TESTS, end=End.BLOCKED, reason=reason, evidence=(*rows, *_proof(state)))
+
+
 def finished(loop: Loop, state: LoopState) -> Stop:
     evidence = []
     if state.tasks and loop.tasks:
@@ -268,21 +280,35 @@ def finished(loop: Loop, state: LoopState) -> Stop:
     rows = {
         completion.TAMPERED: state.tampered,
         completion.ACCEPTED: state.accepted,
-        completion.DOUBTED: state.doubted,
+        completion.DOUBTED: state.ticked_only,
         "claimed done twice without any change": state.settled.doubted,
         "open tasks with a text that a round changed": state.rewritten,
     }
     evidence += [f"{what}: {', '.join(which)}" for what, which in rows.items() if which]
+    evidence += _proof(state)
     if "record" in loop.requires:
         evidence.append(f"recorded as {COMPLETED}: {state.records.reason}")
     if state.promise_given:
         evidence.append(f"the promise was given in round {state.round}")
-    return Stop(
-        rule=Rule.COMPLETE,
-        end=completion.finished(loop),
-        reason=" and ".join(loop.requires),
-        evidence=tuple(evidence),
-    )
+    elif completion.said_nothing(loop, state):
+        evidence.append("the agent was asked whether the goal is met; it named nothing open, and did not say so")
+    end, doubt = completion.finished(loop, state), completion.doubt(loop, state)
+    reason = doubt if doubt and loop.checks else " and ".join(completion.wanted(loop, state))
+    return Stop(rule=Rule.COMPLETE, end=end, reason=reason, evidence=tuple(evidence))
+
+
+def _proof(state: LoopState) -> list[str]:
+    """What passing checks do not say by themselves, a row for each doubt."""
+    known = state.proofs
+    rows = [f"{completion.CHANGED}: {each.words}" for each in known.changed if each not in known.insisted][:_NAMED]
+    if known.data:
+        rows.append(f"{completion.CHANGED}: {known.data} {'file' if known.data == 1 else 'files'} of test data")
+    if rows and known.held is not True and known.detail:
+        rows.append(f"the tests as they were: {known.detail}")
+    rows += [f"fewer tests: {verdict.check}: {verdict.fewer}" for verdict in state.verdicts if verdict.fewer]
+    rows += [f"no test ran: {verdict.check}" for verdict in state.verdicts if verdict.tests_nothing]
+    doubts = [each for each in known.noticed if each.answer.is_doubt]
+    return rows + [f"{each.answer}: {', '.join(each.tasks) or 'all of it'}" for each in doubts]
 
 
 def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
@@ -429,8 +455,15 @@ def _next_round(loop: Loop, state: LoopState, now: Now) -> Action:
     if state.last and (unproven := ticked_and_red(loop, state)):
         task, task_id = unproven, state.last.task_id
     session = pool.session_for(loop, state, agent, task, task_id)
-    number = state.round + 1
-    return StartRound(rule=Rule.NEXT_ROUND, round=number, agent=agent, task=task, task_id=task_id, session=session)
+    return StartRound(
+        rule=Rule.NEXT_ROUND,
+        round=state.round + 1,
+        agent=agent,
+        task=task,
+        task_id=task_id,
+        session=session,
+        audit=completion.should_ask(loop, state),
+    )
 
 
 def _rest(loop: Loop, state: LoopState, rest: pool.Rest, now: Now) -> Action:

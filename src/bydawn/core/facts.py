@@ -7,6 +7,7 @@ import msgspec
 from bydawn.core.breakers import Limits
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import Outcome
+from bydawn.core.proof import Proved, Reason
 from bydawn.core.records import PREPARED, Iteration
 from bydawn.core.rules import Rule
 from bydawn.core.text import headline
@@ -87,6 +88,7 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     per_task: bool = False  # each task has its own conversation
     commits_all: bool = False  # in a work tree of the loop's own, whatever a round's end
     leftover: bool = False  # there is work in it that is older than the loop and in no commit
+    yours: dict[str, str] = {}  # tests that a person changed while it rested, by path, each with its new form
 
 
 class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):
@@ -185,6 +187,7 @@ class RoundStarted(Fact, frozen=True, kw_only=True, tag="round.started"):
     work: str = ""
     task_text: str = ""  # the digest of the task file in its prompt
     fallback: str = ""  # why it is in a new session although its task has one, which could not be continued
+    audit: bool = False  # the agent was only asked whether the goal is met
 
 
 class SessionBegun(Fact, frozen=True, kw_only=True, tag="session.begun"):
@@ -215,6 +218,9 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     rewritten: tuple[str, ...] = ()  # open tasks in a folder, other than its own, whose text it changed
     claim: TaskClaim | None = None
     blocked: str = ""  # the agent's own words, if it says only a person can help
+    open: tuple[str, ...] = ()  # what it says is still to be done, …
+    already: tuple[str, ...] = ()  # … tasks that it says were done before, …
+    reasons: tuple[Reason, ...] = ()  # … and why it changed tests
     tampered: tuple[str, ...] = ()  # protected files it changed
     restored: bool = False  # and they were restored
     unseen: bool = False  # the work tree could not be looked at when this was recorded
@@ -273,6 +279,7 @@ class ChecksEnded(Fact, frozen=True, kw_only=True, tag="checks.ended"):
     work: str = ""  # of the tree, if the checks changed it and then passed on the result
     final: bool = False  # once more on the whole, because every task is done
     excuses: bool = True  # rounds are not blamed for what failed before the first one
+    proved: Proved | None = None  # what else was found out, if they passed
 
     @property
     def passed(self) -> bool:
@@ -418,7 +425,8 @@ class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
     @property
     def can_be_accepted(self) -> bool:
         """Could a person want it as it is now? Accepting a list that cannot be read would not help."""
-        return self.decided.rule == Rule.TAMPERED or " lost " in self.reason or "before a checkpoint" in self.reason
+        asks = self.decided.rule in (Rule.TAMPERED, Rule.CHANGED_TESTS)
+        return asks or " lost " in self.reason or "before a checkpoint" in self.reason
 
 
 AnyFact = (

@@ -105,6 +105,21 @@ class OnTamper(StrEnum):
     RESTORE = "restore"
 
 
+class ChangedTests(StrEnum):
+    """What to do when checks only pass because tests were changed that were there before."""
+
+    HOLD = "hold"  # ask for reasons, and leave it to a person where the checks were red before
+    REPORT = "report"
+
+
+class WitnessMode(StrEnum):
+    """Is it tried whether the checks would also pass without the work?"""
+
+    OFF = "off"
+    REPORT = "report"
+    ASK = "ask"  # … and if a task's own tests would: ask the agent once for better ones
+
+
 class CheckpointMode(StrEnum):
     """At a checkpoint: ask, if a person is there to answer, or always stop."""
 
@@ -249,6 +264,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     linger: float = 30.0
     check: float = 300.0
     hook: float = 60.0
+    proof: float = 600.0  # for all runs with the tests as they were or without the work, or a tenth of the loop's time
     output: int = 1 << 30
 
 
@@ -298,6 +314,9 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     pass_env: tuple[str, ...] = ()  # variables that checks and hooks get although they look like secrets
     protect: tuple[str, ...] = ()  # globs of files no round may change
     on_tamper: OnTamper = OnTamper.BLOCK
+    tests: tuple[str, ...] = ()  # globs of files that are tests, beside those with usual names
+    changed_tests: ChangedTests = ChangedTests.HOLD
+    witness: WitnessMode = WitnessMode.REPORT
     hooks: Hooks = Hooks()
     notify: tuple[str, ...] = ()  # addresses, each a secret; kept apart
     commit: CommitMode = CommitMode.OFF
@@ -327,6 +346,12 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     def list_root(self) -> str:
         """Where the work list is: boxes are ticked by the agent; the files of a task folder are only read."""
         return self.workspace if self.task_folder else self.folder
+
+    @property
+    def asks_if_done(self) -> bool:
+        """Does it want the agent's word beside its checks? Nothing else says what the goal is made of."""
+        listed = self.tasks and self.tasks_required
+        return bool(self.checks and self.promise_required) and not (listed or self.promise or self.recording)
 
     @property
     def requires(self) -> tuple[str, ...]:

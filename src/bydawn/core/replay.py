@@ -6,7 +6,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from bydawn.core import progress, records
+from bydawn.core import progress, proof, records
 from bydawn.core.facts import (
     COMMIT,
     ITSELF,
@@ -46,6 +46,7 @@ from bydawn.core.facts import (
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import forgiven
+from bydawn.core.proof import Proofs
 from bydawn.core.state import (
     KNOWN_TREES,
     LastRound,
@@ -57,7 +58,8 @@ from bydawn.core.state import (
     known_as,
     task_mark,
 )
-from bydawn.core.values import whole
+from bydawn.core.text import same_title
+from bydawn.core.values import TaskStatus, whole
 
 RECENT = 10  # rounds that an estimate is based on
 _STRIP = 20  # rounds whose results are remembered
@@ -107,6 +109,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case CheckpointApproved() as fact:
             return replace(state, approved=(*state.approved, fact.mark))
         case TamperingAccepted() as fact:
+            state = replace(state, proofs=proof.accepted(state.proofs))
             return progress.accepted(state, _joined(state.accepted, fact.paths))
         case HookEnded() as fact:
             agreed = fact.passed and not fact.more and fact.hook == state.refused
@@ -220,8 +223,19 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         unseen=False,
         closed=_joined(state.closed, map(task_mark, fact.closed)),
         doubted=_joined(state.doubted, fact.doubted),
+        doubted_at=(fact.work or fact.tree) if fact.doubted else state.doubted_at,
+        ticked_only=_joined(state.ticked_only, fact.doubted),
+        proofs=_proofs_at_start(state, fact),
         rewritten=_joined(state.rewritten, fact.rewritten),
     )
+
+
+def _proofs_at_start(state: LoopState, fact: RunStarted) -> Proofs:
+    known = state.proofs
+    if not known.tree:
+        known = replace(known, tree=fact.tree, work=fact.work or fact.tree)
+    newer = {path: form for path, form in known.newer.items() if path not in fact.yours}
+    return replace(known, yours=known.yours | fact.yours, newer=newer) if fact.yours else known
 
 
 def _joined(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
@@ -245,7 +259,10 @@ def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopSt
             session=fact.session,
             notes=tuple(note for note in state.notes if note.note in consumed),
             task_text=fact.task_text,
+            tree=fact.tree,
+            audit=fact.audit,
         ),
+        proofs=proof.round_began(state.proofs, fact.task_id, fact.tree, _red(state)),
         notes=tuple(note for note in state.notes if note.note not in consumed),
         waiting=None,
         elapsed=fact.decided.elapsed,
@@ -291,6 +308,8 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             cut=cut,
             commands=fact.commands,
             resumed=opened is not None and opened.session is not None,
+            audit=opened is not None and opened.audit,
+            open=fact.open,
         ),
         lifetime=state.lifetime.worked(fact),
         rounds=state.rounds + policy.counts,
@@ -315,6 +334,9 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         if opened
         else state.tallies,
         doubted=_doubted(state, fact),
+        doubted_at=(fact.work or fact.tree) if fact.doubted else state.doubted_at,
+        ticked_only=_joined(tuple(task for task in state.ticked_only if task not in fact.closed), fact.doubted),
+        proofs=_proofs_after_round(state, fact),
         closed=_joined(state.closed, map(task_mark, fact.closed)),
         rewritten=_joined(state.rewritten, fact.rewritten),
         unseen=state.unseen or fact.unseen,
@@ -326,8 +348,8 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         free=progress.free_turns(state, fact),
         blips_in_a_row=_streak(state.blips_in_a_row, grows=blip, holds=fact.outcome is Outcome.INTERRUPTED),
         rounds_without_progress=_streak(
-            state.rounds_without_progress,
-            grows=not fact.progress,
+            0 if _confirms(state, fact) else state.rounds_without_progress,
+            grows=not fact.progress and not _confirms(state, fact),
             holds=not policy.counts,
             by=max(1, state.records.in_round),
         ),
@@ -341,10 +363,38 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
 
 
 def _doubted(state: LoopState, fact: RoundEnded) -> tuple[str, ...]:
-    """A later round that succeeded and left the boxes ticked has confirmed them, if its prompt asked about them."""
-    if state.ticks is Ticks.DOUBT and fact.outcome is Outcome.OK:
-        return fact.doubted
-    return _joined(tuple(task for task in state.doubted if task not in fact.closed), fact.doubted)
+    """A later round confirms a box that it had nothing else to do for, and did something; or that it calls done."""
+    opened, left = state.open_round, tuple(task for task in state.doubted if task not in fact.closed)
+    if state.ticks is Ticks.DOUBT and fact.outcome is Outcome.OK and opened:
+        worked = opened.task_id is None and (fact.work or fact.tree) != opened.work
+        left = tuple(task for task in left if not worked and not any(same_title(task, each) for each in fact.already))
+    return _joined(left, fact.doubted)
+
+
+def _confirms(state: LoopState, fact: RoundEnded) -> bool:
+    """Did it confirm boxes of the round before, with which fewer were open than ever? That is progress after all."""
+    left = {*_doubted(state, fact)} if state.doubted else set[str]()
+    return state.last is not None and state.last.fewer and any(task not in left for task in state.doubted)
+
+
+def _proofs_after_round(state: LoopState, fact: RoundEnded) -> Proofs:
+    """The tasks that it closed wait for passing checks; so does one of a folder that its agent calls done."""
+    opened, known = state.open_round, state.proofs
+    policy = POLICY[fact.outcome]
+    known = proof.explained(known, fact.reasons, answered=policy.counts and fact.outcome is Outcome.OK)
+    if opened is None or (opened.work == (fact.work or fact.tree) and not known.begun):
+        return known
+    ids = tuple(id_ for id_ in (state.tasks.open_ids if state.tasks else ()) if fact.tasks and fact.closed)
+    ids = tuple(id_ for id_ in ids if fact.tasks and id_ not in fact.tasks.open_ids)
+    tasks = fact.closed
+    if fact.claim and fact.claim.status == TaskStatus.DONE and opened.task_id:
+        ids, tasks = (opened.task_id,), (opened.task or opened.task_id,)
+    own = proof.Begun(task=opened.task_id or "", tree=opened.tree, red=_red(state))
+    return proof.closed(known, ids, tasks, own, fact.tree)
+
+
+def _red(state: LoopState) -> tuple[str, ...]:
+    return tuple(verdict.check for verdict in state.failed_checks)
 
 
 def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
@@ -361,10 +411,15 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
     then = _touched(state, () if fact.restored else fact.tampered)
     then = _moved(then, fact.tree, fact.work) if fact.work else then
     # Ticked in a round that changed nothing else, and proven now: that is progress after all.
-    then = progress.got_on(then) if got_on and not red else then
     turned_green = {verdict.check for verdict in state.failed_checks} - {verdict.check for verdict in red}
+    # Only checks that could know confirm a box: they turned green since it was ticked, or the work tree changed.
+    could_know = not red and (bool(turned_green) or then.work != state.doubted_at)
+    doubted = () if could_know and state.ticks is Ticks.DOUBT else state.doubted
+    then = progress.got_on(then) if got_on and not red and (could_know or not doubted) else then
     return replace(
         then,
+        doubted=doubted,
+        proofs=proof.checked(state.proofs, fact.verdicts, fact.tree, fact.proved, first=fact.round == 0),
         rounds_without_result=0 if turned_green else then.rounds_without_result,
         verdicts=fact.verdicts,
         verdict_tree=fact.tree,

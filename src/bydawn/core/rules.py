@@ -30,6 +30,10 @@ class Rule(StrEnum):
         "final-checks",
         "every task is done, so the checks run once more on the whole; if one fails, the last task is open again",
     )
+    CHANGED_TESTS = (
+        "changed-tests",
+        "all is done, but checks that failed before pass only because tests were changed; a person has to decide",
+    )
     COMPLETE = "complete", "everything this loop requires is there"
     TASK_FILE = "task-file", "the task file is damaged; an unreadable file is never an empty list"
     CHECKPOINT = "checkpoint", "the task file says a person must look before the loop goes on"

@@ -6,7 +6,7 @@ import msgspec
 
 from bydawn.core import answers
 from bydawn.core.breakers import limits_of
-from bydawn.core.loop import CheckWhere, Loop, Mode, Promise, Sessions
+from bydawn.core.loop import ChangedTests, CheckWhere, Loop, Mode, Promise, Sessions
 from bydawn.core.progress import tally_of, ticked_and_red
 from bydawn.core.quote import Keep, code, cut, fenced, inline, left_out, some
 from bydawn.core.state import LoopState
@@ -25,6 +25,14 @@ _ANSWER_RULE = (
 _OR_JSON = (
     " Or, in their place, with one line of JSON that has these fields: status (complete, continue or blocked), "
     f"{', '.join(answers.FIELDS[1:])}."
+)
+AUDIT = (
+    "Before you say that the goal is met, write it as a list of what must be there, and for each item what shows it. "
+    "What is still missing goes under a heading `## Open`, one line each; then it is not met."
+)
+_TESTS_RULE = (
+    "If you change or delete a test that was there before, say why under a heading `## Changed tests` of your reply: "
+    "one line for each file, folder or pattern (`tests/test_a.py: the rounding rule is another one`)."
 )
 _STANDS = "Go on. The goal and the rules above still stand. The work tree may have changed, so look again."
 _CLEAN = (
@@ -180,6 +188,10 @@ def rules(given: Material, size: int) -> str:
     promise = promise_of(loop)
     if loop.task_folder:
         told.append(_ANSWER_RULE if given.answers else _status_rule(promise))
+    if loop.checks and loop.changed_tests is ChangedTests.HOLD:
+        told.append(_TESTS_RULE)
+    if loop.asks_if_done:
+        told.append(AUDIT)
     if promise:
         told.append(_promise_rule(promise))
     told.append("Report only what you have verified. Every claim that something is done is checked automatically.")
@@ -198,10 +210,8 @@ def _list_rules(loop: Loop) -> list[str]:
 
 
 def promise_of(loop: Loop) -> Promise | None:
-    """The promise this loop asks for; if it requires nothing else, the default promise."""
-    if loop.promise or "promise" not in loop.requires:
-        return loop.promise
-    return Promise()
+    """The promise this loop asks for; the default one if nothing else says what the goal is made of."""
+    return loop.promise or (Promise() if loop.asks_if_done or "promise" in loop.requires else None)
 
 
 def _status_rule(promise: Promise | None) -> str:

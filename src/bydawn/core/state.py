@@ -20,6 +20,7 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import Outcome
+from bydawn.core.proof import Proofs
 from bydawn.core.records import Records
 from bydawn.core.rules import Rule
 from bydawn.core.values import (
@@ -55,6 +56,8 @@ class OpenRound(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     notes: tuple[NoteAdded, ...] = ()
     task_text: str = ""
+    tree: str = ""
+    audit: bool = False
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +108,8 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False  # interrupted, or its run ended before it was tried again
     commands: Commands = Commands()
     resumed: bool = False  # did it go on in an earlier conversation?
+    audit: bool = False  # was it only asked whether the goal is met?
+    open: tuple[str, ...] = ()  # what its agent says is still to be done
 
 
 class Printed(msgspec.Struct, frozen=True, kw_only=True):
@@ -254,7 +259,10 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     added: tuple[Line, ...] = ()  # lines that came into the task list since it was last read
     settled: Settled = Settled()
     tallies: tuple[Tally, ...] = ()  # at most one per task
-    doubted: tuple[str, ...] = ()  # tasks ticked in a round that changed nothing else, until a later one confirms them
+    doubted: tuple[str, ...] = ()  # tasks ticked in a round that changed nothing else, until they are confirmed
+    doubted_at: str = ""  # the work tree when the last of them was ticked
+    ticked_only: tuple[str, ...] = ()  # every task that was ever doubted
+    proofs: Proofs = Proofs()
     ticks: Ticks = Ticks.DOUBT
     approved: tuple[str, ...] = ()  # checkpoints a person has looked at
     tampered: tuple[str, ...] = ()  # protected files that rounds changed, until restored or accepted

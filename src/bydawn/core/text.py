@@ -65,6 +65,16 @@ def fit(line: str, size: int) -> str:
     return line if len(line) <= size else line[: size - 1] + "…"
 
 
+def same_title(one: str, other: str) -> bool:
+    """Do two texts name the same task? An agent may quote it, shorten it or add a word.
+
+    >>> same_title("Add the form", "`Add the form` (round 2)"), same_title("Add the form", "Add")
+    (True, False)
+    """
+    wanted, given = (" ".join(re.findall(r"\w+", text.casefold())) for text in (one, other))
+    return bool(wanted) and bool(given) and (given.startswith(wanted) or (len(given) > 12 and wanted.startswith(given)))
+
+
 def duration(seconds: float) -> str:
     """A duration for people.
 

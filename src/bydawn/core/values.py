@@ -322,6 +322,14 @@ def _since(mine: Number | None, theirs: Number | None) -> Number | None:
     return mine if theirs is None else max(0, (mine or 0) - theirs)
 
 
+class Counts(Value, frozen=True, kw_only=True):
+    """The tests of a check's runs, added up."""
+
+    ran: int = 0  # failed ones too, skipped ones not
+    skipped: int = 0
+    failed: int = 0
+
+
 class Verdict(Value, frozen=True, kw_only=True):
     """What one check said."""
 
@@ -339,6 +347,13 @@ class Verdict(Value, frozen=True, kw_only=True):
     fingerprint: str = ""  # identifies this failure, ignoring times and addresses in it
     stdout: str = ""  # the end of each, where a dialect wants them apart
     stderr: str = ""
+    counts: Counts | None = None  # the tests that it ran, if its output says so
+    fewer: str = ""  # how many less than before, in words
+
+    @property
+    def tests_nothing(self) -> bool:
+        """Is it known to have run no test?"""
+        return self.counts is not None and not self.counts.ran
 
     @property
     def never_ran(self) -> bool:

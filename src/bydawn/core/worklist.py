@@ -96,6 +96,10 @@ class WorkList:
         boxes = self._tasks.items if self._tasks else ()
         return tuple(self._names[task.id] for task in boxes if task.done and task.id in was_open)
 
+    def name_of(self, task_id: str | None) -> str | None:
+        """What a box said when it was first seen."""
+        return self._names.get(task_id or "")
+
     def text_of(self, task_id: str | None) -> str:
         """The whole text of a task in a folder; a box in a list has only its line."""
         if not self._files:

@@ -54,7 +54,10 @@ class AfterRound:
         closed = self._effects.list.closed_since(known) if reading and not reading.problem else ()
         idle = (after.work or after.tree) == (opened.work if opened else state.work)
         own = opened.task_id if opened else last.task_id if last else None
-        return _TasksFound(reading, closed, closed if idle else (), rewritten(known, reading, own))
+        # A task on which earlier rounds have worked may be ticked in one that only looks.
+        worked_on = self._effects.list.name_of(own) if progress.tally_of(state.tallies, own).progress else None
+        doubted = tuple(task for task in closed if task != worked_on) if idle else ()
+        return _TasksFound(reading, closed, doubted, rewritten(known, reading, own))
 
     def _progress(self, after: Snapshot, found: _TasksFound) -> bool:
         """Neither a box ticked without any other change counts, if the loop doubts it, nor one added to be ticked."""

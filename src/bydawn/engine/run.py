@@ -275,6 +275,7 @@ class Engine:
                 fallback="" if turn.session else self.state.session_lost,
                 notes=tuple(note.note for note in self.state.notes),
                 task_text=prompt.fence_of(task_text, self.loop) if task_text else "",
+                audit=action.audit,
             )
         )
         self.world.ledger.sync()
@@ -378,6 +379,9 @@ class Engine:
                 progress=found.progress,
                 claim=said.task,
                 blocked=said.blocked,
+                open=said.open,
+                already=said.already,
+                reasons=said.reasons,
                 elapsed=self.world.clock.now().elapsed,
                 exit_code=exit_.code,
                 signal=exit_.signal,

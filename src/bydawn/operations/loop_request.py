@@ -171,6 +171,10 @@ def _has_hooks(settings: Settings) -> bool:
 _NEEDS = (
     _Need("check_where", "workspace", lambda all_: bool(_checks(all_)), "this loop has no checks", "add one with -k"),
     _Need("on_hook_failure", "ignore", _has_hooks, "this loop has no hooks", "add one, for example with --pre-round"),
+    _Need("promise", None, lambda all_: bool(_checks(all_)), "this loop has no checks", "add one with -k"),
+    _Need("tests", None, lambda all_: bool(_checks(all_)), "this loop has no checks", "add one with -k"),
+    _Need("changed_tests", None, lambda all_: bool(_checks(all_)), "this loop has no checks", "add one with -k"),
+    _Need("witness", "off", lambda all_: bool(_checks(all_)), "this loop has no checks", "add one with -k"),
     _Need("ticks", "doubt", lambda all_: bool(all_.text("tasks")), "this loop has no task list", "add one with -t"),
     _Need("session_rounds", None, _converses, "each round starts a fresh conversation", "add --session resume"),
 )

@@ -9,6 +9,7 @@ from bydawn.core.breakers import Limits
 from bydawn.core.kinds import Kind
 from bydawn.core.loop import (
     BoxMode,
+    ChangedTests,
     CheckWhere,
     CommitMode,
     Loop,
@@ -24,6 +25,7 @@ from bydawn.core.loop import (
     Sessions,
     Ticks,
     Timeouts,
+    WitnessMode,
 )
 from bydawn.settings.setting import ANYWHERE, NOT_AS_A_FLAG, NOT_IN_A_PROJECT, Heading, Layer, Setting
 
@@ -193,7 +195,15 @@ TABLE: tuple[Setting, ...] = (
         kinds.TEXT,
         "The promise the agent must give.",
         metavar="TEXT",
-        otherwise=f"{Promise().text} if there are no tasks and no checks",
+        otherwise=f"{Promise().text} if there is no task list",
+    ),
+    _done(
+        "promise",
+        kinds.SWITCH,
+        "Without a task list, passing checks also need the agent's word that it is done.",
+        flags=("--no-promise", "--promise"),
+        field="promise_required",
+        default=True,
     ),
     _done("done_mode", Mode, "How the promise is written.", otherwise=Promise().mode),
     _done("done_match", Match, "Where in the reply the promise counts.", otherwise=Promise().match),
@@ -213,6 +223,25 @@ TABLE: tuple[Setting, ...] = (
     ),
     _safety(
         "on_tamper", OnTamper, "What to do when a protected file changes.", commands=True, otherwise=OnTamper.BLOCK
+    ),
+    _done(
+        "tests",
+        kinds.TEXTS,
+        "Files that are tests, if their names do not say so ('qa/**'); repeatable.",
+        metavar="GLOB",
+        tighter="more",
+    ),
+    _done(
+        "changed_tests",
+        ChangedTests,
+        "If checks pass only because old tests were changed: hold the loop until there is a reason, or report it.",
+        otherwise=ChangedTests.HOLD,
+    ),
+    _done(
+        "witness",
+        WitnessMode,
+        "Try whether checks would pass without the work: off, report, or ask the agent once for better tests.",
+        otherwise=WitnessMode.REPORT,
     ),
     _safety(
         "box",
@@ -276,6 +305,11 @@ TABLE: tuple[Setting, ...] = (
     _timeout("output", "Largest output of one round.", "output_limit", kinds.SIZE, "SIZE"),
     _timeout("check", "Longest check."),
     _timeout("hook", "Longest hook."),
+    _timeout(
+        "proof",
+        "Longest time for checks with the old tests, or without the work; or a tenth of the loop's time.",
+        "proof_time",
+    ),
     *(
         _hook(name, kinds.TEXTS, f"{what}; repeatable.", metavar="CMD", field=f"hooks.{name}")
         for name, what in (

@@ -84,6 +84,7 @@ def start(words: Words, place: Place) -> Start:
         template=texts.template(words.promise_mode, words.completion_promise, words.hard_stop_token if todo else ""),
         follow_up=texts.follow_up(words.promise_mode, words.completion_promise),
         tasks_required=False,
+        holds_tests=True,
         words=kept | ({"outside_git": "perhaps"} if words.skip_git_repo_check else {}),
         paths=_paths(words, place),
         named=bool(words.loop_id),

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from bydawn import agents
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopAdopted
-from bydawn.core.loop import OF_THE_LOOP, Loop
+from bydawn.core.loop import OF_THE_LOOP, ChangedTests, Loop
 from bydawn.core.loop import SpokenDialect as Spoken
 from bydawn.core.values import End
 from bydawn.dialects.seam import Dialect, Start
@@ -122,6 +122,7 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
         follow_up=request.follow_up or None,
         tasks_required=request.tasks_required,
         promise_required=request.promise_required,
+        changed_tests=wanted.loop.changed_tests if request.holds_tests else ChangedTests.REPORT,
         change_required=request.change_required,
         final_checks=request.final_checks,
         fresh_if_lost=request.fresh_if_lost,

@@ -1,0 +1,244 @@
+"""What a proof rests on beside the last verdicts: where the work began, which tests were changed and why, and whether
+the checks would notice if the work were missing.
+"""
+
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+import msgspec
+from msgspec.structs import replace
+
+from bydawn.core.values import Counts, Value, Verdict
+
+GREEN = "green"
+_KEPT = 200  # answers and reasons that are remembered
+
+
+class Answer(StrEnum):
+    """Would the checks notice if a piece of work were missing?"""
+
+    NOTICED = "noticed"
+    OWN = "its own tests pass without it"
+    UNNOTICED = "the checks pass without it"
+    DOCUMENTS = "documents only"
+    TESTS = "tests only"
+    UNKNOWN = "not looked at"
+
+    @property
+    def is_doubt(self) -> bool:
+        return self in (Answer.OWN, Answer.UNNOTICED)
+
+
+class Noticed(Value, frozen=True, kw_only=True):
+    """The answer for tasks that one round closed; none: for the whole loop."""
+
+    tasks: tuple[str, ...] = ()
+    answer: Answer
+    detail: str = ""  # what the check said without it, or why it was not looked at
+    asked: bool = False  # the agent is to write tests that notice
+
+    @property
+    def words(self) -> str:
+        """`not looked at: the checks take 25 min`"""
+        return f"{self.answer}: {self.detail}" if self.detail else self.answer.value
+
+
+class Reason(Value, frozen=True, kw_only=True):
+    """Why an agent changed tests, in its own words; `files` is a path, a folder or a pattern."""
+
+    files: str
+    why: str
+
+    def covers(self, path: str) -> bool:
+        """
+        >>> [Reason(files=f, why="").covers("a/test_b.py") for f in ("test_b.py", "a/", "*.py", "c.py", "b.py")]
+        [True, True, True, False, False]
+        """
+        named = self.files.removeprefix("./").partition("::")[0]
+        ends = path == named or path.endswith(f"/{named}") or fnmatchcase(path, named)
+        return bool(named) and (ends or f"/{path}".find(f"/{named.rstrip('/')}/") >= 0)
+
+
+class Changed(Value, frozen=True, kw_only=True):
+    """A test, or a file that steers tests, that is not as it was at the beginning."""
+
+    path: str
+    form: str = ""  # what it is now: mode and id in git; empty: deleted
+    how: str = "changed"  # deleted, new
+    why: str = ""  # the agent's reason
+
+    @property
+    def words(self) -> str:
+        """`tests/test_a.py (deleted): the feature is gone`"""
+        how = f" ({self.how})" if self.how != "changed" else ""
+        return f"{self.path}{how}: {self.why or 'no reason was given'}"
+
+
+class Held(Value, frozen=True, kw_only=True):
+    """The checks once more, with the tests as they were at the beginning."""
+
+    changed: tuple[Changed, ...] = ()
+    data: int = 0  # files of test data among what was changed; they are counted, not named
+    passed: bool | None = None  # None: that says nothing, or there was no time
+    detail: str = ""
+    refused: tuple[str, ...] = ()  # files for which the checks count as failed, once
+    insisted: tuple[Changed, ...] = ()  # files for which a person has to decide
+    unexplained: tuple[Changed, ...] = ()  # files for which the agent is asked why
+
+
+class Proved(Value, frozen=True, kw_only=True):
+    """What was found out about passing checks."""
+
+    held: Held | None = None
+    noticed: tuple[Noticed, ...] = ()
+    later: int = 0  # groups of tasks for which there was no time yet
+    control: str = ""  # "green", or why these runs cannot say anything
+    seconds: float = 0.0
+
+
+class Begun(Value, frozen=True, kw_only=True):
+    """The first round of a task: the tree it found, and the checks that failed then."""
+
+    task: str
+    tree: str
+    red: tuple[str, ...] = ()
+
+
+class Group(Value, frozen=True, kw_only=True):
+    """Tasks that one round closed, between two trees. Until the checks pass, nothing can be said about them."""
+
+    ids: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    before: str
+    after: str
+    red: tuple[str, ...] = ()  # checks that failed when the first of them began
+    green: bool = False  # have the checks passed on the tree after?
+
+
+class Proofs(msgspec.Struct, frozen=True, kw_only=True):
+    """All of that about one loop."""
+
+    tree: str = ""  # when it began
+    work: str = ""
+    red: tuple[str, ...] = ()  # the checks that failed then
+    counts: dict[str, Counts] = {}  # by check: what fewer tests are compared with, …
+    most: dict[str, Counts] = {}  # … and the most that ever ran
+    begun: tuple[Begun, ...] = ()
+    waiting: tuple[Group, ...] = ()
+    noticed: tuple[Noticed, ...] = ()
+    yours: dict[str, str] = {}  # tests that a person changed between runs, by path: their new form is the beginning, …
+    newer: dict[str, str] = {}  # … and so is one that an agent gave a reason for; but that is told
+    reasons: tuple[Reason, ...] = ()
+    changed: tuple[Changed, ...] = ()  # tests that are not as they were, as last seen
+    data: int = 0
+    held: bool | None = None  # what the tests as they were said last, …
+    detail: str = ""
+    refused: tuple[str, ...] = ()
+    insisted: tuple[Changed, ...] = ()
+    unexplained: tuple[Changed, ...] = ()
+    control: str = ""
+    seconds: float = 0.0  # that these runs have taken
+
+
+def round_began(proofs: Proofs, task: str | None, tree: str, red: tuple[str, ...]) -> Proofs:
+    """A round for a task: the first one shows where the task begins."""
+    if task is None or any(each.task == task for each in proofs.begun):
+        return proofs
+    return replace(proofs, begun=(*proofs.begun, Begun(task=task, tree=tree, red=red)))
+
+
+def closed(proofs: Proofs, ids: tuple[str, ...], tasks: tuple[str, ...], own: Begun, after: str) -> Proofs:
+    """A round has closed tasks; `own` is what it found itself. A second claim about a task replaces the first."""
+    if not ids:
+        return proofs
+    mine = [each for each in proofs.begun if each.task in ids] or [own]
+    earlier = [group for group in proofs.waiting if not {*group.ids}.isdisjoint(ids)]
+    failed = [each.red for each in mine] + [group.red for group in earlier]
+    red = tuple(dict.fromkeys(check for checks in failed for check in checks))
+    before = earlier[0].before if earlier else mine[0].tree
+    group = Group(ids=ids, tasks=tasks, before=before, after=after, red=red)
+    left = tuple(each for each in proofs.begun if each.task not in ids)
+    waiting = tuple(each for each in proofs.waiting if each not in earlier)
+    return replace(proofs, begun=left, waiting=(*waiting, group))
+
+
+def explained(proofs: Proofs, reasons: tuple[Reason, ...], *, answered: bool) -> Proofs:
+    """A round has ended. Who was asked for reasons and gave none leaves the decision to a person."""
+    known = (*proofs.reasons, *reasons)[-_KEPT:]
+    if not proofs.unexplained or not answered:
+        return replace(proofs, reasons=known)
+    found = tuple(with_reason(each, reasons) for each in proofs.unexplained)
+    newer = proofs.newer | {each.path: each.form for each in found}
+    told = {each.path: each for each in found}
+    return replace(
+        proofs,
+        reasons=known,
+        unexplained=(),
+        newer=newer,
+        changed=tuple(told.get(each.path, each) for each in proofs.changed),
+        insisted=(*proofs.insisted, *(each for each in found if not each.why)),
+    )
+
+
+def with_reason(changed: Changed, reasons: tuple[Reason, ...]) -> Changed:
+    """The last reason that covers it."""
+    why = next((reason.why for reason in reversed(reasons) if reason.covers(changed.path)), "")
+    return replace(changed, why=why) if why else changed
+
+
+def checked(proofs: Proofs, verdicts: tuple[Verdict, ...], tree: str, proved: Proved | None, *, first: bool) -> Proofs:
+    """The checks have run: what they counted, and what was found out if they passed."""
+    red = tuple(verdict.check for verdict in verdicts if not verdict.passed)
+    held = {each.path for each in proved.held.changed} if proved and proved.held else set[str]()
+    most, counts = dict(proofs.most), dict(proofs.counts)
+    for verdict in verdicts:
+        if verdict.counts:
+            most[verdict.check] = _best(most.get(verdict.check), verdict.counts)
+            # Fewer tests than before are told once; but while they count as a failure, until they are back.
+            is_told = verdict.fewer and verdict.passed and verdict.check not in held
+            best = verdict.counts if is_told else _best(counts.get(verdict.check), verdict.counts)
+            counts[verdict.check] = best
+    waiting = tuple(replace(group, green=group.green or (not red and group.after == tree)) for group in proofs.waiting)
+    proofs = replace(proofs, counts=counts, most=most, waiting=waiting, red=red if first else proofs.red)
+    if proved is None:
+        return proofs
+    proofs = replace(
+        proofs,
+        control=proved.control or proofs.control,
+        seconds=round(proofs.seconds + proved.seconds, 3),
+        noticed=(*proofs.noticed, *proved.noticed)[-_KEPT:],
+        waiting=waiting[len(waiting) - proved.later :],
+    )
+    return _held(proofs, proved.held) if proved.held else replace(proofs, changed=(), data=0, refused=())
+
+
+def _held(proofs: Proofs, held: Held) -> Proofs:
+    now = {each.path: each for each in held.changed}
+    # One that is as it was at the beginning again needs no decision any more.
+    insisted = {each.path: each for each in (*proofs.insisted, *held.insisted) if each.path in now}
+    explains = held.passed is False and not held.refused and not held.unexplained
+    newer = {each.path: each.form for each in (held.changed if explains else ())}
+    return replace(
+        proofs,
+        changed=held.changed,
+        data=held.data,
+        held=held.passed,
+        detail=held.detail,
+        newer=proofs.newer | newer,
+        reasons=() if held.refused or explains else proofs.reasons,
+        refused=(*proofs.refused, *held.refused) if held.refused else (),
+        insisted=tuple(insisted.values()),
+        unexplained=held.unexplained,
+    )
+
+
+def _best(known: Counts | None, now: Counts) -> Counts:
+    if known is None or not known.ran:
+        return now
+    return Counts(ran=max(known.ran, now.ran), skipped=min(known.skipped, now.skipped))
+
+
+def accepted(proofs: Proofs) -> Proofs:
+    """A person has looked at the changed tests, and takes them as they are."""
+    counts = {name: known for name, known in proofs.counts.items() if name not in {e.path for e in proofs.insisted}}
+    return replace(proofs, insisted=(), unexplained=(), refused=(), counts=counts)
