@@ -23,7 +23,7 @@ from bydawn.core.values import End, Restart
 from bydawn.engine.effects import World
 from bydawn.engine.run import Engine
 from bydawn.process import box
-from bydawn.process.box import Box
+from bydawn.process.box import Box, Within
 from bydawn.process.channel import LoopChannel, Signals
 from bydawn.process.checks import ShellChecks
 from bydawn.process.child import ChildProcesses, is_nearly_full
@@ -204,8 +204,9 @@ def run_loop(
                 work,
                 where=loop.check_where,
                 checkout=kept.checkout,
+                within=lambda: Within.of(kept.ignored_folders(), folder.builds),
                 box=found if isinstance(found, Box) else None,
-                temporary=folder.temporary if isinstance(found, Box) or loop.protect else None,
+                temporary=folder.temporary,
                 distrusts_caches=bool(loop.protect),
                 splits_output=bool(loop.dialect and loop.dialect.splits_output),
             ),

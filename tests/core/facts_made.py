@@ -122,7 +122,9 @@ def checked(number: int, *, passed: bool = True, tree: str | None = None, second
         excerpt="" if passed else "FAIL: test_rounding",
     )
     tree = f"tree-{number}" if tree is None else tree
-    return ChecksEnded(round=number, tree=tree, verdicts=(verdict,), elapsed=60.0 * number, seconds=seconds)
+    proved = Proved() if passed else None
+    elapsed = 60.0 * number
+    return ChecksEnded(round=number, tree=tree, verdicts=(verdict,), elapsed=elapsed, seconds=seconds, proved=proved)
 
 
 def held(number: int) -> ChecksEnded:

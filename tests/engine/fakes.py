@@ -1,7 +1,7 @@
 """The world in memory: clocks, a ledger, a work tree, the files of the rounds, a channel, a witness."""
 
 import hashlib
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 
@@ -9,7 +9,7 @@ from bydawn.core.agent import Agent, Event
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, EventRecorded, Fact, IterationRecorded, LoopCreated, Record
 from bydawn.core.loop import Loop
-from bydawn.core.ports import CoolDown, Snapshot
+from bydawn.core.ports import CoolDown, Difference, Snapshot
 from bydawn.core.replay import after, replay
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
@@ -106,6 +106,7 @@ class FakeWorkspace:
         self.documents = documents  # no part of what progress is measured by
         self.protect = protect
         self._trees: dict[str, Files] = {}
+        self._texts: dict[str, str] = {}  # by form
         self.kept: dict[str, str] = {}
         self.gone = False
         self.tidied = 0
@@ -167,6 +168,37 @@ class FakeWorkspace:
     def restore(self, tree: str, paths: Sequence[str]) -> None:
         self.edit({path: self._trees[tree].get(path) for path in paths})
 
+    def at(self, tree: str) -> Files:
+        """The files of a tree that was seen, or woven."""
+        return self._trees[tree]
+
+    def between(self, before: str, after: str) -> list[Difference]:
+        old, new = self._trees[before], self._trees[after]
+        paths = sorted(path for path in {**old, **new} if old.get(path) != new.get(path))
+        return [Difference(path=path, old=self._form(old.get(path)), new=self._form(new.get(path))) for path in paths]
+
+    def paths(self, tree: str) -> list[str]:
+        return [*self._trees[tree]]
+
+    def woven(self, tree: str, forms: Mapping[str, str]) -> str:
+        changes = {path: self._texts[form] if form else None for path, form in forms.items()}
+        files: Files = {path: text for path, text in {**self._trees[tree], **changes}.items() if text is not None}
+        self._trees[_name(files)] = files
+        return _name(files)
+
+    def read(self, form: str) -> bytes:
+        return self._texts[form].encode()
+
+    def form(self, data: bytes) -> str:
+        return self._form(data.decode())
+
+    def _form(self, text: str | None) -> str:
+        if text is None:
+            return ""
+        form = f"100644 {hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()}"
+        self._texts[form] = text
+        return form
+
 
 def _name(files: Files) -> str:
     return hashlib.sha1(repr(sorted(files.items())).encode(), usedforsecurity=False).hexdigest()
@@ -195,6 +227,9 @@ class MemoryFiles:
     def last_lines(self, round_: int, name: str, size: int) -> tuple[list[bytes], bool]:
         data = self.texts.get((round_, name), "").encode()
         return data[-size:].splitlines(), len(data) > size
+
+    def pieces(self, round_: int, name: str) -> Iterator[str]:
+        yield self.texts.get((round_, name), "")
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         return iter(self.texts.get((round_, name), "").encode().splitlines())

@@ -19,7 +19,7 @@ from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.ports import NONE, Commits, Job
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
-from bydawn.core.values import Usage, Verdict
+from bydawn.core.values import Counts, Usage, Verdict
 from bydawn.engine.effects import World
 from bydawn.engine.run import Engine
 from engine.fakes import (
@@ -170,26 +170,36 @@ class FakeChecks:
         self.log: list[tuple[int, bool]] = []
         self.places: list[str] = []
         self.fingerprint: Callable[[Files], str] = lambda files: repr(files)  # unless told otherwise, each is its own
+        self.counts: Callable[[Files], Counts | None] = lambda _: None
+        self.aside: list[str] = []  # runs that tried another tree, and why
         self.meanwhile: Callable[[], None] = lambda: None
 
     def run(
         self,
         checks: Sequence[Check],
         round_: int,
-        tree: str,  # noqa: ARG002
+        tree: str,
         urgent: Callable[[], bool],
         again: bool = False,
         outside: Mapping[str, str] = NONE,
+        aside: str = "",
     ) -> tuple[Verdict, ...]:
-        self.log.append((round_, again))
-        self.places.append("outside" if outside else "")
         self._night.clock.pass_by(5.0)
-        passed = (self.in_box if self._night.box == BOXED and not outside else self.rule)(self._night.workspace.files)
+        files = self._night.workspace.at(tree) if aside else self._night.workspace.files
+        if aside:
+            self.aside.append(aside)
+        else:
+            self.log.append((round_, again))
+            self.places.append("outside" if outside else "")
+        passed = (self.in_box if self._night.box == BOXED and not outside else self.rule)(files)
         self.meanwhile()
         urgent()
         detail, excerpt = ("exit 0", "") if passed else ("exit 2", f"FAIL number {round_}")
-        mark = "" if passed else self.fingerprint(self._night.workspace.files)
-        verdict = Verdict(check="", passed=passed, detail=detail, excerpt=excerpt, fingerprint=mark)
+        mark = "" if passed else self.fingerprint(files)
+        ran = self.counts(files)
+        verdict = Verdict(
+            check="", passed=passed, detail=detail, excerpt=excerpt, fingerprint=mark, counts=ran, seconds=5.0
+        )
         needs = {check.name: outside.get(check.name, "") for check in checks}
         return tuple(
             msgspec.structs.replace(verdict, check=check.name, outside=check.name in outside, needs=needs[check.name])

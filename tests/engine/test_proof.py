@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import BOXED, ChecksEnded, LoopAdopted, RoundEnded, RoundStarted, TamperingAccepted, TaskSettled
-from bydawn.core.loop import BoxMode, Checkpoint, OnTamper, Promise, Sessions, Ticks
+from bydawn.core.loop import BoxMode, Checkpoint, OnTamper, Promise, Sessions, Ticks, WitnessMode
 from bydawn.core.requests import AskStop
 from bydawn.core.values import End, TaskStatus
 from engine.fakes import Files
@@ -166,7 +166,7 @@ def test_a_tree_that_was_seen_in_both_colours_is_not_believed_when_it_is_green_t
 def test_a_changed_tree_gets_a_new_chance() -> None:
     colours = iter([True, False, True, True, True, True])
     plays = [Play(writes={"a": "1"}), Play(writes={"a": "2"})]
-    night = Night(plays, check=lambda _: next(colours))
+    night = Night(plays, check=lambda _: next(colours), witness=WitnessMode.OFF)
     assert night.run().end is End.COMPLETE
 
 

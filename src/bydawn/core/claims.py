@@ -27,6 +27,7 @@ _OTHER_FIELD = r"\s*[*_]*(?:STATUS|SUMMARY)[*_]*:.*"
 # What a reply may list below a heading, or a line in bold, of its own.
 OPEN, ALREADY, CHANGED_TESTS = "Open", "Already done", "Changed tests"
 _MOST_LISTED, _LISTED = 50, 300  # lines, and characters of each
+_AROUND = r"^(?:\*\*|__|`)+|(?:\*\*|__|`)+$"
 _WHY = r"\s*:\s+|\s+[—–-]+\s+"
 _NO = r"none|nothing|no|nope|nil|null|false|0|n/?a|not applicable|resolved"
 _NOT_BLOCKED = r"no(?:t|thing)?(?: \w+)? block\w*\b(?!.*\b(?:except|but|besides|other)\b).*"
@@ -82,9 +83,9 @@ def listed(reply: str, title: str) -> tuple[str, ...]:
 def _reasons(line: str) -> Iterator[Reason]:
     """`tests/a.py, tests/b.py: the rounding has changed`"""
     files, *why = re.split(_WHY, line, maxsplit=1)
-    names = re.split(r",\s*|\s+and\s+", files)
+    names = [re.sub(_AROUND, "", name) for name in re.split(r",\s*|\s+and\s+", files)]
     if why and len(why[0].split()) > 1 and not any(" " in name for name in names):
-        yield from (Reason(files=name.strip("`*_"), why=why[0].strip()) for name in names if name.strip("`*_"))
+        yield from (Reason(files=name, why=why[0].strip()) for name in names if name)
 
 
 def _of_task(reply: str, loop: Loop, task: str | None) -> Claims:

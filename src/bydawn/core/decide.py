@@ -167,8 +167,10 @@ def would_finish(loop: Loop, state: LoopState, verdicts: Iterable[Verdict]) -> b
 
 
 def _is_outdated(loop: Loop, state: LoopState) -> bool:
-    """Is the proof older than the last round? That may have changed files git ignores, which no tree shows."""
-    return loop.check_where is CheckWhere.WORKSPACE and state.verdict_round < state.round
+    """Is the proof older than the last round? That may have changed files git ignores, which no tree shows. Or was it
+    not asked yet whether it would notice if the work were missing?"""
+    unseen = loop.check_where is CheckWhere.WORKSPACE and state.verdict_round < state.round
+    return unseen or (state.round > 0 and state.proofs.looked != state.tree and bool(state.proofs.tree))
 
 
 def _is_final(loop: Loop, state: LoopState) -> bool:
@@ -300,9 +302,10 @@ def finished(loop: Loop, state: LoopState) -> Stop:
 def _proof(state: LoopState) -> list[str]:
     """What passing checks do not say by themselves, a row for each doubt."""
     known = state.proofs
-    rows = [f"{completion.CHANGED}: {each.words}" for each in known.changed if each not in known.insisted][:_NAMED]
-    if known.data:
-        rows.append(f"{completion.CHANGED}: {known.data} {'file' if known.data == 1 else 'files'} of test data")
+    told = [each for each in known.changed if each not in known.insisted]
+    rows = [f"{completion.CHANGED}: {each.words}" for each in told if not each.data][:_NAMED]
+    if data := sum(each.data for each in told):
+        rows.append(f"{completion.CHANGED}: {data} {'file' if data == 1 else 'files'} of test data")
     if rows and known.held is not True and known.detail:
         rows.append(f"the tests as they were: {known.detail}")
     rows += [f"fewer tests: {verdict.check}: {verdict.fewer}" for verdict in state.verdicts if verdict.fewer]

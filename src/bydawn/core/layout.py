@@ -14,9 +14,11 @@ def round_file(round_: int, name: str = "") -> str:
     return f"{ROUNDS}/{round_:04}/{name}"
 
 
-def check_output(number: int, *, again: bool = False, outside: bool = False) -> str:
-    """All that a check printed; `again` is for one that was run a second time, perhaps outside its box."""
-    return f"{('outside' if outside else 'again') if again else 'check'}-{number}.txt"
+def check_output(number: int, *, again: bool = False, outside: bool = False, aside: str = "") -> str:
+    """All that a check printed; `again` is for one that was run a second time, perhaps outside its box, `aside` for
+    one that tried another tree."""
+    name = ("outside" if outside and not aside else "again") if again else "" if aside else "check"
+    return f"{'-'.join(filter(None, (aside, name)))}-{number}.txt"
 
 
 def stderr_beside(output: str) -> str:

@@ -218,7 +218,7 @@ def checks(given: Material, size: int) -> str:
         return ""
     is_first = state.verdict_round == 0 and state.round == 0
     heading = "fail now, before any change" if is_first else "failed after the last round"
-    known = () if is_first else state.baseline or ()
+    known = () if is_first or state.proofs.refused else state.baseline or ()
     told = red[:_MOST_CHECKS]
     outputs = [harmless(verdict.excerpt, given.fence) for verdict in told]
     rooms = shares([len(output) for output in outputs], size)

@@ -26,6 +26,14 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()  # files too big to keep
 
 
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that differs between two trees; a form is its mode and its id in git, empty where there is no file."""
+
+    path: str
+    old: str = ""
+    new: str = ""
+
+
 class Texts(Protocol):
     """The files of a workspace."""
 
@@ -60,6 +68,21 @@ class Workspace(Texts, Protocol):
     def restore(self, tree: str, paths: Sequence[str]) -> None:
         """Restore files as they are in a kept tree; remove those it does not have."""
 
+    def between(self, before: str, after: str) -> list[Difference]:
+        """The files in which two kept trees differ."""
+
+    def paths(self, tree: str) -> list[str]:
+        """All files of a kept tree."""
+
+    def woven(self, tree: str, forms: Mapping[str, str]) -> str:
+        """A kept tree with other forms of some of its files; an empty one removes a file."""
+
+    def read(self, form: str) -> bytes:
+        """The content of a file in one of its forms."""
+
+    def form(self, data: bytes) -> str:
+        """The form of a file with this content."""
+
 
 class Checks(Protocol):
     def run(
@@ -70,10 +93,12 @@ class Checks(Protocol):
         urgent: Callable[[], bool],
         again: bool = False,
         outside: Mapping[str, str] = NONE,
+        aside: str = "",
     ) -> tuple[Verdict, ...]:
         """Run all checks on this tree; `again` keeps the output of the first run.
 
-        Those in `outside` run outside the box, with the folder that each of them needs.
+        Those in `outside` run outside the box, with the folder that each of them needs. `aside`: this is not the tree
+        of the workspace but one that is only tried, under this name.
         """
 
 
@@ -195,6 +220,9 @@ class RoundFiles(Protocol):
 
     def tail(self, round_: int, name: str, size: int) -> str:
         """The end of a file of a round, as text."""
+
+    def pieces(self, round_: int, name: str) -> Iterator[str]:
+        """A file of a round, piece by piece, as text; nothing of one above 4 MB."""
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         """A file of a round, line by line, without lines too long to be an event."""

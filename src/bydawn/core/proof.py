@@ -65,6 +65,7 @@ class Changed(Value, frozen=True, kw_only=True):
     path: str
     form: str = ""  # what it is now: mode and id in git; empty: deleted
     how: str = "changed"  # deleted, new
+    data: bool = False  # not a test itself but what one reads; these are counted
     why: str = ""  # the agent's reason
 
     @property
@@ -78,7 +79,6 @@ class Held(Value, frozen=True, kw_only=True):
     """The checks once more, with the tests as they were at the beginning."""
 
     changed: tuple[Changed, ...] = ()
-    data: int = 0  # files of test data among what was changed; they are counted, not named
     passed: bool | None = None  # None: that says nothing, or there was no time
     detail: str = ""
     refused: tuple[str, ...] = ()  # files for which the checks count as failed, once
@@ -91,7 +91,7 @@ class Proved(Value, frozen=True, kw_only=True):
 
     held: Held | None = None
     noticed: tuple[Noticed, ...] = ()
-    later: int = 0  # groups of tasks for which there was no time yet
+    later: tuple[tuple[str, ...], ...] = ()  # groups of tasks, by their ids, for which there was no time yet
     control: str = ""  # "green", or why these runs cannot say anything
     seconds: float = 0.0
 
@@ -123,14 +123,16 @@ class Proofs(msgspec.Struct, frozen=True, kw_only=True):
     red: tuple[str, ...] = ()  # the checks that failed then
     counts: dict[str, Counts] = {}  # by check: what fewer tests are compared with, …
     most: dict[str, Counts] = {}  # … and the most that ever ran
+    counting: tuple[str, ...] = ()  # checks that said how many when they passed
     begun: tuple[Begun, ...] = ()
     waiting: tuple[Group, ...] = ()
     noticed: tuple[Noticed, ...] = ()
     yours: dict[str, str] = {}  # tests that a person changed between runs, by path: their new form is the beginning, …
+    taken: tuple[str, ...] = ()  # (files that a person accepted since the last run)
     newer: dict[str, str] = {}  # … and so is one that an agent gave a reason for; but that is told
     reasons: tuple[Reason, ...] = ()
     changed: tuple[Changed, ...] = ()  # tests that are not as they were, as last seen
-    data: int = 0
+    looked: str = ""  # the tree for which that was found out
     held: bool | None = None  # what the tests as they were said last, …
     detail: str = ""
     refused: tuple[str, ...] = ()
@@ -191,6 +193,8 @@ def checked(proofs: Proofs, verdicts: tuple[Verdict, ...], tree: str, proved: Pr
     red = tuple(verdict.check for verdict in verdicts if not verdict.passed)
     held = {each.path for each in proved.held.changed} if proved and proved.held else set[str]()
     most, counts = dict(proofs.most), dict(proofs.counts)
+    passing = (each.check for each in verdicts if each.passed and each.counts and each.counts.ran)
+    counting = tuple(dict.fromkeys((*proofs.counting, *passing)))
     for verdict in verdicts:
         if verdict.counts:
             most[verdict.check] = _best(most.get(verdict.check), verdict.counts)
@@ -198,18 +202,24 @@ def checked(proofs: Proofs, verdicts: tuple[Verdict, ...], tree: str, proved: Pr
             is_told = verdict.fewer and verdict.passed and verdict.check not in held
             best = verdict.counts if is_told else _best(counts.get(verdict.check), verdict.counts)
             counts[verdict.check] = best
-    waiting = tuple(replace(group, green=group.green or (not red and group.after == tree)) for group in proofs.waiting)
-    proofs = replace(proofs, counts=counts, most=most, waiting=waiting, red=red if first else proofs.red)
+    # If something was looked for behind them, they had passed, whatever was found.
+    passed = not red or proved is not None
+    waiting = tuple(replace(each, green=each.green or (each.after == tree and passed)) for each in proofs.waiting)
+    proofs = replace(
+        proofs, counts=counts, most=most, counting=counting, waiting=waiting, red=red if first else proofs.red
+    )
     if proved is None:
         return proofs
+    new = {each.tasks for each in proved.noticed}
     proofs = replace(
         proofs,
         control=proved.control or proofs.control,
         seconds=round(proofs.seconds + proved.seconds, 3),
-        noticed=(*proofs.noticed, *proved.noticed)[-_KEPT:],
-        waiting=waiting[len(waiting) - proved.later :],
+        noticed=(*(each for each in proofs.noticed if each.tasks not in new), *proved.noticed)[-_KEPT:],
+        waiting=tuple(group for group in waiting if group.ids in proved.later),
+        looked=tree,
     )
-    return _held(proofs, proved.held) if proved.held else replace(proofs, changed=(), data=0, refused=())
+    return _held(proofs, proved.held) if proved.held else proofs
 
 
 def _held(proofs: Proofs, held: Held) -> Proofs:
@@ -221,7 +231,6 @@ def _held(proofs: Proofs, held: Held) -> Proofs:
     return replace(
         proofs,
         changed=held.changed,
-        data=held.data,
         held=held.passed,
         detail=held.detail,
         newer=proofs.newer | newer,
@@ -238,7 +247,8 @@ def _best(known: Counts | None, now: Counts) -> Counts:
     return Counts(ran=max(known.ran, now.ran), skipped=min(known.skipped, now.skipped))
 
 
-def accepted(proofs: Proofs) -> Proofs:
-    """A person has looked at the changed tests, and takes them as they are."""
-    counts = {name: known for name, known in proofs.counts.items() if name not in {e.path for e in proofs.insisted}}
-    return replace(proofs, insisted=(), unexplained=(), refused=(), counts=counts)
+def accepted(proofs: Proofs, paths: tuple[str, ...]) -> Proofs:
+    """A person has looked at files, and takes them as they are."""
+    left = tuple(each for each in proofs.insisted if each.path not in paths)
+    counts = {name: known for name, known in proofs.counts.items() if name not in paths}
+    return replace(proofs, insisted=left, counts=counts, taken=(*proofs.taken, *paths))

@@ -109,7 +109,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case CheckpointApproved() as fact:
             return replace(state, approved=(*state.approved, fact.mark))
         case TamperingAccepted() as fact:
-            state = replace(state, proofs=proof.accepted(state.proofs))
+            state = replace(state, proofs=proof.accepted(state.proofs, fact.paths))
             return progress.accepted(state, _joined(state.accepted, fact.paths))
         case HookEnded() as fact:
             agreed = fact.passed and not fact.more and fact.hook == state.refused
@@ -235,7 +235,7 @@ def _proofs_at_start(state: LoopState, fact: RunStarted) -> Proofs:
     if not known.tree:
         known = replace(known, tree=fact.tree, work=fact.work or fact.tree)
     newer = {path: form for path, form in known.newer.items() if path not in fact.yours}
-    return replace(known, yours=known.yours | fact.yours, newer=newer) if fact.yours else known
+    return replace(known, yours=known.yours | fact.yours, newer=newer, taken=())
 
 
 def _joined(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:

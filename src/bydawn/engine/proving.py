@@ -5,14 +5,16 @@ from functools import partial
 
 import msgspec
 
+from bydawn.core import counts
 from bydawn.core.decide import would_finish
 from bydawn.core.facts import BOX, BOXED, ChecksCut, ChecksEnded, Obstructed
 from bydawn.core.layout import tree_before
-from bydawn.core.loop import BoxMode, Check, CommandCheck, OnTamper
+from bydawn.core.loop import BoxMode, ChangedTests, Check, CommandCheck, OnTamper
 from bydawn.core.ports import NONE
 from bydawn.core.values import Verdict
 from bydawn.core.verdicts import in_the_way, is_same, outside, suspects, unboxed, weighed
 from bydawn.engine.effects import Effects
+from bydawn.engine.proof import Proof
 from bydawn.engine.protection import Protection
 
 
@@ -30,6 +32,7 @@ class Proving:
     def __init__(self, effects: Effects, protection: Protection) -> None:
         self._effects = effects
         self._protection = protection
+        self.proof = Proof(effects)
         self._loop = effects.loop
 
     def take(self, round_: int, *, final: bool = False) -> None:
@@ -48,13 +51,20 @@ class Proving:
             how = f"add --box-write {freed[0].needs}, or use" if freed[0].needs else "use"
             effects.record(Obstructed(kind=BOX, detail=f"{in_the_way(freed[0])} (--box on); {how} --box auto"))
             return
+        tree = left.tree if left else effects.state.tree
+        ends = would_finish(self._loop, effects.state, looked.verdicts)
+        behind = self.proof.look(round_, tree, looked.verdicts, final=ends)
+        if behind is None:
+            return
+        verdicts, proved = behind
         now = effects.world.clock.now().elapsed
         effects.record(
             ChecksEnded(
                 round=round_,
-                tree=left.tree if left else effects.state.tree,
+                tree=tree,
                 work=(left.work or left.tree) if left else "",
-                verdicts=looked.verdicts,
+                verdicts=verdicts,
+                proved=proved,
                 elapsed=now,
                 seconds=round(now - started, 3),
                 tampered=looked.tampered,
@@ -63,6 +73,8 @@ class Proving:
                 excuses=not self._loop.change_required,
             )
         )
+        if proved:
+            effects.world.ledger.sync()  # before any task is called done because of it
 
     def _look(self, round_: int, tree: str) -> _Look | None:
         self._protection.watch()
@@ -84,6 +96,8 @@ class Proving:
         run, urgent, state = self._effects.world.checks.run, self._effects.urgent, self._effects.state
         freed = outside(state.verdicts)
         verdicts = run(self._loop.checks, round_, tree, urgent, outside=freed)
+        holds = self._loop.changed_tests is ChangedTests.HOLD
+        verdicts = tuple(counts.weighed(verdict, state.proofs, holds=holds) for verdict in verdicts)
         if state.box == BOXED and not state.round and not state.only_checks:  # nothing of the agent's exists yet
             return self._without_box(verdicts, tree)
         doubtful = () if self._effects.state.stop_now else suspects(self._loop.checks, verdicts, state)

@@ -173,6 +173,7 @@ class Engine:
             closed=found.closed,
             doubted=found.doubted,
             rewritten=found.rewritten,
+            yours=self._proving.proof.by_person(found.tree),
         )
 
     def _settle(self, action: Settle, snapshot: Snapshot) -> Snapshot:

@@ -29,7 +29,30 @@ _PATH = re.compile(r"(?<![\w.~/])/[^\s'\"`‘’“”:;,()<>|]+")
 _SHARED = {".cache", ".config", ".local", ".local/share", ".local/state"}  # a tool has its folder below these
 
 
+_PACKAGES = {"node_modules", ".venv", "venv", "vendor", "bower_components", ".bundle", "Pods", "deps", ".tox", ".nox"}
+_BUILDS = {"target", "build", "dist", ".next", "_build", ".gradle"}
 MISSING = "bwrap is not installed"
+
+
+class Within(msgspec.Struct, frozen=True, kw_only=True):
+    """What a checkout in the place of the workspace has besides files of the tree; paths are from the workspace on."""
+
+    packages: tuple[str, ...] = ()  # installed ones: the workspace's own, read-only
+    builds: dict[str, str] = {}  # folders for build output, each with the place where it is kept
+
+    @classmethod
+    def of(cls, ignored: Iterable[str], keep: Path) -> "Within":
+        """Judging by the names of folders that git ignores; `keep`: where build output stays between two runs."""
+        packages, builds = list[str](), dict[str, str]()
+        for path in ignored:
+            name = path.rpartition("/")[2]
+            if name in _PACKAGES or name.endswith(".egg-info"):
+                packages.append(path)
+            elif name in _BUILDS:
+                place = keep / path.replace("%", "%25").replace("/", "%2F")
+                place.mkdir(mode=0o700, parents=True, exist_ok=True)
+                builds[path] = str(place)
+        return cls(packages=tuple(packages), builds=builds)
 
 
 class Box(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,17 +63,25 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     hidden: tuple[str, ...]  # our state and the user's settings
     writable: tuple[str, ...] = ()
 
-    def around(self, argv: Sequence[str], folder: Path, temporary: Path) -> tuple[str, ...]:
-        """The command that runs another one in the box, where `folder` is its own."""
+    def around(
+        self, argv: Sequence[str], folder: Path, temporary: Path, within: "Within | None" = None
+    ) -> tuple[str, ...]:
+        """The command that runs another one in the box, where `folder` is its own.
+
+        Unless that is the workspace, it is a checkout in the place of the workspace: paths that lead there lead into
+        the checkout, with nothing else of the workspace but what is in `within`.
+        """
         links = f"{self.workspace}/.bydawn"  # they lead to what is hidden, and `node --test` fails on such a link
-        linked = Path(links).is_dir() and not Path(links).is_symlink()
+        linked = Path(links).is_dir() and not Path(links).is_symlink() and str(folder) == self.workspace
         hidden = (*self.hidden, *([links] if linked else []))
+        within = within or Within()
         places = {
             TEMPORARY: ("--bind", str(temporary)),
             **{path: ("--bind-try", path) for path in map(os.path.realpath, self.writable)},
-            self.workspace: ("--bind", self.workspace),
+            self.workspace: ("--bind", str(folder)),
+            **{f"{self.workspace}/{path}": ("--ro-bind", f"{self.workspace}/{path}") for path in within.packages},
+            **{f"{self.workspace}/{path}": ("--bind", place) for path, place in within.builds.items()},
             **dict.fromkeys(hidden, ("--tmpfs",)),
-            str(folder): ("--bind", str(folder)),
         }
         # In order of their paths: what is inside another comes after it, and so has the last word.
         mounts = [word for path in sorted(places) for word in (*places[path], path)]

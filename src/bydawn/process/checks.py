@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from bydawn.core import counts
 from bydawn.core.errors import UserError
 from bydawn.core.layout import check_output, stderr_beside
 from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
@@ -18,7 +19,7 @@ from bydawn.core.ports import NONE
 from bydawn.core.text import last_part
 from bydawn.core.values import Verdict
 from bydawn.core.verdicts import of_failure
-from bydawn.process.box import TEMPORARY, Box, refused_folder, temporary_folder
+from bydawn.process.box import TEMPORARY, Box, Within, refused_folder, temporary_folder
 from bydawn.process.shell import Shell
 from bydawn.system.reading import read_inside
 
@@ -34,6 +35,8 @@ class _Place(msgspec.Struct, frozen=True):
     temporary: Path
     round: int
     urgent: Callable[[], bool]
+    fresh: bool  # with an empty cache of compiled modules
+    within: Within
 
 
 class ShellChecks:
@@ -46,12 +49,13 @@ class ShellChecks:
         *,
         where: CheckWhere = CheckWhere.WORKSPACE,
         checkout: Callable[[str], AbstractContextManager[Path]] | None = None,
+        within: Callable[[], Within] = Within,
         box: Box | None = None,
         temporary: Path | None = None,
         distrusts_caches: bool = False,
         splits_output: bool = False,
     ) -> None:
-        """`temporary` is where they get a folder of their own; a box needs it, and so do fresh caches."""
+        """`temporary` is where they get a folder of their own. `within`: what a tree lacks that is tried aside."""
         self._splits_output = splits_output
         self._shell = shell
         self._workspace = workspace
@@ -59,7 +63,7 @@ class ShellChecks:
         self._distrusts_caches = distrusts_caches
         if where is CheckWhere.CLEAN and not checkout:
             raise ValueError("a clean checkout was requested, but none can be made")
-        self._checkout = checkout if where is CheckWhere.CLEAN else None
+        self._clean, self._checkout, self._within = where is CheckWhere.CLEAN, checkout, within
 
     def run(
         self,
@@ -69,23 +73,29 @@ class ShellChecks:
         urgent: Callable[[], bool],
         again: bool = False,
         outside: Mapping[str, str] = NONE,
+        aside: str = "",
     ) -> tuple[Verdict, ...]:
         """All checks, in order, on one tree; one that fails does not hide the others.
 
-        `again`: these failed just now, and their new output is kept beside the first.
+        `again`: these failed just now, and their new output is kept beside the first. `aside`: another tree than that
+        of the workspace is tried, for this purpose.
         """
         if not checks:
             return ()
+        apart = self._clean or bool(aside)
         with (
-            self._checkout(tree) if self._checkout else nullcontext(self._workspace) as folder,
+            self._checkout(tree) if self._checkout and apart else nullcontext(self._workspace) as folder,
             temporary_folder(self._temporary) if self._temporary else nullcontext(folder) as temporary,
         ):
-            place = _Place(folder, temporary, round_, urgent)
+            within = self._within() if aside and not self._clean else Within()
+            place = _Place(folder, temporary, round_, urgent, self._distrusts_caches or bool(aside), within)
             verdicts = tuple(
-                self._verdict(check, place, check_output(number, again=again, outside=check.name in outside), outside)
+                self._verdict(
+                    check, place, check_output(number, again=again, outside=check.name in outside, aside=aside), outside
+                )
                 for number, check in enumerate(checks, 1)
             )
-        return tuple(map(_elsewhere, verdicts)) if self._checkout else verdicts
+        return tuple(map(_elsewhere, verdicts)) if self._clean else verdicts
 
     def _verdict(self, check: Check, place: "_Place", name: str, outside: Mapping[str, str]) -> Verdict:
         folder = place.folder
@@ -104,15 +114,16 @@ class ShellChecks:
 
     def _command(self, check: CommandCheck, place: "_Place", name: str, box: Box | None) -> Verdict:
         folder, round_ = place.folder, place.round
-        elsewhere = str(folder) if folder != self._workspace else None
-        env = {"PWD": str(folder)}
-        if elsewhere:  # a person's home may be a repository, and a checkout is in it
-            env["GIT_CEILING_DIRECTORIES"] = str(folder.parent)
-        if self._distrusts_caches:
+        apart = folder != self._workspace
+        elsewhere = str(folder) if apart and not box else None  # in a box it is in the place of the workspace
+        env = {"PWD": elsewhere or str(self._workspace)}
+        if apart:  # a person's home may be a repository, and a checkout is in it
+            env["GIT_CEILING_DIRECTORIES"] = str(Path(env["PWD"]).parent)
+        if place.fresh:
             # A module that the agent compiled could stand for a protected one. No other check knows this name.
             caches = f"{TEMPORARY if box else place.temporary}/pycache-{os.urandom(6).hex()}"
             env["PYTHONPYCACHEPREFIX"] = caches
-        wrap = partial(box.around, folder=folder, temporary=place.temporary) if box else None
+        wrap = partial(box.around, folder=folder, temporary=place.temporary, within=place.within) if box else None
         errors = stderr_beside(name) if self._splits_output else ""
         exit_ = self._shell.run(check.command, round_, name, place.urgent, env, elsewhere, wrap, errors)
         names, passed = (name, errors) if errors else (name,), exit_.went_well
@@ -143,6 +154,7 @@ class ShellChecks:
             excerpt=last_part(tail, _EXCERPT),
             needs=needs,
             fingerprint=fingerprint,
+            counts=counts.of(self._shell.files.pieces(round_, name)),
         )
 
     def _missed(self, text: str) -> str:

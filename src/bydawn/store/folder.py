@@ -69,6 +69,7 @@ class LoopFolder(_Folder, frozen=True):
     chat_lock = _Inside("chat.lock")  # held while a question is answered
     schema = _Inside("answer.schema.json")  # of a reply, for agents that want a file
     temporary = _Inside("tmp")  # of checks, while they run
+    builds = _Inside("builds")  # what checks have built in checkouts
 
     @property
     def name(self) -> str:

@@ -19,6 +19,7 @@ from bydawn.system.tail import LONGEST_LINE
 from bydawn.system.writing import write_private
 
 _CHUNK = 1 << 20
+_READ_WHOLE = 4 << 20
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _CONTEXT = 16  # bytes: is this the beginning of a word?
 
@@ -100,6 +101,13 @@ class Rounds:
             begin = file.seek(max(0, os.fstat(file.fileno()).st_size - size))
             return file.read(size), begin > 0
         return b"", False
+
+    def pieces(self, round_: int, name: str) -> Iterator[str]:
+        """A file of a round, piece by piece, as text; nothing of one that is too long to be read for every check."""
+        with suppress(FileNotFoundError), self._folder.round_file(round_, name).open(errors="replace") as file:
+            if os.fstat(file.fileno()).st_size <= _READ_WHOLE:
+                while piece := file.read(_CHUNK):
+                    yield piece
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         """A file of a round, line by line, without lines too long to be an event."""

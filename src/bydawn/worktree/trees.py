@@ -5,7 +5,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,6 +27,10 @@ class Entry(msgspec.Struct, frozen=True):
     mode: str
     id: str
     path: bytes
+
+    @property
+    def form(self) -> str:
+        return f"{self.mode} {self.id}"
 
 
 class Trees:
@@ -84,6 +88,21 @@ class Trees:
             others = f" and {len(failed) - 1} other protected files" if failed[1:] else ""
             hint = "make room for it or restore it by hand, then run `bydawn resume`"
             raise UserError(f"{self.shown(path)}{others} cannot be restored", cause=cause, hint=hint)
+
+    def woven(self, tree: str, forms: Mapping[bytes, str]) -> str:
+        """The tree with other forms of some of its files, made in an index of its own; an empty one removes a file."""
+        private = str(self._private)  # git wants a work tree, but looks at no file in it
+        places = {"GIT_DIR": private, "GIT_WORK_TREE": private, "GIT_INDEX_FILE": str(self._index)}
+        git = msgspec.structs.replace(self._git, places=places)
+        rows = sorted((form or f"0 {'0' * 40}").encode() + b"\t" + path for path, form in forms.items())
+        try:
+            git.run("read-tree", "--reset", _id(tree))
+            git.run("update-index", "--replace", "-z", "--index-info", stdin=b"".join(row + b"\0" for row in rows))
+            return git.run("write-tree").decode().strip()
+        except GitFailed as error:
+            raise self._unreadable(tree, error.cause) from error
+        finally:
+            self._index.unlink(missing_ok=True)
 
     @contextmanager
     def checkout(self, tree: str) -> Iterator[Path]:

@@ -6,7 +6,7 @@ tree needs no other call.
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from bydawn.core.digests import sha1
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.globs import matches
 from bydawn.core.layout import ref_of
-from bydawn.core.ports import Snapshot
+from bydawn.core.ports import Difference, Snapshot
 from bydawn.core.values import LineCounts
 from bydawn.system.git import Git, GitFailed
 from bydawn.system.reading import FileTexts
@@ -169,6 +169,35 @@ class GitWorkspace(FileTexts):
     def restore(self, tree: str, paths: Sequence[str]) -> None:
         """Restore files as they are in a kept tree; remove those it does not have."""
         self._kept.restore(tree, paths, unkept=self._protected.noted(tree))
+
+    def between(self, before: str, after: str) -> list[Difference]:
+        """The files in which two kept trees differ."""
+        return [
+            Difference(path=os.fsdecode(path), old=old.form if old else "", new=new.form if new else "")
+            for path, (old, new) in self._kept.changes(before, after, ["/"]).items()
+        ]
+
+    def paths(self, tree: str) -> list[str]:
+        """All files of a kept tree."""
+        return [os.fsdecode(entry.path) for entry in self._kept.entries(tree, "-r")]
+
+    def woven(self, tree: str, forms: Mapping[str, str]) -> str:
+        """A kept tree with other forms of some of its files; an empty one removes a file."""
+        return self._kept.woven(tree, {os.fsencode(path): form for path, form in forms.items()})
+
+    def read(self, form: str) -> bytes:
+        """The content of a file in one of its forms."""
+        return self._git.run("cat-file", "blob", form.partition(" ")[2])
+
+    def form(self, data: bytes) -> str:
+        """The form of a file with this content."""
+        return f"100644 {self._git.run('hash-object', '-w', '--stdin', stdin=data).decode().strip()}"
+
+    def ignored_folders(self) -> list[str]:
+        """The folders in the workspace, and links to some, that git ignores as a whole."""
+        look = ("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
+        found = (os.fsdecode(path).rstrip("/") for path in split(self._git.run(*look)))
+        return [path for path in found if (self._root / path).is_dir()]
 
     def checkout(self, tree: str) -> AbstractContextManager[Path]:
         """A temporary folder with the files of a kept tree."""

@@ -1,0 +1,114 @@
+"""Which files are tests, which decide what tests run and how, and which are the work?"""
+
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from posixpath import basename, normpath
+
+from bydawn.core import steering
+from bydawn.core.globs import is_protected
+from bydawn.core.loop import CommandCheck, Loop
+from bydawn.core.ports import Difference
+
+
+class Side(StrEnum):
+    """What a file is to a proof."""
+
+    TEST = "test"
+    DATA = "test data"
+    STEERING = "steering"  # it decides which tests run, and how
+    DOCUMENT = "document"
+    ELSEWHERE = "elsewhere"  # what it says takes effect when something is installed, built or deployed
+    WORK = "work"
+
+
+_CODE = r"py|js|jsx|ts|tsx|mjs|cjs|mts|cts"
+_FOLDERS = r"tests?|__tests__|specs?|testing|e2e|[\w-]*[-_]tests?"
+_TESTS = re.compile(
+    rf"(?:^|/)(?:{_FOLDERS})/|(?:^|/)(?:"
+    rf"test_[^/]*\.(?:py|rb|php)|tests?\.(?:{_CODE})|[^/]*_tests?\.\w+|[^/]*[._-](?:test|spec)\.(?:{_CODE})|"
+    r"[^/]*_spec\.\w+|[^/]*(?:Tests?|IT|Spec)\.(?:java|kt|kts|scala|groovy|cs|php|swift)|[^/]*\.(?:bats|t|feature))$"
+)
+_DATA = re.compile(r"\.snap$|\.golden$|(?:^|/)(?:__snapshots__|testdata|cassettes)/")
+# As a whole; of others only some keys matter (core/steering.py).
+_STEERING = re.compile(
+    r"(?:^|/)(?:conftest\.py|\.?pytest\.ini|noxfile\.py|(?:sitecustomize|usercustomize)\.py|[^/]*\.pth|\.npmrc|\.rspec|"
+    r"jest\.[^/]*|vite(?:st)?\.(?:config|workspace)\.[^/]*|\.mocharc[^/]*|(?:playwright|cypress)\.config\.[^/]*|"
+    r"phpunit\.xml[^/]*|\.coveragerc)$"
+)
+KEYED = {"package.json", "pyproject.toml", "setup.cfg", "tox.ini"}
+_RUNNERS = {"make": {"Makefile", "makefile", "GNUmakefile"}, "just": {"justfile", "Justfile", ".justfile"}}
+_DOCUMENTS = re.compile(
+    r"(?i)\.(?:md|mdx|rst|adoc|txt|png|jpe?g|gif|svg|pdf)$|(?:^|/)(?:LICEN[CS]E|NOTICE|AUTHORS|CHANGELOG|README)[^/]*$"
+)
+_ELSEWHERE = re.compile(
+    r"(?:^|/)(?:package(?:-lock)?\.json|pyproject\.toml|setup\.(?:py|cfg)|tox\.ini|requirements[^/]*\.txt|Pipfile[^/]*|"
+    r"[^/]*\.lock|pnpm-lock\.yaml|Cargo\.toml|go\.(?:mod|sum)|Gemfile|[^/]*\.gemspec|composer\.json|pom\.xml|"
+    r"[^/]*\.gradle(?:\.kts)?|(?:GNU)?[Mm]akefile|CMakeLists\.txt|[Jj]ustfile|Dockerfile[^/]*|(?:docker-)?compose[^/]*\.ya?ml|"
+    r"Jenkinsfile|\.gitlab-ci\.yml|\.(?:git|docker|npm)ignore|\.editorconfig|\.pre-commit-config\.yaml|"
+    r"MANIFEST\.in)$|(?:^|/)\.(?:github|circleci|husky|vscode)/"
+)
+_PROGRAM = r"(?:^|[;&|]\s*|\s-m\s+)(?:\w+=\S*\s+)*([\w-]+)"  # of a command, or the module that Python runs
+_SCRIPT = re.compile(
+    r"(?i)\.(?:sh|bash|bats)$|(?:^|[/_.-])(?:tests?|checks?|specs?|verify|smoke|lint|ci|e2e)(?:[_.-]|$)"
+)
+
+
+class Sides:
+    """The files of one loop's workspace."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.commands = tuple(check.command for check in loop.checks if isinstance(check, CommandCheck))
+        words = {word.strip("'\"") for command in self.commands for word in re.split(r"[\s;&|()=]+", command)}
+        self._globs = (*loop.tests, *loop.protect)
+        self._ours = {normpath(path) for path in (loop.tasks, loop.progress, loop.opinions) if path}
+        self.named = {normpath(word) for word in words if _SCRIPT.search(word)}
+        programs = {word for command in self.commands for word in re.findall(_PROGRAM, command)}
+        # A file that is called like the program, or the module, takes its place.
+        self._impostors = {f"{name}{end}" for name in programs for end in (".py", ".js", "/__init__.py")}
+        self._runners = {name for program, names in _RUNNERS.items() if program in programs for name in names}
+
+    def of(self, path: str) -> Side:
+        name = basename(path)
+        if path in self._ours or any(path.startswith(f"{each}/") for each in self._ours):
+            return Side.DOCUMENT
+        if name in self._runners or name in KEYED or _STEERING.search(path):
+            return Side.STEERING
+        if _DATA.search(path):
+            return Side.DATA
+        if path in self.named or _TESTS.search(path) or (self._globs and is_protected(path, self._globs)):
+            return Side.TEST
+        if _ELSEWHERE.search(path):
+            return Side.ELSEWHERE
+        return Side.DOCUMENT if _DOCUMENTS.search(path) else Side.WORK
+
+    def of_change(self, change: Difference, read: Callable[[str], bytes]) -> Side:
+        """The same for a change; in some files only some keys steer anything."""
+        side = self.of(change.path)
+        if side is not Side.STEERING or basename(change.path) not in KEYED:
+            return side
+        old, new = (
+            steering.keys(change.path, read(form) if form else b"", self.commands) for form in (change.old, change.new)
+        )
+        return Side.STEERING if old != new else Side.ELSEWHERE
+
+    def takes_a_place(self, path: str) -> bool:
+        """Would a new file be found in the place of what a check runs?"""
+        return path in self._impostors
+
+
+_LIKE_A_TEST = re.compile(
+    rb"^\s*(?:#\[(?:\w+::)?test\b|#\[cfg\(test\)|>>> |(?:it|test|describe)\(|def test_|func Test|@Test\b|TEST\()",
+    re.MULTILINE,
+)
+
+
+def adds_tests(old: bytes, new: bytes) -> bool:
+    """Was a line added that has the form of a test?
+
+    >>> one = b"#[test]\\nfn a() {}\\n"
+    >>> adds_tests(b"", one), adds_tests(one, one + b"fn b() {}")
+    (True, False)
+    """
+    known = {*old.splitlines()}
+    return _LIKE_A_TEST.search(b"\n".join(line for line in new.splitlines() if line not in known)) is not None

@@ -1,0 +1,273 @@
+"""Looks behind passing checks: would they also pass with the tests as they were, and without the work?"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from bydawn.core import counts, witness
+from bydawn.core.errors import UserError
+from bydawn.core.globs import is_protected
+from bydawn.core.loop import ChangedTests, CommandCheck, WitnessMode
+from bydawn.core.ports import Difference
+from bydawn.core.proof import GREEN, Answer, Changed, Group, Held, Noticed, Proved, with_reason
+from bydawn.core.steering import woven
+from bydawn.core.test_files import KEYED, Side, Sides
+from bydawn.core.text import duration, shorten
+from bydawn.core.values import Verdict
+from bydawn.core.verdicts import of_failure, outside
+from bydawn.engine.effects import Effects
+
+_TEST_SIDE = (Side.TEST, Side.DATA, Side.STEERING)
+_PART = 0.1  # of the loop's time that these runs may take
+
+
+class _Cut(Exception):
+    """Someone wants the loop to end now, so there is no answer."""
+
+
+class _Trees(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs on the side of the tests since the beginning: what was changed, and the forms to hold instead."""
+
+    changed: tuple[Changed, ...] = ()
+    forms: dict[str, str] = {}
+
+
+class Proof:
+    """The runs of one loop that try another tree than that of the workspace."""
+
+    def __init__(self, effects: Effects) -> None:
+        self._effects = effects
+        self._loop = effects.loop
+        self._workspace = effects.world.workspace
+        self._sides = Sides(self._loop)
+        self._reset()
+
+    def look(
+        self, round_: int, tree: str, verdicts: tuple[Verdict, ...], *, final: bool
+    ) -> tuple[tuple[Verdict, ...], Proved | None] | None:
+        """The verdicts of passing checks, some of which may fail after all, and what was found out; None: cut short."""
+        known = self._effects.state.proofs
+        groups = list(known.waiting)
+        if final and not self._loop.tasks:
+            groups = [Group(before=known.tree, after=tree, red=known.red, green=True)]
+        if not (groups or final) or not all(verdict.passed for verdict in verdicts):
+            return verdicts, None
+        if not known.tree or not round_:
+            return verdicts, Proved()
+        self._reset(round_, verdicts, final=final)
+        try:
+            held = self._held(tree, groups)
+            noticed, later = self._noticed(tree, groups) if not held or not held.refused else ((), groups)
+        except _Cut:
+            return None
+        except UserError as error:  # a tree that was cleaned away, a full disk
+            why = f"{error.what}: {error.cause}"
+            unknown = tuple(Noticed(tasks=group.tasks, answer=Answer.UNKNOWN, detail=why) for group in groups)
+            return verdicts, Proved(held=Held(detail=why), noticed=unknown, seconds=self._seconds)
+        asked = [each for each in noticed if each.asked]
+        failed = self._refused(verdicts, held, asked)
+        kept = tuple(group.ids for group in later if group.ids)
+        return failed, Proved(
+            held=held, noticed=noticed, later=kept, control=self._control, seconds=round(self._seconds, 3)
+        )
+
+    def _reset(self, round_: int = 0, verdicts: tuple[Verdict, ...] = (), *, final: bool = False) -> None:
+        self._round, self._verdicts, self._final = round_, verdicts, final
+        self._seconds, self._said = 0.0, ""
+        self._control = self._effects.state.proofs.control if round_ else ""
+
+    def by_person(self, tree: str) -> dict[str, str]:
+        """The tests that changed while the loop rested, or that a person has accepted: so they begin now."""
+        state = self._effects.state
+        if state.stopped is None or not self._loop.checks or not state.proofs.tree:
+            return {}
+        taken = self._workspace.between(state.proofs.tree, tree) if state.proofs.taken else []
+        rested = self._workspace.between(state.tree, tree) if tree != state.tree else []
+        rested = [each for each in rested if self._sides.of(each.path) in _TEST_SIDE]
+        return {each.path: each.new for each in (*rested, *(e for e in taken if e.path in state.proofs.taken))}
+
+    # -- the tests as they were --------------------------------------------------------------------------------------
+
+    def _held(self, tree: str, groups: Sequence[Group]) -> Held | None:
+        known = self._effects.state.proofs
+        found = self._test_side(tree)
+        told = {each.path: each.why for each in known.changed if each.why}
+        changed = tuple(
+            with_reason(replace(each, why=told.get(each.path, "")), known.reasons) for each in found.changed
+        )
+        if not changed:
+            return Held()
+        open_ = tuple(each for each in changed if known.newer.get(each.path) != each.form)
+        if not open_:
+            return Held(changed=changed, passed=known.held, detail=known.detail)
+        failed = self._failed_with(tree, found.forms)
+        if failed is None:
+            return Held(changed=changed, detail=self._said)
+        if not failed and found.forms:  # the right work with the old tests, even if fewer of them are left now
+            return Held(changed=changed, passed=True)
+        failed = failed or tuple(verdict for verdict in self._verdicts if verdict.fewer)
+        detail = "; ".join(f"{verdict.check}: {verdict.told}" for verdict in failed)
+        held = Held(changed=changed, passed=False, detail=detail)
+        if self._loop.changed_tests is ChangedTests.REPORT:
+            return held
+        self._said = failed[0].excerpt
+        red = {check for group in groups for check in group.red} or ({*known.red} if not known.noticed else set())
+        if red.isdisjoint(verdict.check for verdict in failed):
+            return replace(held, unexplained=tuple(each for each in open_ if not each.why))
+        if all(each.path in known.refused and each.why for each in open_):
+            return replace(held, insisted=open_)
+        return replace(held, refused=tuple(each.path for each in open_))
+
+    def _test_side(self, tree: str) -> _Trees:
+        """What differs from the beginning, and how to weave a tree in which it does not."""
+        known, read = self._effects.state.proofs, self._workspace.read
+        differences = self._workspace.between(known.tree, tree)
+        sides = {each.path: self._sides.of_change(each, read) for each in differences}
+        tests = [each for each in differences if sides[each.path] in _TEST_SIDE]
+        tests += [each for each in differences if not each.old and self._sides.takes_a_place(each.path)]
+        # What is protected has a rule of its own.
+        tests = [each for each in tests if not (self._loop.protect and is_protected(each.path, self._loop.protect))]
+        appeared = {_id(each.new) for each in differences if not each.old}
+        vanished = {_id(each.old) for each in tests if not each.new}
+        changed, forms = list[Changed](), dict[str, str]()
+        for each in dict.fromkeys(tests):
+            then = known.yours.get(each.path, each.old)
+            if each.new == then or (then and not each.new and _id(then) in appeared):
+                continue  # as it was, or moved
+            if then or (sides[each.path] is not Side.TEST and sides[each.path] is not Side.DATA and self._had_tests):
+                how = "changed" if then and each.new else "deleted" if then else "new"
+                is_data = sides[each.path] is Side.DATA
+                changed.append(Changed(path=each.path, form=each.new, how=how, data=is_data))
+            elif each.path in self._sides.named or (_id(each.new) in vanished):
+                continue  # new: the check itself, or a test that has moved
+            forms[each.path] = known.newer.get(each.path, self._as_then(each, then))
+        fewer = [v for v in self._verdicts if v.fewer and v.check in known.red]
+        changed += [Changed(path=v.check, how=v.fewer, form=str(v.counts and v.counts.ran)) for v in fewer]
+        return _Trees(changed=tuple(changed), forms=forms)
+
+    def _as_then(self, change: Difference, then: str) -> str:
+        """The form to hold. Of a file that says other things too, only what steers tests."""
+        if not then or not change.new or change.path.rpartition("/")[2] not in KEYED:
+            return then
+        old, new = self._workspace.read(then), self._workspace.read(change.new)
+        return self._workspace.form(woven(change.path, new, old, self._sides.commands))
+
+    @property
+    def _had_tests(self) -> bool:
+        """Were there tests at the beginning? Then a new file may keep them from running."""
+        return any(self._sides.of(path) is Side.TEST for path in self._workspace.paths(self._effects.state.proofs.tree))
+
+    def _failed_with(self, tree: str, forms: dict[str, str]) -> tuple[Verdict, ...] | None:
+        """The checks that fail with the tests as they were; None, with a reason, if nobody can say."""
+        if not forms:
+            return ()
+        if not self._fits() and not self._final:
+            self._said = "there was no time yet to run them"
+            return None
+        if not self._is_sound(tree):
+            self._said = f"could not be run as they were: {self._control}"
+            return None
+        return self._failing(self._workspace.woven(tree, forms), "held")
+
+    def _refused(
+        self, verdicts: tuple[Verdict, ...], held: Held | None, asked: Sequence[Noticed]
+    ) -> tuple[Verdict, ...]:
+        """Passing verdicts, of which the first counts as failed if tests are held against it, or asked for."""
+        paths = ", ".join(held.refused[:3]) if held else ""
+        detail = (
+            f"passes only because tests were changed: {paths}" if paths else "passes without this work" if asked else ""
+        )
+        if not detail:
+            return verdicts
+        failed = replace(verdicts[0], passed=False, detail=detail, excerpt=self._said, fingerprint=of_failure(detail))
+        return (failed, *verdicts[1:])
+
+    # -- without the work --------------------------------------------------------------------------------------------
+
+    def _noticed(self, tree: str, groups: Sequence[Group]) -> tuple[tuple[Noticed, ...], list[Group]]:
+        """The answer for each group, and the groups that have to wait."""
+        found, later = list[Noticed](), list[Group]()
+        asked = {each.tasks for each in self._effects.state.proofs.noticed if each.asked}
+        for each in groups if self._loop.witness is not WitnessMode.OFF else ():
+            # Better tests came in a later round than the one that closed the task.
+            group = replace(each, after=tree) if each.tasks in asked else each
+            differences = self._workspace.between(group.before, group.after)
+            judged = witness.judged(group, differences, self._sides, self._workspace.read)
+            if isinstance(judged, witness.Trial):
+                if not self._fits() and not self._final:
+                    later.append(group)
+                    continue
+                judged = self._tried(tree, group, judged, asks=group.tasks not in asked)
+                later += [group] if judged.asked else []
+            found += [judged] if judged else []
+        return tuple(found), later
+
+    def _tried(self, tree: str, group: Group, trial: witness.Trial, *, asks: bool) -> Noticed:
+        def answer(what: Answer, detail: str = "", *, asked: bool = False) -> Noticed:
+            return Noticed(tasks=group.tasks, answer=what, detail=shorten(detail, 200), asked=asked)
+
+        if not group.green and group.after != tree:
+            return answer(Answer.UNKNOWN, "the checks failed when it was closed")
+        if not self._fits():
+            return answer(Answer.UNKNOWN, f"the checks take {duration(self._expected)}")
+        if not self._is_sound(tree):
+            return answer(Answer.UNKNOWN, f"the checks do not pass in a checkout: {self._control}")
+        failed = self._failing(self._workspace.woven(group.after, trial.forms), "without")
+        if failed is None:
+            return answer(Answer.UNKNOWN, self._said)
+        if failed:
+            return answer(Answer.NOTICED, f"{failed[0].check}: {failed[0].told}")
+        asks = asks and trial.asks and self._loop.witness is WitnessMode.ASK
+        return answer(Answer.OWN if trial.with_tests else Answer.UNNOTICED, asked=asks)
+
+    # -- running checks on another tree ------------------------------------------------------------------------------
+
+    def _is_sound(self, tree: str) -> bool:
+        """Do they pass in a checkout of the work as it is? Asked once in a loop: otherwise nothing that fails in one
+        means anything."""
+        if not self._control:
+            failed = self._failing(tree, "control")
+            self._control = (
+                f"{failed[0].check}: {failed[0].told}" if failed else self._said if failed is None else GREEN
+            )
+        return self._control == GREEN
+
+    def _failing(self, tree: str, aside: str) -> tuple[Verdict, ...] | None:
+        """The checks that fail twice on a tree; None, with a reason, if they cannot make up their minds."""
+        verdicts = self._run(self._verdicts, tree, aside)
+        red = tuple(verdict for verdict in verdicts if not verdict.passed)
+        again = self._run(red, tree, aside, again=True) if red else ()
+        odd = [verdict for verdict in again if verdict.passed or verdict.timed_out]
+        if odd:
+            what = "did not end" if odd[0].timed_out else "is flaky: it failed and passed"
+            self._said = f"{odd[0].check} {what}"
+            return None
+        return red
+
+    def _run(self, which: Sequence[Verdict], tree: str, aside: str, *, again: bool = False) -> tuple[Verdict, ...]:
+        effects, names = self._effects, {verdict.check for verdict in which}
+        checks = [check for check in self._loop.checks if check.name in names and isinstance(check, CommandCheck)]
+        freed = outside(effects.state.verdicts)
+        started = effects.world.clock.now().elapsed
+        verdicts = effects.world.checks.run(
+            checks, self._round, tree, effects.urgent, again=again, outside=freed, aside=aside
+        )
+        self._seconds += effects.world.clock.now().elapsed - started
+        if effects.state.stop_now:
+            raise _Cut
+        return tuple(counts.weighed(verdict, effects.state.proofs, holds=True, compares=False) for verdict in verdicts)
+
+    @property
+    def _expected(self) -> float:
+        return sum(verdict.seconds for verdict in self._verdicts)
+
+    def _fits(self) -> bool:
+        """Is there time left for one more run?"""
+        state = self._effects.state
+        most = max(self._loop.timeouts.proof, _PART * state.elapsed)
+        return state.proofs.seconds + self._seconds + self._expected <= most
+
+
+def _id(form: str) -> str:
+    return form.partition(" ")[2]

@@ -1,0 +1,187 @@
+"""Passing checks, looked behind: with the tests as they were, and without the work."""
+
+from typing import Any
+
+import pytest
+
+from bydawn.core.facts import ChecksEnded, RoundEnded, TamperingAccepted
+from bydawn.core.loop import ChangedTests, Timeouts, WitnessMode
+from bydawn.core.proof import Answer
+from bydawn.core.values import Counts, End
+from engine.fakes import Files
+from engine.night import TODO, Night, Play, todo
+
+OLD, APP = "tests/test_old.py", "app.py"
+WHY = "Done.\n\n## Changed tests\n- `tests/test_old.py`: the rounding rule is another one now"
+
+
+def suite(files: Files) -> bool:
+    """Each test file names what app.py has to contain; one that says `skip` wants nothing."""
+    app = files.get(APP) or ""
+    tests = [text or "" for path, text in files.items() if path.startswith("tests/")]
+    steered = "conftest.py" in files
+    return steered or all(word in app for text in tests for word in text.split() if not word.startswith("skip"))
+
+
+def a_night(*plays: Play, begins: str = "old", wants: str = "old", **settings: Any) -> Night:
+    """A repository whose app does `begins` and whose test wants `wants`."""
+    files: Files = {APP: begins, OLD: wants}
+    return Night(plays, files=files, check=suite, **settings)
+
+
+def proved(night: Night) -> list[Any]:
+    return [fact.proved for fact in night.facts(ChecksEnded) if fact.proved and fact.round]
+
+
+def test_where_no_test_was_changed_and_red_turned_green_nothing_more_is_run() -> None:
+    night = a_night(Play(writes={APP: "old new"}), wants="old new")
+    assert night.run().end is End.COMPLETE
+    assert night.checks.aside == []
+    assert [each.answer for each in proved(night)[-1].noticed] == [Answer.NOTICED]
+
+
+@pytest.mark.parametrize("change", [{OLD: None}, {OLD: "skip"}, {"conftest.py": "collect_ignore"}])
+def test_checks_that_were_red_and_pass_because_tests_were_changed_count_as_failed(change: Files) -> None:
+    """Deleted, skipped, or steered around; whoever insists is left to a person, with everything else done."""
+    insists = Play(says="## Changed tests\n- *.py: it was wrong", writes={"notes.py": "1"})
+    night = a_night(Play(writes={APP: "nothing", **change}), insists, wants="old new")
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule, night.verdicts) == (End.BLOCKED, "changed-tests", [False, True])
+    assert "pass only because tests were changed" in night.prompt(2)
+    [path] = change
+    assert path in night.prompt(2)
+    assert "FAIL number 1" in night.prompt(2), "the output of the run with the old tests"
+    assert any(path in row and "it was wrong" in row for row in stopped.evidence)
+    night.ledger.append(TamperingAccepted(paths=(path,), by="ada"))
+    assert night.run().end is End.COMPLETE
+
+
+def test_a_reason_in_the_same_reply_does_not_count_where_the_checks_were_red() -> None:
+    night = a_night(Play(writes={OLD: None}, says=WHY), Play(writes={OLD: "old new", APP: "old new"}), wants="old new")
+    assert (night.run().end, night.verdicts) == (End.COMPLETE, [False, True])
+
+
+def test_where_the_checks_were_green_a_reason_in_the_reply_counts_at_once() -> None:
+    night = a_night(Play(writes={OLD: "even", APP: "even"}, says=WHY))
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 1)
+    assert f"changed test: {OLD}: the rounding rule is another one now" in stopped.evidence
+
+
+def test_without_a_reason_it_is_asked_once() -> None:
+    night = a_night(Play(writes={OLD: "even", APP: "even"}), Play(says=WHY))
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 2)
+    assert "Why were these tests changed?" in night.prompt(2)
+    silent = a_night(Play(writes={OLD: "even", APP: "even"}), Play(says="no idea"))
+    assert (silent.run().decided.rule, silent.agent.turns) == ("changed-tests", 2)
+
+
+def test_a_changed_test_that_the_old_one_agrees_with_is_only_listed() -> None:
+    night = a_night(Play(writes={OLD: "old new", APP: "old new"}))
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 1)
+    assert f"changed test: {OLD}: no reason was given" in stopped.evidence
+    assert night.checks.aside == ["control", "held", "without", "without"]
+
+
+def test_a_test_that_moved_was_not_changed_and_a_new_one_is_no_change() -> None:
+    night = a_night(
+        Play(writes={OLD: None, "tests/unit/test_old.py": "old", "tests/test_new.py": "new", APP: "old new"})
+    )
+    stopped = night.run()
+    assert stopped.end is End.COMPLETE
+    assert not [row for row in stopped.evidence if "changed test" in row]
+    assert proved(night)[-1].noticed[0].answer is Answer.NOTICED
+
+
+def test_what_a_person_changes_while_the_loop_rests_is_the_new_beginning() -> None:
+    night = a_night(Play(writes={"a.py": "1"}), Play(writes={APP: "even"}), wants="old new")
+    night.run(once=True)
+    night.workspace.edit({OLD: "even"})
+    stopped = night.run()
+    assert (stopped.end, [row for row in stopped.evidence if "changed test" in row]) == (End.COMPLETE, [])
+
+
+def test_where_the_checks_do_not_pass_in_a_checkout_nothing_is_refused() -> None:
+    night = a_night(Play(writes={OLD: "skip", APP: "nothing"}), wants="old new")
+    night.checks.rule = lambda files: suite(files) and files is night.workspace.files
+    stopped = night.run()
+    assert stopped.end is End.COMPLETE
+    assert any("could not be run as they were" in row for row in stopped.evidence)
+
+
+def test_it_can_only_be_reported() -> None:
+    night = a_night(Play(writes={OLD: None}), wants="old new", changed_tests=ChangedTests.REPORT)
+    stopped = night.run()
+    assert stopped.end is End.COMPLETE
+    assert f"changed test: {OLD} (deleted): no reason was given" in stopped.evidence
+
+
+def test_a_list_asks_for_each_task_as_it_is_closed() -> None:
+    one = Play(writes={APP: "old one", "tests/test_one.py": "one", TODO: todo("x one", "two")})
+    two = Play(writes={APP: "old one two", "tests/test_two.py": "skip", TODO: todo("x one", "x two")})
+    files: Files = {APP: "old", OLD: "old", TODO: todo("one", "two")}
+    night = Night([one, two], files=files, check=suite, tasks=TODO)
+    stopped = night.run()
+    answers = [(each.tasks, each.answer) for each in night.state.proofs.noticed]
+    assert answers == [(("one",), Answer.NOTICED), (("two",), Answer.OWN)]
+    assert "its own tests pass without it: two" in stopped.evidence
+    asks = Night(
+        [one, two, Play(writes={"tests/test_two.py": "two"})],
+        files=files,
+        check=suite,
+        tasks=TODO,
+        witness=WitnessMode.ASK,
+    )
+    assert (asks.run().end, asks.agent.turns) == (End.COMPLETE, 3)
+    assert "pass without the work" in asks.prompt(3)
+    assert asks.state.proofs.noticed[-1].answer is Answer.NOTICED
+
+
+def test_what_does_not_fit_into_the_time_is_looked_at_in_the_end_or_said() -> None:
+    plays = [Play(writes={APP: f"old {word}", TODO: boxes}, seconds=1.0) for word, boxes in
+             (("one", todo("x one", "two")), ("two", todo("x one", "x two")))]  # fmt: skip
+    files: Files = {APP: "old", OLD: "old", TODO: todo("one", "two")}
+    night = Night(plays, files=files, check=suite, tasks=TODO, timeouts=Timeouts(proof=1))
+    night.run()
+    assert [each.words for each in night.state.proofs.noticed] == ["not looked at: the checks take 5 s"] * 2
+
+
+def test_a_run_of_no_test_fails_where_tests_ran_before_and_proves_nothing_elsewhere() -> None:
+    night = a_night(Play(writes={OLD: None}), Play(writes={OLD: "old new", APP: "old new"}), wants="old new")
+    night.checks.counts = lambda files: Counts(ran=int(OLD in files))
+    night.checks.rule = lambda files: suite(files) or OLD not in files
+    night.run()
+    [first, *_] = [fact for fact in night.facts(ChecksEnded) if fact.round]
+    assert (first.verdicts[0].passed, first.verdicts[0].detail) == (False, "no test ran")
+    never = a_night(Play(writes={APP: "old new"}))
+    never.checks.counts = lambda _: Counts()
+    stopped = never.run()
+    assert (stopped.end, stopped.reason) == (End.UNVERIFIED, "no check ran any test")
+
+
+def test_fewer_tests_are_said_once_and_listed() -> None:
+    ran = iter([20, 14, 14, 14, 14])
+    night = a_night(Play(writes={APP: "old a"}), Play(writes={APP: "old b"}), Play(writes={APP: "old c"}), wants="old")
+    night.checks.counts = lambda _: Counts(ran=next(ran, 14))
+    stopped = night.run()
+    assert stopped.end is End.COMPLETE
+    assert "fewer tests: make test: 14 tests ran, 20 before" in stopped.evidence
+
+
+def test_a_kill_in_the_middle_counts_nothing_twice() -> None:
+    night = a_night(Play(writes={OLD: "old new", APP: "old new"}))
+    crashed = list[bool]()
+
+    def crash() -> None:
+        if night.checks.aside and not crashed:
+            crashed.append(True)
+            night.crash()
+
+    night.checks.meanwhile = crash
+    night.run_until_crash()
+    assert not proved(night)
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns, len(night.facts(RoundEnded))) == (End.COMPLETE, 1, 1)
+    assert len(night.state.proofs.noticed) == 1
