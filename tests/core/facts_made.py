@@ -25,7 +25,7 @@ from bydawn.core.facts import (
 )
 from bydawn.core.loop import CommandCheck, Loop, Promise
 from bydawn.core.outcome import Outcome
-from bydawn.core.proof import Changed, Held, Proved
+from bydawn.core.proof import ChangedTest, Held, Proved
 from bydawn.core.records import Iteration, Recording
 from bydawn.core.replay import replay
 from bydawn.core.state import LoopState
@@ -129,7 +129,7 @@ def checked(number: int, *, passed: bool = True, tree: str | None = None, second
 
 def held(number: int) -> ChecksEnded:
     """Checks that pass only because the agent changed a test, as it insists."""
-    changed = Changed(path="tests/test_a.py", form="100644 c0ffee", why="the rounding rule is another one")
+    changed = ChangedTest(path="tests/test_a.py", form="100644 c0ffee", why="the rounding rule is another one")
     found = Held(changed=(changed,), passed=False, detail="make test: exit 2", insisted=(changed,))
     return msgspec.structs.replace(checked(number), proved=Proved(held=found, control="green"))
 

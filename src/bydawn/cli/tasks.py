@@ -129,6 +129,8 @@ def _rows(item: Listed, board: Board) -> Iterable[str]:
     else:
         widest = min(_LONGEST_ID, max(len(plain(each.id)) for each in board.standings.tasks))
         yield f"{begin}{shorten(plain(item.id), widest):<{widest}}  {shorten(plain(text), room - widest - 2)}"
+    if item.proof:
+        yield " " * indent + shorten(f"proof: {item.proof}", room)
     if item.waits_for:
         yield " " * indent + shorten(plain(f"waits for {_named(item.waits_for, board)}"), room)
 

@@ -13,6 +13,7 @@ from bydawn.core.agent import Activity, CommandEnded, Denied, Event, LimitNotice
 from bydawn.core.decide import Pause, Stop, next_action
 from bydawn.core.facts import AnyFact, LoopStopped, Obstructed, RoundStarted, RunStarted, WaitStarted
 from bydawn.core.loop import Loop
+from bydawn.core.proof import summary
 from bydawn.core.redact import rewritten
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
@@ -141,6 +142,8 @@ class Terminal:
         status = Status(fact.end)
         standing = Standing(folder=self._plan.folder, loop=loop, state=state, alive=False)
         amount = amount_done(loop, state, self._voice.counting(state))
+        if standing.finished and not loop.dialect and (proof := summary(state.proofs)):
+            amount += f"; {proof}"
         self._screen.line("")
         self._wrap(f"{status.sign} {self._voice.word(fact)}: {amount}.", 2)
         if not standing.finished:

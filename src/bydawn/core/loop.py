@@ -349,9 +349,11 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def asks_if_done(self) -> bool:
-        """Does it want the agent's word beside its checks? Nothing else says what the goal is made of."""
-        listed = self.tasks and self.tasks_required
-        return bool(self.checks and self.promise_required) and not (listed or self.promise or self.recording)
+        """Does it want the agent's word beside its checks? Nothing else says what the goal is made of; another tool's
+        documents say what ends its loops."""
+        listed, ours = self.tasks and self.tasks_required, self.changed_tests is ChangedTests.HOLD
+        told = listed or self.promise or self.recording
+        return bool(self.checks and self.promise_required and (ours or not self.dialect)) and not told
 
     @property
     def requires(self) -> tuple[str, ...]:

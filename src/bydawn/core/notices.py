@@ -7,10 +7,11 @@ import msgspec
 
 from bydawn.core.facts import LoopStopped, NoticeEnded
 from bydawn.core.loop import Loop
+from bydawn.core.proof import summary
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
-from bydawn.core.values import End, Status
+from bydawn.core.values import FINISHED, End, Status
 
 # The kind of notice for each end; a person who paused or stopped a loop knows it.
 EVENTS: dict[End, str] = {
@@ -108,12 +109,13 @@ def for_others(loop: Loop, clean: Callable[[str], str]) -> Loop:
 
 def about(loop: Loop, state: LoopState, stopped: LoopStopped, at: datetime) -> Notice:
     """The notice of how a run of a loop ended."""
+    proof = summary(state.proofs) if stopped.end in FINISHED else ""
     return Notice(
         event=EVENTS.get(stopped.end, stopped.end.value),
         loop=loop.id,
         workspace=plain(loop.workspace),
         status=stopped.end.value,
-        reason=plain(stopped.reason),
+        reason=plain(f"{stopped.reason}; {proof}" if proof else stopped.reason),
         rounds=state.rounds,
         tasks_done=state.tasks.done if state.tasks else None,
         tasks_total=state.tasks.total if state.tasks else None,

@@ -59,7 +59,7 @@ class Reason(Value, frozen=True, kw_only=True):
         return bool(named) and (ends or f"/{path}".find(f"/{named.rstrip('/')}/") >= 0)
 
 
-class Changed(Value, frozen=True, kw_only=True):
+class ChangedTest(Value, frozen=True, kw_only=True):
     """A test, or a file that steers tests, that is not as it was at the beginning."""
 
     path: str
@@ -78,12 +78,12 @@ class Changed(Value, frozen=True, kw_only=True):
 class Held(Value, frozen=True, kw_only=True):
     """The checks once more, with the tests as they were at the beginning."""
 
-    changed: tuple[Changed, ...] = ()
+    changed: tuple[ChangedTest, ...] = ()
     passed: bool | None = None  # None: that says nothing, or there was no time
     detail: str = ""
     refused: tuple[str, ...] = ()  # files for which the checks count as failed, once
-    insisted: tuple[Changed, ...] = ()  # files for which a person has to decide
-    unexplained: tuple[Changed, ...] = ()  # files for which the agent is asked why
+    insisted: tuple[ChangedTest, ...] = ()  # files for which a person has to decide
+    unexplained: tuple[ChangedTest, ...] = ()  # files for which the agent is asked why
 
 
 class Proved(Value, frozen=True, kw_only=True):
@@ -131,15 +131,25 @@ class Proofs(msgspec.Struct, frozen=True, kw_only=True):
     taken: tuple[str, ...] = ()  # (files that a person accepted since the last run)
     newer: dict[str, str] = {}  # … and so is one that an agent gave a reason for; but that is told
     reasons: tuple[Reason, ...] = ()
-    changed: tuple[Changed, ...] = ()  # tests that are not as they were, as last seen
+    changed: tuple[ChangedTest, ...] = ()  # tests that are not as they were, as last seen
     looked: str = ""  # the tree for which that was found out
     held: bool | None = None  # what the tests as they were said last, …
     detail: str = ""
     refused: tuple[str, ...] = ()
-    insisted: tuple[Changed, ...] = ()
-    unexplained: tuple[Changed, ...] = ()
+    insisted: tuple[ChangedTest, ...] = ()
+    unexplained: tuple[ChangedTest, ...] = ()
     control: str = ""
     seconds: float = 0.0  # that these runs have taken
+
+
+def summary(proofs: Proofs) -> str:
+    """`the checks noticed 9; 3 tests were changed to fit`; empty if nothing was found out."""
+    noticed = [len(each.tasks) for each in proofs.noticed if each.answer is Answer.NOTICED]
+    tests = sum(not each.data for each in proofs.changed)
+    many = "a test was" if tests == 1 else f"{tests} tests were"
+    fit = " to fit, see below" if proofs.held is False else ""
+    parts = [f"the checks noticed {sum(noticed) or 'it'}"] if noticed else []
+    return "; ".join([*parts, *([f"{many} changed{fit}"] if tests else [])])
 
 
 def round_began(proofs: Proofs, task: str | None, tree: str, red: tuple[str, ...]) -> Proofs:
@@ -182,7 +192,7 @@ def explained(proofs: Proofs, reasons: tuple[Reason, ...], *, answered: bool) ->
     )
 
 
-def with_reason(changed: Changed, reasons: tuple[Reason, ...]) -> Changed:
+def with_reason(changed: ChangedTest, reasons: tuple[Reason, ...]) -> ChangedTest:
     """The last reason that covers it."""
     why = next((reason.why for reason in reversed(reasons) if reason.covers(changed.path)), "")
     return replace(changed, why=why) if why else changed

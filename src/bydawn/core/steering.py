@@ -1,11 +1,10 @@
 """The keys that decide which tests run and how, in files that hold other things too."""
 
 import configparser
-import io
 import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from posixpath import basename
 from typing import Any
 
@@ -46,9 +45,7 @@ def woven(path: str, now: bytes, then: bytes, commands: Sequence[str]) -> bytes:
                 for name in new:
                     found.remove_section(name)
                 found.read_dict(old)
-                written = io.StringIO()
-                found.write(written)
-                return written.getvalue().encode()
+                return "".join(map(_section, found.sections(), map(found.items, found.sections()))).encode()
     except (ValueError, AttributeError, TypeError, configparser.Error):
         return then
 
@@ -58,6 +55,11 @@ def _ini(text: str) -> configparser.RawConfigParser:
     setattr(found, "optionxform", str)  # noqa: B010 - names keep their case, and mypy knows no other way
     found.read_string(text)
     return found
+
+
+def _section(name: str, rows: Iterable[tuple[str, str]]) -> str:
+    lines = (f"{key} = {value}".replace("\n", "\n\t") for key, value in rows)
+    return "\n".join([f"[{name}]", *lines, "", ""])
 
 
 def _of_package(package: Any, commands: Sequence[str]) -> dict[str, Any]:

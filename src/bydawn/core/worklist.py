@@ -297,6 +297,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     number: int | None = None  # from the top, starting at 1; a checkpoint has none
     line: int | None = None  # in a checklist
     waits_for: tuple[str, ...] = ()  # tasks in its folder that are not done
+    proof: str = ""  # would the checks notice if it were missing?
 
 
 class Standings(msgspec.Struct, frozen=True, kw_only=True):
@@ -340,6 +341,9 @@ def standings(source: str | Mapping[str, str], loop: Loop, state: LoopState) -> 
         msgspec.structs.replace(item, stand=Stand.NEXT) if item.id == reading.next_id and item.number else item
         for item in found
     ]
+    answers = {task: each.answer.value for each in state.proofs.noticed for task in each.tasks}
+    if answers:
+        items = [msgspec.structs.replace(item, proof=answers.get(item.text, "")) for item in items]
     if changed and changed.problem and not reading.problem:
         warnings = (f"since the loop last read it, it {changed.problem}", *warnings)
     return Standings(items=tuple(items), problem=reading.problem, warnings=warnings)

@@ -10,7 +10,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.globs import is_protected
 from bydawn.core.loop import ChangedTests, CommandCheck, WitnessMode
 from bydawn.core.ports import Difference
-from bydawn.core.proof import GREEN, Answer, Changed, Group, Held, Noticed, Proved, with_reason
+from bydawn.core.proof import GREEN, Answer, ChangedTest, Group, Held, Noticed, Proved, with_reason
 from bydawn.core.steering import woven
 from bydawn.core.test_files import KEYED, Side, Sides
 from bydawn.core.text import duration, shorten
@@ -29,7 +29,7 @@ class _Cut(Exception):
 class _Trees(msgspec.Struct, frozen=True, kw_only=True):
     """What differs on the side of the tests since the beginning: what was changed, and the forms to hold instead."""
 
-    changed: tuple[Changed, ...] = ()
+    changed: tuple[ChangedTest, ...] = ()
     forms: dict[str, str] = {}
 
 
@@ -130,7 +130,7 @@ class Proof:
         tests = [each for each in tests if not (self._loop.protect and is_protected(each.path, self._loop.protect))]
         appeared = {_id(each.new) for each in differences if not each.old}
         vanished = {_id(each.old) for each in tests if not each.new}
-        changed, forms = list[Changed](), dict[str, str]()
+        changed, forms = list[ChangedTest](), dict[str, str]()
         for each in dict.fromkeys(tests):
             then = known.yours.get(each.path, each.old)
             if each.new == then or (then and not each.new and _id(then) in appeared):
@@ -138,12 +138,12 @@ class Proof:
             if then or (sides[each.path] is not Side.TEST and sides[each.path] is not Side.DATA and self._had_tests):
                 how = "changed" if then and each.new else "deleted" if then else "new"
                 is_data = sides[each.path] is Side.DATA
-                changed.append(Changed(path=each.path, form=each.new, how=how, data=is_data))
+                changed.append(ChangedTest(path=each.path, form=each.new, how=how, data=is_data))
             elif each.path in self._sides.named or (_id(each.new) in vanished):
                 continue  # new: the check itself, or a test that has moved
             forms[each.path] = known.newer.get(each.path, self._as_then(each, then))
         fewer = [v for v in self._verdicts if v.fewer and v.check in known.red]
-        changed += [Changed(path=v.check, how=v.fewer, form=str(v.counts and v.counts.ran)) for v in fewer]
+        changed += [ChangedTest(path=v.check, how=v.fewer, form=str(v.counts and v.counts.ran)) for v in fewer]
         return _Trees(changed=tuple(changed), forms=forms)
 
     def _as_then(self, change: Difference, then: str) -> str:

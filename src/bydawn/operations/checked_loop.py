@@ -33,6 +33,7 @@ from bydawn.core.secret_settings import SecretSettings, variables
 from bydawn.core.state import Settled
 from bydawn.core.text import PLACEHOLDER
 from bydawn.operations.agents import first_that_works
+from bydawn.operations.check_programs import refuse_missing_programs
 from bydawn.settings.table import BY_KEY
 from bydawn.store.registry import Standing, checked_name, slug
 from bydawn.system.reading import read_folder, read_text
@@ -75,7 +76,10 @@ def checked_loop(wanted: "LoopRequest", workspace: Path) -> Loop:
             cause="a checkpoint is a line between two tasks in that file",
             hint="add -t TODO.md, or drop --checkpoint",
         )
-    _checked_globs(loop.protect)
+    _checked_globs(loop.protect, "--protect", "protects nothing")
+    _checked_globs(loop.tests, "--tests", "names no test")
+    if any(glob in ("*", "**", "**/*", "./", ".") for glob in loop.tests):
+        raise UserError("--tests cannot be everything", hint="name the folders with tests: --tests 'qa/**'")
     _checked_variables(loop.pass_env)
     if any(not is_plain(address) for address in loop.notify):
         from bydawn.operations.notices import refuse_unknown  # few loops have one
@@ -83,6 +87,7 @@ def checked_loop(wanted: "LoopRequest", workspace: Path) -> Loop:
         refuse_unknown(loop.notify)
     writable = tuple(map(_checked_folder_to_write, loop.box_write))
     _checked_paths(workspace, loop.checks)
+    refuse_missing_programs(loop)
     _checked_documents(workspace, loop)
     _checked_commits(workspace, loop)
     if loop.promise:
@@ -296,13 +301,13 @@ def _checked_folder(workspace: Path, path: str) -> None:
         )
 
 
-def _checked_globs(globs: tuple[str, ...]) -> None:
+def _checked_globs(globs: tuple[str, ...], flag: str, what: str) -> None:
     for glob in globs:
         if glob.startswith(("/", "!")) or ".." in glob.split("/"):
             raise UserError(
-                f"--protect {glob!r} protects nothing",
+                f"{flag} {glob!r} {what}",
                 cause="globs are relative to the workspace; no leading / or !, no ..",
-                hint="for example: --protect 'tests/**'",
+                hint=f"for example: {flag} 'tests/**'",
             )
 
 

@@ -8,8 +8,10 @@ from msgspec.structs import asdict
 from bydawn.core import completion
 from bydawn.core.history import Attempt
 from bydawn.core.loop import CommitMode, Loop
+from bydawn.core.proof import ChangedTest, Noticed
 from bydawn.core.records import Entry, line_of
 from bydawn.core.rules import Rule
+from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Commands, Promised, Status, Usage, Verdict
 from bydawn.core.verdicts import in_the_way
@@ -67,6 +69,27 @@ class RecordsView(msgspec.Struct, frozen=True, kw_only=True):
     last: tuple[Entry, ...]
 
 
+class ProofView(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found out behind passing checks: the answer for each task, and the tests that are not as they were."""
+
+    noticed: tuple[Noticed, ...]
+    changed_tests: tuple[ChangedTest, ...]
+    with_old_tests: bool | None  # do the checks pass with them? None: nobody knows, or none was changed
+    control: str
+    seconds: float
+
+
+def proof_view(state: LoopState) -> ProofView:
+    known = state.proofs
+    return ProofView(
+        noticed=known.noticed,
+        changed_tests=known.changed,
+        with_old_tests=known.held,
+        control=known.control,
+        seconds=known.seconds,
+    )
+
+
 class LoopDetail(LoopView, frozen=True, kw_only=True):
     """`show --json`."""
 
@@ -75,6 +98,7 @@ class LoopDetail(LoopView, frozen=True, kw_only=True):
     missing: list[str]
     red_before: tuple[str, ...] | None
     doubted: tuple[str, ...]
+    proof: ProofView
     questions: list[QuestionView]
     aside: tuple[str, ...]
     skipped: tuple[str, ...]
@@ -99,6 +123,7 @@ def loop_detail(standing: Standing, only: int | None = None) -> LoopDetail:
         missing=completion.missing(loop, state),
         red_before=state.baseline,
         doubted=state.doubted,
+        proof=proof_view(state),
         questions=[QuestionView(task=row.task, text=row.text, question=row.question) for row in state.questions],
         aside=state.settled.aside,
         skipped=state.settled.skipped,
@@ -263,6 +288,10 @@ def _evidence(standing: Standing) -> Iterator[Field]:
 def _findings(standing: Standing) -> Iterator[Field]:
     """What else a person should know."""
     state = standing.state
+    for each in state.proofs.noticed if not standing.finished else ():
+        yield Field("Proof", f"{', '.join(each.tasks) or 'all of it'}: {each.words}")
+    for test in state.proofs.changed if not standing.finished else ():
+        yield Field("Test", f"changed: {test.words}")
     if state.doubted:
         yield Field("Ticked", f"without any other change: {', '.join(state.doubted)}")
     if state.tampered:

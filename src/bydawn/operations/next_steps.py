@@ -128,6 +128,12 @@ def _when_blocked(standing: Standing) -> list[Next | None]:
             _ours(f"resume {name}", "once you have restored the files"),
             _ours(f"resume {name} --accept", "or keep the changes"),
         ]
+    if rule == Rule.CHANGED_TESTS:
+        return [
+            _ours(f"show {name}", "which tests, and why"),
+            _ours(f"resume {name} --accept", "take them as they are"),
+            _ours(f"resume {name}", "or go on, once you have put them back"),
+        ]
     if rule == Rule.RESTARTS:
         why = _ours(f"events {name}", "when it died")
         return [why, last_words, _ours(f"resume {name}", "once you know why")]

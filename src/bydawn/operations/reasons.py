@@ -37,20 +37,24 @@ _PLAINLY = {  # outcomes that stop a loop at once, in words
     Outcome.CONFIG.value: "the agent's setup does not work",
 }
 
-UNPROVEN = "no checks were configured, so there is only the agent's word for it"
-
 
 def evidence(standing: Standing) -> tuple[str, ...]:
     """What confirms how the loop ended, and which rules were broken on the way, in sentences."""
     if standing.state.stopped is None:
         return ()
     undone = put_back_words(standing)
-    unproven = standing.state.stopped.end is End.UNVERIFIED
     return (
-        *([UNPROVEN] if unproven else []),
+        *([why] if (why := unproven(standing)) else []),
         *_evidence(standing, standing.state.stopped),
         *([f"{completion.PUT_BACK}: {undone}"] if undone else []),
     )
+
+
+def unproven(standing: Standing) -> str:
+    """Why nothing proves that the work is done, although all that was asked for is there."""
+    stopped = standing.state.stopped
+    is_doubtful = stopped is not None and stopped.end is End.UNVERIFIED
+    return completion.doubt(standing.loop, standing.state) if is_doubtful else ""
 
 
 def _evidence(standing: Standing, stopped: LoopStopped) -> tuple[str, ...]:

@@ -82,25 +82,26 @@ def _refuse_unready(standing: Standing, secrets: Secrets, *, by_hand: bool, fini
 
 
 def _accepted(standing: Standing) -> tuple[str, ...]:
-    """The protected files and the task list whose changes the person accepts."""
+    """The protected files, the tests and the task list whose changes the person accepts."""
     from bydawn.operations.tasks import trouble_if_accepted  # rarely needed, and a loop should go on at once
 
     state = standing.state
     lists = (standing.loop.tasks or "",) if (state.tasks and state.tasks.problem) or lost_lines(state) else ()
-    if not state.tampered and not lists:
+    files = (*state.tampered, *(changed.path for changed in state.proofs.insisted))
+    if not files and not lists:
         raise UserError(
             f"{standing.loop.id} has nothing to accept",
-            cause="no protected file has changed, and its task list is fine",
+            cause="no protected file and no test was changed, and its task list is fine",
             hint=f"continue with `bydawn resume {standing.reference}`",
         )
     # Missing tasks can be accepted, but not a list that cannot be read or put in order.
-    if not state.tampered and (trouble := trouble_if_accepted(standing)):
+    if not files and (trouble := trouble_if_accepted(standing)):
         raise UserError(
             f"the task list of {standing.loop.id} cannot be accepted as it is",
             cause=trouble,
             hint=f"fix it, then run `bydawn resume {standing.reference}`",
         )
-    return (*state.tampered, *lists)
+    return (*files, *lists)
 
 
 def _refuse_used_up(standing: Standing, limits: Sequence[NewLimit]) -> None:

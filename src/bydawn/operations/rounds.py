@@ -274,6 +274,7 @@ def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
     if ended.commands.told:
         yield Remark(plain(ended.commands.told), for_agent=True)
     yield from red_checks(checks) if checks else ()
+    yield from proof_remarks(checks) if checks else ()
     missing = [completion.describe(name, loop, state) for name in completion.missing(loop, state)]
     if ended.promise is Promised.GIVEN and missing:
         yield Remark(f"the agent says it is done, but {missing[0]}")
@@ -316,6 +317,31 @@ def red_checks(checks: ChecksEnded) -> Iterator[Remark]:
             yield Remark(plain(verdict.told), for_agent=True)
         if verdict.never_ran and not checks.round:
             yield Remark("if the name is wrong, stop now (Ctrl-C): no agent can fix that")
+
+
+def proof_remarks(checks: ChecksEnded) -> Iterator[Remark]:
+    """What was found out behind passing checks."""
+    proved = checks.proved
+    for verdict in checks.verdicts:
+        if verdict.fewer:
+            yield Remark(plain(f"! fewer tests: {verdict.fewer}"), for_agent=True)
+        if verdict.passed and verdict.tests_nothing:
+            yield Remark(plain(f"! {verdict.check} ran no test, so it proves nothing"))
+    if proved is None:
+        return
+    for each in proved.noticed:
+        if each.answer.is_doubt:
+            which = f" ({', '.join(each.tasks)})" if len(each.tasks) > 1 else ""
+            yield Remark(plain(f"! {each.answer}{which}"), for_agent=each.asked)
+    held = proved.held
+    if held and held.changed and not held.refused:
+        tests = [each.path for each in held.changed if not each.data] or ["test data"]
+        asked = "; the agent is asked why" if held.unexplained else ""
+        what = {True: "pass with them as they were, too", False: "fail with them as they were"}
+        told = what[held.passed] if held.passed is not None else held.detail
+        yield Remark(
+            plain(f"! changed tests: {', '.join(tests[:3])}; the checks {told}{asked}"), bool(held.unexplained)
+        )
 
 
 def occasion(checks: ChecksEnded, state: LoopState) -> str:

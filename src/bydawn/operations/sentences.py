@@ -18,6 +18,7 @@ from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Line, TaskReading, TaskStatus, Verdict
 from bydawn.core.verdicts import in_the_way
 from bydawn.operations.amounts import plural, rounds, totals
+from bydawn.operations.check_programs import steering_files
 from bydawn.operations.pending import asked, asked_words, waiting_words
 from bydawn.operations.rounds import Field
 
@@ -178,7 +179,13 @@ def opening(loop: Loop, state: LoopState, tasks: TaskReading | None, unit: str =
     yield Field("Agent", ", then ".join(loop.pool))
     yield Field("Tasks", f"{loop.tasks}, {tasks.open} open" if tasks else "none (prompt only)")
     names = (_short_command(check.name) if isinstance(check, CommandCheck) else check.name for check in loop.checks)
-    yield Field("Check", ", ".join(names) or "none")
+    checks = ", ".join(names) or "none"
+    if loop.asks_if_done:
+        yield Field("Needs", f"{checks}, and the agent's word that it is done")
+    else:
+        yield Field("Check", checks)
+    if loop.checks and not loop.dialect and (found := steering_files(loop)):
+        yield Field("Steers", f"{', '.join(found)}: what the checks run, and not protected")
     if loop.sandbox:
         words = {"read-only": "read-only", "full": "FULL: no sandbox"}
         yield Field("Access", words.get(loop.sandbox, "can edit this folder"))

@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec.structs import replace
 
+from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.loop import Sandbox, Worktree
 from bydawn.core.progress import ENOUGH_ROUNDS
+from bydawn.core.proof import summary
 from bydawn.core.rules import Rule
 from bydawn.core.state import Limited
 from bydawn.core.text import duration
@@ -175,8 +177,12 @@ def reason(standing: Standing) -> str:
     if stopped and stopped.decided.rule == Rule.AGENT_BLOCKED:
         return f"the agent says: “{stopped.reason}”"
     if stopped and standing.finished:
-        *first, last = (MET[condition] for condition in standing.loop.requires)
-        return f"{', '.join(first)} and {last}" if first else last
+        if standing.loop.checks and (doubt := completion.doubt(standing.loop, standing.state)):
+            return doubt
+        wanted = completion.wanted(standing.loop, standing.state)
+        *first, last = (MET[condition] for condition in wanted)
+        met, found = f"{', '.join(first)} and {last}" if first else last, summary(standing.state.proofs)
+        return f"{met}; {found}" if found and not standing.loop.dialect else met
     return stopped.reason if stopped else ""
 
 

@@ -12,10 +12,10 @@ from bydawn.core.values import End
 from bydawn.dialects.codex_loop import codes
 from dialects.codex_loop_made import COMPLETE, PREPARATION, stop
 
-# They decide what comes next, and no run ends by them.
+# They decide what comes next, and no run of codex-loop ends by them.
 GOING_ON = {
     *(Rule.INTERRUPTED_ROUND, Rule.BASELINE, Rule.COMMIT_DUE, Rule.CHECKS_DUE, Rule.TASK_DONE, Rule.COMPLETE),
-    *(Rule.FINAL_CHECKS, Rule.AGENT_LIMIT, Rule.BACK_OFF, Rule.CYCLE, Rule.PAUSE, Rule.NEXT_ROUND),
+    *(Rule.CHANGED_TESTS, Rule.FINAL_CHECKS, Rule.AGENT_LIMIT, Rule.BACK_OFF, Rule.CYCLE, Rule.PAUSE, Rule.NEXT_ROUND),
 }
 
 

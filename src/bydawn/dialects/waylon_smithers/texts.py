@@ -101,7 +101,7 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
         return [look, *changed]
     if stopped.end is End.CHECKPOINT:
         return [look, Next(paste.resume, "you have looked: go on past the HARD STOP")]
-    if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE):
+    if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE, Rule.CHANGED_TESTS):
         keep = [Next(paste.accept, "or keep it so")] if stopped.can_be_accepted else []
         return [*changed, Next(paste.resume, "when you have put it back"), *keep]
     if stopped.end is End.BLOCKED and may_only_read:

@@ -124,7 +124,7 @@ def _row(standing: Standing, address: str, group: str) -> Row:
     if group == "working":
         return _working(row)
     if standing.status is Status.UNVERIFIED:
-        return msgspec.structs.replace(row, text=f"{row.text}; {reasons.UNPROVEN}")
+        return msgspec.structs.replace(row, text=f"{row.text}; {reasons.unproven(standing)}")
     return row
 
 

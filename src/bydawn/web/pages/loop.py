@@ -237,7 +237,7 @@ def _ended(standing: Standing, history: Recent) -> dict[str, Any]:
         "tampered": state.tampered,
         "notes": state.notes,
         "safe": what_is_safe(standing.loop) if blocked else "",
-        "unproven": reasons.UNPROVEN if standing.status is Status.UNVERIFIED else "",
+        "unproven": reasons.unproven(standing),
         "tell": next((way for way in offered if way.verb == "tell"), None),
         "others": [way for way in offered if way.verb != "tell"],
         "can_be_told": not standing.finished and not standing.trouble,
@@ -262,7 +262,7 @@ def _proof(standing: Standing) -> list[str]:
     if stopped is None or not (standing.finished or stopped.decided.rule in _EXPLAINED):
         return []
     rows = reasons.evidence(standing) if standing.state.seq <= _LONG else stopped.evidence
-    return [plain(row) for row in rows if row != reasons.UNPROVEN]
+    return [plain(row) for row in rows if row != reasons.unproven(standing)]
 
 
 _EXPLAINED = (Rule.AGENT_STOP, Rule.OBSTRUCTED, Rule.TASKS_ASIDE)  # rules whose reason alone says too little

@@ -51,9 +51,10 @@ def _stop(standing: Standing) -> dict[str, object]:
 
 def _accept(standing: Standing) -> dict[str, object]:
     stopped, tasks = standing.state.stopped, standing.state.tasks
+    files = (*standing.state.tampered, *(changed.path for changed in standing.state.proofs.insisted))
     lost = stopped is not None and stopped.decided.rule == Rule.TASK_FILE
     return {
-        "paths": [plain(path) for path in standing.state.tampered],
+        "paths": [plain(path) for path in files],
         "file": standing.loop.tasks,
         "problem": plain(tasks.problem) if lost and tasks and tasks.problem else "",
         "round": standing.state.round,
