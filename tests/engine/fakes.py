@@ -107,6 +107,7 @@ class FakeWorkspace:
         self.protect = protect
         self._trees: dict[str, Files] = {}
         self._texts: dict[str, str] = {}  # by form
+        self.installed: dict[str, str] = {}  # what is in no tree
         self.kept: dict[str, str] = {}
         self.gone = False
         self.tidied = 0
@@ -185,6 +186,9 @@ class FakeWorkspace:
         files: Files = {path: text for path, text in {**self._trees[tree], **changes}.items() if text is not None}
         self._trees[_name(files)] = files
         return _name(files)
+
+    def tools(self) -> dict[str, str]:
+        return dict(self.installed)
 
     def read(self, form: str) -> bytes:
         return self._texts[form].encode()

@@ -185,3 +185,9 @@ def test_a_kill_in_the_middle_counts_nothing_twice() -> None:
     stopped = night.run()
     assert (stopped.end, night.agent.turns, len(night.facts(RoundEnded))) == (End.COMPLETE, 1, 1)
     assert len(night.state.proofs.noticed) == 1
+
+
+def test_what_runs_the_checks_and_is_in_no_tree_is_told_if_it_was_changed() -> None:
+    night = a_night(Play(writes={APP: "old new"}, meanwhile=lambda: night.workspace.installed.update(pytest="fake")))
+    night.workspace.installed = {".venv/bin/python": "1", "pytest": "real"}
+    assert "what runs the checks was changed: pytest" in night.run().evidence

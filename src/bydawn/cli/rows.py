@@ -26,6 +26,7 @@ from bydawn.operations.rounds import (
     check_words,
     occasion,
     of_commit,
+    proof_remarks,
     red_checks,
     remarks,
     row_at_end,
@@ -185,7 +186,7 @@ class RoundRows:
                 yield from self._lines([*of_commit(fact)])
             case ChecksEnded() if self._ended is None:
                 yield from self._layout.checks(fact, state)
-                yield from self._lines([*red_checks(fact)])
+                yield from self._lines([*red_checks(fact), *proof_remarks(fact)])
             case ChecksEnded():
                 self._checks = fact
                 yield from self._close(loop, state)

@@ -310,6 +310,9 @@ def _proof(state: LoopState) -> list[str]:
         rows.append(f"the tests as they were: {known.detail}")
     rows += [f"fewer tests: {verdict.check}: {verdict.fewer}" for verdict in state.verdicts if verdict.fewer]
     rows += [f"no test ran: {verdict.check}" for verdict in state.verdicts if verdict.tests_nothing]
+    if tools := known.tools_changed:
+        more = f" and {len(tools) - 3} more" if len(tools) > 3 else ""
+        rows.append(f"what runs the checks was changed: {', '.join(tools[:3])}{more}")
     doubts = [each for each in known.noticed if each.answer.is_doubt]
     return rows + [f"{each.answer}: {', '.join(each.tasks) or 'all of it'}" for each in doubts]
 

@@ -280,6 +280,7 @@ class ChecksEnded(Fact, frozen=True, kw_only=True, tag="checks.ended"):
     final: bool = False  # once more on the whole, because every task is done
     excuses: bool = True  # rounds are not blamed for what failed before the first one
     proved: Proved | None = None  # what else was found out, if they passed
+    tools: dict[str, str] = {}  # what runs them and is in no tree, with digests, before the first round
 
     @property
     def passed(self) -> bool:

@@ -74,6 +74,9 @@ class Workspace(Texts, Protocol):
     def paths(self, tree: str) -> list[str]:
         """All files of a kept tree."""
 
+    def tools(self) -> dict[str, str]:
+        """What runs the checks in the workspace but is in no tree, each with a digest."""
+
     def woven(self, tree: str, forms: Mapping[str, str]) -> str:
         """A kept tree with other forms of some of its files; an empty one removes a file."""
 

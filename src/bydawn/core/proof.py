@@ -91,6 +91,7 @@ class Proved(Value, frozen=True, kw_only=True):
 
     held: Held | None = None
     noticed: tuple[Noticed, ...] = ()
+    tools: tuple[str, ...] = ()  # what runs the checks, is in no tree and was changed since the first round
     later: tuple[tuple[str, ...], ...] = ()  # groups of tasks, by their ids, for which there was no time yet
     control: str = ""  # "green", or why these runs cannot say anything
     seconds: float = 0.0
@@ -138,6 +139,8 @@ class Proofs(msgspec.Struct, frozen=True, kw_only=True):
     refused: tuple[str, ...] = ()
     insisted: tuple[ChangedTest, ...] = ()
     unexplained: tuple[ChangedTest, ...] = ()
+    tools: dict[str, str] = {}  # what runs the checks and is in no tree, as it was, …
+    tools_changed: tuple[str, ...] = ()  # … and what of it is not so any more
     control: str = ""
     seconds: float = 0.0  # that these runs have taken
 
@@ -227,6 +230,7 @@ def checked(proofs: Proofs, verdicts: tuple[Verdict, ...], tree: str, proved: Pr
         seconds=round(proofs.seconds + proved.seconds, 3),
         noticed=(*(each for each in proofs.noticed if each.tasks not in new), *proved.noticed)[-_KEPT:],
         waiting=tuple(group for group in waiting if group.ids in proved.later),
+        tools_changed=proved.tools,
         looked=tree,
     )
     return _held(proofs, proved.held) if proved.held else proofs

@@ -410,6 +410,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
     blamed = [verdict for verdict in red if verdict.check not in (state.baseline or ())]
     then = _touched(state, () if fact.restored else fact.tampered)
     then = _moved(then, fact.tree, fact.work) if fact.work else then
+    known = replace(state.proofs, tools=fact.tools) if is_baseline else state.proofs
     # Ticked in a round that changed nothing else, and proven now: that is progress after all.
     turned_green = {verdict.check for verdict in state.failed_checks} - {verdict.check for verdict in red}
     # Only checks that could know confirm a box: they turned green since it was ticked, or the work tree changed.
@@ -419,7 +420,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
     return replace(
         then,
         doubted=doubted,
-        proofs=proof.checked(state.proofs, fact.verdicts, fact.tree, fact.proved, first=fact.round == 0),
+        proofs=proof.checked(known, fact.verdicts, fact.tree, fact.proved, first=fact.round == 0),
         rounds_without_result=0 if turned_green else then.rounds_without_result,
         verdicts=fact.verdicts,
         verdict_tree=fact.tree,

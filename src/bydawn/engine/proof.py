@@ -19,6 +19,7 @@ from bydawn.core.verdicts import of_failure, outside
 from bydawn.engine.effects import Effects
 
 _TEST_SIDE = (Side.TEST, Side.DATA, Side.STEERING)
+_TOLD = 20
 _PART = 0.1  # of the loop's time that these runs may take
 
 
@@ -69,8 +70,18 @@ class Proof:
         failed = self._refused(verdicts, held, asked)
         kept = tuple(group.ids for group in later if group.ids)
         return failed, Proved(
-            held=held, noticed=noticed, later=kept, control=self._control, seconds=round(self._seconds, 3)
+            held=held,
+            noticed=noticed,
+            tools=self._tools_changed() if final else known.tools_changed,
+            later=kept,
+            control=self._control,
+            seconds=round(self._seconds, 3),
         )
+
+    def _tools_changed(self) -> tuple[str, ...]:
+        """Installing packages does it honestly, so it is only told."""
+        then, now = self._effects.state.proofs.tools, self._workspace.tools()
+        return tuple(sorted(path for path in {**then, **now} if then.get(path) != now.get(path)))[:_TOLD]
 
     def _reset(self, round_: int = 0, verdicts: tuple[Verdict, ...] = (), *, final: bool = False) -> None:
         self._round, self._verdicts, self._final = round_, verdicts, final

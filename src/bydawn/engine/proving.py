@@ -71,6 +71,7 @@ class Proving:
                 restored=looked.restored,
                 final=final,
                 excuses=not self._loop.change_required,
+                tools={} if round_ else effects.world.workspace.tools(),
             )
         )
         if proved:

@@ -316,7 +316,7 @@ def red_checks(checks: ChecksEnded) -> Iterator[Remark]:
         if not verdict.passed:
             yield Remark(plain(verdict.told), for_agent=True)
         if verdict.never_ran and not checks.round:
-            yield Remark("if the name is wrong, stop now (Ctrl-C): no agent can fix that")
+            yield Remark("a program that it needs is missing; if its name is wrong, stop now (Ctrl-C)")
 
 
 def proof_remarks(checks: ChecksEnded) -> Iterator[Remark]:

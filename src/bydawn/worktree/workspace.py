@@ -34,6 +34,10 @@ PACKED_FROM = 1_000
 ATTEMPTS = 3
 COUNT_SECONDS = 5.0  # better no figure than a long wait
 
+_PYTHON = ("bin/*", "lib/python*/site-packages/*.pth", "lib/python*/site-packages/*customize.py")
+_TOOLS = {".venv": _PYTHON, "venv": _PYTHON, "node_modules": (".bin/*",), "vendor": ("bin/*",)}
+_MOST_TOOLS = 1_000
+
 # The private `info/attributes` has the last word: bytes stay as they are and no filter runs. The encoding is
 # reset with `!` because git crashes on `-working-tree-encoding`.
 ATTRIBUTES = b"* -text -crlf -eol -ident -filter !working-tree-encoding\n"
@@ -199,6 +203,13 @@ class GitWorkspace(FileTexts):
         found = (os.fsdecode(path).rstrip("/") for path in split(self._git.run(*look)))
         return [path for path in found if (self._root / path).is_dir()]
 
+    def tools(self) -> dict[str, str]:
+        """What runs the checks in the workspace but is in no tree, each with a short digest."""
+        folders = (Path(path) for path in self.ignored_folders())
+        globs = [glob for folder in folders for glob in _TOOLS.get(folder.name, ()) for glob in (f"{folder}/{glob}",)]
+        found = sorted(path for glob in globs for path in self._root.glob(glob))[:_MOST_TOOLS]
+        return {str(path.relative_to(self._root)): _short_digest(path) for path in found}
+
     def checkout(self, tree: str) -> AbstractContextManager[Path]:
         """A temporary folder with the files of a kept tree."""
         return self._kept.checkout(tree)
@@ -363,6 +374,15 @@ def _digest_of(index: Path) -> str:
     with index.open("rb") as file:
         file.seek(-20, os.SEEK_END)
         return file.read().hex()
+
+
+def _short_digest(path: Path) -> str:
+    """Of a link, where it leads."""
+    try:
+        data = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+    except OSError:
+        return ""
+    return sha1(data, usedforsecurity=False).hexdigest()[:8]
 
 
 def _joined(paths: Iterable[bytes]) -> bytes:
