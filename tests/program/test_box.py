@@ -14,7 +14,7 @@ from bydawn.core.loop import CheckWhere, CommandCheck
 from bydawn.core.redact import Secrets
 from bydawn.core.values import Verdict
 from bydawn.process import box, shell
-from bydawn.process.box import Box, refused_folder
+from bydawn.process.box import Box, Within, refused_folder
 from bydawn.process.checks import ShellChecks
 from bydawn.process.child import ChildProcesses
 from bydawn.process.shell import Shell
@@ -38,6 +38,7 @@ class Place:
             folder.mkdir(parents=True)
 
     def checks(self, timeout: float = 30.0, *, clean: bool = False, writable: tuple[str, ...] = ()) -> ShellChecks:
+        kept = GitWorkspace(self.work, self.loop.git)
         found = box.find(self.work, [self.state], writable)
         assert isinstance(found, Box), found
         files = Rounds(self.loop, Secrets({}))
@@ -46,7 +47,8 @@ class Place:
             Shell(processes=processes, files=files, env={}, timeout=timeout, reveal=str),
             self.work,
             where=CheckWhere.CLEAN if clean else CheckWhere.WORKSPACE,
-            checkout=GitWorkspace(self.work, self.loop.git).checkout,
+            checkout=kept.checkout,
+            within=lambda: Within.of(kept.ignored_folders(), self.loop.builds),
             box=found,
             temporary=self.loop.temporary,
         )
@@ -121,6 +123,45 @@ def test_a_check_that_minds_no_signal_is_ended_with_the_box(place: Place) -> Non
     [verdict] = place.run(place.checks(timeout=0.3), script)
     assert verdict.timed_out
     assert [pid for pid in kernel.processes() if NAP in name_of(pid)] == []
+
+
+def test_another_tree_is_tried_in_the_place_of_the_workspace(place: Place) -> None:
+    """What leads there finds the tree: absolute paths, links, an editable install. Packages are there to read, what is
+    built stays for the next try, and nothing of it reaches the workspace."""
+    (place.work / ".gitignore").write_text("node_modules\n.venv\ntarget\nsecret.txt\n")
+    for name, text in {
+        **{"app.py": "new", "secret.txt": "x", "a/node_modules/m/index.js": "deep", "node_modules/m/index.js": "top"},
+        **{".venv/lib/__editable__.pth": str(place.work), "target/old": "x", "tests/link": ""},
+    }.items():
+        (place.work / name).parent.mkdir(parents=True, exist_ok=True)
+        (place.work / name).write_text(text)
+    (place.work / "tests/link").unlink()
+    (place.work / "tests/link").symlink_to(place.work / "app.py")
+    kept = GitWorkspace(place.work, place.loop.git)
+    tree = kept.woven(kept.snapshot().tree, {"app.py": kept.form(b"old"), ".gitignore": ""})
+    (place.work / ".gitignore").write_text("node_modules\n.venv\ntarget\nsecret.txt\n")
+    check = CommandCheck(
+        command=f"cat {place.work}/app.py tests/link $(cat .venv/lib/__editable__.pth)/app.py */node_modules/m/index.js "
+        "node_modules/m/index.js; ls target secret.txt; touch target/built made; touch node_modules/made; pwd"
+    )
+    before = sorted(str(path) for path in place.work.rglob("*"))
+    seen = [place.checks().run([check], 1, tree, lambda: False, aside="without")[0] for _ in range(2)]
+    assert all(verdict.passed for verdict in seen)
+    printed = place.loop.round_file(1, "without-1.txt").read_text()
+    assert printed.startswith("oldoldolddeeptop")
+    assert "target:\nbuilt\n" in printed, "what the first try built"
+    assert "'secret.txt': No such file" in printed and "node_modules/made': Read-only" in printed
+    assert printed.endswith(f"{place.work}\n")
+    assert sorted(str(path) for path in place.work.rglob("*")) == before
+    assert [*(place.loop.path / "checkouts").glob("*")] == []
+
+
+def test_a_clean_checkout_hides_the_workspace(place: Place) -> None:
+    (place.work / ".gitignore").write_text("forgotten.py\n")
+    (place.work / "forgotten.py").write_text("x")
+    tree = GitWorkspace(place.work, place.loop.git).snapshot().tree
+    [verdict] = place.run(place.checks(clean=True), f"cat {place.work}/forgotten.py", tree=tree)
+    assert not verdict.passed
 
 
 def test_a_check_that_is_stopped_can_clean_up_although_it_is_in_a_box(

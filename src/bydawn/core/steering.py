@@ -52,7 +52,7 @@ def woven(path: str, now: bytes, then: bytes, commands: Sequence[str]) -> bytes:
 
 def _ini(text: str) -> configparser.RawConfigParser:
     found = configparser.RawConfigParser(strict=False)
-    setattr(found, "optionxform", str)  # noqa: B010 - names keep their case, and mypy knows no other way
+    setattr(found, "optionxform", str)  # noqa: B010 - names keep their case, and mypy refuses the plain way
     found.read_string(text)
     return found
 

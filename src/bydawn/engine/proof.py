@@ -170,7 +170,7 @@ class Proof:
         return any(self._sides.of(path) is Side.TEST for path in self._workspace.paths(self._effects.state.proofs.tree))
 
     def _failed_with(self, tree: str, forms: dict[str, str]) -> tuple[Verdict, ...] | None:
-        """The checks that fail with the tests as they were; None, with a reason, if nobody can say."""
+        """The checks that fail with the tests as they were; None, with a reason, if that is unknown."""
         if not forms:
             return ()
         if not self._fits() and not self._final:

@@ -74,7 +74,7 @@ class ProofView(msgspec.Struct, frozen=True, kw_only=True):
 
     noticed: tuple[Noticed, ...]
     changed_tests: tuple[ChangedTest, ...]
-    with_old_tests: bool | None  # do the checks pass with them? None: nobody knows, or none was changed
+    with_old_tests: bool | None  # do the checks pass with them? None: unknown, or none was changed
     control: str
     seconds: float
 
