@@ -124,7 +124,8 @@ class Proofs(msgspec.Struct, frozen=True, kw_only=True):
     red: tuple[str, ...] = ()  # the checks that failed then
     counts: dict[str, Counts] = {}  # by check: what fewer tests are compared with, …
     most: dict[str, Counts] = {}  # … and the most that ever ran
-    counting: tuple[str, ...] = ()  # checks that said how many when they passed
+    tested: tuple[str, ...] = ()  # checks that ever ran a test, …
+    counting: tuple[str, ...] = ()  # … and those that said so when they passed
     begun: tuple[Begun, ...] = ()
     waiting: tuple[Group, ...] = ()
     noticed: tuple[Noticed, ...] = ()
@@ -206,20 +207,28 @@ def checked(proofs: Proofs, verdicts: tuple[Verdict, ...], tree: str, proved: Pr
     red = tuple(verdict.check for verdict in verdicts if not verdict.passed)
     held = {each.path for each in proved.held.changed} if proved and proved.held else set[str]()
     most, counts = dict(proofs.most), dict(proofs.counts)
-    passing = (each.check for each in verdicts if each.passed and each.counts and each.counts.ran)
-    counting = tuple(dict.fromkeys((*proofs.counting, *passing)))
+    tested = [each for each in verdicts if each.counts and each.counts.ran]
     for verdict in verdicts:
-        if verdict.counts:
-            most[verdict.check] = _best(most.get(verdict.check), verdict.counts)
+        # A failing run may count what is no test of its own, such as a module that cannot be imported.
+        ran = verdict.counts
+        ran = ran if ran is None or verdict.passed else Counts(ran=ran.ran - ran.failed, skipped=ran.skipped)
+        if ran and (ran.ran > 0 or ran.skipped):
+            most[verdict.check] = _best(most.get(verdict.check), ran)
             # Fewer tests than before are told once; but while they count as a failure, until they are back.
             is_told = verdict.fewer and verdict.passed and verdict.check not in held
-            best = verdict.counts if is_told else _best(counts.get(verdict.check), verdict.counts)
+            best = ran if is_told else _best(counts.get(verdict.check), ran)
             counts[verdict.check] = best
     # If something was looked for behind them, they had passed, whatever was found.
     passed = not red or proved is not None
     waiting = tuple(replace(each, green=each.green or (each.after == tree and passed)) for each in proofs.waiting)
     proofs = replace(
-        proofs, counts=counts, most=most, counting=counting, waiting=waiting, red=red if first else proofs.red
+        proofs,
+        counts=counts,
+        most=most,
+        tested=tuple(dict.fromkeys((*proofs.tested, *(each.check for each in tested)))),
+        counting=tuple(dict.fromkeys((*proofs.counting, *(each.check for each in tested if each.passed)))),
+        waiting=waiting,
+        red=red if first else proofs.red,
     )
     if proved is None:
         return proofs

@@ -323,11 +323,11 @@ def _since(mine: Number | None, theirs: Number | None) -> Number | None:
 
 
 class Counts(Value, frozen=True, kw_only=True):
-    """The tests of a check's runs, added up."""
+    """The tests of all runs that one output reports; where go names no tests, its packages."""
 
-    ran: int = 0  # failed ones too, skipped ones not
-    skipped: int = 0
-    failed: int = 0
+    ran: int = 0  # failed ones too, skipped ones not; an error outside a test is none
+    skipped: int = 0  # or marked as something to do: no one looks at how those end
+    failed: int = 0  # failures and errors: a test can have several
 
 
 class Verdict(Value, frozen=True, kw_only=True):
@@ -352,8 +352,8 @@ class Verdict(Value, frozen=True, kw_only=True):
 
     @property
     def tests_nothing(self) -> bool:
-        """Is it known to have run no test?"""
-        return self.counts is not None and not self.counts.ran
+        """Is it known to have run no test, not even one that was skipped?"""
+        return self.counts is not None and not (self.counts.ran or self.counts.skipped)
 
     @property
     def never_ran(self) -> bool:

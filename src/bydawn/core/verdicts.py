@@ -8,11 +8,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from bydawn.core.counts import always_counts
 from bydawn.core.digests import sha256
 from bydawn.core.loop import Check, CommandCheck
+from bydawn.core.proof import Proofs
 from bydawn.core.state import LoopState
 from bydawn.core.text import last_part, plain, shorten
-from bydawn.core.values import Verdict
+from bydawn.core.values import Counts, Verdict
 
 SOME_FOLDER = "DIR"  # one whose name is not known
 _NAMED = 60  # characters of a command in a sentence
@@ -109,6 +111,32 @@ def _weighed(verdict: Verdict, second: Verdict | None, state: LoopState) -> Verd
         return _flaky(verdict if not verdict.passed else second)
     # A check that both passed and failed on this work tree stays flaky until the tree changes.
     return _flaky(replace(before, seconds=verdict.seconds)) if before and known else verdict
+
+
+def counted(verdict: Verdict, known: Proofs, *, holds: bool, compares: bool = True) -> Verdict:
+    """The verdict, with what the number of tests says about it: none ran, or fewer than before."""
+    if not verdict.passed:
+        return verdict
+    ran = verdict.counts
+    # One that passed without a word before the first round may be told to be silent.
+    silent = ran is None and (verdict.check in known.counting or verdict.check in known.red)
+    if silent and (verdict.check in known.counting or always_counts(verdict.check)):
+        ran = Counts()
+    verdict = replace(verdict, counts=ran)
+    if verdict.tests_nothing and verdict.check in known.tested and holds:
+        return replace(verdict, passed=False, detail="no test ran", fingerprint=of_failure("no test ran"))
+    fewer = _fewer(ran, known.counts.get(verdict.check)) if compares and ran else ""
+    return replace(verdict, fewer=fewer)
+
+
+def _fewer(now: Counts, before: Counts | None) -> str:
+    """
+    >>> _fewer(Counts(ran=14, skipped=2), Counts(ran=20))
+    '14 tests ran, 20 before; 2 skipped, 0 before'
+    """
+    pairs = (("tests ran", now.ran, before.ran), ("skipped", now.skipped, before.skipped)) if before else ()
+    worse = [(what, new, old) for what, new, old in pairs if (new > old if what == "skipped" else new < old)]
+    return "; ".join(f"{new:,} {what}, {old:,} before" for what, new, old in worse)
 
 
 def outside(verdicts: Sequence[Verdict]) -> dict[str, str]:

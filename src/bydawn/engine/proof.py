@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from bydawn.core import counts, witness
+from bydawn.core import witness
 from bydawn.core.errors import UserError
 from bydawn.core.globs import is_protected
 from bydawn.core.loop import ChangedTests, CommandCheck, WitnessMode
@@ -15,7 +15,7 @@ from bydawn.core.steering import woven
 from bydawn.core.test_files import KEYED, Side, Sides
 from bydawn.core.text import duration, shorten
 from bydawn.core.values import Verdict
-from bydawn.core.verdicts import of_failure, outside
+from bydawn.core.verdicts import counted, of_failure, outside
 from bydawn.engine.effects import Effects
 
 _TEST_SIDE = (Side.TEST, Side.DATA, Side.STEERING)
@@ -267,7 +267,7 @@ class Proof:
         self._seconds += effects.world.clock.now().elapsed - started
         if effects.state.stop_now:
             raise _Cut
-        return tuple(counts.weighed(verdict, effects.state.proofs, holds=True, compares=False) for verdict in verdicts)
+        return tuple(counted(verdict, effects.state.proofs, holds=True, compares=False) for verdict in verdicts)
 
     @property
     def _expected(self) -> float:

@@ -5,14 +5,13 @@ from functools import partial
 
 import msgspec
 
-from bydawn.core import counts
 from bydawn.core.decide import would_finish
 from bydawn.core.facts import BOX, BOXED, ChecksCut, ChecksEnded, Obstructed
 from bydawn.core.layout import tree_before
 from bydawn.core.loop import BoxMode, ChangedTests, Check, CommandCheck, OnTamper
 from bydawn.core.ports import NONE
 from bydawn.core.values import Verdict
-from bydawn.core.verdicts import in_the_way, is_same, outside, suspects, unboxed, weighed
+from bydawn.core.verdicts import counted, in_the_way, is_same, outside, suspects, unboxed, weighed
 from bydawn.engine.effects import Effects
 from bydawn.engine.proof import Proof
 from bydawn.engine.protection import Protection
@@ -98,7 +97,7 @@ class Proving:
         freed = outside(state.verdicts)
         verdicts = run(self._loop.checks, round_, tree, urgent, outside=freed)
         holds = self._loop.changed_tests is ChangedTests.HOLD
-        verdicts = tuple(counts.weighed(verdict, state.proofs, holds=holds) for verdict in verdicts)
+        verdicts = tuple(counted(verdict, state.proofs, holds=holds) for verdict in verdicts)
         if state.box == BOXED and not state.round and not state.only_checks:  # nothing of the agent's exists yet
             return self._without_box(verdicts, tree)
         doubtful = () if self._effects.state.stop_now else suspects(self._loop.checks, verdicts, state)
