@@ -29,7 +29,7 @@ from bydawn.process.checks import ShellChecks
 from bydawn.process.child import ChildProcesses, is_nearly_full
 from bydawn.process.clock import SystemClock
 from bydawn.process.guardian import Tether
-from bydawn.process.matching import full_match
+from bydawn.process.matching import search
 from bydawn.process.shell import Shell, ShellHooks
 from bydawn.settings.table import TABLE
 from bydawn.store.cooldowns import SharedCoolDowns
@@ -219,7 +219,7 @@ def run_loop(
             files=files,
             channel=channel,
             clock=worker.clock or SystemClock(ledger.state.elapsed + files.unrecorded(loop, ledger.state)),
-            full_match=full_match,
+            search=search,
             schema_file=schema_file,
             drop=drop,
             hide=secrets.hide,

@@ -17,12 +17,13 @@ TAG = Promise()
 LINE = Promise(text="ALL DONE", mode=Mode.LINE)
 
 
-def matches(pattern: str, text: str) -> bool:
+def searches(pattern: str, text: str) -> int | None:
     """The real one runs in a child with a time limit; the rule is the same."""
-    return re.fullmatch(pattern, text) is not None
+    ends = [found.end() for found in re.finditer(pattern, text, re.MULTILINE) if found[0].strip()]
+    return ends[-1] if ends else None
 
 
-def never_asked(pattern: str, text: str) -> bool:
+def never_asked(pattern: str, text: str) -> int | None:
     raise AssertionError(f"asked for {pattern!r} on {text!r}")
 
 
@@ -45,6 +46,51 @@ GIVEN = [
     f"# {T}",
     f"✅ All tasks complete! {T}",
     f"You told me not to print {T} too early. Now everything is green.\n\n{T}",  # a mention, then the deed
+    # plain English in front of it, list and heading marks, emphasis, emoji
+    f"All tests pass {T}",
+    f"**Done: {T}**",
+    f"Completed: {T}",
+    f"I've finished everything, and all 42 tests pass: {T}",
+    f"Everything is finished — {T}",
+    f"Here it is: {T}",
+    f"Every box is ticked, {T}",
+    f"Done… {T}",
+    f"Output: {T}",
+    f"Completion promise: {T}",
+    f"Nothing is left that is not done. {T}",
+    f"No errors, nothing left to do: {T}",
+    f"I fixed `parse()` and its callers. Final status: complete {T}",
+    f"✅ {T}",
+    f"{T} ✅",
+    f"Task complete. {T} ✅",
+    f"- {T}",
+    f"* {T}",
+    f"12. {T}",
+    f"- [x] {T}",
+    f"Done.\n- {T}",
+    f"- All tests pass\n\n  {T}",
+    f"## Result\n{T}",
+    f"### ✅ All tasks complete\n\n{T}",
+    f"## Alles erledigt.\n\n{T}",  # in another language, a whole sentence
+    # lead-ins without a word of doubt
+    f"Here it is:\n\n{T}",
+    f"Result:\n{T}",
+    f"All of it is done,\n{T}",
+    f"All of it is done –\n\n{T}",
+    f"All of it is done …\n\n{T}",
+    f"All of it is done 👉\n{T}",
+    f"- All of it is done:\n{T}",
+    f"Result:\nAll of it is done. {T}",
+    f"Result:\n- {T}",
+    # a summary behind it
+    f"{T}\n\nI also cleaned up a little.",  # part C: promise, then more text
+    f"{T}\n\n## Summary\n\n- Added a retry when the server is down\n- `api.py`: waits until it is up\n- All pass",
+    f"All done {T}\n\nLet me know if anything is missing.",
+    f"{T}\n\nOpen: nothing",
+    f"{T}\n\nOptional, for later:\n- what to do if a login fails",
+    f"Fertig.\n\n{T}\n\nMelde dich, wenn du noch etwas brauchst.",
+    f"{T}\n\n---",
+    f"{T}\n===",
     # a "no" that is not about the promise
     f"All tests pass, nothing is left to do. {T}",
     f"No tests fail. {T}",
@@ -58,6 +104,7 @@ GIVEN = [
     f"Everything behaves as expected\n{T}",
     f"All green in `pytest`\n{T}",
     f'I ran "make test"\n{T}',
+    f"Done.\n42 files of the parser moved\n{T}",  # a line that is no sentence
     # lead-ins that lead in to something else
     f"Summary:\n- parser\n- tests\n\n{T}",
     f"Once the tests passed I looked again:\n\n```\nall green\n```\n\n{T}",  # it leads in to the code
@@ -95,20 +142,22 @@ def test_a_promise_at_the_end_is_given(reply: str) -> None:
 # ---------------------------------------------------------------- mentioned
 
 NOT_AT_THE_END = [
-    f"{T}\n\nI also cleaned up a little.",  # part C: promise, then more text
     f"{T} is what I would print.",
     f"I cannot output {T} because tasks remain",  # R-001, the bug of the original
     f"Is it {T}?",
     f"{T}?",
     f"{T}...",
     f"{T}…",
-    f"{T} ✅",
     f"{T} (not yet)",
-    f"{T}\n\n---",
-    f"{T}\n===",
-    f"{T}\n[a]: https://example.org",  # a link definition is invisible, and still the last line
     f"{T}<!-- not really -->",
     f"Done{T}bye",
+    f"{T}, as promised",
+    f"{T} ❌",
+    f"El trabajo sigue. {T}\n\nContinúo mañana.",  # in front of a summary, a sentence is a part of the text
+    f"{T}\n\nThe docs are left, and I have not run the tests.",
+    f"{T}\n\nAdded the parser, but not its tests.",
+    f"{T}\n\nRan the tests: 2 failed.",
+    f"{T}\n\n## Open\n\n- docs",
 ]
 IN_CODE_OR_QUOTES = [
     f"`{T}`",  # R-001: backticks
@@ -227,39 +276,34 @@ SPOKEN_OF = [
     f"TODO: {T}",
     f"For reference: {T}",
 ]
-NOT_A_SENTENCE_OF_ITS_OWN = [
-    f"All done {T}",
-    f"**Done: {T}**",
-    f"Everything is finished — {T}",
-    f"Completion promise: {T}",
-    f"Output: {T}",
+IN_A_SENTENCE = [
     f"I hereby print {T}",
-    f"Here it is: {T}",
-    f"Every box is ticked, {T}",
+    f"Everything in the parser is rewritten: {T}",  # not only words that such lines are made of
+    f"The tests: {T}",  # … and none that says it is done
     f"Is all of it done? {T}",
-    f"Done… {T}",
-    f"✅ {T}",
-    f"12. {T}",
+    f"Is all of it done?\n\n{T}",
+    f"Complete all tasks: {T}",
     f"B. {T}",
-    f"Done.\n- {T}",
-    f"1. All tests pass\n2. {T}",
-    f"* {T}",
-    f"- All tests pass\n\n  {T}",
     f"Done. {T} {T}",  # twice in that line
     f"{T}{T}",
-    f"### Result\n\n{T}",
     f"# {T}\n\n{T}",
+    f"Fertig: {T}",
+    f"## Ergebnis\n\n{T}",
+    f"1. All tests pass\n2. {T}",  # the last item of a longer list
+    f"- All tests pass\n- {T}",
+    f"- {T}\n- Docs are updated",
+    f"0 tests pass {T}",
+    f"Passed: 0, {T}",
+    f"Tests done: 3 of 5 {T}",
+    f"Status: 90 % {T}",
+    f"Not all tests pass. {T}",
 ]
 LED_IN = [
-    f"Result:\n{T}",
     f"I will now output the completion promise:\n\n{T}",
-    f"All of it is done,\n{T}",
-    f"All of it is done –\n\n{T}",
-    f"All of it is done …\n\n{T}",
-    f"All of it is done?\n\n{T}",
-    f"All of it is done 👉\n{T}",
-    f"- All of it is done:\n{T}",
-    f"Result:\nAll of it is done. {T}",
+    f"The completion token is:\n\n{T}",
+    f"Two tests are red. Then I end with\n\n{T}",  # it breaks off in a sentence that is not its first
+    f"Zbývá opravit dva testy. Potom odpověď zakončím řádkem\n\n{T}",
+    f"Wenn die Tests grün sind, ende ich mit\n\n{T}\n\nNoch laufen sie.",
     f"Once tests pass I will print:\n\n{T}",
     f"Once tests pass I will print:\n{T}",
     f"**Once tests pass I will print:**\n\n{T}",
@@ -274,7 +318,6 @@ LED_IN = [
     f"- I cannot print:\n{T}",
     f"When done, print exactly:\n\n{T}",  # an echoed prompt
     f"Output exactly this line:\n\n{T}",
-    f"The completion token is:\n\n{T}",
     f"Next steps:\n\n1. Fix the tests\n2. {T}",  # the lead-in of a whole list
     f"Remaining:\n- fix the tests\n- {T}",
     f"To do:\n- {T}",
@@ -290,7 +333,7 @@ LED_IN = [
         *NEGATED,
         *POSTPONED_OR_CONDITIONED,
         *SPOKEN_OF,
-        *NOT_A_SENTENCE_OF_ITS_OWN,
+        *IN_A_SENTENCE,
         *LED_IN,
     ],
 )
@@ -339,8 +382,7 @@ def test_figures_of_failure_are_heard_right_above(layout: str, figures: str, exp
 def test_a_line_that_we_left_out_casts_no_doubt() -> None:
     remark = left_out_line(9_000_000)
     assert judge(f"Done.\n{remark}\n{T}", TAG, never_asked) is Promised.GIVEN
-    assert judge(f"{T}\n{remark}", TAG, never_asked) is Promised.MENTIONED, "the reply went on"
-    assert judge(f"{T}\n\n{remark}", Promise(match=Match.OWN_LINE), never_asked) is Promised.GIVEN
+    assert judge(f"{T}\n{remark}", TAG, never_asked) is Promised.GIVEN
 
 
 # ---------------------------------------------------------------- absent
@@ -403,7 +445,8 @@ def test_a_text_that_sounds_like_a_refusal_does_not_negate_itself() -> None:
         ("ALL DONE.", Promised.MENTIONED),  # the line equals the text, nothing less
         ("**ALL DONE**", Promised.MENTIONED),
         ("We are ALL DONE", Promised.MENTIONED),
-        ("ALL DONE\nbye", Promised.MENTIONED),
+        ("ALL DONE\n\nCommitted.", Promised.GIVEN),  # a summary
+        ("ALL DONE\nbye", Promised.MENTIONED),  # the sentence goes on
         ("```\nALL DONE", Promised.MENTIONED),
         ("Code:\n\n    ALL DONE", Promised.MENTIONED),
         ("> a\nALL DONE", Promised.MENTIONED),
@@ -428,59 +471,103 @@ def test_a_line_may_look_like_markup_if_its_owner_wants_so(text: str) -> None:
     [
         (r"DONE \d+", "Fine.\nDONE 12", Promised.GIVEN),
         (r"DONE \d+", "**DONE 12**.", Promised.GIVEN),
-        (r"DONE", "DONE and more", Promised.ABSENT),
-        (r"DONE", "DONE\nmore", Promised.ABSENT),  # the lines above are not tried
+        (r"^DONE$", "Fine.\nDONE\nBye.", Promised.GIVEN),  # edges are those of a line
+        (r"DONE", "We are DONE and more", Promised.GIVEN),
+        (r"DONE", "DONE\nMore.", Promised.GIVEN),
+        (r"DONE\nMORE", "DONE\nMORE", Promised.GIVEN),
+        (
+            r"Tests: \d+ passed",
+            "## Ergebnis\n- Tests: 3 passed\n- Docs",
+            Promised.GIVEN,
+        ),  # the form is up to the pattern
+        (r"DONE", "ABANDONED", Promised.GIVEN),
+        (r"DONE", "done", Promised.ABSENT),
         (r"DONE", "```\nDONE", Promised.MENTIONED),
+        (r"DONE", "> DONE", Promised.MENTIONED),
+        (r"DONE", "- [ ] DONE", Promised.MENTIONED),
         (r"DONE", "If it is green I print:\nDONE", Promised.MENTIONED),
+        (r"DONE", "I am not DONE", Promised.MENTIONED),
+        (r"DONE", "It is DONE, but two tests fail", Promised.MENTIONED),
+        (r"DONE", "DONE\n\nActually, two tests fail.", Promised.MENTIONED),
         (r".*DONE", "All work DONE", Promised.GIVEN),
         (r".*DONE", "I am not DONE", Promised.MENTIONED),
+        (r"(?s).*DONE.*", "I am not DONE.", Promised.MENTIONED),
         (r"I will not go on: DONE", "I will not go on: DONE", Promised.GIVEN),  # the pattern itself says so
     ],
 )
-def test_in_regex_mode_the_whole_last_line_matches(pattern: str, reply: str, expected: Promised) -> None:
-    assert judge(reply, Promise(text=pattern, mode=Mode.REGEX), matches) is expected
+def test_a_pattern_is_searched_and_its_sentence_must_not_take_it_back(
+    pattern: str, reply: str, expected: Promised
+) -> None:
+    """W-052, X-04"""
+    assert judge(reply, Promise(text=pattern, mode=Mode.REGEX), searches) is expected
 
 
-def test_a_pattern_is_tried_at_most_twice_and_only_on_the_last_line() -> None:
-    asked: list[str] = []
+@pytest.mark.parametrize("match", Match)
+def test_a_pattern_is_searched_once_in_the_last_64_kilobytes(match: Match) -> None:
+    """W-023: each search is a child process."""
+    asked: list[int] = []
 
-    def record(_pattern: str, text: str) -> bool:
-        asked.append(text)
-        return False
+    def record(_pattern: str, text: str) -> int | None:
+        asked.append(len(text))
+        return searches(_pattern, text)
 
-    judge("DONE\n" * 1000 + "**DONE.**", Promise(text="x", mode=Mode.REGEX), record)
-    assert asked == ["**DONE.**", "DONE"]
+    chosen = Promise(text="DONE", mode=Mode.REGEX, match=match)
+    assert judge("DONE\n" + "line\n" * 50_000, chosen, record) is Promised.ABSENT
+    assert judge("line\n" * 50_000 + "DONE", chosen, record) is Promised.GIVEN
+    assert asked == [65_536, 65_536]
 
 
 def test_a_pattern_that_runs_out_of_time_says_neither_yes_nor_no() -> None:
-    def endless(_pattern: str, text: str) -> bool:
+    def endless(_pattern: str, text: str) -> int | None:
         raise TooSlow(text)
 
     with pytest.raises(TooSlow, match="aaab"):
         judge("Fine.\naaab", Promise(text="(a+)+", mode=Mode.REGEX), endless)
 
 
-@pytest.mark.parametrize("match", [Match.OWN_LINE, Match.ANYWHERE])
-def test_a_pattern_is_tried_on_the_last_twenty_filled_lines_at_most(match: Match) -> None:
-    """W-023: each try is a child process, so a long reply must not ask for thousands."""
-    asked: list[str] = []
-
-    def record(_pattern: str, text: str) -> bool:
-        asked.append(text)
-        return False
-
-    reply = "\n\n".join(f"*line {number}*" for number in range(1000))
-    assert judge(reply, Promise(text="x", mode=Mode.REGEX, match=match), record) is Promised.ABSENT
-    assert asked[:2] == ["*line 999*", "line 999"]
-    assert asked[-1] == "line 980"
-    assert len(asked) == 40
+# ---------------------------------------------------------------- told that it was a mention
 
 
-@pytest.mark.parametrize("match", Match)
-@pytest.mark.parametrize("line", ["x" * 200_000, "DO\0NE", "DONE \ud800"], ids=["long", "null", "surrogate"])
-def test_a_pattern_is_not_tried_on_a_line_that_no_child_could_be_given(line: str, match: Match) -> None:
-    """The line is an argument of a program, and the system refuses these."""
-    assert judge(line, Promise(text=".*", mode=Mode.REGEX, match=match), never_asked) is Promised.ABSENT
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"`{T}`",
+        f"Done: `{T}`",
+        f"All done.\n\n```text\n{T}\n```",
+        f"I hereby print {T}",
+        f"With this the parser is rewritten: {T}",
+        f"I will now output the completion promise:\n\n{T}",
+        f"- The parser is there\n- All tests pass\n- {T}",
+        f"## Everything in the parser is rewritten\n{T}",
+    ],
+)
+def test_once_told_the_same_form_is_meant(reply: str) -> None:
+    assert judge(reply, TAG, never_asked) is Promised.MENTIONED
+    assert judge(reply, TAG, never_asked, told=True) is Promised.GIVEN
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *NOT_AT_THE_END,
+        *(reply for reply in NEGATED if "\n" not in reply),
+        *POSTPONED_OR_CONDITIONED,
+        f"Once the tests pass I print:\n\n```\n{T}\n```",
+        f"> {T}",
+        f"~~{T}~~",
+        f"<!-- {T} -->",
+        f"- [ ] {T}",
+        f"Remaining:\n- fix the tests\n- {T}",
+        f"1. Fix the tests\n2. {T}",
+        f"Is it `{T}`?",
+        f"No tests pass: {T}",
+        f"The result is false: {T}",
+        f"Odmawiam napisania {T}",  # in another language, nobody knows what the words say
+        f"Zwei Tests sind rot, die Zeile lautet also:\n\n{T}",
+    ],
+)
+def test_a_refusal_is_none_the_less_for_being_repeated(reply: str) -> None:
+    assert judge(reply, TAG, never_asked, told=True) is Promised.MENTIONED
 
 
 # ---------------------------------------------------------------- what nobody could ever give
@@ -521,22 +608,26 @@ def test_a_substring_may_have_two_lines() -> None:
     ("pattern", "possible"),
     [
         (r"DONE \d+\s*", True),
-        ("ALL\nDONE", False),
-        ("DONE\n", False),
-        (" DONE", False),  # the lines of a reply are tried without blanks around them
-        ("DONE ", False),
-        (" *DONE *", True),
-        (" ?DONE", True),
-        (" DONE|READY", True),
-        ("[^\n]+DONE", True),
-        ("ALL\n?DONE", True),
-        ("(?x) ALL [ ]\n DONE ", True),
+        ("ALL\nDONE", True),
+        ("DONE\n", True),
+        (" DONE", True),
+        ("^DONE$", True),
+        ("x*^DONE$", True),
+        ("(?:READY$|DONE)", True),
+        (r"\$5", True),
+        ("DONE$\n^READY", True),
+        ("x^DONE", False),
+        ("DONE$ now", False),
+        ("^$", False),  # it matches, but nothing
+        (r"\b", False),
+        (r"\s*", False),
+        ("DONE\0", False),
     ],
 )
-def test_a_pattern_is_refused_only_where_no_line_could_match(pattern: str, possible: bool) -> None:
+def test_a_pattern_is_refused_only_where_no_words_could_match(pattern: str, possible: bool) -> None:
     assert is_possible(Promise(text=pattern, mode=Mode.REGEX)) is possible
-    lines = ("ALL DONE", "ALLDONE", "READY", "DONE", "DONE 1", "x DONE")
-    assert possible is any(re.fullmatch(pattern, line) for line in lines)
+    replies = ("ALL\nDONE", "x DONE", "DONE 1", "DONE\nREADY", "costs $5", "DONE now")
+    assert possible is any(searches(pattern, reply) is not None for reply in replies)
 
 
 # ---------------------------------------------------------------- other matches; the corpus has more of them
@@ -547,13 +638,10 @@ def test_the_end_of_a_reply_is_where_a_promise_counts_unless_somebody_says_other
     assert Promise().match is Match.END
 
 
-@pytest.mark.parametrize(
-    ("match", "expected"),
-    [(Match.END, Promised.MENTIONED), (Match.OWN_LINE, Promised.GIVEN), (Match.ANYWHERE, Promised.GIVEN)],
-)
-def test_a_line_of_its_own_above_the_end_counts_if_asked_for(match: Match, expected: Promised) -> None:
+@pytest.mark.parametrize("match", Match)
+def test_a_line_of_its_own_above_the_end_counts(match: Match) -> None:
     """R-014, X-04"""
-    assert judge(f"All green.\n\n{T}\n\nCommitted.", Promise(match=match), never_asked) is expected
+    assert judge(f"All green.\n\n{T}\n\nCommitted.", Promise(match=match), never_asked) is Promised.GIVEN
 
 
 @pytest.mark.parametrize(
@@ -612,7 +700,7 @@ def test_a_reply_of_a_megabyte_is_judged_like_a_short_one(reply: str, expected: 
         (f"{T}\n" * 30_000 + "\nCommitted.", Promised.GIVEN),
         (f"{T}\n\n{LONG}", Promised.MENTIONED),  # who goes on for so long had not finished
         (f"{T}\n\n" + "no " * 6_000, Promised.GIVEN),
-        (f"{T}\n\n" + "if you " * 2_800, Promised.MENTIONED),
+        (f"{T}\n\n" + "if so " * 2_800, Promised.MENTIONED),
     ],
     ids=range(6),
 )

@@ -22,6 +22,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     text: str = Promise().text
     mode: Mode = Mode.TAG
     match: Match = Match.END
+    told: bool = False  # that it was only a mention, in the prompt before
     expected: Promised
     why: str
 
@@ -40,24 +41,25 @@ def corpus() -> dict[str, list[Row]]:
 ROWS = [(f"{theme}-{number}", row) for theme, rows in corpus().items() for number, row in enumerate(rows, start=1)]
 
 
-def matches(pattern: str, text: str) -> bool:
-    return re.fullmatch(pattern, text) is not None
+def searches(pattern: str, text: str) -> int | None:
+    ends = [found.end() for found in re.finditer(pattern, text, re.MULTILINE) if found[0].strip()]
+    return ends[-1] if ends else None
 
 
 @pytest.mark.parametrize("row", [row for _, row in ROWS], ids=[name for name, _ in ROWS])
 def test_a_reply_amounts_to_what_its_row_says(row: Row) -> None:
     promise = Promise(text=row.text, mode=row.mode, match=row.match)
-    assert judge(row.reply, promise, matches) is row.expected, row.why
+    assert judge(row.reply, promise, searches, told=row.told) is row.expected, row.why
 
 
 def test_own_line_believes_whatever_end_believes() -> None:
-    """X-04: each match is wider than the one before; `anywhere` alone reads patterns line by line."""
+    """X-04: each match is at least as wide as the one before."""
     for name, row in ROWS:
         if row.match is Match.END and row.expected is Promised.GIVEN:
             own_line = Promise(text=row.text, mode=row.mode, match=Match.OWN_LINE)
             anywhere = Promise(text=row.text, mode=row.mode, match=Match.ANYWHERE)
-            assert judge(row.reply, own_line, matches) is Promised.GIVEN, name
-            assert judge(row.reply, anywhere, matches) is Promised.GIVEN, name
+            assert judge(row.reply, own_line, searches, told=row.told) is Promised.GIVEN, name
+            assert judge(row.reply, anywhere, searches, told=row.told) is Promised.GIVEN, name
 
 
 def test_the_corpus_is_large_and_says_why() -> None:

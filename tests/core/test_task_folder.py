@@ -256,7 +256,7 @@ CLAIMS = [
     ("**STATUS: done**", "done"),
     ("## STATUS: done.", "done"),
     ("STATUS: `done`", "done"),
-    ("- STATUS: done", "unclear"),
+    ("- STATUS: done", "done"),
     ("```\nSTATUS: done\nSUMMARY: a\n```", "unclear"),
     ("~~~text\nSTATUS: blocked\n~~~", "blocked"),
     ("```\nSTATUS: done", "unclear"),  # never closed
@@ -271,12 +271,12 @@ CLAIMS = [
     ("STATUS: complete", "done"),
     ("STATUS: Completed.", "done"),
     ("STATUS: finished", "done"),
-    # as with a promise: a lead-in, prose behind it, a list, a heading right above, doubt
+    # as with a promise: a lead-in that postpones it, prose behind it, a heading right above, doubt
     ("When I am done I will write:\n\nSTATUS: done", "unclear"),
     ("Sobald alles grün ist —\nSTATUS: done", "unclear"),
     ("STATUS: done\n\nBut two tests still fail.", "unclear"),
     ("STATUS: done\nnach dem nächsten Lauf", "unclear"),
-    ("## Status\n\nSTATUS: done", "unclear"),
+    ("## Status\n\nSTATUS: done", "done"),
     ("I cannot say\nSTATUS: done", "unclear"),
     ("<details>\n\nSTATUS: done", "unclear"),
     ("3 of 5 tests pass.\n\nSTATUS: done", "unclear"),

@@ -290,7 +290,7 @@ class Night:
         self.obstacle: tuple[str, str] | None = None
         self.heartbeat: float | None = None
         self.box = ""
-        self.full_match: Callable[[str, str], bool] = lambda pattern, text: pattern == text
+        self.search: Callable[[str, str], int | None] = lambda pattern, text: len(text) if pattern in text else None
 
     @property
     def agents(self) -> dict[str, ScriptedAgent]:
@@ -324,7 +324,7 @@ class Night:
             files=self.files,
             channel=self.channel,
             clock=self.clock,
-            full_match=self.full_match,
+            search=self.search,
             hide=self.hide,
             reveal=str,
             chance=lambda: 0.0,

@@ -134,14 +134,14 @@ def test_an_agent_that_deletes_the_workspace_ends_its_round_and_blocks_the_loop(
 def test_a_pattern_that_runs_out_of_time_blocks_and_is_tried_again_when_a_person_goes_on() -> None:
     night = Night(["half of it", "ALL DONE"], promise=Promise(text="ALL DONE", mode=Mode.REGEX))
 
-    def endless(_pattern: str, _text: str) -> bool:
+    def endless(_pattern: str, _text: str) -> int | None:
         raise TooSlow("the pattern took too long")
 
-    tries, night.full_match = night.full_match, endless
+    tries, night.search = night.search, endless
     stopped = night.run()
     assert (stopped.end, stopped.reason) == (End.BLOCKED, "the pattern took too long")
     assert [ended.promise for ended in night.facts(RoundEnded)] == [Promised.ABSENT]
-    night.full_match = tries
+    night.search = tries
     assert night.run().end is End.UNVERIFIED
 
 

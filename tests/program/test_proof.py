@@ -404,7 +404,8 @@ def test_an_agent_that_is_stuck_is_heard_in_its_own_words(home: Home) -> None:
     ("match", "reply", "code"),
     [
         ("own-line", "<promise>TASK_COMPLETE</promise>\n\nThank you for the interesting work.", 0),
-        ("end", "<promise>TASK_COMPLETE</promise>\n\nThank you for the interesting work.", 4),
+        ("end", "<promise>TASK_COMPLETE</promise>\n\nThank you for the interesting work.", 0),
+        ("end", "<promise>TASK_COMPLETE</promise>\n\nThe docs remain.", 4),
         ("anywhere", "I will not print <promise>TASK_COMPLETE</promise> yet.", 0),
         ("own-line", "I will not print <promise>TASK_COMPLETE</promise> yet.", 4),
     ],
@@ -426,7 +427,7 @@ def test_a_pattern_that_would_take_for_ever_takes_two_seconds_and_blocks(home: H
     ended(home, said, 3, "obstructed")
     assert len(home.rounds_ended()) == 1
     for text in (said.out, home.bydawn("show").out, home.bydawn("why").out):
-        assert "the pattern (a+)+$ took more than 2 seconds on a line of the reply" in text
+        assert "the pattern (a+)+$ took more than 2 seconds on the reply" in text
     assert home.bydawn("resume", seconds=30).code == 3  # it does not go on as if nothing were wrong with it
 
 

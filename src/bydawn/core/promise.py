@@ -4,225 +4,180 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from bydawn.core import doubt
 from bydawn.core.loop import Match, Mode, Promise
-from bydawn.core.punctuation import ends_sentence, leads_in
+from bydawn.core.punctuation import has_words, last_sentence, leads_in, plain
 from bydawn.core.values import Promised
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-FullMatch = Callable[[str, str], bool]
+Search = Callable[[str, str], int | None]
 
 
 class TooSlow(Exception):
-    """A pattern ran out of time on a line, so there is no answer; the message is for the person who wrote it."""
+    """A pattern ran out of time on a reply, so there is no answer; the message is for the person who wrote it."""
 
 
-_BEHIND = r"[*_\s]*(?:[.。।۔]|[!！]+)?[*_\s]*"  # what may follow the token on its line
 _UNSEEN = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u202f\u205f\u2060\u3000\ufeff" + "".join(
     map(chr, range(0x2000, 0x2010))  # spaces of every width, including zero
 )
+_SEARCHED = 65_536  # characters at the end of a reply, in which a pattern is searched
+# Only edges and blanks, or something before the start of a line or behind its end; not where a group may be empty.
+_NEVER = (
+    r"(?:.*[\0\ud800-\udfff].*)|(?:(?:[\^$\s]|\\[AZbBsntr])[*+?]?)*|[^|\\\[(]*(?:[^|\\\[(*?}\n]\^|\$[^|\\\[(*?{\n$]).*"
+)
+_LIST_MARK = r"(?:[-*+•]|\d{1,9}[.)])\s+"
+_BEHIND = r"(?!.*\.\.)[^\w:;,?؟()\[\]{}\"'`~<>|/\\=+–—-]*"  # emoji and the end of a sentence
+_MARKS = rf"\s*(?:{_LIST_MARK}|#{{1,6}}\s+)*(?:\[[xX]\]\s+)?"
 
-# A pattern runs in a child process with a time limit, and only on the last lines, where a reply ends.
-_TRIED_LINES = 20
-_TRIED_LENGTH = 10_000  # characters; the line is an argument of that child, and promises are far shorter
-_WORD = r"[\w']+"
-_PLAIN_WORDS = r"[^\W_][\w ]*"
-# A pattern that wants a space at the edge of a line, or a line break. With alternatives, it may match without one.
-_OUT_OF_REACH = rf"(?s)(?!.*\|)(?:[{_UNSEEN}](?![?*{{]).*|[^\[]*[\n\r](?![?*{{]).*|.*[{_UNSEEN}])"
-_NO_ARGUMENT = "[\0\ud800-\udfff]"
-
-# Parsing is slow, line by line. Far above the last line, only what opens or closes code and comments can matter.
-_NEAR = 500
-_RAW = "pre|script|style|textarea"
-_FAR = rf"(?i) {{0,3}}(?:[-*+] +)?(?:```|~~~|<!--|<(?:{_RAW})\b)|.*(?:-->|</(?:{_RAW})>)"
+# Parsing is slow, line by line. Far above the last line, only what opens or closes code and HTML can matter.
+_NEAR = 50
 # HTML whose content is folded, quoted, struck out or hidden; a blank line ends the block, not the element.
-_CONTAINER = r"(?i)<(/?)(details|blockquote|template|table|code|del|strike|s|q)\b"
+_HIDING = "details|blockquote|template|table|code|del|strike|s|q"
+_OPENS_OR_CLOSES = rf"(?i)```|~~~|<!--|-->|</?(?:pre|script|style|textarea|{_HIDING})\b"
 
 
-def judge(reply: str, promise: Promise, full_match: FullMatch) -> Promised:
-    """Judge an agent's final message; `full_match(pattern, text)` is asked in regex mode, at most twice per line.
+def judge(reply: str, promise: Promise, search: Search, *, told: bool = False) -> Promised:
+    """Judge an agent's final message; `search(pattern, text)` says where the last match of a pattern ends.
 
-    The form decides, so that it works in every language; words of doubt are only a second opinion. `TooSlow`, if that
-    raises it, is passed on. A line above the end only counts if nothing after it negates, postpones, conditions or
-    regrets it.
+    The form decides, so that it works in every language; words of doubt are a second opinion. If an agent was told
+    the form and uses another one again, it means that. `TooSlow`, if `search` raises it, is passed on.
     """
-    lines = reply.replace("\r\n", "\n").replace("\r", "\n").rstrip(_UNSEEN).split("\n")
-    if not promise.text.strip() or not lines[-1]:
-        return Promised.ABSENT
+    text = reply.replace("\r\n", "\n").replace("\r", "\n").rstrip(_UNSEEN)
     if promise.mode is Mode.PLAIN:  # agents often write it as a tag, which means the same
-        tagged = judge(reply, replace(promise, mode=Mode.TAG), full_match)
+        tagged = judge(text, replace(promise, mode=Mode.TAG), search, told=told)
         if tagged is Promised.GIVEN:
             return tagged
-    if promise.match is Match.ANYWHERE and promise.mode is not Mode.REGEX:
-        return Promised.GIVEN if promise.token.strip() in reply else Promised.ABSENT
-    place = _place(lines, promise, full_match)
-    if place is None:
-        return Promised.MENTIONED if _occurs(promise, reply) else Promised.ABSENT
-    return Promised.GIVEN if promise.match is Match.ANYWHERE or _is_meant(lines, place, promise) else Promised.MENTIONED
+    token = "" if promise.mode is Mode.REGEX else promise.token.strip(_UNSEEN if promise.mode is Mode.LINE else None)
+    if told and token:  # the code marks around it are a part of that form
+        text = re.sub(rf"(?<!`)(`{{1,9}}|~{{3,9}})(?:\w*\n)?({re.escape(token)})\n?\1", r"\2", text)
+    end = _end(text, token, promise, search) if promise.text.strip() else None
+    if end is None:
+        return Promised.ABSENT
+    is_meant = promise.match is Match.ANYWHERE or _is_meant(text, end, token, promise, told)
+    return Promised.GIVEN if is_meant else Promised.MENTIONED
 
 
 def is_possible(promise: Promise) -> bool:
     """Can it be given at all? A reply of nothing but its text must give it; a pattern cannot be checked so fully."""
     if promise.mode is Mode.REGEX:
-        is_loose = re.compile(promise.text).flags & re.VERBOSE  # then spaces in it mean nothing
-        return bool(is_loose) or not re.fullmatch(_OUT_OF_REACH, promise.text)
-    if re.fullmatch(_PLAIN_WORDS, promise.text):
+        return not re.fullmatch(_NEVER, promise.text, re.DOTALL)
+    if re.fullmatch(r"[^\W_][\w ]*", promise.text):
         return True  # almost always, and no parser is loaded
     replies = (promise.token, promise.token.strip(_UNSEEN))
-    return any(judge(reply, promise, lambda _pattern, _text: False) is Promised.GIVEN for reply in replies)
+    is_line = "\n" not in promise.text.strip() or promise.match is Match.ANYWHERE
+    return is_line and any(judge(reply, promise, lambda _pattern, _text: None) is Promised.GIVEN for reply in replies)
 
 
-def _place(lines: list[str], promise: Promise, full_match: FullMatch) -> int | None:
-    """The line that may give the promise: the last one or, where allowed, the last that stands alone."""
-    last = len(lines) - 1
-    near = range(last, last - 1 if promise.match is Match.END else -1, -1)
-    match promise.mode:
-        case Mode.TAG | Mode.PLAIN:
-            return _place_of_token(lines, near, promise.token.strip())
-        case Mode.LINE:
-            return next((at for at in near if lines[at].strip(_UNSEEN) == promise.text.strip(_UNSEEN)), None)
-        case Mode.REGEX:
-            filled = islice((at for at in near if lines[at].strip(_UNSEEN)), _TRIED_LINES)
-            return next((at for at in filled if _matches(lines[at].strip(_UNSEEN), promise.text, full_match)), None)
-        case _:
-            assert_never(promise.mode)
-
-
-def _place_of_token(lines: list[str], near: range, token: str) -> int | None:
-    """The last place the token appears: if it is mentioned again further down, it was not given above."""
-    whole = _whole(token)
-    at = next((at for at in near if token in lines[at] and whole.search(lines[at])), None)
-    if at is None:
-        return None
-    before, _, behind = lines[at].strip(_UNSEEN).rpartition(token)
-    # At the end of the reply, a whole sentence may come before it.
-    alone = not before.strip("*_# ") or (at == near.start and token not in before and ends_sentence(before))
-    return at if alone and re.fullmatch(_BEHIND, behind) else None
-
-
-def _matches(line: str, pattern: str, full_match: FullMatch) -> bool:
-    if len(line) > _TRIED_LENGTH or re.search(_NO_ARGUMENT, line):
-        return False
-    bare = line.strip("*_ ").rstrip(".!").strip("*_ ")
-    return any(full_match(pattern, form) for form in dict.fromkeys((line, bare)))
-
-
-def _is_meant(lines: list[str], place: int, promise: Promise) -> bool:
-    ending = _ending(lines[: place + 1], promise)
-    if ending is None or leads_in(ending.passage.rpartition("\n")[0] or ending.above):
-        return False
-    if doubt.doubted(_before_token(ending.passage, promise), ending.above):
-        return False
-    return not doubt.taken_back("\n".join(lines[place + 1 :]))
-
-
-def _occurs(promise: Promise, reply: str) -> bool:
-    """Does the token appear anywhere? A pattern is not tried on every line: each try is a child process."""
+def _end(text: str, token: str, promise: Promise, search: Search) -> int | None:
+    """Where the promise is named last: if it is mentioned again further down, it was not given above."""
     if promise.mode is Mode.REGEX:
+        left_out = max(0, len(text) - _SEARCHED)
+        end = search(promise.text, text[left_out:])
+        return None if end is None else len(text[: left_out + end].rstrip())
+    if not token:
+        return None
+    # As a whole word: "DONE" is not in "ABANDONED".
+    whole = re.compile("" if promise.match is Match.ANYWHERE else rf"(?:\b|(?=\W)){re.escape(token)}(?:\b|(?<=\W))")
+    at = text.rfind(token)
+    while at >= 0 and not whole.match(text, at):
+        at = text.rfind(token, 0, at + len(token) - 1)
+    return at + len(token) if at >= 0 else None
+
+
+def _is_meant(text: str, end: int, token: str, promise: Promise, told: bool) -> bool:
+    before, (rest, _, after) = text[: end - len(token)], text[end:].partition("\n")
+    place, line = _place((text[:end] + rest).split("\n")), before.rpartition("\n")[2]
+    if place is None:
         return False
-    return _whole(promise.token.strip()).search(reply) is not None
+    words = re.sub(_MARKS, "", line, count=1)
+    wrapped = place.wrapped.replace(token, "") if token else place.wrapped
+    own = f"{wrapped}\n{words}" if token else _unasked(f"{wrapped}\n{words}", promise.text)
+    if doubt.doubted(own, place.lead, is_led=place.is_led or (place.runs_on and bool(after)), told=told):
+        return False
+    if doubt.taken_back(text[end:], may_go_on=not token):
+        return False
+    if not token:  # the pattern decides on the form
+        return True
+    is_in_list = place.items > 1 or (place.items > 0 and re.match(rf"\n*\s*{_LIST_MARK}", after))
+    if is_in_list and (not told or line.lstrip()[:1].isdigit()):
+        return False
+    if promise.mode is Mode.LINE and not told and f"{line}{rest}".strip(_UNSEEN):
+        return False
+    # Above a summary, only plain words may come before it: anything else could be a part of the text.
+    is_alone = not has_words(words) or doubt.is_plain(words) if after else _is_fine(words, told)
+    return is_alone and (not place.is_led or _is_fine(place.lead, told)) and bool(re.fullmatch(_BEHIND, plain(rest)))
 
 
-def _whole(token: str) -> re.Pattern[str]:
-    """The token as a whole word: "DONE" is not in "ABANDONED"."""
-    return re.compile(rf"(?:\b|(?=\W)){re.escape(token)}(?:\b|(?<=\W))")
+def _is_fine(words: str, told: bool) -> bool:
+    """Are there no words, or did their sentence end, or are they plain English, or just English if it was told?"""
+    rest = last_sentence(words)
+    return not has_words(rest) or doubt.is_plain(rest, at_least=1 / 3 if told else 1)
 
 
-class _Ending(NamedTuple):
-    """The passage the last line belongs to, and the text right above that could introduce it."""
+class _Place(NamedTuple):
+    """Where the last line stands, as a reader sees it."""
 
-    passage: str
-    above: str
+    wrapped: str  # the lines above it in its paragraph
+    lead: str  # these, or else the nearest block above; for an item, all of its list and what introduces that
+    is_led: bool  # does that lead in to it?
+    runs_on: bool  # could its last sentence go on below, if its words say so?
+    items: int  # of the list that it is in
 
 
-def _ending(lines: list[str], promise: Promise) -> _Ending | None:
-    """The end of a reply as its reader sees it.
-
-    None if that is code, a quote, a list item, all that is below a heading, or part of some HTML.
-    """
-    lines = [*(line for line in lines[:-_NEAR] if re.match(_FAR, line)), *lines[-_NEAR:]]
+def _place(lines: list[str]) -> _Place | None:
+    """None if the last line is code, a quote, a comment or part of some HTML."""
+    lines = [*(line for line in lines[:-_NEAR] if re.search(_OPENS_OR_CLOSES, line)), *lines[-_NEAR:]]
     tokens = _parser().parse("\n".join(lines))
     last = max((index for index, token in enumerate(tokens) if token.nesting == 0), default=-1)
-    around = {token.type for token in tokens[last + 1 :]}  # after the last block, only what contains it ends
-    if last < 0 or "blockquote_close" in around or not _is_prose(tokens[last], lines) or _in_html(tokens[:last]):
-        return None
-    passage = tokens[last].content.strip()
-    if not around & {"bullet_list_close", "ordered_list_close"}:
-        above = _above(tokens[:last])
-        return None if above is None else _Ending(passage, above)
-    # Markdown attaches an unindented line below a list to the last item; a reader does not.
-    item, newline, line = passage.rpartition("\n")
-    if lines[-1][0].isspace() or not (newline or _has_own_mark(lines[-1], promise)):
-        return None
-    return _Ending(line, item)
-
-
-def _has_own_mark(line: str, promise: Promise) -> bool:
-    """Is what looks like the mark of a list a part of the promise itself?"""
-    return promise.mode in {Mode.LINE, Mode.REGEX} or line.startswith(promise.token.strip())
-
-
-def _is_prose(block: "Token", lines: list[str]) -> bool:
-    """Does a block reach the last line, and is it text there?"""
+    block, around = tokens[last], {token.type for token in tokens[last + 1 :]}  # only what contains it ends behind it
     begins, ends = block.map or (0, 0)
     # HTML on one line is the promise itself, for people who chose something like `<done/>`.
-    lone_html = block.type == "html_block" and begins == len(lines) - 1
-    return ends >= len(lines) and (block.type == "inline" or lone_html)
+    is_text = block.type == "inline" or (block.type == "html_block" and begins == len(lines) - 1)
+    if ends < len(lines) or not is_text or "blockquote_close" in around or _in_html(tokens[:last]):
+        return None
+    wrapped, newline, _ = block.content.strip().rpartition("\n")
+    starts = [at for at, token in enumerate(tokens) if token.type.endswith("list_open") and not token.level]
+    of_list = tokens[starts[-1] : last] if "list_item_close" in around else []
+    above, kind = _above(tokens[: last - len(of_list)])
+    if of_list and newline and not lines[-1][0].isspace():
+        # Markdown attaches an unindented line below a list to the last item; a reader does not.
+        of_list, above, kind, wrapped = [], wrapped, "", ""
+    items = sum(token.type == "list_item_open" for token in of_list)
+    lead = wrapped or "\n".join([above, *(token.content for token in of_list if token.type == "inline")])
+    runs_on = kind == "paragraph" and plain(lead)[-1:].isalpha()
+    return _Place(wrapped, lead, kind == "heading" or items > 0 or leads_in(lead), runs_on, items)
 
 
 def _in_html(tokens: "list[Token]") -> bool:
     """Is an element that was opened above still open?"""
-    depth: Counter[str] = Counter()
-    for closes, name in re.findall(
-        _CONTAINER, "".join(token.content for token in tokens if token.type == "html_block")
-    ):
-        depth[name.lower()] = max(0, depth[name.lower()] + (-1 if closes else 1))
-    return any(depth.values())
+    html = "".join(token.content for token in tokens if token.type == "html_block")
+    opened, closed = (Counter(re.findall(rf"<{slash}({_HIDING})\b", html.lower())) for slash in ("", "/"))
+    return bool(opened - closed)
 
 
-def _above(tokens: "list[Token]") -> str | None:
-    """The nearest visible block above, if it is prose; None if it is a heading."""
-    for index in range(len(tokens) - 1, -1, -1):
-        token = tokens[index]
-        if token.type in {"inline", "fence", "code_block"} and doubt.plain(token.content):
+def _above(tokens: "list[Token]") -> tuple[str, str]:
+    """The nearest visible block above, if it is prose, and its kind."""
+    for opened, token in zip(tokens[-2::-1], tokens[:0:-1], strict=True):
+        if token.type in {"inline", "fence", "code_block"} and plain(token.content):
             # Agents put `---` below any paragraph, so an underline does not make a heading.
-            is_heading = tokens[index - 1].type == "heading_open" and tokens[index - 1].markup.startswith("#")
-            return None if is_heading else token.content if token.type == "inline" else ""
-    return ""
+            is_heading = opened.type == "heading_open" and opened.markup.startswith("#")
+            kind = "heading" if is_heading else "paragraph" if token.level == 1 else ""
+            return token.content if token.type == "inline" else "", kind
+    return "", ""
 
 
-def _before_token(passage: str, promise: Promise) -> str:
-    above, _, line = passage.rpartition("\n")
-    match promise.mode:
-        case Mode.TAG | Mode.PLAIN:
-            token = promise.token.strip()
-            return passage.rpartition(token)[0].replace(token, "")
-        case Mode.LINE:
-            return above
-        case Mode.REGEX:
-            return "\n".join([above, _unasked(line, promise.text)])
-        case _:
-            assert_never(promise.mode)
-
-
-def _unasked(line: str, pattern: str) -> str:
-    """What a matching line says beyond the words spelled out in its pattern, which are wanted whatever they mean."""
-    spelled = re.sub(r"\\(\W)", r"\1", re.sub(r"\\[A-Za-z]", " ", pattern)).lower()
-    wanted = set(re.findall(_WORD, spelled))
-
-    def asked(word: str) -> bool:
-        return word.lower() in spelled and wanted.issuperset(re.findall(_WORD, word.lower()))
-
-    rest = " ".join(word for word in line.split() if not asked(word))
-    return re.sub(_WORD, lambda word: "" if asked(word[0]) else word[0], rest)
+def _unasked(text: str, pattern: str) -> str:
+    """With "done" for words spelled out in a pattern, which are wanted whatever they mean."""
+    asked = set(re.findall(r"[\w']+", re.sub(r"\\[A-Za-z]", " ", pattern).lower()))
+    text = text.rstrip(".! \"'`")
+    return re.sub(r"[\w']+", lambda word: "done" if word[0].lower() in asked else word[0], text)
 
 
 @cache

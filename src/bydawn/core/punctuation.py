@@ -1,53 +1,54 @@
-"""How a text ends, by its punctuation alone, so that it works in every language."""
+"""Where a text's last sentence begins and how it ends, by punctuation alone, so that it works in every language."""
 
 import re
 import unicodedata
 
-_TAIL = 200  # characters; enough for how a text ends
-_ENDS = ".!。।॥۔؞።։។။"  # of a sentence, after full-width signs have become narrow ones; not of a question
-_AROUND = "\"'”’»›“‘」』)]}⟩〉》】"  # what may close behind the end of a sentence
-_LEADS_IN = ":;,?؟،؛、՝፡፣፤፥፦፧⸮~〜∶"
-_TICKS = "✅✔☑✓🟢👍💯"
-_ARROWS = re.compile("[\u2190-\u21ff\u2794-\u27be\u27f0-\u27ff\u2900-\u297f\u2b00-\u2b11▶►▸▼▾⏩⏬👇👉🔽]")
-# "e.g.", "z. B.", "т. е.", "p. ej."; also the "1." of a list and the "a." of a choice
-_NO_SENTENCE = re.compile(r"(?i)(?:\b[^\W\d_]|(?:^|\s)(?:ex|ej|np|bv|vb|напр|παρ|pl|cf|viz))\.$|^[\W\d_]*$")
+_TAIL, _LONGEST_SENTENCE, _LONGEST = 200, 2_000, 20_000  # characters; more is not worth the time
+_AROUND = "\"'”’»›“‘」』)\\]}⟩〉》】"  # what may close behind the end of a sentence
+# Not "...", because trailing off ends nothing, nor "e.g.", "z. B.", "p. ej." and the "a." of a choice.
+_END = rf"(?<!\.)(?<!\b[^\W\d_])(?<!\b(?:ex|ej|np|bv|vb|pl|cf|vs))[.!](?=[\s{_AROUND}]|$)[{_AROUND}]*|[。।॥۔؞։።។]"
+_TICKS = r"[✅✔☑✓🟢👍💯]"
+_ARROWS = "\u2190-\u21ff\u2794-\u27be\u27f0-\u27ff\u2900-\u297f\u2b00-\u2b11▶►▸▼▾⏩⏬👇👉🔽"
+_LEADS_IN = rf"[:;,?؟،؛、՝፡፣፤፥፦፧⸮~〜∶\u2010-\u2015{_ARROWS}-]|\.\."
+_MARKS = str.maketrans({"*": None, "_": " ", **dict.fromkeys("’‘ʼ´′", "'")})
 
 
-def ends_sentence(text: str) -> bool:
-    """Does a text end as a sentence does? Not if it trails off, leads in or asks.
+def plain(text: str) -> str:
+    """The words as they are heard: no capitals, no emphasis, nothing invisible, one kind of apostrophe and space."""
+    signs = unicodedata.normalize("NFKC", text.translate(_MARKS)).translate(_MARKS).lower()
+    if not (signs.isascii() and signs.isprintable()):
+        unseen = {"Cc", "Cf", "Me", "Mn"}  # Unicode's control, format and combining characters
+        signs = "".join(sign for sign in signs if sign.isspace() or unicodedata.category(sign) not in unseen)
+    return " ".join(signs.split())
 
-    >>> [ends_sentence(text) for text in ("Done.", "完成。", "Done! 🎉", "Done:", "Done…", "e.g.", "Done", "Done?")]
-    [True, True, True, False, False, False, False, False]
+
+def has_words(text: str) -> bool:
+    return re.search(r"[^\W\d_]", plain(text[-_TAIL:])) is not None
+
+
+def last_sentence(text: str) -> str:
+    """What comes after the last end of a sentence.
+
+    >>> [last_sentence(text) for text in ("Done.", "完成。", "Done! 🎉", "Fine. Done:", "Done…", "e.g.", "Done?")]
+    ['', '', '🎉', 'done:', 'done...', 'e.g.', 'done?']
     """
-    end = _end(text)
-    closed = end.rstrip(_AROUND)
-    return closed[-1:] in {*_ENDS} and not closed.endswith("..") and not _NO_SENTENCE.search(closed)
+    return _sentences(text)[-1].strip()
+
+
+def _sentences(text: str) -> list[str]:
+    return re.split(_END, plain(text[-_LONGEST:])[-_LONGEST_SENTENCE:])
 
 
 def leads_in(text: str) -> bool:
-    """Does a text announce what follows: with a colon, comma, dash, ellipsis, question mark or arrow?
+    """Does a text announce what follows, or break off in a sentence that is not the first of its line?
 
     >>> [leads_in(text) for text in ("I write:", "然后输出：", "Готово —", "Soon…", "👇", "Done.", "Tests: ✅")]
     [True, True, True, True, True, False, False]
+    >>> [leads_in(text) for text in ("All done", "Red. Later I say", "Green. Done.")]
+    [False, True, False]
     """
-    if text.rstrip(" \n*_\ufe0f")[-1:] in {*_TICKS}:
-        return False  # what the colon announced is there
-    if _ARROWS.search(re.split(r"\w", text[-_TAIL:])[-1]):
-        return True
-    end = _end(text).rstrip(_AROUND)
-    return end[-1:] in {*_LEADS_IN} or end.endswith("..") or unicodedata.category(end[-1:] or "a") == "Pd"
-
-
-def _end(text: str) -> str:
-    """The last characters without blanks, emphasis, emoji and what cannot be seen, in their plainest form."""
-    end = unicodedata.normalize("NFKC", text[-_TAIL:])
-    while end and _is_decoration(end[-1]):
-        end = end[:-1]
-    return end
-
-
-def _is_decoration(sign: str) -> bool:
-    if sign in "*_#":
-        return True
-    category = unicodedata.category(sign)
-    return category[0] in "ZC" or category in {"So", "Sk", "Mn", "Me"}
+    signs = re.split(r"[^\W_]", unicodedata.normalize("NFKC", text[-_TAIL:]))[-1]
+    if re.search(_LEADS_IN, signs) or re.search(_TICKS, signs):
+        return not re.search(_TICKS, signs)  # what a colon before a tick announced is there
+    _, *later = _sentences(text.rstrip().rpartition("\n")[2])
+    return bool(later) and has_words(later[-1])

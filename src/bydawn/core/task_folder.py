@@ -140,7 +140,7 @@ def _is_given(reply: str, line: str, promise: str) -> bool:
     # The fields above it do not introduce it.
     first = next((number for number in range(first, at) if _FIELD.fullmatch(lines[number].strip())), at)
     said = "\n".join([*lines[:first], lines[at]])
-    return judge(said, Promise(text=line, mode=Mode.PLAIN), lambda *_: False) is Promised.GIVEN
+    return judge(said, Promise(text=line, mode=Mode.PLAIN), lambda *_: None) is Promised.GIVEN
 
 
 def _fields(reply: str) -> Iterator[tuple[str, str]]:

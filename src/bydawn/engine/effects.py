@@ -37,6 +37,7 @@ from bydawn.core.ports import (
     Texts,
     Workspace,
 )
+from bydawn.core.promise import Search
 from bydawn.core.requests import AskNote, Request, as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
@@ -68,7 +69,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     files: RoundFiles
     channel: Channel
     clock: Clock
-    full_match: Callable[[str, str], bool]
+    search: Search
     hide: Callable[[str], str]  # masks the secrets in a text
     reveal: Callable[[str], str]  # fills in the references in a setting
     chance: Callable[[], float]  # from 0 to 1

@@ -411,7 +411,7 @@ class Engine:
         if wanted is None or ended.outcome is not Outcome.OK:
             return Promised.ABSENT
         try:
-            given = promise.judge(ended.reply, wanted, self.world.full_match)
+            given = promise.judge(ended.reply, wanted, self.world.search)
         except promise.TooSlow as slow:
             self._effects.record(Obstructed(kind="promise", detail=str(slow)))
             return Promised.ABSENT

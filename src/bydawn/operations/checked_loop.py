@@ -248,9 +248,10 @@ def _checked_promise(promise: Promise) -> None:
         return
     lines = len(promise.text.strip().splitlines())
     why = f"and this has {lines}" if lines > 1 else "without spaces around it, outside code and quotes"
+    pattern = "no words match it: nothing comes before `^` or after `$` on a line"
     raise UserError(
         f"--done-when {promise.text!r} can never be given",
-        cause=f"a promise is one line of a reply, {why}",
+        cause=pattern if promise.mode is Mode.REGEX else f"a promise is one line of a reply, {why}",
         hint="use a few plain words: --done-when 'ALL DONE'",
     )
 

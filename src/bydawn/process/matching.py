@@ -1,4 +1,4 @@
-"""Match a person's regular expression in a child with a time limit."""
+"""Search for a person's regular expression in a child with a time limit."""
 
 import signal
 import sys
@@ -6,28 +6,32 @@ import sys
 from bydawn.core.promise import TooSlow
 from bydawn.core.text import shorten
 
-# The limit is CPU time, or patterns would seem slow whenever the machine is busy.
-_MATCHER = (
+# The limit is CPU time, or patterns would seem slow whenever the machine is busy. `^` and `$` are those of a line.
+_SEARCHER = (
     "import re, signal, sys; signal.setitimer(signal.ITIMER_PROF, {seconds}); "
-    "sys.exit(not re.fullmatch(sys.argv[1], sys.argv[2]))"
+    "text = sys.stdin.buffer.read().decode('utf-8', 'surrogatepass'); "
+    "print(*[each.end() for each in re.finditer(sys.argv[1], text, re.M) if each[0].strip()][-1:])"
 )
 
 
-def full_match(pattern: str, text: str, seconds: float = 2) -> bool:
-    """A person's pattern may take forever (29 characters took 28 s), so it runs in a child with a limit.
+def search(pattern: str, text: str, seconds: float = 2) -> int | None:
+    """Where the last match ends, unless it is blank. A person's pattern may take forever (29 characters took 28 s).
 
     Raises `TooSlow`: answering no would leave the loop waiting for a promise that may have been given.
     """
     import subprocess
 
-    child = [sys.executable, "-I", "-S", "-c", _MATCHER.format(seconds=seconds), pattern, text]
+    child = [sys.executable, "-I", "-S", "-c", _SEARCHER.format(seconds=seconds), pattern]
     try:
-        code = subprocess.run(child, timeout=30 * seconds, stdin=subprocess.DEVNULL, capture_output=True).returncode
+        done = subprocess.run(
+            child, timeout=30 * seconds, input=text.encode("utf-8", "surrogatepass"), capture_output=True
+        )
+        code, found = done.returncode, done.stdout.strip()
     except subprocess.TimeoutExpired:
-        code = -signal.SIGPROF
+        code, found = -signal.SIGPROF, b""
     if code == -signal.SIGPROF:
         raise TooSlow(
-            f"the pattern {shorten(pattern, 100)} took more than {seconds:g} seconds on a line of the reply, so bydawn "
-            "cannot tell whether that was the promise; start a new loop with a simpler pattern"
+            f"the pattern {shorten(pattern, 100)} took more than {seconds:g} seconds on the reply, so bydawn cannot "
+            "tell whether the promise is in it; start a new loop with a simpler pattern"
         )
-    return code == 0
+    return int(found) if found else None
