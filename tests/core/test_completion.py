@@ -1,10 +1,12 @@
 """Is the loop done? The same list for the decision and for everybody who looks."""
 
 from itertools import product
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from bydawn.core.completion import describe, finished, missing, unproven
+from bydawn.core.completion import describe, finished, missing, told_of_mention, unproven
 from bydawn.core.facts import Fact
 from bydawn.core.loop import Loop, Promise
 from bydawn.core.outcome import Outcome
@@ -140,3 +142,29 @@ def test_green_checks_before_any_round_went_well_are_not_called_red() -> None:
     state = after_all(run_started(), checked(0), a_round(1, Outcome.FAILED, tree="tree-0"))
     assert missing(CHECKED, state) == ["checks"]
     assert describe("checks", CHECKED, state) == "no round has succeeded yet, so passing checks prove nothing"
+
+
+MENTION: dict[str, Any] = {"promise": Promised.MENTIONED}
+
+
+def test_an_agent_is_told_once_that_it_only_mentioned_its_promise() -> None:
+    assert not told_of_mention(PROMISED, after_all(run_started()))
+    assert not told_of_mention(PROMISED, after_all(run_started(), a_round(1)))
+    assert told_of_mention(PROMISED, after_all(run_started(), a_round(1, **MENTION)))
+    assert not told_of_mention(PROMISED, after_all(run_started(), a_round(1, **MENTION), a_round(2)))
+    assert not told_of_mention(PROMISED, after_all(run_started(), a_round(1, blocked="no key", **MENTION)))
+    assert not told_of_mention(LISTED, after_all(run_started(), a_round(1, **MENTION))), "it was not asked for one"
+
+
+@pytest.mark.parametrize(("open_tasks", "green", "counts"), [(0, True, True), (1, True, False), (0, False, False)])
+def test_a_mention_that_was_answered_counts_only_where_nothing_else_is_open(
+    open_tasks: int, green: bool, counts: bool
+) -> None:
+    state = after_all(run_started(), a_round(1, tasks=todo(open_tasks, 1), **MENTION), checked(1, passed=green))
+    assert told_of_mention(STRICT, state) is counts
+
+
+def test_a_check_that_was_red_on_another_tree_is_not_red() -> None:
+    """It runs again before the loop is complete."""
+    state = after_all(run_started(), a_round(1, tasks=todo(0, 1), **MENTION), checked(1, passed=False))
+    assert told_of_mention(STRICT, replace(state, tree="another"))

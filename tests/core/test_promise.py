@@ -105,6 +105,8 @@ GIVEN = [
     f"All green in `pytest`\n{T}",
     f'I ran "make test"\n{T}',
     f"Done.\n42 files of the parser moved\n{T}",  # a line that is no sentence
+    f"The example in the docs is not red any more.\n{T}",
+    f"Docs: an example of each error\n{T}",
     # lead-ins that lead in to something else
     f"Summary:\n- parser\n- tests\n\n{T}",
     f"Once the tests passed I looked again:\n\n```\nall green\n```\n\n{T}",  # it leads in to the code
@@ -543,6 +545,11 @@ def test_a_pattern_that_runs_out_of_time_says_neither_yes_nor_no() -> None:
 )
 def test_once_told_the_same_form_is_meant(reply: str) -> None:
     assert judge(reply, TAG, never_asked) is Promised.MENTIONED
+    assert judge(reply, TAG, never_asked, told=True) is Promised.GIVEN
+
+
+@pytest.mark.parametrize("reply", GIVEN)
+def test_what_counts_at_once_counts_for_an_agent_that_was_told(reply: str) -> None:
     assert judge(reply, TAG, never_asked, told=True) is Promised.GIVEN
 
 

@@ -35,6 +35,28 @@ def test_passing_checks_without_the_promise_that_was_asked_for_are_not_enough() 
     assert night.state.round == 2
 
 
+def test_a_mention_is_answered_and_the_same_form_again_is_believed() -> None:
+    night = Night([f"The parser is there: {Promise().token}"] * 3)
+    assert night.run().end is End.UNVERIFIED
+    assert [fact.promise for fact in night.facts(RoundEnded)] == [Promised.MENTIONED, Promised.GIVEN]
+    assert "You mentioned the promise but did not give it" in night.prompt(2)
+
+
+def test_a_mention_that_was_answered_waits_for_the_list_and_counts_in_the_round_that_closes_it() -> None:
+    said = f"The parser is there: {Promise().token}"
+    plays = [Play(says=said, writes={"a.py": "1"}), Play(says=said, writes={"a.py": "2"})]
+    plays.append(Play(says=said, writes={"a.py": "3", TODO: todo("x one")}))
+    night = Night(plays, files={TODO: todo("one")}, tasks=TODO, promise=Promise())
+    assert night.run().end is End.UNVERIFIED
+    assert [fact.promise for fact in night.facts(RoundEnded)] == [Promised.MENTIONED] * 2 + [Promised.GIVEN]
+
+
+def test_a_refusal_is_not_believed_however_often_it_is_said() -> None:
+    night = Night([f"I cannot say {Promise().token}"] * 9)
+    assert night.run().end is End.BLOCKED
+    assert {fact.promise for fact in night.facts(RoundEnded)} == {Promised.MENTIONED}
+
+
 def test_the_words_of_a_turn_that_failed_are_no_promise() -> None:
     night = Night([Play(says=DONE, outcome=Outcome.CRASHED, writes={"a": "1"}), Play(says=DONE)])
     night.run()

@@ -5,7 +5,7 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.records import COMPLETED
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten
-from bydawn.core.values import End, Line
+from bydawn.core.values import End, Line, Promised
 
 # What a finished loop mentions besides its proof; screens recognize these rows by their words.
 SKIPPED = "skipped by a person"
@@ -63,6 +63,19 @@ def said_nothing(loop: Loop, state: LoopState) -> bool:
 def is_idle(state: LoopState) -> bool:
     """Is the work what it was at the beginning, when no check failed? Then passing checks prove nothing."""
     return not state.proofs.red and state.work == state.proofs.work
+
+
+def told_of_mention(loop: Loop, state: LoopState) -> bool:
+    """Was the agent told that its promise was only a mention, with nothing else open? The same form again gives it.
+
+    Checks that were red on another tree may be green by now: they run again before the loop is complete.
+    """
+    last = state.last
+    if last is None or last.promise is not Promised.MENTIONED or last.blocked:
+        return False
+    is_red = state.failed_checks and state.verdict_tree == state.tree
+    waits_for = missing(loop, state)
+    return "promise" in waits_for and not is_red and not {"tasks", "record"}.intersection(waits_for)
 
 
 def lost_lines(state: LoopState) -> tuple[Line, ...]:

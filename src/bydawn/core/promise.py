@@ -55,7 +55,11 @@ def judge(reply: str, promise: Promise, search: Search, *, told: bool = False) -
         if tagged is Promised.GIVEN:
             return tagged
     token = "" if promise.mode is Mode.REGEX else promise.token.strip(_UNSEEN if promise.mode is Mode.LINE else None)
-    if told and token:  # the code marks around it are a part of that form
+    if told:
+        untold = judge(text, promise, search)
+        if untold is Promised.GIVEN or not token:
+            return untold
+        # The code marks around it are a part of that form.
         text = re.sub(rf"(?<!`)(`{{1,9}}|~{{3,9}})(?:\w*\n)?({re.escape(token)})\n?\1", r"\2", text)
     end = _end(text, token, promise, search) if promise.text.strip() else None
     if end is None:

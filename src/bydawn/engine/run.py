@@ -7,7 +7,7 @@ from typing import assert_never
 
 import msgspec
 
-from bydawn.core import answers, breakers, claims, notices, promise, prompt
+from bydawn.core import answers, breakers, claims, completion, notices, promise, prompt
 from bydawn.core.agent import (
     Agent,
     AgentCommand,
@@ -388,7 +388,7 @@ class Engine:
                 signal=exit_.signal,
                 seconds=round(exit_.seconds, 3),
                 said=shorten(answers.shown(reply) if self.world.schema_file else reply, _SAID),
-                promise=self._promise(ended, said),
+                promise=self._promise(ended, said, found),
                 session=ended.session,
                 usage=used.turn,
                 session_usage=used.session,
@@ -402,7 +402,7 @@ class Engine:
             self._effects.record(Obstructed(kind="disk", detail="the disk is nearly full"))
         self.world.ledger.sync()
 
-    def _promise(self, ended: Ended, said: claims.Claims) -> Promised:
+    def _promise(self, ended: Ended, said: claims.Claims, found: Findings) -> Promised:
         """Only the reply of a turn that went well is examined; raw output never is.
 
         An agent that is blocked has not given the promise, whatever its last line says.
@@ -410,8 +410,10 @@ class Engine:
         wanted = prompt.promise_of(self.loop)
         if wanted is None or ended.outcome is not Outcome.OK:
             return Promised.ABSENT
+        seen = msgspec.structs.replace(self.state, tree=found.tree, tasks=found.tasks or self.state.tasks)
+        told = completion.told_of_mention(self.loop, seen)
         try:
-            given = promise.judge(ended.reply, wanted, self.world.search)
+            given = promise.judge(ended.reply, wanted, self.world.search, told=told)
         except promise.TooSlow as slow:
             self._effects.record(Obstructed(kind="promise", detail=str(slow)))
             return Promised.ABSENT
