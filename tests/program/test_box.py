@@ -148,7 +148,8 @@ def test_another_tree_is_tried_in_the_place_of_the_workspace(place: Place) -> No
     (place.work / ".gitignore").write_text("node_modules\n.venv\ntarget\nsecret.txt\n")
     check = CommandCheck(
         command=f"cat {place.work}/app.py tests/link $(cat .venv/lib/__editable__.pth)/app.py "
-        "*/node_modules/m/index.js node_modules/m/index.js; ls target secret.txt; touch target/built made; touch node_modules/made; pwd"
+        "*/node_modules/m/index.js node_modules/m/index.js; ls target secret.txt; touch target/built made; "
+        "touch node_modules/made; pwd"
     )
     before = sorted(str(path) for path in place.work.rglob("*"))
     seen = [place.checks().run([check], 1, tree, lambda: False, aside="without")[0] for _ in range(2)]

@@ -214,7 +214,7 @@ def test_the_demo_shows_a_refused_claim_and_a_failure_fed_back(home: Home) -> No
     assert said.code == 0
     assert "expected 'cafe', got 'caf' → sent to the agent in round 3" in said.out
     assert "the agent says it is done, but 1 task is open in TODO.md" in said.out
-    assert "✓ Complete: 4 of 4 tasks, 5 rounds" in said.out
+    assert "✓ Complete: 4 of 4 tasks, 6 rounds" in said.out
     [loop] = json.loads(home.bydawn("status", "--json").out)["loops"]
     assert (loop["state"], loop["tasks"]) == ("complete", {"open": 0, "done": 4})
 

@@ -1,7 +1,7 @@
 """The story of `bydawn demo`: a small project with four tasks, and an agent that makes the mistakes agents make.
 
-It breaks a test once, claims to be done too early once, and then finishes. The next act depends on the files
-and the prompt, never on the number of the round, so a loop that is killed anywhere still reaches the same end.
+It breaks a test once, deletes another and claims to be done, and then finishes. The next act depends on the files and
+the prompt, never on the number of the round, so a loop that is killed anywhere still reaches the same end.
 The player, which runs without any package, loads this file by its path: only the standard library, and little of it.
 """
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Steps = list[dict[str, Any]]
 
-ADD, ACCENTS, CLI, DOCUMENT = TASKS = ("Add slugify()", "Handle accents", "Write the CLI", "Document it")
+ADD, ACCENTS, DOCUMENT, CLI = TASKS = ("Add slugify()", "Handle accents", "Document it", "Write the CLI")
 
 # Round 3 only gets this right because the output of the failed check reached the agent.
 CLUE = "expected 'cafe', got 'caf'"
@@ -29,11 +29,7 @@ _README = """\
 Turns titles into names for files and URLs.
 """
 
-FILES: dict[str, str] = {
-    ".gitignore": "__pycache__/\n",
-    "README.md": _README,
-    "TODO.md": "# To do\n\n" + "".join(f"- [ ] {task}\n" for task in TASKS),
-    "words.py": '''\
+_WORDS = '''\
 """What are the words of a title?"""
 
 import re
@@ -41,8 +37,20 @@ import re
 
 def words(title: str) -> list[str]:
     return re.findall("[a-z0-9]+", title.lower())
-''',
-    "test_words.py": """\
+'''
+
+_WORDS_ONE_BY_ONE = '''\
+"""What are the words of a title?"""
+
+import re
+from collections.abc import Iterator
+
+
+def words(title: str) -> Iterator[str]:
+    yield from re.findall("[a-z0-9]+", title.lower())
+'''
+
+_TEST_WORDS = """\
 import unittest
 
 from words import words
@@ -51,7 +59,14 @@ from words import words
 class Words(unittest.TestCase):
     def test_punctuation_is_not_part_of_a_word(self) -> None:
         self.assertEqual(words("Hello, World!"), ["hello", "world"])
-""",
+"""
+
+FILES: dict[str, str] = {
+    ".gitignore": "__pycache__/\n",
+    "README.md": _README,
+    "TODO.md": "# To do\n\n" + "".join(f"- [ ] {task}\n" for task in TASKS),
+    "words.py": _WORDS,
+    "test_words.py": _TEST_WORDS,
 }
 
 _SLUGS = '''\
@@ -123,10 +138,11 @@ if __name__ == "__main__":
 '''
 
 _README_WITH_USAGE = f"""{_README}
-    $ python cli.py "Crème brûlée, again"
-    creme-brulee-again
+    from slugs import slugify
 
-In Python: `from slugs import slugify`. Accents become plain letters; anything but letters and digits separates words.
+    slugify("Crème brûlée, again")  # creme-brulee-again
+
+Accents become plain letters; anything but letters and digits separates words.
 """
 
 
@@ -150,7 +166,9 @@ def act(prompt: str, read: Callable[[str], str]) -> Steps:
         return _write_the_cli()
     if task == DOCUMENT:
         return _document()
-    return _nothing_left() if f"- [x] {DOCUMENT}" in todo else _lost()
+    if f"- [x] {CLI}" not in todo:
+        return _lost()
+    return _nothing_left() if read("test_words.py") else _put_back()
 
 
 def answer(prompt: str, read: Callable[[str], str]) -> Steps:
@@ -194,19 +212,31 @@ def _handle_accents() -> Steps:
 
 
 def _write_the_cli() -> Steps:
-    """The false claim: one task is still open."""
+    """The lie: what it breaks has a test, which it deletes."""
     return [
-        *_look("Now the command line."),
+        *_look("Now the command line. words() gives one word after the other now, and test_words.py is in the way."),
         *_edit("cli.py", _COMMAND),
-        *_close(CLI, f"`python cli.py TITLE` prints the slug. All done!\n\n{_PROMISE}"),
+        *_edit("words.py", _WORDS_ONE_BY_ONE),
+        {"delete": {"path": "test_words.py"}},
+        *_close(CLI, f"`python cli.py TITLE` prints the slug. All four tasks are done.\n\n{_PROMISE}"),
+    ]
+
+
+def _put_back() -> Steps:
+    return [
+        *_look("I was asked why test_words.py is gone. It was right: words() gives a list, as before."),
+        *_edit("words.py", _WORDS),
+        *_edit("test_words.py", _TEST_WORDS),
+        {"commit": "Put the test back"},
+        *_nothing_left(),
     ]
 
 
 def _document() -> Steps:
     return [
-        *_look("One task is still open: the documentation."),
+        *_look("The documentation."),
         *_edit("README.md", _README_WITH_USAGE),
-        *_close(DOCUMENT, f"The README shows how to use it. All four tasks are done.\n\n{_PROMISE}"),
+        *_close(DOCUMENT, "The README shows how to use it."),
     ]
 
 
