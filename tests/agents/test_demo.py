@@ -340,12 +340,12 @@ def test_a_double_fork_can_hide_hold_on_and_refuse_to_go(tmp_path: Path) -> None
 # The story
 
 
-def test_the_story_has_one_error_one_false_claim_and_a_good_end(tmp_path: Path) -> None:
+def test_the_story_has_one_error_one_deleted_test_and_a_good_end(tmp_path: Path) -> None:
     new_project(tmp_path)
     git(tmp_path, "init", "--quiet")
     assert check(tmp_path)[0]
     rows, feedback = [], ""
-    while story_open(tmp_path):
+    while is_unfinished(tmp_path):
         reply = tell(tmp_path, feedback).ended.reply
         passed, feedback = check(tmp_path)
         rows.append((4 - story_open(tmp_path), passed, reply.endswith("<promise>TASK_COMPLETE</promise>")))
@@ -353,10 +353,11 @@ def test_the_story_has_one_error_one_false_claim_and_a_good_end(tmp_path: Path) 
         (1, True, False),
         (1, False, False),
         (2, True, False),
-        (3, True, True),  # said “all done” with one task open
+        (3, True, False),
+        (4, True, True),  # said “all done”, and had deleted a test
         (4, True, True),
     ]
-    assert len(git(tmp_path, "log", "--oneline").splitlines()) == 5
+    assert len(git(tmp_path, "log", "--oneline").splitlines()) == 6
     assert git(tmp_path, "status", "--porcelain") == ""
     shown = subprocess.run(
         [sys.executable, "cli.py", "Crème brûlée, again"], cwd=tmp_path, capture_output=True, text=True
@@ -384,17 +385,17 @@ def test_without_the_words_of_the_check_the_error_is_made_again(tmp_path: Path) 
 def test_a_story_killed_at_any_step_comes_to_the_same_end(tmp_path: Path) -> None:
     undisturbed = new_project(tmp_path / "undisturbed")
     ends = []
-    for number in range(5):
+    for number in range(6):
         act = [step for step in next_act(undisturbed) if "sleep" not in step]
         for killed_after in (place for place, step in enumerate(act, 1) if STATE_CHANGING & step.keys()):
             folder = tmp_path / f"{number}-{killed_after}"
             shutil.copytree(undisturbed, folder)
             play(folder, [*act[:killed_after], {"raise": "KILL"}])
-            while story_open(folder):
+            while is_unfinished(folder):
                 tell(folder, clue_if_wrong(folder))
             ends.append(tree(folder))
         tell(undisturbed, clue_if_wrong(undisturbed))
-    assert ends == [tree(undisturbed)] * 17
+    assert ends == [tree(undisturbed)] * 21
     assert story_open(undisturbed) == 0
 
 
@@ -548,6 +549,10 @@ def clue_if_wrong(folder: Path) -> str:
     """What a failing check would have said."""
     slugs = folder / "slugs.py"
     return story.CLUE if slugs.exists() and '"ignore"' in slugs.read_text() and story_open(folder) == 3 else ""
+
+
+def is_unfinished(folder: Path) -> bool:
+    return bool(story_open(folder)) or not (folder / "test_words.py").exists()
 
 
 def story_open(folder: Path) -> int:

@@ -209,11 +209,12 @@ def test_it_works_outside_git_and_leaves_the_users_git_alone(home: Home) -> None
     assert (home.repo / ".git/index").read_bytes() == index
 
 
-def test_the_demo_shows_a_refused_claim_and_a_failure_fed_back(home: Home) -> None:
+def test_the_demo_shows_a_caught_lie_and_a_failure_fed_back(home: Home) -> None:
     said = home.bydawn("demo", BYDAWN_DEMO_PACE="0")
     assert said.code == 0
     assert "expected 'cafe', got 'caf' → sent to the agent in round 3" in said.out
-    assert "the agent says it is done, but 1 task is open in TODO.md" in said.out
+    assert "the agent says it is done, but tests were changed, and no reason was given: test_words.py" in said.out
+    assert "the checks pass without it: Write the CLI" in said.out
     assert "✓ Complete: 4 of 4 tasks, 6 rounds" in said.out
     [loop] = json.loads(home.bydawn("status", "--json").out)["loops"]
     assert (loop["state"], loop["tasks"]) == ("complete", {"open": 0, "done": 4})
