@@ -128,7 +128,7 @@ def test_a_disk_without_a_single_byte_left_is_told_and_nothing_is_broken(disk: S
 
 def test_an_agent_that_fills_the_disk_with_its_output_is_stopped_and_the_loop_is_blocked(disk: SmallDisk) -> None:
     flood = {"flood": {"bytes": 16 * MEGABYTE, "lines": True}}
-    ended = disk.run(disk.home.rounds([flood, HANG], [{"tick": None}, {"write": {"path": "1.txt", "text": "x"}}, OK]))
+    ended = disk.run(disk.home.rounds([flood, HANG], [{"tick": None}, {"run": ["sh", "-c", "date +%N > 1.txt"]}, OK]))
     assert ended.code == 3, ended
     assert disk.state()[0] == "blocked"
     assert "disk" in disk.state()[1]
@@ -201,7 +201,7 @@ def test_a_read_only_workspace_is_named_before_any_agent_is_paid(disk: SmallDisk
 def test_a_state_folder_that_becomes_read_only_ends_the_run_with_a_word(disk: SmallDisk) -> None:
     wait, gate = disk.home.gate()
     running = disk.home.start_run(
-        disk.home.each_task(wait, {"write": {"path": "1.txt", "text": "x"}}), *GOAL, before=disk.inside
+        disk.home.each_task(wait, {"write": {"path": "{n}.txt", "text": "{task}"}}), *GOAL, before=disk.inside
     )
     disk.home.await_round(1)
     disk.cover_with_a_read_only_mount(disk.home.folder())

@@ -103,7 +103,7 @@ def test_an_interrupt_ends_a_wait_at_once(home: Home) -> None:
 
 def test_a_firm_signal_during_a_check_leaves_no_verdict_and_the_check_is_run_again(home: Home) -> None:
     check = f"test -e {home.root}/green || {{ touch {home.root}/checking; sleep 60; }}"
-    running = home.start_run(home.rounds([OK]), "-k", check)
+    running = home.start_run(home.rounds([DONE]), "-k", check)
     wait_for((home.root / "checking").exists)
     running.send_signal(SIGTERM)
     assert said(running).code == 130

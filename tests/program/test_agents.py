@@ -372,7 +372,7 @@ def test_usage_is_told_by_the_task(home: Home) -> None:
         home,
         "mine",
         """cat > /dev/null; echo '{"t":"on it","n":'$BYDAWN_ROUND'00}'
-sed -i "0,/\\[ \\]/s//[x]/" TODO.md""",
+sed -i "0,/\\[ \\]/s//[x]/" TODO.md; date +%N > work""",
     )
     home.env["PATH"] += ":/usr/bin:/bin"
     ended = home.bydawn(

@@ -63,7 +63,7 @@ def test_a_question_is_answered_while_the_loop_runs_and_the_conversation_goes_on
     """The built-in agent answers, and nothing but the chat is written."""
     home.tasks(2)
     gate, opened = home.gate()
-    running = home.start_run(home.each_task(gate), "-t", "TODO.md")
+    running = home.start_run(home.each_task(gate, {"write": {"path": "{n}.txt", "text": "{task}"}}), "-t", "TODO.md")
     home.await_round(1)
     before, facts = tree_of(home.repo), home.facts()
     told = home.bydawn("chat", "what is left?")

@@ -311,7 +311,7 @@ def test_the_help_of_run_lists_the_flag_of_every_setting_under_its_heading(home:
 def test_the_help_of_run_keeps_timeouts_for_those_who_ask(home: Home) -> None:
     shown = home.bydawn("run", "--help").out
     assert "--round-timeout" not in shown
-    assert "7 more options set timeouts: --help-all lists them." in shown
+    assert "8 more options set timeouts: --help-all lists them." in shown
 
 
 def test_every_setting_stands_in_what_config_show_prints(home: Home) -> None:

@@ -55,7 +55,7 @@ def test_hooks_know_where_they_are_and_what_has_happened(home: Home) -> None:
         "on-complete": {
             "BYDAWN_HOOK": "on_complete",
             "BYDAWN_STATE": "complete",
-            "BYDAWN_REASON": "checks",
+            "BYDAWN_REASON": "checks and promise",
             "BYDAWN_RULE": "complete",
         },
     }
@@ -129,7 +129,14 @@ def test_what_hooks_change_is_not_the_agents_progress(home: Home) -> None:
 def test_a_proof_is_repeated_on_what_a_hook_left(home: Home) -> None:
     agent = home.rounds([WRITE, OK], [{"write": {"path": "made", "text": "y"}}, OK])
     said = home.run(
-        agent, "-k", "test ! -s broken", "--post-round", 'test "$BYDAWN_ROUND" = 2 || echo x > broken', "-n", "2"
+        agent,
+        "-k",
+        "test ! -s broken",
+        "--post-round",
+        'test "$BYDAWN_ROUND" = 2 || echo x > broken',
+        "-n",
+        "2",
+        "--no-promise",
     )
     assert said.code == 4
     ran = [fact["data"] for fact in home.facts("checks.ended")]

@@ -49,12 +49,12 @@ def test_done_at_once_with_red_checks_is_not_done(home: Home) -> None:
 
 
 def test_an_agent_that_finishes_without_saying_so_is_done(home: Home) -> None:
-    ended(home, home.run(home.rounds([OK], [RIGHT, OK]), "-k", CHECK), 0, "complete")
+    ended(home, home.run(home.rounds([OK], [RIGHT, OK]), "-k", CHECK, "--no-promise"), 0, "complete")
     assert len(home.rounds_ended()) == 2
 
 
 def test_an_agent_that_finishes_in_its_last_round_is_done(home: Home) -> None:
-    ended(home, home.run(home.rounds([OK], [RIGHT, OK]), "-k", CHECK, "-n", "2"), 0, "complete")
+    ended(home, home.run(home.rounds([OK], [RIGHT, OK]), "-k", CHECK, "-n", "2", "--no-promise"), 0, "complete")
 
 
 def test_files_that_it_claims_to_have_changed_count_for_nothing(home: Home) -> None:
@@ -91,7 +91,7 @@ def test_checks_can_run_where_nothing_but_the_kept_tree_is(home: Home) -> None:
     """What is only in an ignored file is no proof for anybody else."""
     (home.repo / ".gitignore").write_text("*.secret\n")
     cheat = [{"write": {"path": "app.secret", "text": "right"}}, OK]
-    check = ("-k", "cat app.* | grep -q right")
+    check = ("-k", "cat app.* | grep -q right", "--no-promise")
     assert home.run(home.rounds(cheat), *check, "-n", "1").code == 0
     said = home.run(home.rounds(cheat, [RIGHT, OK]), *check, "--check-where", "clean", "--new")
     ended_at = [fact["data"]["verdicts"][0]["passed"] for fact in home.facts("checks.ended", "repo-2")]
@@ -109,7 +109,11 @@ def tick_all() -> Step:
 
 def test_boxes_that_are_all_ticked_without_work_are_doubted(home: Home) -> None:
     home.tasks(3)
-    said = home.run(home.rounds([tick_all(), OK], [OK]), "-t", "TODO.md")
+    said = home.run(
+        home.rounds([tick_all(), OK], [says("## Already done\n" + "".join(f"- task {n}\n" for n in (1, 2, 3)))]),
+        "-t",
+        "TODO.md",
+    )
     ended(home, said, 0, "complete")
     assert [len(row["doubted"]) for row in home.rounds_ended()] == [3, 0]
     assert "ticked without any other change, so not confirmed" in said.out
@@ -153,9 +157,15 @@ def test_a_task_that_was_lost_is_named_even_to_who_comes_later(home: Home) -> No
 
 def test_a_check_that_cannot_be_started_does_not_burn_the_night(home: Home) -> None:
     steps = [[{"write": {"path": f"{number}.txt", "text": "x"}}, OK] for number in range(30)]
-    said = home.run(home.rounds(*steps), "-k", "pytset -q")
+    said = home.run(home.rounds(*steps), "-k", "./pytset -q")
     ended(home, said, 3, "same-failure")
     assert (len(home.rounds_ended()), "a check found no program to run 5 times" in said.out) == (5, True)
+
+
+def test_a_check_whose_program_is_nowhere_is_refused_before_anything_is_paid_for(home: Home) -> None:
+    said = home.run(home.rounds([OK]), "-k", "CI=1 cd . && pytset -q")
+    assert (said.code, home.has_loop()) == (2, False)
+    assert "there is no program 'pytset'" in said.err and "did you mean" in said.err and home.env["PATH"] in said.err
 
 
 def test_a_box_that_was_unticked_is_open_again(home: Home) -> None:

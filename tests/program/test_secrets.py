@@ -381,7 +381,15 @@ def test_settings_with_a_secret_keep_its_name_and_get_the_value_of_the_day(carel
     home = careless
     (home.root / "agent.sh").write_text('echo "$2" >>told.txt; cat >prompt.txt; test -z "$STOP" || echo ok\n')
     agent = f"cmd:sh {home.root}/agent.sh --token {TOKEN}"
-    words = ["run", f"log in with {TOKEN}", "-a", agent, "-k", f"grep -qx {TOKEN} told.txt && test -e ready"]
+    words = [
+        "run",
+        f"log in with {TOKEN}",
+        "-a",
+        agent,
+        "-k",
+        f"grep -qx {TOKEN} told.txt && test -e ready",
+        "--no-promise",
+    ]
     assert home.bydawn(*words, "--once").code == 4
     loop = json.loads((home.folder() / "loop.json").read_text())
     assert loop["prompt"] == "log in with ⟦env:FOO_TOKEN⟧"
@@ -492,7 +500,7 @@ def test_the_agent_gets_all_but_our_own_secrets_and_what_runs_its_code_gets_none
     home, keys = careless, {"ANTHROPIC_API_KEY": "short", "OPENAI_API_KEY": API_KEY}
     home.env |= {"BYDAWN_ROUNDS": "3", "ODD": "a\nb=c", "PLAIN": f"Bearer {MIXED[:20]}", **keys, **OURS}
     (home.root / "agent.sh").write_text("env -0 >agent.env; cat >prompt.txt\n")
-    words = ["-k", "env -0 >check.env", "--pre-round", "env -0 >hook.env", "--pass-env", "DB_PASSWORD"]
+    words = ["-k", "env -0 >check.env", "--pre-round", "env -0 >hook.env", "--pass-env", "DB_PASSWORD", "--no-promise"]
     assert home.run(f"cmd:sh {home.root}/agent.sh", *words).code == 0
     secret = {*ENV, "PLAIN"} - {"DB_PASSWORD"}
     for name, withheld in {"agent": OURS, "hook": {*OURS, *keys}, "check": {*OURS, *keys, *secret}}.items():

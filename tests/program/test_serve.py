@@ -253,7 +253,9 @@ def test_a_loop_goes_on_with_a_higher_limit(home: Home, page: Page) -> None:
 
 def test_a_checkpoint_is_approved(home: Home, page: Page) -> None:
     (home.repo / "TODO.md").write_text("- [ ] one\n\nHARD STOP\n\n- [ ] two\n")
-    home.run(home.each_task(), "-t", "TODO.md", "--checkpoint", "HARD STOP")
+    home.run(
+        home.each_task({"write": {"path": "{n}.txt", "text": "{task}"}}), "-t", "TODO.md", "--checkpoint", "HARD STOP"
+    )
     assert home.status()["state"] == "checkpoint"
     done = page.post("/api/loops/repo/approve", {"expect_seq": home.status()["seq"]})
     assert done.status == 202

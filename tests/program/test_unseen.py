@@ -7,6 +7,7 @@ import pytest
 
 from driving import DONE, OK, Home, Said, Step, kill_both, said, wait_for
 
+CONFIRMS: Step = {"result": {"text": "## Already done\n- one\n- two\n- three"}}
 LIST = "- [ ] one\n- [ ] two\n- [ ] three\n"
 HALT = "- [ ] one\n\nHARD STOP\n\n- [ ] two\n"
 STRICT = "tests/strict.txt"
@@ -81,7 +82,7 @@ def test_a_checkpoint_that_a_killed_round_removed_is_missed(home: Home, steps: t
 @pytest.mark.parametrize("steps", STEPS)
 def test_boxes_that_a_killed_round_only_ticked_are_doubted(home: Home, steps: tuple[str, ...]) -> None:
     (home.repo / "TODO.md").write_text(LIST)
-    killed_in_a_round(home, "sed -i 's/\\[ \\]/[x]/' TODO.md", "-t", "TODO.md")
+    killed_in_a_round(home, "sed -i 's/\\[ \\]/[x]/' TODO.md", "-t", "TODO.md", then=[CONFIRMS])
     ended = after(home, *steps)
     assert ended.code == 0, ended
     assert len(home.rounds_ended()) == 2, "a later round has to confirm them"
@@ -206,7 +207,7 @@ def test_what_cannot_be_put_back_is_not_forgotten(guarded: Home, steps: tuple[st
     for name in ("tests/other.txt", unkept):
         (guarded.repo / name).write_text("strict\n")
     deed = f"echo loose > tests/other.txt; echo loose > {unkept}"
-    policy = ("-k", "true", "--protect", "tests/**", "--on-tamper", "restore")
+    policy = ("-k", "true", "--protect", "tests/**", "--on-tamper", "restore", "--no-promise")
     if steps is None:
         assert guarded.run(guarded.rounds([shell(deed), DONE], [DONE]), *policy).code == 3
     else:
@@ -227,7 +228,7 @@ def test_what_cannot_be_put_back_is_not_forgotten(guarded: Home, steps: tuple[st
 def test_what_cannot_be_put_back_can_be_accepted(guarded: Home, steps: tuple[str, ...]) -> None:
     (guarded.repo / ".gitignore").write_text("*.ign\n")
     (guarded.repo / "tests/unkept.ign").write_text("strict\n")
-    policy = ("-k", "true", "--protect", "tests/**", "--on-tamper", "restore")
+    policy = ("-k", "true", "--protect", "tests/**", "--on-tamper", "restore", "--no-promise")
     killed_in_a_round(guarded, "echo loose > tests/unkept.ign; touch work", *policy)
     assert after(guarded, *steps).code == 3
     assert guarded.bydawn("resume", "--plain", "--accept").code == 0

@@ -73,7 +73,7 @@ def test(name: str, model: str | None, state_dir: Path | None) -> int:
         repo, state = f"{place}/repo", f"{place}/state"
         Path(repo).mkdir()
         command = [sys.argv[0], "run", _PROMPT, "-a", name, "-C", repo, "--state-dir", state, "-n", "1"]
-        code = _tried([*command, "--require-path", _WORD, "--no-project", "--plain", *chosen], state)
+        code = _tried([*command, "--require-path", _WORD, "--no-promise", "--no-project", "--plain", *chosen], state)
     if code:
         login = login_needed(name, Path.cwd())
         advice = f"log in with `{login}`, then run" if login else "once that is fixed, run"

@@ -425,7 +425,10 @@ def _all_aside(loop: Loop, state: LoopState) -> Action:
 
 def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
     """What is still missing, and what the failing checks say."""
-    rows = [completion.describe(condition, loop, state) for condition in completion.missing(loop, state)]
+    missing = completion.missing(loop, state)
+    if loop.asks_if_done and missing[:1] == ["checks"]:
+        missing.remove("promise")  # while checks fail, no one expects the agent's word
+    rows = [completion.describe(condition, loop, state) for condition in missing]
     rows += [f"{verdict.check}: {verdict.told}" for verdict in state.failed_checks]
     return (*rows, *_aside(state))
 

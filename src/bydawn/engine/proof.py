@@ -52,7 +52,8 @@ class Proof:
         groups = list(known.waiting)
         if final and not self._loop.tasks:
             groups = [Group(before=known.tree, after=tree, red=known.red, green=True)]
-        if not (groups or final) or not all(verdict.passed for verdict in verdicts):
+        tampered = bool(self._effects.state.tampered)  # then nothing counts anyway
+        if tampered or not (groups or final) or not all(verdict.passed for verdict in verdicts):
             return verdicts, None
         if not known.tree or not round_:
             return verdicts, Proved()

@@ -32,9 +32,9 @@ def refuse_missing_programs(loop: Loop) -> None:
             continue
         known = {name for folder in path.split(os.pathsep) if Path(folder).is_dir() for name in os.listdir(folder)}
         raise UserError(
-            f"the check `{check.name}` cannot start: there is no program {first[1]!r}{near(first[1], known)}",
+            f"the check `{check.name}` cannot start: there is no program {first[1]!r}",
             cause=f"it is on no folder of the PATH: {path}",
-            hint="fix its name, or install it; a program in the project needs its path: -k ./scripts/test",
+            hint=f"{near(first[1], known)}fix its name or install it; one in the project needs its path: -k ./test.sh",
         )
 
 
