@@ -11,6 +11,7 @@ from benchmarks import (
     disk,
     growth,
     memory,
+    nights,
     operating,
     prompts,
     rloop,
@@ -42,6 +43,7 @@ BENCHES = (
     *disk.BENCHES,
     *silence.BENCHES,
     *web.BENCHES,
+    *nights.BENCHES,
 )
 
 

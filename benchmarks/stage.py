@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,10 +42,10 @@ class Stage:
         path.mkdir()
         return path
 
-    def repository(self, name: str) -> Path:
-        """A repository like the one of `bydawn demo`."""
+    def repository(self, name: str, files: Mapping[str, str] = story.FILES) -> Path:
+        """A repository with these files, by default like the one of `bydawn demo`."""
         folder = self.place(name)
-        for path, text in story.FILES.items():
+        for path, text in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text)
         git = ("git", "-C", str(folder), "-c", "user.name=bench", "-c", "user.email=bench@localhost")
