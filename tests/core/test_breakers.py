@@ -88,8 +88,17 @@ def test_zero_and_none_switch_a_breaker_off() -> None:
     assert tripped(only(seconds=0.0), after_all(*rounds(1)), at(1e9)) is None
 
 
+def test_failures_within_minutes_do_not_end_a_loop_whose_number_nobody_gave() -> None:
+    soon = [fact for number in range(1, 8) for fact in idle_round(number, outcome=Outcome.CRASHED)]  # a minute each
+    late = idle_round(8, outcome=Outcome.CRASHED, elapsed=7 * 60.0 + 20 * 60)
+    assert tripped(a_loop(), after_all(run_started(), soon), at()) is None
+    assert tripped(a_loop(), after_all(run_started(), soon, late), at()) is not None
+    assert tripped(a_loop(), after_all(run_started(), soon[-8:], late), at()) is not None
+    assert tripped(a_loop(), after_all(run_started(), soon[-6:], late), at()) is None  # four are not five
+
+
 def test_the_limits_that_nobody_set_are_the_documented_ones() -> None:
-    assert Limits() == Limits(rounds=30, seconds=None, until=None, no_progress=5, agent_failures=3)
+    assert Limits() == Limits(rounds=30, seconds=None, until=None, no_progress=5, agent_failures=None)
 
 
 def test_of_several_that_trip_the_most_telling_is_named() -> None:

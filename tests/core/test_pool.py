@@ -61,6 +61,14 @@ def test_a_limit_without_a_moment_is_a_guess_that_others_fill() -> None:
     assert name(who(limited(1, "claude", None), now=at(60 + 75))) == "claude"  # the first guess is a minute
 
 
+def test_a_reset_that_was_named_and_waited_for_is_not_followed_by_a_longer_wait() -> None:
+    """However often; only what is always about to be reset is asked less and less often."""
+    for ahead, at_once in ((timedelta(minutes=3), True), (timedelta(seconds=1), False)):
+        times = [fact for number in (1, 2, 3, 4) for fact in limited(number, "claude", NOON + ahead)]
+        after = at(240 + ahead.total_seconds(), hours=ahead.total_seconds() / 3600)
+        assert isinstance(who(times, now=after, on_limit=OnLimit.WAIT), StartRound) is at_once
+
+
 def test_trouble_that_is_no_limit_is_not_a_reason_to_change_agents() -> None:
     blip = a_round(1, Outcome.TRANSIENT, "claude")
     assert isinstance(who(blip, now=at(60)), Wait)

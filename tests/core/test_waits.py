@@ -47,10 +47,6 @@ def trouble(times: int, outcome: Outcome, *, until: datetime | None = None) -> L
 BACK_OFF = [
     (Outcome.TRANSIENT, 2.0, 300.0),
     (Outcome.LIMITED, 60.0, 1800.0),
-    (Outcome.CRASHED, 1.0, 60.0),
-    (Outcome.HUNG, 1.0, 60.0),
-    (Outcome.LOST_OUTPUT, 1.0, 60.0),
-    (Outcome.FAILED, 1.0, 60.0),
 ]
 
 
@@ -61,6 +57,20 @@ def test_a_back_off_doubles_until_it_is_long_enough(outcome: Outcome, first: flo
         waited = back_off(loop, trouble(times, outcome), outcome)
         wanted = min(first * 2 ** (times - 1), longest)
         assert 0.75 * wanted <= waited <= 1.25 * wanted
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.HUNG, Outcome.LOST_OUTPUT, Outcome.FAILED])
+def test_failures_in_a_row_wait_five_seconds_then_one_five_and_fifteen_minutes(outcome: Outcome) -> None:
+    for times, wanted in enumerate([5.0, 60.0, 300.0, 900.0, 900.0, 900.0], 1):
+        facts = [fact for number in range(1, times + 1) for fact in idle_round(number, outcome=outcome)]
+        assert wanted <= back_off(PROMISED, after_all(run_started(), facts), outcome) <= 1.25 * wanted
+
+
+def test_whoever_resumes_a_loop_whose_agent_failed_does_not_wait_but_after_a_crash_it_does() -> None:
+    crashed = idle_round(1, outcome=Outcome.CRASHED)
+    resumed = after_all(run_started(), crashed, stopped(End.FAILED), run_started())
+    assert next_action(PROMISED, resumed, at(60)).rule == "next-round"
+    assert next_action(PROMISED, after_all(run_started(), crashed, CRASH_AND_RESTART()), at(60)).rule == "back-off"
 
 
 def test_a_back_off_is_the_same_whenever_it_is_asked_for_and_differs_from_loop_to_loop() -> None:

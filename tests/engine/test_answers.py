@@ -217,7 +217,8 @@ def test_a_lost_conversation_is_tried_once_more_in_a_new_one_and_the_ledger_says
 
 def test_a_lost_conversation_is_a_failure_where_no_other_may_begin() -> None:
     lost = Play(outcome=Outcome.SESSION_LOST, detail="no rollout found")
-    settings: Any = {"sessions": Sessions.PER_TASK, "fresh_if_lost": False}
+    limits = Limits(agent_failures=3)
+    settings: Any = {"sessions": Sessions.PER_TASK, "fresh_if_lost": False, "limits": limits}
     night = folder(work("01-round", "continue"), lost, lost, lost, **settings)
     stopped = night.run()
     assert (stopped.end, stopped.decided.rule) == (End.FAILED, "agent-failures")

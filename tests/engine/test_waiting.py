@@ -6,12 +6,12 @@ from itertools import repeat
 import pytest
 
 from bydawn.core.breakers import Limits
-from bydawn.core.facts import MachineSlept, RoundEnded, RoundStarted, WaitStarted
+from bydawn.core.facts import MachineSlept, RoundEnded, RoundStarted, TaskSettled, WaitStarted
 from bydawn.core.outcome import Outcome
 from bydawn.core.requests import AskPause
 from bydawn.core.values import End
 from engine.fakes import NOON
-from engine.night import DONE, Night, Play, blip, busy
+from engine.night import DONE, TODO, Night, Play, blip, busy, todo
 
 RESET = NOON + timedelta(hours=5)
 LIMITED = Play(outcome=Outcome.LIMITED, detail="5-hour limit reached", wait_until=RESET, seconds=1.0)
@@ -59,14 +59,45 @@ def test_a_request_ends_a_pause_between_rounds() -> None:
 
 
 @pytest.mark.parametrize("outcome", [Outcome.HUNG, Outcome.CRASHED, Outcome.LOST_OUTPUT, Outcome.FAILED])
-def test_an_agent_that_fails_three_times_in_a_row_has_failed(outcome: Outcome) -> None:
+def test_an_agent_that_fails_five_times_in_a_row_over_twenty_minutes_has_failed(outcome: Outcome) -> None:
+    night = Night(repeat(Play(outcome=outcome, detail="boom", seconds=1.0), 9))
+    stopped = night.run()
+    assert (stopped.end, stopped.decided.rule) == (End.FAILED, "agent-failures")
+    assert stopped.reason == "the agent failed 5 times in a row; last: boom"
+    assert night.agent.turns == 5
+    assert 20 * 60 <= stopped.decided.elapsed <= 27 * 60
+
+
+@pytest.mark.parametrize("outcome", [Outcome.HUNG, Outcome.CRASHED, Outcome.LOST_OUTPUT, Outcome.FAILED])
+def test_a_number_of_failures_that_somebody_gave_ends_the_loop_by_itself(outcome: Outcome) -> None:
+    """Whatever they changed, and however soon one follows another."""
     plays = [Play(outcome=outcome, detail="boom", writes={"a": str(turn)}) for turn in range(9)]
-    night = Night(plays)
+    night = Night(plays, limits=Limits(agent_failures=3))
     stopped = night.run()
     assert (stopped.end, stopped.decided.rule) == (End.FAILED, "agent-failures")
     assert stopped.reason == "the agent failed 3 times in a row; last: boom"
-    assert night.agent.turns == 3
-    assert all(gap > 0 for gap in gaps(night))  # never hammered
+    assert all(5.0 <= gap <= 6.25 for gap in gaps(night))
+
+
+CRASH = Play(outcome=Outcome.CRASHED, detail="boom", seconds=1.0)
+
+
+def test_a_bad_minute_late_in_the_night_does_not_end_it() -> None:
+    """Not as a stall either, nor by setting the task aside: that an agent crashes says nothing about the work."""
+    does_it = Play(writes={"a": "1", TODO: todo("x one", "x two")})
+    plays: list[Play | str] = ["looked", "looked", "looked", *[CRASH] * 4, does_it]
+    night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO)
+    assert night.run().end is End.UNVERIFIED
+    assert night.facts(TaskSettled) == []
+
+
+@pytest.mark.parametrize("between", [LIMITED, Play(outcome=Outcome.CRASHED, writes={"a": "1"}, seconds=1.0)])
+def test_a_usage_limit_or_a_change_starts_a_new_count_of_failures(between: Play) -> None:
+    night = Night([CRASH, CRASH, CRASH, CRASH, between, *[CRASH] * 9])
+    assert night.run().decided.rule == "agent-failures"
+    first = 5 if between is LIMITED else 4  # a crash that changed something is the first of its own row
+    assert night.agent.turns == first + 5
+    assert [gap < 100 for gap in gaps(night)[first:]] == [True, True, False, False]
 
 
 def test_failures_that_are_not_in_a_row_do_not_add_up() -> None:

@@ -94,15 +94,6 @@ def test_a_program_that_says_and_does_nothing_makes_no_progress(home: Home) -> N
     assert home.status()["state"] == "blocked"
 
 
-def test_an_agent_that_fails_at_once_again_and_again_is_given_up_after_growing_waits(home: Home) -> None:
-    ended = home.run(home.rounds([{"stderr": "no such model"}, {"exit": 3}]))
-    assert ended.code == 7
-    assert home.outcomes() == ["failed"] * 3
-    first, second = [fact["data"]["seconds"] for fact in home.facts("wait.started")]
-    assert 0.5 < first < second
-    assert "no such model" in home.status()["reason"]
-
-
 def test_an_agent_that_was_killed_by_the_machine_counts_as_crashed(home: Home) -> None:
     assert home.run(home.rounds([{"raise": "KILL"}]), *ONE_FAILURE).code == 7
     assert home.outcomes() == ["crashed"]

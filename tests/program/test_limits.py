@@ -1,5 +1,6 @@
 """Limits on `resume`: what raises one, what cannot be held, and what would end the loop at once."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -42,6 +43,19 @@ def test_nothing_can_be_added_to_a_limit_that_is_not_there(home: Home, option: s
     err = refused(home, option, more)
     assert f"{option} {more}" in err
     assert f"{option} {more[1:]}" in err  # what sets one
+
+
+def test_a_number_of_failures_that_was_given_is_meant_and_the_usual_one_takes_twenty_minutes(home: Home) -> None:
+    def given(name: str, *words: str) -> int | None:
+        home.run(grown(home), "--once", "--new", "--name", name, *words)
+        [loop] = home.states.glob(f"loops/*/{name}/loop.json")
+        limit: int | None = json.loads(loop.read_bytes())["limits"]["agent_failures"]
+        return limit
+
+    assert (given("usual"), given("mine", "--max-failures", "5")) == (None, 5)
+    assert home.bydawn("resume", "usual", "--max-failures", "+3", "--once").code == 4
+    [raised] = home.facts("limits.raised", "usual")
+    assert raised["data"]["limits"]["agent_failures"] == 8
 
 
 def test_nothing_is_added_to_a_budget_in_other_units_and_the_right_ones_are_offered(home: Home) -> None:

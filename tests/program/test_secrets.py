@@ -125,7 +125,7 @@ def test_after_a_night_with_secrets_everywhere_none_is_in_any_file_or_message(ca
     agent = home.rounds(
         [*CHATTER, {"tick": None}, {"result": {"text": f"I used {TOKEN}, {PASSWORD} and {API_KEY}.\n{PRIVATE_KEY}"}}],
         [*CHATTER, wait, {"result": {"outcome": "failed", "text": f"401 for {PASSWORD} and {TOKEN}"}}],
-        [{"stderr": f"fatal: cannot log in as {TOKEN}"}, {"exit": 3}],
+        [{"append": {"path": "half.txt", "text": "x"}}, {"stderr": f"fatal: cannot log in as {TOKEN}"}, {"exit": 3}],
         [{"tick": None}, {"write": {"path": "done.txt", "text": ""}}, DONE],
     )
     words = [

@@ -152,6 +152,7 @@ def rehearsal(shown: "Rehearsal") -> None:
     import shlex
 
     from bydawn.operations.amounts import totals
+    from bydawn.settings.table import BY_KEY
 
     loop = shown.plan.loop
     field("Loop", f"{loop.id} ({'continues' if shown.plan.goes_on else 'new'}) in {loop.workspace}")
@@ -159,7 +160,8 @@ def rehearsal(shown: "Rehearsal") -> None:
     for check in loop.checks:
         field("Check", check.name)
     times = loop.timeouts
-    streaks = f"no progress {loop.limits.no_progress} · agent failures {loop.limits.agent_failures}"
+    failures = BY_KEY["max_failures"].usual if loop.limits.agent_failures is None else loop.limits.agent_failures
+    streaks = f"no progress {loop.limits.no_progress} · agent failures {failures}"
     field("Limits", " · ".join([*totals(loop.limits), streaks]))
     field("Times", f"round {duration(times.round)} · silence {duration(times.silence)} · check {duration(times.check)}")
     if loop.sandbox or shown.sandbox:

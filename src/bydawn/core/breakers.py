@@ -21,7 +21,7 @@ Reading = float | datetime | None
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the breakers trip; 0 or None switches one off."""
+    """Where the breakers trip; 0 or None switches one off, but for `agent_failures`."""
 
     rounds: int = 30
     seconds: float | None = None
@@ -30,7 +30,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     usd: float | None = None
     latest_wake: Moment | None = None  # do not wait for a limit beyond this time
     no_progress: int = 5
-    agent_failures: int = 3
+    agent_failures: int | None = None  # None: FAILURES in a row, if they are also FAILURES_APART
     check_failures: int = 15  # of checks that have passed before
     same_failure: int = 5
     task_failures: int = 5  # then the task is set aside, and the loop goes on
@@ -113,6 +113,16 @@ def _patience(limits: Limits, state: "LoopState") -> int:
     return max(limits.same_failure, limits.check_failures) if limits.check_failures else 0
 
 
+def _failures_allowed(limits: Limits, state: "LoopState") -> int:
+    """A number that somebody gave ends the loop by itself; by default, a bad minute must not end the night."""
+    if limits.agent_failures is not None:
+        return limits.agent_failures
+    is_over = state.failing.times >= FAILURES and state.failing.seconds >= FAILURES_APART
+    return FAILURES if is_over else max(FAILURES, state.failures_in_a_row + 1)
+
+
+FAILURES = 5  # of the agent, in a row
+FAILURES_APART = 20 * 60  # seconds from the first of them to the last
 # Turns that cost no round; there are no flags for these, because more of them would not help.
 _CUT_SHORT = MOST_RESTARTS + 1  # what starts it again each time gives up first, and can say how each process died
 _PAID_TROUBLE = 5
@@ -190,6 +200,7 @@ _ROWS = (  # in the order in which `why` shows them
         label="agent failures in a row",
         field="agent_failures",
         reading=lambda state, _: state.failures_in_a_row,
+        trips_at=_failures_allowed,
         reason=_agent_failed,
         raising=Raising(flag="--max-failures", step=3, used="has failed {:.0f} times in a row".format),
     ),
@@ -309,13 +320,23 @@ def _that_apply(loop: "Loop", state: "LoopState") -> Limits:
 def tripped(loop: "Loop", state: "LoopState", now: Now) -> Tripped | None:
     """The first breaker that has tripped."""
     limits = _that_apply(loop, state)
-    return next(filter(None, (row.tripped(limits, state, now) for row in BREAKERS)), None)
+    rows = [row for row in BREAKERS if row.end is not End.BLOCKED] if is_failing(loop, state) else BREAKERS
+    return next(filter(None, (row.tripped(limits, state, now) for row in rows)), None)
+
+
+def is_failing(loop: "Loop", state: "LoopState") -> bool:
+    """Did nothing but its agent's failure come of the last round? How many of these are too many has a rule of its own,
+    and they say nothing about the work."""
+    fails = state.failing.times > 0 and state.last is not None and not state.last.progress
+    return fails and limits_of(loop, state).agent_failures is None
 
 
 def readings(loop: "Loop", state: "LoopState", now: Now) -> dict[str, tuple[Reading, Reading]]:
     """What every breaker reads and its limit, by key."""
     limits = _that_apply(loop, state)
-    return {row.key or row.label: (row.reading(state, now), row.limit(limits, state)) for row in _ROWS}
+    found = {row.key or row.label: (row.reading(state, now), row.limit(limits, state)) for row in _ROWS}
+    apart = round(state.failing.seconds, 1), FAILURES_APART if limits.agent_failures is None else None
+    return found | {"seconds from the first agent failure in a row to the last": apart}
 
 
 def overspent(loop: "Loop", state: "LoopState", now: Usage | None) -> bool:
@@ -349,7 +370,9 @@ class NewLimit(msgspec.Struct, frozen=True):
 
 def replaced(limits: Limits, new: Iterable[NewLimit]) -> Limits:
     """These limits with the new ones in their place."""
-    return msgspec.structs.replace(limits, **{each.field: each.value(limits) for each in new})
+    given = FAILURES if limits.agent_failures is None else limits.agent_failures
+    known = msgspec.structs.replace(limits, agent_failures=given)
+    return msgspec.structs.replace(limits, **{each.field: each.value(known) for each in new})
 
 
 def used_up(loop: "Loop", state: "LoopState", fields: Collection[str], now: Now) -> Tripped | None:

@@ -332,7 +332,7 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
         return Stop(rule=Rule.AGENT_DENIED, end=End.BLOCKED, reason=last.detail)
     if last and last.blocked and (not last.progress or (last.claim and last.claim.status == BLOCKED)):
         return _question(loop, state, last)
-    if (aside := _set_aside(loop, state)) is not None:
+    if not breakers.is_failing(loop, state) and (aside := _set_aside(loop, state)) is not None:
         return aside
     if loop.tasks_required and state.tasks and state.tasks.open and state.tasks.next is None:
         return _all_aside(loop, state)

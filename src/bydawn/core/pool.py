@@ -16,6 +16,7 @@ OTHER_AGENT_AFTER = 3
 SLOWER_AFTER = 10
 
 _BACK_OFF = {Outcome.TRANSIENT: (2.0, 300.0), Outcome.LIMITED: (60.0, 1800.0)}  # first, longest
+_AFTER_FAILURES = (5.0, 60.0, 300.0, 900.0)
 
 
 class Rest(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,9 +65,12 @@ def slow_down(state: LoopState) -> float:
 
 
 def back_off(loop: Loop, state: LoopState, outcome: Outcome, times: int = 0) -> float:
-    """Doubles each time; the jitter comes from the loop's id, so that a replay waits just as long."""
+    """Longer each time; the jitter comes from the loop's id, so that a replay waits just as long."""
+    if POLICY[outcome].failure:  # never shorter, so that the fifth failure is late enough to end the loop
+        times = state.failing.times or min(1, state.rounds_this_run)  # a person who goes on need not wait
+        return max((0.0, *_AFTER_FAILURES[:times])) * (1 + _jitter(loop, state) / 4)
     first, longest = _BACK_OFF.get(outcome, (1.0, 60.0))
-    times = times or (state.failures_in_a_row if POLICY[outcome].failure else state.blips_in_a_row)
+    times = times or state.blips_in_a_row
     return min(first * 2.0 ** min(times - 1, 20), longest) * (0.75 + _jitter(loop, state) / 2)
 
 

@@ -10,9 +10,10 @@ from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import FreeTurns, LastRound, Limited, LoopState, Session, Span, Tally, known_as, task_mark
 from bydawn.core.text import shorten
-from bydawn.core.values import Changes, Result, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
+from bydawn.core.values import Changes, Failing, Result, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
 
 ENOUGH_ROUNDS = 3  # with fewer, an estimate is a guess
+_NEARLY_THERE = 60  # seconds
 _TOLD = 120  # characters about a turn that cost no round
 _TOLD_TURNS = 10
 _SESSIONS = 100
@@ -89,6 +90,16 @@ def free_turns(state: LoopState, fact: RoundEnded) -> FreeTurns:
         return replace(known, paid=known.paid + 1, since=None, seconds=0.0, told=told)
     since = fact.elapsed if known.since is None else known.since
     return replace(known, since=since, seconds=fact.elapsed - since, told=told)
+
+
+def failing(known: Failing, fact: RoundEnded, *, failed: bool) -> Failing:
+    """Add this turn. A changed tree, or a usage limit, starts a new count."""
+    if failed and known.times and not fact.progress:
+        return replace(known, times=known.times + 1, seconds=fact.elapsed - known.since)
+    if failed:
+        return Failing(times=1, since=fact.elapsed)
+    holds = not POLICY[fact.outcome].counts and fact.outcome is not Outcome.LIMITED and not fact.progress
+    return known if holds else Failing()
 
 
 def tally_of(tallies: tuple[Tally, ...], task: str | None) -> Tally:
@@ -207,7 +218,10 @@ def limited_after(state: LoopState, fact: RoundEnded) -> tuple[Limited, ...]:
     others = without(state.limited, opened.agent)
     if fact.outcome is not Outcome.LIMITED:
         return others
-    times = 1 + max((row.times for row in state.limited if row.agent == opened.agent), default=0)
+    # A reset that is named will be waited for, and that is enough; only one that is always nearly there is not.
+    at, until = state.updated_at, fact.wait_until
+    named = at is not None and until is not None and (until - at).total_seconds() >= _NEARLY_THERE
+    times = 1 + max((row.times for row in state.limited if row.agent == opened.agent and not named), default=0)
     mine = Limited(agent=opened.agent, detail=fact.detail, until=fact.wait_until, elapsed=fact.elapsed, times=times)
     return (*others, mine)
 
@@ -372,6 +386,7 @@ def forgiven(state: LoopState, *, keeps_aside: bool = False) -> LoopState:
     return replace(
         state,
         failures_in_a_row=0,
+        failing=Failing(),
         free=FreeTurns(),
         check_failures_in_a_row=0,
         same_failure=0,

@@ -59,7 +59,7 @@ from bydawn.core.state import (
     task_mark,
 )
 from bydawn.core.text import same_title
-from bydawn.core.values import TaskStatus, whole
+from bydawn.core.values import Failing, TaskStatus, whole
 
 RECENT = 10  # rounds that an estimate is based on
 _STRIP = 20  # rounds whose results are remembered
@@ -129,7 +129,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
             known = Limited(agent=fact.agent, detail=fact.detail, until=fact.until, elapsed=state.elapsed, times=0)
             free = replace(state.free, since=None, seconds=0.0)  # the wait that follows does not count
             limited = (*progress.without(state.limited, fact.agent), known)
-            return replace(state, limited=limited, free=free, waiting=None)
+            return replace(state, limited=limited, free=free, failing=Failing(), waiting=None)
         case ChecksEnded():
             return _checks_ended(state, record.fact)
         case ChecksCut() as fact:
@@ -345,6 +345,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         command_error=progress.command_error(fact) if policy.counts else state.command_error,
         vain_rounds=progress.in_vain(state, fact) if policy.counts else state.vain_rounds,
         failures_in_a_row=_streak(state.failures_in_a_row, grows=failed, holds=not policy.counts),
+        failing=progress.failing(state.failing, fact, failed=failed),
         free=progress.free_turns(state, fact),
         blips_in_a_row=_streak(state.blips_in_a_row, grows=blip, holds=fact.outcome is Outcome.INTERRUPTED),
         rounds_without_progress=_streak(

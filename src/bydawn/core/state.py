@@ -26,6 +26,7 @@ from bydawn.core.rules import Rule
 from bydawn.core.values import (
     FINISHED,
     Commands,
+    Failing,
     Line,
     Promised,
     Restart,
@@ -293,6 +294,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     command_error: str = ""  # identifies the error with which every command of the last round failed
     vain_rounds: int = 0  # rounds in a row that ended with it and changed nothing
     failures_in_a_row: int = 0
+    failing: Failing = Failing()
     blips_in_a_row: int = 0
     free: FreeTurns = FreeTurns()
     rounds_without_progress: int = 0

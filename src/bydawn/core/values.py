@@ -232,6 +232,14 @@ def whole(reading: TaskReading | None, before: TaskReading | None) -> TaskReadin
     )
 
 
+class Failing(Value, frozen=True, kw_only=True):
+    """The agent's failures in a row, since the work tree last changed or a usage limit came between."""
+
+    times: int = 0
+    since: float = 0.0  # when the first one ended, in working time
+    seconds: float = 0.0  # how much later the last one did
+
+
 class LineCounts(Value, frozen=True, kw_only=True):
     """How many lines were added and removed; those of binary files do not count."""
 

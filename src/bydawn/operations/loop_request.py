@@ -51,10 +51,11 @@ def _loop(settings: Settings, workspace: Path) -> Loop:
     fields: dict[str, Any] = {"id": "", "uid": new_uid(), "workspace": str(workspace), "created_at": datetime.now(UTC)}
     for row in TABLE:
         place, _, name = row.field.rpartition(".")
-        value = _until(settings[row.key]) if row.kind is kinds.MOMENT else settings[row.key].value
-        if name and value is not None:  # otherwise the loop's own default applies
+        given = settings[row.key]
+        value = _until(given) if row.kind is kinds.MOMENT else given.value
+        if name and value is not None and given.layer is not Layer.DEFAULT:  # otherwise the loop's own default applies
             (fields.setdefault(place, {}) if place else fields)[name] = value
-    fields["limits"] |= _budget(settings.text("budget"))
+    fields["limits"] = fields.get("limits", {}) | _budget(settings.text("budget"))
     fields |= {
         "prompt": _prompt(settings, workspace),
         "agent": agent,

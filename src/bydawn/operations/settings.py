@@ -13,7 +13,7 @@ from bydawn.core.redact import Secrets
 from bydawn.core.text import near
 from bydawn.settings import files
 from bydawn.settings.layers import Given, Problem, Reading, Settings, settle
-from bydawn.settings.setting import Setting
+from bydawn.settings.setting import Layer, Setting
 from bydawn.settings.table import BY_KEY
 from bydawn.system.reading import read_text
 from bydawn.system.user_folders import state_folder
@@ -82,7 +82,7 @@ def in_force(given: Given) -> str:
     """The value as a person would write it; if none is set, what applies without one."""
     if given.key == "state_dir" and given.value is None:
         return str(state_folder())
-    return given.shown or given.setting.usual
+    return (given.shown if given.layer is not Layer.DEFAULT else "") or given.setting.usual
 
 
 def checkpoint_of(settings: Settings) -> Checkpoint | None:

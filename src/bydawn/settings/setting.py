@@ -73,7 +73,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def usual(self) -> str:
         """What applies where nothing is set."""
-        return self.shown(self.default) or self.otherwise
+        return self.otherwise or self.shown(self.default)
 
     def shown(self, value: Value | None) -> str:
         """The value as a person would write it."""

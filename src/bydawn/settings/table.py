@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from bydawn.core import kinds
-from bydawn.core.breakers import Limits
+from bydawn.core.breakers import FAILURES, Limits
 from bydawn.core.kinds import Kind
 from bydawn.core.loop import (
     BoxMode,
@@ -54,8 +54,8 @@ _less = partial(_setting, tighter="less")
 def _limit(key: str, kind: Kind, what: str, *short: str, field: str = "", **more: Any) -> Setting:
     """A limit, with the default that it has anyway; less of it is safer."""
     field = field or key
-    default = getattr(Limits(), field)
-    return _less(key, kind, what, *short, default=default, field=f"limits.{field}", heading=Heading.LIMITS, **more)
+    more.setdefault("default", getattr(Limits(), field))
+    return _less(key, kind, what, *short, field=f"limits.{field}", heading=Heading.LIMITS, **more)
 
 
 def _timeout(name: str, what: str, key: str = "", kind: Kind = kinds.SPAN, metavar: str = "DURATION") -> Setting:
@@ -370,6 +370,8 @@ TABLE: tuple[Setting, ...] = (
         kinds.COUNT,
         "Stop after N agent failures in a row; 0 = never.",
         field="agent_failures",
+        default=FAILURES,
+        otherwise=f"{FAILURES}, over at least 20 minutes",
         raises="Raise the limit of agent failures.",
     ),
     _limit(
