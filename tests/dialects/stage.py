@@ -64,7 +64,8 @@ class DiskFiles(MemoryFiles):
         super().__init__()
         self._folder = folder
 
-    def write(self, round_: int, name: str, text: str) -> str:
+    def write(self, round_: int, name: str, text: str | bytes) -> str:
+        assert isinstance(text, str)
         folder = self._folder / "rounds" / f"{round_:04}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)

@@ -142,8 +142,17 @@ class FakeWorkspace:
     def read_text(self, path: str, errors: str = "strict") -> str | None:  # noqa: ARG002 - it is text already
         return self.files.get(path)
 
+    def read_bytes(self, path: str) -> bytes | None:
+        text = self.files.get(path)
+        return None if text is None else text.encode(errors="surrogateescape")
+
+    def put(self, path: str, data: bytes, before: bytes | None) -> bool:
+        assert self.read_bytes(path) == before
+        self.edit({path: data.decode()})
+        return True
+
     def stamp(self, path: str) -> Hashable:
-        return tuple(sorted((name, text) for name, text in self.files.items() if name.startswith(path)))
+        return tuple(sorted((name, text) for name, text in self.files.items() if name.startswith(path))) or None
 
     def read_folder(self, path: str) -> dict[str, str] | None:
         found = {
@@ -214,15 +223,16 @@ class MemoryFiles:
     def __init__(self) -> None:
         self.texts: dict[tuple[int, str], str] = {}
         self.masked: list[tuple[int | str, ...]] = []
+        self.list = b""
         self.full = ""  # the name of a file for which there is no room
 
     def folder(self, round_: int) -> str:
         return f"/rounds/{round_:04}"
 
-    def write(self, round_: int, name: str, text: str) -> str:
+    def write(self, round_: int, name: str, text: str | bytes) -> str:
         if name == self.full:
             raise OSError(28, "No space left on device")
-        self.texts[round_, name] = text
+        self.texts[round_, name] = text if isinstance(text, str) else text.decode(errors="surrogateescape")
         return f"{self.folder(round_)}/{name}"
 
     def tail(self, round_: int, name: str, size: int) -> str:
@@ -240,6 +250,12 @@ class MemoryFiles:
 
     def last(self) -> int:
         return max((round_ for round_, _ in self.texts), default=0)
+
+    def keep_list(self, data: bytes) -> None:
+        self.list = data
+
+    def last_list(self) -> bytes:
+        return self.list
 
     def mask(self, round_: int, *names: str) -> None:
         self.masked.append((round_, *names))

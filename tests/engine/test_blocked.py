@@ -49,7 +49,7 @@ def test_a_list_that_anybody_damaged_between_two_rounds_blocks(problem: str) -> 
     assert night.agent.turns == 1
 
 
-@pytest.mark.parametrize("problem", DAMAGE)
+@pytest.mark.parametrize("problem", ["lost 1 open task", "lost 2 open tasks"])
 @pytest.mark.parametrize("seconds", [30.0, 60.0], ids=["in the round", "right after it"])
 def test_a_crash_is_no_way_to_lose_tasks_unseen(problem: str, seconds: float) -> None:
     night = Night([Play(writes=DAMAGE[problem]), DONE], files={TODO: todo("one", "two", "three")}, tasks=TODO)

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import zlib
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ import pytest
 
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import Damaged, Future, LoopLedger, read
-from driving import DONE, HANG, OK, Home, is_error, said, tree_of, wait_for
+from driving import DONE, HANG, OK, Home, is_error, kill_both, said, tree_of, wait_for
 
 GOAL = ("-t", "TODO.md", "-k", "test -e 1.txt")
 Mutation = Callable[[list[bytes], int], list[bytes]]
@@ -199,6 +200,27 @@ def test_a_snapshot_that_is_missing_is_made_again_without_a_word(loop: Home) -> 
     assert loop.status()["round"] == 1
     goes_on(loop)
     assert (loop.folder() / "state.json").exists()
+
+
+BYTES = b"\xef\xbb\xbf# Tasks\r\n\r\n- [ ] one\r\n- [ ] two\r\n"
+
+
+@pytest.mark.parametrize("damage", ["rm TODO.md", ": > TODO.md", "head -c 40 /dev/zero > TODO.md"])
+def test_a_list_that_a_power_cut_damaged_is_put_back_byte_for_byte_and_it_is_said(home: Home, damage: str) -> None:
+    (home.repo / "TODO.md").write_bytes(BYTES)
+    agent = home.rounds([{"run": ["sh", "-c", damage]}, {"say": "and then"}, HANG], [HANG])
+    running = home.start_run(agent, "-t", "TODO.md")
+    home.await_round(1)
+    kill_both(running.pid)
+    again = home.start_run(agent, "-t", "TODO.md")
+    home.await_round(2)
+    assert (home.repo / "TODO.md").read_bytes() == BYTES
+    again.send_signal(signal.SIGTERM)
+    out, shown = (" ".join(each.split()) for each in (said(again).out, home.bydawn("show", "--round", "1").out))
+    told = f"TODO.md was {'gone' if 'rm' in damage else 'damaged'} and was put back"
+    assert told in out
+    assert told in shown
+    assert (home.folder() / "rounds/0001/damaged.md").read_bytes() == (b"\0" * 40 if "zero" in damage else b"")
 
 
 # -- the lock, the settings, and a creation that was cut short: FAULTS 9, 27 -----------------------------------------

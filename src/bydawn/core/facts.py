@@ -76,6 +76,7 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     closed: tuple[str, ...] = ()  # tasks completed since then, …
     doubted: tuple[str, ...] = ()  # … those of them without any other change, …
     rewritten: tuple[str, ...] = ()  # … and open ones in a folder whose text changed
+    mended: str = ""  # what a crash had done to the task list, which was put back
     sandbox: str = ""  # what the agent may do to this machine, if it is restricted
     box: str = ""  # "on", or why checks run without one; empty if none is wanted
     commits: bool = False  # what its rounds change is committed

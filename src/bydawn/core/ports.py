@@ -65,6 +65,12 @@ class Workspace(Texts, Protocol):
     def touched(self, before: str, after: str, globs: Sequence[str]) -> tuple[str, ...]:
         """The paths that match a glob and differ between two kept trees."""
 
+    def read_bytes(self, path: str) -> bytes | None:
+        """A file, None if there is no such file; raises `UserError`."""
+
+    def put(self, path: str, data: bytes, before: bytes | None) -> bool:
+        """Replace a file, unless it is no longer what it was `before` (None: there was none); raises `UserError`."""
+
     def restore(self, tree: str, paths: Sequence[str]) -> None:
         """Restore files as they are in a kept tree; remove those it does not have."""
 
@@ -218,8 +224,13 @@ class RoundFiles(Protocol):
 
     def folder(self, round_: int) -> str: ...
 
-    def write(self, round_: int, name: str, text: str) -> str:
+    def write(self, round_: int, name: str, text: str | bytes) -> str:
         """Write a file of a round and return its path."""
+
+    def keep_list(self, data: bytes) -> None:
+        """Remember the task list, durably."""
+
+    def last_list(self) -> bytes: ...
 
     def tail(self, round_: int, name: str, size: int) -> str:
         """The end of a file of a round, as text."""

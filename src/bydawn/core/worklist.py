@@ -244,6 +244,19 @@ def of_folder(files: Mapping[str, str], settled: Settled, before: TaskReading | 
     )
 
 
+def is_damaged(data: bytes | None) -> bool:
+    """Is a list gone, empty (after a power cut, it may be as long as before), or not text?"""
+    try:
+        return not (data or b"").decode().strip("\ufeff\0 \t\r\n")
+    except UnicodeDecodeError:
+        return True
+
+
+def is_believed(text: str, loop: Loop, state: LoopState, before: TaskReading | None) -> bool:
+    """Can a checklist be read, and is every task in it that was open?"""
+    return of_checklist(text, loop, state, before).problem is None
+
+
 def rewritten(before: TaskReading | None, now: TaskReading | None, own: str | None) -> tuple[str, ...]:
     """Open tasks of a folder whose text has changed; a round may add to its own task's file."""
     if before is None or now is None:

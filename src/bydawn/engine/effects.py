@@ -1,6 +1,7 @@
 """The engine's effects: each does one thing and records the result."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 import msgspec
@@ -19,6 +20,7 @@ from bydawn.core.facts import (
     TasksRead,
 )
 from bydawn.core.hooks import HookWords
+from bydawn.core.layout import DAMAGED
 from bydawn.core.loop import Loop
 from bydawn.core.notices import Messages, Order, Sent
 from bydawn.core.ports import (
@@ -42,7 +44,7 @@ from bydawn.core.requests import AskNote, Request, as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.core.values import recorded
-from bydawn.core.worklist import WorkList
+from bydawn.core.worklist import WorkList, is_believed, is_damaged
 
 _SLEPT = 5.0  # seconds of suspension worth recording
 _BATCHES = 64  # of records at one time; an agent could leave them without end
@@ -88,6 +90,7 @@ class Effects:
         self.world = world
         self.list = WorkList(loop, world.lists or world.workspace, world.hide)
         self._looked = 0.0  # at the list while a round runs
+        self._kept = b""  # of it
         self._beat_at = 0.0  # the last sign of life, or what has begun since
         self.was_hurried = False
 
@@ -165,9 +168,34 @@ class Effects:
         now = self.world.clock.now().elapsed
         if abs(now - self._looked) >= _LOOK:
             self._looked = now
+            self.keep_list()
             if lines := self.list.appeared():
                 self.record(LinesAdded(lines=lines))
         return self.urgent()
+
+    def keep_list(self) -> None:
+        """Remember a checklist as long as it can be believed: a crash may damage it."""
+        with suppress(UserError, OSError):
+            path = None if self.loop.task_folder else self.loop.tasks
+            data = self.world.workspace.read_bytes(path) if path else None
+            if data in (None, self._kept) or is_damaged(data):
+                return
+            if is_believed(data.decode("utf-8-sig"), self.loop, self.state, self.state.tasks):
+                self.world.files.keep_list(data)
+                self._kept = data
+
+    def mend_list(self) -> str:
+        """Put a checklist back that a crash damaged, and keep what was found; in words, if that was done."""
+        files, tasks, path = self.world.files, self.state.tasks, self.loop.tasks
+        if not path or self.loop.task_folder or tasks is None or tasks.problem:
+            return ""
+        with suppress(UserError, OSError):  # what cannot be put back stays as it is, and blocks the loop
+            now, last = self.world.workspace.read_bytes(path), files.last_list()
+            if is_damaged(now) and last and self.world.workspace.put(path, last, now):
+                files.write(self.state.round, DAMAGED, now or b"")
+                files.mask(self.state.round, DAMAGED)
+                return f"{path} was {'gone' if now is None else 'damaged'} and was put back"
+        return ""
 
     def asked(self) -> bool:
         self.hear()

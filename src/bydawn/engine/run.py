@@ -48,7 +48,7 @@ from bydawn.core.facts import (
 )
 from bydawn.core.layout import PROMPT, REPLY, STDERR, STDOUT, TIMES, tree_after, tree_before
 from bydawn.core.loop import COOKIE, Loop
-from bydawn.core.outcome import Ending, Exit, Outcome, believed
+from bydawn.core.outcome import POLICY, Ending, Exit, Outcome, believed
 from bydawn.core.ports import ChildLimits, Job, Snapshot
 from bydawn.core.progress import Findings
 from bydawn.core.rules import Rule
@@ -143,6 +143,8 @@ class Engine:
             self._effects.mask(unborn)  # its prompt was written just before the power failed
         if self.state.runs and not self.state.stopped:  # perhaps in the middle of a check or a hook
             self._effects.mask(self.state.round)
+        crashed = self.state.runs and (self.state.stopped is None or self.state.stopped.unseen)
+        mended = self._effects.mend_list() if crashed else ""
         snapshot = self.world.workspace.snapshot()
         if snapshot.tree != self.state.tree:
             last = self.state.round
@@ -150,12 +152,13 @@ class Engine:
             self.world.workspace.keep(name, snapshot.tree)
         action = next_action(self.loop, self.state, self.world.clock.now())
         if isinstance(action, Settle):
-            snapshot = self._settle(action, snapshot)
+            reason, mended = "; ".join(filter(None, (action.reason, mended))), ""
+            snapshot = self._settle(msgspec.structs.replace(action, reason=reason), snapshot)
         unseen = is_unseen(self.loop, self.state)
         found = self._after_round.at_start(snapshot, unseen=unseen, keeps_aside=self._run.keeps_aside)
         self._fresh = Snapshot(tree=found.tree, work=found.work)
         met = self.state.obstructed  # on the way in; starting does not remove it
-        self._effects.record(self._started(found))
+        self._effects.record(msgspec.structs.replace(self._started(found), mended=mended))
         if met and met is not known:
             self._effects.record(met)
 
@@ -293,6 +296,7 @@ class Engine:
     def _take_turn(self, agent: Agent, turn: Turn, job: Job) -> None:
         """The agent works, and what came of it is recorded."""
         self._protection.watch()
+        self._effects.keep_list()
         reader = agent.reader(turn)
         listener = Listener(reader, self._heard, self._overspent)
         exit_ = self.world.processes.run(
@@ -358,15 +362,20 @@ class Engine:
         hide = self.world.hide
         reply = hide(plain(ended.reply))
         self._effects.write(round_, REPLY, reply)
+        lost = ended.outcome is Outcome.SESSION_LOST and not self.loop.fresh_if_lost
+        outcome = Outcome.FAILED if lost else believed(ended.outcome, exit_)
+        self._effects.keep_list()
+        is_cut = POLICY[outcome].failure or not POLICY[outcome].checks
+        mended = self._effects.mend_list() if is_cut else ""
         found = self._after_round.of_round(round_, self._effects.snapshot(keep_as=tree_after(round_)))
         used = used_by(ended, self.state.conversation(ended.session), listener.spent)
-        opened, lost = self.state.open_round, ended.outcome is Outcome.SESSION_LOST and not self.loop.fresh_if_lost
+        opened = self.state.open_round
         said = claims.from_reply(reply, ended.outcome, self.loop, opened.task_id if opened else None)
         self._effects.record(
             RoundEnded(
                 round=round_,
-                outcome=Outcome.FAILED if lost else believed(ended.outcome, exit_),
-                detail=shorten(hide(plain(ended.detail)), _SAID),
+                outcome=outcome,
+                detail="; ".join(filter(None, (shorten(hide(plain(ended.detail)), _SAID), mended))),
                 words=shorten(hide(plain(ended.words)), _SAID),
                 tree=found.tree,
                 work=found.work,

@@ -49,8 +49,8 @@ OPTIONS = (*OF_ONE_AGENT, "agent_commits")
 _LINES_NAMED = 3
 
 
-def checked_loop(wanted: "LoopRequest", workspace: Path) -> Loop:
-    """The requested loop. Raises `UserError`; writes nothing."""
+def checked_loop(wanted: "LoopRequest", workspace: Path, *, mends: bool = False) -> Loop:
+    """The requested loop. Raises `UserError`; writes nothing. `mends`: it puts back a list that a crash damaged."""
     loop = wanted.loop
     if not loop.prompt.strip() and not loop.tasks:
         raise UserError(
@@ -68,7 +68,7 @@ def checked_loop(wanted: "LoopRequest", workspace: Path) -> Loop:
     in_folder = bool(loop.tasks) and (workspace / str(loop.tasks)).is_dir()
     if loop.tasks and in_folder:
         _checked_folder(workspace, loop.tasks)
-    elif loop.tasks:
+    elif loop.tasks and not mends:
         _checked_tasks(workspace, loop.tasks, loop.tasks_required)
     if loop.checkpoint and (not loop.tasks or in_folder):
         raise UserError(

@@ -8,10 +8,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.loop import Loop
-from bydawn.core.state import LoopState
-from bydawn.core.values import TaskReading
-from bydawn.core.worklist import of_checklist
+from bydawn.core.worklist import is_believed
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.rounds import rounds
 from bydawn.store.registry import Standing
@@ -42,9 +39,9 @@ def wanted(standing: Standing) -> LastList | None:
         text = None
     # People may edit the list of a loop that is not running, unless the list is why it stopped.
     lost = state.stopped is None or state.stopped.unseen or (state.tasks is not None and bool(state.tasks.problem))
-    if text is not None and _is_believed(text, loop, state, state.tasks if lost else None):
+    if text is not None and is_believed(text, loop, state, state.tasks if lost else None):
         return None
-    found = (each for each in _kept(standing) if _is_believed(each.text, loop, state, state.tasks))
+    found = (each for each in _kept(standing) if is_believed(each.text, loop, state, state.tasks))
     return next(found, None)
 
 
@@ -57,10 +54,6 @@ def put_back(standing: Standing, last: LastList) -> bool:
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     replace_text(root / path, last.text, 0o644)
     return True
-
-
-def _is_believed(text: str, loop: Loop, state: LoopState, before: TaskReading | None) -> bool:
-    return of_checklist(text, loop, state, before).problem is None
 
 
 def _kept(standing: Standing) -> Iterator[LastList]:

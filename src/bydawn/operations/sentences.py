@@ -55,6 +55,8 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
             if fact.put_back:
                 names = ", ".join(map(plain, fact.put_back[:3]))
                 yield Sentence(WARNING, f"protected files had changed since the last run and were put back: {names}")
+            if fact.mended:
+                yield Sentence(WARNING, plain(fact.mended))
             if fact.box and fact.box != facts.BOXED:
                 yield Sentence(WARNING, f"checks run without a box: {plain(fact.box)} (--box)")
             yield from _freed(state.verdicts)

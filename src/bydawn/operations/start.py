@@ -42,15 +42,17 @@ def plan(wanted: LoopRequest) -> Plan:
     """Which loop this request means. Raises `UserError`; writes nothing."""
     refuse_inside_a_round()
     workspace = checked_workspace(Path(wanted.loop.workspace))
-    loop = checked_loop(wanted, workspace)
     registry = Registry(wanted.state_dir)
-    _refuse_unsafe(registry.root.path, workspace)
     there = [replace(each, loop=each.folder.with_secrets(each.loop)) for each in registry.in_workspace(workspace)]
+    crashed = any(each.state.runs and each.state.stopped is None for each in there)
+    loop = checked_loop(wanted, workspace, mends=crashed)
+    _refuse_unsafe(registry.root.path, workspace)
     if standing := _meant(wanted, loop, there):
         company = warned(beside(standing.folder, standing.loop))
         return Plan(
             loop=standing.loop, folder=standing.folder, standing=standing, secrets=wanted.secrets, warnings=company
         )
+    loop = checked_loop(wanted, workspace) if crashed else loop
     name = free_name(loop.id, [each.loop.id for each in there])
     folder, loop = LoopFolder(registry.home(workspace) / name), replace(loop, id=name)
     warnings = [*doubts(loop, wanted.secrets)]

@@ -64,6 +64,7 @@ class LoopFolder(_Folder, frozen=True):
     inbox = _Inside("inbox")
     git = _Inside("git")
     rounds = _Inside(layout.ROUNDS)
+    last_list = _Inside("list.z")  # the task list as it was last seen whole, compressed
     checkouts = _Inside(layout.CHECKOUTS)
     chat = _Inside("chat.jsonl")  # what people asked about it, and the answers
     chat_lock = _Inside("chat.lock")  # held while a question is answered

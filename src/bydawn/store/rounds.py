@@ -3,6 +3,7 @@
 import os
 import stat
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -16,7 +17,7 @@ from bydawn.core.text import plain
 from bydawn.store.folder import LoopFolder
 from bydawn.system.paths import open_fd
 from bydawn.system.tail import LONGEST_LINE
-from bydawn.system.writing import write_private
+from bydawn.system.writing import replace_private, sync, write_private
 
 _CHUNK = 1 << 20
 _READ_WHOLE = 4 << 20
@@ -70,10 +71,10 @@ class Rounds:
             path.mkdir(mode=0o700, exist_ok=True)
         return str(path)
 
-    def write(self, round_: int, name: str, text: str) -> str:
+    def write(self, round_: int, name: str, text: str | bytes) -> str:
         """Write a file of a round and return its path."""
         path = os.path.join(self.folder(round_), name)  # noqa: PTH118 - on the path of every round
-        data = text.encode("utf-8", "replace")
+        data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         if name != REPLY or not self._is_output(round_, path, data):
             write_private(path, data)
         return path
@@ -129,6 +130,16 @@ class Rounds:
         """When a file of a round was last written, in seconds of the wall clock; 0 if there is none."""
         folder = self._folder.round(round_)
         return max((entry.stat().st_mtime for entry in os.scandir(folder)), default=0.0) if folder.is_dir() else 0.0
+
+    def keep_list(self, data: bytes) -> None:
+        """As exact and as compressed as it is in a snapshot."""
+        replace_private(self._folder.last_list, zlib.compress(data))
+        sync(self._folder.last_list)
+
+    def last_list(self) -> bytes:
+        with suppress(OSError, zlib.error):  # none, or a power cut came before it was synced
+            return zlib.decompress(self._folder.last_list.read_bytes())
+        return b""
 
     def mask(self, round_: int, *names: str) -> None:
         """Overwrite the secrets in these files of a round, or in all of them, in place; lengths stay the same."""

@@ -38,6 +38,9 @@ class FileTexts:
     def read_text(self, path: str, errors: str = "strict") -> str | None:
         return read_text(self._root, path, errors=errors)
 
+    def read_bytes(self, path: str) -> bytes | None:
+        return read_inside(self._root, path)
+
     def read_folder(self, path: str) -> dict[str, str] | None:
         return read_folder(self._root, path)
 

@@ -19,8 +19,8 @@ from bydawn.core.layout import ref_of
 from bydawn.core.ports import Difference, Snapshot
 from bydawn.core.values import LineCounts
 from bydawn.system.git import Git, GitFailed
-from bydawn.system.reading import FileTexts
-from bydawn.system.writing import make_private, replace_private, replacing, sync, write_all
+from bydawn.system.reading import FileTexts, real_inside
+from bydawn.system.writing import make_private, replace_private, replace_unchanged, replacing, sync, write_all
 from bydawn.worktree import nested
 from bydawn.worktree.changes import Differences, Listing, lines_between, shown, split
 from bydawn.worktree.documents import Documents
@@ -209,6 +209,10 @@ class GitWorkspace(FileTexts):
         globs = [glob for folder in folders for glob in _TOOLS.get(folder.name, ()) for glob in (f"{folder}/{glob}",)]
         found = sorted(path for glob in globs for path in self._root.glob(glob))[:_MOST_TOOLS]
         return {str(path.relative_to(self._root)): _short_digest(path) for path in found}
+
+    def put(self, path: str, data: bytes, before: bytes | None) -> bool:
+        """Replace a file, unless it is no longer what it was `before` (None: there was none)."""
+        return replace_unchanged(real_inside(self._root, path), data, before)
 
     def checkout(self, tree: str) -> AbstractContextManager[Path]:
         """A temporary folder with the files of a kept tree."""
