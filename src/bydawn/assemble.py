@@ -135,7 +135,14 @@ def run_loop(
     signals = Signals(run, loop.on_interrupt)
     channel = LoopChannel(signals, inbox, worker.tether, run, watch, worker.moved)
     env = inherited()
-    processes = ChildProcesses(channel.fds, env, on_start=lock.note_child)
+
+    def begun(pid: int) -> None:
+        lock.note_child(pid)
+        if loop.tasks:  # again for each: the folder may be another one by now
+            place = Path(loop.list_root, loop.tasks).resolve()
+            watch.add(str(place if loop.task_folder else place.parent), kernel.WRITTEN)
+
+    processes = ChildProcesses(channel.fds, env, on_start=begun)
     files = Rounds(folder, secrets)
     kept = work_tree(loop, folder, ledger.state)
 

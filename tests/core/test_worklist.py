@@ -229,6 +229,55 @@ class Folder:
         return found or None
 
 
+# -- what comes into a list while a round runs -------------------------------------------------------------------------
+
+ADDED = TODO + "- [ ] fourth\n"
+SEEN: dict[str, tuple[list[tuple[float, str]], list[tuple[float, str]]]] = {
+    "an older copy 0.2 s later": ([(0.0, ADDED), (0.2, TODO)], [(0.2, "fourth")]),
+    "one with a tick and a note": (
+        [(0.0, ADDED), (0.2, TODO.replace("[ ] second", "[x] second (a1)"))],
+        [(0.2, "fourth")],
+    ),
+    "a sub-task that is reworded": (
+        [(0.0, ADDED), (0.5, ADDED.replace("fourth", "the fourth")), (0.9, TODO)],
+        [(0.9, "the fourth")],
+    ),
+    "one that is reworded and stays": (
+        [(0.0, ADDED), (0.5, ADDED.replace("fourth", "4th")), (1.6, "")],
+        [(1.6, "4th")],
+    ),
+    "one that is replaced after a second": ([(0.0, ADDED), (1.1, ADDED.replace("fourth", "4th"))], [(1.1, "fourth")]),
+    "one that stands": ([(0.0, ADDED), (0.9, ADDED), (1.0, ADDED), (9.0, ADDED)], [(1.0, "fourth")]),
+    "a list that is empty for a moment": ([(0.0, ADDED), (0.1, ""), (0.2, ADDED), (1.0, ADDED)], [(1.0, "fourth")]),
+    "two, and an older copy after the first": (
+        [(0.0, ADDED), (0.5, ADDED + "- [ ] fifth\n"), (0.6, ADDED)],
+        [(0.6, "fifth")],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SEEN)
+def test_a_line_is_a_persons_if_it_stood_for_a_second_or_an_older_copy_took_it_out(what: str) -> None:
+    versions, wanted = SEEN[what]
+    files = {"TODO.md": TODO}
+    listed = WorkList(LISTED, Folder(files))
+    listed.read(LoopState(), None)
+    found = []
+    for at, files["TODO.md"] in versions:
+        found += [(at, line.text.removeprefix("- [ ] ")) for line in listed.appeared(at)]
+    assert found == wanted
+
+
+def test_an_older_copy_of_one_file_of_a_folder_is_one_whatever_happens_in_the_others() -> None:
+    files = {f"tasks/{name}": text for name, text in FILES.items()}
+    listed = WorkList(FOLDER, Folder(files))
+    listed.read(LoopState(), None)
+    files["tasks/1-db.md"] += "use sqlite\n"
+    assert listed.appeared(0.0) == ()
+    files |= {"tasks/1-db.md": FILES["1-db.md"], "tasks/3-docs.md": "# Docs\nhalf of it is there\n"}
+    assert [(line.file, line.text) for line in listed.appeared(0.2)] == [("1-db.md", "use sqlite")]
+
+
 # -- what a person skipped stays skipped -------------------------------------------------------------------------------
 
 

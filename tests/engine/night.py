@@ -38,6 +38,7 @@ from engine.fakes import (
 
 DONE = "All of it is there.\n<promise>TASK_COMPLETE</promise>"
 TODO = "TODO.md"
+TICK = 3.0  # seconds between two looks of a process that waits for another
 MAKE_TEST = CommandCheck(command="make test")
 
 
@@ -142,9 +143,12 @@ class FakeProcesses:
         night.workspace.edit(play.writes)
         night.clock.pass_by(play.seconds / 2)
         play.meanwhile()
-        if urgent():
-            return Exit(ending=Ending.ASKED, seconds=play.seconds / 2)
-        night.clock.pass_by(play.seconds / 2)
+        left = play.seconds / 2
+        while left > 0:
+            if urgent():
+                return Exit(ending=Ending.ASKED, seconds=play.seconds - left)
+            night.clock.pass_by(min(left, TICK))
+            left -= TICK
         night.workspace.edit(play.writes_last)
         return play.exit or Exit(code=0, seconds=play.seconds)
 

@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -376,6 +377,37 @@ def test_what_is_added_while_a_round_runs_is_asked_back_and_accepted(home: Home)
     assert "- [ ] two\n- [ ] three\n" in asked
     assert "bydawn resume repo --accept" in home.bydawn("show").out
     assert home.bydawn("resume", "--accept", "--plain").code == 0
+
+
+def test_what_is_added_by_hand_just_before_the_agent_writes_its_older_copy_is_asked_back(home: Home) -> None:
+    (path := home.repo / "TODO.md").write_text("- [ ] one\n")
+    gate, opened = home.gate()
+    late: Step = {"run": ["sh", "-c", "sleep 0.2; printf '%s\\n' '- [x] one' > TODO.md"]}
+    work: list[Step] = [{"append": {"path": "log", "text": "x"}}, OK]
+    process = home.start_run(home.rounds([{"say": "hi"}, gate, late, *work], work), "-t", "TODO.md")
+    home.await_round(1)
+    path.write_text("- [ ] one\n- [ ] two\n")
+    opened.touch()
+    ended = said(process)
+    assert (ended.code, home.outcomes()) == (3, ["ok", "ok"])
+    assert "TODO.md lost a line that was added while a round ran: “- [ ] two”" in ended.out
+
+
+def test_a_list_that_an_agent_does_not_write_whole_is_read_again_before_a_command_refuses_it(home: Home) -> None:
+    (path := home.repo / "TODO.md").write_text("- [ ] one\n")
+    gate, opened = home.gate()
+    process = home.start_run(home.rounds([{"say": "hi"}, gate, DONE]), "-t", "TODO.md")
+    home.await_round(1)
+    path.write_text("")
+    adding = home.start("tasks", "add", "repo", "two")
+    time.sleep(0.5)
+    path.write_text("- [ ] one\n")
+    assert said(adding).out == "  Added as task 2 to TODO.md, line 2.\n"
+    path.write_text("")
+    assert "TODO.md no longer has any tasks" in home.bydawn("tasks", "list").out, "for a second, and no longer"
+    path.write_text("- [x] one\n- [x] two\n")
+    opened.touch()
+    assert said(process).code == 0
 
 
 def test_a_comment_is_no_task_for_a_folder(filed: Home) -> None:

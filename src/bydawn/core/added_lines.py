@@ -47,6 +47,14 @@ def gone(source: Source, wanted: Iterable[Line], token: str) -> tuple[Line, ...]
     return tuple(line for line in wanted if _times(line.text, here) < line.times)
 
 
+def is_older(source: Source, before: Source, file: str, token: str) -> bool:
+    """Is it a copy from before: has it, or this file of it, no line that was not there, but for ticks and notes?"""
+    here, then = (
+        counts(each if isinstance(each, str) else {file: each.get(file, "")}, token) for each in (source, before)
+    )
+    return all(any(f"{line} ".startswith(f"{known} ") for known in then) for line in here.keys() - then.keys())
+
+
 def of_box(words: str, source: str, token: str) -> Line:
     """A task as the line that was added to this list."""
     return Line(text=box(words), times=_times(box(words), counts(source, token)))

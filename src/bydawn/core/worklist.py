@@ -3,6 +3,7 @@
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from itertools import accumulate
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
     from bydawn.core.added_lines import Source
 
 _NAMED = 3  # of the lost tasks
+_STOOD = 1.0  # seconds
+
+
+class _New(msgspec.Struct, frozen=True):
+    """A line that came into the list, when that was seen, and the list before it."""
+
+    line: Line
+    at: float
+    before: "Source"
 
 
 class WorkList:
@@ -34,8 +44,10 @@ class WorkList:
         self._hide = hide  # what is on record has no secrets
         self._token = loop.checkpoint.token if loop.checkpoint else ""
         self._source: Source | None = None  # as last read
-        self._stamp: Hashable = None
-        self._lines: Counter[str] | None = None  # seen since then
+        self.stamp: Hashable = None  # of what was read or seen last
+        self._last: Source = ""  # seen since then
+        self._lines: Counter[str] | None = None  # all that were
+        self._new: list[_New] = []  # of these, the ones that nobody knows yet who wrote them
         self._tasks: tasks.Tasks | None = None  # the checklist when it was last trusted
         self._unparsed: Callable[[], tasks.Tasks] | None = None  # the same, as an earlier process left it
         self._names: dict[str, str] = {}  # each box's text when it was first seen; agents like to add notes
@@ -46,7 +58,7 @@ class WorkList:
         if not self._loop.tasks:
             return None
         try:
-            self._stamp, self._lines = self._texts.stamp(self._loop.tasks), None
+            self.stamp, self._lines, self._last, self._new = self._texts.stamp(self._loop.tasks), None, "", []
             reading = self._folder(state, before) if self._loop.task_folder else self._file(state, before)
         except UserError as error:
             reading = TaskReading(open=0, done=0, problem=f"cannot be read: {error.cause or error.what}")
@@ -56,24 +68,36 @@ class WorkList:
         known = before or state.tasks or reading  # even for a person's fresh start: an unreadable list is not empty
         return msgspec.structs.replace(known, problem=reading.problem, disbelieved=reading.disbelieved, gone=lines)
 
-    def appeared(self) -> tuple[Line, ...]:
-        """Lines that came into the list since it was last read; a look at its stamp, unless that is another one."""
-        if not self._loop.tasks or self._source is None:
-            return ()
-        try:
-            if (stamp := self._texts.stamp(self._loop.tasks)) == self._stamp:
-                return ()
-            now, self._stamp = self._read(), stamp
-        except UserError:
-            return ()  # perhaps it is being written; the round's end will tell
-        if now is None:
-            return ()
-        from bydawn.core import added_lines  # few lists change while a round runs
+    def appeared(self, at: float) -> tuple[Line, ...]:
+        """Lines that came into the list since it was last read and count as a person's, now that it is so late.
 
-        known = added_lines.counts(self._source, self._token) if self._lines is None else self._lines
-        found = added_lines.appeared(self._source, now, known, self._token)
-        self._lines = known | added_lines.counts(now, self._token) if found else known
-        return found
+        They stood for a second, or what took them out was a copy from before they came: an agent may reword its own.
+        """
+        now, found = self._written(), [each for each in self._new if at - each.at >= _STOOD]
+        if now is not None and self._source is not None:
+            from bydawn.core import added_lines  # few lists change while a round runs
+
+            gone = added_lines.gone(now, (each.line for each in self._new), self._token)
+            taken_out = [each for each in self._new if each.line in gone and each not in found]
+            found += [each for each in taken_out if added_lines.is_older(now, each.before, each.line.file, self._token)]
+            self._new = [each for each in self._new if each not in taken_out]
+            known = added_lines.counts(self._source, self._token) if self._lines is None else self._lines
+            lines = added_lines.appeared(self._source, now, known, self._token)
+            self._lines = known | added_lines.counts(now, self._token) if lines else known
+            self._new += [_New(line, at, self._last or self._source) for line in lines]
+            self._last = now
+        self._new = [each for each in self._new if each not in found]
+        return tuple(each.line for each in found)
+
+    def _written(self) -> "Source | None":
+        """The list, if it was written since the last look. An empty one is perhaps being written."""
+        if self._source is None:
+            return None
+        with suppress(UserError):
+            if (stamp := self._texts.stamp(self._loop.tasks or "")) != self.stamp and (now := self._read()):
+                self.stamp = stamp
+                return now
+        return None
 
     def _gone(self, lines: tuple[Line, ...]) -> tuple[Line, ...]:
         if not lines or self._source is None:

@@ -1,6 +1,6 @@
 """The engine's effects: each does one thing and records the result."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -48,7 +48,6 @@ from bydawn.core.worklist import WorkList, is_believed, is_damaged
 
 _SLEPT = 5.0  # seconds of suspension worth recording
 _BATCHES = 64  # of records at one time; an agent could leave them without end
-_LOOK = 1.0  # seconds, at least, between two looks at the task list while a round runs
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +88,7 @@ class Effects:
         self.loop = loop
         self.world = world
         self.list = WorkList(loop, world.lists or world.workspace, world.hide)
-        self._looked = 0.0  # at the list while a round runs
-        self._kept = b""  # of it
+        self._kept: Hashable = None  # the stamp of the list that is
         self._beat_at = 0.0  # the last sign of life, or what has begun since
         self.was_hurried = False
 
@@ -164,25 +162,27 @@ class Effects:
         return self.state.stop_now
 
     def urgent_in_round(self) -> bool:
-        """Also look at the task list: what comes into it now, the agent may overwrite with an older copy."""
-        now = self.world.clock.now().elapsed
-        if abs(now - self._looked) >= _LOOK:
-            self._looked = now
-            self.keep_list()
-            if lines := self.list.appeared():
-                self.record(LinesAdded(lines=lines))
-        return self.urgent()
+        """Also look at the task list, after the watch that woke us has been read."""
+        is_urgent = self.urgent()
+        self.look_at_list()
+        return is_urgent
+
+    def look_at_list(self) -> None:
+        """What comes into it now, the agent may overwrite with an older copy."""
+        if lines := self.list.appeared(self.world.clock.now().elapsed):
+            self.record(LinesAdded(lines=lines))
+        self.keep_list()
 
     def keep_list(self) -> None:
         """Remember a checklist as long as it can be believed: a crash may damage it."""
+        if not self.loop.tasks or self.loop.task_folder or self.list.stamp == self._kept:
+            return
+        self._kept = self.list.stamp
         with suppress(UserError, OSError):
-            path = None if self.loop.task_folder else self.loop.tasks
-            data = self.world.workspace.read_bytes(path) if path else None
-            if data in (None, self._kept) or is_damaged(data):
-                return
-            if is_believed(data.decode("utf-8-sig"), self.loop, self.state, self.state.tasks):
+            data = self.world.workspace.read_bytes(self.loop.tasks) or b""
+            text = "" if is_damaged(data) else data.decode("utf-8-sig")
+            if text and is_believed(text, self.loop, self.state, self.state.tasks):
                 self.world.files.keep_list(data)
-                self._kept = data
 
     def mend_list(self) -> str:
         """Put a checklist back that a crash damaged, and keep what was found; in words, if that was done."""

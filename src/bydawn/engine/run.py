@@ -364,7 +364,7 @@ class Engine:
         self._effects.write(round_, REPLY, reply)
         lost = ended.outcome is Outcome.SESSION_LOST and not self.loop.fresh_if_lost
         outcome = Outcome.FAILED if lost else believed(ended.outcome, exit_)
-        self._effects.keep_list()
+        self._effects.look_at_list()
         is_cut = POLICY[outcome].failure or not POLICY[outcome].checks
         mended = self._effects.mend_list() if is_cut else ""
         found = self._after_round.of_round(round_, self._effects.snapshot(keep_as=tree_after(round_)))

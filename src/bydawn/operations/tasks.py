@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from bydawn.store.registry import Standing
 from bydawn.system.reading import FileTexts, read_folder, read_inside, read_text
 
 _TRIES = 5  # at writing a list that something else writes at the same time
+_PATIENCE = 1.0  # seconds for an agent that does not write a list at once
 _SHOWN = 60  # characters of a task in an error
 
 
@@ -101,7 +103,7 @@ def of_loop(standing: Standing) -> Board:
     found = Standings()
     if loop.tasks:
         try:
-            source = _source(loop)
+            source = _source(loop, standing)
             found = standings(source, loop, standing.state) if source is not None else Standings(problem="is gone")
         except UserError as error:
             found = Standings(problem=f"cannot be read: {error.cause or error.what}")
@@ -153,9 +155,13 @@ def set_here(folder: Path) -> Board:
     )
 
 
-def _source(loop: Loop) -> str | Mapping[str, str] | None:
+def _source(loop: Loop, standing: Standing | None = None) -> str | Mapping[str, str] | None:
+    """An empty one is read again while a round runs: its agent may be writing it."""
     read = read_folder if loop.task_folder else read_text
-    return read(Path(loop.list_root), loop.tasks or "")
+    until = time.monotonic() + (_PATIENCE if standing and standing.alive and standing.state.open_round else 0)
+    while not (found := read(Path(loop.list_root), loop.tasks or "")) and time.monotonic() < until:
+        time.sleep(0.02)
+    return found
 
 
 def list_view(board: Board) -> TaskListView:
@@ -343,8 +349,8 @@ def _write(standing: Standing, path: Path, text: str, old: bytes | None) -> bool
 def _new_box(standing: Standing, words: str) -> tuple[Line, Path, str, bytes | None]:
     loop = standing.loop
     root, path = Path(loop.list_root), loop.tasks or ""
-    data = read_inside(root, path) or b""
-    text = new_task.with_box(data.decode(), words)
+    data = read_inside(root, path) or None  # an empty one has just been emptied: then nothing is written
+    text = new_task.with_box((data or b"").decode(), words)
     if text is None:
         raise UserError(
             f"cannot add a box to {path}",

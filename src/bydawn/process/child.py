@@ -37,6 +37,7 @@ class ChildProcesses:
         self._env = env  # what every child inherits
         self._on_start = on_start
         self._watch = kernel.Watch()
+        self._look = _TICK if self._watch.works else _POLL  # seconds between two times that we ask whatever happens
 
     def run(
         self,
@@ -98,7 +99,7 @@ class ChildProcesses:
             if child.exited(ready):
                 return
             now = time.monotonic()
-            if ready & set(self._wakes) or now - looked >= _TICK:
+            if ready & set(self._wakes) or now - looked >= self._look:
                 looked = now
                 if urgent():
                     child.stop(Ending.ASKED)

@@ -22,7 +22,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NAME = 15
 _PR_SET_DUMPABLE = 4
 _WORKER = b"bydawn-worker"  # at most 15 bytes
-_IN_MODIFY, _IN_MOVED_TO = 0x2, 0x80
+_IN_MODIFY, _IN_CLOSE_WRITE, _IN_MOVED_TO = 0x2, 0x8, 0x80
+GROWN, WRITTEN = _IN_MODIFY | _IN_MOVED_TO, _IN_CLOSE_WRITE | _IN_MOVED_TO
 _IN_NONBLOCK, _IN_CLOEXEC = 0o4000, 0o2000000
 _AT_ONCE = 1 << 16  # bytes
 _STUCK_AFTER = 5.0  # seconds; a process still alive after KILL hangs in the kernel
@@ -357,11 +358,11 @@ class Watch:
     def works(self) -> bool:
         return self.fd >= 0
 
-    def add(self, path: str) -> int:
+    def add(self, path: str, events: int = GROWN) -> int:
         """Watch a file or folder; a negative result means the caller has to poll."""
         if not self.works:
             return -1
-        answer: int = _libc().inotify_add_watch(self.fd, os.fsencode(path), _IN_MODIFY | _IN_MOVED_TO)
+        answer: int = _libc().inotify_add_watch(self.fd, os.fsencode(path), events)
         return answer
 
     def remove(self, watched: int) -> None:
