@@ -110,6 +110,10 @@ TABLE: list[tuple[list[str], int, str, str]] = [
         "no words match it",
     ),
     (["run", "x", "-a", "demo", "--check-where", "clean"], 2, "--check-where clean has no effect", "with -k"),
+    (["run", "x", "-a", "demo", "--witness", "ask"], 2, "--witness ask has no effect", "no checks"),
+    (["run", "x", "-a", "demo", "-k", "true", "--tests", "**"], 2, "--tests cannot be everything", "qa/**"),
+    (["run", "x", "-a", "demo", "-k", "true", "--tests", "/x"], 2, "--tests '/x' names no test", "no leading /"),
+    (["run", "x", "-a", "demo", "-k", "true", "--tests", "../x/**"], 2, "names no test", "relative to the workspace"),
     (["run", "x", "-a", "demo", "--on-hook-failure", "block"], 2, "block has no effect", "no hooks"),
     (["run", "x", "-a", "demo", "--ticks", "count"], 2, "count has no effect", "no task list"),
     (["run", "x", "-a", "codex", "--session-rounds", "3"], 2, "3 has no effect", "--session resume"),
@@ -165,6 +169,12 @@ def test_bad_input_changes_nothing_and_says_what_to_do(
     assert rest in said.err
     assert "Traceback" not in said.err
     assert everything(home) == before
+
+
+@pytest.mark.parametrize("glob", ["./**", "**/", "**/**", "./*"])
+def test_tests_that_are_everything_are_refused_however_it_is_written(home: Home, glob: str) -> None:
+    said = home.bydawn("run", "x", "-a", "demo", "-k", "true", "--tests", glob)
+    assert (said.code, "--tests cannot be everything" in said.err) == (2, True)
 
 
 def test_whoever_names_a_path_in_full_is_told_how_it_is_meant(home: Home) -> None:

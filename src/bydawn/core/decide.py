@@ -170,7 +170,9 @@ def _is_outdated(loop: Loop, state: LoopState) -> bool:
     """Is the proof older than the last round? That may have changed files git ignores, which no tree shows. Or was it
     not asked yet whether it would notice if the work were missing?"""
     unseen = loop.check_where is CheckWhere.WORKSPACE and state.verdict_round < state.round
-    return unseen or (state.round > 0 and state.proofs.looked != state.tree and bool(state.proofs.tree))
+    if unseen or _tampered(loop, state):  # a person has to look at that first
+        return unseen
+    return state.round > 0 and state.proofs.looked != state.tree and bool(state.proofs.tree)
 
 
 def _is_final(loop: Loop, state: LoopState) -> bool:
@@ -306,10 +308,16 @@ def _proof(state: LoopState) -> list[str]:
     rows = [f"{completion.CHANGED}: {each.words}" for each in told if not each.data][:_NAMED]
     if data := sum(each.data for each in told):
         rows.append(f"{completion.CHANGED}: {data} {'file' if data == 1 else 'files'} of test data")
-    if rows and known.held is not True and known.detail:
+    if known.held is not True and known.detail:
         rows.append(f"the tests as they were: {known.detail}")
     rows += [f"fewer tests: {verdict.check}: {verdict.fewer}" for verdict in state.verdicts if verdict.fewer]
-    rows += [f"no test ran: {verdict.check}" for verdict in state.verdicts if verdict.tests_nothing]
+    for verdict in state.verdicts:
+        if verdict.tests_nothing:
+            rows.append(f"no test ran: {verdict.check}")
+        if verdict.counts is None and verdict.check in known.tested:
+            rows.append(f"it no longer says how many tests ran: {verdict.check}")
+        if verdict.passed and verdict.counts and verdict.counts.failed:
+            rows.append(f"it passes although tests failed: {verdict.check}: {verdict.counts.failed}")
     if tools := known.tools_changed:
         more = f" and {len(tools) - 3} more" if len(tools) > 3 else ""
         rows.append(f"what runs the checks was changed: {', '.join(tools[:3])}{more}")
@@ -427,7 +435,7 @@ def _evidence(loop: Loop, state: LoopState) -> tuple[str, ...]:
     """What is still missing, and what the failing checks say."""
     missing = completion.missing(loop, state)
     if loop.asks_if_done and missing[:1] == ["checks"]:
-        missing.remove("promise")  # while checks fail, no one expects the agent's word
+        missing = [name for name in missing if name != "promise"]  # while checks fail, no one expects it
     rows = [completion.describe(condition, loop, state) for condition in missing]
     rows += [f"{verdict.check}: {verdict.told}" for verdict in state.failed_checks]
     return (*rows, *_aside(state))

@@ -66,6 +66,7 @@ class ChangedTest(Value, frozen=True, kw_only=True):
     form: str = ""  # what it is now: mode and id in git; empty: deleted
     how: str = "changed"  # deleted, new
     data: bool = False  # not a test itself but what one reads; these are counted
+    beside: bool = False  # new, and no test itself; that matters only if the checks need it
     why: str = ""  # the agent's reason
 
     @property
@@ -209,10 +210,7 @@ def checked(proofs: Proofs, verdicts: tuple[Verdict, ...], tree: str, proved: Pr
     most, counts = dict(proofs.most), dict(proofs.counts)
     tested = [each for each in verdicts if each.counts and each.counts.ran]
     for verdict in verdicts:
-        # A failing run may count what is no test of its own, such as a module that cannot be imported.
-        ran = verdict.counts
-        ran = ran if ran is None or verdict.passed else Counts(ran=ran.ran - ran.failed, skipped=ran.skipped)
-        if ran and (ran.ran > 0 or ran.skipped):
+        if ran := verdict.counts:
             most[verdict.check] = _best(most.get(verdict.check), ran)
             # Fewer tests than before are told once; but while they count as a failure, until they are back.
             is_told = verdict.fewer and verdict.passed and verdict.check not in held

@@ -24,15 +24,15 @@ class Side(StrEnum):
 
 _CODE = r"py|js|jsx|ts|tsx|mjs|cjs|mts|cts"
 _FOLDERS = r"tests?|__tests__|specs?|testing|e2e|[\w-]*[-_]tests?"
-_TESTS = re.compile(
-    rf"(?:^|/)(?:{_FOLDERS})/|(?:^|/)(?:"
-    rf"test_[^/]*\.(?:py|rb|php)|tests?\.(?:{_CODE})|[^/]*_tests?\.\w+|[^/]*[._-](?:test|spec)\.(?:{_CODE})|"
+_NAMED = re.compile(
+    rf"(?:^|/)(?:test_[^/]*\.(?:py|rb|php)|tests?\.(?:{_CODE})|[^/]*_tests?\.\w+|[^/]*[._-](?:test|spec)\.(?:{_CODE})|"
     r"[^/]*_spec\.\w+|[^/]*(?:Tests?|IT|Spec)\.(?:java|kt|kts|scala|groovy|cs|php|swift)|[^/]*\.(?:bats|t|feature))$"
 )
+_TESTS = re.compile(rf"(?:^|/)(?:{_FOLDERS})/|{_NAMED.pattern}")
 _DATA = re.compile(r"\.snap$|\.golden$|(?:^|/)(?:__snapshots__|testdata|cassettes)/")
 # As a whole; of others only some keys matter (core/steering.py).
 _STEERING = re.compile(
-    r"(?:^|/)(?:conftest\.py|\.?pytest\.ini|noxfile\.py|(?:sitecustomize|usercustomize)\.py|[^/]*\.pth|\.npmrc|\.rspec|"
+    r"(?:^|/)(?:conftest\.py|\.?pytest\.(?:ini|toml)|noxfile\.py|(?:sitecustomize|usercustomize)\.py|[^/]*\.pth|\.npmrc|\.rspec|"
     r"jest\.[^/]*|vite(?:st)?\.(?:config|workspace)\.[^/]*|\.mocharc[^/]*|(?:playwright|cypress)\.config\.[^/]*|"
     r"phpunit\.xml[^/]*|\.coveragerc)$"
 )
@@ -47,6 +47,10 @@ _ELSEWHERE = re.compile(
     r"[^/]*\.gradle(?:\.kts)?|(?:GNU)?[Mm]akefile|CMakeLists\.txt|[Jj]ustfile|Dockerfile[^/]*|(?:docker-)?compose[^/]*\.ya?ml|"
     r"Jenkinsfile|\.gitlab-ci\.yml|\.(?:git|docker|npm)ignore|\.editorconfig|\.pre-commit-config\.yaml|"
     r"MANIFEST\.in)$|(?:^|/)\.(?:github|circleci|husky|vscode)/"
+)
+_IMPORTED = (  # by Python's test runners, and names that a project hardly gives its own modules
+    "unittest argparse traceback warnings difflib fnmatch inspect importlib contextlib weakref doctest pdb _pytest "
+    "pluggy iniconfig packaging linecache ast dis bdb"
 )
 _PROGRAM = r"(?:^|[;&|]\s*|\s-m\s+)(?:\w+=\S*\s+)*([\w-]+)"  # of a command, or the module that Python runs
 _SCRIPT = re.compile(
@@ -64,7 +68,9 @@ class Sides:
         self._ours = {normpath(path) for path in (loop.tasks, loop.progress, loop.opinions) if path}
         self.named = {normpath(word) for word in words if _SCRIPT.search(word)}
         programs = {word for command in self.commands for word in re.findall(_PROGRAM, command)}
-        # A file that is called like the program, or the module, takes its place.
+        # A file that is called like the program, the module, or what these import, takes its place.
+        python = any(re.match(r"python|py\.?test|tox|nox|coverage", name) for name in programs)
+        programs |= {*_IMPORTED.split()} if python else set()
         self._impostors = {f"{name}{end}" for name in programs for end in (".py", ".js", "/__init__.py")}
         self._runners = {name for program, names in _RUNNERS.items() if program in programs for name in names}
 
@@ -81,6 +87,10 @@ class Sides:
         if _ELSEWHERE.search(path):
             return Side.ELSEWHERE
         return Side.DOCUMENT if _DOCUMENTS.search(path) else Side.WORK
+
+    def is_module(self, path: str) -> bool:
+        """Would a runner collect it? Other files of tests only help them."""
+        return _NAMED.search(path) is not None
 
     def of_change(self, change: Difference, read: Callable[[str], bytes]) -> Side:
         """The same for a change; in some files only some keys steer anything."""

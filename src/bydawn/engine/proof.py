@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from bydawn.core import witness
 from bydawn.core.errors import UserError
 from bydawn.core.globs import is_protected
-from bydawn.core.loop import ChangedTests, CommandCheck, WitnessMode
+from bydawn.core.loop import ChangedTests, CommandCheck, OnTamper, WitnessMode
 from bydawn.core.ports import Difference
 from bydawn.core.proof import GREEN, Answer, ChangedTest, Group, Held, Noticed, Proved, with_reason
 from bydawn.core.steering import woven
@@ -52,7 +52,8 @@ class Proof:
         groups = list(known.waiting)
         if final and not self._loop.tasks:
             groups = [Group(before=known.tree, after=tree, red=known.red, green=True)]
-        tampered = bool(self._effects.state.tampered)  # then nothing counts anyway
+        # Then nothing counts anyway.
+        tampered = self._effects.state.tampered and self._loop.on_tamper is not OnTamper.REPORT
         if tampered or not (groups or final) or not all(verdict.passed for verdict in verdicts):
             return verdicts, None
         if not known.tree or not round_:
@@ -103,36 +104,45 @@ class Proof:
 
     def _held(self, tree: str, groups: Sequence[Group]) -> Held | None:
         known = self._effects.state.proofs
-        found = self._test_side(tree)
+        red = {check for group in groups for check in group.red} or ({*known.red} if not known.noticed else set())
+        found = self._test_side(tree, red=bool(red))
         told = {each.path: each.why for each in known.changed if each.why}
         changed = tuple(
             with_reason(replace(each, why=told.get(each.path, "")), known.reasons) for each in found.changed
         )
+        # A check has no file that a reason could name, so any reason is one for its tests.
+        names, last = {verdict.check for verdict in self._verdicts}, known.reasons[-1].why if known.reasons else ""
+        changed = tuple(replace(each, why=each.why or last) if each.path in names else each for each in changed)
         if not changed:
             return Held()
         open_ = tuple(each for each in changed if known.newer.get(each.path) != each.form)
         if not open_:
             return Held(changed=changed, passed=known.held, detail=known.detail)
+        if all(self._sides.of(path) is not Side.WORK for path in self._workspace.paths(known.tree)):
+            return Held(changed=changed, detail="not looked at: every file here was a test")
         failed = self._failed_with(tree, found.forms)
         if failed is None:
             return Held(changed=changed, detail=self._said)
         if not failed and found.forms:  # the right work with the old tests, even if fewer of them are left now
-            return Held(changed=changed, passed=True)
+            return Held(changed=tuple(each for each in changed if not each.beside), passed=True)
         failed = failed or tuple(verdict for verdict in self._verdicts if verdict.fewer)
-        detail = "; ".join(f"{verdict.check}: {verdict.told}" for verdict in failed)
+        detail = "; ".join(f"{verdict.check}: {verdict.fewer or verdict.told}" for verdict in failed)
         held = Held(changed=changed, passed=False, detail=detail)
         if self._loop.changed_tests is ChangedTests.REPORT:
             return held
         self._said = failed[0].excerpt
-        red = {check for group in groups for check in group.red} or ({*known.red} if not known.noticed else set())
         if red.isdisjoint(verdict.check for verdict in failed):
             return replace(held, unexplained=tuple(each for each in open_ if not each.why))
-        if all(each.path in known.refused and each.why for each in open_):
+        needed = [each for each in open_ if not each.beside] or open_
+        if all(each.path in known.refused and each.why for each in needed):
             return replace(held, insisted=open_)
         return replace(held, refused=tuple(each.path for each in open_))
 
-    def _test_side(self, tree: str) -> _Trees:
-        """What differs from the beginning, and how to weave a tree in which it does not."""
+    def _test_side(self, tree: str, *, red: bool) -> _Trees:
+        """What differs from the beginning, and how to weave a tree in which it does not.
+
+        `red`: checks failed then, so a new file beside the tests may be what makes them pass.
+        """
         known, read = self._effects.state.proofs, self._workspace.read
         differences = self._workspace.between(known.tree, tree)
         sides = {each.path: self._sides.of_change(each, read) for each in differences}
@@ -140,18 +150,20 @@ class Proof:
         tests += [each for each in differences if not each.old and self._sides.takes_a_place(each.path)]
         # What is protected has a rule of its own.
         tests = [each for each in tests if not (self._loop.protect and is_protected(each.path, self._loop.protect))]
-        appeared = {_id(each.new) for each in differences if not each.old}
-        vanished = {_id(each.old) for each in tests if not each.new}
+        appeared = {(_id(each.new), self._sides.is_module(each.path)) for each in differences if not each.old}
+        vanished = {(_id(each.old), self._sides.is_module(each.path)) for each in tests if not each.new}
         changed, forms = list[ChangedTest](), dict[str, str]()
         for each in dict.fromkeys(tests):
             then = known.yours.get(each.path, each.old)
-            if each.new == then or (then and not each.new and _id(then) in appeared):
+            side, is_module = sides[each.path], self._sides.is_module(each.path)
+            if each.new == then or (then and not each.new and (_id(then), is_module) in appeared):
                 continue  # as it was, or moved
-            if then or (sides[each.path] is not Side.TEST and sides[each.path] is not Side.DATA and self._had_tests):
+            beside = side is Side.TEST and red and not is_module
+            if then or ((beside or side not in (Side.TEST, Side.DATA)) and self._had_tests):
                 how = "changed" if then and each.new else "deleted" if then else "new"
-                is_data = sides[each.path] is Side.DATA
-                changed.append(ChangedTest(path=each.path, form=each.new, how=how, data=is_data))
-            elif each.path in self._sides.named or (_id(each.new) in vanished):
+                is_data, is_beside = side is Side.DATA, beside and not then
+                changed.append(ChangedTest(path=each.path, form=each.new, how=how, data=is_data, beside=is_beside))
+            elif each.path in self._sides.named or (_id(each.new), is_module) in vanished:
                 continue  # new: the check itself, or a test that has moved
             forms[each.path] = known.newer.get(each.path, self._as_then(each, then))
         fewer = [v for v in self._verdicts if v.fewer and v.check in known.red]

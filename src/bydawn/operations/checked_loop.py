@@ -14,6 +14,7 @@ from bydawn.core import checkpoint, tasks, worklist
 from bydawn.core.agent import Agent
 from bydawn.core.commits import NAMES, unknown_names
 from bydawn.core.errors import UserError
+from bydawn.core.globs import is_protected
 from bydawn.core.loop import (
     OF_THE_LOOP,
     Check,
@@ -78,7 +79,7 @@ def checked_loop(wanted: "LoopRequest", workspace: Path, *, mends: bool = False)
         )
     _checked_globs(loop.protect, "--protect", "protects nothing")
     _checked_globs(loop.tests, "--tests", "names no test")
-    if any(glob in ("*", "**", "**/*", "./", ".") for glob in loop.tests):
+    if all(is_protected(name, loop.tests) for name in ("any.thing", "any/thing/any.thing")):
         raise UserError("--tests cannot be everything", hint="name the folders with tests: --tests 'qa/**'")
     _checked_variables(loop.pass_env)
     if any(not is_plain(address) for address in loop.notify):
