@@ -56,7 +56,8 @@ def test_what_a_power_cut_after_a_round_damaged_is_put_back_as_that_round_left_i
 def test_what_was_ticked_or_added_in_the_round_itself_is_not_lost() -> None:
     seen = todo("x one", "two", "three")
     first = Play(writes={TODO: seen}, writes_last={TODO: ""}, outcome=Outcome.CRASHED)
-    night = a_night(first, Play(writes={TODO: todo("x one", "x two", "x three"), "a.py": "1"}))
+    rest = Play(says="## Already done\n- one", writes={TODO: todo("x one", "x two", "x three"), "a.py": "1"})
+    night = a_night(first, rest)
     assert night.run().end is End.UNVERIFIED
     tasks = night.facts(RoundEnded)[0].tasks
     assert tasks is not None

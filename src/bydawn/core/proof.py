@@ -125,6 +125,7 @@ class Proofs(msgspec.Struct, frozen=True, kw_only=True):
     red: tuple[str, ...] = ()  # the checks that failed then
     counts: dict[str, Counts] = {}  # by check: what fewer tests are compared with, …
     most: dict[str, Counts] = {}  # … and the most that ever ran
+    first: dict[str, Counts] = {}  # what they said before the first round
     tested: tuple[str, ...] = ()  # checks that ever ran a test, …
     counting: tuple[str, ...] = ()  # … and those that said so when they passed
     begun: tuple[Begun, ...] = ()
@@ -227,6 +228,7 @@ def checked(proofs: Proofs, verdicts: tuple[Verdict, ...], tree: str, proved: Pr
         counting=tuple(dict.fromkeys((*proofs.counting, *(each.check for each in tested if each.passed)))),
         waiting=waiting,
         red=red if first else proofs.red,
+        first={each.check: each.counts for each in verdicts if each.counts} if first else proofs.first,
     )
     if proved is None:
         return proofs

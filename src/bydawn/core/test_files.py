@@ -53,9 +53,6 @@ _IMPORTED = (  # by Python's test runners, and names that a project hardly gives
     "pluggy iniconfig packaging linecache ast dis bdb"
 )
 _PROGRAM = r"(?:^|[;&|]\s*|\s-m\s+)(?:\w+=\S*\s+)*([\w-]+)"  # of a command, or the module that Python runs
-_SCRIPT = re.compile(
-    r"(?i)\.(?:sh|bash|bats)$|(?:^|[/_.-])(?:tests?|checks?|specs?|verify|smoke|lint|ci|e2e)(?:[_.-]|$)"
-)
 
 
 class Sides:
@@ -66,7 +63,7 @@ class Sides:
         words = {word.strip("'\"") for command in self.commands for word in re.split(r"[\s;&|()=]+", command)}
         self._globs = (*loop.tests, *loop.protect)
         self._ours = {normpath(path) for path in (loop.tasks, loop.progress, loop.opinions) if path}
-        self.named = {normpath(word) for word in words if _SCRIPT.search(word)}
+        self.named = {normpath(word) for word in words if word}
         programs = {word for command in self.commands for word in re.findall(_PROGRAM, command)}
         # A file that is called like the program, the module, or what these import, takes its place.
         python = any(re.match(r"python|py\.?test|tox|nox|coverage", name) for name in programs)
@@ -94,7 +91,7 @@ class Sides:
 
     def of_change(self, change: Difference, read: Callable[[str], bytes]) -> Side:
         """The same for a change; in some files only some keys steer anything."""
-        side = self.of(change.path)
+        side = Side.STEERING if not change.old and self.takes_a_place(change.path) else self.of(change.path)
         if side is not Side.STEERING or basename(change.path) not in KEYED:
             return side
         old, new = (
@@ -122,3 +119,9 @@ def adds_tests(old: bytes, new: bytes) -> bool:
     """
     known = {*old.splitlines()}
     return _LIKE_A_TEST.search(b"\n".join(line for line in new.splitlines() if line not in known)) is not None
+
+
+def takes_from_tests(old: bytes, new: bytes) -> bool:
+    """Is a line gone that was a test in a file of code, or stood below one?"""
+    first = _LIKE_A_TEST.search(old)
+    return first is not None and not {*old[first.start() :].splitlines()} <= {*new.splitlines()}

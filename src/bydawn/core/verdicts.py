@@ -129,6 +129,15 @@ def counted(verdict: Verdict, known: Proofs, *, holds: bool, compares: bool = Tr
     return replace(verdict, fewer=fewer)
 
 
+def with_all_tests(verdict: Verdict, known: Proofs) -> Verdict:
+    """The verdict of a run with the tests as they were: as many have to run as before the first round."""
+    before, ran = known.first.get(verdict.check), verdict.counts
+    if not (verdict.passed and before and ran and ran.ran < before.ran):
+        return verdict
+    detail = f"{ran.ran:,} tests ran, {before.ran:,} before"
+    return replace(verdict, passed=False, detail=detail, fingerprint=of_failure(detail))
+
+
 def _fewer(now: Counts, before: Counts | None) -> str:
     """
     >>> _fewer(Counts(ran=14, skipped=2), Counts(ran=20))

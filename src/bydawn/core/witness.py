@@ -6,7 +6,7 @@ import msgspec
 
 from bydawn.core.ports import Difference
 from bydawn.core.proof import Answer, Group, Noticed
-from bydawn.core.test_files import Side, Sides, adds_tests
+from bydawn.core.test_files import Side, Sides, adds_tests, takes_from_tests
 
 _READ = 200  # work files that are searched for tests
 _NESTED = "160000"
@@ -21,9 +21,10 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judged(
-    group: Group, differences: Sequence[Difference], sides: Sides, read: Callable[[str], bytes]
+    group: Group, differences: Sequence[Difference], sides: Sides, read: Callable[[str], bytes], *, green: bool = True
 ) -> Noticed | Trial | None:
-    """The answer for a group, if it needs no try; None if nothing was changed at all."""
+    """The answer for a group, if it needs no try; None if nothing was changed at all. `green`: the checks passed when
+    it was closed."""
 
     def answer(what: Answer, detail: str = "") -> Noticed:
         return Noticed(tasks=group.tasks, answer=what, detail=detail)
@@ -44,12 +45,16 @@ def judged(
             (found.get(Side.DOCUMENT), Answer.DOCUMENTS, ""),
         )
         return next((answer(what, detail) for given, what, detail in kinds if given), None)
-    if group.red and not tests and not steering:
+    texts = [(_content(each.old, read), _content(each.new, read)) for each in work[:_READ]]
+    if group.red and not green and not tests and not steering:
+        return answer(Answer.UNKNOWN, "the checks failed when it was closed")
+    taken = bool(group.red) and any(takes_from_tests(*pair) for pair in texts)
+    if group.red and not (tests or steering or taken):
         return answer(Answer.NOTICED, f"{group.red[0]}: failed before it")
-    if any(adds_tests(_content(each.old, read), _content(each.new, read)) for each in work[:_READ] if each.new):
+    if taken or any(adds_tests(*pair) for pair in texts):
         return answer(Answer.UNKNOWN, "tests and code share a file")
     old = any(each.old for each in (*tests, *steering))
-    new = any(not each.old for each in tests)
+    new = any(not each.old for each in found.get(Side.TEST, []))
     return Trial(forms={each.path: each.old for each in work}, with_tests=new, asks=new and not old)
 
 

@@ -10,12 +10,12 @@ from bydawn.core.errors import UserError
 from bydawn.core.globs import is_protected
 from bydawn.core.loop import ChangedTests, CommandCheck, OnTamper, WitnessMode
 from bydawn.core.ports import Difference
-from bydawn.core.proof import GREEN, Answer, ChangedTest, Group, Held, Noticed, Proved, with_reason
+from bydawn.core.proof import GREEN, Answer, ChangedTest, Group, Held, Noticed, Proofs, Proved, with_reason
 from bydawn.core.steering import woven
 from bydawn.core.test_files import KEYED, Side, Sides
 from bydawn.core.text import duration, shorten
 from bydawn.core.values import Verdict
-from bydawn.core.verdicts import counted, of_failure, outside
+from bydawn.core.verdicts import counted, of_failure, outside, with_all_tests
 from bydawn.engine.effects import Effects
 
 _TEST_SIDE = (Side.TEST, Side.DATA, Side.STEERING)
@@ -153,20 +153,25 @@ class Proof:
         appeared = {(_id(each.new), self._sides.is_module(each.path)) for each in differences if not each.old}
         vanished = {(_id(each.old), self._sides.is_module(each.path)) for each in tests if not each.new}
         changed, forms = list[ChangedTest](), dict[str, str]()
+        more = [each for each in tests if not each.old and self._sides.is_module(each.path)]
+        padded = any((_id(each.new), True) not in vanished for each in more)
+        all_run = not padded and all(_runs_as_many(verdict, known) for verdict in self._verdicts)
         for each in dict.fromkeys(tests):
             then = known.yours.get(each.path, each.old)
             side, is_module = sides[each.path], self._sides.is_module(each.path)
-            if each.new == then or (then and not each.new and (_id(then), is_module) in appeared):
-                continue  # as it was, or moved
-            beside = side is Side.TEST and red and not is_module
-            if then or ((beside or side not in (Side.TEST, Side.DATA)) and self._had_tests):
-                how = "changed" if then and each.new else "deleted" if then else "new"
-                is_data, is_beside = side is Side.DATA, beside and not then
-                changed.append(ChangedTest(path=each.path, form=each.new, how=how, data=is_data, beside=is_beside))
-            elif each.path in self._sides.named or (_id(each.new), is_module) in vanished:
-                continue  # new: the check itself, or a test that has moved
+            if each.new == then or (not then and each.path in self._sides.named):
+                continue  # as it was, or the check itself, which is new
+            moved = (_id(then or each.new), is_module) in (vanished if not then else appeared if not each.new else ())
+            helps = (side is Side.TEST and not is_module and not then) or (moved and bool(then) and not all_run)
+            beside = red and helps  # where checks failed before, that may be what makes them pass
+            if (then and not moved) or ((beside or side not in (Side.TEST, Side.DATA)) and self._had_tests):
+                how = "changed" if then and each.new else "moved" if moved else "deleted" if then else "new"
+                is_data = side is Side.DATA
+                changed.append(ChangedTest(path=each.path, form=each.new, how=how, data=is_data, beside=beside))
             forms[each.path] = known.newer.get(each.path, self._as_then(each, then))
-        fewer = [v for v in self._verdicts if v.fewer and v.check in known.red]
+        named = [each for each in changed if not each.beside]  # then these say it
+        changed = named or changed
+        fewer = [v for v in self._verdicts if v.fewer and v.check in known.red and not changed]
         changed += [ChangedTest(path=v.check, how=v.fewer, form=str(v.counts and v.counts.ran)) for v in fewer]
         return _Trees(changed=tuple(changed), forms=forms)
 
@@ -217,12 +222,13 @@ class Proof:
             # Better tests came in a later round than the one that closed the task.
             group = replace(each, after=tree) if each.tasks in asked else each
             differences = self._workspace.between(group.before, group.after)
-            judged = witness.judged(group, differences, self._sides, self._workspace.read)
+            green = group.green or group.after in (tree, self._effects.state.tree)  # checks may have changed it
+            judged = witness.judged(group, differences, self._sides, self._workspace.read, green=green)
             if isinstance(judged, witness.Trial):
                 if not self._fits() and not self._final:
                     later.append(group)
                     continue
-                judged = self._tried(tree, group, judged, asks=group.tasks not in asked)
+                judged = self._tried(tree, replace(group, green=green), judged, asks=group.tasks not in asked)
                 later += [group] if judged.asked else []
             found += [judged] if judged else []
         return tuple(found), later
@@ -231,7 +237,7 @@ class Proof:
         def answer(what: Answer, detail: str = "", *, asked: bool = False) -> Noticed:
             return Noticed(tasks=group.tasks, answer=what, detail=shorten(detail, 200), asked=asked)
 
-        if not group.green and group.after != tree:
+        if not group.green:
             return answer(Answer.UNKNOWN, "the checks failed when it was closed")
         if not self._fits():
             return answer(Answer.UNKNOWN, f"the checks take {duration(self._expected)}")
@@ -280,7 +286,9 @@ class Proof:
         self._seconds += effects.world.clock.now().elapsed - started
         if effects.state.stop_now:
             raise _Cut
-        return tuple(counted(verdict, effects.state.proofs, holds=True, compares=False) for verdict in verdicts)
+        known = effects.state.proofs
+        verdicts = tuple(counted(verdict, known, holds=True, compares=False) for verdict in verdicts)
+        return tuple(with_all_tests(verdict, known) for verdict in verdicts) if aside == "held" else verdicts
 
     @property
     def _expected(self) -> float:
@@ -291,6 +299,12 @@ class Proof:
         state = self._effects.state
         most = max(self._loop.timeouts.proof, _PART * state.elapsed)
         return state.proofs.seconds + self._seconds + self._expected <= most
+
+
+def _runs_as_many(verdict: Verdict, known: Proofs) -> bool:
+    """As many tests as before the first round."""
+    first = known.first.get(verdict.check)
+    return bool(first and verdict.counts and verdict.counts.ran >= first.ran)
 
 
 def _id(form: str) -> str:
