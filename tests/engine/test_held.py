@@ -56,6 +56,17 @@ def test_checks_that_were_red_and_pass_because_tests_were_changed_count_as_faile
     assert night.run().end is End.COMPLETE
 
 
+def test_who_is_refused_and_says_nothing_more_is_refused_again() -> None:
+    """A reason from before the refusal is not insisting."""
+    plays = [
+        Play(writes={OLD: None}, says=WHY),
+        Play(writes={"a.py": "1"}),
+        Play(writes={OLD: "old new", APP: "old new"}),
+    ]
+    night = a_night(*plays, wants="old new")
+    assert (night.run().end, night.verdicts) == (End.COMPLETE, [False, False, True])
+
+
 def test_a_reason_in_the_same_reply_does_not_count_where_the_checks_were_red() -> None:
     night = a_night(Play(writes={OLD: None}, says=WHY), Play(writes={OLD: "old new", APP: "old new"}), wants="old new")
     assert (night.run().end, night.verdicts) == (End.COMPLETE, [False, True])

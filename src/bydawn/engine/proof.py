@@ -106,13 +106,14 @@ class Proof:
         known = self._effects.state.proofs
         red = {check for group in groups for check in group.red} or ({*known.red} if not known.noticed else set())
         found = self._test_side(tree, red=bool(red))
-        told = {each.path: each.why for each in known.changed if each.why}
-        changed = tuple(
-            with_reason(replace(each, why=told.get(each.path, "")), known.reasons) for each in found.changed
-        )
         # A check has no file that a reason could name, so any reason is one for its tests.
         names, last = {verdict.check for verdict in self._verdicts}, known.reasons[-1].why if known.reasons else ""
-        changed = tuple(replace(each, why=each.why or last) if each.path in names else each for each in changed)
+        given = {
+            each.path: with_reason(each, known.reasons).why or (last if each.path in names else "")
+            for each in found.changed
+        }
+        told = {each.path: each.why for each in known.changed}
+        changed = tuple(replace(each, why=given[each.path] or told.get(each.path, "")) for each in found.changed)
         if not changed:
             return Held()
         open_ = tuple(each for each in changed if known.newer.get(each.path) != each.form)
@@ -134,7 +135,7 @@ class Proof:
         if red.isdisjoint(verdict.check for verdict in failed):
             return replace(held, unexplained=tuple(each for each in open_ if not each.why))
         needed = [each for each in open_ if not each.beside] or open_
-        if all(each.path in known.refused and each.why for each in needed):
+        if all(each.path in known.refused and given[each.path] for each in needed):  # a reason since then
             return replace(held, insisted=open_)
         return replace(held, refused=tuple(each.path for each in open_))
 
