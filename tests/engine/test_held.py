@@ -202,3 +202,12 @@ def test_what_runs_the_checks_and_is_in_no_tree_is_told_if_it_was_changed() -> N
     night = a_night(Play(writes={APP: "old new"}, meanwhile=lambda: night.workspace.installed.update(pytest="fake")))
     night.workspace.installed = {".venv/bin/python": "1", "pytest": "real"}
     assert "what runs the checks was changed: pytest" in night.run().evidence
+
+
+def test_a_reason_is_wanted_for_the_file_that_needs_one_alone() -> None:
+    """Most honest work adds a test to a file that is there; only another file had to change."""
+    more = "tests/test_more.py"
+    files: Files = {APP: "old even", OLD: "old", more: "even"}
+    play = Play(writes={APP: "even odd", OLD: "skip", more: "even\nodd"}, says=WHY)
+    both = Night([play], files=files, check=suite)
+    assert (both.run().end, both.agent.turns) == (End.COMPLETE, 1)

@@ -132,6 +132,7 @@ class Proofs(msgspec.Struct, frozen=True, kw_only=True):
     waiting: tuple[Group, ...] = ()
     noticed: tuple[Noticed, ...] = ()
     yours: dict[str, str] = {}  # tests that a person changed between runs, by path: their new form is the beginning, …
+    agreed: dict[str, str] = {}  # changed tests by path, each with a form beside which the old ones passed, too
     taken: tuple[str, ...] = ()  # (files that a person accepted since the last run)
     newer: dict[str, str] = {}  # … and so is one that an agent gave a reason for; but that is told
     reasons: tuple[Reason, ...] = ()
@@ -257,6 +258,7 @@ def _held(proofs: Proofs, held: Held) -> Proofs:
         held=held.passed,
         detail=held.detail,
         newer=proofs.newer | newer,
+        agreed=proofs.agreed | {each.path: each.form for each in (held.changed if held.passed else ())},
         reasons=() if held.refused or explains else proofs.reasons,
         refused=(*proofs.refused, *held.refused) if held.refused else (),
         insisted=tuple(insisted.values()),

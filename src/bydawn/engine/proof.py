@@ -132,12 +132,31 @@ class Proof:
         if self._loop.changed_tests is ChangedTests.REPORT:
             return held
         self._said = failed[0].excerpt
+        needed = self._suspects(open_, found)
         if red.isdisjoint(verdict.check for verdict in failed):
-            return replace(held, unexplained=tuple(each for each in open_ if not each.why))
-        needed = [each for each in open_ if not each.beside] or open_
+            return replace(held, unexplained=tuple(each for each in needed if not each.why))
         if all(each.path in known.refused and given[each.path] for each in needed):  # a reason since then
             return replace(held, insisted=open_)
-        return replace(held, refused=tuple(each.path for each in open_))
+        return replace(held, refused=tuple(each.path for each in needed))
+
+    def _suspects(self, changed: tuple[ChangedTest, ...], found: _Trees) -> tuple[ChangedTest, ...]:
+        """The files that need a reason: rather not one to which lines were only added, nor one that was so already when
+        the old tests still passed."""
+        known = self._effects.state.proofs
+        for is_harmless in (
+            lambda each: each.beside,
+            lambda each: known.agreed.get(each.path) == each.form,
+            lambda each: bool(each.form) and self._only_adds(found.forms.get(each.path, ""), each.form),
+        ):
+            changed = tuple(each for each in changed if not is_harmless(each)) or changed
+        return changed
+
+    def _only_adds(self, then: str, now: str) -> bool:
+        """Are all lines of a file still there, in their order?"""
+        if not then.startswith("100") or not now.startswith("100"):
+            return False
+        lines = iter(self._workspace.read(now).splitlines())
+        return all(line in lines for line in self._workspace.read(then).splitlines())
 
     def _test_side(self, tree: str, *, red: bool) -> _Trees:
         """What differs from the beginning, and how to weave a tree in which it does not.
