@@ -50,7 +50,7 @@ class Proof:
         """The verdicts of passing checks, some of which may fail after all, and what was found out; None: cut short."""
         known = self._effects.state.proofs
         groups = list(known.waiting)
-        if final and not self._loop.tasks:
+        if final and not (self._loop.tasks and self._loop.tasks_required):
             groups = [Group(before=known.tree, after=tree, red=known.red, green=True)]
         # Then nothing counts anyway.
         tampered = self._effects.state.tampered and self._loop.on_tamper is not OnTamper.REPORT
@@ -95,10 +95,14 @@ class Proof:
         state = self._effects.state
         if state.stopped is None or not self._loop.checks or not state.proofs.tree:
             return {}
-        taken = self._workspace.between(state.proofs.tree, tree) if state.proofs.taken else []
-        rested = self._workspace.between(state.tree, tree) if tree != state.tree else []
+        try:
+            taken = self._workspace.between(state.proofs.tree, tree) if state.proofs.taken else []
+            rested = self._workspace.between(state.tree, tree) if tree != state.tree else []
+        except UserError:  # a tree that was cleaned away: the next look says so
+            return {}
         rested = [each for each in rested if self._sides.of(each.path) in _TEST_SIDE]
-        return {each.path: each.new for each in (*rested, *(e for e in taken if e.path in state.proofs.taken))}
+        taken = [each for each in taken if _shown(each.path) in state.proofs.taken]
+        return {_shown(each.path): each.new for each in (*rested, *taken)}
 
     # -- the tests as they were --------------------------------------------------------------------------------------
 
@@ -119,7 +123,9 @@ class Proof:
         open_ = tuple(each for each in changed if known.newer.get(each.path) != each.form)
         if not open_:
             return Held(changed=changed, passed=known.held, detail=known.detail)
-        if all(self._sides.of(path) is not Side.WORK for path in self._workspace.paths(known.tree)):
+        if not any(
+            self._sides.of(path) is Side.WORK for each in (known.tree, tree) for path in self._workspace.paths(each)
+        ):
             return Held(changed=changed, detail="not looked at: every file here was a test")
         failed = self._failed_with(tree, found.forms)
         if failed is None:
@@ -177,7 +183,8 @@ class Proof:
         padded = any((_id(each.new), True) not in vanished for each in more)
         all_run = not padded and all(_runs_as_many(verdict, known) for verdict in self._verdicts)
         for each in dict.fromkeys(tests):
-            then = known.yours.get(each.path, each.old)
+            name = _shown(each.path)
+            then = known.yours.get(name, each.old)
             side, is_module = sides[each.path], self._sides.is_module(each.path)
             if each.new == then or (not then and each.path in self._sides.named):
                 continue  # as it was, or the check itself, which is new
@@ -187,8 +194,8 @@ class Proof:
             if (then and not moved) or ((beside or side not in (Side.TEST, Side.DATA)) and self._had_tests):
                 how = "changed" if then and each.new else "moved" if moved else "deleted" if then else "new"
                 is_data = side is Side.DATA
-                changed.append(ChangedTest(path=each.path, form=each.new, how=how, data=is_data, beside=beside))
-            forms[each.path] = known.newer.get(each.path, self._as_then(each, then))
+                changed.append(ChangedTest(path=name, form=each.new, how=how, data=is_data, beside=beside))
+            forms[each.path] = known.newer.get(name, self._as_then(each, then))
         named = [each for each in changed if not each.beside]  # then these say it
         changed = named or changed
         fewer = [v for v in self._verdicts if v.fewer and v.check in known.red and not changed]
@@ -325,6 +332,11 @@ def _runs_as_many(verdict: Verdict, known: Proofs) -> bool:
     """As many tests as before the first round."""
     first = known.first.get(verdict.check)
     return bool(first and verdict.counts and verdict.counts.ran >= first.ran)
+
+
+def _shown(path: str) -> str:
+    """A name fit for the ledger, which only takes text."""
+    return path.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _id(form: str) -> str:

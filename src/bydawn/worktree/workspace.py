@@ -208,7 +208,7 @@ class GitWorkspace(FileTexts):
         folders = (Path(path) for path in self.ignored_folders())
         globs = [glob for folder in folders for glob in _TOOLS.get(folder.name, ()) for glob in (f"{folder}/{glob}",)]
         found = sorted(path for glob in globs for path in self._root.glob(glob))[:_MOST_TOOLS]
-        return {str(path.relative_to(self._root)): _short_digest(path) for path in found}
+        return {shown(os.fsencode(path.relative_to(self._root))): _short_digest(path) for path in found}
 
     def put(self, path: str, data: bytes, before: bytes | None) -> bool:
         """Replace a file, unless it is no longer what it was `before` (None: there was none)."""

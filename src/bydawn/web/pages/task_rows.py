@@ -109,7 +109,8 @@ def _task_row(standing: Standing, task: Listed, work: _Work, names: dict[str, st
         Stand.DOUBTED: completion.DOUBTED,
         Stand.SKIPPED: "skipped",
     }
-    why = f"waits for {waits}" if waits else words.get(task.stand, "")
+    proof = f"proof: {task.proof}" if task.proof else ""
+    why = f"waits for {waits}" if waits else words.get(task.stand, proof)
     stand = "open" if task.stand is Stand.NEXT and not standing.alive else task.stand.value
     icon = "open" if stand == "open" else _ICONS[task.stand]
     return TaskRow(task=task, stand=stand, icon=icon, why=why, last=last)
