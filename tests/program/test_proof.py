@@ -271,7 +271,7 @@ def test_a_tired_person_who_just_resumes_gets_no_green_tick(tested: Home) -> Non
     assert tested.bydawn("resume", "--plain").code == 3
     (tested.repo / "tests/check.sh").write_text(f"{CHECK} || exit 1\n")
     assert tested.bydawn("resume", "--plain").code == 0
-    assert (tested.repo / "app.txt").read_text() == "right\n"
+    assert (tested.repo / "app.py").read_text() == "right\n"
 
 
 def test_a_person_may_want_it_as_it_is(tested: Home) -> None:
@@ -585,3 +585,38 @@ def test_everything_that_was_found_out_is_data_too(home: Home) -> None:
     shown = json.loads(home.bydawn("show", "--json").out)
     assert {"red_before", "doubted", "aside", "skipped"} <= {*shown}
     assert os.path.samefile(Path(shown["folder"]), home.folder())
+
+
+# -- other trees, tried aside --------------------------------------------------------------------------------------
+
+
+SUITE = "sleep 0.3; grep -q right app.py && ! grep -q broken lib.py"
+WEAKER = "sleep 0.3; grep -q right app.py # as agreed"
+
+
+def in_git(home: Home) -> dict[str, bytes]:
+    """The person's repository, byte for byte."""
+    files = (path for path in (home.repo / ".git").rglob("*") if path.is_file())
+    return {str(path.relative_to(home.repo)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("moment", ["control", "held", "without"])
+def test_a_kill_while_another_tree_is_tried_counts_nothing_twice_and_leaves_nothing(home: Home, moment: str) -> None:
+    """The work tree and the person's git are as they were, and no checkout stays."""
+    (home.repo / "tests").mkdir()
+    (home.repo / "tests/check.sh").write_text(f"{SUITE}\n")
+    for name, text in {"app.py": "right", "lib.py": "fine"}.items():
+        (home.repo / name).write_text(text)
+    work = [{"write": {"path": "lib.py", "text": "better"}}, {"write": {"path": "tests/check.sh", "text": WEAKER}}]
+    before, git = tree_of(home.repo), in_git(home)
+    running = home.start_run(home.rounds([*work, DONE]), "-k", "sh tests/check.sh")
+    wait_for(lambda: list((home.states / "loops").rglob(f"rounds/0001/{moment}-1.txt")) != [])
+    kill_both(running.pid)
+    running.wait(20)
+    resumed = home.bydawn("resume", "--plain")
+    assert (resumed.code, len(home.rounds_ended()), len(home.facts("round.started"))) == (0, 1, 1), resumed
+    [proved] = [fact["data"]["proved"] for fact in home.facts("checks.ended") if fact["data"]["round"]]
+    assert (proved["held"]["passed"], len(proved["noticed"])) == (True, 1)
+    assert tree_of(home.repo) == {**before, "lib.py": b"better", "tests/check.sh": WEAKER.encode()}
+    assert in_git(home) == git
+    assert [*home.folder().glob("checkouts/*"), *home.folder().glob("tmp/*")] == []
