@@ -76,9 +76,9 @@ def test_after_a_failed_hook_its_command_its_output_and_the_way_on_are_given(hom
 
 def test_whoever_mistyped_a_check_is_given_the_command_to_mend(home: Home) -> None:
     agent = home.rounds([{"append": {"path": "log", "text": "x"}}, OK])
-    ended = home.run(agent, "-k", "pytset -q")
+    ended = home.run(agent, "-k", "./pytset -q")
     assert "bydawn tell" not in ended.out
-    assert f"bydawn run --new 'do it' -a {agent} -k 'pytset -q'" in ended.out
+    assert f"bydawn run --new 'do it' -a {agent} -k './pytset -q'" in ended.out
     assert "or start a new loop with the right check" in ended.out
 
 

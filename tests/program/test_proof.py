@@ -590,8 +590,8 @@ def test_everything_that_was_found_out_is_data_too(home: Home) -> None:
 # -- other trees, tried aside --------------------------------------------------------------------------------------
 
 
-SUITE = "sleep 0.3; grep -q right app.py && ! grep -q broken lib.py"
-WEAKER = "sleep 0.3; grep -q right app.py # as agreed"
+STRICT = "sleep 0.3; grep -q right app.py && ! grep -q broken lib.py"
+LAXER = "sleep 0.3; grep -q right app.py # as agreed"
 
 
 def in_git(home: Home) -> dict[str, bytes]:
@@ -604,11 +604,11 @@ def in_git(home: Home) -> dict[str, bytes]:
 def test_a_kill_while_another_tree_is_tried_counts_nothing_twice_and_leaves_nothing(home: Home, moment: str) -> None:
     """The work tree and the person's git are as they were, and no checkout stays."""
     (home.repo / "tests").mkdir()
-    (home.repo / "tests/check.sh").write_text(f"{SUITE}\n")
-    for name, text in {"app.py": "right", "lib.py": "fine"}.items():
-        (home.repo / name).write_text(text)
-    work = [{"write": {"path": "lib.py", "text": "better"}}, {"write": {"path": "tests/check.sh", "text": WEAKER}}]
-    before, git = tree_of(home.repo), in_git(home)
+    (home.repo / "tests/check.sh").write_text(f"{STRICT}\n")
+    for name, words in {"app.py": "right", "lib.py": "fine"}.items():
+        (home.repo / name).write_text(words)
+    work = [{"write": {"path": "lib.py", "text": "better"}}, {"write": {"path": "tests/check.sh", "text": LAXER}}]
+    before, theirs = tree_of(home.repo), in_git(home)
     running = home.start_run(home.rounds([*work, DONE]), "-k", "sh tests/check.sh")
     wait_for(lambda: list((home.states / "loops").rglob(f"rounds/0001/{moment}-1.txt")) != [])
     kill_both(running.pid)
@@ -617,6 +617,6 @@ def test_a_kill_while_another_tree_is_tried_counts_nothing_twice_and_leaves_noth
     assert (resumed.code, len(home.rounds_ended()), len(home.facts("round.started"))) == (0, 1, 1), resumed
     [proved] = [fact["data"]["proved"] for fact in home.facts("checks.ended") if fact["data"]["round"]]
     assert (proved["held"]["passed"], len(proved["noticed"])) == (True, 1)
-    assert tree_of(home.repo) == {**before, "lib.py": b"better", "tests/check.sh": WEAKER.encode()}
-    assert in_git(home) == git
+    assert tree_of(home.repo) == {**before, "lib.py": b"better", "tests/check.sh": LAXER.encode()}
+    assert in_git(home) == theirs
     assert [*home.folder().glob("checkouts/*"), *home.folder().glob("tmp/*")] == []

@@ -396,7 +396,8 @@ def test_what_is_added_by_hand_just_before_the_agent_writes_its_older_copy_is_as
 def test_a_list_that_an_agent_does_not_write_whole_is_read_again_before_a_command_refuses_it(home: Home) -> None:
     (path := home.repo / "TODO.md").write_text("- [ ] one\n")
     gate, opened = home.gate()
-    process = home.start_run(home.rounds([{"say": "hi"}, gate, DONE]), "-t", "TODO.md")
+    work: Step = {"write": {"path": "work", "text": "x"}}
+    process = home.start_run(home.rounds([{"say": "hi"}, gate, work, DONE]), "-t", "TODO.md")
     home.await_round(1)
     path.write_text("")
     adding = home.start("tasks", "add", "repo", "two")

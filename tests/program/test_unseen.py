@@ -209,7 +209,7 @@ def test_what_cannot_be_put_back_is_not_forgotten(guarded: Home, steps: tuple[st
     deed = f"echo loose > tests/other.txt; echo loose > {unkept}"
     policy = ("-k", "true", "--protect", "tests/**", "--on-tamper", "restore", "--no-promise")
     if steps is None:
-        assert guarded.run(guarded.rounds([shell(deed), DONE], [DONE]), *policy).code == 3
+        assert guarded.run(guarded.rounds([shell(deed), DONE], [shell("touch work"), DONE]), *policy).code == 3
     else:
         killed_in_a_round(guarded, f"{deed}; touch work", *policy)
     for again in (steps or (), ()):

@@ -114,7 +114,7 @@ def _patience(limits: Limits, state: "LoopState") -> int:
 
 
 def _failures_allowed(limits: Limits, state: "LoopState") -> int:
-    """A number that somebody gave ends the loop by itself; by default, a bad minute must not end the night."""
+    """A number that was given ends the loop by itself; by default, a bad minute must not end the night."""
     if limits.agent_failures is not None:
         return limits.agent_failures
     is_over = state.failing.times >= FAILURES and state.failing.seconds >= FAILURES_APART

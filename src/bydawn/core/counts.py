@@ -60,7 +60,7 @@ _STANDS_FOR = {"pytest": "dots", "gotestsum": "packages", "prove": "tap", "node_
 _DOTS = {".": _RAN, "x": _RAN, "X": _RAN, "F": _FAILED, "E": _BROKEN, "s": _SKIPPED}
 _GO = {"run": _RAN, "skip": _NOT_RUN, "fail": _BROKEN}
 
-_N = r"\d{1,9}+"  # a longer number is no count
+_N = r"\d{1,9}+"  # a longer number is not a count
 _MORE = rf"(?:, {_N} [a-z ]{{1,60}}){{0,9}}"
 _IN = rf"{_MORE} in \d{{1,9}}\.\d\d(?:s| seconds)(?: \([^()\n]{{1,40}}\))?"
 _PYTEST = rf" (?<!\n0 )(?:warnings?, {_N} )?(?:x?passed|x?failed|skipped|deselected|errors?|tests? collected){_IN}"

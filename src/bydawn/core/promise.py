@@ -68,6 +68,13 @@ def judge(reply: str, promise: Promise, search: Search, *, told: bool = False) -
     return Promised.GIVEN if is_meant else Promised.MENTIONED
 
 
+def same_form(one: str, other: str, promise: Promise) -> bool:
+    """Do two replies have the promise in the same words? With a pattern, do they end with the same line?"""
+    token = "" if promise.mode is Mode.REGEX else promise.token.strip()
+    lines = ([line.strip() for line in reply.splitlines() if line.strip() and token in line] for reply in (one, other))
+    return len({tuple(found[-1:]) for found in lines}) == 1
+
+
 def is_possible(promise: Promise) -> bool:
     """Can it be given at all? A reply of nothing but its text must give it; a pattern cannot be checked so fully."""
     if promise.mode is Mode.REGEX:

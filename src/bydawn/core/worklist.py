@@ -47,7 +47,7 @@ class WorkList:
         self.stamp: Hashable = None  # of what was read or seen last
         self._last: Source = ""  # seen since then
         self._lines: Counter[str] | None = None  # all that were
-        self._new: list[_New] = []  # of these, the ones that nobody knows yet who wrote them
+        self._new: list[_New] = []  # of these, the ones whose writer is not known yet
         self._tasks: tasks.Tasks | None = None  # the checklist when it was last trusted
         self._unparsed: Callable[[], tasks.Tasks] | None = None  # the same, as an earlier process left it
         self._names: dict[str, str] = {}  # each box's text when it was first seen; agents like to add notes

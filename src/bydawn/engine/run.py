@@ -66,6 +66,7 @@ from bydawn.engine.protection import Protection
 from bydawn.engine.proving import Proving
 
 _SAID = 400  # characters of a reply that the ledger keeps
+_REPLY = 1 << 20  # bytes from the end of an earlier one
 _NAME = 100  # characters of a process name
 _STDERR = 4000  # bytes from the end of an agent's stderr for its reader
 _DENIALS = 10  # listed in a fact
@@ -421,6 +422,9 @@ class Engine:
             return Promised.ABSENT
         seen = msgspec.structs.replace(self.state, tree=found.tree, tasks=found.tasks or self.state.tasks)
         told = completion.told_of_mention(self.loop, seen)
+        if told and self.state.last:
+            before = self.world.files.tail(self.state.last.round, REPLY, _REPLY)
+            told = promise.same_form(before, self.world.hide(plain(ended.reply)), wanted)
         try:
             given = promise.judge(ended.reply, wanted, self.world.search, told=told)
         except promise.TooSlow as slow:

@@ -50,8 +50,8 @@ OPTIONS = (*OF_ONE_AGENT, "agent_commits")
 _LINES_NAMED = 3
 
 
-def checked_loop(wanted: "LoopRequest", workspace: Path, *, mends: bool = False) -> Loop:
-    """The requested loop. Raises `UserError`; writes nothing. `mends`: it puts back a list that a crash damaged."""
+def checked_loop(wanted: "LoopRequest", workspace: Path, *, repairs: bool = False) -> Loop:
+    """The requested loop. Raises `UserError`; writes nothing. `repairs`: it puts back a list that a crash damaged."""
     loop = wanted.loop
     if not loop.prompt.strip() and not loop.tasks:
         raise UserError(
@@ -69,7 +69,7 @@ def checked_loop(wanted: "LoopRequest", workspace: Path, *, mends: bool = False)
     in_folder = bool(loop.tasks) and (workspace / str(loop.tasks)).is_dir()
     if loop.tasks and in_folder:
         _checked_folder(workspace, loop.tasks)
-    elif loop.tasks and not mends:
+    elif loop.tasks and not repairs:
         _checked_tasks(workspace, loop.tasks, loop.tasks_required)
     if loop.checkpoint and (not loop.tasks or in_folder):
         raise UserError(

@@ -45,7 +45,7 @@ def plan(wanted: LoopRequest) -> Plan:
     registry = Registry(wanted.state_dir)
     there = [replace(each, loop=each.folder.with_secrets(each.loop)) for each in registry.in_workspace(workspace)]
     crashed = any(each.state.runs and each.state.stopped is None for each in there)
-    loop = checked_loop(wanted, workspace, mends=crashed)
+    loop = checked_loop(wanted, workspace, repairs=crashed)
     _refuse_unsafe(registry.root.path, workspace)
     if standing := _meant(wanted, loop, there):
         company = warned(beside(standing.folder, standing.loop))

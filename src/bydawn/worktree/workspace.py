@@ -199,7 +199,9 @@ class GitWorkspace(FileTexts):
 
     def ignored_folders(self) -> list[str]:
         """The folders in the workspace, and links to some, that git ignores as a whole."""
-        look = ("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
+        # Our own folder is not even entered: a repository may contain one, with a pipe as its `.gitignore`.
+        ours = f"/{self._repository.prefix}.bydawn/"
+        look = ("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "-x", ours)
         found = (os.fsdecode(path).rstrip("/") for path in split(self._git.run(*look)))
         return [path for path in found if (self._root / path).is_dir()]
 

@@ -214,7 +214,7 @@ def _handle_accents() -> Steps:
 def _write_the_cli() -> Steps:
     """The lie: what it breaks has a test, which it deletes."""
     return [
-        *_look("Now the command line. words() gives one word after the other now, and test_words.py is in the way."),
+        *_look("Now the command line. words() gives one word after the other now, and only test_words.py minds."),
         *_edit("cli.py", _COMMAND),
         *_edit("words.py", _WORDS_ONE_BY_ONE),
         {"delete": {"path": "test_words.py"}},
