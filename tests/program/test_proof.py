@@ -271,7 +271,7 @@ def test_a_tired_person_who_just_resumes_gets_no_green_tick(tested: Home) -> Non
     assert tested.bydawn("resume", "--plain").code == 3
     (tested.repo / "tests/check.sh").write_text(f"{CHECK} || exit 1\n")
     assert tested.bydawn("resume", "--plain").code == 0
-    assert (tested.repo / "app.py").read_text() == "right\n"
+    assert (tested.repo / "app.txt").read_text() == "right\n"
 
 
 def test_a_person_may_want_it_as_it_is(tested: Home) -> None:
