@@ -38,7 +38,7 @@ from engine.fakes import (
 
 DONE = "All of it is there.\n<promise>TASK_COMPLETE</promise>"
 TODO = "TODO.md"
-TICK = 3.0  # seconds between two looks of a process that waits for another
+TICK = 3.0  # seconds between the looks in the middle of a turn
 MAKE_TEST = CommandCheck(command="make test")
 
 
@@ -143,12 +143,11 @@ class FakeProcesses:
         night.workspace.edit(play.writes)
         night.clock.pass_by(play.seconds / 2)
         play.meanwhile()
-        left = play.seconds / 2
-        while left > 0:
+        half = play.seconds / 2
+        for passed, more in ((half, min(TICK, half)), (half + TICK, max(0.0, half - TICK))):
             if urgent():
-                return Exit(ending=Ending.ASKED, seconds=play.seconds - left)
-            night.clock.pass_by(min(left, TICK))
-            left -= TICK
+                return Exit(ending=Ending.ASKED, seconds=passed)
+            night.clock.pass_by(more)
         night.workspace.edit(play.writes_last)
         return play.exit or Exit(code=0, seconds=play.seconds)
 
