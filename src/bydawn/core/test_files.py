@@ -5,7 +5,6 @@ from collections.abc import Callable
 from enum import StrEnum
 from posixpath import basename, normpath
 
-from bydawn.core import steering
 from bydawn.core.globs import is_protected
 from bydawn.core.loop import CommandCheck, Loop
 from bydawn.core.ports import Difference
@@ -24,24 +23,24 @@ class Side(StrEnum):
 
 _CODE = r"py|js|jsx|ts|tsx|mjs|cjs|mts|cts"
 _FOLDERS = r"tests?|__tests__|specs?|testing|e2e|[\w-]*[-_]tests?"
-_NAMED = re.compile(
+_NAMED = (
     rf"(?:^|/)(?:test_[^/]*\.(?:py|rb|php)|tests?\.(?:{_CODE})|[^/]*_tests?\.\w+|[^/]*[._-](?:test|spec)\.(?:{_CODE})|"
     r"[^/]*_spec\.\w+|[^/]*(?:Tests?|IT|Spec)\.(?:java|kt|kts|scala|groovy|cs|php|swift)|[^/]*\.(?:bats|t|feature))$"
 )
-_TESTS = re.compile(rf"(?:^|/)(?:{_FOLDERS})/|{_NAMED.pattern}")
-_DATA = re.compile(r"\.snap$|\.golden$|(?:^|/)(?:__snapshots__|testdata|cassettes)/")
+_TESTS = rf"(?:^|/)(?:{_FOLDERS})/|{_NAMED}"
+_DATA = r"\.snap$|\.golden$|(?:^|/)(?:__snapshots__|testdata|cassettes)/"
 # As a whole; of others only some keys matter (core/steering.py).
-_STEERING = re.compile(
+_STEERING = (
     r"(?:^|/)(?:conftest\.py|\.?pytest\.(?:ini|toml)|noxfile\.py|(?:sitecustomize|usercustomize)\.py|[^/]*\.pth|\.npmrc|\.rspec|"
     r"jest\.[^/]*|vite(?:st)?\.(?:config|workspace)\.[^/]*|\.mocharc[^/]*|(?:playwright|cypress)\.config\.[^/]*|"
     r"phpunit\.xml[^/]*|\.coveragerc)$"
 )
 KEYED = {"package.json", "pyproject.toml", "setup.cfg", "tox.ini"}
 _RUNNERS = {"make": {"Makefile", "makefile", "GNUmakefile"}, "just": {"justfile", "Justfile", ".justfile"}}
-_DOCUMENTS = re.compile(
+_DOCUMENTS = (
     r"(?i)\.(?:md|mdx|rst|adoc|txt|png|jpe?g|gif|svg|pdf)$|(?:^|/)(?:LICEN[CS]E|NOTICE|AUTHORS|CHANGELOG|README)[^/]*$"
 )
-_ELSEWHERE = re.compile(
+_ELSEWHERE = (
     r"(?:^|/)(?:package(?:-lock)?\.json|pyproject\.toml|setup\.(?:py|cfg)|tox\.ini|requirements[^/]*\.txt|Pipfile[^/]*|"
     r"[^/]*\.lock|pnpm-lock\.yaml|Cargo\.toml|go\.(?:mod|sum)|Gemfile|[^/]*\.gemspec|composer\.json|pom\.xml|"
     r"[^/]*\.gradle(?:\.kts)?|(?:GNU)?[Mm]akefile|CMakeLists\.txt|[Jj]ustfile|Dockerfile[^/]*|(?:docker-)?compose[^/]*\.ya?ml|"
@@ -72,28 +71,33 @@ class Sides:
         self._runners = {name for program, names in _RUNNERS.items() if program in programs for name in names}
 
     def of(self, path: str) -> Side:
-        name = basename(path)
         if path in self._ours or any(path.startswith(f"{each}/") for each in self._ours):
             return Side.DOCUMENT
-        if name in self._runners or name in KEYED or _STEERING.search(path):
+        if self.steers(path):
             return Side.STEERING
-        if _DATA.search(path):
+        if re.search(_DATA, path):
             return Side.DATA
-        if path in self.named or _TESTS.search(path) or (self._globs and is_protected(path, self._globs)):
+        if path in self.named or re.search(_TESTS, path) or (self._globs and is_protected(path, self._globs)):
             return Side.TEST
-        if _ELSEWHERE.search(path):
+        if re.search(_ELSEWHERE, path):
             return Side.ELSEWHERE
-        return Side.DOCUMENT if _DOCUMENTS.search(path) else Side.WORK
+        return Side.DOCUMENT if re.search(_DOCUMENTS, path) else Side.WORK
+
+    def steers(self, path: str) -> bool:
+        name = basename(path)
+        return name in self._runners or name in KEYED or re.search(_STEERING, path) is not None
 
     def is_module(self, path: str) -> bool:
         """Would a runner collect it? Other files of tests only help them."""
-        return _NAMED.search(path) is not None
+        return re.search(_NAMED, path) is not None
 
     def of_change(self, change: Difference, read: Callable[[str], bytes]) -> Side:
         """The same for a change; in some files only some keys steer anything."""
         side = Side.STEERING if not change.old and self.takes_a_place(change.path) else self.of(change.path)
         if side is not Side.STEERING or basename(change.path) not in KEYED:
             return side
+        from bydawn.core import steering  # its parsers take a while to load, and few loops need them
+
         old, new = (
             steering.keys(change.path, read(form) if form else b"", self.commands) for form in (change.old, change.new)
         )
@@ -104,9 +108,8 @@ class Sides:
         return path in self._impostors
 
 
-_LIKE_A_TEST = re.compile(
-    rb"^\s*(?:#\[(?:\w+::)?test\b|#\[cfg\(test\)|>>> |(?:it|test|describe)\(|def test_|func Test|@Test\b|TEST\()",
-    re.MULTILINE,
+_LIKE_A_TEST = (
+    rb"(?m)^\s*(?:#\[(?:\w+::)?test\b|#\[cfg\(test\)|>>> |(?:it|test|describe)\(|def test_|func Test|@Test\b|TEST\()"
 )
 
 
@@ -118,10 +121,10 @@ def adds_tests(old: bytes, new: bytes) -> bool:
     (True, False)
     """
     known = {*old.splitlines()}
-    return _LIKE_A_TEST.search(b"\n".join(line for line in new.splitlines() if line not in known)) is not None
+    return re.search(_LIKE_A_TEST, b"\n".join(line for line in new.splitlines() if line not in known)) is not None
 
 
 def takes_from_tests(old: bytes, new: bytes) -> bool:
     """Is a line gone that was a test in a file of code, or stood below one?"""
-    first = _LIKE_A_TEST.search(old)
+    first = re.search(_LIKE_A_TEST, old)
     return first is not None and not {*old[first.start() :].splitlines()} <= {*new.splitlines()}

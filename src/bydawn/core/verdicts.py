@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from bydawn.core.counts import always_counts
 from bydawn.core.digests import sha256
 from bydawn.core.loop import Check, CommandCheck
 from bydawn.core.proof import Proofs
@@ -120,13 +119,19 @@ def counted(verdict: Verdict, known: Proofs, *, holds: bool, compares: bool = Tr
     ran = verdict.counts
     # One that passed without a word before the first round may be told to be silent.
     silent = ran is None and (verdict.check in known.counting or verdict.check in known.red)
-    if silent and (verdict.check in known.counting or always_counts(verdict.check)):
+    if silent and (verdict.check in known.counting or _always_counts(verdict.check)):
         ran = Counts()
     verdict = replace(verdict, counts=ran)
     if verdict.tests_nothing and verdict.check in known.tested and holds:
         return replace(verdict, passed=False, detail="no test ran", fingerprint=of_failure("no test ran"))
     fewer = _fewer(ran, known.counts.get(verdict.check)) if compares and ran else ""
     return replace(verdict, fewer=fewer)
+
+
+def _always_counts(command: str) -> bool:
+    from bydawn.core.counts import always_counts  # its patterns take a while to compile
+
+    return always_counts(command)
 
 
 def with_all_tests(verdict: Verdict, known: Proofs) -> Verdict:

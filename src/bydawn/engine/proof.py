@@ -11,7 +11,6 @@ from bydawn.core.globs import is_protected
 from bydawn.core.loop import ChangedTests, CommandCheck, OnTamper, WitnessMode
 from bydawn.core.ports import Difference
 from bydawn.core.proof import GREEN, Answer, ChangedTest, Group, Held, Noticed, Proofs, Proved, with_reason
-from bydawn.core.steering import woven
 from bydawn.core.test_files import KEYED, Side, Sides
 from bydawn.core.text import duration, shorten
 from bydawn.core.values import Verdict
@@ -206,6 +205,8 @@ class Proof:
         """The form to hold. Of a file that says other things too, only what steers tests."""
         if not then or not change.new or change.path.rpartition("/")[2] not in KEYED:
             return then
+        from bydawn.core.steering import woven  # its parsers take a while to load, and few loops need them
+
         old, new = self._workspace.read(then), self._workspace.read(change.new)
         return self._workspace.form(woven(change.path, new, old, self._sides.commands))
 

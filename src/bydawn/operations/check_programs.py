@@ -8,7 +8,7 @@ from pathlib import Path
 from bydawn.core.errors import UserError
 from bydawn.core.globs import is_protected
 from bydawn.core.loop import ChangedTests, CommandCheck, Loop
-from bydawn.core.test_files import KEYED, Side, Sides
+from bydawn.core.test_files import KEYED, Sides
 from bydawn.core.text import near
 
 # The first word, if it is plain: after variables and `cd … &&`, without a slash, a quote or anything of the shell's.
@@ -48,7 +48,7 @@ def steering_files(loop: Loop) -> list[str]:
     except OSError:
         return []
     named = [name for name in sorted(sides.named) if (root / name).is_file()]
-    found = [name for name in sorted(names) if sides.of(name) is Side.STEERING and name not in KEYED - _read(sides)]
+    found = [name for name in sorted(names) if sides.steers(name) and name not in KEYED - _read(sides)]
     left = [each for each in (*named, *found, *sorted(inside)) if not is_protected(each, loop.protect)]
     return [*left[:_NAMED], *(["…"] if len(left) > _NAMED else [])]
 

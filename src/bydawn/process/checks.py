@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from bydawn.core import counts
 from bydawn.core.errors import UserError
 from bydawn.core.layout import check_output, stderr_beside
 from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
@@ -113,6 +112,8 @@ class ShellChecks:
                 return self._text(check, folder)
 
     def _command(self, check: CommandCheck, place: "_Place", name: str, box: Box | None) -> Verdict:
+        from bydawn.core import counts  # its patterns take a while to compile, and the agent waits for nothing of it
+
         folder, round_ = place.folder, place.round
         apart = folder != self._workspace
         elsewhere = str(folder) if apart and not box else None  # in a box it is in the place of the workspace
