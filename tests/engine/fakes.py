@@ -108,6 +108,7 @@ class FakeWorkspace:
         self._trees: dict[str, Files] = {}
         self._texts: dict[str, str] = {}  # by form
         self.installed: dict[str, str] = {}  # what is in no tree
+        self.cleaned = False  # are the trees gone?
         self.kept: dict[str, str] = {}
         self.gone = False
         self.tidied = 0
@@ -183,6 +184,8 @@ class FakeWorkspace:
         return self._trees[tree]
 
     def between(self, before: str, after: str) -> list[Difference]:
+        if self.cleaned:
+            raise UserError("cannot read the tree", cause=f"{before} and {after} were cleaned away")
         old, new = self._trees[before], self._trees[after]
         paths = sorted(path for path in {**old, **new} if old.get(path) != new.get(path))
         return [Difference(path=path, old=self._form(old.get(path)), new=self._form(new.get(path))) for path in paths]

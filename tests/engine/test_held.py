@@ -211,3 +211,12 @@ def test_a_reason_is_wanted_for_the_file_that_needs_one_alone() -> None:
     play = Play(writes={APP: "even odd", OLD: "skip", more: "even\nodd"}, says=WHY)
     both = Night([play], files=files, check=suite)
     assert (both.run().end, both.agent.turns) == (End.COMPLETE, 1)
+
+
+def test_a_tree_that_cannot_be_read_takes_no_decision_away_from_a_person() -> None:
+    insists = Play(says=WHY, writes={"a.py": "1"})
+    night = a_night(Play(writes={OLD: None}), insists, Play(writes={"b.py": "1"}), wants="old new")
+    assert night.run().decided.rule == "changed-tests"
+    night.workspace.cleaned = True
+    night.workspace.edit({"c.py": "1"})
+    assert night.run().decided.rule == "changed-tests"

@@ -66,7 +66,8 @@ class Proof:
         except UserError as error:  # a tree that was cleaned away, a full disk
             why = f"{error.what}: {error.cause}"
             unknown = tuple(Noticed(tasks=group.tasks, answer=Answer.UNKNOWN, detail=why) for group in groups)
-            return verdicts, Proved(held=Held(detail=why), noticed=unknown, seconds=self._seconds)
+            held = Held(changed=known.changed, detail=why)  # what a person has to decide is still to be decided
+            return verdicts, Proved(held=held, noticed=unknown, control=self._control, seconds=self._seconds)
         asked = [each for each in noticed if each.asked]
         failed = self._refused(verdicts, held, asked)
         kept = tuple(group.ids for group in later if group.ids)
