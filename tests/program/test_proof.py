@@ -610,7 +610,7 @@ def test_a_kill_while_another_tree_is_tried_counts_nothing_twice_and_leaves_noth
     work = [{"write": {"path": "lib.py", "text": "better"}}, {"write": {"path": "tests/check.sh", "text": LAXER}}]
     before, theirs = tree_of(home.repo), in_git(home)
     running = home.start_run(home.rounds([*work, DONE]), "-k", "sh tests/check.sh")
-    wait_for(lambda: list((home.states / "loops").rglob(f"rounds/0001/{moment}-1.txt")) != [])
+    wait_for(lambda: home.has_loop() and (home.folder() / f"rounds/0001/{moment}-1.txt").exists())
     kill_both(running.pid)
     running.wait(20)
     resumed = home.bydawn("resume", "--plain")
