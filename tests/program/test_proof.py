@@ -620,3 +620,14 @@ def test_a_kill_while_another_tree_is_tried_counts_nothing_twice_and_leaves_noth
     assert tree_of(home.repo) == {**before, "lib.py": b"better", "tests/check.sh": LAXER.encode()}
     assert in_git(home) == theirs
     assert [*home.folder().glob("checkouts/*"), *home.folder().glob("tmp/*")] == []
+
+
+def test_what_steers_the_check_and_is_not_protected_is_named_at_the_start(home: Home) -> None:
+    for name in ("conftest.py", "check.sh", "Makefile"):
+        (home.repo / name).write_text("true\n")
+    said = home.run(home.rounds([OK]), "-k", f"sh check.sh; {home.root}/x.sh; true", "-n", "1", "--protect", "x")
+    assert "Steers check.sh, conftest.py: what the checks run, and not protected" in said.out
+    also = home.run(
+        home.rounds([OK]), "-k", "sh check.sh", "-n", "1", "--new", "--protect", "*.py", "--protect", "*.sh"
+    )
+    assert "Steers" not in also.out

@@ -47,7 +47,7 @@ def steering_files(loop: Loop) -> list[str]:
         inside = [f"{top.name}/conftest.py" for top in tops if top.is_dir() and Path(top.path, "conftest.py").is_file()]
     except OSError:
         return []
-    named = [name for name in sorted(sides.named) if (root / name).is_file()]
+    named = [name for name in sorted(sides.named) if not name.startswith(("/", "..")) and (root / name).is_file()]
     found = [name for name in sorted(names) if sides.steers(name) and name not in KEYED - _read(sides)]
     left = [each for each in (*named, *found, *sorted(inside)) if not is_protected(each, loop.protect)]
     return [*left[:_NAMED], *(["…"] if len(left) > _NAMED else [])]
