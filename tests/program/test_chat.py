@@ -1,13 +1,10 @@
-"""Questions about the repository of a loop: an agent of its own answers, and changes nothing unless it may."""
+"""Questions about the repository of a loop: an agent of its own answers, and changes nothing."""
 
 import json
-import os
 import signal
 import subprocess
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from driving import HANG, OK, Home, Said, Step, is_alive, kill_both, said, tree_of, wait_for
 from program.strict_codex import calls, install
@@ -83,7 +80,7 @@ def test_a_question_is_answered_while_the_loop_runs_and_the_conversation_goes_on
 
 
 def test_codex_is_asked_read_only_in_a_process_of_its_own_and_told_what_was_said_before(home: Home) -> None:
-    """A-064: advisory unless asked to edit, the documents that a person chooses, and what it does line by line."""
+    """A-064: advisory, the documents that a person chooses, and what it does line by line."""
     (home.repo / "PROGRESS.md").write_text("rounding is half done\n")
     run = ("--once", "--progress", "PROGRESS.md", "-k", "echo boom; false", "-m", "a-model", "--agent-env", "TOOL=x")
     folder = codex(home, {"sh": "ls", "reply": "the tax table is missing"}, {"reply": "in tax.py"}, run=run)
@@ -145,84 +142,22 @@ def test_what_an_agent_changes_although_it_may_only_read_is_noticed_and_kept(hom
     assert subprocess.run(git, capture_output=True, text=True, check=True).stdout.split() == ["README.md", "a.txt"]
 
 
-# -- with --edit -------------------------------------------------------------------------------------------------------
-
-
-def test_a_question_may_change_files_if_a_person_says_so_and_both_trees_are_kept(home: Home) -> None:
-    """A-064: edits only if asked, and only while no round works there."""
-    folder = codex(home, {"write": {"flag.py": "new"}, "reply": "renamed"}, {"reply": "go on"})
-    (home.repo / "mine.txt").write_text("a person's own")
-    told = home.bydawn("chat", "repo", "rename the flag", "--edit", "--json")
-    *_, last = lines(told)
-    assert (told.code, last["answer"], last["detail"], last["edits"]) == (0, "renamed", "1 file changed: flag.py", True)
-    assert "-s workspace-write" in " ".join(calls(folder)[-1]["argv"])
-    refs = subprocess.run(
-        [
-            "git",
-            f"--git-dir={home.folder()}/git",
-            "for-each-ref",
-            "--format=%(refname) %(objectname)",
-            "refs/bydawn/chat",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    kept = [f"refs/bydawn/chat/{last['id']}/{name} {last['snapshots'][name]}" for name in ("after", "before")]
-    assert refs.stdout.splitlines() == kept
-    assert home.bydawn("resume", "--once", "--plain", "--rounds", "+1").code == 4
-    assert home.rounds_ended()[-1]["progress"] is False, "what a chat changed is not the work of a round"
-
-
-def test_no_file_may_change_while_a_round_runs_in_the_folder_or_after_a_crash(home: Home) -> None:
-    chatty(home, OK)
-    running = home.start_run(home.rounds([{"say": "hi"}, HANG]), "--new", "--name", "other")
-    home.await_round(1, "other")
-    for name in ("other", "repo"):
-        refused = home.bydawn("chat", name, QUESTION, "--edit")
-        assert (refused.code, "error: other is running in this folder" in refused.err) == (8, True)
-        assert "without --edit you can ask now" in refused.err
-    assert home.bydawn("chat", "repo", QUESTION).code == 0
-    kill_both(running.pid)
-    assert "other has crashed" in home.bydawn("chat", "other", QUESTION, "--edit").err
-    assert home.bydawn("stop", "other").code == 0
-    assert history(home, "other") == []
-
-
-def test_while_a_chat_changes_files_nothing_else_touches_the_loop(home: Home) -> None:
-    chatty(home, {"say": "hi"}, HANG)
-    process = start_chat(home, "--edit")
-    for words in (("resume",), ("tell", "repo", "a note"), ("chat", "repo", QUESTION)):
-        refused = home.bydawn(*words)
-        assert refused.code == 8, refused
-    assert "a chat is using the files of repo" in home.bydawn("resume").err
-    assert "another question about repo is being answered" in home.bydawn("chat", QUESTION).err
-    assert home.status()["state"] == "limit"
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it
-    ended = said(process)
-    assert (ended.code, ended.out) == (130, "")
-    assert ended.err.endswith("  Interrupted; your question is kept: `bydawn chat repo --history`\n")
-    assert home.bydawn("resume", "--once", "--plain").code == 4
-
-
 # -- the end -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("edit", [(), ("--edit",)])
-def test_what_was_left_running_by_two_kills_is_ended_by_the_next_command(home: Home, edit: tuple[str, ...]) -> None:
+def test_what_was_left_running_by_two_kills_is_ended_by_the_next_command(home: Home) -> None:
     chatty(home, {"say": "hi"}, ESCAPES, HANG)
-    process = start_chat(home, "--json", *edit)
+    process = start_chat(home, "--json")
     assert [json.loads(process.stdout.readline())["event"] for _ in (1, 2)] == ["asked", "message"]  # type: ignore[union-attr]
     agent = int(signature(home)["session"])
     kill_both(process.pid)
     [turn] = history(home)
     assert (turn["state"], turn["question"]) == ("interrupted", QUESTION)
     assert is_alive(agent)
-    # For --edit it was as a round, so that any run ends it; otherwise a loop that starts looks for it as well.
     assert home.bydawn("resume", "--once", "--plain").code == 4
     assert not is_alive(agent)
     assert [pid for pid in home.alive() if pid != process.pid] == []
-    assert [*home.states.glob("asked/*")] == [] or edit
+    assert [*home.states.glob("asked/*")] == []
     terminated = start_chat(home, "--json")
     assert [*home.states.glob(f"asked/{turn['id']}")] == []
     terminated.send_signal(signal.SIGTERM)

@@ -270,7 +270,7 @@ def test_each_line_of_the_log_is_sent_as_it_is_written(runner: Autorunner, page:
 
 
 def test_a_question_is_answered_by_an_agent_of_its_own(runner: Autorunner, page: Page) -> None:
-    """A-064: advisory unless asked to edit, with the documents that a person chooses."""
+    """A-064: advisory, with the documents that a person chooses."""
     nothing = page.post("/api/chat", {"message": "why?"})
     assert (nothing.status, nothing.json["error"]) == (409, "nothing has run here yet")
     assert runner("once").code == 0

@@ -73,11 +73,11 @@ def test_a_finished_loop_takes_no_notes(one: Loops) -> None:
 
 
 def test_a_failed_question_is_kept_and_can_be_asked_again(one: Loops) -> None:
-    failed = asked("Why?", state=TurnState.FAILED, detail="codex is limited until 08:20", edits=True)
+    failed = asked("Why?", state=TurnState.FAILED, detail="codex is limited until 08:20")
     shown = page(one, failed)
     assert "Codex is limited until 08:20. Your question is kept." in shown.text
     [again] = [form for form in shown.forms if form.buttons == ["Ask again"]]
-    assert again.value("message") == "Why?" and again.value("edit") == "1"
+    assert again.value("message") == "Why?"
 
 
 def test_a_question_that_is_being_answered_is_marked_and_no_other_can_be_asked(one: Loops) -> None:
@@ -104,12 +104,8 @@ def test_a_question_whose_process_died_was_interrupted(one: Loops) -> None:
 def test_the_form_says_what_it_is_given_and_what_it_may_do(one: Loops) -> None:
     shown = page(one)
     form = shown.form("/loops/blocked/chat")
-    assert form.values("include") == ["none", "todo"] and form.values("edit") == []
+    assert form.values("include") == ["none", "todo"]
     assert "Reads only. It changes nothing." in shown.text
-    assert "Only for this message. No check runs afterwards" in shown.text
-    busy = page(one, name="running")
-    assert "Not now: running is running in this folder; pause it first." in busy.text
-    assert not [given for tag, given in busy.tags if given.get("name") == "edit"]
 
 
 def test_a_question_that_was_refused_is_still_there(one: Loops) -> None:

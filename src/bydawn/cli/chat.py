@@ -30,7 +30,6 @@ _EXIT_CODES = {"answered": 0, "interrupted": 130}  # otherwise 7, as for every a
 @command()
 @click.argument("loop", required=False, metavar="[LOOP]")
 @click.argument("text", required=False, metavar="[TEXT|-]")
-@option("--edit", "edits", is_flag=True, help="Let it change files, for this question only.")
 @option(
     "--include", multiple=True, metavar="NAME", help="Document to send along: todo, progress, opinions, a path, none."
 )
@@ -44,7 +43,6 @@ def chat(
     /,
     loop: str | None,
     text: str | None,
-    edits: bool,
     include: tuple[str, ...],
     history: bool,
     cd: Path | None,
@@ -59,11 +57,11 @@ def chat(
     \b
     Examples
       bydawn chat "why does round 3 fail?"
-      bydawn chat shop-api "rename the flag" --edit
+      git diff | bydawn chat shop-api -
       bydawn chat shop-api --history
     """
     if history:
-        if text is not None or edits or include:
+        if text is not None or include:
             cause = "it shows what was said, and asks nothing"
             raise UserError("--history takes no question", cause=cause, hint="`bydawn chat LOOP --history`")
         return _show(Registry(state_dir).find(loop, cd), as_json=as_json)
@@ -72,7 +70,7 @@ def chat(
     standing = Registry(state_dir).find(name, cd)
     if question == "-":  # read now, while we are still in the terminal's foreground group
         question = sys.stdin.buffer.read().decode(errors="replace")
-    return _ask(standing, question or "", tether, edits=edits, include=include or None, as_json=as_json)
+    return _ask(standing, question or "", tether, include=include or None, as_json=as_json)
 
 
 def _only_a_question(word: str | None) -> str:
@@ -88,7 +86,6 @@ def _ask(
     text: str,
     tether: Tether,
     *,
-    edits: bool,
     include: tuple[str, ...] | None,
     as_json: bool,
 ) -> int:
@@ -98,7 +95,7 @@ def _ask(
 
     shown = _Shown(secrets_of(standing).line_by_line(), as_json=as_json)
     listening = operation.Listening(asked=shown.asked, heard=shown.heard)
-    question = operation.Question(text=text, edits=edits, include=include)
+    question = operation.Question(text=text, include=include)
     turn: Turn | None = None
     try:
         turn = operation.ask(standing, question, tether, listening)
@@ -152,7 +149,7 @@ def _show(standing: Standing, *, as_json: bool) -> int:
         render.emit_json({"loop": standing.loop.id, "turns": turns, "usage": used})
         return 0
     for turn in turns:
-        click.echo(f"── {turn.at.astimezone():%Y-%m-%d %H:%M}{' · may edit' if turn.edits else ''}")
+        click.echo(f"── {turn.at.astimezone():%Y-%m-%d %H:%M}")
         click.echo(f"{turn.question}\n")
         click.echo(f"── {operation.about(turn)}")
         for words in filter(None, (turn.answer, f"  ! {turn.detail}" if turn.detail else "")):
@@ -171,7 +168,7 @@ class _Shown:
 
     def asked(self, turn: "Turn") -> None:
         if self._json:
-            self._object("asked", {"id": turn.id, "agent": turn.agent, "edits": turn.edits})
+            self._object("asked", {"id": turn.id, "agent": turn.agent})
 
     def heard(self, event: "Event") -> None:
         import msgspec

@@ -20,7 +20,7 @@ class Snapshots(msgspec.Struct, frozen=True, kw_only=True):
     """The work tree before and after an answer, both kept in the loop's private git directory."""
 
     before: str
-    after: str = ""  # empty: the end was not seen
+    after: str
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +29,6 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     at: datetime
     question: str
-    edits: bool = False  # may the agent change files for this question?
     agent: str
     state: TurnState = TurnState.ASKED
     answer: str = ""
@@ -37,5 +36,5 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""  # why there is no answer, or what else a person should know
     seconds: float = 0.0
     usage: Usage | None = None
-    snapshots: Snapshots | None = None  # if files were allowed to change, or did
+    snapshots: Snapshots | None = None  # if files changed
     steps: int = 0  # what the agent did on the way: files it read, commands it ran

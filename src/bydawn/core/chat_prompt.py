@@ -18,7 +18,6 @@ MOST_DOCUMENTS = 10
 
 QUESTION = "## Question"  # the built-in agent looks for it, too
 _READ = "You may read files, and run commands that only read. Change nothing: no file, no setting, no commit."
-_EDIT = "For this one question you may change files in that folder. Change only what it asks for, and do not commit."
 
 
 class Material(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +26,6 @@ class Material(msgspec.Struct, frozen=True, kw_only=True):
     loop: str
     folder: str
     question: str
-    edits: bool = False
     facts: Sequence[str] = ()  # the loop in words, as a person is shown it
     goal: str = ""
     tasks: Sequence[str] = ()  # each with its state
@@ -68,7 +66,7 @@ def _opening(given: Material, fence: str) -> str:
     return (
         f"A person asks you about the project in {inline(given.folder, fence, _PATH)}. The loop “{given.loop}” works "
         "on it: bydawn runs a coding agent, round after round, until checks prove that a goal is reached. This is not "
-        f"a round. Answer the question at the end, and do nothing else.\n\n{_EDIT if given.edits else _READ} Be brief, "
+        f"a round. Answer the question at the end, and do nothing else.\n\n{_READ} Be brief, "
         "name the files and lines you mean, and say so if you do not know."
     )
 

@@ -1,7 +1,6 @@
 """Ask an agent about the repository of a loop, in a process of its own, and keep what was said.
 
-It only reads, unless a person allows changes for one question. What it costs is counted here, and not toward the limits
-of the loop.
+It only reads. What it costs is counted here, and not toward the limits of the loop.
 """
 
 import os
@@ -29,18 +28,17 @@ from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Usage
 from bydawn.operations import asking, steer
 from bydawn.operations.amounts import moment, plural, used
-from bydawn.operations.chat_changes import Editing, Look, Reading
+from bydawn.operations.chat_changes import Look
 from bydawn.operations.chat_material import material, quoted
 from bydawn.operations.checked_loop import refuse_if_agents_lack_secrets
-from bydawn.operations.preconditions import gone, refuse_by_hand, refuse_inside_a_round, take_lock
+from bydawn.operations.preconditions import gone, refuse_inside_a_round
 from bydawn.operations.rounds import outcome_words
 from bydawn.process.channel import Signals
 from bydawn.process.guardian import Tether
 from bydawn.store import chat as store
 from bydawn.store.cooldowns import SharedCoolDowns
-from bydawn.store.ledger import load
-from bydawn.store.lock import CHAT, Lock, Owned
-from bydawn.store.registry import Standing, beside
+from bydawn.store.lock import Lock, Owned
+from bydawn.store.registry import Standing
 from bydawn.system import kernel
 
 __all__ = ["Listening", "Question", "Turn", "TurnState", "about", "ask", "history", "spent", "summary"]
@@ -55,7 +53,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asks."""
 
     text: str
-    edits: bool = False
     include: tuple[str, ...] | None = None  # documents by name or path; None: those that the loop has
 
 
@@ -88,9 +85,9 @@ def ask(standing: Standing, question: Question, tether: Tether, listening: Liste
     standing = replace(standing, loop=standing.folder.with_secrets(standing.loop))
     secrets = steer.secrets_of(standing)
     _refuse_unready(standing, question, secrets)
-    folder = _folder(standing, question)
+    folder = _folder(standing)
     texts = quoted(standing, folder, question.include)
-    agent, limited = _chosen(standing, question)
+    agent, limited = _chosen(standing)
     with ExitStack() as stack:
         held = _take_chat(standing)
         stack.callback(held.release)
@@ -99,19 +96,11 @@ def ask(standing: Standing, question: Question, tether: Tether, listening: Liste
             id=os.urandom(6).hex(),
             at=datetime.now(UTC),
             question=plain(question.text).strip(),
-            edits=question.edits,
             agent=agent.name,
         )
-        own: Lock | None = None
-        if turn.edits:
-            own = take_lock(standing.folder, standing.loop)  # no run can start while files may change
-            stack.callback(own.release)
-            standing = replace(standing, state=load(standing.folder)[0], alive=False)
-            _refuse_edits(standing)
-            own.sign(f"{CHAT}{turn.id}")
         held.sign(turn.id)
         kernel.sign_as_worker()
-        tether.share((own or held).fd, f"bydawn chat {standing.loop.id} --history")
+        tether.share(held.fd, f"bydawn chat {standing.loop.id} --history")
         signals = stack.enter_context(closing(Signals("", OnInterrupt.STOP)))
         asked = _Asked(standing, turn, secrets, listening)
         if limited:
@@ -121,22 +110,12 @@ def ask(standing: Standing, question: Question, tether: Tether, listening: Liste
                 loop=standing.loop,
                 id=turn.id,
                 cookie=store.cookie(standing.loop.uid, turn),
-                on_start=_noting(held, own),
+                on_start=held.note_child,
                 signals=signals,
             )
             asked.start(agent, folder, texts, asker, tether)
         held.sign_off()  # all that it started has ended
         return asked.turn
-
-
-def _noting(*locks: Lock | None) -> Callable[[int], None]:
-    """Notes the agent's process in the locks, for those who find them after we were killed."""
-
-    def on_start(pid: int) -> None:
-        for each in filter(None, locks):
-            each.note_child(pid)
-
-    return on_start
 
 
 class _Asked:
@@ -154,12 +133,10 @@ class _Asked:
 
     def start(self, agent: Agent, folder: Path, texts: dict[str, str], asker: asking.Asker, tether: Tether) -> None:
         """Have the agent answer it."""
-        looks = Editing if self.turn.edits else Reading
         try:
             prompt = compose(material(self._standing, self.turn, folder, texts, self._earlier), os.urandom(8).hex())
-            look: Look = looks(self._standing, self.turn)
-            if kept := look.before():
-                self._write(replace(self.turn, snapshots=kept))  # even a power cut leaves the way back
+            look = Look(self._standing, self.turn)
+            look.before()
             if asker.signals and asker.signals.take():
                 self.end(Ended(outcome=Outcome.INTERRUPTED, detail="stopped on request"))
                 return
@@ -170,7 +147,7 @@ class _Asked:
                 tether,
                 root=self._standing.folder.state_folder,
                 secrets=self._secrets,
-                sandbox=_sandbox(agent, edits=self.turn.edits),
+                sandbox=_sandbox(agent),
                 asker=asker,
                 told=self._heard,
             )
@@ -194,7 +171,7 @@ class _Asked:
                 detail=ended.detail,
                 seconds=round(seconds, 3),
                 usage=used_by(ended, None, self._used).turn,
-                snapshots=snapshots or self.turn.snapshots,
+                snapshots=snapshots,
                 steps=self._steps,
             )
         )
@@ -259,28 +236,6 @@ def _refuse_unready(standing: Standing, question: Question, secrets: Secrets) ->
     if problem := gone(standing):
         raise problem
     refuse_if_agents_lack_secrets(standing, secrets)
-    if question.edits:
-        _refuse_edits(standing)
-
-
-def _refuse_edits(standing: Standing) -> None:
-    """Files may only change while no round works in the same folder."""
-    loop, name = standing.loop, standing.reference
-    refuse_by_hand(loop)
-    if standing.state.stopped is None and not standing.alive:
-        raise UserError(
-            f"{loop.id} has crashed",
-            cause="its last round may have left something running, and what that changed is not recorded yet",
-            hint=f"run `bydawn resume {name}` or `bydawn stop {name}` first; without --edit you can ask now",
-        )
-    busy = [loop.id] if standing.alive and standing.state.stopped is None else [*beside(standing.folder, loop)]
-    if busy:
-        raise UserError(
-            f"{', '.join(busy)} is running in this folder",
-            cause="a question with --edit may change files, and a round works on the same ones",
-            hint=f"pause it first: `bydawn pause {busy[0]}`; without --edit you can ask now",
-            exit_code=8,
-        )
 
 
 def _take_chat(standing: Standing) -> Lock:
@@ -295,32 +250,19 @@ def _take_chat(standing: Standing) -> Lock:
         ) from None
 
 
-def _folder(standing: Standing, question: Question) -> Path:
+def _folder(standing: Standing) -> Path:
     """Where the agent works; once a worktree is removed, its work is in the workspace."""
     folder = Path(standing.loop.folder)
-    if folder.is_dir():
-        return folder
-    if question.edits:
-        hint = "ask without --edit"
-        raise UserError(f"the worktree {folder} is gone", cause="there is nothing to change", hint=hint)
-    return Path(standing.loop.workspace)
+    return folder if folder.is_dir() else Path(standing.loop.workspace)
 
 
 # -- which agent -------------------------------------------------------------------------------------------------------
 
 
-def _chosen(standing: Standing, question: Question) -> tuple[Agent, datetime | None]:
+def _chosen(standing: Standing) -> tuple[Agent, datetime | None]:
     """The first agent that is not limited; if all are, the one that is free first, and when."""
-    pool = [*agents.pool(standing.loop).values()]
-    able = [agent for agent in pool if not question.edits or _can_edit(agent)]
-    if not able:
-        raise UserError(
-            f"{pool[0].name} cannot be limited to changes in this folder",
-            cause="it either only reads or may do everything",
-            hint="ask without --edit",
-        )
     waits = []
-    for agent in able:
+    for agent in agents.pool(standing.loop).values():
         until = _limited(standing, agent)
         if until is None:
             return agent, None
@@ -329,14 +271,10 @@ def _chosen(standing: Standing, question: Question) -> tuple[Agent, datetime | N
     return agent, until
 
 
-def _can_edit(agent: Agent) -> bool:
-    return not agent.abilities.sandboxes or Sandbox.WORKSPACE in agent.abilities.sandboxes
-
-
-def _sandbox(agent: Agent, *, edits: bool) -> Sandbox:
-    """The tightest that it has for this."""
-    levels = (Sandbox.WORKSPACE,) if edits else (Sandbox.READ_ONLY, Sandbox.WORKSPACE)
-    return next((each for each in levels if each in agent.abilities.sandboxes), levels[0])
+def _sandbox(agent: Agent) -> Sandbox:
+    """The tightest that it has."""
+    levels = (Sandbox.READ_ONLY, Sandbox.WORKSPACE)
+    return next((each for each in levels if each in agent.abilities.sandboxes), Sandbox.READ_ONLY)
 
 
 def _limited(standing: Standing, agent: Agent) -> datetime | None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
 from bydawn.assemble import work_tree
 from bydawn.core.agent import Agent
@@ -22,39 +21,8 @@ _NAMED = 3  # files
 _UNKNOWN = "whether it changed files is not known: rounds change them too"
 
 
-class Look(Protocol):
-    """Two looks at the work tree."""
-
-    def before(self) -> Snapshots | None:
-        """The tree that is kept before the agent starts, if it may change files."""
-
-    def after(self, agent: Agent) -> tuple[Snapshots | None, str]:
-        """Both trees if they are kept, and in words what changed."""
-
-
-class Editing:
-    """For a question that may change files. The caller holds the loop's lock, so no round can run."""
-
-    def __init__(self, standing: Standing, turn: Turn) -> None:
-        self._tree = work_tree(standing.loop, standing.folder, standing.state)
-        self._turn = turn
-        self._before = ""
-
-    def before(self) -> Snapshots:
-        self._before = self._tree.snapshot().tree
-        self._tree.keep(tree_before_chat(self._turn.id), self._before)
-        return Snapshots(before=self._before)
-
-    def after(self, agent: Agent) -> tuple[Snapshots, str]:  # noqa: ARG002 - whichever it is
-        try:
-            kept = _kept(self._tree, self._turn, self._before, self._tree.snapshot().tree)
-            return kept, _changed(self._tree, kept)
-        except UserError as error:
-            return Snapshots(before=self._before), f"what it changed is not known: {error.what}"
-
-
-class Reading:
-    """For a question that should change nothing: no agent is taken at its word.
+class Look:
+    """Two looks at the work tree: an agent that may only read is not taken at its word.
 
     The loop's lock is only held for each look. The two can be compared if no round worked here meanwhile.
     """
@@ -77,9 +45,14 @@ class Reading:
         after = tree.snapshot().tree
         if after == self._before:
             return None, ""
-        kept = _kept(tree, self._turn, self._before, after)
-        files, colon, names = _changed(tree, kept).partition(":")
-        return kept, f"{files} while it answered, although it may only read{colon}{names}"
+        tree.keep(tree_before_chat(self._turn.id), self._before)
+        tree.keep(tree_after_chat(self._turn.id), after)
+        kept = Snapshots(before=self._before, after=after)
+        paths = sorted(path.decode(errors="replace") for path in tree.changed(kept.before, kept.after))
+        if not paths:
+            return kept, "a repository inside this one changed while it answered, although it may only read"
+        names = f"{', '.join(map(plain, paths[:_NAMED]))}{' …' if len(paths) > _NAMED else ''}"
+        return kept, f"{plural(len(paths), 'file')} changed while it answered, although it may only read: {names}"
 
     @contextmanager
     def _alone(self) -> Iterator[GitWorkspace | None]:
@@ -107,18 +80,3 @@ class Reading:
         standing = self._standing
         is_there = standing.folder.git.is_dir() and Path(standing.loop.folder).is_dir()
         return is_there and not standing.alive and not beside(standing.folder, standing.loop)
-
-
-def _kept(tree: GitWorkspace, turn: Turn, before: str, after: str) -> Snapshots:
-    tree.keep(tree_before_chat(turn.id), before)
-    tree.keep(tree_after_chat(turn.id), after)
-    return Snapshots(before=before, after=after)
-
-
-def _changed(tree: GitWorkspace, kept: Snapshots) -> str:
-    """`2 files changed: a.py, b.py`"""
-    paths = sorted(path.decode(errors="replace") for path in tree.changed(kept.before, kept.after))
-    if not paths:
-        return "nothing changed" if kept.before == kept.after else "a repository inside this one changed"
-    more = " …" if len(paths) > _NAMED else ""
-    return f"{plural(len(paths), 'file')} changed: {', '.join(map(plain, paths[:_NAMED]))}{more}"

@@ -28,7 +28,6 @@ def material(standing: Standing, turn: Turn, folder: Path, texts: dict[str, str]
         loop=loop.id,
         folder=str(folder),
         question=turn.question,
-        edits=turn.edits,
         facts=[f"{label}: {text}" if label else text for label, text in rows if text],
         goal=loop.prompt,
         tasks=[f"[{task.stand}] {shorten(task.text, _TASK)}" for task in tasks.of_loop(standing).standings.tasks],

@@ -119,11 +119,11 @@ def take_lock(folder: LoopFolder, loop: Loop) -> lock.Lock:
 
 
 def refuse_during_a_chat(folder: LoopFolder, loop: Loop) -> None:
-    """A question that may change files holds the loop's lock, and takes no requests; any other only for a moment."""
+    """A question holds the loop's lock while it looks at the files, and takes no requests."""
     if lock.signature(folder.lock).get("run", "").startswith(lock.CHAT) and lock.is_held(folder.lock):
         raise UserError(
-            f"a chat is using the files of {loop.id}",
+            f"a chat is looking at the files of {loop.id}",
             cause=f"{lock.owner(folder.lock) or 'another process'} answers a question about it",
-            hint="wait for the answer, or press Ctrl-C there",
+            hint="wait a moment and try again",
             exit_code=8,
         )

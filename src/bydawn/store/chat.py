@@ -86,12 +86,8 @@ def _read(folder: LoopFolder) -> list[Turn]:
 
 
 def cookie(uid: str, turn: Turn) -> str:
-    """What marks the processes of a question.
-
-    While it may change files it is as a round of its loop, and the next run ends what is left of it. Otherwise the
-    loop may start at any time, and must not take it for a part of itself.
-    """
-    return f"{uid}.{CHAT}{turn.id}" if turn.edits else f"{uid}-{CHAT}{turn.id}"
+    """What marks the processes of a question; a run of the loop must not take them for a part of itself."""
+    return f"{uid}-{CHAT}{turn.id}"
 
 
 def end_leftovers(folder: LoopFolder, uid: str, held: Lock | None = None) -> None:
@@ -112,8 +108,7 @@ def end_leftovers(folder: LoopFolder, uid: str, held: Lock | None = None) -> Non
     if said.get("boot") == kernel.boot_id():  # no process outlives a reboot
         session = said.get("session", "")
         number, born = int(session) if session.isdigit() else 0, said.get("born", "")
-        for mark in (f"{uid}-{CHAT}", f"{uid}.{CHAT}"):
-            kernel.sweep(kernel.Trace(f"{COOKIE}={mark}", str(place.rounds), number, born))
+        kernel.sweep(kernel.Trace(f"{COOKIE}={uid}-{CHAT}", str(place.rounds), number, born))
     shutil.rmtree(place.path, ignore_errors=True)  # not masked yet
     mine.sign_off()
     if held is None:

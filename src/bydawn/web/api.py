@@ -166,7 +166,6 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     include: tuple[str, ...] | None = None
-    edit: bool = False
 
 
 # -- looking -----------------------------------------------------------------------------------------------------------
@@ -347,7 +346,7 @@ def put_document(call: Call) -> Json:
 async def ask(call: Call) -> Answer:
     """The answer of an agent, as it is written."""
     said: AsyncGenerator[Any, None] = await answers(
-        call.site, call.standing, call.body.message, include=call.body.include, edit=call.body.edit
+        call.site, call.standing, call.body.message, include=call.body.include
     )
     return Events(events=said)
 

@@ -26,7 +26,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def answers(
-    site: Site, standing: Standing, message: str, *, include: Iterable[str] | None = None, edit: bool = False
+    site: Site, standing: Standing, message: str, *, include: Iterable[str] | None = None
 ) -> AsyncGenerator[Any, None]:
     """Ask, and return what is said as server-sent events; the answer is kept even if no one listens."""
     if not message.strip():
@@ -34,7 +34,7 @@ async def answers(
     refuse_gone(standing)
     words = ["chat", standing.loop.id, "-", "-C", standing.loop.workspace, "--json"]
     chosen = () if include is None else [*include] or ["none"]
-    words += [word for name in chosen for word in ("--include", name)] + ["--edit"] * edit
+    words += [word for name in chosen for word in ("--include", name)]
     refuse_odd(words)
     child = await asyncio.create_subprocess_exec(
         *(program("bydawn"), *words, "--state-dir", str(standing.folder.state_folder.path)),

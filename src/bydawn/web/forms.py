@@ -159,13 +159,7 @@ def _number(text: str) -> int:
 
 async def chat_form(call: Call) -> Answer:
     """The question is asked; the page shows the answer as it comes."""
-    await answers(
-        call.site,
-        call.standing,
-        call.field("message"),
-        include=call.form.get("include", ()),
-        edit=call.field("edit") == "1",
-    )
+    await answers(call.site, call.standing, call.field("message"), include=call.form.get("include", ()))
     return Sent(to=_home(call, "/chat#end"))
 
 

@@ -45,7 +45,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     include_todo: bool = True
     include_progress: bool = True
     include_opinions: bool = True
-    edit: bool = False
 
     @property
     def include(self) -> list[str]:
@@ -187,7 +186,7 @@ async def chat(call: Call) -> Answer:
     if standing is None:
         raise UserError("nothing has run here yet", cause="a chat belongs to a loop", hint=f"`{NAME} run`", exit_code=8)
     body = call.body
-    return Events(events=await answers(call.site, standing, body.message, include=body.include, edit=body.edit))
+    return Events(events=await answers(call.site, standing, body.message, include=body.include))
 
 
 def routes(site: Site) -> Iterable[Route]:  # noqa: ARG001 - the same for every server

@@ -67,8 +67,6 @@ def chat_page(
                 "problem": problem or "",
                 "names": _offered(standing),
                 "agent": plain(standing.loop.agent),
-                "folder": standing.loop.folder,
-                "no_edits": _why_no_edits(standing),
                 "usual": _USUAL,
             },
         ),
@@ -78,7 +76,7 @@ def chat_page(
 
 def _row(turn: Turn) -> TurnRow:
     parts = [
-        "could change files" if turn.edits else "read only",
+        "read only",
         f"{turn.steps} steps" if turn.steps > 1 else "",
         duration(turn.seconds) if turn.seconds else "",
         dollars(turn.usage) if turn.usage else "",
@@ -97,13 +95,3 @@ def _offered(standing: Standing) -> tuple[DocumentName, ...]:
         return documents.documents(standing)[:_OFFERED]
     except (UserError, OSError):  # its folder is gone
         return ()
-
-
-def _why_no_edits(standing: Standing) -> str:
-    """Why no question may change files now; the command says it too, but later."""
-    name = standing.loop.id
-    if standing.trouble:
-        return "the loop cannot be read"
-    if standing.alive and standing.state.stopped is None:
-        return f"{name} is running in this folder; pause it first"
-    return f"{name} has crashed; continue or stop it first" if standing.state.stopped is None else ""
