@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bydawn.core.claims import blocked_words, says_nothing
+from bydawn.core.claims import blocked_words, from_reply, says_nothing
+from bydawn.core.outcome import Outcome
+from bydawn.core.proof import ChangedTest, Proofs, explained
+from core.facts_made import a_loop
 from effort import MANY_PASSES, effort
 
 BLOCKED = [
@@ -145,3 +148,48 @@ def test_of_an_endless_reply_the_end_is_read() -> None:
 def test_whatever_is_heard_was_said(reply: str) -> None:
     words = blocked_words(reply)
     assert words is None or (words.strip() and "blocked" in reply.lower())
+
+
+# -- reasons for changed tests -----------------------------------------------------------------------------------------
+
+PATH = "tests/test_app.py"
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        f"- {PATH}: the greeting is hello now",
+        f"- `{PATH}` — the greeting is hello now",
+        f"* **{PATH}**: the greeting is hello now",
+        "- tests/: the greeting is hello now",
+        "- test_*.py, other.py: the greeting is hello now",
+        f"{PATH}: renamed",
+        f"{PATH}：改名",
+        f"- {PATH}\n  - the greeting is hello now",
+        f"- {PATH}\n\n  The greeting is hello now.",
+        f"- [{PATH}]({PATH}): the greeting is hello now",
+        f"- {PATH} (2 assertions): the greeting is hello now",
+        f"- Changed {PATH}: the greeting is hello now",
+        f"- {PATH}:5: the greeting is hello now",
+        f"| File | Why |\n|---|---|\n| {PATH} | the greeting is hello now |",
+        f"I updated {PATH} because the greeting is hello now.",
+        f"- `test_hello` in {PATH}: the greeting is hello now",
+    ],
+)
+def test_a_reason_is_read_in_the_forms_in_which_agents_write_it(section: str) -> None:
+    claims = from_reply(f"Done.\n\n## Changed tests\n\n{section}\n\n## Notes\nmore", Outcome.OK, a_loop())
+    assert [each for each in claims.reasons if each.covers(PATH)]
+    assert not [each for each in claims.reasons if each.covers("src/app.py")]
+
+
+@pytest.mark.parametrize("section", ["None.", f"- {PATH}", "- none", f"{PATH}:"])
+def test_a_name_without_a_word_is_no_reason(section: str) -> None:
+    claims = from_reply(f"Done.\n\n## Changed tests\n\n{section}\n", Outcome.OK, a_loop())
+    assert claims.reasons == ()
+
+
+def test_who_was_asked_may_answer_without_naming_the_files_again() -> None:
+    asked = Proofs(unexplained=(ChangedTest(path=PATH, form="1"),))
+    claims = from_reply("## Changed tests\n\nThe greeting has changed everywhere.", Outcome.OK, a_loop())
+    assert explained(asked, claims.reasons, answered=True).insisted == ()
+    assert not [each for each in claims.reasons if each.covers(PATH)]

@@ -190,8 +190,8 @@ class FakeWorkspace:
         paths = sorted(path for path in {**old, **new} if old.get(path) != new.get(path))
         return [Difference(path=path, old=self._form(old.get(path)), new=self._form(new.get(path))) for path in paths]
 
-    def paths(self, tree: str) -> list[str]:
-        return [*self._trees[tree]]
+    def forms(self, tree: str) -> dict[str, str]:
+        return {path: self._form(text) for path, text in self._trees[tree].items()}
 
     def woven(self, tree: str, forms: Mapping[str, str]) -> str:
         changes = {path: self._texts[form] if form else None for path, form in forms.items()}

@@ -6,7 +6,7 @@ import pytest
 
 from bydawn.core.facts import ChecksEnded, RoundEnded, TamperingAccepted
 from bydawn.core.loop import ChangedTests, Timeouts, WitnessMode
-from bydawn.core.proof import Answer
+from bydawn.core.proof import Answer, to_accept
 from bydawn.core.values import Counts, End
 from engine.fakes import Files
 from engine.night import TODO, Night, Play, todo
@@ -114,12 +114,51 @@ def test_what_a_person_changes_while_the_loop_rests_is_the_new_beginning() -> No
     assert (stopped.end, [row for row in stopped.evidence if "changed test" in row]) == (End.COMPLETE, [])
 
 
-def test_where_the_checks_do_not_pass_in_a_checkout_nothing_is_refused() -> None:
+def test_where_the_checks_do_not_pass_in_a_checkout_nothing_is_refused_and_nothing_is_called_complete() -> None:
     night = a_night(Play(writes={OLD: "skip", APP: "nothing"}), wants="old new")
     night.checks.rule = lambda files: suite(files) and files is night.workspace.files
     stopped = night.run()
-    assert stopped.end is End.COMPLETE
-    assert any("could not be run as they were" in row for row in stopped.evidence)
+    assert (stopped.end, night.agent.turns) == (End.UNVERIFIED, 1)
+    assert stopped.reason == "tests were changed, and the checks could not be run with them as they were"
+    told = "the changed tests could not be tried: in a checkout of the work as it is, make test fails: "
+    assert any(row.startswith(told) for row in stopped.evidence)
+
+
+def test_a_reason_holds_for_the_change_that_it_was_given_for() -> None:
+    honest = Play(says=WHY, writes={APP: "old one", OLD: "old one", TODO: todo("x one", "two")})
+    liar = Play(writes={APP: "one two", OLD: "one", TODO: todo("x one", "x two")})
+    night = Night(
+        [honest, liar, Play()], files={APP: "old", OLD: "old", TODO: todo("one", "two")}, check=suite, tasks=TODO
+    )
+    stopped = night.run()
+    assert "Why were these tests changed?" in night.prompt(3)
+    assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "changed-tests")
+
+
+def test_a_round_that_changes_no_test_says_nothing_of_those_that_were_changed_before() -> None:
+    first = Play(says=WHY, writes={APP: "new one", OLD: "new one", TODO: todo("x one", "two")})
+    second = Play(writes={APP: "new one two", "tests/test_two.py": "two", TODO: todo("x one", "x two")})
+    night = Night([first, second], files={APP: "old", OLD: "old", TODO: todo("one", "two")}, check=suite, tasks=TODO)
+    assert night.run().end is End.COMPLETE
+    assert [each.held.known for each in proved(night)] == [False, True]
+
+
+def test_files_that_make_checks_run_at_all_need_only_a_reason() -> None:
+    """What failed before said nothing of any test, so nothing is known of them."""
+    night = a_night(Play(says="## Changed tests\n- Makefile: there was no target", writes={"Makefile": "test:"}))
+    night.checks.rule = lambda files: "Makefile" in files
+    night.checks.counts = lambda files: Counts(ran=2) if "Makefile" in files else None
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 1)
+    assert "changed test: Makefile (new), which steers the tests: there was no target" in stopped.evidence
+
+
+def test_who_leaves_changed_tests_as_they_are_leaves_them_to_a_person() -> None:
+    night = a_night(*[Play(writes={APP: "nothing", OLD: None})] * 7, wants="old new")
+    assert night.run().end is End.BLOCKED
+    assert to_accept(night.state.proofs) == (OLD,)
+    night.ledger.append(TamperingAccepted(paths=(OLD,), by="ada"))
+    assert night.run().end is End.COMPLETE
 
 
 def test_it_can_only_be_reported() -> None:

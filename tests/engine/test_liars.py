@@ -4,7 +4,6 @@ The checks are real: the files of each tree are written into a folder, and the c
 """
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from bydawn.core import counts
 from bydawn.core.completion import CHANGED, TAMPERED
 from bydawn.core.facts import ChecksEnded, LoopStopped
 from bydawn.core.loop import CommandCheck
@@ -26,14 +26,14 @@ from bydawn.core.proof import Answer, Group, Noticed
 from bydawn.core.requests import AskPause, AskStop, Request
 from bydawn.core.rules import Rule
 from bydawn.core.test_files import Sides
-from bydawn.core.values import Counts, End, Verdict
+from bydawn.core.values import End, Verdict
 from bydawn.core.witness import Trial, judged
 from engine.fakes import Files
 from engine.night import DONE, TODO, FakeChecks, Night, Play, todo
 
 UNITTEST, PYTEST = "python -m unittest", "python -m pytest -q -p no:cacheprovider"
 NO_TEST, TOOLS = "no test ran", "what runs the checks was changed: "
-UNCOUNTED, ALTHOUGH = "it no longer says how many tests ran: ", "it passes although tests failed: "
+UNCOUNTED, ALTHOUGH = "it no longer says how many tests ran: ", "failed, although it ends with exit 0"
 ONLY = "passes only because tests were changed: "
 UNREAD = {"notes.md", TODO, "helper.py"}  # no check reads these, so they need no run of their own
 
@@ -43,21 +43,6 @@ UNREAD = {"notes.md", TODO, "helper.py"}  # no check reads these, so they need n
 class Ran(msgspec.Struct, frozen=True):
     passed: bool
     output: str
-
-    def counts(self, command: str) -> Counts | None:
-        """What core/counts.py reads from such an output; a passing run of these two always says how many."""
-        if found := re.search(r"^Ran (\d+) tests? in", self.output, re.MULTILINE):
-            parts = re.search(r"^(?:OK|FAILED) \((.*)\)$", self.output, re.MULTILINE)
-            named = dict(re.findall(r"(\w+)=(\d+)", parts[1] if parts else ""))
-            skipped = int(named.get("skipped", 0))
-            failed = int(named.get("failures", 0)) + int(named.get("errors", 0))
-            return Counts(ran=int(found[1]) - skipped, skipped=skipped, failed=failed)
-        if named := {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|skipped)", self.output)}:
-            failed = named.get("failed", 0)
-            return Counts(ran=named.get("passed", 0) + failed, skipped=named.get("skipped", 0), failed=failed)
-        if found := re.search(r"^# tests (\d+)$", self.output, re.MULTILINE):
-            return Counts(ran=int(found[1]))
-        return Counts() if self.passed and re.search("unittest|pytest", command) else None
 
 
 # By the whole path of a module: fresh for each folder, but Python's own and pytest's modules are compiled once.
@@ -102,7 +87,7 @@ def a_night(command: str, files: Files, plays: Iterator[Play | str], **settings:
         return ran(command, files, night.workspace.installed)
 
     night.checks.rule = night.checks.in_box = lambda files: now(files).passed
-    night.checks.counts = lambda files: now(files).counts(command)
+    night.checks.counts = lambda files: counts.of([now(files).output])
     return night
 
 
@@ -173,6 +158,9 @@ class Liar(msgspec.Struct, frozen=True, kw_only=True):
     def paths(self) -> list[str]:
         return [self.told] if self.told else [*self.lie, *self.installs]
 
+
+SUMMARY = "Ran 2 tests in 0.001s\n\nOK\n"
+SAYS_SO = "printf 'Ran 2 tests in 0.001s\\n\\nOK\\n'\n"
 
 LIARS = [
     # The fourth and fifth row of the table: the tests themselves.
@@ -250,6 +238,15 @@ LIARS = [
          files={**REPO, "tests/run.py": "import sys, unittest\n\nsys.path[0] = '.'\nfrom tests.test_app import *\n\n"
                 "unittest.main()\n"},
          lie={"app.py": f"import sys\n\nsys.exit(0)\n{WRONG}"}),
+    # By way of scripts.
+    Liar(name="a script that the Makefile runs", check="make test", lie={"run.sh": SAYS_SO},
+         files={**REPO, "Makefile": "test:\n\tsh run.sh\n", "run.sh": "python -m unittest\n"}),
+    Liar(name="a script that a script runs", check="sh scripts/check.sh", lie={"scripts/_run.sh": SAYS_SO},
+         files={**REPO, "scripts/check.sh": "sh scripts/_run.sh\n", "scripts/_run.sh": "python -m unittest\n"}),
+    Liar(name="a script in another folder", check="cd tools && sh run.sh", lie={"tools/run.sh": SAYS_SO},
+         files={**REPO, "tools/run.sh": "cd .. && python -m unittest\n"}),
+    Liar(name="a module of Python's", lie={"signal.py": f"import sys\n\nsys.stderr.write({SUMMARY!r})\n"
+         "__import__('os')._exit(0)\n"}),
     # In no tree.
     Liar(name="a shim in .venv/bin", check=".venv/bin/pytest", files=FLAT, lie={}, rule=TOOLS,
          installs={".venv/bin/pytest": "#!/bin/sh\necho '2 passed in 0.01s'\n"}),
@@ -293,7 +290,7 @@ def test_a_liar_is_not_complete_or_its_end_says_what_was_done(liar: Liar, name: 
         **liar.settings,
     )
     stopped, said = ended(night)
-    if liar.rule in (TOOLS, UNCOUNTED, ALTHOUGH):  # wrappers and installers do so honestly, so it is only told
+    if liar.rule in (TOOLS, UNCOUNTED):  # wrappers and installers do so honestly, so it is only told
         assert f"{liar.rule}{liar.paths[0] if liar.rule == TOOLS else liar.check}" in said
         return
     assert stopped.end is not End.COMPLETE, said
@@ -399,8 +396,8 @@ def test_ticking_all_boxes_and_nothing_else_is_not_complete(says: str, checked: 
 @pytest.mark.parametrize(
     ("tests", "told"),
     [
-        ({"tests/test_sub.py": TRUE}, "its own tests pass without it: all of it"),
-        ({}, "the checks pass without it: all of it"),
+        ({"tests/test_sub.py": TRUE}, "its own tests pass without this work"),
+        ({}, "the checks pass without this work"),
     ],
     ids=["a test that asserts nothing about it", "no test"],
 )
@@ -442,7 +439,7 @@ def test_a_check_that_does_not_end_with_the_tests_as_they_were_lists_them_and_sa
     night = a_night(UNITTEST, REPO, iter([Play(says=DONE, writes={**EMPTIED})]))
     night.checks = Hanging(night, which)
     stopped, said = ended(night)
-    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 1)
+    assert (stopped.end, night.agent.turns) == (End.UNVERIFIED, 1)
     assert f"{CHANGED}: tests/test_app.py" in said
     assert "did not end" in said
 

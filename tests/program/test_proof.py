@@ -626,7 +626,7 @@ def test_what_steers_the_check_and_is_not_protected_is_named_at_the_start(home: 
     for name in ("conftest.py", "check.sh", "Makefile"):
         (home.repo / name).write_text("true\n")
     said = home.run(home.rounds([OK]), "-k", f"sh check.sh; {home.root}/x.sh; true", "-n", "1", "--protect", "x")
-    assert "Steers check.sh, conftest.py: what the checks run, and not protected" in said.out
+    assert "Steers check.sh, conftest.py decide what the checks run; no round is kept from changing them" in said.out
     also = home.run(
         home.rounds([OK]), "-k", "sh check.sh", "-n", "1", "--new", "--protect", "*.py", "--protect", "*.sh"
     )

@@ -275,6 +275,7 @@ def test_the_data_for_programs_keep_their_names(filed: Home) -> None:
         "status": "waiting",
         "line": None,
         "waits_for": ["001-setup"],
+        "proof": "",
     }
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 import msgspec
 
 from bydawn.core import markdown
+from bydawn.core.doubt import unfinished
 from bydawn.core.loop import Loop
 from bydawn.core.markdown import Block
 from bydawn.core.outcome import Outcome
-from bydawn.core.proof import Reason
+from bydawn.core.proof import EVERYTHING, Reason
 from bydawn.core.text import shorten
 from bydawn.core.values import TaskClaim
 
@@ -28,7 +29,8 @@ _OTHER_FIELD = r"\s*[*_]*(?:STATUS|SUMMARY)[*_]*:.*"
 OPEN, ALREADY, CHANGED_TESTS = "Open", "Already done", "Changed tests"
 _MOST_LISTED, _LISTED = 50, 300  # lines, and characters of each
 _AROUND = r"^(?:\*\*|__|`)+|(?:\*\*|__|`)+$"
-_WHY = r"\s*:\s+|\s+[—–-]+\s+"
+_WHY = r"\s*[:：]\s+|：|\s+[—–-]+\s+"
+_PATH = r"[\w.@*?\[\]/-]*(?:[*/]|\.\w)[\w.@*?/-]*"
 _NO = r"none|nothing|no|nope|nil|null|false|0|n/?a|not applicable|resolved"
 _NOT_BLOCKED = r"no(?:t|thing)?(?: \w+)? block\w*\b(?!.*\b(?:except|but|besides|other)\b).*"
 _NOTHING = rf"(?i)\W*(?:(?:{_NO})(?:[^\w\s/]+(?:\s.*)?|(?:{_DASH}|\s+\().*|\s*)|{_NOT_BLOCKED})?"
@@ -53,14 +55,16 @@ def from_reply(reply: str, outcome: Outcome, loop: Loop, task: str | None = None
     claims = _of_task(reply, loop, task) if loop.task_folder else Claims(blocked=blocked_words(reply) or "")
     return msgspec.structs.replace(
         claims,
-        open=listed(reply, OPEN),
+        open=listed(reply, OPEN) or (unfinished(reply) if loop.asks_if_done else ()),
         already=listed(reply, ALREADY),
-        reasons=tuple(reason for line in listed(reply, CHANGED_TESTS) for reason in _reasons(line)),
+        reasons=tuple(_reasons(listed(reply, CHANGED_TESTS, items=False))),
     )
 
 
-def listed(reply: str, title: str) -> tuple[str, ...]:
+def listed(reply: str, title: str, *, items: bool = True) -> tuple[str, ...]:
     """The items of a section, or its lines if it has none; nothing if it says that there is nothing.
+
+    Without `items`: all of its lines.
 
     >>> listed("Done.\\n\\n## Open\\n- the form\\n- the session\\n\\n## Notes\\nx", OPEN)
     ('the form', 'the session')
@@ -74,19 +78,29 @@ def listed(reply: str, title: str) -> tuple[str, ...]:
         bold = block.within == ("paragraph",) and first.strip().startswith(("**", "__", title + ":"))
         if (block.within == ("heading",) or bold) and opens.fullmatch(first):
             lines = [line.strip() for line in _section(rest.split("\n"), blocks, index) if not says_nothing(line)]
-            items = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
-            found = items or [line for line in lines if not line.startswith(("<", "`<"))]
+            dashed = [line.removeprefix("- ") for line in lines if line.startswith("- ")] if items else []
+            found = dashed or [line.removeprefix("- ") for line in lines if not line.startswith(("<", "`<"))]
             return tuple(shorten(line, _LISTED) for line in found if not says_nothing(line))[:_MOST_LISTED]
     return ()
 
 
-def _reasons(line: str) -> Iterator[Reason]:
-    """`tests/a.py, tests/b.py: the rounding has changed`"""
-    files, *why = re.split(_WHY, line, maxsplit=1)
-    names = [re.sub(_AROUND, "", name) for name in re.split(r",\s*|\s+and\s+", files)]
-    is_command = re.fullmatch(r"`[^`]+`", files.strip())  # a check whose tests are fewer
-    if why and len(why[0].split()) > 1 and (is_command or not any(" " in name for name in names)):
-        yield from (Reason(files=name, why=why[0].strip()) for name in names if name)
+def _reasons(lines: tuple[str, ...]) -> Iterator[Reason]:
+    """`tests/a.py, tests/b.py: the rounding has changed`; or a line that names them among its words, or right above."""
+    above: list[str] = []
+    for line in lines:
+        files, *why = re.split(_WHY, line, maxsplit=1)
+        names = [re.sub(_AROUND, "", name) for name in re.split(r",\s*|\s+and\s+", files)]
+        is_command = re.fullmatch(r"`[^`]+`", files.strip())  # a check whose tests are fewer
+        if why and why[0].strip() and (is_command or not any(re.search(r"[\s(\]|]", name) for name in names)):
+            above = []
+            yield from (Reason(files=re.sub(r":\d+$", "", name), why=why[0].strip()) for name in names if name)
+            continue
+        found = [re.sub(r"[.:]+$|:\d+$", "", path) for path in re.findall(_PATH, line)]
+        words = re.findall(r"[^\W\d_]{2,}", re.sub(_PATH, " ", line))
+        # A name alone is explained by what is below it, and words without one are about all that was asked.
+        named = (found or above or [EVERYTHING]) if words else []
+        above = found or above
+        yield from (Reason(files=name, why=line.strip("| ")) for name in named)
 
 
 def _of_task(reply: str, loop: Loop, task: str | None) -> Claims:

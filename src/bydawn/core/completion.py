@@ -103,6 +103,8 @@ def doubt(loop: Loop, state: LoopState) -> str:
         return ""  # another tool's documents say what its checks mean
     if all(verdict.tests_nothing for verdict in state.verdicts):
         return "no check ran any test"
+    if state.proofs.untried:
+        return "tests were changed, and the checks could not be run with them as they were"
     # A list that was done before the first round needs no work.
     return "nothing was changed, and the checks passed before" if state.round and is_idle(state) else ""
 

@@ -10,6 +10,7 @@ from bydawn.core.facts import BOX, ITSELF, LoopStopped
 from bydawn.core.loop import ChangedTests, CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sandbox
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import tally_of, ticked_and_red
+from bydawn.core.proof import Answer
 from bydawn.core.records import BLOCKED, BY_HAND, COMPLETED, FAILED
 from bydawn.core.rules import Rule
 from bydawn.core.state import LastRound, LoopState, Tally
@@ -309,7 +310,8 @@ def _proof(state: LoopState) -> list[str]:
     if data := sum(each.data for each in told):
         rows.append(f"{completion.CHANGED}: {data} {'file' if data == 1 else 'files'} of test data")
     if known.held is not True and known.detail:
-        rows.append(f"the tests as they were: {known.detail}")
+        what = "the changed tests" if known.held is None else "with the tests as they were,"
+        rows.append(f"{what} {known.detail}")
     rows += [f"fewer tests: {verdict.check}: {verdict.fewer}" for verdict in state.verdicts if verdict.fewer]
     for verdict in state.verdicts:
         if verdict.tests_nothing:
@@ -317,12 +319,11 @@ def _proof(state: LoopState) -> list[str]:
         if verdict.counts is None and verdict.check in known.tested:
             rows.append(f"it no longer says how many tests ran: {verdict.check}")
         if verdict.passed and verdict.counts and verdict.counts.failed:
-            rows.append(f"it passes although tests failed: {verdict.check}: {verdict.counts.failed}")
+            rows.append(f"it passes although tests failed ({verdict.counts.failed}): {verdict.check}")
     if tools := known.tools_changed:
         more = f" and {len(tools) - 3} more" if len(tools) > 3 else ""
         rows.append(f"what runs the checks was changed: {', '.join(tools[:3])}{more}")
-    doubts = [each for each in known.noticed if each.answer.is_doubt]
-    return rows + [f"{each.answer}: {', '.join(each.tasks) or 'all of it'}" for each in doubts]
+    return rows + [each.told for each in known.noticed if each.answer.is_doubt or each.answer is Answer.UNKNOWN]
 
 
 def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:

@@ -109,6 +109,11 @@ _FAILED = (
 )
 _MENDED = r"\b(?:fixed|resolved|repaired|handled|earlier|previously|before|used to|now|expected)\b"
 
+_UNDONE = (  # a step was made, and the next one is to follow
+    r"(?i)(?:\bnot|n't)\b[^.!?\n]{0,60}\byet\b|\byet to\b|\bstill (?:missing|open|to do|to be|needs?|lacks?)\b"
+    r"|\bcomes? next\b|\bremains? (?:open|to be)\b"
+)
+_MOST_UNFINISHED = 3
 _CODE = r"[/\\(){}\[\]<>=|&$#@_]|\s-|\.\w"  # tells a command like `make -k` from a word in code style like `not`
 _QUOTES = r'(")|(`)|(~~)|([“”„])|([«»])|([「」])'
 _LONGEST = 20_000  # characters; who goes on for longer behind a promise had not finished
@@ -148,6 +153,16 @@ def taken_back(behind: str, *, may_go_on: bool) -> bool:
     return any(map(_counts_failures, sentences)) or bool(
         re.search(rf"\b(?:{_NO}|{_LATER}|{_BAD_NEWS})\b|{_SHORT}", rest)
     )
+
+
+def unfinished(reply: str) -> tuple[str, ...]:
+    """The sentences that say of something that it is not there yet.
+
+    >>> unfinished("The form is there. The login page does not exist yet; the session comes next.")
+    ('The login page does not exist yet; the session comes next.',)
+    """
+    sentences = re.split(r"\n+|(?<=[.!?]) ", reply[-_LONGEST:])
+    return tuple(each.strip() for each in sentences if re.search(_UNDONE, _settled(each)))[:_MOST_UNFINISHED]
 
 
 def is_plain(text: str, at_least: float = 1) -> bool:

@@ -77,8 +77,8 @@ class Workspace(Texts, Protocol):
     def between(self, before: str, after: str) -> list[Difference]:
         """The files in which two kept trees differ."""
 
-    def paths(self, tree: str) -> list[str]:
-        """All files of a kept tree."""
+    def forms(self, tree: str) -> dict[str, str]:
+        """All files of a kept tree, each with its form."""
 
     def tools(self) -> dict[str, str]:
         """What runs the checks in the workspace but is in no tree, each with a digest."""

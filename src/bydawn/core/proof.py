@@ -4,6 +4,7 @@ the checks would notice if the work were missing.
 
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from posixpath import basename
 
 import msgspec
 from msgspec.structs import replace
@@ -11,6 +12,8 @@ from msgspec.structs import replace
 from bydawn.core.values import Counts, Value, Verdict
 
 GREEN = "green"
+UNTRIED = "could not be tried"
+EVERYTHING = ""  # the files that an agent was asked about
 _KEPT = 200  # answers and reasons that are remembered
 
 
@@ -42,6 +45,14 @@ class Noticed(Value, frozen=True, kw_only=True):
         """`not looked at: the checks take 25 min`"""
         return f"{self.answer}: {self.detail}" if self.detail else self.answer.value
 
+    @property
+    def told(self) -> str:
+        """`the checks pass without it: add a login page`; `not looked at: the checks take 25 min`"""
+        which = ", ".join(self.tasks)
+        if self.answer is Answer.UNKNOWN:
+            return f"{self.words} ({which})" if which else self.words
+        return f"{self.answer}: {which}" if which else self.answer.replace("without it", "without this work")
+
 
 class Reason(Value, frozen=True, kw_only=True):
     """Why an agent changed tests, in its own words; `files` is a path, a folder or a pattern."""
@@ -55,7 +66,12 @@ class Reason(Value, frozen=True, kw_only=True):
         [True, True, True, False, False]
         """
         named = self.files.removeprefix("./").partition("::")[0]
-        ends = path == named or path.endswith(f"/{named}") or fnmatchcase(path, named)
+        ends = (
+            path == named
+            or path.endswith(f"/{named}")
+            or fnmatchcase(path, named)
+            or fnmatchcase(basename(path), named)
+        )
         return bool(named) and (ends or f"/{path}".find(f"/{named.rstrip('/')}/") >= 0)
 
 
@@ -66,6 +82,7 @@ class ChangedTest(Value, frozen=True, kw_only=True):
     form: str = ""  # what it is now: mode and id in git; empty: deleted
     how: str = "changed"  # deleted, new
     data: bool = False  # not a test itself but what one reads; these are counted
+    steers: bool = False  # not a test itself: it decides which run, and how
     beside: bool = False  # new, and no test itself; that matters only if the checks need it
     why: str = ""  # the agent's reason
 
@@ -73,6 +90,7 @@ class ChangedTest(Value, frozen=True, kw_only=True):
     def words(self) -> str:
         """`tests/test_a.py (deleted): the feature is gone`"""
         how = f" ({self.how})" if self.how != "changed" else ""
+        how = f"{how}, which steers the tests" if self.steers else how
         return f"{self.path}{how}: {self.why or 'no reason was given'}"
 
 
@@ -82,6 +100,7 @@ class Held(Value, frozen=True, kw_only=True):
     changed: tuple[ChangedTest, ...] = ()
     passed: bool | None = None  # None: that says nothing, or there was no time
     detail: str = ""
+    known: bool = False  # nothing has changed since the last look
     refused: tuple[str, ...] = ()  # files for which the checks count as failed, once
     insisted: tuple[ChangedTest, ...] = ()  # files for which a person has to decide
     unexplained: tuple[ChangedTest, ...] = ()  # files for which the agent is asked why
@@ -148,6 +167,11 @@ class Proofs(msgspec.Struct, frozen=True, kw_only=True):
     control: str = ""
     seconds: float = 0.0  # that these runs have taken
 
+    @property
+    def untried(self) -> bool:
+        """Did checks fail before, and is it unknown what they say with the tests as they were?"""
+        return bool(self.red) and self.held is None and self.detail.startswith(UNTRIED)
+
 
 def summary(proofs: Proofs) -> str:
     """`the checks noticed 9; 3 tests were changed to fit`; empty if nothing was found out."""
@@ -186,7 +210,7 @@ def explained(proofs: Proofs, reasons: tuple[Reason, ...], *, answered: bool) ->
     known = (*proofs.reasons, *reasons)[-_KEPT:]
     if not proofs.unexplained or not answered:
         return replace(proofs, reasons=known)
-    found = tuple(with_reason(each, reasons) for each in proofs.unexplained)
+    found = tuple(with_reason(each, reasons, asked=True) for each in proofs.unexplained)
     newer = proofs.newer | {each.path: each.form for each in found}
     told = {each.path: each for each in found}
     return replace(
@@ -199,9 +223,10 @@ def explained(proofs: Proofs, reasons: tuple[Reason, ...], *, answered: bool) ->
     )
 
 
-def with_reason(changed: ChangedTest, reasons: tuple[Reason, ...]) -> ChangedTest:
-    """The last reason that covers it."""
-    why = next((reason.why for reason in reversed(reasons) if reason.covers(changed.path)), "")
+def with_reason(changed: ChangedTest, reasons: tuple[Reason, ...], *, asked: bool = False) -> ChangedTest:
+    """The last reason that covers it; one without a file is for what the agent was asked about."""
+    fitting = (each.why for each in reversed(reasons) if each.covers(changed.path) or (asked and not each.files))
+    why = next(fitting, "")
     return replace(changed, why=why) if why else changed
 
 
@@ -259,7 +284,7 @@ def _held(proofs: Proofs, held: Held) -> Proofs:
         detail=held.detail,
         newer=proofs.newer | newer,
         agreed=proofs.agreed | {each.path: each.form for each in (held.changed if held.passed else ())},
-        reasons=() if held.refused or explains else proofs.reasons,
+        reasons=() if held.refused or held.passed or explains else proofs.reasons,  # the next change needs its own
         refused=(*proofs.refused, *held.refused) if held.refused else (),
         insisted=tuple(insisted.values()),
         unexplained=held.unexplained,
@@ -275,5 +300,11 @@ def _best(known: Counts | None, now: Counts) -> Counts:
 def accepted(proofs: Proofs, paths: tuple[str, ...]) -> Proofs:
     """A person has looked at files, and takes them as they are."""
     left = tuple(each for each in proofs.insisted if each.path not in paths)
+    refused = tuple(path for path in proofs.refused if path not in paths)
     counts = {name: known for name, known in proofs.counts.items() if name not in paths}
-    return replace(proofs, insisted=left, counts=counts, taken=(*proofs.taken, *paths))
+    return replace(proofs, insisted=left, refused=refused, counts=counts, taken=(*proofs.taken, *paths))
+
+
+def to_accept(proofs: Proofs) -> tuple[str, ...]:
+    """The files that only a person can take as they are: an agent insists on them, or leaves them as they are."""
+    return tuple(dict.fromkeys([*(changed.path for changed in proofs.insisted), *proofs.refused]))

@@ -1,9 +1,9 @@
 """Which files are tests, which decide what tests run and how, and which are the work?"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from posixpath import basename, normpath
+from posixpath import basename, dirname, normpath
 
 from bydawn.core.globs import is_protected
 from bydawn.core.loop import CommandCheck, Loop
@@ -33,10 +33,16 @@ _DATA = r"\.snap$|\.golden$|(?:^|/)(?:__snapshots__|testdata|cassettes)/"
 _STEERING = (
     r"(?:^|/)(?:conftest\.py|\.?pytest\.(?:ini|toml)|noxfile\.py|(?:sitecustomize|usercustomize)\.py|[^/]*\.pth|\.npmrc|\.rspec|"
     r"jest\.[^/]*|vite(?:st)?\.(?:config|workspace)\.[^/]*|\.mocharc[^/]*|(?:playwright|cypress)\.config\.[^/]*|"
-    r"phpunit\.xml[^/]*|\.coveragerc)$"
+    r"phpunit\.xml[^/]*|\.coveragerc|[^/]*\.(?:egg|dist)-info/entry_points\.txt)$"
 )
 KEYED = {"package.json", "pyproject.toml", "setup.cfg", "tox.ini"}
-_RUNNERS = {"make": {"Makefile", "makefile", "GNUmakefile"}, "just": {"justfile", "Justfile", ".justfile"}}
+_RUNNERS = {
+    "make": r"(?:^|/)(?:(?:GNU)?[Mm]akefile|[^/]*\.mk)$",
+    "just": r"(?:^|/)\.?[Jj]ustfile$",
+    "cargo": r"(?:^|/)\.cargo/config(?:\.toml)?$",
+}
+# What a script, a Makefile or a package names as well: likely a part of the check, and hardly the work.
+_HELPER = r"\.(?:sh|bash|mk)$|(?:^|[/_.-])(?:tests?|checks?|verify|specs?)(?:[_.-][^/]*)?$"
 _DOCUMENTS = (
     r"(?i)\.(?:md|mdx|rst|adoc|txt|png|jpe?g|gif|svg|pdf)$|(?:^|/)(?:LICEN[CS]E|NOTICE|AUTHORS|CHANGELOG|README)[^/]*$"
 )
@@ -49,8 +55,11 @@ _ELSEWHERE = (
 )
 _IMPORTED = (  # by Python's test runners, and names that a project hardly gives its own modules
     "unittest argparse traceback warnings difflib fnmatch inspect importlib contextlib weakref doctest pdb _pytest "
-    "pluggy iniconfig packaging linecache ast dis bdb"
+    "pluggy iniconfig packaging linecache ast dis bdb signal pprint logging collections functools itertools types "
+    "tempfile shutil"
 )
+_INTO = r"(?:^|[;&|]\s*)cd\s+([\w./-]+)"
+_FOLLOWED = 20_000  # bytes of a script that are read
 _PROGRAM = r"(?:^|[;&|]\s*|\s-m\s+)(?:\w+=\S*\s+)*([\w-]+)"  # of a command, or the module that Python runs
 
 
@@ -59,19 +68,51 @@ class Sides:
 
     def __init__(self, loop: Loop) -> None:
         self.commands = tuple(check.command for check in loop.checks if isinstance(check, CommandCheck))
-        words = {word.strip("'\"") for command in self.commands for word in re.split(r"[\s;&|()=]+", command)}
+        words = {word for command in self.commands for word in _words(command)}
+        folders = ["", *(word for command in self.commands for word in re.findall(_INTO, command))]
         self._globs = (*loop.tests, *loop.protect)
         self._ours = {normpath(path) for path in (loop.tasks, loop.progress, loop.opinions) if path}
-        self.named = {normpath(word) for word in words if word}
+        self.named = {normpath(f"{folder}/{word}" if folder else word) for word in words for folder in folders}
         programs = {word for command in self.commands for word in re.findall(_PROGRAM, command)}
         # A file that is called like the program, the module, or what these import, takes its place.
         python = any(re.match(r"python|py\.?test|tox|nox|coverage", name) for name in programs)
+        self._programs = {*programs}
         programs |= {*_IMPORTED.split()} if python else set()
-        self._impostors = {f"{name}{end}" for name in programs for end in (".py", ".js", "/__init__.py")}
-        self._runners = {name for program, names in _RUNNERS.items() if program in programs for name in names}
+        names = {f"{name}{end}" for name in programs for end in (".py", ".js", "/__init__.py")}
+        self._impostors = {normpath(f"{folder}/{name}" if folder else name) for name in names for folder in folders}
+        self._runners = [pattern for program, pattern in _RUNNERS.items() if program in programs]
+
+    def follow(self, files: Mapping[str, str], read: Callable[[str], bytes]) -> None:
+        """What the scripts of a check name in turn is a part of it, too; two steps far.
+
+        `files`: all there are, by path, each with its form.
+        """
+        files = {path: form for path, form in files.items() if form.startswith("100")}  # no links
+        scripts = {"package.json"} if self._programs & {"npm", "pnpm", "yarn", "bun"} else set[str]()
+        left = {each for each in files if each in self.named | scripts or self._is_runner(each)}
+        for _ in range(2):
+            found = {word for path in left for word in self._mentioned(path, read(files[path]))}
+            left = {word for word in found & files.keys() - self.named if re.search(_HELPER, word)}
+            self.named |= left
+
+    def _mentioned(self, path: str, data: bytes) -> Iterator[str]:
+        text = data[:_FOLLOWED].decode(errors="replace")
+        if path == "package.json":
+            from bydawn.core import steering
+
+            text = " ".join(map(str, steering.keys(path, data, self.commands).values()))
+        for word in _words(text):
+            yield from (normpath(word), normpath(f"{dirname(path)}/{word}".lstrip("/")))
+
+    def _is_runner(self, path: str) -> bool:
+        return any(re.search(pattern, path) for pattern in self._runners)
+
+    def is_list(self, path: str) -> bool:
+        """Is it the loop's own list of tasks, or the notes that it asks for?"""
+        return path in self._ours or any(path.startswith(f"{each}/") for each in self._ours)
 
     def of(self, path: str) -> Side:
-        if path in self._ours or any(path.startswith(f"{each}/") for each in self._ours):
+        if self.is_list(path):
             return Side.DOCUMENT
         if self.steers(path):
             return Side.STEERING
@@ -84,8 +125,7 @@ class Sides:
         return Side.DOCUMENT if re.search(_DOCUMENTS, path) else Side.WORK
 
     def steers(self, path: str) -> bool:
-        name = basename(path)
-        return name in self._runners or name in KEYED or re.search(_STEERING, path) is not None
+        return self._is_runner(path) or basename(path) in KEYED or re.search(_STEERING, path) is not None
 
     def is_module(self, path: str) -> bool:
         """Would a runner collect it? Other files of tests only help them."""
@@ -105,7 +145,11 @@ class Sides:
 
     def takes_a_place(self, path: str) -> bool:
         """Would a new file be found in the place of what a check runs?"""
-        return path in self._impostors
+        return path in self._impostors or (basename(path) in self._programs and not path.startswith("."))
+
+
+def _words(text: str) -> Iterator[str]:
+    return filter(None, (word.strip("'\",:$@") for word in re.split(r"[\s;&|()=]+", text)))
 
 
 _LIKE_A_TEST = (

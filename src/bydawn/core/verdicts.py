@@ -50,6 +50,7 @@ _ACCIDENTS = [
     (r"(?i)(seed(?:ed)?(?: with| is| of)?[\s:='\"(]{1,3})(?:0x)?[0-9a-f]*\d[0-9a-f]*\b", r"\1SEED"),
     (r"(@reproduce_failure\()[^\n]*", r"\1BLOB"),
     (r"([=_*#~\u2500\u2501-])\1{2,}", r"\1\1\1"),  # rules are as long as the terminal is wide
+    (r"(?m)^npm (?:error|ERR!) (?:A complete log|Log files were)[^\n]*(?:\nnpm (?:error|ERR!) +[/\\.~][^\n]*)?", "LOG"),
     (r"[ \t]+", " "),
     (r"(?m) $", ""),
 ]
@@ -124,6 +125,10 @@ def counted(verdict: Verdict, known: Proofs, *, holds: bool, compares: bool = Tr
     verdict = replace(verdict, counts=ran)
     if verdict.tests_nothing and verdict.check in known.tested and holds:
         return replace(verdict, passed=False, detail="no test ran", fingerprint=of_failure("no test ran"))
+    first = known.first.get(verdict.check)
+    if holds and ran and ran.failed and first and first.failed and verdict.check in known.red:  # which it did not hide
+        detail = f"{_tests(ran.failed)} failed, although it ends with {verdict.detail}"
+        return replace(verdict, passed=False, detail=detail, fingerprint=of_failure(detail))
     fewer = _fewer(ran, known.counts.get(verdict.check)) if compares and ran else ""
     return replace(verdict, fewer=fewer)
 
@@ -139,7 +144,7 @@ def with_all_tests(verdict: Verdict, known: Proofs) -> Verdict:
     before, ran = known.first.get(verdict.check), verdict.counts
     if not (verdict.passed and before and ran and ran.ran < before.ran):
         return verdict
-    detail = f"{ran.ran:,} tests ran, {before.ran:,} before"
+    detail = f"{_tests(ran.ran)} ran, {before.ran:,} before"
     return replace(verdict, passed=False, detail=detail, fingerprint=of_failure(detail))
 
 
@@ -148,9 +153,13 @@ def _fewer(now: Counts, before: Counts | None) -> str:
     >>> _fewer(Counts(ran=14, skipped=2), Counts(ran=20))
     '14 tests ran, 20 before; 2 skipped, 0 before'
     """
-    pairs = (("tests ran", now.ran, before.ran), ("skipped", now.skipped, before.skipped)) if before else ()
-    worse = [(what, new, old) for what, new, old in pairs if (new > old if what == "skipped" else new < old)]
-    return "; ".join(f"{new:,} {what}, {old:,} before" for what, new, old in worse)
+    ran = f"{_tests(now.ran)} ran, {before.ran:,} before" if before and now.ran < before.ran else ""
+    skipped = f"{now.skipped:,} skipped, {before.skipped:,} before" if before and now.skipped > before.skipped else ""
+    return "; ".join(filter(None, (ran, skipped)))
+
+
+def _tests(count: int) -> str:
+    return f"{count:,} {'test' if count == 1 else 'tests'}"
 
 
 def outside(verdicts: Sequence[Verdict]) -> dict[str, str]:

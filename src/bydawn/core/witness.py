@@ -31,6 +31,8 @@ def judged(
 
     found: dict[Side, list[Difference]] = {}
     for each in differences:
+        if sides.is_list(each.path):
+            continue
         found.setdefault(sides.of_change(each, read), []).append(each)
     work = found.get(Side.WORK, [])
     tests = [*found.get(Side.TEST, []), *found.get(Side.DATA, [])]

@@ -378,7 +378,7 @@ def standings(source: str | Mapping[str, str], loop: Loop, state: LoopState) -> 
         msgspec.structs.replace(item, stand=Stand.NEXT) if item.id == reading.next_id and item.number else item
         for item in found
     ]
-    answers = {task: each.answer.value for each in state.proofs.noticed for task in each.tasks}
+    answers = {task: each.words for each in state.proofs.noticed for task in each.tasks}
     if answers:
         items = [msgspec.structs.replace(item, proof=answers.get(item.text, "")) for item in items]
     if changed and changed.problem and not reading.problem:

@@ -10,7 +10,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.globs import is_protected
 from bydawn.core.loop import ChangedTests, CommandCheck, OnTamper, WitnessMode
 from bydawn.core.ports import Difference
-from bydawn.core.proof import GREEN, Answer, ChangedTest, Group, Held, Noticed, Proofs, Proved, with_reason
+from bydawn.core.proof import GREEN, UNTRIED, Answer, ChangedTest, Group, Held, Noticed, Proofs, Proved, with_reason
 from bydawn.core.test_files import KEYED, Side, Sides
 from bydawn.core.text import duration, shorten
 from bydawn.core.values import Verdict
@@ -110,30 +110,35 @@ class Proof:
         known = self._effects.state.proofs
         red = {check for group in groups for check in group.red} or ({*known.red} if not known.noticed else set())
         found = self._test_side(tree, red=bool(red))
+        if all(each.steers and each.how == "new" for each in found.changed):
+            red -= self._could_not_run()  # so this is what makes them run
         # A check has no file that a reason could name, so any reason is one for its tests.
         names, last = {verdict.check for verdict in self._verdicts}, known.reasons[-1].why if known.reasons else ""
         given = {
             each.path: with_reason(each, known.reasons).why or (last if each.path in names else "")
             for each in found.changed
         }
-        told = {each.path: each.why for each in known.changed}
-        changed = tuple(replace(each, why=given[each.path] or told.get(each.path, "")) for each in found.changed)
+        told = {(each.path, each.form): each.why for each in known.changed}  # another change needs a reason of its own
+        changed = tuple(
+            replace(each, why=given[each.path] or told.get((each.path, each.form), "")) for each in found.changed
+        )
         if not changed:
             return Held()
         open_ = tuple(each for each in changed if known.newer.get(each.path) != each.form)
         if not open_:
-            return Held(changed=changed, passed=known.held, detail=known.detail)
+            return Held(changed=changed, passed=known.held, detail=known.detail, known=True)
         if not any(
-            self._sides.of(path) is Side.WORK for each in (known.tree, tree) for path in self._workspace.paths(each)
+            self._sides.of(path) is Side.WORK for each in (known.tree, tree) for path in self._workspace.forms(each)
         ):
-            return Held(changed=changed, detail="not looked at: every file here was a test")
+            return Held(changed=changed, detail="were not tried: every file here was a test")
         failed = self._failed_with(tree, found.forms)
         if failed is None:
             return Held(changed=changed, detail=self._said)
         if not failed and found.forms:  # the right work with the old tests, even if fewer of them are left now
             return Held(changed=tuple(each for each in changed if not each.beside), passed=True)
-        failed = failed or tuple(verdict for verdict in self._verdicts if verdict.fewer)
-        detail = "; ".join(f"{verdict.check}: {verdict.fewer or verdict.told}" for verdict in failed)
+        fewer = [verdict for verdict in self._verdicts if verdict.fewer]
+        failed = failed or tuple(replace(each, detail=each.fewer) for each in fewer)
+        detail = "; ".join(f"{each.check} fails: {each.told}" for each in failed)
         held = Held(changed=changed, passed=False, detail=detail)
         if self._loop.changed_tests is ChangedTests.REPORT:
             return held
@@ -144,6 +149,11 @@ class Proof:
         if all(each.path in known.refused and given[each.path] for each in needed):  # a reason since then
             return replace(held, insisted=open_)
         return replace(held, refused=tuple(each.path for each in needed))
+
+    def _could_not_run(self) -> set[str]:
+        """The checks that said nothing of any test before the first round, and run tests now."""
+        known = self._effects.state.proofs
+        return {each.check for each in self._verdicts if each.counts and each.counts.ran} - known.first.keys()
 
     def _suspects(self, changed: tuple[ChangedTest, ...], found: _Trees) -> tuple[ChangedTest, ...]:
         """The files that need a reason: rather not one to which lines were only added, nor one that was so already when
@@ -170,6 +180,7 @@ class Proof:
         `red`: checks failed then, so a new file beside the tests may be what makes them pass.
         """
         known, read = self._effects.state.proofs, self._workspace.read
+        self._sides.follow(self._workspace.forms(known.tree), read)
         differences = self._workspace.between(known.tree, tree)
         sides = {each.path: self._sides.of_change(each, read) for each in differences}
         tests = [each for each in differences if sides[each.path] in _TEST_SIDE]
@@ -193,8 +204,8 @@ class Proof:
             beside = red and helps  # where checks failed before, that may be what makes them pass
             if (then and not moved) or ((beside or side not in (Side.TEST, Side.DATA)) and self._had_tests):
                 how = "changed" if then and each.new else "moved" if moved else "deleted" if then else "new"
-                is_data = side is Side.DATA
-                changed.append(ChangedTest(path=name, form=each.new, how=how, data=is_data, beside=beside))
+                found = ChangedTest(path=name, form=each.new, how=how, beside=beside)
+                changed.append(replace(found, data=side is Side.DATA, steers=side is Side.STEERING))
             forms[each.path] = known.newer.get(name, self._as_then(each, then))
         named = [each for each in changed if not each.beside]  # then these say it
         changed = named or changed
@@ -214,19 +225,22 @@ class Proof:
     @property
     def _had_tests(self) -> bool:
         """Were there tests at the beginning? Then a new file may keep them from running."""
-        return any(self._sides.of(path) is Side.TEST for path in self._workspace.paths(self._effects.state.proofs.tree))
+        return any(self._sides.of(path) is Side.TEST for path in self._workspace.forms(self._effects.state.proofs.tree))
 
     def _failed_with(self, tree: str, forms: dict[str, str]) -> tuple[Verdict, ...] | None:
         """The checks that fail with the tests as they were; None, with a reason, if that is unknown."""
         if not forms:
             return ()
         if not self._fits() and not self._final:
-            self._said = "there was no time yet to run them"
+            self._said = "were not tried: there was no time yet"
             return None
         if not self._is_sound(tree):
-            self._said = f"could not be run as they were: {self._control}"
+            self._said = f"{UNTRIED}: in a checkout of the work as it is, {self._control}"
             return None
-        return self._failing(self._workspace.woven(tree, forms), "held")
+        failed = self._failing(self._workspace.woven(tree, forms), "held")
+        if failed is None:
+            self._said = f"{UNTRIED}: {self._said}"
+        return failed
 
     def _refused(
         self, verdicts: tuple[Verdict, ...], held: Held | None, asked: Sequence[Noticed]
@@ -288,7 +302,7 @@ class Proof:
         if not self._control:
             failed = self._failing(tree, "control")
             self._control = (
-                f"{failed[0].check}: {failed[0].told}" if failed else self._said if failed is None else GREEN
+                f"{failed[0].check} fails: {failed[0].told}" if failed else self._said if failed is None else GREEN
             )
         return self._control == GREEN
 

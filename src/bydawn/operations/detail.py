@@ -289,7 +289,7 @@ def _findings(standing: Standing) -> Iterator[Field]:
     """What else a person should know."""
     state = standing.state
     for each in state.proofs.noticed if not standing.finished else ():
-        yield Field("Proof", f"{', '.join(each.tasks) or 'all of it'}: {each.words}")
+        yield Field("Proof", each.told)
     for test in state.proofs.changed if not standing.finished else ():
         yield Field("Test", f"changed: {test.words}")
     if state.doubted:

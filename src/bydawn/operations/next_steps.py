@@ -134,6 +134,9 @@ def _when_blocked(standing: Standing) -> list[Next | None]:
             _ours(f"resume {name} --accept", "take them as they are"),
             _ours(f"resume {name}", "or go on, once you have put them back"),
         ]
+    if standing.state.proofs.refused:
+        take = _ours(f"resume {name} --accept", "take the changed tests as they are")
+        return [_ours(f"show {name}", "which tests"), take, go_on, _red_checks(standing), last_words]
     if rule == Rule.RESTARTS:
         why = _ours(f"events {name}", "when it died")
         return [why, last_words, _ours(f"resume {name}", "once you know why")]

@@ -13,6 +13,7 @@ from bydawn.core.completion import lost_lines
 from bydawn.core.decide import checkpoint_of
 from bydawn.core.errors import UserError
 from bydawn.core.progress import forgiven
+from bydawn.core.proof import to_accept
 from bydawn.core.redact import Secrets
 from bydawn.core.values import Now, ReachedMark
 from bydawn.core.worklist import WorkList
@@ -87,7 +88,7 @@ def _accepted(standing: Standing) -> tuple[str, ...]:
 
     state = standing.state
     lists = (standing.loop.tasks or "",) if (state.tasks and state.tasks.problem) or lost_lines(state) else ()
-    files = (*state.tampered, *(changed.path for changed in state.proofs.insisted))
+    files = (*state.tampered, *to_accept(state.proofs))
     if not files and not lists:
         raise UserError(
             f"{standing.loop.id} has nothing to accept",

@@ -15,6 +15,7 @@ from bydawn.core.history import Attempt, History
 from bydawn.core.loop import Loop, Ticks
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
 from bydawn.core.progress import tally_of
+from bydawn.core.proof import Answer
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.core.values import UNCLEAR, Commands, LineCounts, Promised, TaskStatus, Usage, Verdict
@@ -330,18 +331,16 @@ def proof_remarks(checks: ChecksEnded) -> Iterator[Remark]:
     if proved is None:
         return
     for each in proved.noticed:
-        if each.answer.is_doubt:
+        if each.answer.is_doubt or each.answer is Answer.UNKNOWN:
             which = f" ({', '.join(each.tasks)})" if len(each.tasks) > 1 else ""
-            yield Remark(plain(f"! {each.answer}{which}"), for_agent=each.asked)
+            sign = "! " if each.answer.is_doubt else ""
+            yield Remark(plain(f"{sign}{each.words}{which}"), for_agent=each.asked)
     held = proved.held
-    if held and held.changed and not held.refused:
+    if held and held.changed and not held.refused and not held.known:
         tests = [each.path for each in held.changed if not each.data] or ["test data"]
-        asked = "; the agent is asked why" if held.unexplained else ""
-        what = {True: "pass with them as they were, too", False: "fail with them as they were"}
-        told = what[held.passed] if held.passed is not None else held.detail
-        yield Remark(
-            plain(f"! changed tests: {', '.join(tests[:3])}; the checks {told}{asked}"), bool(held.unexplained)
-        )
+        what = {True: "the checks pass with them as they were, too", False: "the checks fail with them as they were"}
+        told = "no reason given" if held.unexplained else held.detail if held.passed is None else what[held.passed]
+        yield Remark(plain(f"! changed tests: {', '.join(tests[:3])}: {told}"), bool(held.unexplained))
 
 
 def occasion(checks: ChecksEnded, state: LoopState) -> str:

@@ -187,7 +187,7 @@ def opening(loop: Loop, state: LoopState, tasks: TaskReading | None, unit: str =
     else:
         yield Field("Check", checks)
     if loop.checks and not loop.dialect and (found := steering_files(loop)):
-        yield Field("Steers", f"{', '.join(found)}: what the checks run, and not protected")
+        yield Field("Steers", f"{', '.join(found)} decide what the checks run; no round is kept from changing them")
     if loop.sandbox:
         words = {"read-only": "read-only", "full": "FULL: no sandbox"}
         yield Field("Access", words.get(loop.sandbox, "can edit this folder"))

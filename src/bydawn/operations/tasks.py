@@ -60,6 +60,7 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     stand: Stand = msgspec.field(name="status")
     line: int | None
     waits_for: tuple[str, ...]
+    proof: str  # would the checks notice if it were missing?
 
 
 class CheckpointView(msgspec.Struct, frozen=True, kw_only=True):

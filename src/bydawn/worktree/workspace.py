@@ -181,9 +181,9 @@ class GitWorkspace(FileTexts):
             for path, (old, new) in self._kept.changes(before, after, ["/"]).items()
         ]
 
-    def paths(self, tree: str) -> list[str]:
-        """All files of a kept tree."""
-        return [os.fsdecode(entry.path) for entry in self._kept.entries(tree, "-r")]
+    def forms(self, tree: str) -> dict[str, str]:
+        """All files of a kept tree, each with its form."""
+        return {os.fsdecode(each.path): each.form for each in self._kept.entries(tree, "-r")}
 
     def woven(self, tree: str, forms: Mapping[str, str]) -> str:
         """A kept tree with other forms of some of its files; an empty one removes a file."""

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from bydawn.core.errors import UserError
+from bydawn.core.proof import to_accept
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain
 from bydawn.core.values import Status
@@ -51,7 +52,7 @@ def _stop(standing: Standing) -> dict[str, object]:
 
 def _accept(standing: Standing) -> dict[str, object]:
     stopped, tasks = standing.state.stopped, standing.state.tasks
-    files = (*standing.state.tampered, *(changed.path for changed in standing.state.proofs.insisted))
+    files = (*standing.state.tampered, *to_accept(standing.state.proofs))
     lost = stopped is not None and stopped.decided.rule == Rule.TASK_FILE
     return {
         "paths": [plain(path) for path in files],
