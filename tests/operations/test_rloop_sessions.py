@@ -43,7 +43,6 @@ def test_one_that_waits_for_a_limit_says_so_and_the_pause_is_not_told() -> None:
     def waiting(rule: Rule) -> Session:
         fact = WaitStarted(seconds=60, until=NOON, reason="session limit", decided=decided(rule))
         session = a_session(alive=True)
-        assert session.standing
         standing = replace(session.standing, state=replace(session.standing.state, waiting=fact))
         return replace(session, standing=standing)
 
@@ -53,7 +52,6 @@ def test_one_that_waits_for_a_limit_says_so_and_the_pause_is_not_told() -> None:
 
 def test_one_that_only_sends_its_last_message_is_neither_running_nor_gone() -> None:
     session = a_session(alive=True)
-    assert session.standing
     ended = replace(session.standing, state=replace(session.standing.state, stopped=stopped(End.LIMIT)))
     ending = replace(session, standing=ended, fields={"status": "failed"})
     assert (ending.is_ending, ending.is_alive, session.is_ending) == (True, False, False)
@@ -83,7 +81,8 @@ def test_the_table_at_120_and_at_48_columns(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("NO_COLOR", "1")
 
     def row(name: str, folder: str, status: str, left: int | None, **numbers: int) -> Session:
-        return Session(name=name, fields={"dir": folder, "status": status, **numbers}, standing=None, remaining=left)
+        fields = {"dir": folder, "status": status, **numbers}
+        return replace(a_session(alive=True), name=name, fields=fields, remaining=left)
 
     found = [
         row("app1", "/home/ada/projects/app1", "running", 12, iteration=5, max_iterations=30),

@@ -722,7 +722,7 @@ def test_a_damaged_state_file_is_kept_aside_and_made_again(rloop: Rloop) -> None
     }
 
 
-def test_a_session_of_the_original_is_shown_and_kept(rloop: Rloop) -> None:
+def test_a_session_of_another_program_is_refused_and_kept(rloop: Rloop) -> None:
     """R-046, X-12: and what we do not know in the file stays."""
     theirs = rloop.project("theirs", 3)
     session: Json = {"name": "theirs", "dir": str(theirs), "task_file": PRD, "pid": 999_999, "iteration": 5}
@@ -731,10 +731,18 @@ def test_a_session_of_the_original_is_shown_and_kept(rloop: Rloop) -> None:
     session |= {"log_file": str(theirs / ".rloop/ralph.log")}
     rloop.config.mkdir(parents=True)
     (rloop.config / "state.json").write_text(json.dumps({"version": 7, "sessions": {"theirs": session}}))
-    row = rloop.table()["theirs"]
-    assert (row[0], row[1], row[3]) == ("~/projects/theirs", "5/30", "3 tasks"), row
-    refused = rloop("resume", "theirs")
-    assert is_refused(refused, f"rloop start {theirs}") or is_refused(refused, "rloop start ~/projects/theirs")
+    assert rloop("status").out.startswith("No sessions found")
+    assert "No session is running" in rloop("stop", "--all").out
+    before = tree_of(rloop.home.root)
+    for words in (("resume", "theirs"), ("stop", "theirs"), ("logs", "theirs"), ("start", str(theirs))):
+        assert is_refused(refused := rloop(*words), f"`rloop start {theirs} --name theirs-2`"), refused
+    assert tree_of(rloop.home.root) == before
+    (rloop.config / "state.json").write_text(
+        json.dumps({"version": 7, "sessions": {"x": session | {"pid": os.getpid()}}})
+    )
+    live = rloop("start", str(theirs))
+    assert (live.code, "x is a session of another program" in live.err) == (8, True), live
+    (rloop.config / "state.json").write_text(json.dumps({"version": 7, "sessions": {"theirs": session}}))
     assert rloop.runs(rloop.project()).code == 0
     kept = json.loads((rloop.config / "state.json").read_text())
     assert (kept["version"], kept["sessions"]["theirs"]) == (7, session)

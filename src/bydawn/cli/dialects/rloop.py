@@ -121,7 +121,7 @@ def stop(name: str | None, all_: bool) -> int:
         cause = "neither a name nor --all was given" if name is None else "a name and --all were given"
         raise UserError("which one?", cause=cause, hint=f"`{NAME} stop app1` or `{NAME} stop --all`")
     named = sessions.table(_say) if name is None else [sessions.find(name, _say)]
-    found = [each for each in named if each.standing and (each.is_alive or each.status == CRASHED)]
+    found = [each for each in named if each.is_alive or each.status == CRASHED]
     # One that does not answer does not keep the others from it.
     codes = [shielded(partial(starting.stop, each)) for each in found]
     for number, each in enumerate(found):
@@ -134,19 +134,8 @@ def stop(name: str | None, all_: bool) -> int:
     if not codes and name is None:
         click.echo("  No session is running.")
     elif not codes:
-        _not_running(named[0])
+        click.echo(f"  {name} is not running.")
     return max(codes, default=0)
-
-
-def _not_running(session: "Session") -> None:
-    if session.standing:
-        click.echo(f"  {session.name} is not running.")
-    elif not session.is_alive:
-        click.echo(f"  {session.name} is a session of another program, and its process is gone: nothing to stop.")
-    else:
-        pid = session.count("pid")
-        cause, hint = f"its process is {pid}", f"end it yourself: kill {pid}"
-        raise UserError(f"{session.name} is a session of another program", cause=cause, hint=hint)
 
 
 # -- look --------------------------------------------------------------------------------------------------------------

@@ -41,13 +41,10 @@ def one_session(call: Call) -> Json:
 def stop_session(call: Call) -> Json:
     """The same as `rloop stop NAME`."""
     found = _found(call)
-    if found.standing and (found.is_alive or found.status == CRASHED):
+    if found.is_alive or found.status == CRASHED:
         starting.stop(found)
         starting.until_it_is_gone(found)
         return _json(sessions.document(sessions.find(found.name, lambda _: None)))
-    if found.standing is None and found.is_alive:
-        cause = f"its process is {found.count('pid')}"
-        raise UserError(f"{found.name} is a session of another program", cause=cause, hint="end it there", exit_code=8)
     raise UserError(f"{found.name} is not running", cause=f"it is {found.status}", exit_code=8)
 
 

@@ -44,7 +44,7 @@ def follow(session: Session) -> Iterator[str]:
 
 
 def _is_alive(session: Session) -> bool:
-    return bool(session.standing and is_held(session.standing.folder.lock))
+    return is_held(session.standing.folder.lock)
 
 
 def _shown(line: bytes) -> str:

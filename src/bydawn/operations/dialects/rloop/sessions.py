@@ -1,5 +1,6 @@
-"""The sessions of this user: ours from their ledgers, and what the original program wrote down of its own."""
+"""The sessions of this user, from their ledgers."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,29 +24,26 @@ from bydawn.system.reading import read_text
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the table. One of the original program has no loop of ours, and says what its file says."""
+    """A row of the table."""
 
     name: str
     fields: dict[str, Any]
-    standing: Standing | None
+    standing: Standing
     remaining: int | None  # open boxes, now; None if the file cannot be read
 
     @property
     def is_alive(self) -> bool:
-        if self.standing:
-            return self.standing.alive and self.standing.state.stopped is None
-        pid = self.fields.get("pid")
-        return self.fields.get("status") == RUNNING and isinstance(pid, int) and bool(kernel.stat_fields(pid))
+        return self.standing.alive and self.standing.state.stopped is None
 
     @property
     def is_ending(self) -> bool:
         """Has it ended, but for a message that is being sent?"""
-        return self.standing is not None and self.standing.alive and self.standing.state.stopped is not None
+        return self.standing.alive and self.standing.state.stopped is not None
 
     @property
     def status(self) -> str:
         said = str(self.fields.get("status") or "?")
-        return CRASHED if self.standing and said == RUNNING and not self.is_alive else said
+        return CRASHED if said == RUNNING and not self.is_alive else said
 
     @property
     def folder(self) -> str:
@@ -61,16 +59,19 @@ def state_file() -> Path:
 
 def table(say: Callable[[str], None] = lambda _: None) -> list[Session]:
     """Every session, the oldest first."""
+    return _table(say)[0]
+
+
+def _table(say: Callable[[str], None]) -> tuple[list[Session], dict[str, dict[str, Any]]]:
+    """Every session, and what the file says of those of other programs."""
     path = state_file()  # first: without a home there is nothing to look at
     ours: dict[str, Standing] = {}
     for each in sorted(loops.everywhere(DIALECT), key=lambda each: (each.alive, each.loop.created_at)):
         ours[words(each.loop).get("session", each.loop.id)] = each  # the newest, or one at work
     found = [_of_loop(name, each) for name, each in sorted(ours.items(), key=lambda row: row[1].loop.created_at)]
-    theirs = _entries(path, found, say)
-    return [
-        *(_of_original(name, row) for name, row in theirs.items() if name not in ours and isinstance(row, dict)),
-        *(each for each in found if not ours[each.name].state.dismissed),
-    ]
+    entries = _entries(path, found, say)
+    theirs = {name: row for name, row in entries.items() if name not in ours and isinstance(row, dict)}
+    return [each for each in found if not each.standing.state.dismissed], theirs
 
 
 def _of_loop(name: str, standing: Standing) -> Session:
@@ -87,20 +88,11 @@ def _remaining(standing: Standing) -> int | None:
             return state.tasks.open
     except OSError:
         return None
-    return _open_boxes(loop.workspace, loop.tasks or "")
-
-
-def _open_boxes(folder: str, path: str) -> int | None:
     try:
-        text = read_text(Path(folder), path)
-    except (UserError, ValueError):  # another program may have written any path
+        text = read_text(Path(loop.workspace), loop.tasks or "")
+    except UserError:
         return None
     return None if text is None else sum(not task.done for task in tasks.read(text).items)
-
-
-def _of_original(name: str, row: dict[str, Any]) -> Session:
-    remaining = _open_boxes(str(row.get("dir", "")), str(row.get("task_file", "")))
-    return Session(name=name, fields={**row, "name": name}, standing=None, remaining=remaining)
 
 
 def _entries(path: Path, ours: list[Session], say: Callable[[str], None]) -> dict[str, Any]:
@@ -112,7 +104,7 @@ def _entries(path: Path, ours: list[Session], say: Callable[[str], None]) -> dic
         changes: shared_file.Changes = {
             ("sessions", name): None if standing.state.dismissed else fields
             for name, fields, standing in ((each.name, each.fields, each.standing) for each in ours)
-            if standing and isinstance(entry := entries.get(name), dict | None) and _is_wrong(standing, fields, entry)
+            if isinstance(entry := entries.get(name), dict | None) and _is_wrong(standing, fields, entry)
         }
         if changes:
             shared_file.update(path, changes, say)
@@ -131,10 +123,12 @@ def _is_wrong(standing: Standing, fields: dict[str, Any], entry: dict[str, Any] 
 
 def find(name: str, say: Callable[[str], None]) -> Session:
     """The session of that name; refused with the names there are."""
-    found = table(say)
+    found, theirs = _table(say)
     for each in found:
         if each.name == name:
             return each
+    if name in theirs:
+        raise _anothers(name, theirs[name])
     names = [each.name for each in found]
     cause = f"the sessions are {', '.join(names)}" if len(names) > 1 else f"the only one is {names[0]}" if names else ""
     hint = near(name, names).rstrip() or f"`{NAME} status` lists them; `{NAME} start DIR` begins one"
@@ -142,16 +136,31 @@ def find(name: str, say: Callable[[str], None]) -> Session:
     raise UserError(f"there is no session {name!r}", cause=cause, hint=hint)
 
 
+def _anothers(name: str, row: dict[str, Any]) -> UserError:
+    again = shlex.join([NAME, "start", str(row.get("dir") or "DIR"), "--name", f"{name}-2"])
+    return UserError(
+        f"{name} is a session of another program",
+        cause=f"{state_file()} lists it as {row.get('status')}, and there is no record of it here",
+        hint=f"end it there; or begin beside it, in a clone if it still runs: `{again}`",
+        exit_code=8 if _is_alive(row) else 2,
+    )
+
+
+def _is_alive(row: dict[str, Any]) -> bool:
+    pid = row.get("pid")
+    return row.get("status") == RUNNING and isinstance(pid, int) and bool(kernel.stat_fields(pid))
+
+
 def trouble(each: Session) -> str:
     """Why a session does not move, and what helps; nothing if it does, or has ended well."""
-    stopped = each.standing.state.stopped if each.standing else None
-    waiting = each.standing.state.waiting if each.standing and each.is_alive else None
+    stopped = each.standing.state.stopped
+    waiting = each.standing.state.waiting if each.is_alive else None
     if waiting and waiting.decided.rule != Rule.PAUSE:
         until = f" until {waiting.until.astimezone():%a %H:%M}" if waiting.until else ""
         return f"{each.name} waits{until}: {plain(waiting.reason)}"
     if each.status == CRASHED:
         return f"{each.name} crashed, or the machine was shut down: `{NAME} resume {each.name}` goes on"
-    if each.standing is None or stopped is None or each.status != FAILED:
+    if stopped is None or each.status != FAILED:
         return ""
     steps = DIALECT.next_steps(each.standing.loop, each.standing.state, stopped)
     return f"{each.name} failed: {plain(DIALECT.reason(stopped))}; `{steps[-1].command}`"
@@ -165,7 +174,11 @@ def occupied(name: str, cause: str, *, here: bool = True) -> UserError:
 
 def refuse_live(name: str, folder: Path) -> Session | None:
     """Names are unique for the user. One that does not run is returned: a new session takes its place."""
-    known = table()
+    known, theirs = _table(lambda _: None)
+    for other, row in theirs.items():
+        is_here = _is_alive(row) and row.get("dir") == str(folder)
+        if is_here or (other == name and row.get("status") == RUNNING):
+            raise _anothers(other, row)
     found = next((each for each in known if each.name == name), None)
     beside = next((each for each in known if each.is_alive and each.folder == str(folder) and each.name != name), None)
     if found and found.is_alive:
@@ -183,7 +196,7 @@ def refuse_live(name: str, folder: Path) -> Session | None:
 
 def document(each: Session) -> dict[str, Any]:
     """A session as JSON, for scripts and for those who ask from elsewhere."""
-    state = each.standing.state if each.standing and each.standing.trouble is None else None
+    state = each.standing.state if each.standing.trouble is None else None
     return {
         **each.fields,
         "status": each.status,

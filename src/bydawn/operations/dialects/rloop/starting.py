@@ -1,6 +1,5 @@
 """Start a session, go on with one, end one."""
 
-import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +12,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
 from bydawn.dialects.rloop import DIALECT, arguments
 from bydawn.dialects.rloop.config import FOLDER, NAME, TEMPLATE, Config
-from bydawn.dialects.rloop.files import COMPLETE, CRASHED, RUNNING, STOPPED, cap, words
+from bydawn.dialects.rloop.files import COMPLETE, CRASHED, STOPPED, cap, words
 from bydawn.dialects.rloop.texts import boxes
 from bydawn.dialects.seam import Start
 from bydawn.operations import resume, settings, steer
@@ -70,7 +69,7 @@ def _loop_name(session: str) -> str:
 def _replacing(start: Start, earlier: Session) -> Start:
     where = f"{earlier.status}, iteration {earlier.count('iteration')}, in {earlier.folder}"
     said = f"this session takes the place of an earlier {earlier.name} ({where})"
-    if earlier.standing and earlier.status != COMPLETE:
+    if earlier.status != COMPLETE:
         said += f"; `{NAME} resume {earlier.name}` would have gone on with it, and still can: "
         said += f"`bydawn resume {earlier.standing.reference} -d`"
     return replace(start, remarks=(*start.remarks, said))
@@ -115,15 +114,10 @@ def to_resume(name: str | None, say: Callable[[str], None], *, stopped: bool, ro
         _refuse_to_resume(found, rounds)
         return {name: _taken(found, rounds)}
     listed = [each for each in sessions.table(say) if each.status != COMPLETE]
-    for each in listed:
-        if each.standing is None and each.status == RUNNING and not each.is_alive:
-            again = f"`{NAME} start {shlex.quote(each.folder)} --name {shlex.quote(each.name)}`"
-            say(f"{each.name} left no record here to go on from; begin again in its folder: {again}")
-    return {each.name: _one_of_many(each, rounds, stopped=stopped) for each in listed if each.standing}
+    return {each.name: _one_of_many(each, rounds, stopped=stopped) for each in listed}
 
 
 def _one_of_many(found: Session, rounds: int | None, *, stopped: bool) -> Taken:
-    assert found.standing  # noqa: S101 - the caller has looked
     if found.status == CRASHED or (stopped and found.status == STOPPED):
         return _taken(found, rounds)
     if found.status == STOPPED:
@@ -134,7 +128,6 @@ def _one_of_many(found: Session, rounds: int | None, *, stopped: bool) -> Taken:
 
 def _taken(found: Session, rounds: int | None) -> Taken:
     standing = found.standing
-    assert standing  # noqa: S101 - of ours
     if found.is_alive:
         return Taken(standing=standing, skipped="it is running")
     limits = [NewLimit("rounds", lambda _: rounds)] if rounds else []
@@ -147,12 +140,6 @@ def _taken(found: Session, rounds: int | None) -> Taken:
 
 
 def _refuse_to_resume(found: Session, rounds: int | None) -> None:
-    if found.standing is None:
-        raise UserError(
-            f"{found.name} is a session of another program",
-            cause="it left no record to go on from",
-            hint=f"begin again in its folder: `{NAME} start {found.folder} --name {found.name}`",
-        )
     if found.status == COMPLETE:
         hint = f"add tasks and start again: `{NAME} start {found.folder}`"
         raise UserError(f"{found.name} is complete", cause="no box was open", hint=hint)
@@ -171,13 +158,11 @@ def _refuse_to_resume(found: Session, rounds: int | None) -> None:
 def stop(found: Session) -> None:
     """Have it end now; `until_it_is_gone` waits for that, so that several end at the same time."""
     refuse_inside_a_round()
-    assert found.standing  # noqa: S101 - of ours
     steer.stop(found.standing, now=True)
 
 
 def until_it_is_gone(found: Session) -> None:
     """Wait until nothing of it is alive."""
-    assert found.standing  # noqa: S101 - of ours
     end.until_it_is_gone(found.standing)
     _close_view(found.standing.loop)
 
