@@ -19,7 +19,7 @@ Datum = str | int | bool | None
 class Part(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a file. Fields of our own come last; one that is absent is UNSET, one that is unknown is null.
 
-    Everything in `state.json` has a default, so that one of the original can be read, too.
+    Everything in `state.json` has a default, so that one of another program can be read, too.
     """
 
 

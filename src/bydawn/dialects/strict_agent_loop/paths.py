@@ -4,7 +4,6 @@ NAME = "strict-agent-loop"
 FOLDER = ".codex-loop"
 IGNORE = f"{FOLDER}/.gitignore"
 REGISTRY = f"{FOLDER}/registry.json"
-LEGACY = f"{FOLDER}/state.json"  # of the original's older layout, or of codex-loop
 TASKS = f"{FOLDER}/tasks"
 STATE, IF_DONE = "state.json", "state.if-done.json"
 EVENTS, ITERATIONS, STATUSES = "events.jsonl", "iterations.jsonl", "status-history.jsonl"

@@ -4,7 +4,6 @@ import errno
 import os
 import re
 import shlex
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import Enum, auto
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
 from bydawn.core.loop import COOKIE, CommandCheck, PathCheck, TextCheck
@@ -29,7 +27,6 @@ from bydawn.system.reading import read_inside
 EXIT_NOT_FOUND = 1
 _BIGGEST = 4 << 20  # bytes of a state.json; ours stay far below
 _PLACE = re.compile(r"(.*)/\.codex-loop/tasks/([A-Za-z0-9-]+)/state\.json")
-_OLDER = re.compile(r"(.*)/\.codex-loop/state\.json")
 _SKILL = "skill_name"
 _OPTIONS = {CommandCheck: "--stop-command", PathCheck: "--require-path", TextCheck: "--require-text"}
 
@@ -43,17 +40,16 @@ class Where(Enum):
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A task, as it is known here. One of the original program, or one seen from a sandbox, has no loop."""
+    """A task, as it is known here. One of another program, or one seen from a sandbox, has no loop."""
 
     workspace: Path
     id: str
     standing: Standing | None
     document: State | None  # as its file says; None if that cannot be read
-    legacy: bool = False  # of the original's older layout
 
     @property
     def state_path(self) -> str:
-        return f"{self.workspace}/{paths.LEGACY if self.legacy else paths.of(self.id, paths.STATE)}"
+        return f"{self.workspace}/{paths.of(self.id, paths.STATE)}"
 
     @property
     def is_ours(self) -> bool:
@@ -93,7 +89,7 @@ def workspace_of(path: str | None) -> Path:
 
 
 def every(workspace: Path) -> list[Task]:
-    """The tasks of a workspace: ours, the oldest first, then those of the original program."""
+    """The tasks of a workspace: ours, the oldest first, then those of other programs."""
     ours: dict[str, Standing] = {}
     for each in sorted(loops.in_workspace(DIALECT, workspace), key=lambda each: (each.alive, each.loop.created_at)):
         if not each.state.dismissed:
@@ -101,17 +97,11 @@ def every(workspace: Path) -> list[Task]:
     found = [_task(workspace, name, each) for name, each in ours.items()]
     states = (workspace / paths.TASKS).glob(f"*/{paths.STATE}")
     listed = {path.parent.name for path in states if _PLACE.fullmatch(str(path))}  # not what --force kept
-    found += [_task(workspace, name, None) for name in sorted(listed - ours.keys())]
-    return [*found, *_legacy(workspace)]
+    return found + [_task(workspace, name, None) for name in sorted(listed - ours.keys())]
 
 
 def find(state: str | None, workspace: str | None = None, task: str | None = None) -> Task:
     """The task that is meant: by the path of its state, by its id, or the only one that is not over here."""
-    if state is not None and _OLDER.fullmatch(absolute(state)):
-        older = next(_legacy(workspace_of(place_of(state, None, None)[0])), None)
-        if older is None:
-            raise unreadable(state)
-        return older
     if state is not None:
         return _existing(*_address(state, task))
     folder = workspace_of(workspace)
@@ -139,8 +129,6 @@ def place_of(state: str | None, workspace: str | None, task: str | None) -> tupl
     """A workspace and a task's id; the path of a state stands for both."""
     if state is None:
         return workspace, task
-    if older := _OLDER.fullmatch(absolute(state)):
-        return older[1] or "/", task
     place = _PLACE.fullmatch(absolute(state))
     if place is None:
         raise _no_address(state)
@@ -194,7 +182,7 @@ def can_make(workspace: Path) -> bool:
 
 def read_state(workspace: Path, name: str) -> State:
     """What the file of a task says now."""
-    return _read(workspace, paths.of(name, paths.STATE), name)
+    return _read(workspace, name)
 
 
 def last_report(workspace: Path, now: State) -> StopReport:
@@ -206,20 +194,17 @@ def last_report(workspace: Path, now: State) -> StopReport:
 
 
 def refuse_foreign(task: Task) -> None:
-    """The original's files are read, never written."""
+    """Files of another program are read, never written."""
     if task.is_ours:
         return
-    if task.document is None and task.standing is None and not task.legacy:
+    if task.document is None:
         raise unreadable(task.state_path)
-    goal = task.document.goal if task.document else ""
     again = f"{NAME} init-state --workspace-root {shlex.quote(str(task.workspace))} --task-id {task.id}-2"
-    if goal:
+    if goal := task.document.goal:
         again += f" --goal {shlex.quote(_one_line(goal))}"
-    if task.document and task.document.global_stop_condition:
-        again += f" --global-stop-condition {shlex.quote(_one_line(task.document.global_stop_condition))}"
-    if task.document:
-        again += f" --operating-mode {task.document.operating_mode}"
-        again += _options(task.document)
+    if stop := task.document.global_stop_condition:
+        again += f" --global-stop-condition {shlex.quote(_one_line(stop))}"
+    again += f" --operating-mode {task.document.operating_mode}{_options(task.document)}"
     cause = f"{task.state_path} was written by another program; it is only shown here"
     raise UserError(
         f"{task.id} is a task of another program", cause=cause, hint=f"start beside it: `{again}`", exit_code=1
@@ -245,17 +230,16 @@ def _options(now: State) -> str:
 
 def refuse_foreign_supervisor(task: Task) -> None:
     """Another program may be at work on it right now; or an agent wrote this, so no command here ends a process."""
-    for path in (Path(task.state_path).parent / "supervisor.lock", task.workspace / paths.FOLDER / "supervisor.lock"):
-        data = None
-        with suppress(UserError):
-            data = read_inside(task.workspace, str(path.relative_to(task.workspace)), 10_000)
-        if (pid := re.search(rb"\d{1,9}", data or b"")) and kernel.stat_fields(int(pid[0])):
-            raise UserError(
-                "another supervisor may be at work",
-                cause=f"{path} names process {int(pid[0])}, which is alive",
-                hint=f"`ps -fp {int(pid[0])}` says what it is; if no supervisor: `rm {shlex.quote(str(path))}`",
-                exit_code=8,
-            )
+    path, data = Path(task.state_path).parent / "supervisor.lock", None
+    with suppress(UserError):
+        data = read_inside(task.workspace, str(path.relative_to(task.workspace)), 10_000)
+    if (pid := re.search(rb"\d{1,9}", data or b"")) and kernel.stat_fields(int(pid[0])):
+        raise UserError(
+            "another supervisor may be at work",
+            cause=f"{path} names process {int(pid[0])}, which is alive",
+            hint=f"`ps -fp {int(pid[0])}` says what it is; if no supervisor: `rm {shlex.quote(str(path))}`",
+            exit_code=8,
+        )
 
 
 def unreadable(path: str, why: str = "it is not a state of a task") -> UserError:
@@ -294,7 +278,7 @@ def _existing(workspace: Path, name: str) -> Task:
         cause = f"there is no {task.state_path}"
         raise UserError(f"there is no task {name}", cause=cause, hint=hint, exit_code=EXIT_NOT_FOUND)
     if task.standing is None:
-        _read(workspace, paths.of(name, paths.STATE), name)  # says why, if it cannot be read
+        _read(workspace, name)  # says why, if it cannot be read
     return task
 
 
@@ -302,14 +286,15 @@ def _task(workspace: Path, name: str, standing: Standing | None) -> Task:
     """In a sandbox its ledger may be seen; what the session has recorded since is only in its files."""
     found = None
     with suppress(UserError):
-        found = _read(workspace, paths.of(name, paths.STATE), name)
+        found = _read(workspace, name)
     if standing and found and not _is_writable(standing):
         standing = None
     return Task(workspace=workspace, id=name, standing=standing, document=found)
 
 
-def _read(workspace: Path, path: str, name: str = "") -> State:
-    """A state.json, ours or the original's; whatever is wrong with it is said."""
+def _read(workspace: Path, name: str) -> State:
+    """A state.json; whatever is wrong with it is said."""
+    path = paths.of(name, paths.STATE)
     where = f"{workspace}/{path}"
     if Path(where).is_symlink():
         raise unreadable(where, "it is a link")
@@ -323,20 +308,9 @@ def _read(workspace: Path, path: str, name: str = "") -> State:
         read = msgspec.convert(found, State)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError) as error:
         raise unreadable(where, str(error).partition(" - ")[0]) from None
-    if name and read.task.id != name:
+    if read.task.id != name:
         raise unreadable(where, f"it is the state of {read.task.id}")
     return read
-
-
-def _legacy(workspace: Path) -> Iterator[Task]:
-    """The original once had one task for each workspace; codex-loop has a file of that name, too."""
-    with suppress(UserError):
-        found = _read(workspace, paths.LEGACY)
-        if found.bydawn is None:
-            name = found.task.id or "legacy"
-            place = replace(found.task, id=name, root_dir=f"{workspace}/{paths.FOLDER}")
-            found = replace(found, task=place)
-            yield Task(workspace=workspace, id=name, standing=None, document=found, legacy=True)
 
 
 def _is_open(task: Task) -> bool:
