@@ -98,8 +98,7 @@ def box_for(loop: Loop, folder: LoopFolder) -> Box | str:
 def _still(found: Box | str, loop: Loop, state: LoopState) -> Box | str:
     """A box that is new to a loop could make its checks fail, and no baseline would show why."""
     is_new = loop.box is BoxMode.AUTO and state.round and state.box != BOXED
-    why = "its first round ran without one" if state.last else "another program began this work"
-    return why if found and is_new else found
+    return "its first round ran without one" if found and is_new else found
 
 
 def run_loop(

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from bydawn.core.facts import AnyFact, LoopAdopted, TaskSettled
+from bydawn.core.facts import AnyFact, RoundsBefore, TaskSettled
 from bydawn.core.history import History, Totals, counted, number
 from bydawn.core.loop import SpokenDialect
 from bydawn.core.outcome import POLICY, Outcome
@@ -40,12 +40,12 @@ def test_checks_of_another_round_are_not_those_of_the_last() -> None:
     assert past(checked(0)).attempts == []
 
 
-def test_a_loop_that_was_taken_over_counts_on() -> None:
-    adopted = LoopAdopted(source="x", rounds=7, agent="codex")
-    [only] = past(adopted, *a_round(8)).attempts
+def test_a_loop_counts_on_from_the_rounds_before_it() -> None:
+    before = RoundsBefore(rounds=7)
+    [only] = past(before, *a_round(8)).attempts
     assert (only.round, only.counted) == (8, 8)
-    assert counted(after_all(adopted)) == 7
-    assert counted(after_all(adopted, started(8))) == 8
+    assert counted(after_all(before)) == 7
+    assert counted(after_all(before, started(8))) == 8
 
 
 PLAIN = a_loop()
@@ -75,10 +75,10 @@ def test_a_round_to_be_tried_again_keeps_its_number_until_its_run_ends(outcome: 
 
 
 def test_the_previous_output_is_that_of_the_last_round_that_is_over() -> None:
-    adopted = LoopAdopted(source="x", rounds=7, agent="codex", output="left by another")
-    begun = after_all(adopted, run_started(), started(8))
+    before = RoundsBefore(rounds=7, output="left by another")
+    begun = after_all(before, run_started(), started(8))
     assert (begun.printed, begun.output) == (None, "left by another")
-    blip = [adopted, run_started(), *a_round(8, Outcome.TRANSIENT, agent="claude")]
+    blip = [before, run_started(), *a_round(8, Outcome.TRANSIENT, agent="claude")]
     assert (after_all(*blip).printed, after_all(*blip).output) == (None, "left by another")
     for outcome in (Outcome.OK, Outcome.INTERRUPTED, Outcome.FAILED):
         then = after_all(*blip, *a_round(9, outcome))

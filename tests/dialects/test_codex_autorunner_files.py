@@ -1,7 +1,7 @@
 """State, lock and log of codex-autorunner, fact by fact."""
 
 from bydawn.core.agent import CommandEnded, Complaint, Finished, Message
-from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped, WaitStarted
+from bydawn.core.facts import AnyFact, LoopStopped, RoundsBefore, WaitStarted
 from bydawn.core.history import History
 from bydawn.core.loop import SpokenDialect
 from bydawn.core.outcome import Outcome
@@ -18,7 +18,7 @@ from dialects.stage import told
 
 WORDS = {"last_exit_code": "0", "last_run_started_at": "2025-01-01T12:34:56Z"}
 LOOP = a_loop(tasks="TODO.md", dialect=SpokenDialect(name="codex-autorunner", numbers_cut=True, words=WORDS))
-SEVEN = LoopAdopted(source="the last run here", rounds=7, agent="")
+SEVEN = RoundsBefore(rounds=7)
 WAIT = WaitStarted(seconds=30, reason="high demand", decided=decided(Rule.BACK_OFF))
 
 
@@ -119,7 +119,7 @@ def test_what_a_crash_left_open_is_closed_with_what_is_known() -> None:
     assert closing(LOG, left, LOOP, *cut) == (f"=== run 8 end (code {INTERRUPTED}) ===",)
     seen = history_of(SEVEN, run_started(), *a_round(8, exit_code=0))
     assert closing(LOG, left, LOOP, *seen) == ("=== run 8 end (code 0) ===",), "only the marker was missing"
-    other = history_of(LoopAdopted(source="x", rounds=8, agent=""), run_started())
+    other = history_of(RoundsBefore(rounds=8), run_started())
     assert closing(LOG, left, LOOP, *other) == (f"=== run 8 end (code {INTERRUPTED}) ===",)
     assert closing(LOG, [*left, "=== run 8 end (code 0) ==="], LOOP, *other) == ()
 

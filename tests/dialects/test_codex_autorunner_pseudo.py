@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from bydawn.core.facts import LoopStopped, RoundStarted
+from bydawn.core.facts import LoopStopped, RoundsBefore, RoundStarted
 from bydawn.core.history import History as Attempts
 from bydawn.core.layout import STDOUT
 from bydawn.core.loop import SpokenDialect
@@ -213,7 +213,7 @@ def autorunner(history: History, config: Config, *, hiccup: Play | None = None) 
     """Our loop in a world in memory, about to do what the history says; a hiccup comes before each run."""
     before = files.State(last_run_id=history.last_run_id, last_exit_code=0 if history.last_run_id else None)
     wanted = arguments.start(Settings(sleep_seconds=config.sleep_seconds), None, is_codex=True)
-    request = arguments.going_on(wanted, before)
+    request = arguments.going_on(wanted, before, None)
     first, *later = lists(history)
 
     def prints(words: str) -> Callable[[], None]:
@@ -235,8 +235,8 @@ def autorunner(history: History, config: Config, *, hiccup: Play | None = None) 
 
     documents: Files = {"TODO.md": first, "PROGRESS.md": "# p\n", "OPINIONS.md": "# o\n"}
     night = Night(plays(), files=documents, **fields(request))
-    if adopted := arguments.adopted(before, f"This is run {history.last_run_id}."):
-        night.ledger.append(adopted)
+    if last := history.last_run_id:
+        night.ledger.append(RoundsBefore(rounds=last, output=f"This is run {last}."))
     return night
 
 

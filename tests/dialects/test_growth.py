@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bydawn.core.agent import Complaint, Message
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, LoopAdopted, RoundEnded
+from bydawn.core.facts import AnyFact, RoundEnded, RoundsBefore
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.redact import HIDDEN, Secrets
@@ -242,7 +242,7 @@ def test_what_one_loop_left_open_the_next_one_closes(live: Live, tmp_path: Path)
     other = live.stage(tmp_path / "other")
     other.night.loop = replace(other.loop, id="later", workspace=str(one.workspace))
     other.workspace = one.workspace
-    other.night.ledger.append(LoopAdopted(source="the one before", rounds=1, agent="demo"))
+    other.night.ledger.append(RoundsBefore(rounds=1))
     other.run()
     assert log.read_text().startswith(f"{before}\n")
     assert len(live.rounds(other, torn=1)) == 1 + 3
@@ -422,7 +422,6 @@ def test_whatever_is_in_files_that_all_loops_share_it_is_no_reason_to_refuse(liv
     places.refuse_at_start(live.dialect, loop, [])
     places.refuse_tracked(live.dialect, loop)
     places.refuse_overwriting(StateFolder(workspace.parent / "state"), live.dialect, loop)
-    places.keep_original(live.dialect, loop, 0)
     assert {path: (workspace / path).read_text() for path in shared_files(live)} == before
 
 

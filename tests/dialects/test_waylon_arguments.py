@@ -89,7 +89,7 @@ def test_the_other_commands_have_the_options_of_the_document_and_those_they_impl
     assert {name: [row.opts[0] for row in options(command)] for name, command in COMMANDS.commands.items()} == {
         "status": ["--loop-id", "--cd", "--json"],
         "list": ["--cd", "--json"],
-        "resume": ["--loop-id", "--cd", "--max-iterations", "--sandbox"],
+        "resume": ["--loop-id", "--cd", "--max-iterations"],
         "cancel": ["--loop-id", "--cd", "--cleanup-artifacts"],
         "install-helpers": ["--cd", "--force"],
     }
@@ -438,7 +438,7 @@ def test_options_may_stand_before_the_prompt_and_cd_chooses_the_workspace(folder
 def test_the_words_that_go_on_past_a_hard_stop_are_understood(folder: Path) -> None:
     words = DIALECT.go_on(msgspec.structs.replace(smithers(), workspace=str(folder / "other")))
     assert words[0] == "resume"
-    assert parsed(*words) == {"name": ID, "workspace": folder / "other", "cap": None, "sandbox": None}
+    assert parsed(*words) == {"name": ID, "workspace": folder / "other", "cap": None}
 
 
 @pytest.mark.usefixtures("folder")

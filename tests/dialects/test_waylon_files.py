@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped
+from bydawn.core.facts import AnyFact, LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.replay import replay
@@ -165,14 +165,6 @@ def test_a_running_iteration_is_counted_and_the_files_are_still_those_of_the_one
 def test_a_cap_that_was_raised_is_the_one_that_is_shown() -> None:
     """W-070."""
     assert state_after([*BEGUN, raised(rounds=60)])["max_iterations"] == 60
-
-
-def test_a_loop_that_was_taken_over_goes_on_counting() -> None:
-    adopted = LoopAdopted(source="x", rounds=7, agent="codex", session=SESSION)
-    state = state_after([BORN, adopted, run_started()])
-    assert (state["iteration"], state["codex"]["session_id"]) == (7, SESSION)
-    assert state["artifacts"]["last_message_path"] is None  # those are not ours
-    assert state_after([BORN, adopted, run_started(), *iteration(8)])["iteration"] == 8
 
 
 # -- words for ends ----------------------------------------------------------------------------------------------------

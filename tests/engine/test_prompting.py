@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bydawn import agents
 from bydawn.core.errors import UserError
-from bydawn.core.facts import LoopAdopted
+from bydawn.core.facts import RoundsBefore
 from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.redact import Secrets
 from bydawn.core.template import OUTPUT_AT_MOST
@@ -41,9 +41,9 @@ def test_a_prompt_has_what_the_last_round_printed_and_a_hiccup_is_no_round() -> 
         yield Play(says=DONE)
 
     night = Night(plays(), template=WITH_OUTPUT, files={"NOTES.md": "a note"})
-    night.ledger.append(LoopAdopted(source="x", rounds=7, agent="demo", output="left by another program"))
+    night.ledger.append(RoundsBefore(rounds=7, output="left by another loop"))
     night.run()
-    assert [previous(night, round_) for round_ in (8, 9)] == ["left by another program"] * 2
+    assert [previous(night, round_) for round_ in (8, 9)] == ["left by another loop"] * 2
     assert [previous(night, round_) for round_ in (10, 11)] == ["one\n\ntwo\nround 9 complains"] * 2
     assert "a note." in night.prompt(9)
     assert "another note." in night.prompt(10)

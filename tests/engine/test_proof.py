@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from bydawn.core.breakers import Limits
-from bydawn.core.facts import BOXED, ChecksEnded, LoopAdopted, RoundEnded, RoundStarted, TamperingAccepted, TaskSettled
+from bydawn.core.facts import BOXED, ChecksEnded, RoundEnded, RoundsBefore, RoundStarted, TamperingAccepted, TaskSettled
 from bydawn.core.loop import BoxMode, Checkpoint, OnTamper, Promise, Sessions, Ticks, WitnessMode
 from bydawn.core.requests import AskStop
 from bydawn.core.values import End, TaskStatus
@@ -92,7 +92,7 @@ def test_what_an_agent_has_written_never_runs_outside_the_box() -> None:
     """The baseline is the only time at which nothing of the agent's exists."""
     night = boxed(Night(busy(), check=lambda _: True, limits=Limits(rounds=3)))
     night.checks.in_box = lambda files: "log" not in str(files)
-    night.ledger.append(LoopAdopted(source="state.json", rounds=2, agent="demo"))
+    night.ledger.append(RoundsBefore(rounds=2))
     night.run()
     assert {*night.checks.places} == {""}
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from bydawn.core.errors import OwnFailure
-from bydawn.core.facts import Fact, LoopAdopted, TaskSettled
+from bydawn.core.facts import Fact, TaskSettled
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
@@ -103,7 +103,6 @@ def a_list(*closed: str, usage: Usage | None = SPENT, tasks_done: int = 9, **mor
 
 
 FOLDER = [run_started(tasks=todo(1, 2)), *a_round(1, tasks=todo(1, 2), usage=SPENT)]
-ADOPTED = LoopAdopted(source="state.json", rounds=1, agent="codex", done=("old",))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +119,6 @@ ADOPTED = LoopAdopted(source="state.json", rounds=1, agent="codex", done=("old",
         ([a_list("one", "two", doubted=("two",))], 0.5),  # nothing else was changed for it
         ([standing(after_all(*FOLDER, done("a"), done("b")))], 0.25),
         ([standing(after_all(*FOLDER, done("a"), done("b", doubted=True)))], 0.5),
-        ([standing(after_all(ADOPTED, *FOLDER, done("a")))], 0.5),  # another program has said that it is done
     ],
 )
 def test_what_a_proven_task_costs(loops: list[Standing], usd: float | None) -> None:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import shutil
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -34,7 +36,6 @@ WRITTEN = (
     "tasks/002-subtract.md",
 )
 ADD, SUBTRACT = "001-add", "002-subtract"
-ORIGINAL = Path(__file__).parents[1] / "dialects/codex_loop/original/state.json"
 
 
 @pytest.fixture
@@ -381,26 +382,27 @@ def test_a_hook_that_fails_blocks_only_where_it_may(project: CodexLoop, policy: 
     assert (first["exit_code"], "out of stock" in str(first)) == (4, True), first
 
 
-def test_a_project_of_the_original_goes_on(project: CodexLoop) -> None:
-    """C-003, C-045: done tasks, numbers and branch; what it left uncommitted is the first commit."""
-    project.project("001-lexer", "002-parser", "003-docs")
-    tree = project.home.root / "theirs"
-    project.git("worktree", "add", "-q", "-b", "codex-loop/shop-20260301", str(tree))
-    (tree / "lexer.txt").write_text("uncommitted\n")
-    project.folder.mkdir()
-    (project.folder / "state.json").write_text(ORIGINAL.read_text().replace("PATH", str(tree)))
-    (project.folder / "run.lock").write_text(json.dumps({"pid": os.getpid()}))
-    project.plays(works("002-parser"), works("003-docs"))
-    refused = project.run()
-    assert (refused.code, project.calls) == (8, []), refused
+def test_a_project_that_another_program_began_is_refused_and_begins_anew_beside_it(project: CodexLoop) -> None:
+    """C-003, C-045: what it calls done is marked by the line that a person pastes."""
+    project.project(ONE, TWO)
+    project.write(".codex-loop/run.lock", json.dumps({"pid": os.getpid()}))
+    live = project.run()
+    assert (live.code, "another codex-loop may be running here" in live.err) == (8, True), live
     (project.folder / "run.lock").unlink()
-    ended = project.run()
-    assert (ended.code, set(project.tasks.values()), project.meta["iteration"]) == (0, {"done"}, 10), ended
-    assert project.task("002-parser")["resume_fallback_used"], "this Codex does not have its session: one number more"
-    meta = project.meta
-    assert (meta["worktree_path"], meta["worktree_branch"]) == (str(tree), "codex-loop/shop-20260301")
-    assert (len(project.calls), {call["cwd"] for call in project.calls}) == (2, {str(tree)})
-    files = project.git("log", "--reverse", "--format=", "--name-only", "main..codex-loop/shop-20260301").split()
-    assert files == ["lexer.txt", "002-parser.txt", "003-docs.txt"]
-    assert merge_command(ended.out) == "git merge codex-loop/shop-20260301"
-    assert "Half of it." in (project.folder / "state.original.json").read_text()
+    project.plays(works(TWO))
+    theirs = json.dumps({"meta": {"iteration": 7}, "tasks": {ONE: {"status": "done", "session_id": "x"}}})
+    project.write(".codex-loop/state.json", theirs)
+    before = tree_of(project.folder)
+    for words in (("run",), ("doctor",), ("init", "--force", "--prompt", "x")):
+        refused = project(*words)
+        said = refused.out + refused.err
+        assert (refused.code, "another program has begun this project" in said) == (1, True), refused
+        [again] = re.findall("`(mkdir .*)`", said)
+    assert "nothing has run here yet" in project("status").err
+    assert (project.calls, tree_of(project.folder)) == ([], before)
+    moved = again.rpartition(" && ")
+    subprocess.run(["sh", "-c", moved[0]], cwd=project.repo, check=True)
+    assert moved[2] == f"codex-loop run --done {ONE}"
+    ended = project.run("--done", ONE)
+    assert (ended.code, project.tasks, project.meta["iteration"]) == (0, {ONE: "done", TWO: "done"}, 1), ended
+    assert (len(project.calls), (project.folder / "before/state.json").read_text()) == (1, theirs)

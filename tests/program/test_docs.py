@@ -213,8 +213,9 @@ def test_the_page_of_codex_loop_has_every_command_option_field_code_and_variable
     params = [param for each in (*commands.values(), codex_loop.tail) for param in each.params]
     options = {flag for param in params for flag in param.opts if flag.startswith("--") and flag != "--help"}
     parts = (document.Meta, document.Task, document.Blocker, document.Ours, history.Entry, history.Result)
+    ours = document.Ours(loop="night", uid="u-1", seq=1)
     fields = {name for part in parts for name in part.__struct_fields__}
-    fields |= {name for name, _ in document.summary_rows(document.Document(meta=document.Meta()))}
+    fields |= {name for name, _ in document.summary_rows(document.Document(meta=document.Meta(), bydawn=ours))}
     fields |= json.loads(answers.SCHEMA)["properties"].keys()
     named = fields | {*codes.BY_RULE.values(), *codes.BY_KIND.values()}
     named |= texts.hook_words("on_blocked", LOOP, LoopState(), {}).keys()

@@ -1159,161 +1159,22 @@ def test_what_the_agent_committed_along_is_still_ours(butler: Butler) -> None:
     assert butler("resume", "--loop-id", "night", "--max-iterations", "2").code == 4
 
 
-ORIGINAL: dict[str, Any] = {**json.loads(EXAMPLE), "a field of its own": 1}
-
-
-@pytest.fixture
-def original(butler: Butler) -> Path:
-    """A loop that the original program began, in the middle of a session that Codex knows."""
-    butler.plays(WORK)
-    codex = [str(butler.home.root / "bin/codex"), "exec", "--json", "-s", "read-only", "-"]
-    began = subprocess.run(codex, cwd=butler.repo, input="x", env=butler.home.env, capture_output=True, text=True)
-    session = json.loads(began.stdout.splitlines()[0])["thread_id"]
-    (butler.repo / "TODO.md").write_text("- [ ] one\n- [ ] two\n")
-    path = butler.repo / LOOPS / "repo-2026-01-06T21-10-00.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({**ORIGINAL, "codex": {**ORIGINAL["codex"], "session_id": session}}))
-    return path
-
-
-def test_a_loop_of_the_original_program_is_taken_over(butler: Butler, original: Path) -> None:
-    """W-041, W-056: pasted from the document; its session, its count and its cap go on, and its file is kept."""
-    was = original.read_text()
-    assert "begun by the original program" in butler("list").out
-    butler.plays(WORK, {**DONE, "reply": "<promise>DONE</promise>"})
-    ended = butler("resume", "--loop-id", "repo-2026-01-06T21-10-00")
-    assert ended.code == 0, ended
-    state = butler.state("repo-2026-01-06T21-10-00")
-    session = json.loads(was)["codex"]["session_id"]
-    assert (state["iteration"], state["max_iterations"], state["codex"]["session_id"]) == (9, 50, session)
-    assert (state["created_at"], state["status"]) == (ORIGINAL["created_at"], "completed")
-    assert butler.sessions == {session}
-    assert original.with_suffix(".original.json").read_text() == was
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_the_only_loop_here_may_be_one_of_the_original_program(butler: Butler, original: Path, named: bool) -> None:
-    """W-039, W-040, W-041: each command finds it, with or without its id."""
-    which = ("--loop-id", original.stem) if named else ()
-    was = json.loads(original.read_text())
-    shown = butler("status", *which)
-    assert (shown.code, json.loads(butler("status", "--json", *which).out)) == (0, was), shown
-    for words in ("running, as its file says", "7 of 50", ORIGINAL["prompt"], f"resume --loop-id {original.stem}`"):
-        assert words in shown.out
-    canceled = butler("cancel", "--cleanup-artifacts", *which)
-    assert (canceled.code, "is canceled" in canceled.out) == (0, True), canceled
-    assert json.loads(original.read_text()) == {**was, "status": "canceled"}
-    butler.plays({**WORK, "reply": "<promise>DONE</promise>"})
-    resumed = butler("resume", *which)
-    assert (resumed.code, f"Taking over {original.stem}: canceled" in resumed.out) == (0, True), resumed
-    assert butler.state(original.stem)["iteration"] == 8
-    assert "completed" in butler("status", *which).out, "it is ours by now"
-
-
-def test_of_several_loops_of_the_original_program_one_has_to_be_named(butler: Butler, original: Path) -> None:
-    """W-039, W-041: those that are completed do not count, and one of ours comes first."""
-    state = json.loads(original.read_text())
-    for name, status in (("old", "completed"), ("other", "running")):
-        (original.parent / f"{name}.json").write_text(json.dumps({**state, "loop_id": name, "status": status}))
-    for command in ("status", "resume", "cancel"):
-        refused = butler(command)
-        assert (refused.code, f"cause: other, {original.stem}\n" in refused.err) == (2, True), refused
-    done = butler("cancel", "--loop-id", "old")
-    assert (done.code, "completed already" in done.err) == (2, True)
-    (original.parent / "other.json").unlink()
-    assert original.stem in butler("status").out
-    butler.plays(WORK)
-    butler("Write it.", "--max-iterations", "1", *AUTO)
-    assert "night  stopped_max_iterations" in butler("status").out
-
-
-@pytest.mark.parametrize("text", ["{", '{"loop_id": "other", "prompt": "p"}'])
-def test_a_file_that_says_nothing_of_a_loop_is_named(butler: Butler, text: str) -> None:
-    """W-039, W-040."""
+def test_a_loop_of_another_program_is_refused_and_nothing_of_it_is_touched(butler: Butler) -> None:
+    """W-008, W-039, W-040, W-041, W-060, W-101: whatever its file says; a new one can begin beside it."""
+    butler.plays({**DONE, "reply": GIVEN})
     path = butler.repo / LOOPS / "night.json"
     path.parent.mkdir(parents=True)
-    path.write_text(text)
-    for command in ("status", "cancel"):
-        refused = butler(command, "--loop-id", "night")
-        assert (refused.code, f"{LOOPS}/night.json says nothing" in refused.err) == (2, True), refused
-    assert path.read_text() == text
-
-
-def test_a_link_is_no_way_to_have_another_file_canceled(butler: Butler, original: Path) -> None:
-    """W-060, W-101."""
-    outside = butler.home.root / "outside"
-    original.parent.rename(outside)
-    original.parent.symlink_to(outside)
-    before = tree_of(outside)
-    refused = butler("cancel")
-    assert (refused.code, "leads through a link" in refused.err, tree_of(outside)) == (2, True, before), refused
-
-
-def test_what_the_original_program_wrote_is_kept_when_its_loop_is_taken_over(butler: Butler, original: Path) -> None:
-    """W-041, W-060: summary and messages too, and cleaning up is about ours alone."""
-    folder = original.with_suffix("")
-    folder.mkdir()
-    theirs = {
-        "summary.json": '{"loop_id": "x", "iterations": [1, 2]}',
-        "last_message_iter_7.txt": "said then",
-        "last_message_iter_8.txt": "said, and not counted",
-        "last_message_iter_9.txt": "\udcff",
-    }
-    for name, text in theirs.items():
-        (folder / name).write_bytes(text.encode(errors="surrogateescape"))
-    before = {**tree_of(folder), "state": original.read_bytes()}
-    butler.plays(WORK)
-    assert butler("resume", "--loop-id", original.stem, "--max-iterations", "8").code == 4
-    assert butler("resume", "--loop-id", original.stem, "--max-iterations", "9").code == 4, "nothing is in the way"
-    assert (folder / "last_message_iter_9.txt").read_text() == "Working on it."
-    assert butler("cancel", "--loop-id", original.stem, "--cleanup-artifacts").code == 0
-    assert tree_of(folder) == {
-        "summary.original.json": before["summary.json"],
-        "last_message_iter_7.txt": before["last_message_iter_7.txt"],
-        "last_message_iter_8.original.txt": before["last_message_iter_8.txt"],
-        "last_message_iter_9.original.txt": before["last_message_iter_9.txt"],
-    }
-    assert original.with_suffix(".original.json").read_bytes() == before["state"]
-    assert not original.exists()
-
-
-def test_what_cannot_be_kept_is_not_taken_over(butler: Butler, original: Path) -> None:
-    """W-060."""
-    (original.parent / original.stem).mkdir()
-    (original.parent / original.stem / "summary.json").write_text("{}")
-    (original.parent / original.stem).chmod(0o555)
-    drop = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.getuid() == 0 else ()
-    before, asked = tree_of(butler.repo), len(butler.calls)
-    refused = butler("resume", "--loop-id", original.stem, before=drop)
-    assert (refused.code, is_error(refused.err)) == (2, True), refused
-    assert (tree_of(butler.repo), len(butler.calls)) == (before, asked)
-
-
-def test_a_loop_that_is_taken_over_gets_the_sandbox_that_a_person_names(butler: Butler, original: Path) -> None:
-    """W-029, W-091."""
-    butler.plays({**WORK, "reply": "<promise>DONE</promise>"})
-    assert butler("resume", "--loop-id", original.stem, "--sandbox", "read-only").code in (0, 3)
-    assert {call["sandbox"] for call in butler.calls[1:]} == {"read-only"}
-
-
-def test_a_repositorys_file_cannot_take_the_sandbox_away(butler: Butler, original: Path) -> None:
-    """W-091."""
-    state = json.loads(original.read_text())
-    original.write_text(json.dumps({**state, "codex": {**state["codex"], "sandbox": "danger-full-access"}}))
-    before, asked = tree_of(butler.repo), len(butler.calls)
-    refused = butler("resume", "--loop-id", ORIGINAL["loop_id"])
-    assert (refused.code, "--sandbox danger-full-access" in refused.err) == (2, True)
-    assert (tree_of(butler.repo), len(butler.calls)) == (before, asked)
-
-
-def test_a_session_in_a_repositorys_file_is_no_option_of_codex(butler: Butler, original: Path) -> None:
-    """W-091: `session_id` goes into Codex's command line."""
-    state = json.loads(original.read_text())
-    option = "--dangerously-bypass-approvals-and-sandbox"
-    original.write_text(json.dumps({**state, "codex": {**state["codex"], "session_id": option}}))
-    asked = len(butler.calls)
-    refused = butler("resume", "--loop-id", original.stem)
-    assert (refused.code, "session_id" in refused.err, len(butler.calls)) == (2, True, asked)
+    for text in (json.dumps({**json.loads(EXAMPLE), "loop_id": "night"}), '{"loop_id": "$(touch X)\x1b[2J"}', "{"):
+        path.write_text(text)
+        before = tree_of(butler.repo)
+        for words in (("status",), ("resume",), ("cancel",), ("Write it.", "--full-auto")):
+            refused = butler(*words, "--loop-id", "night")
+            assert (refused.code, is_error(refused.err), "--loop-id night-2" in refused.err) == (2, True, True), refused
+            assert "the loop night is another program's" in refused.err
+        assert "No loops" in butler("list").out
+        assert (tree_of(butler.repo), butler.calls) == (before, [])
+    assert butler("Write it.", "--full-auto", "--loop-id", "night-2").code == 0
+    assert path.read_text() == "{"
 
 
 def test_a_cap_that_is_used_up_already_is_refused(butler: Butler) -> None:
@@ -1329,61 +1190,6 @@ def test_help_as_a_value_is_a_value(butler: Butler) -> None:
     butler.plays({**WORK, "reply": "--help"})
     assert butler("Write it.", "--promise-mode", "plain", "--completion-promise=--help", *AUTO).code == 0
     assert "spoken by bydawn" in butler("--version").out
-
-
-def test_an_existing_loop_is_not_started_again(butler: Butler, original: Path) -> None:
-    refused = butler("Another.", "--full-auto", "--loop-id", ORIGINAL["loop_id"])
-    assert (refused.code, "status --loop-id" in refused.err) == (2, True)
-    assert json.loads(original.read_text())["iteration"] == 7
-
-
-# What a state file of a repository may say, and what must come of none of it.
-NASTY: dict[str, dict[str, Any]] = {
-    "escapes": {"iteration": "\x1b]0;owned\x07\x1b[2J1", "max_iterations": "\u202e3", "status": "\x9b31mrunning"},
-    "rows of its own": {"iteration": "1\n  other  completed  iteration 3 of 3", "status": "a\u2028b\x85c"},
-    "no end": {"iteration": "1" * 5000, "status": ["x"] * 5000, "max_iterations": {"a": 1}},
-    "a command": {"loop_id": "x;touch PWNED;#"},
-    "a command in the name": {"loop_id": "$(touch PWNED)"},
-    "a control in the name": {"loop_id": "x\x1b[2J\ny"},
-}
-
-
-@pytest.mark.parametrize("fields", NASTY.values(), ids=NASTY)
-def test_a_hostile_state_file_is_one_short_harmless_row(butler: Butler, fields: dict[str, Any]) -> None:
-    """W-042, W-101: whatever it says, it forges no row, moves no cursor, and stands in no command to be pasted."""
-    state = {"loop_id": "night", "prompt": "p", **fields}
-    path = butler.repo / LOOPS / f"{state['loop_id']}.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(state))
-    [row] = butler("list").out.split("\n")[:-1]
-    assert row.isprintable(), ascii(row)
-    assert len(row) < 300
-    hints = re.findall("`(.*?)`", row)
-    assert hints == (["waylon-smithers resume --loop-id night"] if state["loop_id"] == "night" else []), row
-
-
-@pytest.mark.parametrize("name", ["x`touch PWNED`", "$(id)", "\x1b[2Jx", ["x"], 7])
-def test_what_a_file_calls_itself_is_offered_to_nobody_unless_it_is_a_name(butler: Butler, name: Any) -> None:
-    """W-024, W-101."""
-    butler.plays(DONE)
-    path = butler.repo / LOOPS / "night.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"loop_id": name, "status": "completed", "prompt": "p"}))
-    refused = butler("Write it.", *AUTO)
-    assert (refused.code, "is a file of yours" in refused.err, "touch" in refused.err) == (2, True, False), refused
-    assert butler.calls == []
-
-
-def test_words_of_a_file_that_is_taken_over_forge_no_line(butler: Butler, original: Path) -> None:
-    """W-041, W-101."""
-    state = {**json.loads(original.read_text()), "status": "x\n  ✓ completed: 9 iterations", "prompt": "a\n\x1b[2Jb"}
-    original.write_text(json.dumps(state))
-    butler.plays({**DONE, "reply": "<promise>DONE</promise>"})
-    lines = butler("resume", "--loop-id", original.stem).out.splitlines()
-    assert lines[:2] == [
-        f"  Taking over {original.stem}: x ✓ completed: 9 iterations at iteration 7. Its task, as the file says it:",
-        "  a b",
-    ]
 
 
 def test_helpers_are_written_once_and_never_over_a_persons_own(butler: Butler) -> None:
@@ -1676,19 +1482,6 @@ def test_a_loop_that_an_older_version_wrote_for_goes_on(butler: Butler) -> None:
     assert butler("resume", "--loop-id", "night", "--max-iterations", "2").code == 4
     assert len(butler.summary()["iterations"]) == 2
     assert f"{LOOPS}/night/last_message_iter_2.txt" in json.loads(noted.read_text())
-
-
-def test_a_summary_of_the_original_program_may_say_anything(butler: Butler, original: Path) -> None:
-    """W-041."""
-    folder = original.with_suffix("")
-    folder.mkdir()
-    (folder / "summary.json").write_text('{"status": "running"}')
-    butler.plays(WORK)
-    for cap in ("8", "9"):
-        gone_on = butler("resume", "--loop-id", original.stem, "--max-iterations", cap)
-        assert (gone_on.code, "cannot be written" in gone_on.out + gone_on.err) == (4, False), gone_on
-    assert json.loads((folder / "summary.json").read_text())["loop_id"] == original.stem
-    assert (folder / "summary.original.json").read_text() == '{"status": "running"}'
 
 
 def test_a_file_that_only_begins_like_ours_is_in_nobodys_way(butler: Butler) -> None:

@@ -40,17 +40,12 @@ class LoopCreated(Fact, frozen=True, kw_only=True, tag="loop.created"):
     settings: str  # the digest of loop.json: settings cannot change unnoticed
 
 
-class LoopAdopted(Fact, frozen=True, kw_only=True, tag="loop.adopted"):
-    """Another program began this loop; what it left is adopted without proof."""
+class RoundsBefore(Fact, frozen=True, kw_only=True, tag="rounds.before"):
+    """Other loops ran here before: this one counts on, and knows what the last round of theirs printed."""
 
-    source: str  # the file that shows it
     rounds: int
-    agent: str
-    session: str | None = None
-    output: str = ""  # the readable end of what its last round printed
+    output: str = ""  # the readable end of it
     notes: "tuple[NoteAdded, ...]" = ()  # which no prompt has had yet
-    done: tuple[str, ...] = ()  # tasks of a folder that it called done, …
-    sessions: dict[str, str] = {}  # … and conversations about others, by task
 
 
 BOX, BOXED = "box", "on"  # the obstacle that a box is to a check; checks run in one
@@ -433,7 +428,7 @@ class LoopStopped(Fact, frozen=True, kw_only=True, tag="loop.stopped"):
 
 AnyFact = (
     LoopCreated
-    | LoopAdopted
+    | RoundsBefore
     | RunStarted
     | LedgerRepaired
     | TasksRead

@@ -21,7 +21,6 @@ from bydawn.core.facts import (
     LedgerRepaired,
     LimitsRaised,
     LinesAdded,
-    LoopAdopted,
     LoopChanged,
     LoopCreated,
     LoopDismissed,
@@ -34,6 +33,7 @@ from bydawn.core.facts import (
     Record,
     RestartsUsedUp,
     RoundEnded,
+    RoundsBefore,
     RoundStarted,
     RunStarted,
     SessionBegun,
@@ -54,7 +54,6 @@ from bydawn.core.state import (
     LoopState,
     OpenRound,
     Printed,
-    Session,
     known_as,
     task_mark,
 )
@@ -90,14 +89,8 @@ def _after(state: LoopState, record: Record) -> LoopState:
             return replace(state, settings=fact.settings)
         case EventRecorded() | IterationRecorded():
             return progress.recorded(state, record.fact)
-        case LoopAdopted() as fact:
-            session = Session(id=fact.session, agent=fact.agent, rounds=fact.rounds) if fact.session else None
-            rounds = max(state.rounds, fact.rounds)
-            per_task = (Session(id=each, agent=fact.agent, task_id=task) for task, each in fact.sessions.items())
-            state = replace(state, round=max(state.round, rounds), rounds=rounds, session=session)
-            state = replace(state, sessions=tuple(per_task))
-            settled = replace(state.settled, done=_joined(state.settled.done, fact.done))
-            return replace(state, output=fact.output, notes=fact.notes, settled=settled, adopted=fact.done)
+        case RoundsBefore() as fact:
+            return replace(state, round=fact.rounds, rounds=fact.rounds, output=fact.output, notes=fact.notes)
         case RunStarted():
             return _run_started(replace(_given_up(state), run_since=record.at), record.fact)
         case TasksRead() as fact:

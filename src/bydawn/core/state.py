@@ -230,7 +230,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 0  # attempts that count against the limit
     cut_rounds: int = 0  # other attempts that are over
     printed: Printed | None = None  # the last attempt of either kind, …
-    output: str = ""  # … and until there is one, what another program's last round printed
+    output: str = ""  # … and until there is one, what the last round of an earlier loop printed
     rounds_this_run: int = 0
     rounds_allowed: int | None = None
     run_elapsed: float = 0.0  # when this run started, in working time
@@ -245,7 +245,6 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     per_task: bool = False  # has each task a conversation of its own?
     sessions: tuple[Session, ...] = ()  # these, the last ones
     session_lost: str = ""  # why a conversation could not be continued, until a round has counted
-    adopted: tuple[str, ...] = ()  # done tasks that are so because another program said it
     resumes: bool = True  # False once a command failed because the file system is read-only to that conversation
     limited: tuple[Limited, ...] = ()  # at most one row per agent
     usage: Usage | None = None  # of all rounds, if the agents report it

@@ -103,7 +103,7 @@ class DialectFollower:
             self._owned, self._lines = files.owned, Lines(self._folder, self._workspace, files.lines)
             owned = files.owned if self._at_work else ()  # there may be thousands of files
             sweep(Path(self._workspace), (*files.of([1]), *files.common, *owned), loop)
-            self._leave_alone(loop, state, history)
+            self._leave_alone(loop, state)
             rotation = astuple(files.rotation) if files.rotation else ()
             self._live = {path: LiveFile(self._workspace, path, *rotation) for path in files.live}
             views = [*self._dialect.views(fact, loop, state, history)]
@@ -146,11 +146,10 @@ class DialectFollower:
             stopped = isinstance(record.fact, LoopStopped) or (stopped and not isinstance(record.fact, RunStarted))
             yield record
 
-    def _leave_alone(self, loop: Loop, state: LoopState, history: History) -> None:
+    def _leave_alone(self, loop: Loop, state: LoopState) -> None:
         """Find the files that a person has changed since the last run; these are not written again."""
         workspace, number, files = Path(self._workspace), self._dialect.counted(state), self._dialect.files(loop)
-        first = number if history.attempts else number + 1  # earlier ones are another program's
-        paths = files.of(range(first, number + 2))
+        paths = files.of(range(max(1, number), number + 2))
         there = {path: digest_at(workspace, path) for path in paths if os.path.lexists(workspace / path)}
         if not self._written:
             # A new loop, or one of an older version, which kept no digests: before it started these were looked at.

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 import msgspec
 
 from bydawn.core.agent import Event
-from bydawn.core.facts import AnyFact, LoopAdopted, LoopStopped
+from bydawn.core.facts import AnyFact, LoopStopped, RoundsBefore
 from bydawn.core.history import History
 from bydawn.core.hooks import HookWords
 from bydawn.core.keys import Checked, Key
-from bydawn.core.loop import Loop, Worktree
+from bydawn.core.loop import Loop
 from bydawn.core.records import Recording
 from bydawn.core.state import LoopState
 from bydawn.core.values import Next
@@ -46,7 +46,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     splits_output: bool = False
     pause_jitter: float | None = None
     rounds_each_run: int | None = None
-    worktree: Worktree | None = None  # one that is there already
+    before: RoundsBefore | None = None  # by earlier loops
     worktrees: str = ""  # the name of the folder for work trees beside the repository; ours unless given
     check_env: dict[str, str] = {}  # variables that its checks get
     recording: Recording | None = None  # may others record what they do for it?
@@ -60,13 +60,6 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     origins: dict[str, str] = {}
     overridden: dict[str, tuple[str, ...]] = {}
     template_file: str = ""  # the text of the file's template as it is, if `template` is not
-
-
-class Adopted(msgspec.Struct, frozen=True, kw_only=True):
-    """A loop that another program began: what to start, and what it had done by then."""
-
-    start: Start
-    fact: LoopAdopted
 
 
 # -- what is written ---------------------------------------------------------------------------------------------------

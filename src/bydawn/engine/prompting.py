@@ -104,7 +104,7 @@ def _documents(given: Sources, wanted: frozenset[str]) -> dict[str, str]:
 
 
 def previous_output(state: LoopState, files: RoundFiles, agents: Mapping[str, Agent]) -> str:
-    """What the last round printed, or what another program left before our first."""
+    """What the last round printed, or what an earlier loop left before our first."""
     last = state.printed
     agent = agents.get(last.agent) if last else None
     return printed(files, last.round, agent) if last and agent else state.output

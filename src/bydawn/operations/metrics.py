@@ -93,7 +93,7 @@ def _tasks_done(state: LoopState) -> int:
     """Tasks that the loop itself has done, and that nothing speaks against."""
     settled = state.settled
     if settled.done:  # a task folder
-        return len({*settled.done} - {*settled.doubted, *state.adopted})
+        return len({*settled.done} - {*settled.doubted})
     still = min(len(state.closed), state.tasks.done if state.tasks else 0)  # some may be open again
     return max(0, still - len(state.doubted))
 

@@ -364,16 +364,6 @@ def _refuse_overtaken(dialect: Dialect, standing: Standing) -> None:
             )
 
 
-def keep_original(dialect: Dialect, loop: Loop, done: int) -> None:
-    """Keep what the other program wrote beside what will replace it; all but its exclusive files make room."""
-    workspace, files = Path(loop.workspace), dialect.files(loop)
-    paths = files.of(range(done + 1, done + 1 + _LOOKED_AT))
-    there = [path for path in paths if os.path.lexists(workspace / path)]
-    for path in there:
-        follower.keep(workspace, path)
-    follower.remove(workspace, [path for path in there if path not in files.exclusive])
-
-
 def _no_longer_ours(loop: Loop, path: str) -> UserError:
     cause = f"it is not what {loop.id} wrote there, and would be overwritten"
     return UserError(f"{path} is a file of yours", cause=cause, hint="move it away for as long as the loop runs")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bydawn.core.breakers import Limits
-from bydawn.core.facts import LoopAdopted
+from bydawn.core.facts import RoundsBefore, TaskSettled
 from bydawn.core.loop import Loop
 from bydawn.core.redact import Secrets
 from bydawn.core.values import ReachedMark, Restart
@@ -34,7 +34,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     standing: Standing | None = None  # None when it is new
     warnings: tuple[str, ...] = ()
     approves: ReachedMark | None = None  # the checkpoint a person approves
-    adopts: LoopAdopted | None = None  # what another program has already done for it
+    before: RoundsBefore | None = None  # what earlier loops have done here
+    settles: tuple[TaskSettled, ...] = ()  # tasks that a person calls done
     accepts: tuple[str, ...] = ()  # protected files or a task list whose changes a person accepts
     finished: bool = False  # it may be complete already: it is run again on purpose
     raises: Callable[[Limits], Limits] | None = None  # from the current limits to the new ones

@@ -87,8 +87,9 @@ def _in_its_cycle(worker: Worker, state: LoopState) -> Worker:
 def _given(planned: Plan, loop: Loop, state: LoopState) -> Iterator[AnyFact]:
     """What a person changes when they resume a loop, as facts."""
     now = state.raised or loop.limits
-    if planned.adopts and not state.runs:
-        yield planned.adopts
+    if planned.before and not state.runs:
+        yield planned.before
+    yield from planned.settles
     if planned.raises and (limits := planned.raises(now)) != now:
         yield LimitsRaised(limits=limits, by=user())
     if mark := planned.approves:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from bydawn.core.facts import AnyFact, HookEnded, LoopAdopted, TasksRead
+from bydawn.core.facts import AnyFact, HookEnded, TasksRead
 from bydawn.core.history import EVENTS_KEPT, History
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
@@ -256,28 +256,10 @@ def test_what_the_agent_says_it_changed_is_not_what_was_changed() -> None:
     assert (document.history[0].files_changed, document.tasks[LEXER].files_changed) == ((), ())
 
 
-def test_tasks_that_the_original_called_done_are_marked_as_taken_at_its_word() -> None:
-    left: dict[str, Any] = {"rounds": 12, "done": (LEXER,), "sessions": {PARSER: "s-7"}}
-    document = made(LoopAdopted(source=".codex-loop/state.json", agent="codex", **left), begun(PARSER))
-    assert document.tasks[PARSER].session_id == "s-7"
-    assert (document.meta.iteration, statuses(document)) == (12, {LEXER: "done", PARSER: "ready"})
-    assert document.bydawn
-    assert document.bydawn.adopted == (LEXER,)
-
-
 ORIGINAL: dict[str, Any] = {
     "meta": {"project_name": "shop", "iteration": 12, "worktree_branch": "codex-loop/x", "more": 1},
     "tasks": {LEXER: {"status": "in_progress", "session_id": None, "title": "The lexer"}},
 }
-
-
-def test_a_file_of_the_original_can_be_shown_even_if_its_history_has_another_form() -> None:
-    for history in ([], [{"event_type": "iteration", "files_changed": None}], "gone"):
-        document = decoded(json.dumps(ORIGINAL | {"history": history}).encode())
-        assert document
-        assert (document.meta.iteration, document.tasks[LEXER].status, document.bydawn) == (12, "in_progress", None)
-        rows = dict(summary_rows(document))
-        assert (rows["current_task"], rows["runner_failures_total"]) == (LEXER, "none")
 
 
 OTHERS = [b"", b"{", b"[]", b"null", b"\xff", b'{"meta": "\xff"}', b'{"skill_name": "strict-agent-loop"}', b"[" * 9999]

@@ -87,8 +87,9 @@ def resume(tether: Tether | None, root: Path, once: bool) -> int:
     from bydawn.operations.dialects.codex_autorunner.running import refuse_beside_another
 
     refuse_beside_another(root)
-    if not repository.before(root).last_run_id:
-        raise UserError("there is nothing to go on with", cause="nothing has run here yet", hint=f"`{NAME} run`")
+    if repository.newest(root) is None:
+        cause = "no run of bydawn's is on record here; the log may have those of another program"
+        raise UserError("there is nothing to go on with", cause=cause, hint=f"begin: `{NAME} run`")
     return _run(root, tether, once=once)
 
 
@@ -113,7 +114,7 @@ def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool =
     try:
         if standing := operation.goes_on(root, asked):
             return running.resume(DIALECT, begin.plan_resume(standing), tether, run=screen.run)
-        return running.start(DIALECT, asked.start, root, tether, asked.adopts, run=screen.run)
+        return running.start(DIALECT, asked.start, root, tether, run=screen.run)
     except UserError as error:
         if error.exit_code == EXIT_OCCUPIED:
             raise operation.occupied("another one was faster") from None

@@ -107,6 +107,7 @@ def _show(proposal: "Proposal", after_init: tuple[str, ...]) -> None:
 @option("--max-cycles", metavar="N", type=click.IntRange(1), help="At most so many cycles.")
 @option("--retry-errors", is_flag=True, help="Begin another cycle after Codex itself failed, too.")
 @option("--max-error-retries", metavar="N", type=click.IntRange(0), help="At most so many such cycles in a row.")
+@option("--done", metavar="IDS", default="", help="Note that these tasks are done already: 001,002.")
 @option(
     "--heartbeat-path",
     metavar="FILE",
@@ -123,6 +124,7 @@ def run(
     max_cycles: int | None,
     retry_errors: bool,
     max_error_retries: int | None,
+    done: str,
     heartbeat_path: Path | None,
 ) -> int:
     """Let Codex do one task after the other"""
@@ -148,6 +150,7 @@ def run(
         max_cycles=max_cycles,
         retry_errors=retry_errors,
         max_error_retries=max_error_retries,
+        done=tuple(filter(None, done.split(","))),
     )
     return running.run(tether, root, options, heartbeat_path)
 

@@ -44,6 +44,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_cycles: int | None = None
     retry_errors: bool = False
     max_error_retries: int | None = None
+    done: tuple[str, ...] = ()  # tasks that were done by somebody else
 
 
 def ready(root: Path) -> "Settings":
@@ -96,8 +97,9 @@ def run(
         beats = (beat.beat,) if beat else ()
         screen = _Screen(beat, begun, keeps_aside=not options.retry_blocked, cycles=cycles, beats=beats)
         gathered = gathered or ready(root)
-        asked = running.wanted(root, project.config_of(root))
-        planned = replace(running.plan(root, asked, gathered), restart=restart)
+        config = project.config_of(root)
+        settles, asked = running.done_by_hand(root, config, options.done), running.wanted(root, config)
+        planned = replace(running.plan(root, asked, gathered), restart=restart, settles=settles)
         try:
             return front.resume(DIALECT, planned, tether, run=screen.run)
         except UserError as error:

@@ -3,13 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import click
 from msgspec.structs import replace
 
 from bydawn.cli.foreground import be_trusted, run_in_foreground
 from bydawn.cli.voice import DialectVoice
 from bydawn.core.breakers import Limits
-from bydawn.core.facts import LoopAdopted
 from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Configured, Dialect, Start
 from bydawn.operations.dialects import begin, config, loops
@@ -25,24 +23,19 @@ def start(
     wanted: Start,
     workspace: Path,
     tether: Tether | None,
-    adopts: LoopAdopted | None = None,  # what the original program had done of it
-    raising: Raising | None = None,
     run: Runner | None = None,
 ) -> int:
     """Run a new loop to its end; the exit code. If it is refused on the way, its name is free again."""
     gathered = begin.gather(dialect, wanted, workspace)
     if gathered.has_project or wanted.origins:
         # All is checked before anyone is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
-        begin.give_back(wanted, begin.plan(dialect, wanted, gathered, workspace, adopts))
+        begin.give_back(wanted, begin.plan(dialect, wanted, gathered, workspace))
         for file in ("", wanted.config) if wanted.config else ("",):
             be_trusted(gathered, workspace, loops.registry_of(gathered).root.path, config=file)
-    planned = begin.plan(dialect, wanted, gathered, workspace, adopts)
+    planned = begin.plan(dialect, wanted, gathered, workspace)
     try:
         begin.secure(dialect, planned)
-        if adopts and wanted.prompt:
-            click.echo(f"  Taking over {as_line(adopts.source, 200)}. Its task, as the file says it:")
-            click.echo(f"  {as_line(wanted.prompt, 1000)}")
-        return resume(dialect, planned, tether, raising, run)
+        return resume(dialect, planned, tether, run=run)
     finally:
         begin.give_back(wanted, planned)
 

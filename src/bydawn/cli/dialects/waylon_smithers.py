@@ -11,15 +11,13 @@ import msgspec
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.dialects import WithNameless, running
-from bydawn.cli.dialects.running import as_line
-from bydawn.cli.dialects.waylon_smithers_loops import LoopRow, elsewhere, find, left_behind, only_left, row_of, typed
+from bydawn.cli.dialects.waylon_smithers_loops import LoopRow, elsewhere, find, refuse_anothers, row_of, typed
 from bydawn.cli.voice import DialectVoice
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import Next, Status
-from bydawn.dialects.seam import Adopted
-from bydawn.dialects.waylon_smithers import DIALECT, adoption, arguments, files, texts
+from bydawn.dialects.waylon_smithers import DIALECT, arguments, files, texts
 from bydawn.dialects.waylon_smithers.arguments import APPROVALS, MODES, NAME, SANDBOXES, Words
 from bydawn.operations import first_files
 from bydawn.operations.amounts import plural
@@ -29,8 +27,7 @@ from bydawn.operations.installed_folder import home_of
 from bydawn.operations.places import NameTaken
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.process.guardian import Tether
-from bydawn.store.registry import Standing, checked_name
-from bydawn.system.reading import read_text
+from bydawn.store.registry import Standing
 
 DEFAULTS = Words(prompt=None)
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -146,8 +143,8 @@ def start(tether: Tether | None, /, workspace: Path, **given: Any) -> int:
     _refuse_stray_command(words.prompt)
     wanted = arguments.start(words, loops.place_of(workspace))
     try:
-        if words.loop_id in [row.id for row in left_behind(workspace)]:
-            raise NameTaken(wanted.name)
+        if words.loop_id:
+            refuse_anothers(words.loop_id, workspace)
         _refuse_outside_git(workspace, allowed=words.skip_git_repo_check)
         return running.start(DIALECT, wanted, workspace, tether)
     except NameTaken as taken:
@@ -180,9 +177,8 @@ def _refuse_outside_git(workspace: Path, *, allowed: bool = False) -> None:
 @_which
 @_cd
 @option("--max-iterations", "cap", metavar="N", type=int, help="A new cap.")
-@_choice("--sandbox", SANDBOXES, help="Only for a loop that the original program began: the sandbox you agree to.")
 @click.pass_obj
-def resume(tether: Tether | None, name: str | None, workspace: Path, cap: int | None, sandbox: str | None) -> int:
+def resume(tether: Tether | None, name: str | None, workspace: Path, cap: int | None) -> int:
     """Go on with a loop: same session, next iteration"""
 
     def raising(limits: Limits) -> Limits:
@@ -190,44 +186,21 @@ def resume(tether: Tether | None, name: str | None, workspace: Path, cap: int | 
 
     if cap is not None:
         arguments.checked_cap(cap)
-    if adopted := _adopted(name, workspace, cap, sandbox or ""):
-        _refuse_outside_git(workspace)
-        return running.start(DIALECT, adopted.start, workspace, tether, adopted.fact, raising)
     standing = find(name, workspace)
-    _refuse_to_resume(standing, cap, sandbox)
+    _refuse_to_resume(standing, cap)
     return running.resume(DIALECT, begin.plan_resume(standing), tether, raising)
 
 
-def _adopted(name: str | None, workspace: Path, cap: int | None, sandbox: str) -> Adopted | None:
-    """The loop to take over from the original program, if that is the one meant."""
-    left = only_left(name, workspace)
-    name = left.id if left else name
-    if not name or loops.called(name, loops.in_workspace(DIALECT, workspace)):
-        return None
-    text = read_text(workspace, path := files.default_state(name))
-    if text is None:
-        return None
-    adopted = adoption.adopt(text, loops.place_of(workspace), sandbox, cap)
-    if adopted.start.name != name:
-        cause = f"it says that it is {adopted.start.name!r}"
-        raise UserError(f"{path} is another loop's", cause=cause, hint="put its name right")
-    adoption.agree(adopted, sandbox)
-    return adopted
-
-
-def _refuse_to_resume(standing: Standing, cap: int | None, sandbox: str | None) -> None:
-    there = elsewhere(Path(standing.loop.workspace))
+def _refuse_to_resume(standing: Standing, cap: int | None) -> None:
     if standing.finished:
-        hint = f'start another: {NAME} "…"{there}'
+        hint = f'start another: {NAME} "…"{elsewhere(Path(standing.loop.workspace))}'
         raise UserError(f"the loop {standing.loop.id} is completed; there is nothing to go on with", hint=hint)
-    if sandbox:
+    if cap is not None and cap <= (done := standing.state.rounds):
         raise UserError(
-            f"the sandbox of {standing.loop.id} cannot be changed",
-            cause="a loop keeps the settings it was started with",
-            hint=f'start another: {NAME} "…" --sandbox …{there}',
+            f"--max-iterations {cap} is used up already",
+            cause=f"{standing.loop.id} has had {done}",
+            hint=f"--max-iterations {done + 10}",
         )
-    if cap is not None and cap <= standing.state.rounds:
-        raise adoption.used_up(standing.loop.id, cap, standing.state.rounds)
 
 
 # -- look --------------------------------------------------------------------------------------------------------------
@@ -239,12 +212,9 @@ def _refuse_to_resume(standing: Standing, cap: int | None, sandbox: str | None) 
 @_as_json
 def status(name: str | None, workspace: Path, as_json: bool) -> int:
     """How a loop stands"""
-    if left := only_left(name, workspace):
-        _emit(left.state) if as_json else _show_left(left, workspace)
-    else:
-        standing = find(name, workspace)
-        row = row_of(standing)
-        _emit(row.state) if as_json else _show(row, standing, workspace)
+    standing = find(name, workspace)
+    row = row_of(standing)
+    _emit(row.state) if as_json else _show(row, standing, workspace)
     return 0
 
 
@@ -296,52 +266,21 @@ def _last_message(standing: Standing, artifacts: Mapping[str, str | None]) -> st
     return _if_there(standing, f"{artifacts['dir']}{name}") if name else "—"
 
 
-def _show_left(row: LoopRow, workspace: Path) -> None:
-    """A loop that the original program left: nothing but its file speaks for it."""
-    click.echo(f"  {as_line(row.id, 80)}  {as_line(row.status, 40)}, as its file says\n")
-    codex = row.state.get("codex")
-    rows = {
-        "Task": row.state.get("prompt"),
-        "Iteration": _iteration(row),
-        "Session": codex.get("session_id") if isinstance(codex, dict) else None,
-        "State file": files.default_state(row.id),
-    }
-    _show_rows({label: as_line(value, 300) for label, value in rows.items() if value})
-    click.echo(f"\n  {_origin(row, workspace)}")
-
-
 @command(name="list")
 @_cd
 @_as_json
 def list_(workspace: Path, as_json: bool) -> int:
     """All loops of this folder"""
     rows = [row_of(standing) for standing in loops.in_workspace(DIALECT, workspace)]
-    known = {row.id for row in rows}
-    rows += [row for row in left_behind(workspace) if row.id not in known]
     if as_json:
         _emit({"loops": [row.state for row in rows]})
         return 0
     if not rows:
         click.echo(f"  No loops in {plain(str(workspace))}.")
     for row in rows:
-        note = f"   {_origin(row, workspace)}" if row.original else ""
-        click.echo(f"  {as_line(row.id, 80)}  {as_line(row.status, 40)}  iteration {_iteration(row)}{note}")
+        iteration = f"{row.state['iteration']} of {row.state['max_iterations']}"
+        click.echo(f"  {row.id}  {row.status}  iteration {iteration}")
     return 0
-
-
-def _iteration(row: LoopRow) -> str:
-    return " of ".join(as_line(row.state.get(key, "?"), 20) for key in ("iteration", "max_iterations"))
-
-
-def _origin(row: LoopRow, workspace: Path) -> str:
-    begun = "begun by the original program"
-    if row.status == "completed":
-        return begun
-    try:
-        checked_name(row.id)
-    except UserError:  # only a valid name goes into a command to paste
-        return f"{begun}; a loop of ours cannot be called so"
-    return f"{begun}; `{typed(workspace, 'resume', '--loop-id', row.id)}` takes it over"
 
 
 # -- cancel ------------------------------------------------------------------------------------------------------------
@@ -355,8 +294,6 @@ def _origin(row: LoopRow, workspace: Path) -> str:
 )
 def cancel(name: str | None, workspace: Path, cleanup: bool) -> int:
     """End a loop, running or not"""
-    if left := only_left(name, workspace):
-        return _cancel_left(left, workspace)
     standing = find(name, workspace)
     if standing.finished and not cleanup:
         raise UserError(
@@ -370,17 +307,6 @@ def cancel(name: str | None, workspace: Path, cleanup: bool) -> int:
     click.echo(f"  {standing.loop.id} is {DIALECT.word(stopped) if stopped else standing.status}.")
     if cleaned:
         _say_cleaned(cleaned)
-    return 0
-
-
-def _cancel_left(row: LoopRow, workspace: Path) -> int:
-    """Say in the original program's own file that its loop is canceled; whatever else is in it stays."""
-    if row.status == "completed":
-        what = f"the loop {as_line(row.id, 80)} is completed already"
-        raise UserError(what, cause="there is nothing to cancel", hint="its files are yours to keep or to delete")
-    end.rewrite(workspace, files.default_state(row.id), files.as_json({**row.state, "status": "canceled"}))
-    click.echo(f"  {as_line(row.id, 80)} is canceled, as its file says now. The original program began it:")
-    click.echo("  if that still runs, end it there (Ctrl-C); the files that it wrote are all still here.")
     return 0
 
 

@@ -1,7 +1,7 @@
-"""Which loop of waylon-smithers a person means: one of ours, or one that the original program left behind."""
+"""Which loop of waylon-smithers a person means."""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ class LoopRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     status: str
     state: Mapping[str, Any]
-    original: bool = False  # begun by the original program, and not taken over yet
 
 
 def find(name: str | None, workspace: Path) -> Standing:
@@ -32,45 +31,27 @@ def find(name: str | None, workspace: Path) -> Standing:
         if only := loops.only_one(mine):
             return only
         if mine:
-            raise _several(each.loop.id for each in mine)
+            names = as_line(", ".join(each.loop.id for each in mine), 400)
+            raise UserError("there are several loops here", cause=names, hint="say which: --loop-id ID")
         raise UserError(f"there is no loop in {workspace}", hint=f'start one: {NAME} "…"{elsewhere(workspace)}')
     if found := loops.called(name, mine):
         return found
-    if read_text(workspace, path := files.default_state(name)) is not None:
-        cause = "it is not a state file, or that of another loop"
-        hint = "fix it, or start a loop under another --loop-id"
-        raise UserError(f"{path} says nothing of a loop {name}", cause=cause, hint=hint)
+    refuse_anothers(name, workspace)
     other = loops.called(name, loops.everywhere(DIALECT))
     hint = f"`{typed(workspace, 'list')}` lists them all"
     hint = f"--cd {shlex.quote(other.loop.workspace)}" if other else hint
     raise UserError(f"there is no loop {name!r} here", cause=f"looked in {workspace}", hint=hint)
 
 
-def _several(names: Iterable[str]) -> UserError:
-    cause = as_line(", ".join(names), 400)
-    return UserError("there are several loops here", cause=cause, hint="say which: --loop-id ID")
-
-
-def only_left(name: str | None, workspace: Path) -> LoopRow | None:
-    """The original program's loop that a person means: the one of that name, or the only one if none is ours."""
-    mine = loops.in_workspace(DIALECT, workspace)
-    if mine and (name is None or loops.called(name, mine)):
-        return None
-    rows = [row for row in left_behind(workspace) if name in (None, row.id)]
-    open_ones = [row for row in rows if row.status != "completed"]
-    if len(found := open_ones or rows) > 1:
-        raise _several(row.id for row in found)
-    return found[0] if found else None
-
-
-def left_behind(workspace: Path) -> list[LoopRow]:
-    """What state files say of loops, each of its own; ours have such files as well."""
-    folder = (workspace / files.default_state("x")).parent
-    return [
-        LoopRow(id=name, status=str(state.get("status", "?")), state=state, original=True)
-        for name, state in loops.json_files(folder).items()
-        if state.get("loop_id") == name
-    ]
+def refuse_anothers(name: str, workspace: Path) -> None:
+    """The state file of a loop that another program began: it is neither shown as ours nor written."""
+    path = files.default_state(name)
+    if read_text(workspace, path) is not None and not loops.called(name, loops.in_workspace(DIALECT, workspace)):
+        raise UserError(
+            f"the loop {name} is another program's",
+            cause=f"{path} is there, and no loop of bydawn's has that name",
+            hint=f'finish or end it there; or begin anew beside it: {NAME} "…" --loop-id {shlex.quote(f"{name}-2")}',
+        )
 
 
 def row_of(standing: Standing) -> LoopRow:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from bydawn.core import tasks
 from bydawn.core.errors import UserError
-from bydawn.core.facts import LoopAdopted, NoteAdded
+from bydawn.core.facts import RoundsBefore
 from bydawn.core.keys import Checked
 from bydawn.dialects.codex_autorunner import texts
 from bydawn.dialects.codex_autorunner.config import (
@@ -84,12 +84,12 @@ def start(config: Config, prompt: str | None, *, is_codex: bool) -> Start:
     )
 
 
-def going_on(wanted: Start, before: State) -> Start:
-    """The same as it is started, once a person has agreed: what the last run here left is in its words."""
+def going_on(wanted: Start, before: State, rounds: RoundsBefore | None) -> Start:
+    """The same as it is started, once a person has agreed, with what earlier runs here left."""
     kept = ("last_exit_code", "last_run_started_at", "last_run_finished_at")
     words = {name: str(value) for name in kept if (value := getattr(before, name)) is not None}
     settings = {**wanted.settings, "template": ()}  # its text is in the request already
-    return replace(wanted, settings=settings, words=words)
+    return replace(wanted, settings=settings, words=words, before=rounds)
 
 
 # Where in the file each of our settings is.
@@ -119,14 +119,6 @@ def _agent(config: Config, found: Asked, *, is_codex: bool) -> dict[str, tuple[s
 
 def _not_codex(config: Config) -> str:
     return f"{config.binary} is not Codex: it gets the prompt as its last argument, and its exit code is the verdict"
-
-
-def adopted(before: State, output: str, notes: tuple[NoteAdded, ...] = ()) -> LoopAdopted | None:
-    """Numbers, the last output and unread notes of this repository go on, even if the original made them."""
-    if not before.last_run_id:
-        return None
-    source = before.loop or "the last run here"
-    return LoopAdopted(source=source, rounds=before.last_run_id, agent="", output=output, notes=notes)
 
 
 def refuse_list(config: Config, text: str) -> None:

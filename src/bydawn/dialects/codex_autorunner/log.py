@@ -13,7 +13,7 @@ _SAID = "stdout:"
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A line of the log, ours or the original's."""
+    """A line of the log, ours or another program's."""
 
     run: int
     marker: str = ""  # "start", "end", or neither

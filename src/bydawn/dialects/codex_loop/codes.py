@@ -17,7 +17,7 @@ RUNNER_FAILURES, VERIFICATION_FAILURES, TASK_FAILURES = (
     f"{kind}_failure_circuit_breaker" for kind in ("runner", "verification", "task")
 )
 NO_PROGRESS, MAX_ITERATIONS = "no_progress_limit", "max_iterations"
-# The original has no words for these. `interrupted`: a person or a signal ended the run, or it died; `run` goes on.
+# The document has no words for these. `interrupted`: a person or a signal ended the run, or it died; `run` goes on.
 AGENT_UNAVAILABLE, TAMPERING, TASK_FILE, BUDGET = "agent_unavailable", "tampering", "task_file", "budget"
 WORKSPACE_GONE, DISK, INTERRUPTED = "workspace_gone", "disk", "interrupted"
 WATCHDOG_EXHAUSTED = "watchdog_exhausted"
@@ -86,7 +86,7 @@ def of_event(event: Event) -> str:
 
 
 def restart_reason(restart: Restart | None) -> str | None:
-    """Why the watchdog started a run again, in the original's words where it has one."""
+    """Why the watchdog started a run again, in the document's words where it has one."""
     return death(restart.why, restart.exit_code) if restart else None
 
 

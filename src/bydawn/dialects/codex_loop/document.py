@@ -1,8 +1,6 @@
 """`state.json`: the whole project as one document, made from the ledger and never read back."""
 
 from collections import Counter
-from contextlib import suppress
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -75,7 +73,7 @@ class Died(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ours(msgspec.Struct, frozen=True, kw_only=True):
-    """What only bydawn knows; a file of the original has no such part. Counts include what `history` no longer has."""
+    """What only bydawn knows. Counts include what `history` no longer has."""
 
     loop: str
     uid: str
@@ -88,14 +86,13 @@ class Ours(msgspec.Struct, frozen=True, kw_only=True):
     watchdog_exhausted_total: int = 0
     latest_watchdog_restart: Died | None = None
     latest_watchdog_exhausted: Died | None = None
-    adopted: tuple[str, ...] = ()  # done tasks that the original called so; nothing has proven them
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     meta: Meta
     tasks: dict[str, Task] = {}
     history: tuple[Entry, ...] = ()
-    bydawn: Ours | None = None
+    bydawn: Ours
 
 
 def document_of(loop: Loop, state: LoopState, history: History, tasks: TaskReading | None = None) -> Document:
@@ -143,7 +140,6 @@ def _ours(loop: Loop, state: LoopState, totals: Totals) -> Ours:
         watchdog_exhausted_total=exhausted,
         latest_watchdog_restart=_died(totals.restarted),
         latest_watchdog_exhausted=_died(totals.given_up),
-        adopted=state.adopted,
     )
 
 
@@ -251,11 +247,9 @@ def text_of(value: object) -> str:
 
 
 def decoded(text: bytes) -> Document | None:
-    """A file of ours, or of the original; None if it is neither. A history in another form is left out."""
+    """A file of ours; None for anything else."""
     try:
-        with suppress(msgspec.ValidationError):
-            return msgspec.json.decode(text, type=Document)
-        return msgspec.convert(msgspec.json.decode(text, type=dict[str, Any]) | {"history": []}, Document)
+        return msgspec.json.decode(text, type=Document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -263,7 +257,7 @@ def decoded(text: bytes) -> Document | None:
 def summary_rows(document: Document) -> list[tuple[str, str]]:
     """What `status --summary` shows, by name."""
     meta, ours, current = document.meta, document.bydawn, current_task(document)
-    restarted = ours.latest_watchdog_restart if ours else None
+    restarted = ours.latest_watchdog_restart
     said = (entry.summary for entry in reversed(document.history) if entry.summary and entry.event_type != "requeued")
     rows = {
         "project": meta.project_name,
@@ -272,10 +266,10 @@ def summary_rows(document: Document) -> list[tuple[str, str]]:
         "no_progress_iterations": meta.no_progress_iterations,
         "current_task": current,
         "current_task_session": document.tasks[current].session_id if current else None,
-        "runner_failures_total": ours.runner_failures_total if ours else None,
-        "verification_failures_total": ours.verification_failures_total if ours else None,
-        "resume_fallbacks_total": ours.resume_fallbacks_total if ours else None,
-        "watchdog_restarts_total": sum(ours.watchdog_restart_reasons.values()) if ours else None,
+        "runner_failures_total": ours.runner_failures_total,
+        "verification_failures_total": ours.verification_failures_total,
+        "resume_fallbacks_total": ours.resume_fallbacks_total,
+        "watchdog_restarts_total": sum(ours.watchdog_restart_reasons.values()),
         "last_watchdog_restart_reason": restarted.restart_reason if restarted else None,
         "last_blocker_code": meta.last_blocker.code if meta.last_blocker else None,
         "last_blocker_reason": meta.last_blocker.reason if meta.last_blocker else None,

@@ -37,7 +37,7 @@ PRESET: dict[str, tuple[str, ...]] = {
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person types to start a loop, or what the original program wrote down."""
+    """What a person types to start a loop."""
 
     prompt: str | None
     max_iterations: int = 30
@@ -58,7 +58,6 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     todo_file: str | None = None
     hard_stop_token: str = HARD_STOP
     hard_stop_mode: str = "pause"
-    created_at: str = ""  # now, unless the original program has said
 
 
 def start(words: Words, place: Place) -> Start:
@@ -73,7 +72,7 @@ def start(words: Words, place: Place) -> Start:
     todo = _list(words.todo_file, place) if words.todo_file else ""
     sandbox = words.sandbox or ("workspace-write" if words.full_auto else "read-only")
     kept = {
-        "created_at": words.created_at or place.now.isoformat(timespec="seconds"),
+        "created_at": place.now.isoformat(timespec="seconds"),
         "sandbox": sandbox,
         "approval": words.ask_for_approval or ("never" if words.full_auto else DEFAULT_APPROVAL),
     }

@@ -1,4 +1,4 @@
-"""Start a loop in a dialect's words, go on with one, or take one over from the other program."""
+"""Start a loop in a dialect's words, or go on with one."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from bydawn import agents
 from bydawn.core.errors import UserError
-from bydawn.core.facts import LoopAdopted
 from bydawn.core.loop import OF_THE_LOOP, ChangedTests, Loop
 from bydawn.core.loop import SpokenDialect as Spoken
 from bydawn.core.values import End
@@ -51,9 +50,7 @@ def _given(dialect: Dialect, request: Start, key: str, words: tuple[str, ...], w
     return Given(key=key, value=value, layer=layer, where=where or dialect.name, text=text)
 
 
-def plan(
-    dialect: Dialect, request: Start, gathered: Settings, workspace: Path, adopts: LoopAdopted | None = None
-) -> Plan:
+def plan(dialect: Dialect, request: Start, gathered: Settings, workspace: Path) -> Plan:
     """A new loop, checked in every respect; a name that no one chose is reserved by an empty folder, no more."""
     request = request if request.name else replace(request, name=slug(workspace.name) or "loop")
     _refuse_odd_name(request.name)
@@ -71,13 +68,12 @@ def plan(
     planned = replace(planned, loop=replace(planned.loop, dialect=spoken))
     try:
         places.refuse_at_start(dialect, planned.loop, [*paths.values()])
-        if adopts is None:  # the other program may have its files in a commit
-            places.refuse_tracked(dialect, planned.loop)
-            places.refuse_overwriting(planned.root, dialect, planned.loop)
+        places.refuse_tracked(dialect, planned.loop)
+        places.refuse_overwriting(planned.root, dialect, planned.loop)
     except BaseException:  # whatever it is, nothing comes of this loop
         give_back(request, planned)
         raise
-    return replace(planned, warnings=(*request.remarks, *planned.warnings), adopts=adopts)
+    return replace(planned, warnings=(*request.remarks, *planned.warnings), before=request.before)
 
 
 def checked(dialect: Dialect, request: Start, gathered: Settings, workspace: Path) -> Loop:
@@ -129,7 +125,6 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
         pause_jitter=request.pause_jitter,
         rounds_each_run=request.rounds_each_run,
         recording=request.recording,
-        worktree=request.worktree or wanted.loop.worktree,
     )
     return replace(wanted, loop=loop, worktrees=request.worktrees)
 
@@ -137,10 +132,7 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
 def secure(dialect: Dialect, planned: Plan) -> None:
     """No other loop may have its places from here on; one may have come and gone since they were looked at."""
     places.reserve(planned.root, dialect, planned.loop)
-    if planned.adopts is None:
-        places.refuse_overwriting(planned.root, dialect, planned.loop)
-    else:
-        places.keep_original(dialect, planned.loop, planned.adopts.rounds)
+    places.refuse_overwriting(planned.root, dialect, planned.loop)
 
 
 def _refuse_dollars(dialect: Dialect, gathered: Settings, wanted: Loop) -> None:

@@ -29,7 +29,7 @@ class Cleaned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rewrite(workspace: Path, path: str, text: str) -> None:
-    """Replace a file that the other program wrote."""
+    """Replace a file of a tool."""
     refuse_inside_a_round()
     follower.refuse_unwritable(workspace, [path])
     replace_text(workspace / path, text, 0o644)

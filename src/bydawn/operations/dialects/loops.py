@@ -1,12 +1,8 @@
-"""Which loops of a dialect there are, and what its original program has left behind."""
+"""Which loops of a dialect there are."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from bydawn.dialects.follower import digest_at
 from bydawn.dialects.seam import Dialect, Place
@@ -14,8 +10,6 @@ from bydawn.dialects.written import Written
 from bydawn.operations import settings
 from bydawn.settings.layers import Settings
 from bydawn.store.registry import Registry, Standing
-
-_LONGEST = 16 << 20  # bytes of a file that is read
 
 
 def registry_of(gathered: Settings | None = None) -> Registry:
@@ -54,13 +48,3 @@ def wrote(workspace: Path, path: str) -> bool:
     """Did a loop of ours write a file as it is now?"""
     digest, here = digest_at(workspace, path), registry_of().in_workspace(workspace)
     return any(Written(each.folder.path).recognizes(path, digest) for each in here)
-
-
-def json_files(folder: Path) -> dict[str, dict[str, Any]]:
-    """The JSON objects in the files of a folder, by file name without ending; what is none is left out."""
-    found = {}
-    for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
-        with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LONGEST:
-                found[path.stem] = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    return found

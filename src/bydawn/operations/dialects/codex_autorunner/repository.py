@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from bydawn.core import tasks, template
@@ -11,8 +10,8 @@ from bydawn.core.errors import UserError
 from bydawn.core.history import History
 from bydawn.core.keys import checked
 from bydawn.dialects.codex_autorunner import DIALECT, config
-from bydawn.dialects.codex_autorunner.config import CONFIG, LOCK, NAME, STATE, Config
-from bydawn.dialects.codex_autorunner.files import ERROR, IDLE, RUNNING, State, run_id, state_of
+from bydawn.dialects.codex_autorunner.config import CONFIG, LOCK, NAME, Config
+from bydawn.dialects.codex_autorunner.files import ERROR, State, run_id, state_of
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_autorunner import logs
 from bydawn.operations.preconditions import checked_workspace
@@ -24,7 +23,7 @@ from bydawn.system.git import Git
 from bydawn.system.reading import read_inside, read_text
 
 _MOST = 10**9  # a number of runs; more is a mistake
-_LONGEST = 1 << 14  # bytes of a state or a lock, which go into the next loop's record
+_LONGEST = 1 << 14  # bytes of a lock
 
 
 def root_of(path: Path | None) -> Path:
@@ -91,9 +90,10 @@ def newest(root: Path) -> Standing | None:
 
 
 def before(root: Path) -> State:
-    """The state of this repository: from our own record, or from the file of the original where that is further on."""
-    mine, theirs = _of_loop(newest(root)), _of_file(root)
-    return theirs if (theirs.last_run_id or 0) > (mine.last_run_id or 0) else mine
+    """The state of this repository, from our own record. Runs that only the log knows still used up their numbers."""
+    standing = newest(root)
+    mine, last = _of_loop(standing), 0 if standing and standing.alive else logs.last_run(root) or 0
+    return State(last_run_id=last) if (mine.last_run_id or 0) < last <= _MOST else mine
 
 
 def _of_loop(standing: Standing | None) -> State:
@@ -104,19 +104,6 @@ def _of_loop(standing: Standing | None) -> State:
     if standing.state.stopped or standing.alive:
         return found
     return replace(found, status=ERROR, reason="its process was killed or crashed")
-
-
-def _of_file(root: Path) -> State:
-    """What the original wrote down, if it can be believed: `running` needs a process that lives."""
-    try:
-        found = msgspec.json.decode(_bytes(root, STATE), type=State)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        found = State()
-    if not 0 < (found.last_run_id or 0) <= _MOST:  # damaged, or not there; still, no number is used twice
-        return State(last_run_id=logs.last_run(root))
-    dead = found.status == RUNNING and owner_of_lock(root) is None
-    known = found.status if found.status in (IDLE, RUNNING) and not dead else ERROR
-    return replace(found, status=known, reason=None, loop=None)
 
 
 def owner_of_lock(root: Path) -> int | None:

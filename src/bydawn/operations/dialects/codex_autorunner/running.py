@@ -1,4 +1,4 @@
-"""Start a loop here, go on with the last one, take over from a running one, end it."""
+"""Start a loop here, go on with the last one, end one that runs."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import msgspec
 from bydawn import agents
 from bydawn.agents.program import ask
 from bydawn.core.errors import UserError
-from bydawn.core.facts import LoopAdopted
+from bydawn.core.facts import RoundsBefore
 from bydawn.core.loop import differences
 from bydawn.dialects.codex_autorunner import DIALECT, arguments
 from bydawn.dialects.codex_autorunner.config import CODEX, CONFIG, LOCK, NAME, Config
@@ -28,7 +28,6 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What a `run` would start: the loop, and what it goes on from."""
 
     start: Start
-    adopts: LoopAdopted | None
     before: State
 
 
@@ -46,10 +45,11 @@ def asked(root: Path, config: Config, prompt: str | None) -> Asked:
     """The program is asked what it is, so a person has agreed to it before."""
     before = repository.before(root)
     wanted = arguments.start(config, prompt, is_codex=is_codex(root, config))
-    output = logs.last_output(root, before.last_run_id or 0, config.prev_run_max_chars)
-    standing = repository.newest(root)
-    adopts = arguments.adopted(before, output, standing.state.notes if standing else ())
-    return Asked(start=arguments.going_on(wanted, before), adopts=adopts, before=before)
+    rounds = None
+    if number := before.last_run_id:  # numbers, the last output and unread notes go on
+        output, standing = logs.last_output(root, number, config.prev_run_max_chars), repository.newest(root)
+        rounds = RoundsBefore(rounds=number, output=output, notes=standing.state.notes if standing else ())
+    return Asked(start=arguments.going_on(wanted, before, rounds), before=before)
 
 
 def is_codex(root: Path, config: Config) -> bool:
@@ -70,7 +70,7 @@ def goes_on(root: Path, asked: Asked) -> Standing | None:
     standing = repository.newest(root)
     if standing is None or standing.finished or standing.alive or asked.before.loop != standing.loop.id:
         return None
-    planned = begin.plan(DIALECT, asked.start, begin.gather(DIALECT, asked.start, root), root, asked.adopts)
+    planned = begin.plan(DIALECT, asked.start, begin.gather(DIALECT, asked.start, root), root)
     begin.give_back(asked.start, planned)
     changed = [name for name in differences(standing.loop, planned.loop) if name != "dialect"]
     return None if changed else standing

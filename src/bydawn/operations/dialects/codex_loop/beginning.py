@@ -17,12 +17,12 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import Next
 from bydawn.dialects.codex_loop import DIALECT, proposal, written_yaml
-from bydawn.dialects.codex_loop.config import CODEX, CONFIG, FOLDER, NAME, PLAN, SPEC, STATE, Config, Goal, Project
+from bydawn.dialects.codex_loop.config import CODEX, CONFIG, FOLDER, NAME, PLAN, SPEC, Config, Goal, Project
 from bydawn.dialects.codex_loop.proposal import Proposal
 from bydawn.operations import asking, first_files, hooking, settings, steer
 from bydawn.operations.dialects import config as own_config
 from bydawn.operations.dialects import end, loops
-from bydawn.operations.dialects.codex_loop import adopting, project, running
+from bydawn.operations.dialects.codex_loop import others, project, running
 from bydawn.operations.first_files import Fate
 from bydawn.operations.hooking import HookResult
 from bydawn.operations.preconditions import refuse_inside_a_round
@@ -53,7 +53,7 @@ def check(root: Path, prompt: str, *, force: bool) -> Config:
     folder = kept.tasks.source_dir
     there = [path for path in (CONFIG, SPEC, PLAN) if os.path.lexists(root / path)]
     there += [f"{folder}/{name}" for name in _tasks(root, folder)]
-    there += [STATE] if adopting.left(root) else []
+    others.refuse_begun(root, folder)
     if there and not force:
         raise UserError(
             f"{there[0]} is there already" + (f", and {len(there) - 1} more" if there[1:] else ""),

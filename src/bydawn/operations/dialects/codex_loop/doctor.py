@@ -36,7 +36,7 @@ from bydawn.operations.amounts import plural
 from bydawn.operations.checked_loop import checked_agent
 from bydawn.operations.dialects import config as own_config
 from bydawn.operations.dialects import loops
-from bydawn.operations.dialects.codex_loop import adopting, project, standing
+from bydawn.operations.dialects.codex_loop import others, project, standing
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.settings import yaml
 from bydawn.store import watches
@@ -246,15 +246,15 @@ def _watchdog(at: _Project) -> Rows:
 
 
 def _others(at: _Project) -> Rows:
-    """Files of the original, and of strict-agent-loop, in the same folder."""
+    """Files of other programs, and of strict-agent-loop, in the same folder."""
     if os.path.lexists(at.root / FOLDER / "registry.json"):
         yield "checked", f"strict-agent-loop has files in {FOLDER}/, too; they are left alone"
     loop = project.standing_of(at.root)
     if (loop and loop.alive) or watches.of(loops.registry_of(), at.root):
         return
-    if loop is None and adopting.left(at.root):
-        yield "checked", f"{STATE} is the original's; `{config.NAME} run` takes it over"
-    adopting.refuse_live_original(at.root)
+    others.refuse_live(at.root)
+    if loop is None and at.config:
+        others.refuse_begun(at.root, at.config.tasks.source_dir)
     for path in (LOCK, DAEMON, SERVICE):
         if follower.digest_at(at.root, path) is None:
             continue

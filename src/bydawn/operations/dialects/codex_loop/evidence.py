@@ -78,7 +78,7 @@ def _chosen(document: Document, *, latest: bool) -> str:
 def _with_output(found: Evidence, looked: Looked, hidden: Secrets, lengths: Lengths) -> Evidence:
     """With what is in our own folder about its last iteration; the files in the project are only copies."""
     loop, number = looked.standing, found.session_snapshot.last_iteration
-    if loop is None or number is None:
+    if number is None:
         return found
     entries = reversed(looked.document.history)
     answered = next((each.iteration for each in entries if each.task_id == found.task_id and each.agent_status), number)

@@ -98,14 +98,13 @@ def _collected(root: Path, snapshot_dir: Path | None) -> tuple[list[Snapshot], l
 
 def _looked_at(found: Health, looked: Looked, events_limit: int) -> Health:
     document, loop = looked.document, looked.standing
-    is_running = loop is not None and loop.alive
-    age = heartbeat.age(loop.folder) if loop and is_running else None
+    age = heartbeat.age(loop.folder) if loop.alive else None
     troubles = [*_blocked(document)]
     if found.watchdog and document.meta.last_blocker and document.meta.last_blocker.reason == texts.DIED:
         kind = found.watchdog.kind
         told = f"`{NAME} {kind} status`" if kind in ("daemon", "service") else "`bydawn service status`"
         troubles = [f"the process that ran it died, and the {kind} has not started it again yet: {told}"]
-    if loop and is_running and heartbeat.is_stale(loop.folder):
+    if loop.alive and heartbeat.is_stale(loop.folder):
         troubles.append(f"the run has given no sign of life for {duration(age or 0)}")
     rows = reports.recent(looked, events.Wanted(limit=events_limit))
     shown = msgspec.structs.replace(
@@ -116,7 +115,7 @@ def _looked_at(found: Health, looked: Looked, events_limit: int) -> Health:
         overall_status=document.meta.overall_status,
         iteration=document.meta.iteration,
         current_task=current_task(document),
-        running=is_running,
+        running=loop.alive,
         heartbeat_age_seconds=None if age is None else round(age, 1),
         events=events.summary_of(rows),
     )

@@ -33,8 +33,7 @@ def printed(standing: Standing, number: int, lines: int, hidden: Secrets) -> lis
 def _newest(root: Path, standing: Standing | None, task: str | None) -> int:
     """The number of the newest iteration, 0 if there is none; refused for a task that is unknown."""
     if task is None:
-        last = standing.state.round if standing else 0
-        return last if standing and standing.folder.round(last).is_dir() else 0  # the original may have counted so far
+        return standing.state.round if standing else 0
     facts = (record.fact for record in (records(standing.folder) if standing else ()))
     worked = {fact.task_id: fact.round for fact in facts if isinstance(fact, RoundStarted) and fact.task_id}
     if task in worked:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,6 +21,9 @@ from bydawn.store.registry import Standing, slug
 from bydawn.system.git import Git
 from bydawn.system.reading import read_folder, read_inside, read_text
 from bydawn.system.user_folders import folders_above
+
+if TYPE_CHECKING:
+    from bydawn.core.task_folder import FolderTask
 
 _IGNORED = f"{FOLDER}/"
 
@@ -55,12 +59,16 @@ def standing_of(root: Path) -> Standing | None:
     return next((each for each in reversed(found) if each.loop.dialect and each.loop.dialect.name == NAME), None)
 
 
-def refuse_unknown_task(root: Path, standing: Standing | None, task: str, known: Iterable[str]) -> None:
-    """One that has a file is known, too, before any iteration has worked on it."""
+def tasks_of(root: Path, folder: str) -> "tuple[FolderTask, ...]":
     from bydawn.core import task_folder  # it brings a parser along
 
-    files = read_folder(root, (standing and standing.loop.tasks) or config_of(root).tasks.source_dir)
-    every = {each.id: None for each in task_folder.read(files or {}).items} | dict.fromkeys(known)
+    return task_folder.read(read_folder(root, folder) or {}).items
+
+
+def refuse_unknown_task(root: Path, standing: Standing | None, task: str, known: Iterable[str]) -> None:
+    """One that has a file is known, too, before any iteration has worked on it."""
+    folder = (standing and standing.loop.tasks) or config_of(root).tasks.source_dir
+    every = {each.id: None for each in tasks_of(root, folder)} | dict.fromkeys(known)
     if task not in every:
         told = ", ".join(shorten(plain(each), 60) for each in [*every][:20]) or "none yet"
         hint = "give one of these, or leave --task-id out"

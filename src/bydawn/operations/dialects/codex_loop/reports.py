@@ -53,7 +53,7 @@ def recent(looked: Looked, wanted: Wanted) -> tuple[Row, ...]:
     """The last rows that are wanted, in order."""
     every = [rows_of.row_of(entry) for entry in looked.document.history]
     rows = [row for row in every if wanted.takes(row)][-wanted.limit :]
-    if looked.standing and wanted.has_hooks:
+    if wanted.has_hooks:
         # What is before the oldest row that can be shown need not be read.
         is_enough, is_cut = len(rows) == wanted.limit, len(every) >= EVENTS_KEPT
         first = rows[0].iteration if is_enough else every[0].iteration if is_cut else 0
@@ -91,7 +91,7 @@ def _older(looked: Looked, wanted: Wanted, found: int) -> str:
     """What to say if more may be wanted than `history` has."""
     kept, loop = looked.document.history, looked.standing
     is_all = len(kept) < EVENTS_KEPT or found >= wanted.limit or wanted.period.begins_after(kept[0].timestamp)
-    if loop is None or is_all:
+    if is_all:
         return ""
     return f"only the last {EVENTS_KEPT} entries are kept here; `bydawn events {loop.reference}` has all of them"
 

@@ -1,25 +1,26 @@
 """Run a project: make its loop, or change it to what its files say now, and go on."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import LoopStopped
+from bydawn.core.facts import LoopStopped, TaskSettled
 from bydawn.core.state import Settled
-from bydawn.core.values import FINISHED
+from bydawn.core.text import plain, shorten
+from bydawn.core.values import FINISHED, TaskStatus
 from bydawn.core.worklist import of_folder
-from bydawn.dialects import follower
 from bydawn.dialects.codex_loop import DIALECT, arguments, codes
-from bydawn.dialects.codex_loop.config import NAME, PLAN, SPEC, STATE, Config
+from bydawn.dialects.codex_loop.config import NAME, PLAN, SPEC, Config
 from bydawn.dialects.seam import Start
 from bydawn.operations import places, resume, settings
 from bydawn.operations import prepare as preparing
 from bydawn.operations.dialects import begin, loops
-from bydawn.operations.dialects.codex_loop import adopting, project
-from bydawn.operations.dialects.codex_loop.adopting import Adoption
+from bydawn.operations.dialects.codex_loop import others, project
 from bydawn.operations.plan import Plan
+from bydawn.operations.preconditions import user
 from bydawn.settings.layers import Settings
 from bydawn.store import watches
 from bydawn.store.registry import Standing, slug, standing_of
@@ -33,23 +34,20 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     start: Start
     standing: Standing | None = None
-    adoption: Adoption | None = None  # of what the original program left
 
 
 def wanted(root: Path, config: Config, source_prompt: str = "") -> Wanted:
     """The loop that the files of a project ask for now; with a prompt, a new one."""
     standing = None if source_prompt else project.standing_of(root)
-    adoption = adopting.adopt(root, config) if standing is None and not source_prompt else None
+    if standing is None:
+        others.refuse_begun(root, config.tasks.source_dir)
     name = standing.loop.id if standing else _free_name(root, config)
     documents = tuple(str(root / path) for path in (SPEC, PLAN) if (root / path).is_file())
     start = arguments.start(config, name, documents)
     spoken = standing.loop.dialect if standing else None
-    before = spoken.words.get("source_prompt", "") if spoken else adoption.source_prompt if adoption else ""
-    words = start.words | {"source_prompt": source_prompt or before}
-    branch = {"worktree": (adoption.branch,)} if adoption and adoption.branch else {}
-    tree = adoption.worktree if adoption else None
-    start = replace(start, words=words, settings=start.settings | branch, worktree=tree)
-    return Wanted(start=start, standing=standing, adoption=adoption)
+    before = spoken.words.get("source_prompt", "") if spoken else ""
+    start = replace(start, words=start.words | {"source_prompt": source_prompt or before})
+    return Wanted(start=start, standing=standing)
 
 
 def plan(root: Path, asked: Wanted, gathered: Settings) -> Plan:
@@ -60,14 +58,23 @@ def plan(root: Path, asked: Wanted, gathered: Settings) -> Plan:
         begin.change(DIALECT, standing, asked.start, gathered, finished=True)
         planned = resume.plan(standing_of(standing.folder) or standing, settings.secrets(), finished=True)
         return replace(planned, warnings=(*asked.start.remarks, *planned.warnings))
-    adoption = asked.adoption
-    if adoption is None:
-        adopting.make_room(root)
-    planned = begin.plan(DIALECT, asked.start, gathered, root, adoption.fact if adoption else None)
+    planned = begin.plan(DIALECT, asked.start, gathered, root)
     begin.secure(DIALECT, planned)
-    if adoption:
-        follower.keep(root, STATE)
-    return replace(planned, warnings=(*(adoption.remarks if adoption else ()), *planned.warnings))
+    return planned
+
+
+def done_by_hand(root: Path, config: Config, words: Iterable[str]) -> tuple[TaskSettled, ...]:
+    """The tasks that a person calls done, by their ids or by the numbers that these begin with."""
+    tasks, found = project.tasks_of(root, config.tasks.source_dir), []
+    for word in words:
+        exactly = [each for each in tasks if each.id == word]
+        meant = exactly or [each for each in tasks if each.id.startswith(f"{word}-")]
+        if len(meant) != 1:
+            known = ", ".join(shorten(plain(each.id), 60) for each in (meant or tasks)[:20])
+            what = f"--done {word!r} could be several tasks" if meant else f"there is no task {word!r}"
+            raise UserError(what, cause=f"they are {known}", hint="give their ids: --done 001-one,002-two")
+        found.append(TaskSettled(task=meant[0].id, text=meant[0].title, status=TaskStatus.DONE, by=user()))
+    return tuple(found)
 
 
 def prepare(root: Path, config: Config, source_prompt: str) -> None:
@@ -91,13 +98,13 @@ def _free_name(root: Path, config: Config) -> str:
 
 
 def refuse_beside_another(root: Path) -> None:
-    """One run per project, ours or the original's. What a watchdog keeps running is its own."""
+    """One run per project, ours or another program's. What a watchdog keeps running is its own."""
     if watch := watches.of(loops.registry_of(), root):
         raise occupied(f"a {watch.kind} (process {watch.pid}) keeps it running")
     standing = project.standing_of(root)
     if standing and standing.alive:
         raise occupied(f"the loop {standing.loop.id} is at work")
-    adopting.refuse_live_original(root)
+    others.refuse_live(root)
 
 
 def occupied(cause: str) -> UserError:

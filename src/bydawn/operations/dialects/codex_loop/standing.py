@@ -28,11 +28,11 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 
     root: Path
     document: Document
-    standing: Standing | None = None  # without one, the document is what the original left
+    standing: Standing
 
     @property
     def secrets(self) -> Secrets:
-        return settings.secrets().knowing(self.standing.folder.secret_texts() if self.standing else ())
+        return settings.secrets().knowing(self.standing.folder.secret_texts())
 
     def for_others(self, value: T) -> T:
         """Without secrets, and without what could steer a terminal."""
@@ -41,18 +41,15 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def now(root: Path) -> Document:
-    """The state as it is now. What the original left is shown as it is, until `run` takes it over."""
+    """The state as it is now."""
     return look(root).document
 
 
 def look(root: Path) -> Looked:
     standing = project.standing_of(root)
     if standing is None:
-        theirs = document.decoded(_bytes(root))
-        if theirs is None or theirs.bydawn is not None:
-            hint = f"`{NAME} run` begins" if (root / CONFIG).exists() else f'`{NAME} init --prompt "…"` sets it up'
-            raise UserError("nothing has run here yet", cause=f"{root} has no loop of {NAME}", hint=hint)
-        return Looked(root=root, document=theirs)
+        hint = f"`{NAME} run` begins" if (root / CONFIG).exists() else f'`{NAME} init --prompt "…"` sets it up'
+        raise UserError("nothing has run here yet", cause=f"{root} has no loop of {NAME}", hint=hint)
     if standing.trouble:
         raise standing.trouble
     found = _written(root, standing)
@@ -66,8 +63,7 @@ def _written(root: Path, standing: Standing) -> Document | None:
     if not Written(standing.folder.path).recognizes(STATE, digest_at(root, STATE)):
         return None
     found = document.decoded(_bytes(root))
-    ours = found.bydawn if found else None
-    is_new = ours is not None and (ours.uid, ours.seq) == (standing.loop.uid, standing.state.seq)
+    is_new = found and (found.bydawn.uid, found.bydawn.seq) == (standing.loop.uid, standing.state.seq)
     return found if is_new else None
 
 
