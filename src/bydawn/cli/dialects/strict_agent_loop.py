@@ -80,8 +80,6 @@ _as_json = option("--json", "as_json", is_flag=True, help="Print JSON.")
 @option("--stop-command", "commands", metavar="CMD", multiple=True, help="Must exit with 0; repeatable.")
 @option("--require-path", "paths", metavar="PATH", multiple=True, help="Must exist; repeatable.")
 @option("--require-text", "texts", metavar="PATH::TEXT", multiple=True, help="Must be in that file; repeatable.")
-@option("--event-log", metavar="PATH", help="Only events.jsonl in the task's folder.")
-@option("--round-summary-dir", metavar="PATH", help="Only rounds/ in the task's folder.")
 @option("--supervisor-codex-bin", "codex_bin", metavar="PATH", help="[default: codex]")
 @option("--supervisor-model", "model", metavar="MODEL", help="[default: Codex's own]")
 @option(
@@ -113,8 +111,6 @@ def init_state(
     workspace_root: str | None,
     task_id: str | None,
     state: str | None,
-    event_log: str | None,
-    round_summary_dir: str | None,
     force: bool,
     **given: Any,
 ) -> int:
@@ -126,7 +122,6 @@ def init_state(
         hint = f'`{NAME} init-state --workspace-root . --goal "…" --global-stop-condition "…"`'
         raise UserError("--workspace-root is missing", cause="a task belongs to a repository", hint=hint)
     folder = tasks.workspace_of(workspace_root)
-    tasks.refuse_other_places(folder, task_id, event_log, round_summary_dir)
     made = creating.init(folder, task_id, given, _trust, _say, force=force)
     now = made.now
     _json(
@@ -320,7 +315,6 @@ def show_task(state: str | None, workspace_root: str | None, task_id: str | None
 
 @command()
 @_addressed
-@option("--skill-path", metavar="PATH", help="Not needed: this finds its own.")
 @option("--max-cycles", metavar="N", type=_COUNT, default=200, help="Invocations of this run.  [default: 200]")
 @option("--sleep-seconds", "pause", metavar="S", type=_SECONDS, help="Between two invocations.  [default: 0]")
 @option("--heartbeat-seconds", metavar="S", type=_SECONDS, default=30.0, help="0: none.  [default: 30]")
@@ -338,7 +332,6 @@ def supervise(
     state: str | None,
     workspace_root: str | None,
     task_id: str | None,
-    skill_path: str | None,  # noqa: ARG001
     max_cycles: int,
     heartbeat_seconds: float,
     prompt_note: str | None,

@@ -142,15 +142,6 @@ def registry_path(workspace: Path) -> str:
     return f"{workspace}/{paths.REGISTRY}"
 
 
-def refuse_other_places(workspace: Path, task: str | None, *given: str | None) -> None:
-    """The files of a task have one place; options that once moved them only accept that one."""
-    for path, usual in zip(given, (paths.EVENTS, paths.ROUNDS), strict=True):
-        own = str(workspace / paths.of(task or "", usual))
-        if path is not None and not (task and absolute(str(workspace / path)) == own):
-            cause = "what is recorded stays in the task's own folder, where every program finds it"
-            raise UserError(f"{path} cannot be used", cause=cause, hint=f"leave the option out: it is {usual} there")
-
-
 def where(task: Task) -> Where:
     """Where we are. A process of another loop's round may not record anything here."""
     if is_inside_a_round():
