@@ -118,11 +118,3 @@ def test_the_written_configuration_says_what_was_meant(config: Config) -> None:
     assert msgspec.structs.replace(read(found), where={}) == config
     assert found.remarks == ()
     assert written_yaml.text(msgspec.structs.replace(read(found), where={})) == written_yaml.text(config)
-
-
-def test_a_section_alone_can_be_added_to_a_file() -> None:
-    config = CONFIGS[0]
-    whole = written_yaml.text(config)
-    added = whole.replace(written_yaml.section(config, "logging"), "") + written_yaml.section(config, "logging")
-    assert read(checked(parse(added, CONFIG), KEYS, CONFIG)).logging == config.logging
-    assert added != whole

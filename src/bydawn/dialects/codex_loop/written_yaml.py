@@ -36,11 +36,6 @@ def text(config: Config) -> str:
     return _HEAD + "\n".join(_lines(config, KEYS)) + "\n"
 
 
-def section(config: Config, name: str) -> str:
-    """One section, to be added to a file that does not have it."""
-    return "\n".join(_lines(config, [key for key in KEYS if key.path.startswith(f"{name}.")])) + "\n"
-
-
 def _lines(config: Config, keys: Sequence[Key]) -> Iterator[str]:
     above: list[str] = []
     for key in keys:

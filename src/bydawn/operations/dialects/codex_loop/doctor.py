@@ -7,15 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from bydawn.core import task_folder
 from bydawn.core.errors import UserError
-from bydawn.core.keys import Key, checked
 from bydawn.core.loop import Sandbox
 from bydawn.core.rules import Rule
 from bydawn.dialects import follower
-from bydawn.dialects.codex_loop import DIALECT, config, document, written_yaml
+from bydawn.dialects.codex_loop import DIALECT, config, document
 from bydawn.dialects.codex_loop.config import (
     CODEX,
     CONFIG,
@@ -42,7 +40,7 @@ from bydawn.settings import yaml
 from bydawn.store import watches
 from bydawn.system.git import Git
 from bydawn.system.paths import open_parent, unlink_regular
-from bydawn.system.reading import read_folder, read_text
+from bydawn.system.reading import read_folder
 from bydawn.system.writing import replace_text
 
 _ROOM = 200 << 20  # bytes
@@ -124,29 +122,9 @@ def _configuration(at: _Project) -> Rows:
         return
     yield "checked", f"{CONFIG} is valid"
     yield from (("warnings", remark) for remark in at.config.remarks)
-    missing = [key for key in KEYS if ":" not in at.config.where[key.path] and key.default is not None]
-    if missing and at.repair and (text := _completed(read_text(at.root, CONFIG) or "", at.config, missing)):
-        replace_text(at.root / CONFIG, text, 0o644)
-        yield "fixed", f"{CONFIG} has {plural(len(missing), 'more key')}, with defaults"
-    elif missing:
-        left_out = f"{plural(len(missing), 'key')}, which have defaults ({_REPAIRED} adds them)"
-        yield "checked", f"{CONFIG} leaves out {left_out}"
-
-
-def _completed(text: str, found: Config, missing: Sequence[Key]) -> str:
-    """The file with these keys; comments and everything else stay. Empty if it would say anything else than before."""
-    top, newline = yaml.parse(text, CONFIG), "\r\n" if "\r\n" in text else "\n"
-    for section in dict.fromkeys(key.path.partition(".")[0] for key in missing):
-        if isinstance(top.value, dict) and section not in top.value and not top.flow and section != "version":
-            text = f"{text.rstrip()}{newline}{written_yaml.section(found, section).replace(chr(10), newline)}"
-            continue
-        for key in (each for each in missing if each.path.partition(".")[0] == section):
-            with suppress(UserError):  # takes more than one line: a person can do that
-                text = yaml.with_value(text, key.path, key.default, CONFIG)
-    with suppress(UserError):
-        now = config.read(checked(yaml.parse(text, CONFIG), KEYS, CONFIG))
-        return text if replace(now, where={}, remarks=()) == replace(found, where={}, remarks=()) else ""
-    return ""
+    missing = sum(":" not in at.config.where[key.path] and key.default is not None for key in KEYS)
+    if missing:
+        yield "checked", f"{CONFIG} leaves out {plural(missing, 'key')}, and their defaults hold"
 
 
 def _tasks(at: _Project) -> Rows:
